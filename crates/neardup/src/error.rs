@@ -1,0 +1,41 @@
+//! The two ways in which a request can fail: a bad argument, or corrupt bytes.
+
+use std::fmt;
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// An argument outside its range. `hint` lists what is valid.
+    Invalid { message: String, hint: String },
+    /// Two signatures made with different parameters were to be compared or merged.
+    Incomparable { message: String, hint: String },
+    /// Bytes that no release has ever written as a signature.
+    Corrupt(String),
+}
+
+impl Error {
+    pub fn invalid(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Invalid {
+            message: message.into(),
+            hint: hint.into(),
+        }
+    }
+
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::Corrupt(message.into())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { message, .. }
+            | Self::Incomparable { message, .. }
+            | Self::Corrupt(message) => f.write_str(message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+pub type Result<T> = std::result::Result<T, Error>;

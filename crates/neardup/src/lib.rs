@@ -1,0 +1,15 @@
+//! Near-duplicate detection, as a pipeline in which data flows one way:
+//!
+//! ```text
+//! text -> fold -> words -> shingles -> set -> signature -> bands -> candidates -> verify -> pairs -> clusters
+//! ```
+//!
+//! Each arrow is one module. No database, no I/O.
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod minhash;
+pub mod shingle;
+pub mod text;
+
+pub use error::{Error, Result};

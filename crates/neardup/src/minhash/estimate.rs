@@ -1,0 +1,29 @@
+//! What two signatures say about the resemblance of their documents.
+
+/// The estimate of Jaccard similarity from the number of equal slots: equal / slots, corrected for
+/// chance agreement of packed slots by (p - 2^-b) / (1 - 2^-b) (Li, König, WWW 2010), within [0, 1].
+///
+/// This very expression decides `near_dup`, index and sequential scan alike.
+pub fn similarity(equal: usize, slots: usize, slot_bits: u32) -> f64 {
+    let share = equal as f64 / slots as f64;
+    if slot_bits == 32 {
+        return share;
+    }
+    let chance = 0.5f64.powi(slot_bits as i32);
+    ((share - chance) / (1.0 - chance)).clamp(0.0, 1.0)
+}
+
+/// The smallest number of equal slots at which [`similarity`] reaches `threshold`; at most `slots`
+/// for a threshold of at most 1. By search, because `ceil(t k)` errs (k = 200, t = 0.55).
+pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize {
+    let (mut low, mut high) = (0, slots);
+    while low < high {
+        let middle = (low + high) / 2;
+        if similarity(middle, slots, slot_bits) >= threshold {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    low
+}

@@ -1,0 +1,14 @@
+//! MinHash by Fast Similarity Sketching, and what can be read off two sketches.
+//!
+//! Dahlgaard, Knudsen, Thorup, "Fast Similarity Sketching", FOCS 2017 (arXiv 1704.04370).
+
+pub mod estimate;
+pub mod signature;
+pub mod sketch;
+
+pub use estimate::{equal_slots_needed, similarity};
+pub use signature::{Header, Signature, SignatureUnit};
+pub use sketch::{Sketch, UNFILLED};
+
+/// The most slots a signature can have.
+pub const MAX_SLOTS: usize = 1024;

@@ -1,0 +1,363 @@
+//! The stored form of a signature, its text form, and what makes two of them comparable.
+//!
+//! Layout, little endian, after the varlena header:
+//! `version u8 | unit u8 | k u16 | slots u16 | slot_bits u8 | flags u8 | seed_id u64 | slots...`.
+//! Flags: bits 0 and 1 the fold, bit 7 an empty document, whose slots are all unfilled. Slots of
+//! fewer than 8 bits are packed from the low end of each byte; unused bits of the last byte are 0.
+
+use crate::shingle::{MAX_K, Shingling};
+use crate::text::{Fold, Unit};
+use crate::{Error, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use std::fmt;
+use std::str::FromStr;
+
+use super::{MAX_SLOTS, UNFILLED};
+
+pub const VERSION: u8 = 1;
+pub const HEADER_LEN: usize = 16;
+
+const FOLD_MASK: u8 = 0b0000_0011;
+const EMPTY: u8 = 0b1000_0000;
+
+/// What the elements behind a signature are. Codes are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SignatureUnit {
+    Word = 1,
+    Char = 2,
+    Stop = 3,
+    /// Elements of a set, hashed.
+    Set = 4,
+    /// Lexemes of a tsvector.
+    Lexeme = 5,
+    /// Slots computed elsewhere.
+    Imported = 6,
+}
+
+impl SignatureUnit {
+    fn from_code(code: u8) -> Result<Self> {
+        Ok(match code {
+            1 => Self::Word,
+            2 => Self::Char,
+            3 => Self::Stop,
+            4 => Self::Set,
+            5 => Self::Lexeme,
+            6 => Self::Imported,
+            _ => return Err(Error::corrupt(format!("unknown unit code {code}"))),
+        })
+    }
+
+    fn from_name(name: &str) -> Result<Self> {
+        Ok(match name {
+            "word" => Self::Word,
+            "char" => Self::Char,
+            "stop" => Self::Stop,
+            "set" => Self::Set,
+            "lexeme" => Self::Lexeme,
+            "imported" => Self::Imported,
+            _ => return Err(Error::corrupt(format!("unknown unit \"{name}\""))),
+        })
+    }
+}
+
+impl From<Unit> for SignatureUnit {
+    fn from(unit: Unit) -> Self {
+        match unit {
+            Unit::Word => Self::Word,
+            Unit::Char => Self::Char,
+            Unit::Stop => Self::Stop,
+        }
+    }
+}
+
+impl fmt::Display for SignatureUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Word => "word",
+            Self::Char => "char",
+            Self::Stop => "stop",
+            Self::Set => "set",
+            Self::Lexeme => "lexeme",
+            Self::Imported => "imported",
+        })
+    }
+}
+
+/// Everything about a signature but its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Header {
+    pub unit: SignatureUnit,
+    pub k: u16,
+    pub slots: u16,
+    pub slot_bits: u8,
+    pub fold: Fold,
+    pub empty: bool,
+    pub seed_id: u64,
+}
+
+impl Header {
+    /// The header of a full-width signature of a document.
+    pub fn of_document(shingling: &Shingling, slots: usize, seed_id: u64) -> Self {
+        Self {
+            unit: shingling.unit.into(),
+            k: shingling.k as u16,
+            slots: slots as u16,
+            slot_bits: 32,
+            fold: shingling.fold,
+            empty: false,
+            seed_id,
+        }
+    }
+
+    /// Bytes of the slots.
+    pub fn payload_len(&self) -> usize {
+        (usize::from(self.slots) * usize::from(self.slot_bits)).div_ceil(8)
+    }
+
+    /// Two signatures are comparable if all but emptiness agrees.
+    pub fn comparable(&self, other: &Self) -> bool {
+        Self {
+            empty: other.empty,
+            ..*self
+        } == *other
+    }
+
+    /// The stored form of a signature with this header: full-width `slots`, of which the low
+    /// `slot_bits` bits are kept.
+    pub fn encode(&self, slots: &[u32]) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEADER_LEN + self.payload_len());
+        bytes.extend_from_slice(&self.to_bytes());
+        match self.slot_bits {
+            32 => bytes.extend(slots.iter().flat_map(|slot| slot.to_le_bytes())),
+            16 => bytes.extend(slots.iter().flat_map(|slot| (*slot as u16).to_le_bytes())),
+            bits => {
+                let mask = (1u32 << bits) - 1;
+                let per_byte = usize::from(8 / bits);
+                bytes.extend(slots.chunks(per_byte).map(|chunk| {
+                    let pack = |byte: u32, (i, slot): (usize, &u32)| {
+                        byte | (slot & mask) << (i * usize::from(bits))
+                    };
+                    chunk.iter().enumerate().fold(0, pack) as u8
+                }));
+            }
+        }
+        bytes
+    }
+
+    fn to_bytes(self) -> [u8; HEADER_LEN] {
+        let mut bytes = [0; HEADER_LEN];
+        bytes[0] = VERSION;
+        bytes[1] = self.unit as u8;
+        bytes[2..4].copy_from_slice(&self.k.to_le_bytes());
+        bytes[4..6].copy_from_slice(&self.slots.to_le_bytes());
+        bytes[6] = self.slot_bits;
+        bytes[7] = self.fold as u8 | if self.empty { EMPTY } else { 0 };
+        bytes[8..16].copy_from_slice(&self.seed_id.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
+            return Err(Error::corrupt(format!(
+                "{} bytes are fewer than a header's {HEADER_LEN}",
+                bytes.len()
+            )));
+        };
+        if bytes[0] != VERSION {
+            return Err(Error::corrupt(format!("unknown version {}", bytes[0])));
+        }
+        if bytes[7] & !(FOLD_MASK | EMPTY) != 0 {
+            return Err(Error::corrupt(format!("unknown flags {:#04x}", bytes[7])));
+        }
+        let fold = match bytes[7] & FOLD_MASK {
+            0 => Fold::None,
+            1 => Fold::Case,
+            2 => Fold::Marks,
+            code => return Err(Error::corrupt(format!("unknown fold code {code}"))),
+        };
+        let header = Self {
+            unit: SignatureUnit::from_code(bytes[1])?,
+            k: u16::from_le_bytes([bytes[2], bytes[3]]),
+            slots: u16::from_le_bytes([bytes[4], bytes[5]]),
+            slot_bits: bytes[6],
+            fold,
+            empty: bytes[7] & EMPTY != 0,
+            seed_id: u64::from_le_bytes(bytes[8..16].try_into().expect("8 bytes")),
+        };
+        header.check_ranges()?;
+        Ok(header)
+    }
+
+    fn check_ranges(&self) -> Result<()> {
+        if !(1..=MAX_K).contains(&usize::from(self.k)) {
+            return Err(Error::corrupt(format!("k = {} is out of range", self.k)));
+        }
+        if !(1..=MAX_SLOTS).contains(&usize::from(self.slots)) {
+            return Err(Error::corrupt(format!("{} slots", self.slots)));
+        }
+        if !matches!(self.slot_bits, 1 | 2 | 4 | 8 | 16 | 32) {
+            return Err(Error::corrupt(format!("{} bits a slot", self.slot_bits)));
+        }
+        Ok(())
+    }
+}
+
+/// The parameters as users read them in messages and in the text form.
+impl fmt::Display for Header {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}:{}:{}x{}:{:016x}",
+            self.unit, self.k, self.fold, self.slots, self.slot_bits, self.seed_id
+        )
+    }
+}
+
+/// A signature as it is stored, borrowed and validated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Signature<'a> {
+    pub header: Header,
+    payload: &'a [u8],
+}
+
+impl<'a> Signature<'a> {
+    /// Reads stored bytes: header and length are checked, in constant time.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn from_bytes(bytes: &'a [u8]) -> Result<Self> {
+        let header = Header::parse(bytes)?;
+        let payload = &bytes[HEADER_LEN..];
+        if payload.len() != header.payload_len() {
+            return Err(Error::corrupt(format!(
+                "{} bytes of slots instead of {}",
+                payload.len(),
+                header.payload_len()
+            )));
+        }
+        Ok(Self { header, payload })
+    }
+
+    /// Reads bytes from outside: also every slot is checked.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn from_foreign_bytes(bytes: &'a [u8]) -> Result<Self> {
+        let signature = Self::from_bytes(bytes)?;
+        signature.check_payload()?;
+        Ok(signature)
+    }
+
+    fn check_payload(&self) -> Result<()> {
+        let bits = usize::from(self.header.slots) * usize::from(self.header.slot_bits);
+        let padding = match (bits % 8, self.payload.last()) {
+            (0, _) | (_, None) => 0,
+            (used, Some(last)) => last >> used,
+        };
+        if padding != 0 {
+            return Err(Error::corrupt("bits are set behind the last slot"));
+        }
+        if self.header.empty {
+            let unfilled = UNFILLED >> (32 - u32::from(self.header.slot_bits));
+            if self.slots().any(|slot| slot != unfilled) {
+                return Err(Error::corrupt("an empty document with filled slots"));
+            }
+        } else if self.header.slot_bits == 32 && self.header.unit != SignatureUnit::Imported {
+            let end = super::sketch::first_code(2 * usize::from(self.header.slots));
+            if self.slots().any(|slot| slot >= end) {
+                return Err(Error::corrupt("a slot beyond the last round"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stored bytes from the text form `minhash:1:word:3:case:128x32:<seed id>:<base64>`, in which
+    /// `empty` stands for the slots of an empty document.
+    ///
+    /// # Errors
+    /// `Corrupt`, saying what was found in place of what.
+    pub fn parse_text(text: &str) -> Result<Vec<u8>> {
+        let fields: Vec<&str> = text.trim().split(':').collect();
+        let &[name, version, unit, k, fold, size, seed_id, slots] = fields.as_slice() else {
+            return Err(Error::corrupt(format!(
+                "{} fields instead of 8",
+                fields.len()
+            )));
+        };
+        if name != "minhash" {
+            return Err(Error::corrupt("it does not begin with \"minhash:\""));
+        }
+        if version != VERSION.to_string() {
+            return Err(Error::corrupt(format!("unknown version \"{version}\"")));
+        }
+        let (count, bits) = size.split_once('x').unwrap_or((size, ""));
+        let header = Header {
+            unit: SignatureUnit::from_name(unit)?,
+            k: parse_number(k, "k")?,
+            slots: parse_number(count, "number of slots")?,
+            slot_bits: parse_number(bits, "bits of a slot")?,
+            fold: fold
+                .parse()
+                .map_err(|_| Error::corrupt(format!("unknown fold \"{fold}\"")))?,
+            empty: slots == "empty",
+            seed_id: parse_seed_id(seed_id)?,
+        };
+        header.check_ranges()?;
+        if header.empty {
+            return Ok(header.encode(&vec![UNFILLED; usize::from(header.slots)]));
+        }
+        let payload = BASE64
+            .decode(slots)
+            .map_err(|error| Error::corrupt(format!("the slots are not base64: {error}")))?;
+        let bytes = [&header.to_bytes()[..], &payload].concat();
+        Signature::from_foreign_bytes(&bytes)?;
+        Ok(bytes)
+    }
+
+    /// The bytes of the slots.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// The slots, widened to 32 bits.
+    pub fn slots(&self) -> impl ExactSizeIterator<Item = u32> + 'a {
+        let payload = self.payload;
+        let bits = usize::from(self.header.slot_bits);
+        (0..usize::from(self.header.slots)).map(move |i| match bits {
+            32 => u32::from_le_bytes(payload[4 * i..4 * i + 4].try_into().expect("4 bytes")),
+            16 => u32::from(u16::from_le_bytes([payload[2 * i], payload[2 * i + 1]])),
+            _ => {
+                let bit = i * bits;
+                u32::from(payload[bit / 8]) >> (bit % 8) & ((1 << bits) - 1)
+            }
+        })
+    }
+}
+
+/// The text form.
+impl fmt::Display for Signature<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "minhash:{VERSION}:{}:", self.header)?;
+        if self.header.empty {
+            f.write_str("empty")
+        } else {
+            f.write_str(&BASE64.encode(self.payload))
+        }
+    }
+}
+
+fn parse_number<N: FromStr>(digits: &str, what: &str) -> Result<N> {
+    digits
+        .parse()
+        .ok()
+        .filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
+        .ok_or_else(|| Error::corrupt(format!("bad {what} \"{digits}\"")))
+}
+
+fn parse_seed_id(digits: &str) -> Result<u64> {
+    u64::from_str_radix(digits, 16)
+        .ok()
+        .filter(|_| digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
+        .ok_or_else(|| Error::corrupt(format!("bad seed id \"{digits}\"")))
+}

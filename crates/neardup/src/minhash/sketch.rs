@@ -1,0 +1,96 @@
+//! From shingle hashes to slots.
+//!
+//! Scheme 1, frozen by known-answer vectors. With k slots and the shingle hash x:
+//! - round 0: slot `mulhi32(x >> 32, k)`, value the upper 29 of the lower 32 bits;
+//! - round r < k: slot `mulhi32((u ^ r*A) * B, k)` with `u = lower 32 bits of x ^ (x >> 32)`, value
+//!   the upper bits of `split_mix(x + r*GOLDEN)`;
+//! - round k <= r < 2k: slot r - k, the same value.
+//!
+//! A slot holds a monotone 32-bit code of (round, value): 3 bits of round and 29 of value for
+//! rounds 0 to 6, then `111`, 11 bits of round - 7 and 18 of value.
+
+use crate::shingle::{GOLDEN, split_mix};
+
+/// The code of a slot that no shingle has reached; above every code that one can have.
+pub const UNFILLED: u32 = u32::MAX;
+
+const ROUND_STEP: u32 = 0x9E37_79B9;
+const ROUND_MULTIPLIER: u32 = 0x85EB_CA6B;
+
+/// The slots of a sketch while it is made. Shingles may come in any order, in any number of parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sketch {
+    slots: Vec<u32>,
+}
+
+impl Sketch {
+    /// An empty sketch of `slots` slots, 1 to [`super::MAX_SLOTS`].
+    pub fn new(slots: usize) -> Self {
+        Self {
+            slots: vec![UNFILLED; slots],
+        }
+    }
+
+    pub fn from_slots(slots: Vec<u32>) -> Self {
+        Self { slots }
+    }
+
+    pub fn slots(&self) -> &[u32] {
+        &self.slots
+    }
+
+    /// Adds shingles. O(n + k log k) for n shingles in one call.
+    pub fn add(&mut self, hashes: &[u64]) {
+        if hashes.is_empty() {
+            return;
+        }
+        for round in 0..2 * self.slots.len() {
+            if !self.slots.iter().any(|&code| code >= first_code(round)) {
+                break;
+            }
+            for &x in hashes {
+                let slot = slot(x, round, self.slots.len());
+                self.slots[slot] = self.slots[slot].min(code(x, round));
+            }
+        }
+    }
+
+    /// Slot-wise minimum: the sketch of the union of the two sets.
+    pub fn merge(&mut self, other: &[u32]) {
+        for (slot, &code) in self.slots.iter_mut().zip(other) {
+            *slot = (*slot).min(code);
+        }
+    }
+}
+
+/// The smallest code of a round.
+pub fn first_code(round: usize) -> u32 {
+    let round = round as u32;
+    if round < 7 {
+        round << 29
+    } else {
+        (7 << 29) | ((round - 7) << 18)
+    }
+}
+
+fn slot(x: u64, round: usize, slots: usize) -> usize {
+    if round >= slots {
+        return round - slots;
+    }
+    let bits = if round == 0 {
+        (x >> 32) as u32
+    } else {
+        let u = (x ^ (x >> 32)) as u32;
+        (u ^ (round as u32).wrapping_mul(ROUND_STEP)).wrapping_mul(ROUND_MULTIPLIER)
+    };
+    ((u64::from(bits) * slots as u64) >> 32) as usize
+}
+
+fn code(x: u64, round: usize) -> u32 {
+    let value = if round == 0 {
+        x as u32
+    } else {
+        (split_mix(x.wrapping_add(GOLDEN.wrapping_mul(round as u64))) >> 32) as u32
+    };
+    first_code(round) | if round < 7 { value >> 3 } else { value >> 14 }
+}
