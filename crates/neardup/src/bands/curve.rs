@@ -1,0 +1,148 @@
+//! The S-curve of classic bands, the best (b, r) for a threshold, and thresholds on estimates.
+
+use crate::minhash::{MAX_SLOTS, equal_slots_needed};
+use crate::{Error, Result};
+
+/// Midpoints at which each side of the threshold is integrated. With 1000 the areas are within
+/// 1e-6 of their limits for every b and r of 128 slots.
+const POINTS: usize = 1000;
+
+/// Probability that documents of Jaccard `similarity`, 0 to 1, share one of `bands` bands of `rows`
+/// rows: 1 - (1 - s^r)^b, without loss of digits where it is small.
+pub fn lsh_probability(similarity: f64, bands: f64, rows: f64) -> f64 {
+    -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
+}
+
+/// Bands, rows, and the areas under the S-curve below the threshold (false positives) and above the
+/// S-curve beyond it (false negatives).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LshParams {
+    pub bands: usize,
+    pub rows: usize,
+    pub fp_area: f64,
+    pub fn_area: f64,
+}
+
+/// The (b, r) with b r <= slots that minimises the weighted sum of the two areas (Zhu, Nargesian,
+/// Pu, Miller, "LSH Ensemble", VLDB 2016, section 5.3). 0.3 ms for 128 slots, 5 ms for 1024.
+///
+/// # Errors
+/// `Invalid` for a threshold outside (0, 1], for slots outside 1 to 1024, and for weights that are
+/// negative, not finite or both 0.
+pub fn lsh_params(threshold: f64, slots: i64, fp_weight: f64, fn_weight: f64) -> Result<LshParams> {
+    check_threshold(threshold)?;
+    let slots = check_slots(slots)?;
+    let valid = |weight: f64| weight.is_finite() && weight >= 0.0;
+    if !valid(fp_weight) || !valid(fn_weight) || fp_weight + fn_weight == 0.0 {
+        return Err(Error::invalid(
+            format!("weights {fp_weight} and {fn_weight} are out of range"),
+            "Valid weights are finite and not negative, and one of them is above 0.",
+        ));
+    }
+    let cost = |p: &LshParams| fp_weight * p.fp_area + fn_weight * p.fn_area;
+    (1..=slots)
+        .flat_map(|rows| areas(threshold, rows, slots / rows))
+        .min_by(|a, b| cost(a).total_cmp(&cost(b)))
+        .ok_or_else(|| Error::invalid("no bands", "Valid numbers of slots begin with 1."))
+}
+
+/// The areas for `rows` rows and 1 to `most_bands` bands. The powers (1 - s^r)^b are kept from one
+/// b to the next.
+fn areas(threshold: f64, rows: usize, most_bands: usize) -> Vec<LshParams> {
+    let misses = |from: f64, to: f64| -> Vec<f64> {
+        let step = (to - from) / POINTS as f64;
+        let miss = |i| 1.0 - (from + (i as f64 + 0.5) * step).powi(rows as i32);
+        (0..POINTS).map(miss).collect()
+    };
+    let (below, above) = (misses(0.0, threshold), misses(threshold, 1.0));
+    let (mut below_powers, mut above_powers) = (vec![1.0; POINTS], vec![1.0; POINTS]);
+    let next_mean = |powers: &mut [f64], misses: &[f64]| {
+        let mut sum = 0.0;
+        for (power, miss) in powers.iter_mut().zip(misses) {
+            *power *= miss;
+            sum += *power;
+        }
+        sum / POINTS as f64
+    };
+    (1..=most_bands)
+        .map(|bands| LshParams {
+            bands,
+            rows,
+            fp_area: threshold * (1.0 - next_mean(&mut below_powers, &below)),
+            fn_area: (1.0 - threshold) * next_mean(&mut above_powers, &above),
+        })
+        .collect()
+}
+
+/// The threshold on the estimate of `slots` full-width slots that pairs of true Jaccard `threshold`
+/// reach with a probability of at least `recall`: the greatest such number of equal slots, as the
+/// roundest number that demands it. Equal slots are taken as binomial, which they are at worst.
+///
+/// # Errors
+/// `Invalid` for a threshold outside (0, 1], slots outside 1 to 1024, a recall outside (0, 1), and
+/// where only a threshold of 0 would keep that share.
+pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
+    check_threshold(threshold)?;
+    let slots = check_slots(slots)?;
+    if !(recall > 0.0 && recall < 1.0) {
+        return Err(Error::invalid(
+            format!("recall {recall} is out of range"),
+            "Valid values are above 0 and below 1.",
+        ));
+    }
+    match equal_slots_kept(threshold, slots, recall) {
+        0 => Err(Error::invalid(
+            format!("no threshold on {slots} slots keeps a share of {recall} of the pairs"),
+            "Use more slots, a higher threshold or a lower recall.",
+        )),
+        equal => Ok(roundest_threshold(equal, slots)),
+    }
+}
+
+/// The greatest e with P[Binomial(slots, threshold) >= e] >= recall, summed from the lower end, so
+/// that a recall close to 1 is met exactly.
+fn equal_slots_kept(threshold: f64, slots: usize, recall: f64) -> usize {
+    let missed = 1.0 - recall;
+    let (mut ln_choose, mut below) = (0.0, 0.0);
+    for equal in 0..slots {
+        let differing = slots - equal;
+        let ln_probability =
+            ln_choose + equal as f64 * threshold.ln() + differing as f64 * (-threshold).ln_1p();
+        below += ln_probability.exp();
+        if below > missed {
+            return equal;
+        }
+        ln_choose += (differing as f64 / (equal + 1) as f64).ln();
+    }
+    slots
+}
+
+/// The number of fewest decimals for which `equal` slots are needed.
+fn roundest_threshold(equal: usize, slots: usize) -> f64 {
+    let share = equal as f64 / slots as f64;
+    (1..=15)
+        .map(|decimals| 10f64.powi(decimals))
+        .map(|scale| (share * scale).floor() / scale)
+        .find(|&t| t > 0.0 && equal_slots_needed(slots, 32, t) == equal)
+        .unwrap_or(share)
+}
+
+fn check_threshold(threshold: f64) -> Result<()> {
+    if threshold > 0.0 && threshold <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("threshold {threshold} is out of range"),
+        "Valid values are above 0 and at most 1.",
+    ))
+}
+
+fn check_slots(slots: i64) -> Result<usize> {
+    match usize::try_from(slots) {
+        Ok(slots) if (1..=MAX_SLOTS).contains(&slots) => Ok(slots),
+        _ => Err(Error::invalid(
+            format!("number of slots {slots} is out of range"),
+            format!("Valid values are 1 to {MAX_SLOTS}."),
+        )),
+    }
+}

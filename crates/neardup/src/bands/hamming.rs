@@ -1,0 +1,166 @@
+//! Blocks of a bit string, so that strings within a Hamming distance must agree in some of them.
+//!
+//! Of B blocks at most d hold one of d differing bits: at least B - d are intact. An index that
+//! counts stores one hash a block; a plain B-tree stores one key for every subset of B - d blocks,
+//! one of which is intact (Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling",
+//! WWW 2007, section 3).
+//!
+//! Scheme 1, frozen by known-answer vectors. Block i of B in n bits is [i n / B, (i + 1) n / B); its
+//! words are 64 bits from its start, the first bit the highest, the last word shorter. Block hash:
+//! start with `split_mix(GOLDEN * (n * 2^16 + B * 2^8 + i))`, then `h = finish(h ^ word)`. The key
+//! of a subset starts with `split_mix` of its mask (bit i set: block i is in it) and takes in the
+//! hashes of its blocks in order by `h = split_mix(h + hash)`.
+
+use crate::shingle::{GOLDEN, finish, split_mix};
+use crate::{Error, Result};
+use bitvec::prelude::*;
+use std::ops::Range;
+
+/// The most blocks that a bit string is cut into.
+pub const MAX_BLOCKS: usize = 64;
+
+/// The most keys for one bit string.
+pub const MAX_KEYS: usize = 1024;
+
+/// A cut of bit strings of any length into `blocks` consecutive blocks of almost equal length, for
+/// lookups up to `distance` differing bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HammingBlocks {
+    distance: usize,
+    blocks: usize,
+}
+
+impl HammingBlocks {
+    /// # Errors
+    /// `Invalid` unless 0 <= distance < blocks <= [`MAX_BLOCKS`].
+    pub fn new(distance: i64, blocks: i64) -> Result<Self> {
+        match (usize::try_from(distance), usize::try_from(blocks)) {
+            (Ok(distance), Ok(blocks)) if distance < blocks && blocks <= MAX_BLOCKS => {
+                Ok(Self { distance, blocks })
+            }
+            _ => Err(Error::invalid(
+                format!("{blocks} blocks cannot serve a Hamming distance of {distance}"),
+                format!(
+                    "Valid are distances from 0 to {} and more blocks than the distance, at most \
+                     {MAX_BLOCKS}.",
+                    MAX_BLOCKS - 1
+                ),
+            )),
+        }
+    }
+
+    pub fn distance(&self) -> usize {
+        self.distance
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    /// The bits of block `block` of a string of `length` bits; none where the string has fewer bits
+    /// than blocks, which leaves the lemma true.
+    pub fn range(&self, length: usize, block: usize) -> Range<usize> {
+        let start = |block| block * length / self.blocks;
+        start(block)..start(block + 1)
+    }
+
+    /// How many blocks at least are intact in a pair at most `distance` apart. Zero or less: these
+    /// blocks cannot find such a pair.
+    pub fn intact_needed(&self, distance: usize) -> i64 {
+        self.blocks as i64 - distance as i64
+    }
+
+    /// One well-mixed hash a block, of the length and partition too: strings of different length
+    /// share none.
+    pub fn block_hashes<'a>(
+        &self,
+        bits: &'a BitSlice<u8, Msb0>,
+    ) -> impl Iterator<Item = u64> + use<'a> {
+        let this = *self;
+        (0..this.blocks).map(move |block| {
+            let place = bits.len() << 16 | this.blocks << 8 | block;
+            let start = split_mix(GOLDEN.wrapping_mul(place as u64));
+            bits[this.range(bits.len(), block)]
+                .chunks(64)
+                .fold(start, |hash, word| finish(hash ^ word.load_be::<u64>()))
+        })
+    }
+
+    /// The keys to store: one for every subset of `blocks - distance` blocks.
+    ///
+    /// # Errors
+    /// `Invalid` if they are more than [`MAX_KEYS`].
+    pub fn keys(&self, bits: &BitSlice<u8, Msb0>) -> Result<Vec<i64>> {
+        self.subset_keys(bits, self.blocks)
+    }
+
+    /// The keys to look up for strings at most `distance` apart: every such string shares one of
+    /// them. Of any `blocks - self.distance + distance` blocks enough are intact, so that only
+    /// subsets of that many are asked for.
+    ///
+    /// # Errors
+    /// `Invalid` if `distance` is above the stored keys', or if they are more than [`MAX_KEYS`].
+    pub fn probe(&self, bits: &BitSlice<u8, Msb0>, distance: i64) -> Result<Vec<i64>> {
+        match usize::try_from(distance) {
+            Ok(distance) if distance <= self.distance => {
+                self.subset_keys(bits, self.blocks - self.distance + distance)
+            }
+            _ => Err(Error::invalid(
+                format!(
+                    "keys for Hamming distance {} cannot find distance {distance}",
+                    self.distance
+                ),
+                format!("Valid distances are 0 to {}.", self.distance),
+            )),
+        }
+    }
+
+    /// Keys of the subsets of `blocks - distance` blocks among the first `among`.
+    fn subset_keys(&self, bits: &BitSlice<u8, Msb0>, among: usize) -> Result<Vec<i64>> {
+        let size = self.blocks - self.distance;
+        let count = subsets(among, size);
+        if count > MAX_KEYS as u128 {
+            return Err(Error::invalid(
+                format!(
+                    "distance {} with {} blocks takes {count} keys for one bit string",
+                    self.distance, self.blocks
+                ),
+                format!("At most {MAX_KEYS} are allowed; use fewer blocks."),
+            ));
+        }
+        let hashes: Vec<u64> = self.block_hashes(bits).collect();
+        let mut keys = Vec::with_capacity(count as usize);
+        let mut members: Vec<usize> = (0..size).collect();
+        loop {
+            keys.push(subset_key(&members, &hashes));
+            if !next_subset(&mut members, among) {
+                return Ok(keys);
+            }
+        }
+    }
+}
+
+fn subset_key(members: &[usize], hashes: &[u64]) -> i64 {
+    let mask = members.iter().fold(0u64, |mask, block| mask | 1 << block);
+    members.iter().fold(split_mix(mask), |key, &block| {
+        split_mix(key.wrapping_add(hashes[block]))
+    }) as i64
+}
+
+/// The number of subsets of `size` of `among` things.
+fn subsets(among: usize, size: usize) -> u128 {
+    (0..size as u128).fold(1, |count, i| count * (among as u128 - i) / (i + 1))
+}
+
+/// Steps to the next subset in lexicographic order; false behind the last.
+fn next_subset(members: &mut [usize], among: usize) -> bool {
+    let size = members.len();
+    let Some(moving) = (0..size).rfind(|&i| members[i] < among - size + i) else {
+        return false;
+    };
+    members[moving] += 1;
+    for i in moving + 1..size {
+        members[i] = members[i - 1] + 1;
+    }
+    true
+}

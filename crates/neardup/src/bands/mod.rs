@@ -1,0 +1,21 @@
+//! Bands: keys such that similar documents share some of them, and what to expect of them.
+//!
+//! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact;
+//! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
+//! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
+//! - [`curve`], [`plot`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
+//!   estimates that keeps a share of the true pairs.
+
+mod classic;
+pub mod curve;
+mod hamming;
+mod key;
+mod pigeonhole;
+mod plot;
+
+pub use classic::ClassicBands;
+pub use curve::{LshParams, lsh_params, lsh_probability, relax};
+pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
+pub use key::{band_hash, header_digest};
+pub use pigeonhole::{Bands, band_hashes, band_keys};
+pub use plot::{MAX_CURVES, lsh_plot};
