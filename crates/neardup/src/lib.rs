@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 pub mod bands;
+pub mod cluster;
 pub mod error;
 pub mod minhash;
 pub mod shingle;
