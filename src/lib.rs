@@ -1,3 +1,13 @@
 //! The PostgreSQL binding of the `neardup` crate: one file per SQL object family.
+//! It knows no algorithm; the algorithms know no PostgreSQL.
+
+mod bands;
+mod datum;
+mod error;
+mod minhash;
+mod options;
+mod signature;
 
 pgrx::pg_module_magic!(name, version);
+
+pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);

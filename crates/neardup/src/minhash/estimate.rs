@@ -1,5 +1,25 @@
 //! What two signatures say about the resemblance of their documents.
 
+use crate::Result;
+use crate::minhash::Signature;
+
+/// The estimated Jaccard similarity of the two documents; 0 if one of them is empty.
+///
+/// # Errors
+/// `Incomparable` if the signatures were made with different parameters.
+pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
+    a.check_comparable(b)?;
+    if a.header.empty || b.header.empty {
+        return Ok(0.0);
+    }
+    let equal = a.slots().zip(b.slots()).filter(|(x, y)| x == y).count();
+    Ok(similarity(
+        equal,
+        usize::from(a.header.slots),
+        u32::from(a.header.slot_bits),
+    ))
+}
+
 /// The estimate of Jaccard similarity from the number of equal slots: equal / slots, corrected for
 /// chance agreement of packed slots by (p - 2^-b) / (1 - 2^-b) (Li, König, WWW 2010), within [0, 1].
 ///

@@ -249,6 +249,21 @@ impl<'a> Signature<'a> {
         Ok(signature)
     }
 
+    /// # Errors
+    /// `Incomparable`, naming both parameter sets, unless all parameters agree.
+    pub fn check_comparable(&self, other: &Signature<'_>) -> Result<()> {
+        if self.header.comparable(&other.header) {
+            return Ok(());
+        }
+        Err(Error::Incomparable {
+            message: "signatures made with different parameters cannot be compared".to_owned(),
+            hint: format!(
+                "One is {}, the other {} (unit:k:fold:slots x bits:seed id); make both with the same.",
+                self.header, other.header
+            ),
+        })
+    }
+
     fn check_payload(&self) -> Result<()> {
         let bits = usize::from(self.header.slots) * usize::from(self.header.slot_bits);
         let padding = match (bits % 8, self.payload.last()) {

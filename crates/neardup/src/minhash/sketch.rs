@@ -9,6 +9,7 @@
 //! A slot holds a monotone 32-bit code of (round, value): 3 bits of round and 29 of value for
 //! rounds 0 to 6, then `111`, 11 bits of round - 7 and 18 of value.
 
+use crate::minhash::Header;
 use crate::shingle::{GOLDEN, split_mix};
 
 /// The code of a slot that no shingle has reached; above every code that one can have.
@@ -37,6 +38,12 @@ impl Sketch {
 
     pub fn slots(&self) -> &[u32] {
         &self.slots
+    }
+
+    /// The stored signature with these slots; `header` need not say whether it is empty.
+    pub fn encode(&self, header: Header) -> Vec<u8> {
+        let empty = self.slots.first() == Some(&UNFILLED);
+        Header { empty, ..header }.encode(&self.slots)
     }
 
     /// Adds shingles. O(n + k log k) for n shingles in one call.

@@ -1,0 +1,228 @@
+//! Arguments read straight from their datums, and results written as datums.
+//!
+//! A value is detoasted at most once and never copied unless it is compressed, stored out of line
+//! or in another encoding.
+
+use crate::error::OrRaise;
+use neardup::minhash::Signature;
+use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
+use pgrx::datum::Datum;
+use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// A detoasted varlena; its copy, if one was made, is freed with it, because index and
+/// sort support functions run in memory contexts that live long.
+pub struct Varlena<'a> {
+    start: NonNull<pg_sys::varlena>,
+    copied: bool,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl Varlena<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of a variable-length type that outlives the value.
+    pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
+        let stored = datum.cast_mut_ptr::<pg_sys::varlena>();
+        // SAFETY: the caller vouches for the datum. The call is spared where there is nothing to
+        // do, since crossing into PostgreSQL costs more than comparing two signatures.
+        let start = unsafe {
+            if pgrx::varlena::varatt_is_4b_u(stored)
+                || (pgrx::varlena::varatt_is_1b(stored) && !pgrx::varlena::varatt_is_1b_e(stored))
+            {
+                stored
+            } else {
+                pg_sys::pg_detoast_datum_packed(stored)
+            }
+        };
+        Self {
+            start: NonNull::new(start).expect("a detoasted value has an address"),
+            copied: start != stored,
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl Deref for Varlena<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is a detoasted varlena that lives as long as `self`.
+        unsafe { pgrx::varlena::varlena_to_byte_slice(self.start.as_ptr()) }
+    }
+}
+
+impl Drop for Varlena<'_> {
+    fn drop(&mut self) {
+        if self.copied {
+            // SAFETY: the copy was allocated by the detoaster for this value alone.
+            unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
+        }
+    }
+}
+
+/// A `text` argument as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no
+/// known meaning, the bytes as they are.
+pub struct Text<'a> {
+    stored: Varlena<'a>,
+    converted: Option<Converted>,
+}
+
+struct Converted {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Drop for Converted {
+    fn drop(&mut self) {
+        // SAFETY: allocated by the encoding conversion for this value alone.
+        unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
+    }
+}
+
+impl Text<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of a text type that outlives the value.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        let stored = unsafe { Varlena::detoast(datum) };
+        let converted = to_utf8(&stored);
+        Self { stored, converted }
+    }
+
+    /// The name of an option, such as a unit or a fold: never one of ours if it is not ASCII.
+    pub fn name(&self) -> String {
+        self.escape_ascii().to_string()
+    }
+}
+
+/// `None` where the bytes are UTF-8 already.
+fn to_utf8(bytes: &[u8]) -> Option<Converted> {
+    // SAFETY: reads a global of the backend, without side effects.
+    let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
+    if matches!(
+        encoding,
+        pg_sys::pg_enc::PG_UTF8 | pg_sys::pg_enc::PG_SQL_ASCII
+    ) || bytes.is_ascii()
+    {
+        return None;
+    }
+    // SAFETY: the source is valid for its length, which fits an int as every varlena's does. The
+    // result is a new NUL-terminated string unless it is the source.
+    unsafe {
+        let start = pg_sys::pg_server_to_any(
+            bytes.as_ptr().cast(),
+            bytes.len() as i32,
+            pg_sys::pg_enc::PG_UTF8 as i32,
+        )
+        .cast::<u8>();
+        if start.cast_const() == bytes.as_ptr() {
+            return None;
+        }
+        let len = std::ffi::CStr::from_ptr(start.cast()).count_bytes();
+        NonNull::new(start).map(|start| Converted { start, len })
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.converted {
+            // SAFETY: `start` is valid for `len` bytes while `self` lives.
+            Some(text) => unsafe { std::slice::from_raw_parts(text.start.as_ptr(), text.len) },
+            None => &self.stored,
+        }
+    }
+}
+
+/// A `minhash_signature` argument: header and length are checked whenever it is read.
+pub struct StoredSignature<'a>(Varlena<'a>);
+
+impl StoredSignature<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type minhash_signature that outlives the value.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        Self(unsafe { Varlena::detoast(datum) })
+    }
+
+    /// # Errors
+    /// ERROR `data_corrupted` if the bytes are no signature.
+    pub fn read(&self) -> Signature<'_> {
+        Signature::from_bytes(&self.0).or_raise()
+    }
+
+    /// The bytes, for bytewise comparison.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A new value of type `minhash_signature`, in its stored form.
+pub struct NewSignature(pub Vec<u8>);
+
+impl NewSignature {
+    /// Takes bytes that came from outside.
+    ///
+    /// # Errors
+    /// ERROR `invalid_binary_representation` if they are no signature.
+    pub fn from_foreign(bytes: &[u8]) -> Self {
+        Signature::from_foreign_bytes(bytes)
+            .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
+        Self(bytes.to_vec())
+    }
+}
+
+impl IntoDatum for NewSignature {
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        self.0.into_datum()
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        // Only results of known type are built from this type.
+        pg_sys::InvalidOid
+    }
+}
+
+macro_rules! argument {
+    ($type:ident, $sql:literal) => {
+        impl FromDatum for $type<'_> {
+            unsafe fn from_polymorphic_datum(
+                datum: pg_sys::Datum,
+                is_null: bool,
+                _: pg_sys::Oid,
+            ) -> Option<Self> {
+                // SAFETY: PostgreSQL passes a datum of the declared type.
+                (!is_null).then(|| unsafe { Self::from_raw(datum) })
+            }
+        }
+
+        // SAFETY: the datum is of the declared SQL type, which `from_raw` reads.
+        unsafe impl<'fcx> ArgAbi<'fcx> for $type<'fcx> {
+            unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+                // SAFETY: STRICT functions get no NULL, others ask through `Option`.
+                unsafe { arg.unbox_arg_using_from_datum() }.expect("the argument is not NULL")
+            }
+        }
+
+        pgrx::impl_sql_translatable!($type<'_>, arg_only = $sql);
+    };
+}
+
+argument!(Text, "text");
+argument!(StoredSignature, "minhash_signature");
+
+pgrx::impl_sql_translatable!(NewSignature, "minhash_signature");
+
+// SAFETY: the datum is a palloc'd varlena of the declared type.
+unsafe impl BoxRet for NewSignature {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        match self.into_datum() {
+            // SAFETY: as above.
+            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+            None => fcinfo.return_null(),
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! From errors of the algorithms to PostgreSQL's, with SQLSTATE and HINT.
+
+use neardup::Error;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{PgLogLevel, PgSqlErrorCode};
+
+/// Ends the statement with an ERROR.
+pub fn raise(code: PgSqlErrorCode, message: &str, hint: &str) -> ! {
+    let report = ErrorReport::new(code, message.to_owned(), "pg_neardup");
+    let report = if hint.is_empty() {
+        report
+    } else {
+        report.set_hint(hint)
+    };
+    report.report(PgLogLevel::ERROR);
+    unreachable!("an ERROR does not return")
+}
+
+/// The value, or an ERROR.
+pub trait OrRaise<T> {
+    /// Errors about arguments and about stored values.
+    fn or_raise(self) -> T;
+    /// Errors in a value's outside form: `code` where the bytes or the text are bad.
+    fn or_raise_as(self, code: PgSqlErrorCode) -> T;
+}
+
+impl<T> OrRaise<T> for neardup::Result<T> {
+    fn or_raise(self) -> T {
+        self.or_raise_as(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED)
+    }
+
+    fn or_raise_as(self, code: PgSqlErrorCode) -> T {
+        self.unwrap_or_else(|error| match error {
+            Error::Invalid { message, hint } | Error::Incomparable { message, hint } => raise(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                &message,
+                &hint,
+            ),
+            Error::Corrupt(reason) => raise(
+                code,
+                &format!("invalid minhash_signature: {reason}"),
+                match code {
+                    PgSqlErrorCode::ERRCODE_DATA_CORRUPTED => {
+                        "The stored value was not written by pg_neardup; recompute it from the document."
+                    }
+                    PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION => {
+                        "The text form is minhash:1:<unit>:<k>:<fold>:<slots>x<bits>:<seed id>:<base64>."
+                    }
+                    _ => "The binary form is a header of 16 bytes and the slots, as minhash_send writes it.",
+                },
+            ),
+        })
+    }
+}
+
+/// Lets a pending cancel or timeout end the statement.
+pub fn check_interrupts() {
+    pgrx::check_for_interrupts!();
+}

@@ -1,0 +1,69 @@
+//! The options that many functions share, checked.
+
+use crate::datum::Text;
+use crate::error::OrRaise;
+use neardup::minhash::MAX_SLOTS;
+use neardup::shingle::Shingling;
+use neardup::{Error, Result};
+
+/// How to cut documents into shingles, from the arguments k, unit and fold.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` with a HINT that lists what is valid.
+pub fn shingling(k: i32, unit: &Text<'_>, fold: &Text<'_>) -> Shingling {
+    let unit = unit.name().parse().or_raise();
+    let fold = fold.name().parse().or_raise();
+    Shingling::new(i64::from(k), unit, fold).or_raise()
+}
+
+/// The number of slots of a signature.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` outside 1 to 1024.
+pub fn slots(slots: i32) -> usize {
+    usize::try_from(slots)
+        .ok()
+        .filter(|slots| (1..=MAX_SLOTS).contains(slots))
+        .ok_or_else(|| {
+            Error::invalid(
+                format!("slots = {slots} is out of range"),
+                format!("Valid values are 1 to {MAX_SLOTS}."),
+            )
+        })
+        .or_raise()
+}
+
+/// The number of bits of a slot.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` unless it is a power of two up to 32.
+pub fn slot_bits(bits: i32) -> u32 {
+    u32::try_from(bits)
+        .ok()
+        .filter(|bits| matches!(bits, 1 | 2 | 4 | 8 | 16 | 32))
+        .ok_or_else(|| {
+            Error::invalid(
+                format!("bits = {bits} is out of range"),
+                "Valid values are 1, 2, 4, 8, 16 and 32.",
+            )
+        })
+        .or_raise()
+}
+
+/// A similarity threshold.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` outside 0 < threshold <= 1.
+pub fn threshold(threshold: f64) -> f64 {
+    check_threshold(threshold).or_raise()
+}
+
+fn check_threshold(threshold: f64) -> Result<f64> {
+    if threshold > 0.0 && threshold <= 1.0 {
+        return Ok(threshold);
+    }
+    Err(Error::invalid(
+        format!("threshold {threshold} is out of range"),
+        "Valid values are greater than 0 and at most 1.",
+    ))
+}
