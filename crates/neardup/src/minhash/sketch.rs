@@ -2,12 +2,16 @@
 //!
 //! Scheme 1, frozen by known-answer vectors. With k slots and the shingle hash x:
 //! - round 0: slot `mulhi32(x >> 32, k)`, value the upper 29 of the lower 32 bits;
-//! - round r < k: slot `mulhi32((u ^ r*A) * B, k)` with `u = lower 32 bits of x ^ (x >> 32)`, value
-//!   the upper bits of `split_mix(x + r*GOLDEN)`;
+//! - round r < k: slot `mulhi32((u ^ r*A) * ((x >> 32 ^ r*B) | 1), k)` with u the lower 32 bits of
+//!   `x ^ (x >> 32)`, all of 32 bits; value the upper bits of `split_mix(x + r*GOLDEN)`;
 //! - round k <= r < 2k: slot r - k, the same value.
 //!
 //! A slot holds a monotone 32-bit code of (round, value): 3 bits of round and 29 of value for
 //! rounds 0 to 6, then `111`, 11 bits of round - 7 and 18 of value.
+//!
+//! Two shingles must not fall into related slots round after round: with a constant in place of the
+//! factor that depends on x they do, and the mean square error of 2 shingles in 1024 slots doubles
+//! (0.999 instead of 0.49 to 0.52 times J(1-J)/k).
 
 use crate::minhash::Header;
 use crate::shingle::{GOLDEN, split_mix};
@@ -15,8 +19,9 @@ use crate::shingle::{GOLDEN, split_mix};
 /// The code of a slot that no shingle has reached; above every code that one can have.
 pub const UNFILLED: u32 = u32::MAX;
 
-const ROUND_STEP: u32 = 0x9E37_79B9;
-const ROUND_MULTIPLIER: u32 = 0x85EB_CA6B;
+/// A and B of the slots of later rounds.
+const STEP_OF_SLOT: u32 = 0x9E37_79B9;
+const STEP_OF_FACTOR: u32 = 0xC2B2_AE3D;
 
 /// The slots of a sketch while it is made. Shingles may come in any order, in any number of parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +92,9 @@ fn slot(x: u64, round: usize, slots: usize) -> usize {
     let bits = if round == 0 {
         (x >> 32) as u32
     } else {
-        let u = (x ^ (x >> 32)) as u32;
-        (u ^ (round as u32).wrapping_mul(ROUND_STEP)).wrapping_mul(ROUND_MULTIPLIER)
+        let (round, high) = (round as u32, (x >> 32) as u32);
+        let sum = (x as u32) ^ high ^ round.wrapping_mul(STEP_OF_SLOT);
+        sum.wrapping_mul((high ^ round.wrapping_mul(STEP_OF_FACTOR)) | 1)
     };
     ((u64::from(bits) * slots as u64) >> 32) as usize
 }
