@@ -11,7 +11,7 @@ pub mod bands;
 pub mod cluster;
 pub mod error;
 pub mod minhash;
-pub mod provisional;
+pub mod set;
 pub mod shingle;
 pub mod text;
 

@@ -6,6 +6,14 @@
 //! - token hash: SipHash-1-3 of the token's UTF-8 bytes;
 //! - shingle hash: `finish(((t0 * C + t1) * C + t2) ...)`, modulo 2^64.
 
+mod spaces;
+mod stop;
+mod stream;
+mod strings;
+
+pub use stream::{for_each_block, shingle_hashes};
+pub use strings::{for_each_shingle, shingles};
+
 use crate::text::{Fold, Unit};
 use crate::{Error, Result};
 use siphasher::sip::SipHasher13;
@@ -65,7 +73,12 @@ impl Key {
 
     /// SipHash-1-3 of the bytes of one token.
     pub fn token_hash(&self, token: &[u8]) -> u64 {
-        SipHasher13::new_with_keys(self.k0, self.k1).hash(token)
+        self.hasher().hash(token)
+    }
+
+    /// For a token that comes in parts.
+    fn hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_keys(self.k0, self.k1)
     }
 
     /// Hash of a set element that is no shingle of ours: the shingle hash of one token.
@@ -95,7 +108,44 @@ pub fn finish(mut x: u64) -> u64 {
 /// The hash of one shingle from its token hashes.
 #[inline]
 pub fn combine(tokens: &[u64]) -> u64 {
-    finish(tokens.iter().fold(0, |acc: u64, t| {
+    finish(polynomial(tokens))
+}
+
+#[inline]
+fn polynomial(tokens: &[u64]) -> u64 {
+    tokens.iter().fold(0, |acc: u64, t| {
         acc.wrapping_mul(POLYNOMIAL_BASE).wrapping_add(*t)
-    }))
+    })
+}
+
+/// Appends the hashes of all windows of `k` tokens, each in constant time.
+fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
+    let Some((first, rest)) = tokens.split_at_checked(k) else {
+        return;
+    };
+    let leaving_weight = (1..k).fold(1u64, |power, _| power.wrapping_mul(POLYNOMIAL_BASE));
+    let mut sum = polynomial(first);
+    out.push(finish(sum));
+    for (leaving, entering) in tokens.iter().zip(rest) {
+        sum = sum
+            .wrapping_sub(leaving.wrapping_mul(leaving_weight))
+            .wrapping_mul(POLYNOMIAL_BASE)
+            .wrapping_add(*entering);
+        out.push(finish(sum));
+    }
+}
+
+/// Appends the token hash of every word of an ASCII text.
+fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+    let mut lowered = Vec::new();
+    for word in ascii.split(|byte| !byte.is_ascii_alphanumeric()) {
+        if !word.is_empty() {
+            lowered.clear();
+            lowered.extend_from_slice(word);
+            if lower {
+                lowered.make_ascii_lowercase();
+            }
+            out.push(key.token_hash(&lowered));
+        }
+    }
 }

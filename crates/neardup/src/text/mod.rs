@@ -1,8 +1,32 @@
 //! Fold, words, characters: what counts as the same text.
+//!
+//! A document is bytes. Those that are not UTF-8 stand for U+FFFD, as in
+//! [`String::from_utf8_lossy`]: they separate words.
+//!
+//! Frozen: signatures that are stored depend on every rule here and on Unicode 17, to which the
+//! crates that the properties come from are pinned. No Unicode data of std is consulted, so that a
+//! newer compiler changes nothing.
+
+mod decode;
+mod fold;
+mod properties;
+mod stop_words;
+mod words;
+
+pub use stop_words::STOP_WORDS;
+
+pub(crate) use decode::{fold_document, pieces};
+pub(crate) use fold::{FoldedText, Folder};
+pub(crate) use properties::Class;
+pub(crate) use words::{WordSink, Words};
 
 use crate::{Error, Result};
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
+
+/// Work, in code points, after which interrupts are checked for.
+const HEARTBEAT: usize = 1 << 16;
 
 /// What a shingle is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,5 +99,39 @@ impl fmt::Display for Fold {
             Self::Case => "case",
             Self::Marks => "marks",
         })
+    }
+}
+
+/// The words of a document in order: the word as folded, and the bytes of `doc` that it was made
+/// from. Two ranges overlap where one code point becomes parts of two words ("½" folds to "1⁄2").
+///
+/// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
+pub fn words(
+    doc: &[u8],
+    fold: Fold,
+    check: &mut dyn FnMut(),
+    emit: &mut dyn FnMut(&str, Range<usize>),
+) {
+    let mut words = Words::new(EachWord { check, emit });
+    fold_document(doc, fold, &mut words);
+    words.end_word();
+}
+
+struct EachWord<'a> {
+    check: &'a mut dyn FnMut(),
+    emit: &'a mut dyn FnMut(&str, Range<usize>),
+}
+
+impl WordSink for EachWord<'_> {
+    const LONGEST: usize = usize::MAX;
+
+    fn part(&mut self, _: &str) {}
+
+    fn word(&mut self, word: &str, source: Range<usize>) {
+        (self.emit)(word, source);
+    }
+
+    fn check(&mut self) {
+        (self.check)();
     }
 }

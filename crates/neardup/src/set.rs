@@ -1,0 +1,109 @@
+//! Sets of shingles, and what is read off or taken from them.
+//!
+//! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
+//! included.
+
+use crate::shingle::combine;
+use std::cmp::Ordering;
+
+/// Elements, or comparisons of elements, after which interrupts are checked for.
+const HEARTBEAT: usize = 1 << 16;
+
+/// Makes a set. O(n log n), with checks also where `sort_unstable` would go on for seconds.
+pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
+    if elements.len() <= HEARTBEAT {
+        elements.sort_unstable();
+        elements.dedup();
+    } else {
+        let mut beat = beat(check);
+        elements.sort_unstable_by(|a, b| {
+            beat();
+            a.cmp(b)
+        });
+        elements.dedup_by(|a, b| {
+            beat();
+            a == b
+        });
+    }
+}
+
+/// Counts its calls, and checks at every [`HEARTBEAT`]th.
+fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
+    let mut count = 0;
+    move || {
+        count += 1;
+        if count == HEARTBEAT {
+            count = 0;
+            check();
+        }
+    }
+}
+
+/// The number of elements that two sets share.
+pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> usize {
+    let mut beat = beat(check);
+    let (mut i, mut j, mut shared) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        beat();
+        let order = a[i].cmp(&b[j]);
+        i += usize::from(order != Ordering::Greater);
+        j += usize::from(order != Ordering::Less);
+        shared += usize::from(order == Ordering::Equal);
+    }
+    shared
+}
+
+/// Shared elements divided by all elements; 0 if a set is empty.
+pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
+    let shared = intersection_size(a, b, check);
+    if shared == 0 {
+        return 0.0;
+    }
+    shared as f64 / (a.len() + b.len() - shared) as f64
+}
+
+/// The share of `a` that is also in `b`; 0 if a set is empty.
+pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
+    let shared = intersection_size(a, b, check);
+    if shared == 0 {
+        return 0.0;
+    }
+    shared as f64 / a.len() as f64
+}
+
+/// The elements that are 0 modulo `modulus`: a sample in which every element has the same chance
+/// wherever it occurs, so that samples of two sets overlap as the sets do (Broder, "On the
+/// resemblance and containment of documents", SEQUENCES 1997).
+pub fn shingle_sample(set: &[i64], modulus: i32) -> Vec<i64> {
+    let modulus = i64::from(modulus);
+    let sampled = set.iter().filter(|hash| *hash % modulus == 0);
+    sampled.copied().collect()
+}
+
+/// The minimum of every residue class modulo `buckets`, as a set.
+pub fn bucket_sketch(set: &[i64], buckets: i32) -> Vec<i64> {
+    let mut is_taken = std::collections::HashSet::new();
+    let is_first = |hash: &&i64| is_taken.insert(hash.rem_euclid(i64::from(buckets)));
+    set.iter().filter(is_first).copied().collect()
+}
+
+/// The hashes of all runs of `size` elements of a set, in its order; of the whole set if it is
+/// smaller. Two sets share one if they have a run of `size` elements in common (Broder, Glassman,
+/// Manasse, Zweig, "Syntactic clustering of the web", WWW 1997, section 5.3).
+pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Vec<i64> {
+    if set.is_empty() {
+        return Vec::new();
+    }
+    let tokens: Vec<u64> = set.iter().map(|hash| *hash as u64).collect();
+    let mut beat = beat(check);
+    let windows = tokens.windows(size.min(tokens.len()));
+    let mut hashes: Vec<i64> = windows
+        .map(|window| {
+            beat();
+            combine(window) as i64
+        })
+        .collect();
+    drop(beat);
+    sort_distinct(&mut hashes, check);
+    hashes
+}

@@ -1,0 +1,31 @@
+//! White space in units of characters.
+
+use crate::text::{Class, Fold};
+
+/// Collapses white space to one space and trims it, unless the text is to be taken as it is.
+pub(super) struct Spaces {
+    is_collapsing: bool,
+    is_begun: bool,
+    is_pending: bool,
+}
+
+impl Spaces {
+    pub fn new(fold: Fold) -> Self {
+        Self {
+            is_collapsing: fold != Fold::None,
+            is_begun: false,
+            is_pending: false,
+        }
+    }
+
+    /// Whether a space comes now, and what comes behind it.
+    #[inline]
+    pub fn next(&mut self, c: char, class: Class) -> (bool, Option<char>) {
+        if self.is_collapsing && class == Class::Space {
+            self.is_pending = self.is_begun;
+            return (false, None);
+        }
+        self.is_begun = true;
+        (std::mem::take(&mut self.is_pending), Some(c))
+    }
+}

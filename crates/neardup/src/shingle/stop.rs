@@ -1,0 +1,30 @@
+//! Which words are stop words, by token hash.
+
+use super::Key;
+use crate::text::{Fold, STOP_WORDS};
+
+/// The token hashes of the stop words, sorted.
+pub(super) struct StopHashes(Vec<u64>);
+
+impl StopHashes {
+    /// Where nothing is folded, also of those with a capital and in capitals.
+    pub fn new(fold: Fold, key: &Key) -> Self {
+        let mut hashes = Vec::with_capacity(3 * STOP_WORDS.len());
+        for word in STOP_WORDS {
+            hashes.push(key.token_hash(word.as_bytes()));
+            if fold == Fold::None {
+                let mut spelling = word.to_owned();
+                spelling[..1].make_ascii_uppercase();
+                hashes.push(key.token_hash(spelling.as_bytes()));
+                spelling.make_ascii_uppercase();
+                hashes.push(key.token_hash(spelling.as_bytes()));
+            }
+        }
+        hashes.sort_unstable();
+        Self(hashes)
+    }
+
+    pub fn contains(&self, token: u64) -> bool {
+        self.0.binary_search(&token).is_ok()
+    }
+}

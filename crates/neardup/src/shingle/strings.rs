@@ -1,0 +1,164 @@
+//! Shingles as text, for people to look at.
+
+use super::spaces::Spaces;
+use super::stop::StopHashes;
+use super::{Key, Shingling};
+use crate::text::{Class, FoldedText, Unit, WordSink, Words, fold_document};
+use indexmap::IndexSet;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// The distinct shingles of a document in order of first appearance.
+///
+/// `check` is called at least every 64 KiB. Linear time; memory for the result.
+pub fn shingles(doc: &[u8], shingling: &Shingling, check: &mut dyn FnMut()) -> Vec<String> {
+    let mut distinct = IndexSet::new();
+    for_each_shingle(doc, shingling, check, &mut |shingle| {
+        if !distinct.contains(shingle) {
+            distinct.insert(shingle.to_owned());
+        }
+    });
+    distinct.into_iter().collect()
+}
+
+/// The shingles of a document in document order, repeated where they repeat.
+///
+/// `check` is called at least every 64 KiB. Linear time; memory for the longest shingle.
+pub fn for_each_shingle(
+    doc: &[u8],
+    shingling: &Shingling,
+    check: &mut dyn FnMut(),
+    emit: &mut dyn FnMut(&str),
+) {
+    let window = Window::new(shingling, check, emit);
+    let window = match shingling.unit {
+        Unit::Word | Unit::Stop => {
+            let mut words = Words::new(window);
+            fold_document(doc, shingling.fold, &mut words);
+            words.end_word();
+            words.sink
+        }
+        Unit::Char => {
+            let mut chars = Chars {
+                spaces: Spaces::new(shingling.fold),
+                window,
+            };
+            fold_document(doc, shingling.fold, &mut chars);
+            chars.window
+        }
+    };
+    window.finish();
+}
+
+/// The last k units, joined.
+struct Window<'a> {
+    k: usize,
+    separator: &'static str,
+    stop: Option<StopHashes>,
+    key: Key,
+    /// Units joined, each with a separator behind it; those before `starts[0]` are done with.
+    text: String,
+    starts: VecDeque<usize>,
+    is_long_enough: bool,
+    check: &'a mut dyn FnMut(),
+    emit: &'a mut dyn FnMut(&str),
+}
+
+/// Bytes done with from which on they are dropped.
+const SLACK: usize = 4096;
+
+impl<'a> Window<'a> {
+    fn new(
+        shingling: &Shingling,
+        check: &'a mut dyn FnMut(),
+        emit: &'a mut dyn FnMut(&str),
+    ) -> Self {
+        let key = Key::from_seed(0);
+        Self {
+            k: shingling.k,
+            separator: if shingling.unit == Unit::Char {
+                ""
+            } else {
+                " "
+            },
+            stop: (shingling.unit == Unit::Stop).then(|| StopHashes::new(shingling.fold, &key)),
+            key,
+            text: String::new(),
+            starts: VecDeque::new(),
+            is_long_enough: false,
+            check,
+            emit,
+        }
+    }
+
+    fn push(&mut self, unit: &str) {
+        self.starts.push_back(self.text.len());
+        self.text.push_str(unit);
+        self.text.push_str(self.separator);
+        if self.starts.len() < self.k {
+            return;
+        }
+        self.is_long_enough = true;
+        if self.begins_right() {
+            self.emit();
+        }
+        self.starts.pop_front();
+        let done = self.starts.front().copied().unwrap_or(self.text.len());
+        if done > SLACK.max(self.text.len() / 2) {
+            self.text.drain(..done);
+            self.starts.iter_mut().for_each(|start| *start -= done);
+        }
+    }
+
+    fn begins_right(&self) -> bool {
+        let Some(stop) = &self.stop else { return true };
+        let end = self.starts.get(1).copied().unwrap_or(self.text.len());
+        let first = &self.text[self.starts[0]..end - self.separator.len()];
+        stop.contains(self.key.token_hash(first.as_bytes()))
+    }
+
+    fn emit(&mut self) {
+        (self.emit)(&self.text[self.starts[0]..self.text.len() - self.separator.len()]);
+    }
+
+    fn finish(mut self) {
+        if !self.is_long_enough && !self.starts.is_empty() && self.stop.is_none() {
+            self.emit();
+        }
+    }
+}
+
+impl WordSink for Window<'_> {
+    const LONGEST: usize = usize::MAX;
+
+    fn part(&mut self, _: &str) {}
+
+    fn word(&mut self, word: &str, _: Range<usize>) {
+        self.push(word);
+    }
+
+    fn check(&mut self) {
+        (self.check)();
+    }
+}
+
+struct Chars<'a> {
+    spaces: Spaces,
+    window: Window<'a>,
+}
+
+impl FoldedText for Chars<'_> {
+    fn put(&mut self, c: char, class: Class, _: Range<usize>) {
+        let (space, c) = self.spaces.next(c, class);
+        if space {
+            self.window.push(" ");
+        }
+        if let Some(c) = c {
+            self.window.push(c.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    fn check(&mut self) {
+        (self.window.check)();
+    }
+}

@@ -1,0 +1,72 @@
+//! From bytes to folded code points.
+
+use super::Fold;
+use super::fold::{FoldedText, Folder};
+use std::ops::Range;
+use std::str::from_utf8;
+
+/// Bytes that are decoded at once: they stay in the first-level cache, and hold so few words that
+/// their hashes fit one block.
+const WINDOW: usize = 8192;
+
+/// Valid text, and the ill-formed bytes behind it that stand for one U+FFFD.
+pub(crate) struct Piece<'a> {
+    pub text: &'a str,
+    /// Where `text` begins in the document.
+    pub start: usize,
+    /// May be empty.
+    pub invalid: Range<usize>,
+}
+
+/// The document in pieces of at most [`WINDOW`] bytes.
+pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at == doc.len() {
+            return None;
+        }
+        let start = at;
+        let window = &doc[start..window_end(doc, start)];
+        let (text, invalid) = match from_utf8(window) {
+            Ok(text) => (text, 0),
+            Err(error) => {
+                let (valid, rest) = window.split_at(error.valid_up_to());
+                let text = from_utf8(valid).unwrap_or_default();
+                (text, error.error_len().unwrap_or(rest.len()))
+            }
+        };
+        at = start + text.len() + invalid;
+        Some(Piece {
+            text,
+            start,
+            invalid: at - invalid..at,
+        })
+    })
+}
+
+/// An end that cuts no code point: after four continuation bytes none can be cut.
+fn window_end(doc: &[u8], start: usize) -> usize {
+    let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
+        return doc.len();
+    };
+    (end - 3..=end)
+        .rev()
+        .find(|at| doc[*at] & 0xC0 != 0x80)
+        .unwrap_or(end)
+}
+
+/// Hands the whole document, folded, to `out`, with a check at every piece.
+pub(crate) fn fold_document(doc: &[u8], fold: Fold, out: &mut impl FoldedText) {
+    let mut folder = Folder::new(fold);
+    for piece in pieces(doc) {
+        out.check();
+        for (offset, c) in piece.text.char_indices() {
+            let at = piece.start + offset;
+            folder.push(c, at..at + c.len_utf8(), out);
+        }
+        if !piece.invalid.is_empty() {
+            folder.push(char::REPLACEMENT_CHARACTER, piece.invalid, out);
+        }
+    }
+    folder.flush(out);
+}

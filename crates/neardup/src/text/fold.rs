@@ -1,0 +1,212 @@
+//! The folds, code point by code point, in one pass: what comes out is the folded text, of which
+//! only the part that later code points can still change is held back.
+//!
+//! Case is toNFKC_Casefold (Unicode, section 3.13.3): every code point mapped, then NFC. Marks is
+//! NFD of that, without nonspacing marks, then NFC. Both are one mapping by code point followed by
+//! canonical ordering and composition (UAX #15) inside segments that no mark can leave.
+
+use super::properties::{Class, Info, Mapped, Table, info};
+use super::{Fold, HEARTBEAT};
+use std::ops::Range;
+use unicode_normalization::char::{compose, decompose_canonical};
+
+/// Takes a folded text.
+pub(crate) trait FoldedText {
+    /// The next code point and the bytes of the document that it was made from.
+    fn put(&mut self, c: char, class: Class, source: Range<usize>);
+    /// Called while a long sequence of marks is brought into order.
+    fn check(&mut self);
+}
+
+/// Folds a document that comes code point by code point.
+pub(crate) struct Folder {
+    table: &'static Table,
+    is_plain: bool,
+    /// The last code point, while no segment is open; dropped if there is none.
+    pending: Info,
+    /// A boundary and the marks behind it, canonically decomposed.
+    segment: Vec<Part>,
+    /// Where the pending code point or the open segment comes from.
+    source: Range<usize>,
+}
+
+impl Folder {
+    pub fn new(fold: Fold) -> Self {
+        Self {
+            table: Table::of(fold),
+            is_plain: fold == Fold::None,
+            pending: Info::DROPPED,
+            segment: Vec::new(),
+            source: 0..0,
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, c: char, source: Range<usize>, out: &mut impl FoldedText) {
+        match self.table.map(c) {
+            Mapped::One(info) if info.is_dropped() => {}
+            Mapped::One(info) if self.is_plain => out.put(c, info.class(), source),
+            Mapped::One(info) if info.is_boundary() => {
+                self.flush(out);
+                self.pending = info;
+                self.source = source;
+            }
+            Mapped::One(info) => self.extend(info, &source, out),
+            Mapped::Several(infos) => {
+                for info in infos {
+                    self.extend(*info, &source, out);
+                }
+            }
+        }
+    }
+
+    /// Hands on what was held back: the document ends here, or goes on with a boundary.
+    #[inline]
+    pub fn flush(&mut self, out: &mut impl FoldedText) {
+        if !self.segment.is_empty() {
+            self.flush_segment(out);
+        } else if !self.pending.is_dropped() {
+            out.put(
+                self.pending.char(),
+                self.pending.class(),
+                self.source.clone(),
+            );
+            self.pending = Info::DROPPED;
+        }
+    }
+
+    fn extend(&mut self, info: Info, source: &Range<usize>, out: &mut impl FoldedText) {
+        if info.is_boundary() {
+            self.flush(out);
+        }
+        if self.segment.is_empty() {
+            if self.pending.is_dropped() {
+                self.source.start = source.start;
+            } else {
+                self.push_decomposed(self.pending);
+                self.pending = Info::DROPPED;
+            }
+        }
+        self.source.end = source.end;
+        self.push_decomposed(info);
+    }
+
+    fn push_decomposed(&mut self, whole: Info) {
+        if whole.decomposes() {
+            decompose_canonical(whole.char(), |part| self.push_part(info(part)));
+        } else {
+            self.push_part(whole);
+        }
+    }
+
+    #[inline]
+    fn push_part(&mut self, info: Info) {
+        if self.segment.try_reserve(1).is_err() {
+            out_of_memory(self.segment.len());
+        }
+        self.segment.push(Part::new(info));
+    }
+
+    fn flush_segment(&mut self, out: &mut impl FoldedText) {
+        for run in self
+            .segment
+            .chunk_by_mut(|a, b| (a.class() == 0) == (b.class() == 0))
+        {
+            order(run, out);
+        }
+        let kept = compose_segment(&mut self.segment, out);
+        for parts in self.segment[..kept].chunks(HEARTBEAT) {
+            for part in parts {
+                let c = part.char();
+                out.put(c, info(c).class(), self.source.clone());
+            }
+            if parts.len() == HEARTBEAT {
+                out.check();
+            }
+        }
+        self.segment.clear();
+    }
+}
+
+/// A code point and its canonical combining class, in 32 bits: a segment can be as long as the
+/// document.
+#[derive(Clone, Copy)]
+struct Part(u32);
+
+impl Part {
+    fn new(info: Info) -> Self {
+        Self(u32::from(info.char()) | u32::from(info.combining_class()) << 24)
+    }
+
+    fn char(self) -> char {
+        char::from_u32(self.0 & 0x1F_FFFF).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+
+    fn class(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+}
+
+#[cold]
+fn out_of_memory(marks: usize) -> ! {
+    panic!("out of memory for a sequence of more than {marks} combining marks");
+}
+
+/// The canonical ordering algorithm on one run of marks.
+fn order(run: &mut [Part], out: &mut impl FoldedText) {
+    if run.is_sorted_by_key(|part| part.class()) {
+        return;
+    }
+    if run.len() <= HEARTBEAT {
+        run.sort_by_key(|part| part.class());
+        return;
+    }
+    // Counting sort: linear, stable, and with a pause for interrupts.
+    let mut next = [0usize; 257];
+    for part in run.iter() {
+        next[usize::from(part.class()) + 1] += 1;
+    }
+    for class in 1..next.len() {
+        next[class] += next[class - 1];
+    }
+    let mut ordered = Vec::new();
+    if ordered.try_reserve_exact(run.len()).is_err() {
+        out_of_memory(run.len());
+    }
+    ordered.resize(run.len(), Part(0));
+    for parts in run.chunks(HEARTBEAT) {
+        for part in parts {
+            let place = &mut next[usize::from(part.class())];
+            ordered[*place] = *part;
+            *place += 1;
+        }
+        out.check();
+    }
+    run.copy_from_slice(&ordered);
+}
+
+/// The canonical composition algorithm in place; the number of parts that are left.
+fn compose_segment(segment: &mut [Part], out: &mut impl FoldedText) -> usize {
+    let mut kept = 0;
+    let mut starter = None;
+    for i in 0..segment.len() {
+        let part = segment[i];
+        if i % HEARTBEAT == HEARTBEAT - 1 {
+            out.check();
+        }
+        if let Some(s) = starter {
+            let is_blocked = kept - 1 > s && segment[kept - 1].class() >= part.class();
+            let starter_char = Part::char(segment[s]);
+            if let (false, Some(composite)) = (is_blocked, compose(starter_char, part.char())) {
+                segment[s] = Part(u32::from(composite));
+                continue;
+            }
+        }
+        if part.class() == 0 {
+            starter = Some(kept);
+        }
+        segment[kept] = part;
+        kept += 1;
+    }
+    kept
+}

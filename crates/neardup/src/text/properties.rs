@@ -1,0 +1,299 @@
+//! What the folds and the word rule have to know of every code point, from Unicode 17.
+//!
+//! Read from the Unicode crates a page of 256 code points at a time and kept: a text touches few
+//! pages, and a look-up then costs two loads.
+
+use super::Fold;
+use icu_casemap::{CaseMapper, CaseMapperBorrowed};
+use icu_properties::props::{
+    DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, LineBreak, Script,
+    SegmentStarter, WhiteSpace,
+};
+use icu_properties::script::{ScriptWithExtensions, ScriptWithExtensionsBorrowed};
+use icu_properties::{
+    CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
+};
+use std::sync::OnceLock;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
+
+/// The part a code point plays in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// Ends a word.
+    Separator,
+    /// Ends a word, and is white space.
+    Space,
+    /// A letter or number of a script written with spaces.
+    Letter,
+    /// A letter or number of a script written without spaces: a word by itself.
+    Alone,
+    /// Belongs to the word before it, if there is one.
+    Mark,
+}
+
+/// One code point as the folds handle it, in 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Info(u64);
+
+const CLASS_SHIFT: u32 = 21;
+const CCC_SHIFT: u32 = 24;
+const BOUNDARY: u64 = 1 << 32;
+const DECOMPOSES: u64 = 1 << 33;
+const EXPANDS: u64 = 1 << 34;
+const LENGTH_SHIFT: u32 = 40;
+
+impl Info {
+    /// Stands for a code point that the fold drops.
+    pub const DROPPED: Self = Self(1 << 63);
+
+    fn new(c: char, properties: &Properties) -> Self {
+        let mut bits = u64::from(u32::from(c));
+        bits |= (properties.class(c) as u64) << CLASS_SHIFT;
+        bits |= u64::from(canonical_combining_class(c)) << CCC_SHIFT;
+        if properties.segment_starter.contains(c) {
+            bits |= BOUNDARY;
+        }
+        let mut decomposed = None;
+        decompose_canonical(c, |part| {
+            decomposed.get_or_insert(part);
+        });
+        if decomposed != Some(c) {
+            bits |= DECOMPOSES;
+        }
+        Self(bits)
+    }
+
+    fn expansion(start: usize, length: usize) -> Self {
+        Self(start as u64 | EXPANDS | (length as u64) << LENGTH_SHIFT)
+    }
+
+    #[inline]
+    pub fn char(self) -> char {
+        char::from_u32(self.0 as u32 & 0x1F_FFFF).unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+
+    #[inline]
+    pub fn class(self) -> Class {
+        match (self.0 >> CLASS_SHIFT) & 7 {
+            0 => Class::Separator,
+            1 => Class::Space,
+            2 => Class::Letter,
+            3 => Class::Alone,
+            _ => Class::Mark,
+        }
+    }
+
+    /// The canonical combining class.
+    #[inline]
+    pub fn combining_class(self) -> u8 {
+        (self.0 >> CCC_SHIFT) as u8
+    }
+
+    /// Whether nothing before it can compose or change places with it.
+    #[inline]
+    pub fn is_boundary(self) -> bool {
+        self.0 & BOUNDARY != 0
+    }
+
+    /// Whether it has a canonical decomposition.
+    #[inline]
+    pub fn decomposes(self) -> bool {
+        self.0 & DECOMPOSES != 0
+    }
+
+    #[inline]
+    pub fn is_dropped(self) -> bool {
+        self == Self::DROPPED
+    }
+
+    #[inline]
+    fn expands(self) -> bool {
+        self.0 & EXPANDS != 0
+    }
+}
+
+/// What a fold makes of one code point.
+pub(crate) enum Mapped {
+    /// One code point, itself in NFC, or [`Info::DROPPED`].
+    One(Info),
+    /// Several, canonically decomposed.
+    Several(&'static [Info]),
+}
+
+const PAGE: usize = 256;
+const PAGES: usize = (char::MAX as usize + 1) / PAGE;
+
+struct Page {
+    infos: [Info; PAGE],
+    expansions: Vec<Info>,
+}
+
+/// The infos of all code points under one fold.
+pub(crate) struct Table {
+    fold: Fold,
+    pages: [OnceLock<Box<Page>>; PAGES],
+}
+
+static NONE: Table = Table::new(Fold::None);
+static CASE: Table = Table::new(Fold::Case);
+static MARKS: Table = Table::new(Fold::Marks);
+
+impl Table {
+    const fn new(fold: Fold) -> Self {
+        Self {
+            fold,
+            pages: [const { OnceLock::new() }; PAGES],
+        }
+    }
+
+    pub fn of(fold: Fold) -> &'static Self {
+        match fold {
+            Fold::None => &NONE,
+            Fold::Case => &CASE,
+            Fold::Marks => &MARKS,
+        }
+    }
+
+    #[inline]
+    pub fn map(&'static self, c: char) -> Mapped {
+        let code = c as usize;
+        let page = self.pages[code / PAGE].get_or_init(|| Page::read(self.fold, code / PAGE));
+        let info = page.infos[code % PAGE];
+        if info.expands() {
+            let start = info.0 as u32 as usize & 0xFFFF;
+            let length = (info.0 >> LENGTH_SHIFT) as usize;
+            Mapped::Several(&page.expansions[start..start + length])
+        } else {
+            Mapped::One(info)
+        }
+    }
+}
+
+/// The properties of a code point itself.
+#[inline]
+pub(crate) fn info(c: char) -> Info {
+    match NONE.map(c) {
+        Mapped::One(info) => info,
+        Mapped::Several(infos) => infos[0],
+    }
+}
+
+impl Page {
+    #[cold]
+    fn read(fold: Fold, number: usize) -> Box<Self> {
+        let properties = Properties::new();
+        let mut page = Self {
+            infos: [Info::DROPPED; PAGE],
+            expansions: Vec::new(),
+        };
+        for (i, info) in page.infos.iter_mut().enumerate() {
+            // Surrogates occur in no text.
+            let Some(c) = char::from_u32((number * PAGE + i) as u32) else {
+                continue;
+            };
+            if fold == Fold::None {
+                *info = Info::new(c, &properties);
+                continue;
+            }
+            let mapped = properties.fold(c, fold);
+            let mut composed = mapped.chars().nfc();
+            *info = match (composed.next(), composed.next()) {
+                (None, _) => Info::DROPPED,
+                (Some(one), None) => Info::new(one, &properties),
+                _ => {
+                    let start = page.expansions.len();
+                    let parts = mapped.chars().map(|part| Info::new(part, &properties));
+                    page.expansions.extend(parts);
+                    Info::expansion(start, page.expansions.len() - start)
+                }
+            };
+        }
+        Box::new(page)
+    }
+}
+
+/// Handles on the crates' data.
+struct Properties {
+    category: CodePointMapDataBorrowed<'static, GeneralCategory>,
+    line_break: CodePointMapDataBorrowed<'static, LineBreak>,
+    scripts: ScriptWithExtensionsBorrowed<'static>,
+    white_space: CodePointSetDataBorrowed<'static>,
+    ignorable: CodePointSetDataBorrowed<'static>,
+    segment_starter: CodePointSetDataBorrowed<'static>,
+    case: CaseMapperBorrowed<'static>,
+}
+
+impl Properties {
+    fn new() -> Self {
+        Self {
+            category: CodePointMapData::<GeneralCategory>::new(),
+            line_break: CodePointMapData::<LineBreak>::new(),
+            scripts: ScriptWithExtensions::new(),
+            white_space: CodePointSetData::new::<WhiteSpace>(),
+            ignorable: CodePointSetData::new::<DefaultIgnorableCodePoint>(),
+            segment_starter: CodePointSetData::new::<SegmentStarter>(),
+            case: CaseMapper::new(),
+        }
+    }
+
+    fn class(&self, c: char) -> Class {
+        let category = self.category.get(c);
+        if GeneralCategoryGroup::Mark.contains(category) {
+            Class::Mark
+        } else if GeneralCategoryGroup::Letter.contains(category)
+            || GeneralCategoryGroup::Number.contains(category)
+        {
+            if self.is_written_without_spaces(c) {
+                Class::Alone
+            } else {
+                Class::Letter
+            }
+        } else if self.white_space.contains(c) {
+            Class::Space
+        } else {
+            Class::Separator
+        }
+    }
+
+    fn is_written_without_spaces(&self, c: char) -> bool {
+        const SCRIPTS: [Script; 5] = [
+            Script::Han,
+            Script::Hiragana,
+            Script::Katakana,
+            Script::Bopomofo,
+            Script::Yi,
+        ];
+        self.line_break.get(c) == LineBreak::ComplexContext
+            || SCRIPTS
+                .iter()
+                .any(|script| self.scripts.has_script(c, *script))
+    }
+
+    /// The canonically decomposed form of what a fold makes of one code point.
+    fn fold(&self, c: char, fold: Fold) -> String {
+        let folded = self.nfkc_casefold(c).nfd().collect::<String>();
+        if fold == Fold::Marks {
+            let is_kept = |c: &char| self.category.get(*c) != GeneralCategory::NonspacingMark;
+            folded.chars().filter(is_kept).collect()
+        } else {
+            folded
+        }
+    }
+
+    /// The property NFKC_Casefold of one code point: normalisation, case folding and the removal
+    /// of default-ignorable code points, repeated until nothing changes (as derived in
+    /// DerivedNormalizationProps.txt).
+    fn nfkc_casefold(&self, c: char) -> String {
+        let mut folded = String::from(c);
+        loop {
+            let kept = folded.chars().filter(|c| !self.ignorable.contains(*c));
+            let normalised = kept.nfkc().collect::<String>();
+            let next = self.case.fold_string(&normalised);
+            if next == folded {
+                return folded;
+            }
+            folded = next.into_owned();
+        }
+    }
+}

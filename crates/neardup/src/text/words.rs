@@ -1,0 +1,95 @@
+//! The word rule, applied to a folded text.
+
+use super::fold::FoldedText;
+use super::properties::Class;
+use std::ops::Range;
+
+/// Takes the words of a text.
+pub(crate) trait WordSink {
+    /// Bytes of a word that are collected before [`WordSink::part`] takes them away.
+    const LONGEST: usize;
+    /// The beginning or the middle of a long word.
+    fn part(&mut self, text: &str);
+    /// A word, or the end of a long one, and the bytes of the document that it was made from.
+    fn word(&mut self, text: &str, source: Range<usize>);
+    /// See [`FoldedText::check`].
+    fn check(&mut self);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Outside,
+    InWord,
+    /// After a code point that is a word by itself.
+    Alone,
+}
+
+/// Joins the code points of a folded text into words.
+pub(crate) struct Words<W> {
+    pub sink: W,
+    state: State,
+    word: String,
+    source: Range<usize>,
+}
+
+impl<W: WordSink> Words<W> {
+    pub fn new(sink: W) -> Self {
+        Self {
+            sink,
+            state: State::Outside,
+            word: String::new(),
+            source: 0..0,
+        }
+    }
+
+    /// Ends the word that the text was in.
+    #[inline]
+    pub fn end_word(&mut self) {
+        if self.state != State::Outside {
+            self.sink.word(&self.word, self.source.clone());
+            self.word.clear();
+            self.state = State::Outside;
+        }
+    }
+
+    #[inline]
+    fn begin_word(&mut self, state: State, start: usize) {
+        self.end_word();
+        self.state = state;
+        self.source.start = start;
+    }
+
+    #[inline]
+    fn append(&mut self, c: char, source: Range<usize>) {
+        self.source.end = source.end;
+        self.word.push(c);
+        if self.word.len() >= W::LONGEST {
+            self.sink.part(&self.word);
+            self.word.clear();
+        }
+    }
+}
+
+impl<W: WordSink> FoldedText for Words<W> {
+    #[inline]
+    fn put(&mut self, c: char, class: Class, source: Range<usize>) {
+        match class {
+            Class::Letter => {
+                if self.state != State::InWord {
+                    self.begin_word(State::InWord, source.start);
+                }
+                self.append(c, source);
+            }
+            Class::Alone => {
+                self.begin_word(State::Alone, source.start);
+                self.append(c, source);
+            }
+            Class::Mark if self.state != State::Outside => self.append(c, source),
+            Class::Mark | Class::Separator | Class::Space => self.end_word(),
+        }
+    }
+
+    fn check(&mut self) {
+        self.sink.check();
+    }
+}

@@ -1,0 +1,154 @@
+//! The streaming text pipeline against a plain one that handles whole texts.
+
+mod oracle;
+
+use neardup::shingle::{BLOCK, Key, Shingling, combine, for_each_block, for_each_shingle};
+use neardup::text::{self, Fold, Unit};
+use proptest::prelude::*;
+
+const FOLDS: [Fold; 3] = [Fold::None, Fold::Case, Fold::Marks];
+const UNITS: [Unit; 3] = [Unit::Word, Unit::Char, Unit::Stop];
+
+/// Code points that interact: marks of many classes in any order, Hangul letters, what expands,
+/// what is dropped, scripts without spaces, several kinds of space.
+const TRICKY: &str = "a b.C <=\u{338}\u{301}\u{327}\u{323}\u{345}\u{34f}\u{ad}\u{200b}\u{200d}\
+    \u{fe0f}eéÉ\u{e9}ßẞſﬁİıςΣΐ\u{390}Å\u{212b}Kー㌀㎏½ⅷ①Ａ１　\u{a0}\u{2003}\u{85}中〇々かが\u{3099}ｶﾞカㄅꀀ\
+    ไทยำ\u{e31}\u{e49}ລາວាខ្មမြန်हिन्दीক\u{9cb}\u{9be}\u{9c7}\u{9d7}ﷺﻻلَّـ\u{64e}\u{651}\u{653}\
+    \u{654}שּ\u{5b8}\u{5c1}각\u{1100}\u{1161}\u{11a8}한\u{1d165}\u{1d157}\u{302a}\u{302e}\u{16d67}\
+    \u{16d63}\u{fffd}\u{378}😀🏽1\u{20e3}₁²ǅŉⅫ\u{f73}\u{f71}\u{f80}\u{344}the of and";
+
+fn tricky() -> impl Strategy<Value = Vec<u8>> {
+    let chars: Vec<char> = TRICKY.chars().collect();
+    let c = prop_oneof![
+        6 => prop::sample::select(chars).prop_map(|c| c.to_string().into_bytes()),
+        2 => prop::sample::select(vec!["the ", " And", "Of_", "word ", "plain english words in a row, of some length. "])
+            .prop_map(|s| s.as_bytes().to_vec()),
+        1 => any::<char>().prop_map(|c| c.to_string().into_bytes()),
+        1 => any::<u8>().prop_map(|b| vec![b]),
+    ];
+    prop::collection::vec(c, 0..40).prop_map(|parts| parts.concat())
+}
+
+fn hashes(doc: &[u8], shingling: &Shingling, key: &Key) -> Vec<u64> {
+    let mut all = Vec::new();
+    for_each_block(doc, shingling, key, &mut |block| {
+        assert!(block.len() <= BLOCK);
+        all.extend_from_slice(block);
+    });
+    all
+}
+
+fn check(doc: &[u8], shingling: &Shingling) {
+    let expected = oracle::shingles(doc, shingling);
+    let key = Key::from_seed(7);
+    let expected_hashes: Vec<u64> = expected
+        .iter()
+        .map(|shingle| {
+            let tokens = shingle.iter().map(|unit| key.token_hash(unit.as_bytes()));
+            combine(&tokens.collect::<Vec<_>>())
+        })
+        .collect();
+    assert_eq!(hashes(doc, shingling, &key), expected_hashes);
+    let separator = if shingling.unit == Unit::Char {
+        ""
+    } else {
+        " "
+    };
+    let mut strings = Vec::new();
+    for_each_shingle(doc, shingling, &mut || (), &mut |shingle| {
+        strings.push(shingle.to_owned());
+    });
+    let expected: Vec<String> = expected.iter().map(|units| units.join(separator)).collect();
+    assert_eq!(strings, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    #[test]
+    fn streaming_equals_whole_text(doc in tricky(), k in 1..6usize) {
+        for unit in UNITS {
+            for fold in FOLDS {
+                check(&doc, &Shingling { k, unit, fold });
+            }
+        }
+    }
+
+    #[test]
+    fn ascii_equals_the_general_path(doc in "[ -~\n]{0,300}", k in 1..5usize, unit in 0..3usize) {
+        for fold in FOLDS {
+            check(doc.as_bytes(), &Shingling { k, unit: UNITS[unit], fold });
+        }
+    }
+
+    #[test]
+    fn words_lie_where_they_say(doc in tricky(), fold in 0..3usize) {
+        let fold = FOLDS[fold];
+        let mut words = Vec::new();
+        text::words(&doc, fold, &mut || (), &mut |word, source| {
+            assert!(source.start < source.end && source.end <= doc.len());
+            words.push(word.to_owned());
+            // Folding the source alone gives the word again, if nothing beside it is of the source.
+            let part = oracle::fold(&String::from_utf8_lossy(&doc[source]), fold);
+            assert!(oracle::words(&part).contains(&word.to_owned()), "{word} in {part}");
+        });
+        let folded = oracle::fold(&String::from_utf8_lossy(&doc), fold);
+        prop_assert_eq!(words, oracle::words(&folded));
+    }
+}
+
+/// Texts longer than a window, a block and a long word.
+#[test]
+fn long_texts_equal_the_oracle() {
+    let sentence =
+        "Straße nach Köln, ὈΔΥΣΣΕΎΣ 中文字 e\u{301}a\u{323}\u{302} и так далее; and of the rest ";
+    let texts = [
+        sentence.repeat(300),
+        format!("{} end", "x".repeat(200_000)),
+        format!("{} end", "é".repeat(100_000)),
+        format!("a{} end", "\u{301}\u{323}".repeat(40_000)),
+        format!("{}\u{301}", "plain words ".repeat(2000)),
+        "a ".repeat(20_000),
+        "中".repeat(9000),
+        ".".repeat(30_000),
+    ];
+    for text in texts {
+        for unit in UNITS {
+            for fold in FOLDS {
+                check(text.as_bytes(), &Shingling { k: 3, unit, fold });
+            }
+        }
+        let mut garbled = text.into_bytes();
+        for i in (0..garbled.len()).step_by(97) {
+            garbled[i] = 0x80 + (i % 128) as u8;
+        }
+        check(
+            &garbled,
+            &Shingling {
+                k: 2,
+                unit: Unit::Word,
+                fold: Fold::Case,
+            },
+        );
+    }
+}
+
+/// Every code point by itself, and between two letters.
+#[test]
+fn every_code_point_folds_as_the_oracle() {
+    for c in '\0'..=char::MAX {
+        for fold in [Fold::Case, Fold::Marks] {
+            let text = format!("a{c}b");
+            let shingling = Shingling {
+                k: 64,
+                unit: Unit::Char,
+                fold,
+            };
+            let mut folded = String::new();
+            for_each_shingle(text.as_bytes(), &shingling, &mut || (), &mut |s| {
+                folded.push_str(s);
+            });
+            assert_eq!(folded, oracle::units(text.as_bytes(), &shingling).concat());
+        }
+    }
+}
