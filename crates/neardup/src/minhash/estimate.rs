@@ -1,6 +1,7 @@
 //! What two signatures say about the resemblance of their documents.
 
 use crate::Result;
+use crate::kernels;
 use crate::minhash::Signature;
 
 /// The estimated Jaccard similarity of the two documents; 0 if one of them is empty.
@@ -12,12 +13,9 @@ pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
     if a.header.empty || b.header.empty {
         return Ok(0.0);
     }
-    let equal = a.slots().zip(b.slots()).filter(|(x, y)| x == y).count();
-    Ok(similarity(
-        equal,
-        usize::from(a.header.slots),
-        u32::from(a.header.slot_bits),
-    ))
+    let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
+    let equal = kernels::count_equal(a.payload(), b.payload(), slots, bits);
+    Ok(similarity(equal, slots, bits))
 }
 
 /// The estimate of Jaccard similarity from the number of equal slots: equal / slots, corrected for

@@ -13,6 +13,7 @@
 //! factor that depends on x they do, and the mean square error of 2 shingles in 1024 slots doubles
 //! (0.999 instead of 0.49 to 0.52 times J(1-J)/k).
 
+use crate::kernels;
 use crate::minhash::Header;
 use crate::shingle::{GOLDEN, split_mix};
 
@@ -53,29 +54,17 @@ impl Sketch {
 
     /// Adds shingles. O(n + k log k) for n shingles in one call.
     pub fn add(&mut self, hashes: &[u64]) {
-        if hashes.is_empty() {
-            return;
-        }
-        for round in 0..2 * self.slots.len() {
-            if !self.slots.iter().any(|&code| code >= first_code(round)) {
-                break;
-            }
-            for &x in hashes {
-                let slot = slot(x, round, self.slots.len());
-                self.slots[slot] = self.slots[slot].min(code(x, round));
-            }
-        }
+        kernels::active().sketch(&mut self.slots, hashes);
     }
 
     /// Slot-wise minimum: the sketch of the union of the two sets.
     pub fn merge(&mut self, other: &[u32]) {
-        for (slot, &code) in self.slots.iter_mut().zip(other) {
-            *slot = (*slot).min(code);
-        }
+        kernels::active().merge(&mut self.slots, other);
     }
 }
 
 /// The smallest code of a round.
+#[inline]
 pub fn first_code(round: usize) -> u32 {
     let round = round as u32;
     if round < 7 {
@@ -85,7 +74,9 @@ pub fn first_code(round: usize) -> u32 {
     }
 }
 
-fn slot(x: u64, round: usize, slots: usize) -> usize {
+/// The slot to which a round sends the shingle `x`.
+#[inline]
+pub(crate) fn slot(x: u64, round: usize, slots: usize) -> usize {
     if round >= slots {
         return round - slots;
     }
@@ -99,7 +90,9 @@ fn slot(x: u64, round: usize, slots: usize) -> usize {
     ((u64::from(bits) * slots as u64) >> 32) as usize
 }
 
-fn code(x: u64, round: usize) -> u32 {
+/// What a round offers to the slot of the shingle `x`.
+#[inline]
+pub(crate) fn code(x: u64, round: usize) -> u32 {
     let value = if round == 0 {
         x as u32
     } else {

@@ -1,0 +1,95 @@
+//! The inner loops, once for every processor and once for AVX2, with equal results.
+//!
+//! The path is chosen when the first kernel runs: the best that the processor offers, or the one
+//! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.
+#![allow(unsafe_code)]
+
+mod portable;
+#[cfg(test)]
+mod tests;
+
+use crate::shingle::Key;
+use std::sync::OnceLock;
+
+/// One implementation of every kernel.
+pub struct Kernels {
+    /// The name by which `NEARDUP_KERNELS` selects it.
+    pub name: &'static str,
+    ascii_word_hashes: fn(&[u8], bool, &Key, &mut Vec<u64>),
+    combine_windows: fn(&[u64], usize, &mut Vec<u64>),
+    sketch: fn(&mut [u32], &[u64]),
+    count_equal: fn(&[u8], &[u8], usize, u32) -> usize,
+    merge: fn(&mut [u32], &[u32]),
+}
+
+/// The kernels in use.
+pub fn active() -> &'static Kernels {
+    static ACTIVE: OnceLock<&Kernels> = OnceLock::new();
+    ACTIVE.get_or_init(|| {
+        let wanted = std::env::var("NEARDUP_KERNELS").unwrap_or_default();
+        let named = available().find(|kernels| kernels.name == wanted);
+        named.unwrap_or_else(|| {
+            available()
+                .next()
+                .expect("the portable kernels run anywhere")
+        })
+    })
+}
+
+/// The kernels that this processor can run, the fastest first.
+pub fn available() -> impl Iterator<Item = &'static Kernels> {
+    [&portable::KERNELS].into_iter()
+}
+
+impl Kernels {
+    /// Appends the token hash of every word of an ASCII text, its letters in lower case if `lower`.
+    ///
+    /// A word is a maximal run of letters and digits; bytes from 0x80 on separate.
+    pub fn ascii_word_hashes(&self, ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+        (self.ascii_word_hashes)(ascii, lower, key, out);
+    }
+
+    /// Appends the shingle hash of every window of `k` tokens: none if there are fewer tokens.
+    pub fn combine_windows(&self, tokens: &[u64], k: usize, out: &mut Vec<u64>) {
+        assert!(k > 0, "a shingle has at least one token");
+        if tokens.len() >= k {
+            (self.combine_windows)(tokens, k, out);
+        }
+    }
+
+    /// Adds shingle hashes to the slots of a sketch.
+    pub fn sketch(&self, slots: &mut [u32], hashes: &[u64]) {
+        assert!((1..=crate::minhash::MAX_SLOTS).contains(&slots.len()));
+        if !hashes.is_empty() {
+            (self.sketch)(slots, hashes);
+        }
+    }
+
+    /// The number of slots of `slot_bits` bits that are equal in two signatures' slots as stored.
+    pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
+        let bytes = (slots * slot_bits as usize).div_ceil(8);
+        assert!(a.len() == bytes && b.len() == bytes);
+        (self.count_equal)(a, b, slots, slot_bits)
+    }
+
+    /// Lowers each slot to the other's, where that is lower.
+    pub fn merge(&self, slots: &mut [u32], other: &[u32]) {
+        assert_eq!(slots.len(), other.len());
+        (self.merge)(slots, other);
+    }
+}
+
+/// [`Kernels::ascii_word_hashes`] of the kernels in use.
+pub fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+    active().ascii_word_hashes(ascii, lower, key, out);
+}
+
+/// [`Kernels::combine_windows`] of the kernels in use.
+pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
+    active().combine_windows(tokens, k, out);
+}
+
+/// [`Kernels::count_equal`] of the kernels in use.
+pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
+    active().count_equal(a, b, slots, slot_bits)
+}

@@ -1,0 +1,166 @@
+//! The kernels for any processor: what the others must agree with.
+
+use super::Kernels;
+use crate::minhash::MAX_SLOTS;
+use crate::minhash::sketch::{code, first_code, slot};
+use crate::shingle::{Key, POLYNOMIAL_BASE, combine, finish};
+
+pub static KERNELS: Kernels = Kernels {
+    name: "portable",
+    ascii_word_hashes,
+    combine_windows,
+    sketch,
+    count_equal,
+    merge,
+};
+
+fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+    let mut word = Vec::new();
+    for token in ascii.split(|byte| !byte.is_ascii_alphanumeric()) {
+        if token.is_empty() {
+            continue;
+        }
+        word.clear();
+        word.extend_from_slice(token);
+        if lower {
+            word.make_ascii_lowercase();
+        }
+        out.push(key.token_hash(&word));
+    }
+}
+
+/// Up to here every window by itself is cheaper than rolling.
+const SHORT_WINDOW: usize = 4;
+
+pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
+    if k <= SHORT_WINDOW {
+        out.extend(tokens.windows(k).map(combine));
+        return;
+    }
+    let append = |hash: u64, token: u64| hash.wrapping_mul(POLYNOMIAL_BASE).wrapping_add(token);
+    let oldest_factor = POLYNOMIAL_BASE.wrapping_pow(k as u32);
+    let (first, rest) = tokens.split_at(k);
+    let mut hash = first.iter().copied().fold(0, append);
+    out.push(finish(hash));
+    out.extend(rest.iter().zip(tokens).map(|(&newest, &oldest)| {
+        hash = append(hash, newest).wrapping_sub(oldest.wrapping_mul(oldest_factor));
+        finish(hash)
+    }));
+}
+
+pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
+    round_zero(slots, hashes);
+    let mut open = OpenSlots::default();
+    let mut round = 1;
+    while round < slots.len() && open.find(slots, round) {
+        // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
+        let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);
+        for round in round..round + rounds {
+            later_round(slots, hashes, round, &open);
+        }
+        round += rounds;
+    }
+    last_rounds(slots, hashes);
+}
+
+/// Every shingle goes to one slot, without a branch.
+pub fn round_zero(slots: &mut [u32], hashes: &[u64]) {
+    for &x in hashes {
+        let slot = slot(x, 0, slots.len());
+        slots[slot] = slots[slot].min(code(x, 0));
+    }
+}
+
+/// The slots that a round can still lower, as a bitmap.
+#[derive(Default)]
+pub struct OpenSlots {
+    pub words: [u32; MAX_SLOTS / 32],
+}
+
+impl OpenSlots {
+    /// Finds the slots that hold nothing from before `round`; false if there are none.
+    pub fn find(&mut self, slots: &[u32], round: usize) -> bool {
+        let from = first_code(round);
+        let mut any = 0;
+        for (word, slots) in self.words.iter_mut().zip(slots.chunks(32)) {
+            let set = |bits, (i, &code): (usize, &u32)| bits | u32::from(code >= from) << i;
+            *word = slots.iter().enumerate().fold(0, set);
+            any |= *word;
+        }
+        any != 0
+    }
+
+    #[inline]
+    fn contains(&self, slot: usize) -> bool {
+        self.words[slot / 32] >> (slot % 32) & 1 == 1
+    }
+}
+
+fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
+    for &x in hashes {
+        let slot = slot(x, round, slots.len());
+        if open.contains(slot) {
+            slots[slot] = slots[slot].min(code(x, round));
+        }
+    }
+}
+
+/// The rounds from `slots.len()` on, each of which fills one slot from every shingle.
+pub fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
+    let rounds = slots.len();
+    for (i, slot) in slots.iter_mut().enumerate() {
+        let round = rounds + i;
+        if *slot >= first_code(round) {
+            let lowest = hashes.iter().map(|&x| code(x, round)).min();
+            *slot = (*slot).min(lowest.expect("there are shingles"));
+        }
+    }
+}
+
+pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
+    match slot_bits {
+        32 => equal_chunks::<4>(a, b),
+        16 => equal_chunks::<2>(a, b),
+        8 => equal_chunks::<1>(a, b),
+        bits => slots - differing_fields(a, b, bits),
+    }
+}
+
+fn equal_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
+    let (a, b) = (a.as_chunks::<N>().0, b.as_chunks::<N>().0);
+    a.iter().zip(b).filter(|(a, b)| a == b).count()
+}
+
+/// Fields of 1, 2 or 4 bits that differ; the unused bits of the last byte are 0 on both sides.
+pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let rest = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        word
+    };
+    let words = a.iter().zip(b).map(|(a, b)| (*a, *b));
+    words
+        .chain([(rest(a_rest), rest(b_rest))])
+        .map(|(a, b)| one_bit_a_field(u64::from_le_bytes(a) ^ u64::from_le_bytes(b), bits))
+        .map(|differing| differing.count_ones() as usize)
+        .sum()
+}
+
+/// Sets the lowest bit of each field of 1, 2 or 4 bits in which any is set, and clears the others.
+fn one_bit_a_field(word: u64, bits: u32) -> u64 {
+    match bits {
+        1 => word,
+        2 => (word | word >> 1) & 0x5555_5555_5555_5555,
+        _ => {
+            let pairs = word | word >> 2;
+            (pairs | pairs >> 1) & 0x1111_1111_1111_1111
+        }
+    }
+}
+
+pub fn merge(slots: &mut [u32], other: &[u32]) {
+    for (slot, &code) in slots.iter_mut().zip(other) {
+        *slot = (*slot).min(code);
+    }
+}

@@ -1,0 +1,239 @@
+//! Every path against the definitions, and against the portable path.
+
+use super::{Kernels, available, portable};
+use crate::minhash::sketch::{code, first_code, slot};
+use crate::minhash::{MAX_SLOTS, UNFILLED};
+use crate::shingle::{Key, combine, split_mix};
+
+const INPUTS: u64 = 100_000;
+
+/// A stream of numbers that is the same on every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 += 1;
+        split_mix(split_mix(self.0))
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn list(&mut self, len: usize) -> Vec<u64> {
+        (0..len).map(|_| self.next()).collect()
+    }
+}
+
+/// Mostly short, now and then up to `longest`.
+fn length(numbers: &mut Numbers, longest: usize) -> usize {
+    let longest = if numbers.below(20) == 0 {
+        longest
+    } else {
+        longest / 20
+    };
+    numbers.below(longest + 1)
+}
+
+fn others() -> impl Iterator<Item = &'static Kernels> {
+    available().filter(|kernels| kernels.name != "portable")
+}
+
+/// The definition of a sketch, word for word.
+fn defined_sketch(slots: &mut [u32], hashes: &[u64]) {
+    for round in 0..2 * slots.len() {
+        if !slots.iter().any(|&code| code >= first_code(round)) {
+            break;
+        }
+        for &x in hashes {
+            let slot = slot(x, round, slots.len());
+            slots[slot] = slots[slot].min(code(x, round));
+        }
+    }
+}
+
+#[test]
+fn portable_sketch_is_the_defined_one() {
+    let mut numbers = Numbers(1);
+    for _ in 0..2_000 {
+        let most = [140, MAX_SLOTS][numbers.below(10) / 9];
+        let slots = 1 + numbers.below(most);
+        let (mut defined, mut made) = (vec![UNFILLED; slots], vec![UNFILLED; slots]);
+        for _ in 0..1 + numbers.below(2) {
+            let len = 1 + length(&mut numbers, 2_000);
+            let hashes = numbers.list(len);
+            defined_sketch(&mut defined, &hashes);
+            portable::KERNELS.sketch(&mut made, &hashes);
+            assert_eq!(made, defined);
+        }
+    }
+}
+
+#[test]
+fn every_path_makes_the_same_sketch() {
+    let mut numbers = Numbers(2);
+    for i in 0..INPUTS {
+        let slots = 1 + numbers.below(if i % 50 == 0 { MAX_SLOTS } else { 150 });
+        let mut expected = vec![UNFILLED; slots];
+        let mut made: Vec<Vec<u32>> = others().map(|_| expected.clone()).collect();
+        for _ in 0..1 + numbers.below(2) {
+            let len = length(&mut numbers, 1_000);
+            let hashes = numbers.list(len);
+            portable::KERNELS.sketch(&mut expected, &hashes);
+            for (kernels, made) in others().zip(&mut made) {
+                kernels.sketch(made, &hashes);
+                assert_eq!(*made, expected, "{}, {slots} slots, {len}", kernels.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn portable_windows_are_the_defined_ones() {
+    let mut numbers = Numbers(3);
+    for k in (1..=12).chain([100, 256]) {
+        let tokens = numbers.list(300);
+        let mut made = vec![7];
+        portable::KERNELS.combine_windows(&tokens, k, &mut made);
+        let defined = [vec![7], tokens.windows(k).map(combine).collect()].concat();
+        assert_eq!(made, defined, "k = {k}");
+    }
+}
+
+#[test]
+fn every_path_combines_windows_alike() {
+    let mut numbers = Numbers(4);
+    for _ in 0..INPUTS {
+        let (len, skip) = (length(&mut numbers, 1_000), numbers.below(4));
+        let longest = [6, 256][numbers.below(10) / 9];
+        let k = 1 + numbers.below(longest);
+        let tokens = &numbers.list(len + skip)[skip..];
+        let mut expected = numbers.list(skip);
+        let before = expected.clone();
+        portable::KERNELS.combine_windows(tokens, k, &mut expected);
+        for kernels in others() {
+            let mut made = before.clone();
+            kernels.combine_windows(tokens, k, &mut made);
+            assert_eq!(made, expected, "{}, k = {k}, {len} tokens", kernels.name);
+        }
+    }
+}
+
+/// Words of all lengths, letters beside the limits of their ranges, now and then any byte.
+fn text(numbers: &mut Numbers, len: usize) -> Vec<u8> {
+    let separators = 1 + numbers.below(40);
+    let foreign = numbers.below(4) == 0;
+    (0..len)
+        .map(|_| {
+            if numbers.below(separators) == 0 {
+                b" @[`{/:\n'-"[numbers.below(10)]
+            } else if foreign {
+                numbers.next() as u8
+            } else {
+                b"abcmnoxyzABCMNOXYZ0189"[numbers.below(22)]
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn portable_words_are_the_defined_ones() {
+    let key = Key::from_seed(5);
+    let mut numbers = Numbers(5);
+    for lower in [false, true] {
+        let text = text(&mut numbers, 5_000);
+        let mut made = Vec::new();
+        portable::KERNELS.ascii_word_hashes(&text, lower, &key, &mut made);
+        let cased = if lower {
+            text.to_ascii_lowercase()
+        } else {
+            text
+        };
+        let words = cased.split(|byte| !byte.is_ascii_alphanumeric());
+        let defined: Vec<u64> = words
+            .filter(|word| !word.is_empty())
+            .map(|word| key.token_hash(word))
+            .collect();
+        assert_eq!(made, defined);
+    }
+}
+
+#[test]
+fn every_path_hashes_words_alike() {
+    let mut numbers = Numbers(6);
+    for i in 0..INPUTS {
+        let longest = if i % 100 == 0 { 20_000 } else { 700 };
+        let (len, skip) = (length(&mut numbers, longest), numbers.below(64));
+        let text = &text(&mut numbers, len + skip)[skip..];
+        let (key, lower) = (Key::from_seed(i as i64), i % 2 == 0);
+        let mut expected = Vec::new();
+        portable::KERNELS.ascii_word_hashes(text, lower, &key, &mut expected);
+        for kernels in others() {
+            let mut made = Vec::new();
+            kernels.ascii_word_hashes(text, lower, &key, &mut made);
+            assert_eq!(
+                made,
+                expected,
+                "{}, {:?}",
+                kernels.name,
+                text.escape_ascii()
+            );
+        }
+    }
+}
+
+/// Slots as stored, and a copy of which some bytes are changed.
+fn stored_pair(numbers: &mut Numbers, slots: usize, bits: u32) -> (Vec<u8>, Vec<u8>) {
+    let bytes = (slots * bits as usize).div_ceil(8);
+    let mut a: Vec<u8> = (0..bytes).map(|_| numbers.next() as u8).collect();
+    let used = slots * bits as usize % 8;
+    if used != 0 {
+        a[bytes - 1] &= (1 << used) - 1;
+    }
+    let mut b = a.clone();
+    for _ in 0..numbers.below(2 * slots) {
+        let slot = numbers.below(slots) * bits as usize;
+        b[slot / 8] ^= 1 << (slot % 8 + numbers.below((bits as usize).min(8)));
+    }
+    (a, b)
+}
+
+fn defined_equal(a: &[u8], b: &[u8], slots: usize, bits: u32) -> usize {
+    let bit = |bytes: &[u8], i: usize| bytes[i / 8] >> (i % 8) & 1;
+    let bits = bits as usize;
+    (0..slots)
+        .filter(|slot| (slot * bits..(slot + 1) * bits).all(|i| bit(a, i) == bit(b, i)))
+        .count()
+}
+
+#[test]
+fn every_path_counts_and_merges_alike() {
+    let mut numbers = Numbers(7);
+    for i in 0..INPUTS {
+        let slots = 1 + numbers.below(if i % 20 == 0 { MAX_SLOTS } else { 130 });
+        let bits = [1, 2, 4, 8, 16, 32][numbers.below(6)];
+        let (a, b) = stored_pair(&mut numbers, slots, bits);
+        // At every offset from an aligned address.
+        let skip = numbers.below(8);
+        let shifted = [vec![0; skip], b].concat();
+        let b = &shifted[skip..];
+        let expected = portable::KERNELS.count_equal(&a, b, slots, bits);
+        if i % 20 == 0 {
+            assert_eq!(
+                expected,
+                defined_equal(&a, b, slots, bits),
+                "{slots} x {bits}"
+            );
+        }
+        let other: Vec<u32> = numbers.list(slots).iter().map(|&x| x as u32).collect();
+        let own: Vec<u32> = numbers.list(slots).iter().map(|&x| x as u32).collect();
+        let merged: Vec<u32> = own.iter().zip(&other).map(|(a, b)| *a.min(b)).collect();
+        for kernels in available() {
+            let equal = kernels.count_equal(&a, b, slots, bits);
+            assert_eq!(equal, expected, "{}, {slots} x {bits}", kernels.name);
+            let mut made = own.clone();
+            kernels.merge(&mut made, &other);
+            assert_eq!(made, merged, "{}", kernels.name);
+        }
+    }
+}
