@@ -46,7 +46,7 @@ impl<T> OrRaise<T> for neardup::Result<T> {
                     PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION => {
                         "The text form is minhash:1:<unit>:<k>:<fold>:<slots>x<bits>:<seed id>:<base64>."
                     }
-                    _ => "The binary form is a header of 16 bytes and the slots, as minhash_send writes it.",
+                    _ => "The binary form is a header of 16 bytes and the slots, as minhash_signature_send writes it.",
                 },
             ),
         })

@@ -160,7 +160,7 @@ impl Header {
     fn parse(bytes: &[u8]) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(Error::corrupt(format!(
-                "{} bytes are fewer than a header's {HEADER_LEN}",
+                "a header has {HEADER_LEN} bytes, {} found",
                 bytes.len()
             )));
         };
@@ -194,10 +194,10 @@ impl Header {
             return Err(Error::corrupt(format!("k = {} is out of range", self.k)));
         }
         if !(1..=MAX_SLOTS).contains(&usize::from(self.slots)) {
-            return Err(Error::corrupt(format!("{} slots", self.slots)));
+            return Err(Error::corrupt(format!("{} slots are not 1 to {MAX_SLOTS}", self.slots)));
         }
         if !matches!(self.slot_bits, 1 | 2 | 4 | 8 | 16 | 32) {
-            return Err(Error::corrupt(format!("{} bits a slot", self.slot_bits)));
+            return Err(Error::corrupt(format!("{} bits a slot are not 1, 2, 4, 8, 16 or 32", self.slot_bits)));
         }
         Ok(())
     }
@@ -231,9 +231,9 @@ impl<'a> Signature<'a> {
         let payload = &bytes[HEADER_LEN..];
         if payload.len() != header.payload_len() {
             return Err(Error::corrupt(format!(
-                "{} bytes of slots instead of {}",
-                payload.len(),
-                header.payload_len()
+                "{} bytes of slots expected, {} found",
+                header.payload_len(),
+                payload.len()
             )));
         }
         Ok(Self { header, payload })
@@ -296,7 +296,7 @@ impl<'a> Signature<'a> {
         let fields: Vec<&str> = text.trim().split(':').collect();
         let &[name, version, unit, k, fold, size, seed_id, slots] = fields.as_slice() else {
             return Err(Error::corrupt(format!(
-                "{} fields instead of 8",
+                "8 fields separated by colons expected, {} found",
                 fields.len()
             )));
         };

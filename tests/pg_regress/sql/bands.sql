@@ -1,0 +1,60 @@
+-- B-tree lookup: the pigeonhole over bands that use every slot.
+SELECT cardinality(minhash_bands(minhash('some text'), 0.8)) AS b_08,
+       cardinality(minhash_bands(minhash('some text'), 0.9)) AS b_09,
+       cardinality(minhash_bands(minhash('some text'), 1.0)) AS b_10,
+       cardinality(minhash_bands(minhash(''), 0.8)) AS b_empty,
+       minhash_bands(NULL, 0.8) IS NULL AS b_null;
+
+-- b - m(t), with m(t) the most slots that may differ: 25 at 0.8, 12 at 0.9 of 128.
+SELECT minhash_intact(128, 0.8, 0.8), minhash_intact(128, 0.8, 0.9), minhash_intact(128, 0.8, 1.0),
+       minhash_intact(128, 0.9, 0.9), minhash_intact(1, 1, 1);
+
+-- 0.55 * 200 is 110.00000000000001 in float8: ceil would demand 111 slots, but 110 / 200 >= 0.55.
+SELECT (110 / 200::float8) >= 0.55 AS reached, ceil(0.55::float8 * 200) AS ceil,
+       cardinality(minhash_bands(minhash('some text', slots => 200), 0.55)) AS bands,
+       minhash_intact(200, 0.55, 0.55) AS intact;
+
+-- A probe is the first m(t) + 1 keys.
+SELECT t, cardinality(minhash_probe(minhash('some text'), 0.8, t)) AS probes,
+       minhash_probe(minhash('some text'), 0.8, t) <@ minhash_bands(minhash('some text'), 0.8) AS among
+FROM (VALUES (0.8), (0.85), (0.9), (1.0)) v (t);
+
+-- Lookup = sequential scan.
+CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature);
+INSERT INTO docs
+SELECT i, minhash(string_agg('w' || CASE WHEN (w * 7919 + i * 104729) % 100 < i % 40 THEN i * 1000 + w ELSE w + i % 5 * 1000 END, ' ' ORDER BY w))
+FROM generate_series(1, 400) i, generate_series(1, 60) w GROUP BY i;
+INSERT INTO docs VALUES (0, minhash(''));
+CREATE TABLE doc_bands AS SELECT id, unnest(minhash_bands(sig, 0.5)) AS band FROM docs;
+CREATE INDEX ON doc_bands (band, id);
+ANALYZE docs, doc_bands;
+WITH scan AS (
+    SELECT t, q.id AS q, d.id FROM (VALUES (0.5), (0.6), (0.8), (1.0)) v (t), docs q JOIN docs d ON true
+    WHERE minhash_sim(q.sig, d.sig) >= t
+), counted AS (
+    SELECT t, q.id AS q, d.id
+    FROM (VALUES (0.5), (0.6), (0.8), (1.0)) v (t), docs q,
+    LATERAL (SELECT b.id FROM doc_bands b WHERE b.band = ANY (minhash_bands(q.sig, 0.5))
+             GROUP BY b.id HAVING count(*) >= minhash_intact(128, 0.5, t)) c
+    JOIN docs d USING (id) WHERE minhash_sim(q.sig, d.sig) >= t
+), probed AS (
+    SELECT t, q.id AS q, d.id
+    FROM (VALUES (0.5), (0.6), (0.8), (1.0)) v (t), docs q,
+    LATERAL (SELECT DISTINCT b.id FROM doc_bands b WHERE b.band = ANY (minhash_probe(q.sig, 0.5, t))) c
+    JOIN docs d USING (id) WHERE minhash_sim(q.sig, d.sig) >= t
+)
+SELECT (SELECT count(*) > 2000 FROM scan) AS many,
+       (SELECT count(*) FROM (TABLE scan EXCEPT TABLE counted) x) AS lost_by_count,
+       (SELECT count(*) FROM (TABLE counted EXCEPT TABLE scan) x) AS added_by_count,
+       (SELECT count(*) FROM (TABLE scan EXCEPT TABLE probed) x) AS lost_by_probe,
+       (SELECT count(*) FROM (TABLE probed EXCEPT TABLE scan) x) AS added_by_probe;
+DROP TABLE docs, doc_bands;
+
+-- Bad arguments.
+SELECT minhash_bands(minhash('some text'), 0);
+SELECT minhash_bands(minhash('some text'), 1.01);
+SELECT minhash_bands(minhash('some text'), 'NaN');
+SELECT minhash_intact(0, 0.8, 0.8);
+SELECT minhash_intact(128, 0.8, 0.5);
+SELECT minhash_probe(minhash('some text'), 0.8, 0.5);
+\echo :LAST_ERROR_SQLSTATE
