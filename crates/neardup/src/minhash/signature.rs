@@ -194,10 +194,16 @@ impl Header {
             return Err(Error::corrupt(format!("k = {} is out of range", self.k)));
         }
         if !(1..=MAX_SLOTS).contains(&usize::from(self.slots)) {
-            return Err(Error::corrupt(format!("{} slots are not 1 to {MAX_SLOTS}", self.slots)));
+            return Err(Error::corrupt(format!(
+                "{} slots are not 1 to {MAX_SLOTS}",
+                self.slots
+            )));
         }
         if !matches!(self.slot_bits, 1 | 2 | 4 | 8 | 16 | 32) {
-            return Err(Error::corrupt(format!("{} bits a slot are not 1, 2, 4, 8, 16 or 32", self.slot_bits)));
+            return Err(Error::corrupt(format!(
+                "{} bits a slot are not 1, 2, 4, 8, 16 or 32",
+                self.slot_bits
+            )));
         }
         Ok(())
     }
