@@ -1,1 +1,61 @@
-fn main() {}
+//! `cargo xtask`: everything one does with a checkout, on a private PostgreSQL server.
+
+mod clean;
+mod install;
+mod pg_config;
+mod psql;
+mod server;
+mod setup;
+mod shell;
+mod stop;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use pg_config::PostgresChoice;
+
+/// Near-duplicate documents inside PostgreSQL: try it, test it.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(flatten)]
+    postgres: PostgresChoice,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run the tests, all or some
+    Test(test::Options),
+    /// Explore with psql on the private server
+    Psql(psql::Options),
+    /// Install the extension into your own PostgreSQL
+    Install,
+    /// Stop the private server
+    Stop,
+    /// Remove the private server and everything else that was set up for this checkout
+    Clean,
+}
+
+fn run(cli: &Cli) -> Result<ExitCode> {
+    match &cli.task {
+        Task::Test(options) => return test::run(&cli.postgres, options),
+        Task::Psql(options) => psql::run(&cli.postgres, options)?,
+        Task::Install => install::run(&cli.postgres)?,
+        Task::Stop => stop::run()?,
+        Task::Clean => clean::run()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn main() -> ExitCode {
+    run(&Cli::parse()).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,25 @@
+//! `cargo xtask clean`: removes all that was set up for this checkout.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+use crate::server::home::Home;
+use crate::workspace;
+
+/// Stops and removes the private servers, and this program's part of the target directory.
+/// Packages, cargo-pgrx and Cargo's own build results stay.
+pub fn run() -> Result<()> {
+    for home in Home::existing()? {
+        home.stop_servers()?;
+        fs::remove_dir_all(&home.path)
+            .with_context(|| format!("cannot remove {}", home.path.display()))?;
+        println!("Removed {}", home.path.display());
+    }
+    let scratch = workspace::scratch_dir();
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch)?;
+        println!("Removed {}", scratch.display());
+    }
+    Ok(())
+}

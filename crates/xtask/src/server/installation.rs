@@ -1,0 +1,140 @@
+//! A private copy of the server's installation, to which the extension is added.
+//!
+//! PostgreSQL finds its library and share directories relative to its own executable as long as
+//! their layout stays the same, so a copy works from anywhere; the system's installation is left
+//! alone and an ordinary user can test an extension.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use walkdir::WalkDir;
+
+use super::home::Home;
+use crate::pg_config::PgConfig;
+use crate::shell;
+
+/// The programs that a private server and its tests use; others in the same directory are left.
+const PROGRAMS: &[&str] = &[
+    "initdb",
+    "pg_amcheck",
+    "pg_basebackup",
+    "pg_config",
+    "pg_controldata",
+    "pg_ctl",
+    "pg_dump",
+    "pg_dumpall",
+    "pg_isready",
+    "pg_resetwal",
+    "pg_restore",
+    "pg_upgrade",
+    "pg_verifybackup",
+    "pgbench",
+    "postgres",
+    "psql",
+    "vacuumdb",
+];
+
+/// An installation that the extension may be added to.
+#[derive(Clone, Debug)]
+pub struct Installation {
+    pub bindir: PathBuf,
+    /// The root of the private copy; none if the system's own installation is used.
+    pub private_root: Option<PathBuf>,
+}
+
+impl Installation {
+    /// Copies the installation of `pg` if that was not done before. Where a copy would not find
+    /// its own files (an unusual layout), the system's own is used.
+    pub fn create(home: &Home, pg: &PgConfig) -> Result<Installation> {
+        let root = home.path.join("install");
+        let stamp = root.join("complete");
+        let origin = format!("{}\n{}\n", pg.path.display(), pg.version);
+        if fs::read_to_string(&stamp).is_ok_and(|text| text == origin) {
+            return Ok(Installation::private(pg, root));
+        }
+        if root.exists() {
+            fs::remove_dir_all(&root)?;
+        }
+        fs::create_dir(&root)?;
+        for program in PROGRAMS {
+            let program = pg.bindir.join(program);
+            if program.is_file() {
+                copy_file(&program, &relocate(&root, &program))?;
+            }
+        }
+        if is_own_directory(&pg.pkglibdir) && is_own_directory(&pg.sharedir) {
+            copy_tree(&pg.pkglibdir, &root)?;
+            copy_tree(&pg.sharedir, &root)?;
+        }
+        if !finds_own_files(&root, pg) {
+            return Ok(Installation {
+                bindir: pg.bindir.clone(),
+                private_root: None,
+            });
+        }
+        fs::write(&stamp, origin)?;
+        Ok(Installation::private(pg, root))
+    }
+
+    fn private(pg: &PgConfig, root: PathBuf) -> Installation {
+        Installation {
+            bindir: relocate(&root, &pg.bindir),
+            private_root: Some(root),
+        }
+    }
+
+    /// One of the server's programs.
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bindir.join(name)
+    }
+}
+
+/// Where a file of the system is in the private copy.
+fn relocate(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Whether the directory is PostgreSQL's alone, and not something like `/usr/lib`.
+fn is_own_directory(dir: &Path) -> bool {
+    let text = dir.to_string_lossy();
+    text.contains("postgres") || text.contains("pgsql") || !text.starts_with("/usr")
+}
+
+/// Asks the copy's `pg_config`, which locates itself exactly as the server does.
+fn finds_own_files(root: &Path, pg: &PgConfig) -> bool {
+    let program = relocate(root, &pg.bindir).join("pg_config");
+    let answers = |option: &str, dir: &Path| {
+        let answer = shell::run_quietly(Command::new(&program).arg(option));
+        answer.is_ok_and(|text| Path::new(&text) == relocate(root, dir))
+    };
+    answers("--sharedir", &pg.sharedir) && answers("--pkglibdir", &pg.pkglibdir)
+}
+
+fn copy_tree(dir: &Path, root: &Path) -> Result<()> {
+    for entry in WalkDir::new(dir) {
+        let entry = entry?;
+        if !entry.file_type().is_dir() {
+            copy_file(entry.path(), &relocate(root, entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file; a symbolic link becomes one to the file it leads to, a broken one is left out.
+pub fn copy_file(from: &Path, to: &Path) -> Result<()> {
+    let copy = || -> std::io::Result<()> {
+        if let Some(dir) = to.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        if !from.is_symlink() {
+            fs::copy(from, to)?;
+        } else if let Ok(target) = from.canonicalize() {
+            symlink(target, to)?;
+        }
+        Ok(())
+    };
+    copy().with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))
+}

@@ -1,0 +1,84 @@
+//! The private PostgreSQL server of a checkout, with the extension in it.
+
+pub mod account;
+pub mod cluster;
+pub mod database;
+pub mod extension;
+pub mod home;
+pub mod installation;
+pub mod postmaster;
+
+use std::fs;
+
+use anyhow::Result;
+
+use crate::pg_config::PgConfig;
+use account::Account;
+use cluster::Cluster;
+use home::Home;
+use installation::Installation;
+
+/// A running private server.
+pub struct Server {
+    pub pg: PgConfig,
+    pub home: Home,
+    pub main: Cluster,
+}
+
+impl Server {
+    /// Builds the extension, installs it privately and starts the server; what is up to date is
+    /// left as it is.
+    pub fn start(pg: PgConfig) -> Result<Server> {
+        let account = Account::for_server()?;
+        let home = Home::create(pg.major, &account)?;
+        let _lock = home.lock()?;
+        let installation = Installation::create(&home, &pg)?;
+        if installation.private_root.is_none() {
+            println!(
+                "{} cannot be copied (unusual layout): installing into the server's own directories",
+                pg.version
+            );
+        }
+        println!("Building the extension for {}", pg.version);
+        extension::install(&installation, &pg)?;
+        fs::create_dir_all(home.clusters())?;
+        let main = Cluster::at(home.clusters().join("main"), &installation, &account);
+        if !main.exists() {
+            println!("Creating a private server in {}", home.path.display());
+            main.remove()?;
+            main.create(&[])?;
+        }
+        main.start()?;
+        Ok(Server { pg, home, main })
+    }
+
+    /// A cluster of its own for one test, not created yet; removed when dropped.
+    pub fn scratch_cluster(&self, name: &str) -> Result<ScratchCluster> {
+        let dir = format!("{name}-{}", std::process::id());
+        let dir = self.home.clusters().join(dir);
+        let cluster = Cluster::at(dir, &self.main.installation, &self.main.account);
+        cluster.remove()?;
+        Ok(ScratchCluster { cluster })
+    }
+}
+
+/// A cluster that is stopped and removed at the end of its scope.
+pub struct ScratchCluster {
+    cluster: Cluster,
+}
+
+impl std::ops::Deref for ScratchCluster {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
+}
+
+impl Drop for ScratchCluster {
+    fn drop(&mut self) {
+        if let Err(error) = self.cluster.remove() {
+            eprintln!("{error:#}");
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Sets up what building and running the extension needs, saying what before doing it.
+
+mod packages;
+pub mod pgrx;
+
+use anyhow::{Result, bail};
+
+use crate::pg_config::{PgConfig, PostgresChoice};
+use packages::Need;
+
+/// Makes sure that everything needed is there, and returns the PostgreSQL to use.
+pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
+    let program = pgrx::find();
+    let mut needs = packages::missing_build_tools(program.is_none());
+    let mut pg = choice.find()?;
+    if pg.is_none() {
+        needs.push(packages::server(choice.pg));
+    }
+    needs.extend(pg.iter().filter_map(missing_headers));
+    packages::install(&needs)?;
+    if pg.is_none() {
+        // Which version a distribution's default package brings is known only now.
+        pg = choice.find()?;
+        let headers: Vec<Need> = pg.iter().filter_map(missing_headers).collect();
+        packages::install(&headers)?;
+        pg = choice.find()?;
+    }
+    let Some(pg) = pg.filter(PgConfig::has_headers) else {
+        bail!(
+            "found no PostgreSQL 15 to 18 with its server and headers; name its pg_config by --pg-config"
+        );
+    };
+    if program.is_none() {
+        pgrx::install()?;
+    }
+    pgrx::configure(&pg)?;
+    Ok(pg)
+}
+
+fn missing_headers(pg: &PgConfig) -> Option<Need> {
+    (!pg.has_headers()).then(|| packages::headers(pg.major))
+}

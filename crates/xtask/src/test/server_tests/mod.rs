@@ -1,0 +1,46 @@
+//! Tests that need more than psql: dumps, replicas, other encodings, crashes, concurrency.
+//!
+//! A test is a function in a file of its own, listed in [`ALL`]. It gets the running server and
+//! makes its databases (`server::database`) and further clusters (`Server::scratch_cluster`).
+
+mod extension;
+
+use anyhow::Result;
+
+use super::Selection;
+use super::tally::{Outcome, Tally};
+use crate::server::Server;
+
+/// A test against the real server.
+pub struct ServerTest {
+    pub name: &'static str,
+    run: fn(&Server) -> Result<Outcome>,
+}
+
+/// Every test, in the order in which they run.
+pub const ALL: &[ServerTest] = &[
+    ServerTest {
+        name: "extension_lifecycle",
+        run: extension::lifecycle,
+    },
+    ServerTest {
+        name: "extension_encodings",
+        run: extension::encodings,
+    },
+    ServerTest {
+        name: "extension_replica",
+        run: extension::replica,
+    },
+    ServerTest {
+        name: "extension_crash",
+        run: extension::crash,
+    },
+];
+
+/// Runs the selected tests.
+pub fn run(server: &Server, selection: &Selection, tally: &mut Tally) {
+    println!("Running the server tests");
+    for test in ALL.iter().filter(|test| selection.takes(test.name)) {
+        tally.record(test.name, || (test.run)(server));
+    }
+}
