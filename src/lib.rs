@@ -6,6 +6,7 @@ mod datum;
 mod error;
 mod minhash;
 mod options;
+mod shingles;
 mod signature;
 
 pgrx::pg_module_magic!(name, version);
