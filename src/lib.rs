@@ -2,8 +2,10 @@
 //! It knows no algorithm; the algorithms know no PostgreSQL.
 
 mod bands;
+mod bits;
 mod datum;
 mod error;
+mod hamming;
 mod minhash;
 mod options;
 mod shingles;

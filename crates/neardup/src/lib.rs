@@ -10,6 +10,7 @@
 pub mod bands;
 pub mod cluster;
 pub mod error;
+pub mod hamming;
 pub mod kernels;
 pub mod minhash;
 pub mod set;
