@@ -4,6 +4,8 @@
 //! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -38,7 +40,11 @@ pub fn active() -> &'static Kernels {
 
 /// The kernels that this processor can run, the fastest first.
 pub fn available() -> impl Iterator<Item = &'static Kernels> {
-    [&portable::KERNELS].into_iter()
+    #[cfg(target_arch = "x86_64")]
+    let wide = avx2::is_available().then_some(&avx2::KERNELS);
+    #[cfg(not(target_arch = "x86_64"))]
+    let wide = None;
+    wide.into_iter().chain([&portable::KERNELS])
 }
 
 impl Kernels {

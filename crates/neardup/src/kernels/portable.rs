@@ -48,7 +48,17 @@ pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     }));
 }
 
-pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
+fn sketch(slots: &mut [u32], hashes: &[u64]) {
+    sketch_with(slots, hashes, later_round);
+}
+
+/// A sketch, given how one of the later rounds is done.
+#[inline(always)]
+pub fn sketch_with(
+    slots: &mut [u32],
+    hashes: &[u64],
+    mut later_round: impl FnMut(&mut [u32], &[u64], usize, &OpenSlots),
+) {
     round_zero(slots, hashes);
     let mut open = OpenSlots::default();
     let mut round = 1;
@@ -64,7 +74,8 @@ pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
 }
 
 /// Every shingle goes to one slot, without a branch.
-pub fn round_zero(slots: &mut [u32], hashes: &[u64]) {
+#[inline(always)]
+fn round_zero(slots: &mut [u32], hashes: &[u64]) {
     for &x in hashes {
         let slot = slot(x, 0, slots.len());
         slots[slot] = slots[slot].min(code(x, 0));
@@ -79,7 +90,8 @@ pub struct OpenSlots {
 
 impl OpenSlots {
     /// Finds the slots that hold nothing from before `round`; false if there are none.
-    pub fn find(&mut self, slots: &[u32], round: usize) -> bool {
+    #[inline(always)]
+    fn find(&mut self, slots: &[u32], round: usize) -> bool {
         let from = first_code(round);
         let mut any = 0;
         for (word, slots) in self.words.iter_mut().zip(slots.chunks(32)) {
@@ -96,7 +108,8 @@ impl OpenSlots {
     }
 }
 
-fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
+#[inline]
+pub fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
     for &x in hashes {
         let slot = slot(x, round, slots.len());
         if open.contains(slot) {
@@ -106,7 +119,7 @@ fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots
 }
 
 /// The rounds from `slots.len()` on, each of which fills one slot from every shingle.
-pub fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
+fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {
         let round = rounds + i;
@@ -132,6 +145,7 @@ fn equal_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Fields of 1, 2 or 4 bits that differ; the unused bits of the last byte are 0 on both sides.
+#[inline(always)]
 pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     let rest = |bytes: &[u8]| {

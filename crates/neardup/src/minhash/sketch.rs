@@ -21,8 +21,8 @@ use crate::shingle::{GOLDEN, split_mix};
 pub const UNFILLED: u32 = u32::MAX;
 
 /// A and B of the slots of later rounds.
-const STEP_OF_SLOT: u32 = 0x9E37_79B9;
-const STEP_OF_FACTOR: u32 = 0xC2B2_AE3D;
+pub(crate) const STEP_OF_SLOT: u32 = 0x9E37_79B9;
+pub(crate) const STEP_OF_FACTOR: u32 = 0xC2B2_AE3D;
 
 /// The slots of a sketch while it is made. Shingles may come in any order, in any number of parts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -28,6 +28,9 @@ pub const BLOCK: usize = 4096;
 /// reordering of tokens cancels many bits; 32 bits wide, so that AVX2 multiplies by it in two steps.
 pub const POLYNOMIAL_BASE: u64 = 0x9E37_79BB;
 
+/// The factor of [`finish`].
+pub const FINISH_FACTOR: u64 = 0xD6E8_FEB8_6659_FD93;
+
 /// How a document is cut into shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shingling {
@@ -101,7 +104,7 @@ pub fn split_mix(mut x: u64) -> u64 {
 #[inline]
 pub fn finish(mut x: u64) -> u64 {
     x ^= x >> 32;
-    x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    x = x.wrapping_mul(FINISH_FACTOR);
     x ^ (x >> 32)
 }
 
@@ -116,36 +119,4 @@ fn polynomial(tokens: &[u64]) -> u64 {
     tokens.iter().fold(0, |acc: u64, t| {
         acc.wrapping_mul(POLYNOMIAL_BASE).wrapping_add(*t)
     })
-}
-
-/// Appends the hashes of all windows of `k` tokens, each in constant time.
-fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
-    let Some((first, rest)) = tokens.split_at_checked(k) else {
-        return;
-    };
-    let leaving_weight = (1..k).fold(1u64, |power, _| power.wrapping_mul(POLYNOMIAL_BASE));
-    let mut sum = polynomial(first);
-    out.push(finish(sum));
-    for (leaving, entering) in tokens.iter().zip(rest) {
-        sum = sum
-            .wrapping_sub(leaving.wrapping_mul(leaving_weight))
-            .wrapping_mul(POLYNOMIAL_BASE)
-            .wrapping_add(*entering);
-        out.push(finish(sum));
-    }
-}
-
-/// Appends the token hash of every word of an ASCII text.
-fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-    let mut lowered = Vec::new();
-    for word in ascii.split(|byte| !byte.is_ascii_alphanumeric()) {
-        if !word.is_empty() {
-            lowered.clear();
-            lowered.extend_from_slice(word);
-            if lower {
-                lowered.make_ascii_lowercase();
-            }
-            out.push(key.token_hash(&lowered));
-        }
-    }
 }

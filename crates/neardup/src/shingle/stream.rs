@@ -2,7 +2,8 @@
 
 use super::spaces::Spaces;
 use super::stop::StopHashes;
-use super::{BLOCK, Key, Shingling, ascii_word_hashes, combine, combine_windows};
+use super::{BLOCK, Key, Shingling, combine};
+use crate::kernels::{ascii_word_hashes, combine_windows};
 use crate::set::sort_distinct;
 use crate::text::{Class, Fold, FoldedText, Folder, Unit, WordSink, Words, fold_document, pieces};
 use siphasher::sip::SipHasher13;

@@ -1,0 +1,113 @@
+//! The kernels for x86-64 processors with AVX2, BMI and POPCNT (Intel from 2013, AMD from 2015).
+
+mod compare;
+mod siphash;
+mod sketch;
+mod windows;
+mod words;
+
+use super::Kernels;
+use crate::shingle::Key;
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi64, _mm256_loadu_si256,
+    _mm256_mul_epu32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_storeu_si256,
+};
+
+/// What this processor must offer for [`KERNELS`].
+pub fn is_available() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Only for processors with [`is_available`].
+pub static KERNELS: Kernels = Kernels {
+    name: "avx2",
+    ascii_word_hashes,
+    combine_windows,
+    sketch,
+    count_equal,
+    merge,
+};
+
+fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+    // SAFETY: `available` lists these kernels only where the features are there.
+    unsafe { words::ascii_word_hashes(ascii, lower, key, out) }
+}
+
+fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
+    // SAFETY: as above.
+    unsafe { windows::combine_windows(tokens, k, out) }
+}
+
+fn sketch(slots: &mut [u32], hashes: &[u64]) {
+    // SAFETY: as above.
+    unsafe { sketch::sketch(slots, hashes) }
+}
+
+fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
+    // SAFETY: as above.
+    unsafe { compare::count_equal(a, b, slots, slot_bits) }
+}
+
+fn merge(slots: &mut [u32], other: &[u32]) {
+    // SAFETY: as above.
+    unsafe { compare::merge(slots, other) }
+}
+
+/// Arrays of integers of `BYTES` bytes.
+///
+/// # Safety
+/// The type has that size, no padding, and every pattern of bits is a value.
+unsafe trait Lanes<const BYTES: usize> {}
+
+// SAFETY: 32 bytes.
+unsafe impl Lanes<32> for [u8; 32] {}
+// SAFETY: 8 x 4 bytes.
+unsafe impl Lanes<32> for [u32; 8] {}
+// SAFETY: 4 x 8 bytes.
+unsafe impl Lanes<32> for [u64; 4] {}
+// SAFETY: 16 bytes.
+unsafe impl Lanes<16> for [u8; 16] {}
+// SAFETY: 8 x 2 bytes.
+unsafe impl Lanes<16> for [u16; 8] {}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<T: Lanes<32>>(lanes: &T) -> __m256i {
+    // SAFETY: 32 initialised bytes; the load needs no alignment.
+    unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store<T: Lanes<32>>(lanes: &mut T, value: __m256i) {
+    // SAFETY: 32 bytes that may hold anything; the store needs no alignment.
+    unsafe { _mm256_storeu_si256(std::ptr::from_mut(lanes).cast(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
+    // SAFETY: 16 initialised bytes; the load needs no alignment.
+    unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_half<T: Lanes<16>>(lanes: &mut T, value: __m128i) {
+    // SAFETY: 16 bytes that may hold anything; the store needs no alignment.
+    unsafe { _mm_storeu_si128(std::ptr::from_mut(lanes).cast(), value) }
+}
+
+/// The low 64 bits of the products with a factor, of which both halves are given in every lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn multiply(x: __m256i, factor: __m256i, high_factor: __m256i) -> __m256i {
+    let cross = _mm256_add_epi64(
+        _mm256_mul_epu32(_mm256_srli_epi64::<32>(x), factor),
+        _mm256_mul_epu32(x, high_factor),
+    );
+    _mm256_add_epi64(_mm256_mul_epu32(x, factor), _mm256_slli_epi64::<32>(cross))
+}

@@ -1,0 +1,117 @@
+//! SipHash-1-3 of four tokens at a time (Aumasson, Bernstein, INDOCRYPT 2012).
+
+use crate::shingle::Key;
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
+    _mm256_cmpgt_epi64, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setr_epi8, _mm256_shuffle_epi8,
+    _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_sllv_epi64, _mm256_srli_epi64,
+    _mm256_sub_epi64, _mm256_xor_si256,
+};
+
+/// The longest token of the lanes, in bytes: two blocks, of which the second has room for the length.
+pub const LONGEST: usize = 15;
+
+/// The state of four hashes.
+#[derive(Clone, Copy)]
+pub struct State {
+    v: [__m256i; 4],
+}
+
+impl State {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub fn new(key: &Key) -> Self {
+        let set = |half: u64, ascii: &[u8; 8]| {
+            _mm256_set1_epi64x((half ^ u64::from_be_bytes(*ascii)) as i64)
+        };
+        Self {
+            v: [
+                set(key.k0, b"somepseu"),
+                set(key.k1, b"dorandom"),
+                set(key.k0, b"lygenera"),
+                set(key.k1, b"tedbytes"),
+            ],
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn round(self) -> Self {
+        let [v0, v1, v2, v3] = self.v;
+        let v0 = _mm256_add_epi64(v0, v1);
+        let v2 = _mm256_add_epi64(v2, v3);
+        let v1 = _mm256_xor_si256(rotate::<13, 51>(v1), v0);
+        let v3 = _mm256_xor_si256(rotate_16(v3), v2);
+        let v0 = rotate_32(v0);
+        let v2 = _mm256_add_epi64(v2, v1);
+        let v0 = _mm256_add_epi64(v0, v3);
+        let v1 = _mm256_xor_si256(rotate::<17, 47>(v1), v2);
+        let v3 = _mm256_xor_si256(rotate::<21, 43>(v3), v0);
+        Self {
+            v: [v0, v1, rotate_32(v2), v3],
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn absorb(mut self, block: __m256i) -> Self {
+        self.v[3] = _mm256_xor_si256(self.v[3], block);
+        self = self.round();
+        self.v[0] = _mm256_xor_si256(self.v[0], block);
+        self
+    }
+
+    /// The hashes of four tokens of at most [`LONGEST`] bytes, given as their first and second 8
+    /// bytes, whatever follows them, and their lengths. For longer ones the result means nothing.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    pub fn hash(self, first: __m256i, second: __m256i, lengths: __m256i) -> __m256i {
+        let ones = _mm256_set1_epi64x(-1);
+        let bits = _mm256_slli_epi64::<3>(lengths);
+        let second_bits = _mm256_sub_epi64(bits, _mm256_set1_epi64x(64));
+        // Shifts by 64 and more leave 0.
+        let first = _mm256_andnot_si256(_mm256_sllv_epi64(ones, bits), first);
+        let second = _mm256_andnot_si256(_mm256_sllv_epi64(ones, second_bits), second);
+        let end = _mm256_slli_epi64::<56>(lengths);
+        let is_short = _mm256_cmpgt_epi64(_mm256_set1_epi64x(8), lengths);
+
+        let one = self.absorb(_mm256_or_si256(first, _mm256_and_si256(end, is_short)));
+        let two = one.absorb(_mm256_or_si256(second, end));
+        let pick = |i: usize| _mm256_blendv_epi8(two.v[i], one.v[i], is_short);
+        Self {
+            v: [pick(0), pick(1), pick(2), pick(3)],
+        }
+        .finish()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn finish(mut self) -> __m256i {
+        self.v[2] = _mm256_xor_si256(self.v[2], _mm256_set1_epi64x(0xff));
+        let [v0, v1, v2, v3] = self.round().round().round().v;
+        _mm256_xor_si256(_mm256_xor_si256(v0, v1), _mm256_xor_si256(v2, v3))
+    }
+}
+
+/// `RIGHT` is 64 - `LEFT`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate<const LEFT: i32, const RIGHT: i32>(x: __m256i) -> __m256i {
+    _mm256_or_si256(_mm256_slli_epi64::<LEFT>(x), _mm256_srli_epi64::<RIGHT>(x))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate_32(x: __m256i) -> __m256i {
+    _mm256_shuffle_epi32::<0b10_11_00_01>(x)
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rotate_16(x: __m256i) -> __m256i {
+    let bytes = _mm256_setr_epi8(
+        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13, //
+        6, 7, 0, 1, 2, 3, 4, 5, 14, 15, 8, 9, 10, 11, 12, 13,
+    );
+    _mm256_shuffle_epi8(x, bytes)
+}

@@ -1,0 +1,118 @@
+//! The rounds of a sketch, four shingles at a time.
+
+use super::super::portable::{self, OpenSlots};
+use super::{load, store};
+use crate::minhash::sketch::{STEP_OF_FACTOR, STEP_OF_SLOT};
+use std::arch::x86_64::{
+    __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_i32gather_epi32, _mm256_movemask_pd,
+    _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi64x,
+    _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
+};
+
+/// Shingles that are tested before those that passed are applied.
+const CHUNK: usize = 64;
+
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
+    let mut passed = [0; CHUNK + 4];
+    portable::sketch_with(slots, hashes, |slots, hashes, round, open| {
+        let test = Test::new(slots.len(), round, open);
+        for chunk in hashes.chunks(CHUNK) {
+            let (lanes, rest) = chunk.as_chunks::<4>();
+            let mut count = 0;
+            for x in lanes {
+                let x = load(x);
+                let is_open = test.lanes_to_open_slots(x);
+                let room = passed[count..].first_chunk_mut::<4>();
+                store(room.expect("room for a chunk"), move_to_front(x, is_open));
+                count += is_open.count_ones() as usize;
+            }
+            portable::later_round(slots, &passed[..count], round, open);
+            portable::later_round(slots, rest, round, open);
+        }
+    });
+}
+
+/// Which shingles a round sends to open slots.
+struct Test<'a> {
+    slots: __m256i,
+    sum_step: __m256i,
+    factor_step: __m256i,
+    open: &'a OpenSlots,
+    first_words: __m256i,
+    fits_register: bool,
+}
+
+impl<'a> Test<'a> {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn new(slots: usize, round: usize, open: &'a OpenSlots) -> Self {
+        let step = |step: u32| _mm256_set1_epi64x(i64::from(step.wrapping_mul(round as u32)));
+        let first_words = open.words.first_chunk::<8>().expect("32 words");
+        Self {
+            slots: _mm256_set1_epi64x(slots as i64),
+            sum_step: step(STEP_OF_SLOT),
+            factor_step: step(STEP_OF_FACTOR),
+            open,
+            first_words: load(first_words),
+            fits_register: slots <= 32 * first_words.len(),
+        }
+    }
+
+    /// A bit for each of four shingles.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn lanes_to_open_slots(&self, x: __m256i) -> usize {
+        // Of every lane, multiplications take the lower half.
+        let high = _mm256_srli_epi64::<32>(x);
+        let sum = _mm256_xor_si256(_mm256_xor_si256(x, high), self.sum_step);
+        let factor = _mm256_xor_si256(high, self.factor_step);
+        let factor = _mm256_or_si256(factor, _mm256_set1_epi64x(1));
+        let bits = _mm256_mul_epu32(sum, factor);
+        let slot = _mm256_srli_epi64::<32>(_mm256_mul_epu32(bits, self.slots));
+
+        let last_bit = _mm256_set1_epi64x(31);
+        let bit = _mm256_and_si256(slot, last_bit);
+        let to_sign = _mm256_xor_si256(bit, _mm256_set1_epi64x(63));
+        let signs = _mm256_sllv_epi64(self.words(_mm256_srli_epi64::<5>(slot)), to_sign);
+        _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as usize
+    }
+
+    /// In the lower half of every lane the word of the bitmap of which the lane holds the number.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn words(&self, numbers: __m256i) -> __m256i {
+        if self.fits_register {
+            return _mm256_permutevar8x32_epi32(self.first_words, numbers);
+        }
+        let words = self.open.words.as_ptr().cast();
+        // SAFETY: slots are below 1024, so that their words are among the 32; upper halves are 0.
+        unsafe { _mm256_i32gather_epi32::<4>(words, numbers) }
+    }
+}
+
+/// The lanes of which a bit is set, followed by anything.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn move_to_front(x: __m256i, lanes: usize) -> __m256i {
+    _mm256_permutevar8x32_epi32(x, load(&HALVES_OF_SET_LANES[lanes % 16]))
+}
+
+/// The numbers of the halves of the set lanes, in order.
+static HALVES_OF_SET_LANES: [[u32; 8]; 16] = {
+    let mut table = [[0; 8]; 16];
+    let mut set = 0;
+    while set < 16 {
+        let (mut lane, mut count) = (0, 0);
+        while lane < 4 {
+            if set >> lane & 1 == 1 {
+                table[set][count] = 2 * lane;
+                table[set][count + 1] = 2 * lane + 1;
+                count += 2;
+            }
+            lane += 1;
+        }
+        set += 1;
+    }
+    table
+};
