@@ -1,6 +1,7 @@
 //! `cargo xtask`: everything one does with a checkout, on a private PostgreSQL server.
 
 mod clean;
+mod demo;
 mod install;
 mod pg_config;
 mod psql;
@@ -30,6 +31,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Load real documents and show the near-duplicates among them
+    Demo(demo::Options),
     /// Run the tests, all or some
     Test(test::Options),
     /// Explore with psql on the private server
@@ -44,6 +47,7 @@ enum Task {
 
 fn run(cli: &Cli) -> Result<ExitCode> {
     match &cli.task {
+        Task::Demo(options) => demo::run(&cli.postgres, options)?,
         Task::Test(options) => return test::run(&cli.postgres, options),
         Task::Psql(options) => psql::run(&cli.postgres, options)?,
         Task::Install => install::run(&cli.postgres)?,

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 
 use anyhow::Result;
+use postgres::Client;
+use postgres::error::SqlState;
 
 use crate::pg_config::PostgresChoice;
 use crate::server::Server;
@@ -26,9 +28,8 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let database = "SELECT FROM pg_database WHERE datname = $1";
     if client.query_opt(database, &[&DEMO_DATABASE])?.is_none() {
         client.batch_execute(&format!("CREATE DATABASE {DEMO_DATABASE}"))?;
-        let mut client = server.main.connect(DEMO_DATABASE)?;
-        client.batch_execute("CREATE EXTENSION pg_neardup")?;
     }
+    refresh_extension(&mut server.main.connect(DEMO_DATABASE)?)?;
     drop(client);
     Err(server
         .main
@@ -36,4 +37,13 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
         .args(&options.arguments)
         .exec()
         .into())
+}
+
+/// Creates the extension as it has just been built, unless something depends on the present one.
+fn refresh_extension(client: &mut Client) -> Result<()> {
+    match client.batch_execute("DROP EXTENSION IF EXISTS pg_neardup") {
+        Err(error) if error.code() == Some(&SqlState::DEPENDENT_OBJECTS_STILL_EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(()) => Ok(client.batch_execute("CREATE EXTENSION pg_neardup")?),
+    }
 }

@@ -1,0 +1,54 @@
+//! `cargo xtask demo`: loads real documents and shows the near-duplicates among them.
+
+mod differences;
+mod groups;
+mod load;
+mod pairs;
+mod report;
+mod source;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Result;
+
+use crate::pg_config::PostgresChoice;
+use crate::psql::DEMO_DATABASE;
+use crate::server::Server;
+use crate::setup;
+use source::Source;
+
+/// Documents count as near-duplicates from this similarity on.
+const THRESHOLD: f64 = 0.8;
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// Load the text files of this directory and those below it
+    #[arg(long, value_name = "DIR", conflicts_with = "csv")]
+    docs: Option<PathBuf>,
+    /// Load this CSV file with the columns id and text
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+}
+
+/// Sets up what is missing, loads the documents, prints what is found.
+pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
+    let source = Source::choose(options.docs.as_deref(), options.csv.as_deref())?;
+    let server = Server::start(setup::ensure(choice)?)?;
+    let mut client = server.main.connect("postgres")?;
+    client.batch_execute(&format!(
+        "DROP DATABASE IF EXISTS {DEMO_DATABASE} WITH (FORCE)"
+    ))?;
+    client.batch_execute(&format!("CREATE DATABASE {DEMO_DATABASE}"))?;
+    let mut client = server.main.connect(DEMO_DATABASE)?;
+
+    println!("Loading {source}");
+    let loaded = load::load(&mut client, &source)?;
+    println!("Looking for near-duplicates");
+    let start = Instant::now();
+    let found = pairs::find(&mut client)?;
+    let search_time = start.elapsed();
+    let groups = groups::star(&found);
+    report::groups(&mut client, &groups)?;
+    report::summary(&mut client, &loaded, &found, groups.len(), search_time)
+}
