@@ -1,0 +1,205 @@
+//! Common chunks, and the similarities S_L and S_J that count their words.
+
+use super::characters::count_characters;
+use super::information::information;
+use super::pace::Pace;
+use super::suffixes::Suffixes;
+use super::tiling::{Run, tiles};
+use super::words::{Side, Words};
+
+use crate::{Error, Result};
+use std::ops::Range;
+use std::str::FromStr;
+
+/// Which words of common runs count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Matching {
+    /// One-to-one, longest first: no word is used twice.
+    Literal,
+    /// Any word of a common run; but what a document repeats counts once.
+    Information,
+}
+
+impl FromStr for Matching {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "literal" => Ok(Self::Literal),
+            "information" => Ok(Self::Information),
+            _ => Err(Error::invalid(
+                format!("unknown matching \"{name}\""),
+                "Valid matchings are 'literal' and 'information'.",
+            )),
+        }
+    }
+}
+
+/// A maximal common run of words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    pub words: u32,
+    pub a: Place,
+    pub b: Place,
+}
+
+/// Where a chunk stands in one document. Counts start at 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Its first word.
+    pub word: u32,
+    /// Its code points, those between its words included.
+    pub chars: Range<u32>,
+    /// Its bytes.
+    pub bytes: Range<usize>,
+}
+
+/// How much two documents have in common, counted in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Similarity {
+    /// C: words in common chunks.
+    pub common: usize,
+    /// L: words of the longer document.
+    pub longer: usize,
+    /// S: words of the shorter document.
+    pub shorter: usize,
+}
+
+impl Similarity {
+    /// S_L = C / L; 0 for documents without words.
+    pub fn s_l(&self) -> f64 {
+        share(self.common, self.longer)
+    }
+
+    /// S_J = C / (L + S - C); 0 for documents without words.
+    pub fn s_j(&self) -> f64 {
+        share(self.common, self.longer + self.shorter - self.common)
+    }
+}
+
+fn share(part: usize, whole: usize) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+/// The common chunks of at least `min_words` words, in the order of `a`. Literal: no two overlap.
+/// Information: the fewest that cover every counted common word of `a` and of `b`, each with its
+/// first occurrence in the other document.
+///
+/// Time O(n log n), memory about 60 bytes a word.
+///
+/// # Errors
+/// `Invalid` if `min_words` is below 1 or the documents have more than [`super::MAX_UNITS`] words.
+pub fn common_chunks(
+    a: &[u8],
+    b: &[u8],
+    min_words: i64,
+    matching: Matching,
+    check: &mut dyn FnMut(),
+) -> Result<Vec<Chunk>> {
+    let min_words = valid_min_words(min_words)?;
+    let pace = &mut Pace::new(check);
+    let words = Words::new(a, b, pace);
+    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    let runs = match matching {
+        Matching::Literal => tiles(&suffixes, min_words, pace),
+        Matching::Information => information(&suffixes, min_words, pace).runs,
+    };
+    Ok(located(a, b, &words, &runs, pace))
+}
+
+/// C, L and S of two documents, for chunks of at least `min_words` words. With
+/// [`Matching::Information`], L and S count no word of a run of at least `min_words` words that
+/// started earlier in the same document, and C is the smaller of what remains of the common runs on
+/// either side.
+///
+/// # Errors
+/// As [`common_chunks`].
+pub fn chunk_similarity(
+    a: &[u8],
+    b: &[u8],
+    min_words: i64,
+    matching: Matching,
+    check: &mut dyn FnMut(),
+) -> Result<Similarity> {
+    let min_words = valid_min_words(min_words)?;
+    let pace = &mut Pace::new(check);
+    let words = Words::new(a, b, pace);
+    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    let (common, sizes) = match matching {
+        Matching::Literal => {
+            let runs = tiles(&suffixes, min_words, pace);
+            let common = runs.iter().map(|run| run.words as usize).sum();
+            (common, [words.a.len(), words.b.len()])
+        }
+        Matching::Information => {
+            let found = information(&suffixes, min_words, pace);
+            (found.common[0].min(found.common[1]), found.counted)
+        }
+    };
+    Ok(Similarity {
+        common,
+        longer: sizes[0].max(sizes[1]),
+        shorter: sizes[0].min(sizes[1]),
+    })
+}
+
+/// Lengths of more words than a document can have are as good as infinite.
+pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
+    if min_words < 1 {
+        return Err(Error::invalid(
+            format!("min_words = {min_words} is out of range"),
+            "Valid values are 1 and above.",
+        ));
+    }
+    Ok(u32::try_from(min_words).unwrap_or(u32::MAX))
+}
+
+fn located(a: &[u8], b: &[u8], words: &Words, runs: &[Run], pace: &mut Pace) -> Vec<Chunk> {
+    let in_a = places(a, &words.a, runs.iter().map(|run| (run.a, run.words)), pace);
+    let in_b = places(b, &words.b, runs.iter().map(|run| (run.b, run.words)), pace);
+    let both = runs.iter().zip(in_a.into_iter().zip(in_b));
+    both.map(|(run, (a, b))| Chunk {
+        words: run.words,
+        a,
+        b,
+    })
+    .collect()
+}
+
+/// Byte and character positions of runs in one document: one pass over its text.
+fn places(
+    doc: &[u8],
+    side: &Side,
+    runs: impl Iterator<Item = (u32, u32)>,
+    pace: &mut Pace,
+) -> Vec<Place> {
+    let runs: Vec<_> = runs
+        .map(|(word, count)| (word, side.span(word, count)))
+        .collect();
+    let mut ends: Vec<usize> = runs
+        .iter()
+        .flat_map(|(_, span)| [span.start, span.end])
+        .collect();
+    ends.sort_unstable();
+    ends.dedup();
+    let (mut chars, mut from) = (0u32, 0);
+    let mut counts = Vec::with_capacity(ends.len());
+    for &end in &ends {
+        pace.step();
+        chars += count_characters(&doc[from..end]) as u32;
+        from = end;
+        counts.push(chars);
+    }
+    let chars_before = |end: usize| counts[ends.partition_point(|&e| e < end)];
+    runs.into_iter()
+        .map(|(word, bytes)| Place {
+            word,
+            chars: chars_before(bytes.start)..chars_before(bytes.end),
+            bytes,
+        })
+        .collect()
+}

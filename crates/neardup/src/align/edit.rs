@@ -1,0 +1,319 @@
+//! Edit distance in characters.
+
+use super::characters::Characters;
+use super::edit_band::banded_distance;
+use super::pace::Pace;
+use super::suffixes::MAX_UNITS;
+use crate::{Error, Result};
+use rapidfuzz::distance::{lcs_seq, levenshtein};
+use std::cell::RefCell;
+
+/// The highest cost of one edit: distances of the longest documents stay far below 2^63.
+pub const MAX_COST: i64 = 1_000_000;
+
+/// What one edit costs, on the way from the first document to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Costs {
+    pub(super) insert: i64,
+    pub(super) delete: i64,
+    pub(super) substitute: i64,
+}
+
+impl Costs {
+    /// # Errors
+    /// `Invalid` unless every cost is between 0 and [`MAX_COST`].
+    pub fn new(insert: i64, delete: i64, substitute: i64) -> Result<Self> {
+        for (name, cost) in [
+            ("ins_cost", insert),
+            ("del_cost", delete),
+            ("sub_cost", substitute),
+        ] {
+            if !(0..=MAX_COST).contains(&cost) {
+                return Err(Error::invalid(
+                    format!("{name} = {cost} is out of range"),
+                    format!("Valid costs are 0 to {MAX_COST}."),
+                ));
+            }
+        }
+        Ok(Self {
+            insert,
+            delete,
+            substitute,
+        })
+    }
+}
+
+/// The least total cost of inserting, deleting and substituting characters that turns `a` into `b`;
+/// `None` if it is above `max`.
+///
+/// Time O(n d / 64) for n characters and d edits if a substitution costs the mean of the other two
+/// (Levenshtein) or no less than both (longest common subsequence); O(n d) with any other costs.
+/// Memory at most 64 bytes a character.
+///
+/// # Errors
+/// `Invalid` if `max` is negative, or above [`MAX_UNITS`] characters once the common beginning and
+/// end are taken off.
+pub fn edit_distance(
+    a: &[u8],
+    b: &[u8],
+    costs: Costs,
+    max: Option<i64>,
+    check: &mut dyn FnMut(),
+) -> Result<Option<i64>> {
+    if let Some(max) = max.filter(|max| *max < 0) {
+        return Err(Error::invalid(
+            format!("max = {max} is out of range"),
+            "Valid values are 0 and above, or NULL for no limit.",
+        ));
+    }
+    let mut pace = Pace::new(check);
+    let characters = Characters::new(a, b, &mut pace);
+    let (a, b) = without_common_ends(&characters.a, &characters.b);
+    if a.len() + b.len() > MAX_UNITS {
+        return Err(Error::invalid(
+            format!(
+                "documents that differ in {} characters are too long",
+                a.len() + b.len()
+            ),
+            format!(
+                "Between the common beginning and end, both documents together may have up to {MAX_UNITS} characters."
+            ),
+        ));
+    }
+    let max = max.unwrap_or(i64::MAX);
+    Ok(match Uniform::of(costs, a.len(), b.len()) {
+        Some(uniform) => uniform.distance(a, b, max, &mut pace),
+        None => banded_distance(a, b, costs, max, &mut pace),
+    })
+}
+
+fn without_common_ends<'s>(a: &'s [u32], b: &'s [u32]) -> (&'s [u32], &'s [u32]) {
+    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[start..], &b[start..]);
+    let end = a
+        .iter()
+        .rev()
+        .zip(b.iter().rev())
+        .take_while(|(x, y)| x == y)
+        .count();
+    (&a[..a.len() - end], &b[..b.len() - end])
+}
+
+/// Costs under which the distance is a linear function of a number of edits. With I insertions, D
+/// deletions and S substitutions, I - D is the difference of the lengths, so that
+/// `2 cost = (ins + del)(I + D) + 2 sub S + (ins - del)(|b| - |a|)`.
+struct Uniform {
+    substitutions: bool,
+    /// Twice the cost of one edit.
+    step: i64,
+    /// Twice the cost of no edit.
+    base: i64,
+}
+
+impl Uniform {
+    fn of(costs: Costs, a: usize, b: usize) -> Option<Self> {
+        let both = costs.insert + costs.delete;
+        let uniform = 2 * costs.substitute == both && both > 0;
+        (uniform || costs.substitute >= both).then(|| Self {
+            substitutions: uniform,
+            step: both,
+            base: (costs.insert - costs.delete) * (b as i64 - a as i64),
+        })
+    }
+
+    fn distance(&self, a: &[u32], b: &[u32], max: i64, pace: &mut Pace) -> Option<i64> {
+        let spare = max.saturating_mul(2).saturating_sub(self.base);
+        if spare < 0 {
+            return None;
+        }
+        let most = match self.step {
+            0 => i64::MAX, // insertions and deletions are free
+            step => spare / step,
+        };
+        let most = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .min(a.len() + b.len());
+        let edits = if self.step == 0 {
+            0
+        } else {
+            self.edits(a, b, most, pace)?
+        };
+        Some((self.step * edits as i64 + self.base) / 2)
+    }
+
+    /// The least number of edits up to `most`. Bounds that double keep the band of the dynamic
+    /// programming as narrow as the distance.
+    fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Option<usize> {
+        let mut bound = 31.max(a.len().abs_diff(b.len())).min(most);
+        loop {
+            let found = if self.substitutions {
+                levenshtein_within(a, b, bound, pace)
+            } else {
+                indel_within(a, b, bound, pace)
+            };
+            if found.is_some() || bound == most {
+                return found;
+            }
+            bound = (bound * 2).min(most);
+        }
+    }
+}
+
+/// Insertions, deletions and substitutions, if no more than `bound`.
+fn levenshtein_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<usize> {
+    let pace = RefCell::new(pace);
+    let work = column_work(a, b, bound);
+    levenshtein::distance_with_args(
+        Paced::new(a, work, &pace),
+        Paced::new(b, work, &pace),
+        &levenshtein::Args::default().score_cutoff(bound),
+    )
+}
+
+/// Insertions and deletions, if no more than `bound`: what the longest common subsequence leaves.
+fn indel_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<usize> {
+    let pace = RefCell::new(pace);
+    let total = a.len() + b.len();
+    let work = column_work(a, b, bound);
+    let common = lcs_seq::similarity_with_args(
+        Paced::new(a, work, &pace),
+        Paced::new(b, work, &pace),
+        &lcs_seq::Args::default().score_cutoff(total.saturating_sub(bound).div_ceil(2)),
+    )?;
+    Some(total - 2 * common)
+}
+
+/// Machine words that the band has in one column.
+fn column_work(a: &[u32], b: &[u32], bound: usize) -> u32 {
+    let band = (2 * bound).min(a.len().max(b.len()));
+    1 + (band / 64) as u32
+}
+
+/// Iterator over characters that calls the interrupt check in time: the crate's loops take one
+/// character of one side for every column, and are left by unwinding.
+struct Paced<'s, 'p, 'c> {
+    characters: std::slice::Iter<'s, u32>,
+    work: u32,
+    pace: &'p RefCell<&'p mut Pace<'c>>,
+}
+
+impl<'s, 'p, 'c> Paced<'s, 'p, 'c> {
+    fn new(characters: &'s [u32], work: u32, pace: &'p RefCell<&'p mut Pace<'c>>) -> Self {
+        Self {
+            characters: characters.iter(),
+            work,
+            pace,
+        }
+    }
+}
+
+impl Clone for Paced<'_, '_, '_> {
+    fn clone(&self) -> Self {
+        Self {
+            characters: self.characters.clone(),
+            ..*self
+        }
+    }
+}
+
+impl Iterator for Paced<'_, '_, '_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        self.pace.borrow_mut().steps(self.work);
+        self.characters.next().copied()
+    }
+
+    fn count(self) -> usize {
+        self.characters.len()
+    }
+}
+
+impl DoubleEndedIterator for Paced<'_, '_, '_> {
+    fn next_back(&mut self) -> Option<u32> {
+        self.characters.next_back().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn distance(a: &str, b: &str, costs: [i64; 3], max: Option<i64>) -> Option<i64> {
+        let costs = Costs::new(costs[0], costs[1], costs[2]).unwrap();
+        edit_distance(a.as_bytes(), b.as_bytes(), costs, max, &mut || {}).unwrap()
+    }
+
+    #[test]
+    fn known_answers() {
+        assert_eq!(distance("kitten", "sitting", [1, 1, 1], None), Some(3));
+        assert_eq!(distance("kitten", "sitting", [1, 1, 2], None), Some(5));
+        assert_eq!(distance("kitten", "sitting", [1, 1, 1], Some(3)), Some(3));
+        assert_eq!(distance("kitten", "sitting", [1, 1, 1], Some(2)), None);
+        // Computed by PostgreSQL's fuzzystrmatch, levenshtein(a, b, ins, del, sub).
+        assert_eq!(distance("GUMBO", "GAMBOL", [2, 1, 1], None), Some(3));
+        assert_eq!(distance("", "größe", [3, 1, 1], None), Some(15));
+        assert_eq!(distance("größe", "", [3, 0, 1], None), Some(0));
+        assert_eq!(distance("abc", "xyz", [0, 0, 0], Some(0)), Some(0));
+    }
+
+    #[test]
+    fn bad_arguments() {
+        assert!(Costs::new(-1, 1, 1).is_err());
+        assert!(Costs::new(1, 1, MAX_COST + 1).is_err());
+        let costs = Costs::new(1, 1, 1).unwrap();
+        assert!(edit_distance(b"a", b"b", costs, Some(-1), &mut || {}).is_err());
+    }
+
+    fn wagner_fischer(a: &[char], b: &[char], [insert, delete, substitute]: [i64; 3]) -> i64 {
+        let mut row: Vec<i64> = (0..=b.len() as i64).map(|j| j * insert).collect();
+        for x in a {
+            let mut corner = row[0];
+            row[0] += delete;
+            for (j, y) in b.iter().enumerate() {
+                let substituted = corner + if x == y { 0 } else { substitute };
+                corner = row[j + 1];
+                row[j + 1] = substituted.min(corner + delete).min(row[j] + insert);
+            }
+        }
+        row[b.len()]
+    }
+
+    /// Two texts of up to 300 characters, from much alike to not at all.
+    fn pair() -> impl Strategy<Value = (String, String)> {
+        let edit = (any::<prop::sample::Index>(), 0..3, "[a-c\u{e9}\u{4e2d}]");
+        let edits = prop::collection::vec(edit, 0..80);
+        ("[a-c\u{e9}\u{4e2d}]{0,300}", edits).prop_map(|(a, edits)| {
+            let mut b: Vec<char> = a.chars().collect();
+            for (at, kind, other) in edits {
+                let at = at.index(b.len() + 1);
+                match kind {
+                    0 => b.insert(at, other.chars().next().unwrap_or('x')),
+                    _ if at == b.len() => {}
+                    1 => drop(b.remove(at)),
+                    _ => b[at] = other.chars().next().unwrap_or('x'),
+                }
+            }
+            (a, b.into_iter().collect())
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn as_wagner_and_fischer(
+            (a, b) in prop_oneof![pair(), ("[a-e]{0,150}", "[c-h]{0,150}")],
+            costs in prop_oneof![
+                Just([1, 1, 1]), Just([1, 1, 2]), Just([1, 3, 2]), Just([2, 5, 9]), Just([0, 4, 2]),
+                [0i64..6, 0i64..6, 0i64..6],
+            ],
+            max in prop::option::of(0i64..200),
+        ) {
+            let chars: [Vec<char>; 2] = [a.chars().collect(), b.chars().collect()];
+            let expected = wagner_fischer(&chars[0], &chars[1], costs);
+            let kept = max.is_none_or(|max| expected <= max);
+            prop_assert_eq!(distance(&a, &b, costs, max), kept.then_some(expected));
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Two documents side by side: common runs of words, longest common substring, edit distance, and
+//! what the difference consists in.
+//!
+//! Every function answers in near-linear time and memory, or calls `check` often enough for the
+//! caller to cancel it.
+
+mod alignment;
+mod characters;
+mod chunks;
+mod edit;
+mod edit_band;
+mod explain;
+mod heaps;
+mod information;
+mod matches;
+mod pace;
+mod substring;
+mod suffix_array;
+mod suffixes;
+mod tiling;
+mod words;
+
+pub use chunks::{Chunk, Matching, Similarity, chunk_similarity, common_chunks};
+pub use edit::{Costs, MAX_COST, edit_distance};
+pub use explain::{Explanation, Kind, explain};
+pub use substring::{Substring, longest_common_substring};
+pub use suffixes::MAX_UNITS;

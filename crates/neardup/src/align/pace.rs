@@ -1,0 +1,30 @@
+//! Interrupt checks at a bounded distance from each other.
+
+/// Steps between two checks: a step costs 1 to 100 ns, so a cancel is noticed within a millisecond.
+pub(super) const STEPS: u32 = 8192;
+
+/// Counts the steps of the long loops and calls `check`, which may unwind, now and then.
+pub(super) struct Pace<'c> {
+    check: &'c mut dyn FnMut(),
+    left: u32,
+}
+
+impl<'c> Pace<'c> {
+    pub fn new(check: &'c mut dyn FnMut()) -> Self {
+        Self { check, left: STEPS }
+    }
+
+    #[inline]
+    pub fn step(&mut self) {
+        self.steps(1);
+    }
+
+    #[inline]
+    pub fn steps(&mut self, count: u32) {
+        self.left = self.left.saturating_sub(count);
+        if self.left == 0 {
+            self.left = STEPS;
+            (self.check)();
+        }
+    }
+}

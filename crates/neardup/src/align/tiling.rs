@@ -1,0 +1,283 @@
+//! One-to-one matching, longest first: greedy string tiling (Wise, 'String similarity via greedy
+//! string tiling and running Karp-Rabin matching', 1993), in O(n log n) instead of Wise's O(n^3).
+//!
+//! Lengths are visited in descending order. At length l, positions whose first l words agree form a
+//! class; as l falls, classes merge (at the lengths that neighbouring suffixes share). A position is
+//! open at l if its next l words are all still free. After length l no class has open positions
+//! in both documents, or there would have been another tile: so only classes in which two merged or a
+//! position opened again need a look. A tile of length l closes at most 2 l positions a side, and tiles
+//! never overlap, so there are O(n) events.
+
+use super::heaps::{Heaps, NIL};
+use super::pace::Pace;
+use super::suffixes::Suffixes;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A run of words common to both documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Run {
+    /// Index of its first word in the first document.
+    pub a: u32,
+    /// Index of its first word in the second document.
+    pub b: u32,
+    /// Length in words.
+    pub words: u32,
+}
+
+/// Disjoint common runs of at least `min_words` words, longest first, among equals leftmost in `a`
+/// and then in `b`; in the order of `a`.
+pub(super) fn tiles(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Vec<Run> {
+    let mut tiling = Tiling::new(suffixes, min_words);
+    let mut merges: Vec<u32> = (1..suffixes.order.len() as u32)
+        .filter(|&r| suffixes.shared[r as usize] >= min_words)
+        .collect();
+    merges.sort_unstable_by_key(|&r| (suffixes.shared[r as usize], Reverse(r)));
+    while let Some(length) = tiling.next_length(&merges) {
+        let mut touched = tiling.merge_classes(&mut merges, length, pace);
+        tiling.reopen(length, &mut touched, pace);
+        for p in touched {
+            let class = tiling.class_of(p);
+            tiling.consider(class, length);
+        }
+        tiling.place_all(length, pace);
+    }
+    tiling.runs.sort_unstable();
+    tiling.runs
+}
+
+struct Tiling<'s> {
+    suffixes: &'s Suffixes,
+    min_words: u32,
+    /// Union-find over joint positions: the class of each.
+    parent: Vec<u32>,
+    /// Positions of each class in `a` and in `b`, leftmost on top. May hold closed ones.
+    heaps: Heaps,
+    tops: [Vec<u32>; 2],
+    /// Free words from each position on, exact where below the present length.
+    free: Vec<u32>,
+    /// Closed positions by the length at which they open again.
+    closed: BinaryHeap<(u32, u32)>,
+    /// Classes that may have open positions in both documents, by their leftmost in `a`.
+    candidates: BinaryHeap<Reverse<(u32, u32)>>,
+    is_candidate: Vec<bool>,
+    runs: Vec<Run>,
+}
+
+impl<'s> Tiling<'s> {
+    fn new(suffixes: &'s Suffixes, min_words: u32) -> Self {
+        let n = suffixes.order.len() as u32;
+        let mut tops = [vec![NIL; n as usize], vec![NIL; n as usize]];
+        let mut free = vec![0; n as usize];
+        for (side, range) in suffixes.sides().into_iter().enumerate() {
+            for p in range.clone() {
+                tops[side][p as usize] = p;
+                free[p as usize] = range.end - p;
+            }
+        }
+        Self {
+            suffixes,
+            min_words,
+            parent: (0..n).collect(),
+            heaps: Heaps::new(n as usize),
+            tops,
+            free,
+            closed: BinaryHeap::new(),
+            candidates: BinaryHeap::new(),
+            is_candidate: vec![false; n as usize],
+            runs: Vec::new(),
+        }
+    }
+
+    /// The next length at which something happens. `merges` has the longest last.
+    fn next_length(&self, merges: &[u32]) -> Option<u32> {
+        let merge = merges.last().map(|&r| self.suffixes.shared[r as usize]);
+        let reopening = self.closed.peek().map(|&(length, _)| length);
+        merge.max(reopening)
+    }
+
+    fn class_of(&mut self, mut p: u32) -> u32 {
+        while self.parent[p as usize] != p {
+            let up = self.parent[p as usize];
+            self.parent[p as usize] = self.parent[up as usize];
+            p = up;
+        }
+        p
+    }
+
+    /// One position of every class that grew.
+    fn merge_classes(&mut self, merges: &mut Vec<u32>, length: u32, pace: &mut Pace) -> Vec<u32> {
+        let first = merges.partition_point(|&r| self.suffixes.shared[r as usize] < length);
+        let mut touched = Vec::new();
+        for r in merges.drain(first..) {
+            pace.step();
+            let x = self.class_of(self.suffixes.order[r as usize - 1]);
+            let y = self.class_of(self.suffixes.order[r as usize]);
+            self.parent[y as usize] = x;
+            for top in &mut self.tops {
+                top[x as usize] = self.heaps.meld(top[x as usize], top[y as usize]);
+            }
+            touched.push(x);
+        }
+        touched
+    }
+
+    fn reopen(&mut self, length: u32, touched: &mut Vec<u32>, pace: &mut Pace) {
+        while let Some(&(opens, p)) = self.closed.peek() {
+            if opens < length {
+                break;
+            }
+            self.closed.pop();
+            pace.step();
+            if self.free[p as usize] != opens {
+                continue; // closed again, for shorter runs only
+            }
+            if self.heaps.insert_missing(p) {
+                let class = self.class_of(p);
+                let top = &mut self.tops[usize::from(!self.suffixes.in_a(p))][class as usize];
+                *top = self.heaps.meld(*top, p);
+            }
+            touched.push(p);
+        }
+    }
+
+    /// Puts a class on the list if it has open positions on both sides.
+    fn consider(&mut self, class: u32, length: u32) {
+        if !self.is_candidate[class as usize]
+            && let Some((a, _)) = self.open_pair(class, length)
+        {
+            self.is_candidate[class as usize] = true;
+            self.candidates.push(Reverse((a, class)));
+        }
+    }
+
+    /// The leftmost open positions of a class.
+    fn open_pair(&mut self, class: u32, length: u32) -> Option<(u32, u32)> {
+        for side in &mut self.tops {
+            let top = &mut side[class as usize];
+            while *top != NIL && self.free[*top as usize] < length {
+                *top = self.heaps.pop(*top);
+            }
+        }
+        let [a, b] = [0, 1].map(|side: usize| self.tops[side][class as usize]);
+        (a != NIL && b != NIL).then_some((a, b))
+    }
+
+    fn place_all(&mut self, length: u32, pace: &mut Pace) {
+        while let Some(Reverse((expected, class))) = self.candidates.pop() {
+            pace.step();
+            self.is_candidate[class as usize] = false;
+            let Some((a, b)) = self.open_pair(class, length) else {
+                continue;
+            };
+            if a == expected {
+                self.place(a, length, pace);
+                self.place(b, length, pace);
+                self.runs.push(Run {
+                    a,
+                    b: self.suffixes.to_b(b),
+                    words: length,
+                });
+            }
+            self.consider(class, length);
+        }
+    }
+
+    /// Uses up the words of one side of a tile.
+    fn place(&mut self, start: u32, length: u32, pace: &mut Pace) {
+        for p in start..start + length {
+            pace.step();
+            self.free[p as usize] = 0;
+        }
+        // Further left, at least `length` words are free, and no later tile is longer.
+        for p in (start.saturating_sub(length - 1)..start).rev() {
+            let left = start - p;
+            if self.free[p as usize] <= left {
+                break; // a used word or the other document lies between
+            }
+            pace.step();
+            self.free[p as usize] = left;
+            if left >= self.min_words {
+                self.closed.push((left, p));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tiled(a: &[u32], b: &[u32], min_words: u32) -> Vec<Run> {
+        let mut check = || {};
+        let pace = &mut Pace::new(&mut check);
+        let suffixes = Suffixes::new(a, b, 100, pace).unwrap();
+        tiles(&suffixes, min_words, pace)
+    }
+
+    /// Wise's algorithm as he gives it, with ties to the left.
+    fn brute_force(a: &[u32], b: &[u32], min_words: u32) -> Vec<Run> {
+        let mut used = [vec![false; a.len()], vec![false; b.len()]];
+        let mut runs = Vec::new();
+        loop {
+            let mut best = Run {
+                a: 0,
+                b: 0,
+                words: 0,
+            };
+            for i in 0..a.len() {
+                for j in 0..b.len() {
+                    let fits = |l: &usize| {
+                        let (i, j) = (i + l, j + l);
+                        i < a.len() && j < b.len() && a[i] == b[j] && !used[0][i] && !used[1][j]
+                    };
+                    let words = (0..).take_while(fits).count() as u32;
+                    if words > best.words {
+                        best = Run {
+                            a: i as u32,
+                            b: j as u32,
+                            words,
+                        };
+                    }
+                }
+            }
+            if best.words < min_words {
+                runs.sort();
+                return runs;
+            }
+            for l in 0..best.words {
+                used[0][(best.a + l) as usize] = true;
+                used[1][(best.b + l) as usize] = true;
+            }
+            runs.push(best);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+        #[test]
+        fn as_wise_tiles(
+            letters in 1u32..8,
+            min_words in 1u32..5,
+            a in prop::collection::vec(0u32..100, 0..50),
+            b in prop::collection::vec(0u32..100, 0..50),
+        ) {
+            let [a, b] = [a, b].map(|x| x.into_iter().map(|y| y % letters).collect::<Vec<u32>>());
+            prop_assert_eq!(tiled(&a, &b, min_words), brute_force(&a, &b, min_words));
+        }
+
+        #[test]
+        fn as_wise_tiles_moved_blocks(
+            text in prop::collection::vec(0u32..6, 60),
+            cuts in prop::collection::vec((0usize..60, 0usize..20), 0..8),
+            min_words in 1u32..5,
+        ) {
+            let b: Vec<u32> = cuts
+                .iter()
+                .flat_map(|&(from, length)| text[from..(from + length).min(60)].to_vec())
+                .collect();
+            prop_assert_eq!(tiled(&text, &b, min_words), brute_force(&text, &b, min_words));
+        }
+    }
+}
