@@ -49,20 +49,21 @@ pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
 }
 
 fn sketch(slots: &mut [u32], hashes: &[u64]) {
-    sketch_with(slots, hashes, later_round);
+    sketch_with(slots, hashes, OpenSlots::find, later_round);
 }
 
-/// A sketch, given how one of the later rounds is done.
+/// A sketch, given how open slots are found and how one of the later rounds is done.
 #[inline(always)]
 pub fn sketch_with(
     slots: &mut [u32],
     hashes: &[u64],
+    find: impl Fn(&mut OpenSlots, &[u32], usize) -> bool,
     mut later_round: impl FnMut(&mut [u32], &[u64], usize, &OpenSlots),
 ) {
     round_zero(slots, hashes);
     let mut open = OpenSlots::default();
     let mut round = 1;
-    while round < slots.len() && open.find(slots, round) {
+    while round < slots.len() && find(&mut open, slots, round) {
         // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
         let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);
         for round in round..round + rounds {
@@ -90,22 +91,26 @@ pub struct OpenSlots {
 
 impl OpenSlots {
     /// Finds the slots that hold nothing from before `round`; false if there are none.
-    #[inline(always)]
     fn find(&mut self, slots: &[u32], round: usize) -> bool {
-        let from = first_code(round);
-        let mut any = 0;
-        for (word, slots) in self.words.iter_mut().zip(slots.chunks(32)) {
-            let set = |bits, (i, &code): (usize, &u32)| bits | u32::from(code >= from) << i;
-            *word = slots.iter().enumerate().fold(0, set);
-            any |= *word;
-        }
-        any != 0
+        find_open(&mut self.words, slots, round)
     }
 
     #[inline]
     fn contains(&self, slot: usize) -> bool {
         self.words[slot / 32] >> (slot % 32) & 1 == 1
     }
+}
+
+/// [`OpenSlots::find`], for part of the words.
+pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
+    let from = first_code(round);
+    let mut any = 0;
+    for (word, slots) in words.iter_mut().zip(slots.chunks(32)) {
+        let slots = slots.iter().rev();
+        *word = slots.fold(0, |bits, &code| bits << 1 | u32::from(code >= from));
+        any |= *word;
+    }
+    any != 0
 }
 
 #[inline]

@@ -2,12 +2,16 @@
 
 use super::super::portable::{self, OpenSlots};
 use super::{load, store};
-use crate::minhash::sketch::{STEP_OF_FACTOR, STEP_OF_SLOT};
+use crate::minhash::sketch::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use std::arch::x86_64::{
-    __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_i32gather_epi32, _mm256_movemask_pd,
-    _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi64x,
-    _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
+    __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
+    _mm256_i32gather_epi32, _mm256_max_epu32, _mm256_movemask_pd, _mm256_movemask_ps,
+    _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
 };
+
+/// Up to so many slots, the bitmap of open ones fits a register.
+const SLOTS_IN_REGISTER: usize = 256;
 
 /// Shingles that are tested before those that passed are applied.
 const CHUNK: usize = 64;
@@ -15,35 +19,72 @@ const CHUNK: usize = 64;
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
     let mut passed = [0; CHUNK + 4];
-    portable::sketch_with(slots, hashes, |slots, hashes, round, open| {
-        let test = Test::new(slots.len(), round, open);
+    let find = |open: &mut OpenSlots, slots: &[u32], round| find_open(open, slots, round);
+    portable::sketch_with(slots, hashes, find, |slots, hashes, round, open| {
         for chunk in hashes.chunks(CHUNK) {
             let (lanes, rest) = chunk.as_chunks::<4>();
-            let mut count = 0;
-            for x in lanes {
-                let x = load(x);
-                let is_open = test.lanes_to_open_slots(x);
-                let room = passed[count..].first_chunk_mut::<4>();
-                store(room.expect("room for a chunk"), move_to_front(x, is_open));
-                count += is_open.count_ones() as usize;
-            }
+            let count = if slots.len() <= SLOTS_IN_REGISTER {
+                pass::<true>(slots.len(), lanes, round, open, &mut passed)
+            } else {
+                pass::<false>(slots.len(), lanes, round, open, &mut passed)
+            };
             portable::later_round(slots, &passed[..count], round, open);
             portable::later_round(slots, rest, round, open);
         }
     });
 }
 
+/// [`OpenSlots::find`].
+#[inline]
+#[target_feature(enable = "avx2")]
+fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
+    let (whole, rest) = slots.as_chunks::<32>();
+    let from = _mm256_set1_epi32(first_code(round) as i32);
+    let mut any = 0;
+    for (word, slots) in open.words.iter_mut().zip(whole) {
+        *word = slots.as_chunks().0.iter().rev().fold(0, |bits, codes| {
+            let codes = load::<[u32; 8]>(codes);
+            let is_open = _mm256_cmpeq_epi32(_mm256_max_epu32(codes, from), codes);
+            bits << 8 | _mm256_movemask_ps(_mm256_castsi256_ps(is_open)) as u32
+        });
+        any |= *word;
+    }
+    let words = &mut open.words[whole.len()..];
+    portable::find_open(words, rest, round) || any != 0
+}
+
+/// Copies the shingles that the round sends to open slots, and counts them.
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn pass<const IN_REGISTER: bool>(
+    slots: usize,
+    hashes: &[[u64; 4]],
+    round: usize,
+    open: &OpenSlots,
+    passed: &mut [u64; CHUNK + 4],
+) -> usize {
+    let test = Test::<IN_REGISTER>::new(slots, round, open);
+    let mut count = 0;
+    for x in hashes {
+        let x = load(x);
+        let is_open = test.lanes_to_open_slots(x);
+        let room = passed[count..].first_chunk_mut::<4>();
+        store(room.expect("room for a chunk"), move_to_front(x, is_open));
+        count += is_open.count_ones() as usize;
+    }
+    count
+}
+
 /// Which shingles a round sends to open slots.
-struct Test<'a> {
+struct Test<'a, const IN_REGISTER: bool> {
     slots: __m256i,
     sum_step: __m256i,
     factor_step: __m256i,
     open: &'a OpenSlots,
     first_words: __m256i,
-    fits_register: bool,
 }
 
-impl<'a> Test<'a> {
+impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new(slots: usize, round: usize, open: &'a OpenSlots) -> Self {
@@ -55,7 +96,6 @@ impl<'a> Test<'a> {
             factor_step: step(STEP_OF_FACTOR),
             open,
             first_words: load(first_words),
-            fits_register: slots <= 32 * first_words.len(),
         }
     }
 
@@ -82,7 +122,7 @@ impl<'a> Test<'a> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(&self, numbers: __m256i) -> __m256i {
-        if self.fits_register {
+        if IN_REGISTER {
             return _mm256_permutevar8x32_epi32(self.first_words, numbers);
         }
         let words = self.open.words.as_ptr().cast();

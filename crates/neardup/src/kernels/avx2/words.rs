@@ -55,7 +55,7 @@ struct Piece {
     /// the last words.
     text: [u8; PIECE + 64],
     /// Where words start and end, alternating; behind them room for whole stores.
-    edges: [u16; PIECE + 16],
+    edges: [u16; PIECE + 80],
     edge_count: usize,
 }
 
@@ -63,7 +63,7 @@ impl Piece {
     fn new() -> Self {
         Self {
             text: [0; PIECE + 64],
-            edges: [0; PIECE + 16],
+            edges: [0; PIECE + 80],
             edge_count: 0,
         }
     }
@@ -105,16 +105,21 @@ impl Piece {
 
     /// Appends the positions of the set bits: those of 8 bits at a time are looked up.
     #[inline]
-    #[target_feature(enable = "avx2,popcnt")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     fn push_edges(&mut self, at: usize, edges: u64) {
+        let room = self.edges[self.edge_count..].first_chunk_mut::<72>();
+        let room = room.expect("at most an edge a byte");
+        let mut first = _mm_set1_epi16(at as i16);
         for (i, byte) in edges.to_le_bytes().into_iter().enumerate() {
             let bits = u64::from_le_bytes(POSITIONS[usize::from(byte)]);
             let bits = _mm_cvtepu8_epi16(_mm_cvtsi64_si128(bits as i64));
-            let positions = _mm_add_epi16(bits, _mm_set1_epi16((at + 8 * i) as i16));
-            let room = self.edges[self.edge_count..].first_chunk_mut();
-            store_half(room.expect("at most an edge a byte"), positions);
-            self.edge_count += byte.count_ones() as usize;
+            // Counted from the first byte, so that no byte waits for the one before.
+            let before = edges & ((1 << (8 * i)) - 1);
+            let room = room[before.count_ones() as usize..].first_chunk_mut();
+            store_half(room.expect("within 64"), _mm_add_epi16(bits, first));
+            first = _mm_add_epi16(first, _mm_set1_epi16(8));
         }
+        self.edge_count += edges.count_ones() as usize;
     }
 
     /// Takes back the last word if it touches the end of the piece of `len` bytes, where it may be
