@@ -3,8 +3,9 @@
 //! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
 //! included.
 
-use crate::shingle::combine;
+use crate::shingle::combine_windows;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 /// Elements, or comparisons of elements, after which interrupts are checked for.
 const HEARTBEAT: usize = 1 << 16;
@@ -71,39 +72,77 @@ pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     shared as f64 / a.len() as f64
 }
 
+/// Collects a set in memory for at most twice its elements, however often they come again.
+pub(crate) struct Distinct {
+    elements: Vec<i64>,
+    /// Elements at which repetitions are thrown out.
+    limit: usize,
+}
+
+impl Distinct {
+    const FIRST_LIMIT: usize = 1 << 20;
+
+    pub fn new() -> Self {
+        Self {
+            elements: Vec::new(),
+            limit: Self::FIRST_LIMIT,
+        }
+    }
+
+    pub fn extend(&mut self, elements: impl IntoIterator<Item = i64>, check: &mut dyn FnMut()) {
+        self.elements.extend(elements);
+        if self.elements.len() >= self.limit {
+            sort_distinct(&mut self.elements, check);
+            self.limit = (2 * self.elements.len()).max(Self::FIRST_LIMIT);
+        }
+    }
+
+    pub fn into_sorted(mut self, check: &mut dyn FnMut()) -> Vec<i64> {
+        sort_distinct(&mut self.elements, check);
+        self.elements
+    }
+}
+
 /// The elements that are 0 modulo `modulus`: a sample in which every element has the same chance
 /// wherever it occurs, so that samples of two sets overlap as the sets do (Broder, "On the
 /// resemblance and containment of documents", SEQUENCES 1997).
-pub fn shingle_sample(set: &[i64], modulus: i32) -> Vec<i64> {
-    let modulus = i64::from(modulus);
-    let sampled = set.iter().filter(|hash| *hash % modulus == 0);
-    sampled.copied().collect()
+pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Vec<i64> {
+    let mut beat = beat(check);
+    let is_sampled = |hash: &&i64| {
+        beat();
+        *hash % i64::from(modulus) == 0
+    };
+    set.iter().filter(is_sampled).copied().collect()
 }
 
 /// The minimum of every residue class modulo `buckets`, as a set.
-pub fn bucket_sketch(set: &[i64], buckets: i32) -> Vec<i64> {
-    let mut is_taken = std::collections::HashSet::new();
-    let is_first = |hash: &&i64| is_taken.insert(hash.rem_euclid(i64::from(buckets)));
-    set.iter().filter(is_first).copied().collect()
+pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Vec<i64> {
+    let mut beat = beat(check);
+    let mut taken = HashSet::new();
+    let is_minimum = |hash: &&i64| {
+        beat();
+        taken.insert(hash.rem_euclid(i64::from(buckets)))
+    };
+    set.iter().filter(is_minimum).copied().collect()
 }
 
 /// The hashes of all runs of `size` elements of a set, in its order; of the whole set if it is
 /// smaller. Two sets share one if they have a run of `size` elements in common (Broder, Glassman,
-/// Manasse, Zweig, "Syntactic clustering of the web", WWW 1997, section 5.3).
+/// Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
 pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Vec<i64> {
     if set.is_empty() {
         return Vec::new();
     }
-    let tokens: Vec<u64> = set.iter().map(|hash| *hash as u64).collect();
-    let mut beat = beat(check);
-    let windows = tokens.windows(size.min(tokens.len()));
-    let mut hashes: Vec<i64> = windows
-        .map(|window| {
-            beat();
-            combine(window) as i64
-        })
-        .collect();
-    drop(beat);
-    sort_distinct(&mut hashes, check);
-    hashes
+    let elements: Vec<u64> = set.iter().map(|hash| *hash as u64).collect();
+    let size = size.min(elements.len());
+    let step = size.max(HEARTBEAT);
+    let mut hashes = Vec::new();
+    for start in (0..=elements.len() - size).step_by(step) {
+        check();
+        let end = elements.len().min(start + step + size - 1);
+        combine_windows(&elements[start..end], size, &mut hashes);
+    }
+    let mut supershingles = hashes.into_iter().map(|hash| hash as i64).collect();
+    sort_distinct(&mut supershingles, check);
+    supershingles
 }

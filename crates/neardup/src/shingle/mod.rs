@@ -10,9 +10,11 @@ mod spaces;
 mod stop;
 mod stream;
 mod strings;
+mod winnow;
 
 pub use stream::{for_each_block, shingle_hashes};
 pub use strings::{for_each_shingle, shingles};
+pub use winnow::{MAX_WINDOW, winnow};
 
 use crate::text::{Fold, Unit};
 use crate::{Error, Result};

@@ -4,7 +4,7 @@ use super::spaces::Spaces;
 use super::stop::StopHashes;
 use super::{BLOCK, Key, Shingling, combine};
 use crate::kernels::{ascii_word_hashes, combine_windows};
-use crate::set::sort_distinct;
+use crate::set::Distinct;
 use crate::text::{Class, Fold, FoldedText, Folder, Unit, WordSink, Words, fold_document, pieces};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -34,18 +34,12 @@ pub fn shingle_hashes(
     key: &Key,
     check: &mut dyn FnMut(),
 ) -> Vec<i64> {
-    let mut set = Vec::new();
-    let mut limit = 1 << 20;
+    let mut set = Distinct::new();
     for_each_block(doc, shingling, key, &mut |hashes| {
         check();
-        set.extend(hashes.iter().map(|hash| *hash as i64));
-        if set.len() >= limit {
-            sort_distinct(&mut set, check);
-            limit = (2 * set.len()).max(1 << 20);
-        }
+        set.extend(hashes.iter().map(|hash| *hash as i64), check);
     });
-    sort_distinct(&mut set, check);
-    set
+    set.into_sorted(check)
 }
 
 /// Makes shingle hashes of token hashes.

@@ -297,3 +297,53 @@ impl Properties {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::STOP_WORDS;
+    use siphasher::sip::SipHasher13;
+    use std::hash::Hasher;
+
+    /// Of what the tables say about every code point. It never changes: signatures that are stored
+    /// were made by it. A crate with another Unicode version has to stay out.
+    const DIGEST: u64 = 8_314_981_911_204_391_614;
+
+    #[test]
+    fn scheme_1_is_unicode_17() {
+        assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));
+        // Assigned in 17.0: SIDETIC LETTER N01, TAI YO LETTER LOW KO, CJK extension J.
+        for c in ['\u{10940}', '\u{1E6C0}', '\u{323B0}'] {
+            assert_ne!(info(c).class(), Class::Separator, "{c:?}");
+        }
+        // Unassigned in it.
+        for c in ['\u{378}', '\u{E0FFF}', '\u{3347A}'] {
+            assert_eq!(info(c).class(), Class::Separator, "{c:?}");
+        }
+    }
+
+    #[test]
+    fn every_code_point_is_as_it_was() {
+        let mut digest = SipHasher13::new();
+        for c in '\0'..=char::MAX {
+            for fold in [Fold::None, Fold::Case, Fold::Marks] {
+                match Table::of(fold).map(c) {
+                    Mapped::One(info) => digest.write_u64(info.0),
+                    Mapped::Several(infos) => infos.iter().for_each(|i| digest.write_u64(i.0)),
+                }
+                digest.write_u8(fold as u8);
+            }
+        }
+        assert_eq!(digest.finish(), DIGEST);
+    }
+
+    #[test]
+    fn stop_words_are_as_they_were() {
+        let mut digest = SipHasher13::new();
+        for word in STOP_WORDS {
+            digest.write(word.as_bytes());
+        }
+        assert!(STOP_WORDS.is_sorted());
+        assert_eq!(digest.finish(), 6_033_025_158_976_981_417);
+    }
+}

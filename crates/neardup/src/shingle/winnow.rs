@@ -1,0 +1,86 @@
+//! Winnowing: fingerprints of a document's passages.
+
+use super::{Key, Shingling, for_each_block};
+use crate::set::Distinct;
+use std::collections::VecDeque;
+
+/// The widest window.
+pub const MAX_WINDOW: usize = 1 << 16;
+
+/// The set of a document's fingerprints: of every `window` consecutive shingle hashes (as `i64`)
+/// the smallest; of a document with fewer, the smallest of all.
+///
+/// Two documents with a common run of at least `window + k - 1` units share a fingerprint. Of
+/// shingles that do not repeat, 2 / (window + 1) are chosen (Schleimer, Wilkerson, Aiken,
+/// "Winnowing: local algorithms for document fingerprinting", SIGMOD 2003). Linear time; memory
+/// for the window and the result.
+pub fn winnow(
+    doc: &[u8],
+    shingling: &Shingling,
+    key: &Key,
+    window: usize,
+    check: &mut dyn FnMut(),
+) -> Vec<i64> {
+    let mut chosen = Distinct::new();
+    let mut winnower = Winnower::new(window);
+    for_each_block(doc, shingling, key, &mut |hashes| {
+        check();
+        for hash in hashes {
+            winnower.push(*hash as i64);
+        }
+        chosen.extend(winnower.chosen.drain(..), check);
+    });
+    chosen.extend(winnower.finish(), check);
+    chosen.into_sorted(check)
+}
+
+struct Winnower {
+    window: usize,
+    seen: usize,
+    /// Hashes of the window that nothing behind them undercuts, with their positions: ascending.
+    candidates: VecDeque<(usize, i64)>,
+    last_chosen: Option<usize>,
+    chosen: Vec<i64>,
+}
+
+impl Winnower {
+    fn new(window: usize) -> Self {
+        Self {
+            window,
+            seen: 0,
+            candidates: VecDeque::new(),
+            last_chosen: None,
+            chosen: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, hash: i64) {
+        while self.candidates.back().is_some_and(|last| last.1 >= hash) {
+            self.candidates.pop_back();
+        }
+        self.candidates.push_back((self.seen, hash));
+        self.seen += 1;
+        if self.candidates[0].0 + self.window < self.seen {
+            self.candidates.pop_front();
+        }
+        if self.seen >= self.window {
+            self.choose();
+        }
+    }
+
+    /// Chooses the minimum of the window, once for all windows that have it.
+    fn choose(&mut self) {
+        let (position, hash) = self.candidates[0];
+        if self.last_chosen != Some(position) {
+            self.last_chosen = Some(position);
+            self.chosen.push(hash);
+        }
+    }
+
+    fn finish(mut self) -> Vec<i64> {
+        if self.seen < self.window && self.seen > 0 {
+            self.choose();
+        }
+        self.chosen
+    }
+}
