@@ -6,8 +6,10 @@
 use crate::error::OrRaise;
 use neardup::minhash::Signature;
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
-use pgrx::datum::Datum;
+use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -69,9 +71,19 @@ pub struct Text<'a> {
     converted: Option<Converted>,
 }
 
-struct Converted {
+/// Bytes in another encoding.
+pub struct Converted {
     start: NonNull<u8>,
     len: usize,
+}
+
+impl Deref for Converted {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is valid for `len` bytes while `self` lives.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
 }
 
 impl Drop for Converted {
@@ -97,8 +109,52 @@ impl Text<'_> {
     }
 }
 
+/// Bytes of a text in UTF-8, with the same rules.
+pub enum Utf8<'a> {
+    Stored(&'a [u8]),
+    Converted(Converted),
+}
+
+impl<'a> Utf8<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        match to_utf8(bytes) {
+            Some(converted) => Self::Converted(converted),
+            None => Self::Stored(bytes),
+        }
+    }
+}
+
+impl Deref for Utf8<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Stored(bytes) => bytes,
+            Self::Converted(converted) => converted,
+        }
+    }
+}
+
 /// `None` where the bytes are UTF-8 already.
 fn to_utf8(bytes: &[u8]) -> Option<Converted> {
+    convert(bytes, pg_sys::pg_server_to_any)
+}
+
+/// A text of ours in the database's encoding.
+///
+/// # Errors
+/// ERROR `untranslatable_character` where the encoding lacks a character.
+pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
+    match convert(text.as_bytes(), pg_sys::pg_any_to_server) {
+        Some(converted) => Cow::Owned(converted.to_vec()),
+        None => Cow::Borrowed(text.as_bytes()),
+    }
+}
+
+type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
+
+/// Between UTF-8 and the database's encoding; `None` where that changes nothing.
+fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
     // SAFETY: reads a global of the backend, without side effects.
     let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
     if matches!(
@@ -111,16 +167,16 @@ fn to_utf8(bytes: &[u8]) -> Option<Converted> {
     // SAFETY: the source is valid for its length, which fits an int as every varlena's does. The
     // result is a new NUL-terminated string unless it is the source.
     unsafe {
-        let start = pg_sys::pg_server_to_any(
+        let start = conversion(
             bytes.as_ptr().cast(),
-            bytes.len() as i32,
-            pg_sys::pg_enc::PG_UTF8 as i32,
+            bytes.len() as c_int,
+            pg_sys::pg_enc::PG_UTF8 as c_int,
         )
         .cast::<u8>();
         if start.cast_const() == bytes.as_ptr() {
             return None;
         }
-        let len = std::ffi::CStr::from_ptr(start.cast()).count_bytes();
+        let len = CStr::from_ptr(start.cast()).count_bytes();
         NonNull::new(start).map(|start| Converted { start, len })
     }
 }
@@ -130,8 +186,7 @@ impl Deref for Text<'_> {
 
     fn deref(&self) -> &[u8] {
         match &self.converted {
-            // SAFETY: `start` is valid for `len` bytes while `self` lives.
-            Some(text) => unsafe { std::slice::from_raw_parts(text.start.as_ptr(), text.len) },
+            Some(text) => text,
             None => &self.stored,
         }
     }
@@ -212,7 +267,26 @@ macro_rules! argument {
 }
 
 argument!(Text, "text");
+
+// SAFETY: the elements of an array are datums of its element type.
+unsafe impl UnboxDatum for Text<'_> {
+    type As<'src>
+        = Text<'src>
+    where
+        Self: 'src;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> Text<'src>
+    where
+        Self: 'src,
+    {
+        // SAFETY: the array outlives its elements.
+        unsafe { Text::from_raw(datum.sans_lifetime()) }
+    }
+}
+
 argument!(StoredSignature, "minhash_signature");
+
+pub(crate) use argument;
 
 pgrx::impl_sql_translatable!(NewSignature, "minhash_signature");
 

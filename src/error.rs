@@ -36,6 +36,11 @@ impl<T> OrRaise<T> for neardup::Result<T> {
                 &message,
                 &hint,
             ),
+            Error::TooLarge { message, hint } => raise(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                &message,
+                &hint,
+            ),
             Error::Corrupt(reason) => raise(
                 code,
                 &format!("invalid minhash_signature: {reason}"),

@@ -16,6 +16,21 @@ pub fn shingling(k: i32, unit: &Text<'_>, fold: &Text<'_>) -> Shingling {
     Shingling::new(i64::from(k), unit, fold).or_raise()
 }
 
+/// An integer argument between `low` and `high`.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` outside.
+pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
+    if (low..=high).contains(&value) {
+        return value;
+    }
+    Err(Error::invalid(
+        format!("{name} = {value} is out of range"),
+        format!("Valid values are {low} to {high}."),
+    ))
+    .or_raise()
+}
+
 /// The number of slots of a signature.
 ///
 /// # Errors

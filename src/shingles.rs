@@ -1,74 +1,135 @@
-//! Shingle sets, and exact measures on them.
+//! Shingle sets of documents, and what is taken from them.
 
+use crate::arrays::{MAX_TEXTS, NewBigints, NewTexts, bigint_set, texts};
 use crate::datum::Text;
-use crate::error::check_interrupts;
+use crate::error::{OrRaise, check_interrupts};
 use crate::options;
 use neardup::set;
-use neardup::shingle::{self, Key};
+use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
 use pgrx::prelude::*;
 
 /// The distinct shingles of a document, in order of first appearance.
-#[pg_extern(immutable, parallel_safe, strict)]
+///
+/// # Errors
+/// `program_limit_exceeded` for more than fit in 1 GB.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10000)]
 fn shingles(
     doc: Text<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-) -> Vec<String> {
+) -> NewTexts {
     let shingling = options::shingling(k, &unit, &fold);
-    shingle::shingles(&doc, &shingling, &mut check_interrupts)
+    let distinct = shingle::shingles(&doc, &shingling, MAX_TEXTS, &mut check_interrupts);
+    NewTexts(distinct.or_raise())
 }
 
 /// The distinct 64-bit hashes of a document's shingles, sorted.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
 fn shingle_hashes(
     doc: Text<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
     seed: default!(i64, 0),
-) -> Vec<i64> {
+) -> NewBigints {
     let shingling = options::shingling(k, &unit, &fold);
     let key = Key::from_seed(seed);
-    shingle::shingle_hashes(&doc, &shingling, &key, &mut check_interrupts)
+    NewBigints(shingle::shingle_hashes(
+        &doc,
+        &shingling,
+        &key,
+        &mut check_interrupts,
+    ))
 }
 
-/// Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
-    set::jaccard(&hash_set(a), &hash_set(b), &mut check_interrupts)
+/// The hashes of shingles made elsewhere, as a set.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "shingle_hashes")]
+fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)) -> NewBigints {
+    let key = Key::from_seed(seed);
+    let mut hashes: Vec<i64> = texts(&shingles)
+        .map(|shingle| key.element_hash(&shingle) as i64)
+        .collect();
+    set::sort_distinct(&mut hashes, &mut check_interrupts);
+    NewBigints(hashes)
 }
 
-/// Share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
-    set::containment(&hash_set(a), &hash_set(b), &mut check_interrupts)
+/// The hashes that are 0 modulo `modulus`.
+///
+/// # Errors
+/// `invalid_parameter_value` unless `modulus` is at least 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
+fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
+    let modulus = options::within("modulus", modulus, 1, i32::MAX);
+    NewBigints(set::shingle_sample(
+        &bigint_set(&hashes),
+        modulus,
+        &mut check_interrupts,
+    ))
 }
 
-fn hash_set(elements: Array<'_, i64>) -> Vec<i64> {
-    let mut set: Vec<i64> = elements.iter().flatten().collect();
-    set::sort_distinct(&mut set, &mut check_interrupts);
-    set
+/// The minimum of each residue class modulo `buckets`.
+///
+/// # Errors
+/// `invalid_parameter_value` unless `buckets` is at least 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
+    let buckets = options::within("buckets", buckets, 1, i32::MAX);
+    NewBigints(set::bucket_sketch(
+        &bigint_set(&hashes),
+        buckets,
+        &mut check_interrupts,
+    ))
 }
 
-/// The exact Jaccard similarity of two documents' shingle sets.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn resemblance(
-    a: Text<'_>,
-    b: Text<'_>,
-    k: default!(i32, 3),
+/// The hashes of all runs of `size` hashes of the sorted set.
+///
+/// # Errors
+/// `invalid_parameter_value` for `size` outside 1 to 256.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn supershingles(hashes: Array<'_, i64>, size: i32) -> NewBigints {
+    let size = options::within("size", size, 1, MAX_K as i32);
+    NewBigints(set::supershingles(
+        &bigint_set(&hashes),
+        size as usize,
+        &mut check_interrupts,
+    ))
+}
+
+/// Fingerprints of a document's passages: documents with a common run of at least
+/// `window` + k - 1 units share one.
+///
+/// # Errors
+/// `invalid_parameter_value` for `window` outside 1 to 65536.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+fn winnow(
+    doc: Text<'_>,
+    k: i32,
+    window: i32,
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-) -> f64 {
-    let shingling = options::shingling(k, &unit, &fold);
-    let key = Key::from_seed(0);
-    let hashes =
-        |doc: &Text<'_>| shingle::shingle_hashes(doc, &shingling, &key, &mut check_interrupts);
-    set::jaccard(&hashes(&a), &hashes(&b), &mut check_interrupts)
+    seed: default!(i64, 0),
+) -> NewBigints {
+    let window = options::within("window", window, 1, MAX_WINDOW as i32);
+    NewBigints(shingle::winnow(
+        &doc,
+        &options::shingling(k, &unit, &fold),
+        &Key::from_seed(seed),
+        window as usize,
+        &mut check_interrupts,
+    ))
 }
 
 pgrx::extension_sql_file!(
     "../sql/shingles.sql",
     name = "shingles",
-    requires = [shingles, shingle_hashes, jaccard, containment, resemblance]
+    requires = [
+        shingles,
+        shingle_hashes,
+        shingle_hashes_of_texts,
+        shingle_sample,
+        bucket_sketch,
+        supershingles,
+        winnow
+    ]
 );

@@ -1,4 +1,4 @@
-//! The two ways in which a request can fail: a bad argument, or corrupt bytes.
+//! The ways in which a request can fail.
 
 use std::fmt;
 
@@ -9,6 +9,8 @@ pub enum Error {
     Invalid { message: String, hint: String },
     /// Two signatures made with different parameters were to be compared or merged.
     Incomparable { message: String, hint: String },
+    /// A result beyond what the caller can hold.
+    TooLarge { message: String, hint: String },
     /// Bytes that no release has ever written as a signature.
     Corrupt(String),
 }
@@ -31,6 +33,7 @@ impl fmt::Display for Error {
         match self {
             Self::Invalid { message, .. }
             | Self::Incomparable { message, .. }
+            | Self::TooLarge { message, .. }
             | Self::Corrupt(message) => f.write_str(message),
         }
     }

@@ -3,7 +3,7 @@
 //! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
 //! included.
 
-use crate::shingle::combine_windows;
+use crate::kernels::combine_windows;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -127,7 +127,7 @@ pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Vec<
 }
 
 /// The hashes of all runs of `size` elements of a set, in its order; of the whole set if it is
-/// smaller. Two sets share one if they have a run of `size` elements in common (Broder, Glassman,
+/// smaller. `size` is 1 to [`crate::shingle::MAX_K`]. Two sets share one if they have a run of `size` elements in common (Broder, Glassman,
 /// Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
 pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Vec<i64> {
     if set.is_empty() {
@@ -135,11 +135,10 @@ pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Vec<i
     }
     let elements: Vec<u64> = set.iter().map(|hash| *hash as u64).collect();
     let size = size.min(elements.len());
-    let step = size.max(HEARTBEAT);
     let mut hashes = Vec::new();
-    for start in (0..=elements.len() - size).step_by(step) {
+    for start in (0..=elements.len() - size).step_by(HEARTBEAT) {
         check();
-        let end = elements.len().min(start + step + size - 1);
+        let end = elements.len().min(start + HEARTBEAT + size - 1);
         combine_windows(&elements[start..end], size, &mut hashes);
     }
     let mut supershingles = hashes.into_iter().map(|hash| hash as i64).collect();

@@ -13,7 +13,7 @@ fn words(k: usize) -> Shingling {
 }
 
 fn shingles_of(text: &str, shingling: &Shingling) -> Vec<String> {
-    shingles(text.as_bytes(), shingling, &mut || ())
+    shingles(text.as_bytes(), shingling, usize::MAX, &mut || ()).expect("no limit")
 }
 
 fn resemblance(a: &str, b: &str, shingling: &Shingling) -> f64 {
@@ -171,4 +171,12 @@ fn every_script_is_cut_sensibly() {
     assert_eq!(one("한국어 글"), "한국어|글");
     assert_eq!(one("İstanbul'da"), "i\u{307}stanbul|da");
     assert_eq!(one("2024年5月"), "2024|年|5|月");
+}
+
+#[test]
+fn too_many_shingles_are_refused() {
+    let text = "one two three four";
+    let within = |bytes| shingles(text.as_bytes(), &words(1), bytes, &mut || ());
+    assert_eq!(within(36).map(|shingles| shingles.len()), Ok(4));
+    assert!(matches!(within(35), Err(neardup::Error::TooLarge { .. })));
 }

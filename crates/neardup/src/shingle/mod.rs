@@ -12,7 +12,7 @@ mod stream;
 mod strings;
 mod winnow;
 
-pub use stream::{for_each_block, shingle_hashes};
+pub use stream::{for_each_block, sequence_hashes, shingle_hashes};
 pub use strings::{for_each_shingle, shingles};
 pub use winnow::{MAX_WINDOW, winnow};
 
@@ -113,12 +113,7 @@ pub fn finish(mut x: u64) -> u64 {
 /// The hash of one shingle from its token hashes.
 #[inline]
 pub fn combine(tokens: &[u64]) -> u64 {
-    finish(polynomial(tokens))
-}
-
-#[inline]
-fn polynomial(tokens: &[u64]) -> u64 {
-    tokens.iter().fold(0, |acc: u64, t| {
+    finish(tokens.iter().fold(0, |acc: u64, t| {
         acc.wrapping_mul(POLYNOMIAL_BASE).wrapping_add(*t)
-    })
+    }))
 }

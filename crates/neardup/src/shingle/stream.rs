@@ -42,6 +42,16 @@ pub fn shingle_hashes(
     set.into_sorted(check)
 }
 
+/// The shingle hashes of a sequence of tokens that were hashed elsewhere: of all of it where it is
+/// shorter than k.
+pub fn sequence_hashes(tokens: &[u64], k: usize) -> Vec<u64> {
+    let mut hashes = Vec::new();
+    if !tokens.is_empty() {
+        combine_windows(tokens, k.min(tokens.len()), &mut hashes);
+    }
+    hashes
+}
+
 /// Makes shingle hashes of token hashes.
 struct Shingler<'a> {
     k: usize,

@@ -4,6 +4,7 @@ use super::spaces::Spaces;
 use super::stop::StopHashes;
 use super::{Key, Shingling};
 use crate::text::{Class, FoldedText, Unit, WordSink, Words, fold_document};
+use crate::{Error, Result};
 use indexmap::IndexSet;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,14 +12,30 @@ use std::ops::Range;
 /// The distinct shingles of a document in order of first appearance.
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the result.
-pub fn shingles(doc: &[u8], shingling: &Shingling, check: &mut dyn FnMut()) -> Vec<String> {
+///
+/// # Errors
+/// `TooLarge` if they take more than `max_bytes`, a word of 4 bytes for the length of each included.
+pub fn shingles(
+    doc: &[u8],
+    shingling: &Shingling,
+    max_bytes: usize,
+    check: &mut dyn FnMut(),
+) -> Result<Vec<String>> {
     let mut distinct = IndexSet::new();
+    let mut bytes = 0usize;
     for_each_shingle(doc, shingling, check, &mut |shingle| {
-        if !distinct.contains(shingle) {
+        if bytes <= max_bytes && !distinct.contains(shingle) {
             distinct.insert(shingle.to_owned());
+            bytes += 4 + shingle.len().next_multiple_of(4);
         }
     });
-    distinct.into_iter().collect()
+    if bytes > max_bytes {
+        return Err(Error::TooLarge {
+            message: format!("the shingles take more than {max_bytes} bytes"),
+            hint: "Hashes of shingles take 8 bytes each.".to_owned(),
+        });
+    }
+    Ok(distinct.into_iter().collect())
 }
 
 /// The shingles of a document in document order, repeated where they repeat.

@@ -1,0 +1,14 @@
+COMMENT ON FUNCTION jaccard(bigint[], bigint[]) IS
+    'Jaccard similarity of two sets, 0 to 1; 0 if one is empty';
+COMMENT ON FUNCTION jaccard(text[], text[]) IS
+    'Jaccard similarity of two sets, 0 to 1; 0 if one is empty';
+COMMENT ON FUNCTION containment(bigint[], bigint[]) IS
+    'share of the first set that is in the second, 0 to 1; 0 if one is empty';
+COMMENT ON FUNCTION containment(text[], text[]) IS
+    'share of the first set that is in the second, 0 to 1; 0 if one is empty';
+COMMENT ON FUNCTION resemblance(text, text, integer, text, text) IS
+    'Jaccard similarity of the shingle sets of two documents, computed from the documents';
+COMMENT ON FUNCTION resemblance_distance(text, text, integer, text, text) IS
+    '1 - resemblance: a metric';
+COMMENT ON FUNCTION text_containment(text, text, integer, text, text) IS
+    'share of the first document''s shingles that are in the second document';
