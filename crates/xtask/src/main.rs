@@ -1,6 +1,7 @@
 //! `cargo xtask`: everything one does with a checkout, on a private PostgreSQL server.
 
 mod clean;
+mod corpora;
 mod demo;
 mod install;
 mod pg_config;

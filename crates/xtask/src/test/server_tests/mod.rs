@@ -4,6 +4,9 @@
 //! makes its databases (`server::database`) and further clusters (`Server::scratch_cluster`).
 
 mod extension;
+mod lookup;
+mod similarity;
+mod transfer;
 
 use anyhow::Result;
 
@@ -34,6 +37,26 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "extension_crash",
         run: extension::crash,
+    },
+    ServerTest {
+        name: "transfer_dump",
+        run: transfer::dump,
+    },
+    ServerTest {
+        name: "transfer_copy_binary",
+        run: transfer::copy_binary,
+    },
+    ServerTest {
+        name: "similarity_truth_on_top",
+        run: similarity::truth_on_top,
+    },
+    ServerTest {
+        name: "similarity_exact_lists",
+        run: similarity::exact_lists,
+    },
+    ServerTest {
+        name: "lookup_btree_equals_scan",
+        run: lookup::btree_equals_scan,
     },
 ];
 
