@@ -1,2 +1,4 @@
--- The shell type, which the input and output functions name before the type exists.
+-- The shell types, which input and output functions name before the types exist.
 CREATE TYPE minhash_signature;
+CREATE TYPE minhash_ball;
+CREATE TYPE bit_ball;

@@ -5,9 +5,8 @@
 
 use crate::error::OrRaise;
 use neardup::minhash::Signature;
-use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::datum::{Datum, UnboxDatum};
-use pgrx::{FromDatum, IntoDatum, PgSqlErrorCode, pg_sys};
+use pgrx::{Internal, PgSqlErrorCode, pg_sys};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
@@ -230,24 +229,30 @@ impl NewSignature {
     }
 }
 
-impl IntoDatum for NewSignature {
-    fn into_datum(self) -> Option<pg_sys::Datum> {
-        self.0.into_datum()
-    }
-
-    fn type_oid() -> pg_sys::Oid {
-        // Only results of known type are built from this type.
-        pg_sys::InvalidOid
+/// The bytes of a message that were not read yet.
+///
+/// # Safety
+/// `message` is a StringInfo.
+pub unsafe fn rest_of_message(message: &mut Internal) -> &[u8] {
+    // SAFETY: vouched for by the caller; the bytes belong to the message.
+    unsafe {
+        let message = message
+            .get_mut::<pg_sys::StringInfoData>()
+            .expect("a receive function gets a message");
+        let len = message.len - message.cursor;
+        let start = pg_sys::pq_getmsgbytes(message, len);
+        std::slice::from_raw_parts(start.cast::<u8>(), len as usize)
     }
 }
 
+/// Makes a type an argument of the SQL type it names; `from_raw` reads its datum.
 macro_rules! argument {
     ($type:ident, $sql:literal) => {
-        impl FromDatum for $type<'_> {
+        impl pgrx::FromDatum for $type<'_> {
             unsafe fn from_polymorphic_datum(
-                datum: pg_sys::Datum,
+                datum: pgrx::pg_sys::Datum,
                 is_null: bool,
-                _: pg_sys::Oid,
+                _: pgrx::pg_sys::Oid,
             ) -> Option<Self> {
                 // SAFETY: PostgreSQL passes a datum of the declared type.
                 (!is_null).then(|| unsafe { Self::from_raw(datum) })
@@ -255,8 +260,8 @@ macro_rules! argument {
         }
 
         // SAFETY: the datum is of the declared SQL type, which `from_raw` reads.
-        unsafe impl<'fcx> ArgAbi<'fcx> for $type<'fcx> {
-            unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $type<'fcx> {
+            unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
                 // SAFETY: STRICT functions get no NULL, others ask through `Option`.
                 unsafe { arg.unbox_arg_using_from_datum() }.expect("the argument is not NULL")
             }
@@ -265,6 +270,40 @@ macro_rules! argument {
         pgrx::impl_sql_translatable!($type<'_>, arg_only = $sql);
     };
 }
+pub(crate) use argument;
+
+/// Makes a type that holds the bytes of a varlena a result of the SQL type it names.
+macro_rules! result {
+    ($type:ident, $sql:literal) => {
+        impl pgrx::IntoDatum for $type {
+            fn into_datum(self) -> Option<pgrx::pg_sys::Datum> {
+                self.0.into_datum()
+            }
+
+            fn type_oid() -> pgrx::pg_sys::Oid {
+                // Only results of known type are built from this type.
+                pgrx::pg_sys::InvalidOid
+            }
+        }
+
+        pgrx::impl_sql_translatable!($type, $sql);
+
+        // SAFETY: the datum is a palloc'd varlena of the declared type.
+        unsafe impl pgrx::callconv::BoxRet for $type {
+            unsafe fn box_into<'fcx>(
+                self,
+                fcinfo: &mut pgrx::callconv::FcInfo<'fcx>,
+            ) -> pgrx::datum::Datum<'fcx> {
+                match pgrx::IntoDatum::into_datum(self) {
+                    // SAFETY: as above.
+                    Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+                    None => fcinfo.return_null(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use result;
 
 argument!(Text, "text");
 
@@ -286,17 +325,4 @@ unsafe impl UnboxDatum for Text<'_> {
 
 argument!(StoredSignature, "minhash_signature");
 
-pub(crate) use argument;
-
-pgrx::impl_sql_translatable!(NewSignature, "minhash_signature");
-
-// SAFETY: the datum is a palloc'd varlena of the declared type.
-unsafe impl BoxRet for NewSignature {
-    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        match self.into_datum() {
-            // SAFETY: as above.
-            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
-            None => fcinfo.return_null(),
-        }
-    }
-}
+result!(NewSignature, "minhash_signature");

@@ -74,11 +74,31 @@ pub fn threshold(threshold: f64) -> f64 {
 }
 
 fn check_threshold(threshold: f64) -> Result<f64> {
-    if threshold > 0.0 && threshold <= 1.0 {
+    if is_threshold(threshold) {
         return Ok(threshold);
     }
     Err(Error::invalid(
         format!("threshold {threshold} is out of range"),
         "Valid values are greater than 0 and at most 1.",
     ))
+}
+
+/// Whether 0 < threshold <= 1.
+pub fn is_threshold(threshold: f64) -> bool {
+    threshold > 0.0 && threshold <= 1.0
+}
+
+/// A Hamming distance.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` below 0.
+pub fn distance(distance: i32) -> u32 {
+    u32::try_from(distance)
+        .map_err(|_| {
+            Error::invalid(
+                format!("distance {distance} is out of range"),
+                "Valid values are 0 and above.",
+            )
+        })
+        .or_raise()
 }

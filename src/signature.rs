@@ -3,12 +3,12 @@
 //! Order and equality are those of the stored bytes: they serve DISTINCT, GROUP BY, indexes and
 //! replication, and say nothing about similarity.
 
-use crate::datum::{NewSignature, StoredSignature};
+use crate::datum::{NewSignature, StoredSignature, rest_of_message};
 use crate::error::OrRaise;
 use neardup::minhash::Signature;
 use neardup::shingle::Key;
+use pgrx::Internal;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 use std::cmp::Ordering;
 use std::ffi::{CStr, CString};
 
@@ -29,14 +29,7 @@ fn minhash_signature_out(signature: StoredSignature<'_>) -> CString {
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_signature_recv(mut message: Internal) -> NewSignature {
     // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
-    let bytes = unsafe {
-        let message = message
-            .get_mut::<pg_sys::StringInfoData>()
-            .expect("a receive function gets a message");
-        let len = message.len - message.cursor;
-        let start = pg_sys::pq_getmsgbytes(message, len);
-        std::slice::from_raw_parts(start.cast::<u8>(), len as usize)
-    };
+    let bytes = unsafe { rest_of_message(&mut message) };
     NewSignature::from_foreign(bytes)
 }
 

@@ -4,8 +4,7 @@ use crate::datum::{Utf8, Varlena, argument};
 use crate::error::{OrRaise, raise};
 use neardup::Error;
 use pgrx::PgSqlErrorCode;
-use pgrx::callconv::{Arg, ArgAbi};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::pg_sys;
 
 /// From here on PostgreSQL gives every lexeme the same position.
 const LAST_POSITION: u16 = 16383;

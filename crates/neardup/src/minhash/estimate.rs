@@ -18,6 +18,11 @@ pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
     Ok(similarity(equal, slots, bits))
 }
 
+/// Whether the estimate reaches `threshold`, above 0. Incomparable signatures are no near-duplicates.
+pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> bool {
+    a.header.comparable(&b.header) && estimate(a, b).is_ok_and(|sim| sim >= threshold)
+}
+
 /// The estimate of Jaccard similarity from the number of equal slots: equal / slots, corrected for
 /// chance agreement of packed slots by (p - 2^-b) / (1 - 2^-b) (Li, König, WWW 2010), within [0, 1].
 ///

@@ -6,7 +6,7 @@ pub mod estimate;
 pub mod signature;
 pub mod sketch;
 
-pub use estimate::{equal_slots_needed, estimate, similarity};
+pub use estimate::{equal_slots_needed, estimate, near_duplicates, similarity};
 pub use signature::{Header, Signature, SignatureUnit};
 pub use sketch::{Sketch, UNFILLED};
 

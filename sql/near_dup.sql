@@ -1,0 +1,6 @@
+COMMENT ON FUNCTION near_dup(minhash_signature, minhash_signature, double precision) IS
+    'minhash_sim(a, b) >= threshold; false if the parameters differ; uses a GIN index on either argument';
+COMMENT ON FUNCTION hamming_within(bit, bit, integer) IS
+    'at most distance differing bits; false if the lengths differ; uses a GIN index with hamming_ops on either argument';
+COMMENT ON FUNCTION near_dup_support(internal) IS 'planner support for near_dup';
+COMMENT ON FUNCTION hamming_within_support(internal) IS 'planner support for hamming_within';

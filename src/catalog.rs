@@ -1,0 +1,85 @@
+//! Finding the extension's own objects: beside a function of ours, in whatever schema that is.
+//! Straight from the catalogue caches, so that neither search_path nor privileges on the schema
+//! matter while a query is planned.
+
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// The operator class support function `number` of a family for values of `column_type`.
+pub fn support_function(
+    family: pg_sys::Oid,
+    column_type: pg_sys::Oid,
+    number: i16,
+) -> Option<pg_sys::Oid> {
+    let column = column_type.into();
+    // SAFETY: the keys are those of the cache.
+    found(unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::AMPROCNUM as i32,
+            pg_sys::Anum_pg_amproc_amproc as i16,
+            family.into(),
+            column,
+            column,
+            number.into(),
+        )
+    })
+}
+
+/// The function of that name and argument types in the schema of `function`.
+pub fn function_beside(
+    function: pg_sys::Oid,
+    name: &CStr,
+    types: &[pg_sys::Oid],
+) -> Option<pg_sys::Oid> {
+    // SAFETY: the keys are those of the cache.
+    found(unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
+            pg_sys::Anum_pg_proc_oid as i16,
+            name.as_ptr().into(),
+            pg_sys::buildoidvector(types.as_ptr(), types.len() as i32).into(),
+            pg_sys::get_func_namespace(function).into(),
+            0usize.into(),
+        )
+    })
+}
+
+/// The operator of that name and operand types in the schema of `function`.
+pub fn operator_beside(
+    function: pg_sys::Oid,
+    name: &CStr,
+    [left, right]: [pg_sys::Oid; 2],
+) -> Option<pg_sys::Oid> {
+    // SAFETY: the keys are those of the cache.
+    found(unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::OPERNAMENSP as i32,
+            pg_sys::Anum_pg_operator_oid as i16,
+            name.as_ptr().into(),
+            left.into(),
+            right.into(),
+            pg_sys::get_func_namespace(function).into(),
+        )
+    })
+}
+
+/// The declared type of the first argument of a function.
+pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    let mut types = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: PostgreSQL allocates the array and sets its length.
+    unsafe {
+        pg_sys::get_func_signature(function, &mut types, &mut count);
+        (count > 0).then(|| *types)
+    }
+}
+
+/// The equality operator of a type.
+pub fn equality(type_: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: the cache returns an entry for every type.
+    found(unsafe { (*pg_sys::lookup_type_cache(type_, pg_sys::TYPECACHE_EQ_OPR as i32)).eq_opr })
+}
+
+fn found(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    (oid != pg_sys::InvalidOid).then_some(oid)
+}

@@ -1,0 +1,34 @@
+//! `near_dup` and `hamming_within`: the conditions that users write in WHERE and JOIN. Their
+//! planner support turns them into `<@`, which the GIN operator classes index.
+
+use crate::bits::Bits;
+use crate::datum::StoredSignature;
+use crate::options;
+use neardup::minhash::near_duplicates;
+use pgrx::prelude::*;
+
+/// Whether `minhash_sim(a, b) >= threshold`; not for signatures made with different parameters, nor
+/// for those of empty documents.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = near_dup_support)]
+fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: default!(f64, 0.8)) -> bool {
+    near_duplicates(&a.read(), &b.read(), options::threshold(threshold))
+}
+
+/// Whether two bit strings differ in at most `distance` bits; not if their lengths differ.
+///
+/// # Errors
+/// `invalid_parameter_value` for a negative distance.
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = hamming_within_support)]
+fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
+    let distance = options::distance(distance);
+    a.len() == b.len() && neardup::hamming::distance(a.bytes(), b.bytes()) <= distance
+}
+
+pgrx::extension_sql_file!(
+    "../sql/near_dup.sql",
+    name = "near_dup",
+    requires = ["signature", near_dup, hamming_within]
+);
