@@ -3,6 +3,7 @@
 use neardup::Error;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
+use std::collections::TryReserveError;
 
 /// Ends the statement with an ERROR.
 pub fn raise(code: PgSqlErrorCode, message: &str, hint: &str) -> ! {
@@ -61,4 +62,25 @@ impl<T> OrRaise<T> for neardup::Result<T> {
 /// Lets a pending cancel or timeout end the statement.
 pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
+}
+
+/// For a NOTICE or a WARNING: sending one lets a pending cancel through, by a jump over the frames
+/// of this library. The cancel waits for the next check.
+pub fn hold_interrupts(send: impl FnOnce()) {
+    // SAFETY: the counter belongs to this backend, and is restored; `send` raises no ERROR.
+    unsafe { pgrx::pg_sys::InterruptHoldoffCount += 1 };
+    send();
+    // SAFETY: as above.
+    unsafe { pgrx::pg_sys::InterruptHoldoffCount -= 1 };
+}
+
+/// The value, or an ERROR where memory does not suffice.
+pub fn or_out_of_memory<T>(allocated: Result<T, TryReserveError>) -> T {
+    allocated.unwrap_or_else(|_| {
+        raise(
+            PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+            "out of memory",
+            "Work on fewer rows at once.",
+        )
+    })
 }

@@ -6,22 +6,42 @@ mod ball;
 mod bands;
 mod bits;
 mod catalog;
+mod clusters;
+mod collection;
+mod components;
 mod datum;
 mod error;
 mod gin;
 mod gin_hamming;
 mod gin_minhash;
 mod hamming;
+mod hamming_pairs;
+mod items;
 mod measures;
 mod minhash;
 mod minhash_sets;
 mod near_dup;
 mod options;
+mod pairs;
 mod planner_support;
+mod progress;
+mod query;
+mod search;
 mod shingles;
 mod signature;
+mod sort;
+mod spool;
+mod srf;
 mod tsvector;
+mod value_sort;
+mod verify;
 
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
+
+/// Called once when a session loads the library.
+#[pgrx::pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    progress::define_setting();
+}

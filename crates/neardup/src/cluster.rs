@@ -1,4 +1,4 @@
-//! Clusters from pairs. Rows are numbered from 0 in query order, and only that order decides.
+//! Clusters by transitive closure. Star clusters are in [`crate::candidates`], which finds their rows.
 
 use std::collections::TryReserveError;
 
@@ -58,150 +58,30 @@ impl UnionFind {
     }
 }
 
-/// Two similar rows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Edge {
-    pub earlier: u32,
-    pub later: u32,
-    pub similarity: f64,
-}
-
-/// Star clusters: each has a canonical row, to which all of its rows are similar. A row that is
-/// similar to an earlier canonical row joins the most similar of them, the earlier of equals;
-/// otherwise it is canonical itself. 12 bytes a row.
-#[derive(Debug, Clone)]
-pub struct Stars {
-    canonical: Vec<u32>,
-    similarity: Vec<f64>,
-}
-
-impl Stars {
-    /// `rows` rows and every pair of similar ones. The edges come in ascending order of their later
-    /// row, so that each earlier row is settled before it is asked whether it is canonical.
-    ///
-    /// # Errors
-    /// Where memory does not suffice.
-    pub fn new(rows: u32, edges: impl IntoIterator<Item = Edge>) -> Result<Self, TryReserveError> {
-        let mut stars = Self {
-            canonical: Vec::new(),
-            similarity: Vec::new(),
-        };
-        stars.canonical.try_reserve_exact(rows as usize)?;
-        stars.similarity.try_reserve_exact(rows as usize)?;
-        stars.canonical.extend(0..rows);
-        stars.similarity.resize(rows as usize, f64::NEG_INFINITY);
-        let mut settled = 0;
-        for edge in edges {
-            debug_assert!(settled <= edge.later && edge.earlier < edge.later);
-            settled = edge.later;
-            stars.offer(edge);
-        }
-        Ok(stars)
-    }
-
-    fn offer(&mut self, edge: Edge) {
-        let row = edge.later as usize;
-        if self.canonical[edge.earlier as usize] != edge.earlier {
-            return;
-        }
-        let best = self.similarity[row];
-        let earlier_of_equals = edge.similarity == best && edge.earlier < self.canonical[row];
-        if edge.similarity > best || earlier_of_equals {
-            self.canonical[row] = edge.earlier;
-            self.similarity[row] = edge.similarity;
-        }
-    }
-
-    /// The canonical row of the cluster of `row`, and how similar `row` is to it; None if it is
-    /// canonical itself.
-    pub fn cluster(&self, row: u32) -> (u32, Option<f64>) {
-        let canonical = self.canonical[row as usize];
-        let similarity = self.similarity[row as usize];
-        (canonical, (canonical != row).then_some(similarity))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Every pair of distinct rows at most once, with one of few similarities so that ties occur.
-    fn graph() -> impl Strategy<Value = (u32, Vec<Edge>)> {
-        (1u32..24).prop_flat_map(|rows| {
-            let pairs: Vec<(u32, u32)> = (0..rows)
-                .flat_map(|later| (0..later).map(move |earlier| (earlier, later)))
-                .collect();
-            let similarities = prop::collection::vec(prop::option::of(8u8..=10), pairs.len());
-            let edges = similarities.prop_map(move |similarities| {
-                let edge = |(&(earlier, later), similarity): (&(u32, u32), Option<u8>)| {
-                    similarity.map(|tenths| Edge {
-                        earlier,
-                        later,
-                        similarity: f64::from(tenths) / 10.0,
-                    })
-                };
-                pairs.iter().zip(similarities).filter_map(edge).collect()
-            });
-            (Just(rows), edges)
-        })
-    }
-
-    /// The walk as it is defined, with a table of all similarities.
-    fn stars_by_definition(rows: u32, edges: &[Edge]) -> Vec<(u32, Option<f64>)> {
-        let mut clusters: Vec<(u32, Option<f64>)> = Vec::new();
-        for row in 0..rows {
-            let mut best: Option<(u32, f64)> = None;
-            for earlier in 0..row {
-                let edge = edges
-                    .iter()
-                    .find(|edge| edge.earlier == earlier && edge.later == row);
-                let Some(edge) = edge.filter(|_| clusters[earlier as usize].0 == earlier) else {
-                    continue;
-                };
-                if best.is_none_or(|(_, similarity)| edge.similarity > similarity) {
-                    best = Some((earlier, edge.similarity));
-                }
-            }
-            clusters.push(best.map_or((row, None), |(canonical, s)| (canonical, Some(s))));
-        }
-        clusters
-    }
-
     proptest! {
         #[test]
-        fn stars_follow_their_definition(
-            (rows, mut edges) in graph(),
-            shuffle in any::<u64>(),
-        ) {
-            let expected = stars_by_definition(rows, &edges);
-            // Within one later row the edges come in any order.
-            edges.sort_by_key(|e| (e.later, u64::from(e.earlier + 1).wrapping_mul(shuffle)));
-            let stars = Stars::new(rows, edges).unwrap();
-            let found: Vec<_> = (0..rows).map(|row| stars.cluster(row)).collect();
-            prop_assert_eq!(found, expected);
-        }
-
-        #[test]
         fn union_find_is_the_transitive_closure(
-            (rows, mut edges) in graph(),
-            keep in 0usize..40,
-            shuffle in any::<u64>(),
+            rows in 1u32..24,
+            edges in prop::collection::vec((0u32..24, 0u32..24), 0..40),
         ) {
-            edges.truncate(keep);
+            let edges: Vec<(u32, u32)> = edges.into_iter().map(|(a, b)| (a % rows, b % rows)).collect();
             let mut labels: Vec<u32> = (0..rows).collect();
             for _ in 0..rows {
-                for edge in &edges {
-                    let (a, b) = (edge.earlier as usize, edge.later as usize);
+                for &(a, b) in &edges {
+                    let (a, b) = (a as usize, b as usize);
                     let smaller = labels[a].min(labels[b]);
                     (labels[a], labels[b]) = (smaller, smaller);
                 }
             }
-            edges.sort_by_key(|e| u64::from(e.earlier * 64 + e.later).wrapping_mul(shuffle | 1));
             let mut sets = UnionFind::new();
             sets.grow_to(rows / 2).unwrap();
             sets.grow_to(rows).unwrap();
-            let joined = edges.iter().filter(|edge| sets.union(edge.later, edge.earlier)).count();
+            let joined = edges.iter().filter(|(a, b)| sets.union(*a, *b)).count();
             let found: Vec<u32> = (0..rows).map(|row| sets.find(row)).collect();
             prop_assert_eq!(&found, &labels);
             let roots = (0..rows).filter(|&row| labels[row as usize] == row).count();

@@ -9,11 +9,13 @@
 
 pub mod align;
 pub mod bands;
+pub mod candidates;
 pub mod cluster;
 pub mod error;
 pub mod hamming;
 pub mod kernels;
 pub mod minhash;
+pub mod plan;
 pub mod set;
 pub mod shingle;
 pub mod text;

@@ -101,7 +101,7 @@ pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
 
 /// The greatest e with P[Binomial(slots, threshold) >= e] >= recall, summed from the lower end, so
 /// that a recall close to 1 is met exactly.
-fn equal_slots_kept(threshold: f64, slots: usize, recall: f64) -> usize {
+pub(crate) fn equal_slots_kept(threshold: f64, slots: usize, recall: f64) -> usize {
     let missed = 1.0 - recall;
     let (mut ln_choose, mut below) = (0.0, 0.0);
     for equal in 0..slots {

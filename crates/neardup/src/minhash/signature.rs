@@ -123,6 +123,20 @@ impl Header {
         } == *other
     }
 
+    /// # Errors
+    /// `Incomparable`, naming both parameter sets, unless all parameters agree.
+    pub fn check_comparable(&self, other: &Self) -> Result<()> {
+        if self.comparable(other) {
+            return Ok(());
+        }
+        Err(Error::Incomparable {
+            message: "signatures made with different parameters cannot be compared".to_owned(),
+            hint: format!(
+                "One is {self}, the other {other} (unit:k:fold:slots x bits:seed id); make both with the same."
+            ),
+        })
+    }
+
     /// The stored form of a signature with this header: full-width `slots`, of which the low
     /// `slot_bits` bits are kept.
     pub fn encode(&self, slots: &[u32]) -> Vec<u8> {
@@ -258,16 +272,7 @@ impl<'a> Signature<'a> {
     /// # Errors
     /// `Incomparable`, naming both parameter sets, unless all parameters agree.
     pub fn check_comparable(&self, other: &Signature<'_>) -> Result<()> {
-        if self.header.comparable(&other.header) {
-            return Ok(());
-        }
-        Err(Error::Incomparable {
-            message: "signatures made with different parameters cannot be compared".to_owned(),
-            hint: format!(
-                "One is {}, the other {} (unit:k:fold:slots x bits:seed id); make both with the same.",
-                self.header, other.header
-            ),
-        })
+        self.header.check_comparable(&other.header)
     }
 
     fn check_payload(&self) -> Result<()> {

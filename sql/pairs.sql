@@ -1,0 +1,43 @@
+CREATE FUNCTION near_dup_pairs(
+    key anyelement, query text, threshold double precision,
+    OUT a anyelement, OUT b anyelement, OUT similarity double precision
+) RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
+AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
+COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision) IS
+    'all pairs of similar rows of a query for (key, signature [, document]); with the document, exact Jaccard similarity';
+
+CREATE FUNCTION near_dup_join(
+    key anyelement, query_a text, query_b text, threshold double precision,
+    OUT a anyelement, OUT b anyelement, OUT similarity double precision
+) RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
+AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
+COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision) IS
+    'all pairs of similar rows, one of each query, for (key, signature [, document])';
+
+CREATE FUNCTION hamming_pairs(
+    key anyelement, query text, distance integer,
+    OUT a anyelement, OUT b anyelement, OUT hamming integer
+) RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
+AS 'MODULE_PATHNAME', 'hamming_pairs_wrapper';
+COMMENT ON FUNCTION hamming_pairs(anyelement, text, integer) IS
+    'all pairs of rows of a query for (key, bit string) at most distance bits apart; strings of different lengths never are';
+
+CREATE FUNCTION near_dup_clusters(
+    key anyelement, query text, threshold double precision, method text DEFAULT 'star',
+    OUT key anyelement, OUT cluster anyelement, OUT similarity double precision
+) RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
+AS 'MODULE_PATHNAME', 'near_dup_clusters_wrapper';
+COMMENT ON FUNCTION near_dup_clusters(anyelement, text, double precision, text) IS
+    'the cluster of every row of a query for (key, signature [, document]); method star|connected';
+
+CREATE FUNCTION connected_components(
+    key anyelement, query text, OUT key anyelement, OUT component anyelement
+) RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
+AS 'MODULE_PATHNAME', 'connected_components_wrapper';
+COMMENT ON FUNCTION connected_components(anyelement, text) IS
+    'the component of every key of a list of edges, named by its smallest key';
