@@ -42,6 +42,11 @@ impl<T> OrRaise<T> for neardup::Result<T> {
                 &message,
                 &hint,
             ),
+            Error::OutOfMemory => raise(
+                PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+                "out of memory",
+                "",
+            ),
             Error::Corrupt(reason) => raise(
                 code,
                 &format!("invalid minhash_signature: {reason}"),

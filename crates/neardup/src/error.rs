@@ -1,5 +1,6 @@
 //! The ways in which a request can fail.
 
+use std::collections::TryReserveError;
 use std::fmt;
 
 /// Why a request was refused.
@@ -13,6 +14,8 @@ pub enum Error {
     TooLarge { message: String, hint: String },
     /// Bytes that no release has ever written as a signature.
     Corrupt(String),
+    /// An allocation in proportion to the input failed.
+    OutOfMemory,
 }
 
 impl Error {
@@ -35,10 +38,17 @@ impl fmt::Display for Error {
             | Self::Incomparable { message, .. }
             | Self::TooLarge { message, .. }
             | Self::Corrupt(message) => f.write_str(message),
+            Self::OutOfMemory => f.write_str("out of memory"),
         }
     }
 }
 
 impl std::error::Error for Error {}
+
+impl From<TryReserveError> for Error {
+    fn from(_: TryReserveError) -> Self {
+        Self::OutOfMemory
+    }
+}
 
 pub type Result<T> = std::result::Result<T, Error>;

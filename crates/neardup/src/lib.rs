@@ -18,6 +18,7 @@ pub mod minhash;
 pub mod plan;
 pub mod set;
 pub mod shingle;
+pub mod simhash;
 pub mod text;
 
 pub use error::{Error, Result};
