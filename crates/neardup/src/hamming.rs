@@ -1,18 +1,12 @@
 //! Hamming distance of bit strings.
 
+use crate::kernels::count_equal;
+
 /// The number of differing bits of two bit strings of equal length, as bytes whose unused bits
 /// are 0.
 pub fn distance(a: &[u8], b: &[u8]) -> u32 {
-    debug_assert_eq!(a.len(), b.len());
-    let (a_words, a_rest) = a.as_chunks::<8>();
-    let (b_words, b_rest) = b.as_chunks::<8>();
-    let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
-    let words = a_words.iter().zip(b_words);
-    let rest = a_rest.iter().zip(b_rest);
-    words
-        .map(|(a, b)| (word(a) ^ word(b)).count_ones())
-        .sum::<u32>()
-        + rest.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()
+    let bits = 8 * a.len();
+    (bits - count_equal(a, b, bits, 1)) as u32
 }
 
 #[cfg(test)]

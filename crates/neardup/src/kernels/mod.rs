@@ -6,6 +6,7 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod bit_sums;
 mod portable;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub struct Kernels {
     sketch: fn(&mut [u32], &[u64]),
     count_equal: fn(&[u8], &[u8], usize, u32) -> usize,
     merge: fn(&mut [u32], &[u32]),
+    add_where_set: fn(&[u64], &[i64], &mut [i64; 64]),
 }
 
 /// The kernels in use.
@@ -83,6 +85,12 @@ impl Kernels {
         assert_eq!(slots.len(), other.len());
         (self.merge)(slots, other);
     }
+
+    /// Adds to the sum of every bit position, from the lowest, the weights of the words that set it.
+    pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
+        assert_eq!(words.len(), weights.len());
+        (self.add_where_set)(words, weights, sums);
+    }
 }
 
 /// [`Kernels::ascii_word_hashes`] of the kernels in use.
@@ -98,4 +106,9 @@ pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
 /// [`Kernels::count_equal`] of the kernels in use.
 pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     active().count_equal(a, b, slots, slot_bits)
+}
+
+/// [`Kernels::add_where_set`] of the kernels in use.
+pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
+    active().add_where_set(words, weights, sums);
 }

@@ -1,6 +1,7 @@
 //! The kernels for any processor: what the others must agree with.
 
 use super::Kernels;
+use super::bit_sums::add_where_set;
 use crate::minhash::MAX_SLOTS;
 use crate::minhash::sketch::{code, first_code, slot};
 use crate::shingle::{Key, POLYNOMIAL_BASE, combine, finish};
@@ -12,6 +13,7 @@ pub static KERNELS: Kernels = Kernels {
     sketch,
     count_equal,
     merge,
+    add_where_set,
 };
 
 fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {

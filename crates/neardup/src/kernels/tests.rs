@@ -237,3 +237,26 @@ fn every_path_counts_and_merges_alike() {
         }
     }
 }
+
+#[test]
+fn every_path_adds_bits_alike() {
+    let mut numbers = Numbers(8);
+    for _ in 0..INPUTS / 10 {
+        let len = numbers.below(20);
+        let words = numbers.list(len);
+        let weights: Vec<i64> = (0..len).map(|_| numbers.next() as i64 >> 8).collect();
+        let before: [i64; 64] = std::array::from_fn(|_| numbers.next() as i64 >> 8);
+        let defined: [i64; 64] = std::array::from_fn(|bit| {
+            let set = words
+                .iter()
+                .zip(&weights)
+                .filter(|(word, _)| *word >> bit & 1 == 1);
+            before[bit] + set.map(|(_, weight)| weight).sum::<i64>()
+        });
+        for kernels in available() {
+            let mut made = before;
+            kernels.add_where_set(&words, &weights, &mut made);
+            assert_eq!(made, defined, "{}", kernels.name);
+        }
+    }
+}

@@ -61,11 +61,8 @@ impl Weighting {
     }
 }
 
-/// Terms of one frequency are added together up to this one; of higher ones there are too few.
-const GROUPED_FREQUENCIES: u32 = 4;
-
-/// Terms that are added one by one between two checks for interrupts.
-const TERMS_A_CHECK: usize = 1024;
+/// Up to this frequency the terms that reach it are added together; few reach a higher one.
+const COMMON_FREQUENCIES: u32 = 4;
 
 /// The SimHash of a document; `None` without any shingle. Linear time; for 'tf' in constant memory,
 /// otherwise at most 48 bytes a distinct shingle.
@@ -112,6 +109,8 @@ fn for_each_try_block(
     outcome
 }
 
+/// Adds to every term the weight of its first occurrence, to those that occur again what the second
+/// one adds, and so on: as many terms as possible at one weight.
 fn add_counted(
     sums: &mut Sums,
     counts: TermCounts,
@@ -119,42 +118,31 @@ fn add_counted(
     check: &mut dyn FnMut(),
 ) -> Result<()> {
     let (mut terms, mut counts) = counts.into_lists();
-    if weighting == Weighting::Set {
-        return sums.add_all(&terms, fixed_point(1.0)?, check);
-    }
-    let mut group = vec![0; terms.len()];
-    for tf in 1..=GROUPED_FREQUENCIES {
-        let grouped = take_frequency(tf, &mut terms, &mut counts, &mut group);
-        sums.add_all(&group[..grouped], fixed_point(weighting.weight(tf))?, check)?;
-    }
-    for (i, (term, tf)) in terms.iter().zip(counts).enumerate() {
-        if i % TERMS_A_CHECK == 0 {
-            check();
+    let mut added = 0;
+    for tf in 1..=COMMON_FREQUENCIES {
+        let weight = fixed_point(weighting.weight(tf))?;
+        sums.add_all(&terms, weight - added, check)?;
+        added = weight;
+        if weighting == Weighting::Set {
+            return Ok(());
         }
-        sums.add(*term, fixed_point(weighting.weight(tf))?)?;
+        keep_frequent(tf + 1, &mut terms, &mut counts);
     }
-    Ok(())
+    let weights = counts
+        .iter()
+        .map(|tf| Ok(fixed_point(weighting.weight(*tf))? - added));
+    sums.add_each(&terms, &weights.collect::<Result<Vec<_>>>()?, check)
 }
 
-/// Moves the terms of one frequency to the beginning of `group` and returns how many they are.
-/// Without a branch on the frequency, which cannot be predicted.
-fn take_frequency(
-    tf: u32,
-    terms: &mut Vec<u64>,
-    counts: &mut Vec<u32>,
-    group: &mut [u64],
-) -> usize {
-    let (mut taken, mut kept) = (0, 0);
+/// Keeps the terms that occur at least `tf` times, without a branch, since none can be predicted.
+fn keep_frequent(tf: u32, terms: &mut Vec<u64>, counts: &mut Vec<u32>) {
+    let mut kept = 0;
     for i in 0..terms.len() {
         let (term, count) = (terms[i], counts[i]);
-        let is_taken = usize::from(count == tf);
-        group[taken] = term;
         terms[kept] = term;
         counts[kept] = count;
-        taken += is_taken;
-        kept += 1 - is_taken;
+        kept += usize::from(count >= tf);
     }
     terms.truncate(kept);
     counts.truncate(kept);
-    taken
 }

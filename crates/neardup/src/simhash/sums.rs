@@ -1,12 +1,16 @@
 //! The weighted sums behind the bits.
 
-use super::planes::{self, MAX_WORDS};
+use super::planes::{self, MAX_WORDS, PLANES};
+use crate::kernels::add_where_set;
 use crate::shingle::{GOLDEN, split_mix};
 use crate::{Error, Result};
 use bitvec::prelude::*;
 
 /// Bits of fraction of a weight.
 const FRACTION_BITS: i32 = 32;
+
+/// Terms whose sums are added at once, where each has a weight of its own.
+const TERMS_AT_ONCE: usize = 64;
 
 /// The most bits of a SimHash.
 const MAX_BITS: i64 = 4096;
@@ -77,11 +81,7 @@ impl Sums {
     /// # Errors
     /// `Invalid` where the magnitudes of all weights sum up to 2^31 or more.
     pub fn add(&mut self, term: u64, weight: i64) -> Result<()> {
-        self.count(1, weight)?;
-        for (word, sums) in self.set.iter_mut().enumerate() {
-            planes::add_where_set(sign_bits(term, word), weight, sums);
-        }
-        Ok(())
+        self.add_each(&[term], &[weight], &mut || ())
     }
 
     /// Adds terms of one weight, which is not negative. Counting bits first spares most of the
@@ -98,15 +98,41 @@ impl Sums {
         for terms in terms.chunks(MAX_WORDS) {
             check();
             self.count(terms.len(), weight)?;
+            let used = PLANES.min(terms.len().ilog2() as usize + 1);
+            let weights: [i64; PLANES] = std::array::from_fn(|plane| weight << plane);
             for (word, sums) in self.set.iter_mut().enumerate() {
-                let planes = planes::count(terms.iter().map(|term| sign_bits(*term, word)));
-                for (plane, bits) in planes
-                    .into_iter()
-                    .enumerate()
-                    .filter(|(_, bits)| *bits != 0)
-                {
-                    planes::add_where_set(bits, weight << plane, sums);
+                let planes = planes::count(terms, |term| sign_bits(term, word));
+                add_where_set(&planes[..used], &weights[..used], sums);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds terms, each with its weight.
+    ///
+    /// # Errors
+    /// As [`Self::add`].
+    pub(super) fn add_each(
+        &mut self,
+        terms: &[u64],
+        weights: &[i64],
+        check: &mut dyn FnMut(),
+    ) -> Result<()> {
+        let mut words = [0; TERMS_AT_ONCE];
+        for (terms, weights) in terms
+            .chunks(TERMS_AT_ONCE)
+            .zip(weights.chunks(TERMS_AT_ONCE))
+        {
+            check();
+            for weight in weights {
+                self.count(1, *weight)?;
+            }
+            let words = &mut words[..terms.len()];
+            for (word, sums) in self.set.iter_mut().enumerate() {
+                for (signs, term) in words.iter_mut().zip(terms) {
+                    *signs = sign_bits(*term, word);
                 }
+                add_where_set(words, weights, sums);
             }
         }
         Ok(())

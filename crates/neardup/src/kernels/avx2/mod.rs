@@ -1,5 +1,6 @@
 //! The kernels for x86-64 processors with AVX2, BMI and POPCNT (Intel from 2013, AMD from 2015).
 
+mod bit_sums;
 mod compare;
 mod siphash;
 mod sketch;
@@ -29,6 +30,7 @@ pub static KERNELS: Kernels = Kernels {
     sketch,
     count_equal,
     merge,
+    add_where_set,
 };
 
 fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
@@ -56,6 +58,11 @@ fn merge(slots: &mut [u32], other: &[u32]) {
     unsafe { compare::merge(slots, other) }
 }
 
+fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
+    // SAFETY: as above.
+    unsafe { bit_sums::add_where_set(words, weights, sums) }
+}
+
 /// Arrays of integers of `BYTES` bytes.
 ///
 /// # Safety
@@ -68,6 +75,8 @@ unsafe impl Lanes<32> for [u8; 32] {}
 unsafe impl Lanes<32> for [u32; 8] {}
 // SAFETY: 4 x 8 bytes.
 unsafe impl Lanes<32> for [u64; 4] {}
+// SAFETY: 4 x 8 bytes.
+unsafe impl Lanes<32> for [i64; 4] {}
 // SAFETY: 16 bytes.
 unsafe impl Lanes<16> for [u8; 16] {}
 // SAFETY: 8 x 2 bytes.
