@@ -1,7 +1,7 @@
 //! SimHash: known answers, a worked example, the definition by brute force, and the angle law.
 
 use bitvec::prelude::*;
-use neardup::shingle::{GOLDEN, Key, Shingling, shingles, split_mix};
+use neardup::shingle::{GOLDEN, Key, Shingling, combine, split_mix};
 use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use neardup::text::{Fold, Unit};
 use proptest::prelude::*;
@@ -173,10 +173,8 @@ proptest! {
         let size = (k as usize).min(spelled.len()).max(1);
         for window in spelled.windows(size) {
             let tokens: Vec<u64> = window.iter().map(|w| key.token_hash(w.as_bytes())).collect();
-            *frequencies.entry(neardup::shingle::combine(&tokens)).or_default() += 1;
+            *frequencies.entry(combine(&tokens)).or_default() += 1;
         }
-        let distinct = shingles(doc.as_bytes(), &self::words(k), &mut || ());
-        prop_assert_eq!(distinct.len(), frequencies.len());
         for weighting in WEIGHTINGS {
             let terms: Vec<(u64, f64)> =
                 frequencies.iter().map(|(term, tf)| (*term, weighting.weight(*tf))).collect();
