@@ -23,6 +23,8 @@ struct Predicate {
     bound_type: pg_sys::Oid,
     /// The extractValue function of the operator class.
     extract_value: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    /// Whether a bound is one that the constructor takes.
+    in_range: fn(pg_sys::Datum) -> bool,
     /// Whether an index with these options finds everything within a bound by its keys.
     serves: unsafe fn(*mut pg_sys::bytea, centre: Option<pg_sys::Datum>, pg_sys::Datum) -> bool,
 }
@@ -31,6 +33,7 @@ const NEAR_DUP: Predicate = Predicate {
     ball: c"minhash_ball",
     bound_type: pg_sys::FLOAT8OID,
     extract_value: gin_minhash_extract_value_wrapper,
+    in_range: |bound| threshold(bound).is_some(),
     serves: minhash_index_serves,
 };
 
@@ -38,8 +41,19 @@ const HAMMING_WITHIN: Predicate = Predicate {
     ball: c"bit_ball",
     bound_type: pg_sys::INT4OID,
     extract_value: gin_hamming_extract_value_wrapper,
+    in_range: |bound| distance(bound).is_some(),
     serves: hamming_index_serves,
 };
+
+fn threshold(bound: pg_sys::Datum) -> Option<f64> {
+    // SAFETY: a float8 is passed by value.
+    unsafe { f64::from_datum(bound, false) }.filter(|&t| options::is_threshold(t))
+}
+
+fn distance(bound: pg_sys::Datum) -> Option<u32> {
+    // SAFETY: an int4 is passed by value.
+    unsafe { i32::from_datum(bound, false) }.and_then(|d| d.try_into().ok())
+}
 
 /// # Safety
 /// The options are NULL or those of an index of our operator class, the datums of the argument types.
@@ -50,10 +64,9 @@ unsafe fn minhash_index_serves(
 ) -> bool {
     // SAFETY: vouched for by the caller.
     unsafe {
-        let threshold = f64::from_datum(bound, false).filter(|&t| options::is_threshold(t));
         let centre = centre.map(|datum| StoredSignature::from_raw(datum));
         let header = centre.as_ref().map(|centre| centre.read().header);
-        match (MinhashIndex::from_options(options), threshold) {
+        match (MinhashIndex::from_options(options), threshold(bound)) {
             (Some(index), Some(threshold)) => index.serves(header.as_ref(), threshold),
             _ => false,
         }
@@ -69,8 +82,7 @@ unsafe fn hamming_index_serves(
 ) -> bool {
     // SAFETY: vouched for by the caller.
     unsafe {
-        let distance = i32::from_datum(bound, false).and_then(|d| u32::try_from(d).ok());
-        match (HammingIndex::from_options(options), distance) {
+        match (HammingIndex::from_options(options), distance(bound)) {
             (Some(index), Some(distance)) => index.serves(distance),
             _ => false,
         }
@@ -213,7 +225,8 @@ unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
     }
 }
 
-/// `ball(centre, bound)`, folded if both are constant.
+/// `ball(centre, bound)`, folded if both are constant. None for a bound out of range, about which
+/// the function complains when it is called.
 unsafe fn ball_expression(
     function: pg_sys::Oid,
     root: *mut pg_sys::PlannerInfo,
@@ -222,6 +235,9 @@ unsafe fn ball_expression(
 ) -> Option<*mut pg_sys::Node> {
     // SAFETY: the nodes are the planner's, and the function exists.
     unsafe {
+        if constant(bound).is_some_and(|bound| !(predicate.in_range)(bound)) {
+            return None;
+        }
         let centre_type = catalog::first_argument_type(function)?;
         let types = [centre_type, predicate.bound_type];
         let constructor = catalog::function_beside(function, predicate.ball, &types)?;

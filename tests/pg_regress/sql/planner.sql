@@ -1,0 +1,72 @@
+-- Which plans near_dup and hamming_within get.
+CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature, b bit(64));
+INSERT INTO docs SELECT i, minhash('word' || i || ' and some more', slots => 4), ('x' || md5(i::text))::bit(64)
+FROM generate_series(1, 2000) i;
+CREATE INDEX docs_sig ON docs USING gin (sig minhash_ops (threshold = 0.7));
+CREATE INDEX docs_b ON docs USING gin (b hamming_ops);
+CREATE TABLE queries (id int, sig minhash_signature, b bit(64));
+INSERT INTO queries SELECT * FROM docs WHERE id % 200 = 0;
+ANALYZE docs, queries;
+
+-- Constants, on either side; the operators.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.85);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(minhash('some text', slots => 4), sig, 0.85);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(a => minhash('some text', slots => 4), b => sig);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <@ minhash_ball(minhash('some text', slots => 4), 0.85);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_ball(minhash('some text', slots => 4), 0.85) @> sig;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE hamming_within(b, B'0101'::bit(64), 3);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE bit_ball(B'0101'::bit(64), 3) @> b;
+
+-- Not where the index cannot find everything by its keys, nor for a threshold out of range.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.2);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE hamming_within(b, B'0101'::bit(64), 4);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 1.5);
+-- Below the option, but with one band a slot it still serves.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.7);
+
+-- Prepared statements, custom and generic plans; at run time even a threshold too low is exact.
+PREPARE lookup (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE near_dup(sig, $1, $2);
+SET plan_cache_mode = force_custom_plan;
+EXPLAIN (COSTS OFF) EXECUTE lookup (minhash('some text', slots => 4), 0.85);
+EXPLAIN (COSTS OFF) EXECUTE lookup (minhash('some text', slots => 4), 0.2);
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE lookup (minhash('some text', slots => 4), 0.85);
+EXECUTE lookup (minhash('word7 and some more', slots => 4), 0.85);
+EXECUTE lookup (minhash('word7 and some more', slots => 4), 0.2);
+SELECT count(*) FROM docs WHERE near_dup(sig, minhash('word7 and some more', slots => 4), 0.2) IS TRUE;
+PREPARE closest (bit, int) AS SELECT count(*) FROM docs WHERE hamming_within(b, $1, $2);
+EXPLAIN (COSTS OFF) EXECUTE closest (B'0101'::bit(64), 3);
+RESET plan_cache_mode;
+
+-- Subqueries, joins and lateral joins, with either table's index.
+EXPLAIN (COSTS OFF)
+SELECT id FROM docs WHERE near_dup(sig, (SELECT sig FROM queries WHERE id = 200), 0.85);
+EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON near_dup(q.sig, d.sig);
+EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON near_dup(d.sig, q.sig, 0.9) AND d.id <> q.id;
+EXPLAIN (COSTS OFF) SELECT * FROM queries q LEFT JOIN docs d ON hamming_within(q.b, d.b, 3);
+SELECT q.id, count(d.id) FROM queries q LEFT JOIN docs d ON near_dup(q.sig, d.sig, 1) GROUP BY 1 ORDER BY 1 LIMIT 3;
+
+-- Two columns of one table are no lookup.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, sig, 0.85);
+
+-- Another operator family for the same type is left alone.
+CREATE OPERATOR CLASS minhash_hash_text FOR TYPE minhash_signature USING spgist AS
+    STORAGE text;
+DROP INDEX docs_sig;
+CREATE INDEX docs_hash ON docs USING hash (sig);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.85);
+
+-- Support functions answer the planner only.
+SELECT near_dup_support(NULL);
+
+-- A foreign function with our planner support is not replaced.
+CREATE FUNCTION like_near_dup(a minhash_signature, b minhash_signature, threshold float8) RETURNS boolean
+LANGUAGE sql IMMUTABLE RETURN a = b AND threshold > 0;
+CREATE FUNCTION like_near_dup(a text, b text, threshold float8) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE STRICT SUPPORT near_dup_support AS 'BEGIN RETURN a = b; END';
+CREATE TABLE texts (t text);
+CREATE INDEX ON texts USING gin (to_tsvector('simple', t));
+CREATE INDEX ON texts USING gin ((ARRAY[t]));
+CREATE INDEX ON texts (t);
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT * FROM texts WHERE like_near_dup(t, 'x', 0.85);
