@@ -80,6 +80,18 @@ pub fn equality(type_: pg_sys::Oid) -> Option<pg_sys::Oid> {
     found(unsafe { (*pg_sys::lookup_type_cache(type_, pg_sys::TYPECACHE_EQ_OPR as i32)).eq_opr })
 }
 
+/// Whether a function is that one of this library, whatever its name and schema.
+pub fn is_function(
+    function: pg_sys::Oid,
+    wrapper: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+) -> bool {
+    let mut info = pg_sys::FmgrInfo::default();
+    // SAFETY: the function exists.
+    unsafe { pg_sys::fmgr_info(function, &mut info) };
+    info.fn_addr
+        .is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
+}
+
 fn found(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }

@@ -23,6 +23,7 @@ mod minhash_sets;
 mod near_dup;
 mod options;
 mod pairs;
+mod planner_hook;
 mod planner_support;
 mod progress;
 mod query;
@@ -44,4 +45,5 @@ pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     progress::define_setting();
+    planner_hook::install();
 }

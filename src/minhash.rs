@@ -38,14 +38,14 @@ fn minhash(
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = minhash_sim_support)]
+pub fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     estimate(&a.read(), &b.read()).or_raise()
 }
 
 /// 1 - `minhash_sim`.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = minhash_sim_support)]
+pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     1.0 - minhash_sim(a, b)
 }
 

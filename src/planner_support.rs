@@ -183,17 +183,10 @@ unsafe fn three(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 3]> {
 
 /// Whether an operator family is the one of our operator class, whatever its name and schema: it
 /// extracts keys by our function.
-unsafe fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, predicate: &Predicate) -> bool {
+fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, predicate: &Predicate) -> bool {
     let number = pg_sys::GIN_EXTRACTVALUE_PROC as i16;
-    let Some(extract) = catalog::support_function(family, column_type, number) else {
-        return false;
-    };
-    let mut function = pg_sys::FmgrInfo::default();
-    // SAFETY: the function exists.
-    unsafe { pg_sys::fmgr_info(extract, &mut function) };
-    function
-        .fn_addr
-        .is_some_and(|address| std::ptr::fn_addr_eq(address, predicate.extract_value))
+    catalog::support_function(family, column_type, number)
+        .is_some_and(|extract| catalog::is_function(extract, predicate.extract_value))
 }
 
 /// Whether the index finds by its keys what is asked for. A bound that is not known yet may be

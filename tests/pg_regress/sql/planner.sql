@@ -49,6 +49,43 @@ SELECT q.id, count(d.id) FROM queries q LEFT JOIN docs d ON near_dup(q.sig, d.si
 -- Two columns of one table are no lookup.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, sig, 0.85);
 
+-- Comparisons of minhash_sim and the distance with a constant take the index too, and stay as filter.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) > 0.8;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 0.8 <= minhash_sim(minhash('some text', slots => 4), sig) AND id < 9;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('some text', slots => 4) < 0.2;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_distance(sig, minhash('some text', slots => 4)) <= 0.2;
+PREPARE similar_to (minhash_signature) AS SELECT count(*) FROM docs WHERE minhash_sim(sig, $1) >= 0.75;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE similar_to (minhash('word7 and some more', slots => 4));
+RESET plan_cache_mode;
+EXECUTE similar_to (minhash('word7 and some more', slots => 4));
+SELECT count(*) FROM docs WHERE near_dup(sig, minhash('word7 and some more', slots => 4), 0.75) IS TRUE;
+EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON minhash_sim(q.sig, d.sig) > 0.8;
+EXPLAIN (COSTS OFF) SELECT * FROM queries q LEFT JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8 AND d.id <> q.id;
+SELECT q.id, count(d.id) FROM queries q LEFT JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8 GROUP BY 1 ORDER BY 1 LIMIT 3;
+-- Not comparisons from which no near_dup follows, nor thresholds below the index's; not a sample.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) < 0.8;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('', slots => 4) > 0.2;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) > 1.5;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) > 0.2;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) > 0.8 OR id = 7;
+EXPLAIN (COSTS OFF) SELECT id FROM docs TABLESAMPLE SYSTEM (50) WHERE minhash_sim(sig, minhash('', slots => 4)) > 0.8;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) > 0.8;
+RESET enable_bitmapscan;
+-- Behind a security barrier, what may leak is not tried on rows that the barrier hides.
+CREATE VIEW barrier WITH (security_barrier) AS SELECT * FROM docs WHERE id % 2 = 0 AND hamming_within(b, b, 0);
+EXPLAIN (COSTS OFF) SELECT id FROM barrier WHERE minhash_sim(sig, minhash('', slots => 4)) > 0.8;
+-- Both partitions and a first query of a session that has not loaded the library.
+CREATE TABLE parts (LIKE docs) PARTITION BY RANGE (id);
+CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (1000);
+CREATE TABLE parts_high PARTITION OF parts FOR VALUES FROM (1000) TO (MAXVALUE);
+CREATE INDEX ON parts USING gin (sig);
+INSERT INTO parts TABLE docs;
+ANALYZE parts;
+\c -
+EXPLAIN (COSTS OFF) SELECT id FROM parts WHERE minhash_sim(sig, 'minhash:1:word:3:case:4x32:6f7d37eeb3134a5b:empty') > 0.8;
+
 -- Another operator family for the same type is left alone.
 CREATE OPERATOR CLASS minhash_hash_text FOR TYPE minhash_signature USING spgist AS
     STORAGE text;
