@@ -64,7 +64,7 @@ unsafe fn has_index_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
             && !(*rel).pathlist.is_null()
             && PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist)
                 .iter_ptr()
-                .any(|index| (*index).relam == pg_sys::Oid::from(pg_sys::GIN_AM_OID))
+                .any(|index| (*index).relam == pg_sys::GIN_AM_OID)
     }
 }
 
