@@ -86,7 +86,7 @@ pub fn summary(
     );
     println!("Band index       {:.2} s", loaded.index_time.as_secs_f64());
     println!("Signature        {size:.0} bytes a document");
-    println!("Copies           {copies} documents have all their words in common with another");
+    println!("Copies           {copies} documents have the same signature as an earlier one");
     println!(
         "Near-duplicates  {} pairs of different texts at similarity >= {THRESHOLD}, in {groups} groups, found in {:.2} s",
         found.pairs.len(),

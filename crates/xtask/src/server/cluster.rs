@@ -117,7 +117,7 @@ impl Cluster {
     pub fn wait_for(&self, primary: &Cluster) -> Result<()> {
         let mut client = primary.connect("postgres")?;
         let goal: String = client
-            .query_one("SELECT pg_current_wal_lsn()::text", &[])?
+            .query_one("SELECT pg_current_wal_insert_lsn()::text", &[])?
             .get(0);
         let mut client = self.connect("postgres")?;
         let reached = format!("SELECT pg_last_wal_replay_lsn() >= '{goal}'::pg_lsn");
