@@ -102,6 +102,11 @@ impl Text<'_> {
         Self { stored, converted }
     }
 
+    /// The datum, as it is in the database's encoding.
+    pub fn stored(&self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.stored.start.as_ptr())
+    }
+
     /// The name of an option, such as a unit or a fold: never one of ours if it is not ASCII.
     pub fn name(&self) -> String {
         self.escape_ascii().to_string()

@@ -5,6 +5,7 @@ mod arrays;
 mod ball;
 mod bands;
 mod bits;
+mod boilerplate;
 mod catalog;
 mod clusters;
 mod collection;
