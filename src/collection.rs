@@ -11,6 +11,28 @@ use neardup::minhash::{Header, Signature, SignatureUnit};
 use neardup::shingle::Key;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
+/// A copy of a value in the current memory context.
+///
+/// # Safety
+/// `value` is of a type that is passed by value or not, and of that length.
+pub unsafe fn copy_value(value: pg_sys::Datum, by_value: bool, length: i16) -> pg_sys::Datum {
+    if by_value {
+        return value;
+    }
+    // SAFETY: a value by reference is a varlena, a string or of fixed length.
+    unsafe {
+        match length {
+            -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
+            -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
+            length => {
+                let copy = pg_sys::palloc(length as usize).cast::<u8>();
+                std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
+                copy.into()
+            }
+        }
+    }
+}
+
 /// The values that name rows, copied.
 pub struct Keys {
     values: Vec<Option<pg_sys::Datum>>,
@@ -40,31 +62,11 @@ impl Keys {
         // SAFETY: the datum is of the key's type; the contexts outlive the copy.
         let copy = key.map(|key| unsafe {
             let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
-            let copy = self.copy(key);
+            let copy = copy_value(key, self.by_value, self.length);
             pg_sys::MemoryContextSwitchTo(current);
             copy
         });
         self.values.push(copy);
-    }
-
-    /// # Safety
-    /// `key` is of the keys' type.
-    unsafe fn copy(&self, key: pg_sys::Datum) -> pg_sys::Datum {
-        if self.by_value {
-            return key;
-        }
-        // SAFETY: a value by reference is a varlena, a string or of fixed length.
-        unsafe {
-            match self.length {
-                -1 => pg_sys::pg_detoast_datum_copy(key.cast_mut_ptr()).into(),
-                -2 => pg_sys::pstrdup(key.cast_mut_ptr()).into(),
-                length => {
-                    let copy = pg_sys::palloc(length as usize).cast::<u8>();
-                    std::ptr::copy_nonoverlapping(key.cast_mut_ptr(), copy, length as usize);
-                    copy.into()
-                }
-            }
-        }
     }
 
     pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {

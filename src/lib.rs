@@ -15,6 +15,14 @@ mod error;
 mod gin;
 mod gin_hamming;
 mod gin_minhash;
+mod guard;
+mod guard_error;
+mod guard_kind;
+mod guard_lock;
+mod guard_lookup;
+mod guard_options;
+mod guard_table;
+mod guard_verify;
 mod hamming;
 mod hamming_pairs;
 mod items;
@@ -47,4 +55,5 @@ pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 pub extern "C-unwind" fn _PG_init() {
     progress::define_setting();
     planner_hook::install();
+    guard_lock::register_callbacks();
 }

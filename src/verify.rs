@@ -3,10 +3,10 @@
 use crate::collection::{Collection, DocumentKind, Documents};
 use crate::error::{OrRaise, check_interrupts};
 use crate::spool::Records;
-use neardup::minhash::{Signature, estimate};
+use neardup::minhash::{Header, Signature, SignatureUnit, estimate};
+use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use neardup::text::Unit;
-use neardup::{minhash::SignatureUnit, set};
 
 /// The similarity of two rows of a collection.
 pub trait Similarity {
@@ -78,6 +78,17 @@ impl Similarity for Estimate {
     }
 }
 
+/// How documents were cut for a signature; None if it is not that of a document.
+pub fn shingling(header: &Header) -> Option<Shingling> {
+    let unit = match header.unit {
+        SignatureUnit::Word => Unit::Word,
+        SignatureUnit::Char => Unit::Char,
+        SignatureUnit::Stop => Unit::Stop,
+        _ => return None,
+    };
+    Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
+}
+
 /// The sets behind the documents, computed once for each row that is asked for.
 pub struct Sets {
     shingling: Option<Shingling>,
@@ -90,15 +101,7 @@ impl Sets {
     /// None if the collection has no documents.
     pub fn of(collection: &Collection) -> Option<Self> {
         collection.documents.as_ref()?;
-        let shingling = collection.header.and_then(|header| {
-            let unit = match header.unit {
-                SignatureUnit::Word => Unit::Word,
-                SignatureUnit::Char => Unit::Char,
-                SignatureUnit::Stop => Unit::Stop,
-                _ => return None,
-            };
-            Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
-        });
+        let shingling = collection.header.and_then(|header| shingling(&header));
         Some(Self {
             shingling,
             computed: Records::new(crate::query::work_mem_bytes()),
