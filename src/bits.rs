@@ -1,7 +1,7 @@
 //! PostgreSQL's `bit` and `varbit` as slices of the bitvec crate, whose
 //! `BitSlice<u8, Msb0>` is laid out just as they are.
 
-use crate::datum::Varlena;
+use crate::datum::{Varlena, result};
 use crate::error::raise;
 use bitvec::prelude::*;
 use pgrx::callconv::{Arg, ArgAbi};
@@ -71,3 +71,15 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Bits<'fcx> {
 }
 
 pgrx::impl_sql_translatable!(Bits<'_>, arg_only = "bit");
+
+/// A new `varbit`: the number of bits as an int4, then the bytes.
+pub struct NewVarbit(Vec<u8>);
+
+impl NewVarbit {
+    /// Of so many bits, eight a byte, the first the highest; unused bits of the last byte are 0.
+    pub fn new(bytes: &[u8], bits: usize) -> Self {
+        Self([&(bits as i32).to_ne_bytes(), bytes].concat())
+    }
+}
+
+result!(NewVarbit, "varbit");

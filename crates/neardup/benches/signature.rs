@@ -34,8 +34,11 @@ fn document(state: &mut u64) -> String {
     text
 }
 
+/// What is measured, for the document of a number, and its name.
+type Contender<'a> = (String, Box<dyn FnMut(usize) + 'a>);
+
 /// Medians of the nanoseconds a document that each of the contenders takes, taking turns.
-fn race(contenders: &mut [(String, Box<dyn FnMut(usize) + '_>)]) {
+fn race(contenders: &mut [Contender<'_>]) {
     let mut times = vec![Vec::new(); contenders.len()];
     for _ in 0..ROUNDS {
         for ((_, run), times) in contenders.iter_mut().zip(&mut times) {
@@ -49,8 +52,6 @@ fn race(contenders: &mut [(String, Box<dyn FnMut(usize) + '_>)]) {
         println!("{name:40} {:9.1} ns", times[0]);
     }
 }
-
-type Contender<'a> = (String, Box<dyn FnMut(usize) + 'a>);
 
 fn contender<'a>(
     what: &str,

@@ -9,13 +9,8 @@ use crate::minhash::Signature;
 /// # Errors
 /// `Incomparable` if the signatures were made with different parameters.
 pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
-    a.check_comparable(b)?;
-    if a.header.empty || b.header.empty {
-        return Ok(0.0);
-    }
     let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
-    let equal = kernels::count_equal(a.payload(), b.payload(), slots, bits);
-    Ok(similarity(equal, slots, bits))
+    Ok(equal_slots(a, b)?.map_or(0.0, |equal| similarity(equal, slots, bits)))
 }
 
 /// Whether the estimate reaches `threshold`, above 0. Incomparable signatures are no near-duplicates.
@@ -23,12 +18,30 @@ pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> 
     a.header.comparable(&b.header) && estimate(a, b).is_ok_and(|sim| sim >= threshold)
 }
 
-/// The estimate of Jaccard similarity from the number of equal slots: equal / slots, corrected for
-/// chance agreement of packed slots by (p - 2^-b) / (1 - 2^-b) (Li, König, WWW 2010), within [0, 1].
+/// The number of equal slots; `None` if one of the documents is empty.
+pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<usize>> {
+    a.check_comparable(b)?;
+    if a.header.empty || b.header.empty {
+        return Ok(None);
+    }
+    let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
+    Ok(Some(kernels::count_equal(
+        a.payload(),
+        b.payload(),
+        slots,
+        bits,
+    )))
+}
+
+/// The estimate of Jaccard similarity from the number of equal slots, within [0, 1].
 ///
 /// This very expression decides `near_dup`, index and sequential scan alike.
 pub fn similarity(equal: usize, slots: usize, slot_bits: u32) -> f64 {
-    let share = equal as f64 / slots as f64;
+    correct_for_chance(equal as f64 / slots as f64, slot_bits)
+}
+
+/// Packed slots agree by chance, too: (p - 2^-b) / (1 - 2^-b) (Li, König, WWW 2010).
+pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
     if slot_bits == 32 {
         return share;
     }

@@ -2,7 +2,10 @@
 //!
 //! Dahlgaard, Knudsen, Thorup, "Fast Similarity Sketching", FOCS 2017 (arXiv 1704.04370).
 
+pub mod combine;
 pub mod estimate;
+pub mod interval;
+pub mod measures;
 pub mod signature;
 pub mod sketch;
 

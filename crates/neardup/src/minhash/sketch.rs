@@ -48,19 +48,29 @@ impl Sketch {
 
     /// The stored signature with these slots; `header` need not say whether it is empty.
     pub fn encode(&self, header: Header) -> Vec<u8> {
-        let empty = self.slots.first() == Some(&UNFILLED);
+        let empty = self.slots.iter().all(|slot| *slot == UNFILLED);
         Header { empty, ..header }.encode(&self.slots)
     }
 
     /// Adds shingles. O(n + k log k) for n shingles in one call.
     pub fn add(&mut self, hashes: &[u64]) {
-        kernels::active().sketch(&mut self.slots, hashes);
+        add(&mut self.slots, hashes);
     }
 
     /// Slot-wise minimum: the sketch of the union of the two sets.
     pub fn merge(&mut self, other: &[u32]) {
-        kernels::active().merge(&mut self.slots, other);
+        merge(&mut self.slots, other);
     }
+}
+
+/// [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
+pub fn add(slots: &mut [u32], hashes: &[u64]) {
+    kernels::active().sketch(slots, hashes);
+}
+
+/// [`Sketch::merge`] into slots that are kept elsewhere.
+pub fn merge(slots: &mut [u32], other: &[u32]) {
+    kernels::active().merge(slots, other);
 }
 
 /// The smallest code of a round.
@@ -99,4 +109,13 @@ pub(crate) fn code(x: u64, round: usize) -> u32 {
         (split_mix(x.wrapping_add(GOLDEN.wrapping_mul(round as u64))) >> 32) as u32
     };
     first_code(round) | if round < 7 { value >> 3 } else { value >> 14 }
+}
+
+/// The round of a code plus its value as a fraction.
+pub(super) fn fill_time(code: u32) -> f64 {
+    let (round, value, bits) = match code >> 29 {
+        7 => (7 + (code >> 18 & 0x7ff), code & 0x3_ffff, 18),
+        round => (round, code & 0x1fff_ffff, 29),
+    };
+    f64::from(round) + (f64::from(value) + 0.5) / f64::from(1 << bits)
 }

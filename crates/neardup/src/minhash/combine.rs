@@ -1,0 +1,109 @@
+//! New signatures from old ones: unions, packing, slots made elsewhere.
+
+use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, UNFILLED};
+use crate::shingle::Key;
+use crate::text::Fold;
+use crate::{Error, Result};
+
+/// The stored signature of the union of the two sets, bit for bit.
+///
+/// # Errors
+/// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
+pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
+    a.check_comparable(b)?;
+    check_full_width(a)?;
+    let mut sketch = Sketch::from_slots(a.slots().collect());
+    sketch.merge(&b.slots().collect::<Vec<_>>());
+    let empty = a.header.empty && b.header.empty;
+    Ok(Header { empty, ..a.header }.encode(sketch.slots()))
+}
+
+/// What needs all bits of the slots: packed ones have no order.
+///
+/// # Errors
+/// `Invalid` for packed signatures.
+pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
+    if signature.header.slot_bits == 32 {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!(
+            "a signature packed to {} bits a slot lost what this needs",
+            signature.header.slot_bits
+        ),
+        "Only signatures of 32 bits a slot have a union, a containment and a cardinality: pack last.",
+    ))
+}
+
+/// The stored signature with only the low `bits` bits of each slot.
+///
+/// # Errors
+/// `Invalid` unless `bits` is 1, 2, 4, 8, 16 or 32 and at most what the signature has.
+pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
+    let from = signature.header.slot_bits;
+    match u8::try_from(bits) {
+        Ok(slot_bits) if matches!(slot_bits, 1 | 2 | 4 | 8 | 16 | 32) && slot_bits <= from => {
+            let slots: Vec<u32> = signature.slots().collect();
+            let header = signature.header;
+            Ok(Header {
+                slot_bits,
+                ..header
+            }
+            .encode(&slots))
+        }
+        _ => Err(Error::invalid(
+            format!("slots of {from} bits cannot be packed to {bits}"),
+            "Valid values are 1, 2, 4, 8, 16 and 32, up to the bits that the signature has.",
+        )),
+    }
+}
+
+/// The stored signature of slots that were computed elsewhere, smallest of 32-bit hashes. Only
+/// signatures of one `source` (tool, parameters and seed) are comparable. Slots that are all
+/// `u32::MAX` are those of an empty document.
+///
+/// # Errors
+/// `Invalid` for a slot that is no 32-bit number, and for none or more than 1024.
+pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
+    if !(1..=MAX_SLOTS).contains(&slots.len()) {
+        return Err(Error::invalid(
+            format!("{} slots are out of range", slots.len()),
+            format!("Valid numbers of slots are 1 to {MAX_SLOTS}."),
+        ));
+    }
+    let narrow = |slot: &i64| {
+        u32::try_from(*slot).map_err(|_| {
+            Error::invalid(
+                format!("slot {slot} is out of range"),
+                "Valid slots are 0 to 4294967295; of hashes of 64 bits keep the upper 32, as in (hash >> 32) & 4294967295.",
+            )
+        })
+    };
+    let slots = slots.iter().map(narrow).collect::<Result<Vec<u32>>>()?;
+    let header = Header {
+        unit: SignatureUnit::Imported,
+        k: 1,
+        slots: slots.len() as u16,
+        slot_bits: 32,
+        fold: Fold::None,
+        empty: slots.iter().all(|slot| *slot == UNFILLED),
+        seed_id: Key::from_seed(0).token_hash(source),
+    };
+    Ok(header.encode(&slots))
+}
+
+/// The slots as a string of bits, each slot with its highest bit first, eight bits a byte from the
+/// highest on; unused bits of the last byte are 0.
+pub fn bits(signature: &Signature<'_>) -> Vec<u8> {
+    let width = u32::from(signature.header.slot_bits);
+    if width >= 8 {
+        let bytes = |slot: u32| (0..width / 8).rev().map(move |i| (slot >> (8 * i)) as u8);
+        return signature.slots().flat_map(bytes).collect();
+    }
+    let mut packed = vec![0; signature.payload().len()];
+    for (i, slot) in signature.slots().enumerate() {
+        let end = (i as u32 + 1) * width;
+        packed[(end - 1) as usize / 8] |= (slot << (end.next_multiple_of(8) - end)) as u8;
+    }
+    packed
+}

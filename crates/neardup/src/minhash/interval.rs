@@ -1,0 +1,127 @@
+//! How far an estimate can be off.
+
+use super::Signature;
+use super::estimate::{correct_for_chance, equal_slots};
+use crate::{Error, Result};
+use statrs::function::beta::inv_beta_reg;
+
+/// An estimate and its limits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub estimate: f64,
+    pub high: f64,
+}
+
+/// The interval that holds the true Jaccard similarity with at least the given confidence:
+/// Clopper, Pearson, Biometrika 1934, of the share of equal slots, corrected for packing as the
+/// estimate is. All 0 if one of the documents is empty.
+///
+/// Equal slots are taken as binomial, which they are at worst: short documents err less.
+///
+/// # Errors
+/// `Incomparable` if the parameters differ, `Invalid` for a confidence outside (0, 1).
+pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result<Interval> {
+    check_confidence(confidence)?;
+    let Some(equal) = equal_slots(a, b)? else {
+        return Ok(Interval {
+            low: 0.0,
+            estimate: 0.0,
+            high: 0.0,
+        });
+    };
+    let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
+    let (low, high) = share_limits(equal, slots, confidence);
+    Ok(Interval {
+        low: correct_for_chance(low, bits),
+        estimate: correct_for_chance(equal as f64 / slots as f64, bits),
+        high: correct_for_chance(high, bits),
+    })
+}
+
+/// Half the width of the widest interval that estimates from `slots` full-width slots have: that of
+/// an estimate of one half.
+///
+/// # Errors
+/// `Invalid` for a confidence outside (0, 1).
+pub fn margin(slots: usize, confidence: f64) -> Result<f64> {
+    check_confidence(confidence)?;
+    let (low, high) = share_limits(slots / 2, slots, confidence);
+    Ok((high - low) / 2.0)
+}
+
+fn check_confidence(confidence: f64) -> Result<()> {
+    if confidence > 0.0 && confidence < 1.0 {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("confidence {confidence} is out of range"),
+        "Valid values are above 0 and below 1, such as 0.95.",
+    ))
+}
+
+/// Limits of a share of which `equal` of `slots` were seen.
+fn share_limits(equal: usize, slots: usize, confidence: f64) -> (f64, f64) {
+    let tail = (1.0 - confidence) / 2.0;
+    let differing = slots - equal;
+    let low = match equal {
+        0 => 0.0,
+        _ => inv_beta_reg(equal as f64, (differing + 1) as f64, tail),
+    };
+    let high = match differing {
+        0 => 1.0,
+        _ => inv_beta_reg((equal + 1) as f64, differing as f64, 1.0 - tail),
+    };
+    (low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P[Binomial(slots, p) >= from], summed.
+    fn upper_tail(slots: usize, p: f64, from: usize) -> f64 {
+        let mut ln_choose = 0.0;
+        let mut sum = 0.0;
+        for i in 0..=slots {
+            if i >= from {
+                let rest = (slots - i) as f64;
+                sum += (ln_choose + i as f64 * p.ln() + rest * (-p).ln_1p()).exp();
+            }
+            ln_choose += ((slots - i) as f64 / (i + 1) as f64).ln();
+        }
+        sum
+    }
+
+    #[test]
+    fn limits_leave_the_tails_they_are_asked_to() {
+        for slots in [1, 2, 16, 128, 200, 1024] {
+            for equal in (0..=slots).step_by((slots / 7).max(1)) {
+                for confidence in [0.5, 0.9, 0.95, 0.999] {
+                    let (low, high) = share_limits(equal, slots, confidence);
+                    let tail = (1.0 - confidence) / 2.0;
+                    if equal > 0 {
+                        let left = upper_tail(slots, low, equal);
+                        assert!((left - tail).abs() < 1e-7, "{equal}/{slots} {low} {left}");
+                    }
+                    if equal < slots {
+                        let left = 1.0 - upper_tail(slots, high, equal + 1);
+                        assert!((left - tail).abs() < 1e-7, "{equal}/{slots} {high} {left}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of none in 10 the upper limit is 1 - 0.025^(1/10), as textbooks have it.
+    #[test]
+    fn known_limits() {
+        let (low, high) = share_limits(138, 200, 0.95);
+        assert!(
+            (low - 0.6209).abs() < 5e-4 && (high - 0.7533).abs() < 5e-4,
+            "{low} {high}"
+        );
+        let (low, high) = share_limits(0, 10, 0.95);
+        assert!(low == 0.0 && (high - 0.3085).abs() < 5e-5, "{high}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Containment and cardinality, read off the codes of the slots.
+
+use super::combine::check_full_width;
+use super::sketch::fill_time;
+use super::{Signature, SignatureUnit};
+use crate::{Error, Result};
+
+/// The estimated share of the set behind `a` that is in the set behind `b`: #(a = b) / #(a <= b)
+/// over the slots, 1 for subsets. 0 if one of them is empty, `None` where no slot of `a` is at most
+/// that of `b`.
+///
+/// # Errors
+/// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
+pub fn containment(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<f64>> {
+    a.check_comparable(b)?;
+    check_full_width(a)?;
+    if a.header.empty || b.header.empty {
+        return Ok(Some(0.0));
+    }
+    let pairs = || a.slots().zip(b.slots());
+    let equal = pairs().filter(|(a, b)| a == b).count();
+    let at_most = pairs().filter(|(a, b)| a <= b).count();
+    Ok((at_most > 0).then(|| equal as f64 / at_most as f64))
+}
+
+/// The estimated number of distinct elements behind a signature of k slots:
+/// k (d - 1) / sum(min(T, k)), where T is the round in which a slot was filled plus its value as a
+/// fraction, and d the slots filled before round k. Bias at most 1 %; standard error 6 to 9 % at 128
+/// slots, 3 to 4.5 % at 512. 0 for an empty document and from a single slot.
+///
+/// # Errors
+/// `Invalid` for packed signatures and for slots computed elsewhere.
+pub fn cardinality(signature: &Signature<'_>) -> Result<f64> {
+    check_full_width(signature)?;
+    if signature.header.unit == SignatureUnit::Imported {
+        return Err(Error::invalid(
+            "slots computed elsewhere do not tell how many elements there were",
+            "A cardinality has what minhash, minhash_set, minhash_lexemes and their unions made.",
+        ));
+    }
+    if signature.header.empty {
+        return Ok(0.0);
+    }
+    let slots = f64::from(signature.header.slots);
+    let (mut filled, mut sum) = (0.0, 0.0);
+    for code in signature.slots() {
+        let time = fill_time(code);
+        filled += f64::from(u8::from(time < slots));
+        sum += time.min(slots);
+    }
+    Ok(slots * (filled - 1.0) / sum)
+}
