@@ -1,5 +1,7 @@
 COMMENT ON FUNCTION minhash_bands(minhash_signature, double precision) IS
     'band keys of a signature for a B-tree; similar signatures share at least minhash_intact of them';
+COMMENT ON FUNCTION minhash_bands(minhash_signature, integer, integer) IS
+    'keys of the classic scheme: bands of rows slots each, of which similar documents probably share one';
 COMMENT ON FUNCTION minhash_intact(integer, double precision, double precision, integer) IS
     'least number of band keys made for index_threshold that two signatures at or above threshold share';
 COMMENT ON FUNCTION minhash_probe(minhash_signature, double precision, double precision) IS

@@ -8,7 +8,7 @@ use pgrx::datum::{Array, Datum};
 use pgrx::pg_sys;
 
 /// Elements after which interrupts are checked for.
-const HEARTBEAT: usize = 1 << 16;
+pub const HEARTBEAT: usize = 1 << 16;
 
 /// The set of the elements of an array of any dimension, without NULLs.
 pub fn bigint_set(elements: &Array<'_, i64>) -> Vec<i64> {

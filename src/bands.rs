@@ -4,7 +4,7 @@ use crate::datum::StoredSignature;
 use crate::error::OrRaise;
 use crate::options;
 use neardup::Error;
-use neardup::bands::{Bands, band_keys};
+use neardup::bands::{Bands, ClassicBands, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
@@ -18,6 +18,21 @@ fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(threshold));
     band_keys(&signature, &bands).collect()
+}
+
+/// The keys of the classic scheme: `bands` bands of `rows` slots each. Documents of Jaccard
+/// similarity s share one with probability `lsh_probability(s, bands, rows)`. None for an empty
+/// document.
+///
+/// # Errors
+/// `invalid_parameter_value` unless bands and rows are at least 1 and their product is at most the
+/// number of slots.
+#[pg_extern(immutable, parallel_safe, strict, name = "minhash_bands")]
+fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i64> {
+    let signature = m.read();
+    let slots = usize::from(signature.header.slots);
+    let classic = ClassicBands::new(i64::from(bands), i64::from(rows), slots).or_raise();
+    classic.keys(&signature).collect()
 }
 
 /// How many band keys two signatures at or above `threshold` share at least, where the keys were
@@ -80,5 +95,11 @@ fn too_low(index_threshold: f64, threshold: f64) -> Error {
 pgrx::extension_sql_file!(
     "../sql/bands.sql",
     name = "bands",
-    requires = ["signature", minhash_bands, minhash_intact, minhash_probe]
+    requires = [
+        "signature",
+        minhash_bands,
+        minhash_bands_classic,
+        minhash_intact,
+        minhash_probe
+    ]
 );

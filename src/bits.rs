@@ -1,4 +1,4 @@
-//! PostgreSQL's `bit` and `varbit` as slices of the bitvec crate, whose
+//! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose
 //! `BitSlice<u8, Msb0>` is laid out just as they are.
 
 use crate::datum::{Varlena, result};
@@ -83,3 +83,15 @@ impl NewVarbit {
 }
 
 result!(NewVarbit, "varbit");
+
+/// A new `bit`, laid out alike.
+pub struct NewBits(Vec<u8>);
+
+impl NewBits {
+    pub fn new(mut bits: BitVec<u8, Msb0>) -> Self {
+        bits.set_uninitialized(false);
+        Self([&(bits.len() as i32).to_ne_bytes(), bits.as_raw_slice()].concat())
+    }
+}
+
+result!(NewBits, "bit");

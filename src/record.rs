@@ -39,3 +39,4 @@ unsafe impl<const N: usize> BoxRet for Record<N> {
 }
 
 pgrx::impl_sql_translatable!(Record<3>, "record");
+pgrx::impl_sql_translatable!(Record<4>, "record");

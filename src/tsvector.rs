@@ -15,6 +15,18 @@ const MOST_POSITIONS: usize = 255;
 /// A `tsvector` argument.
 pub struct TsVector<'a>(Varlena<'a>);
 
+/// How often a lexeme occurs, and how much an occurrence counts.
+pub struct Frequency<'a> {
+    pub lexeme: Utf8<'a>,
+    /// The number of positions; 1 after `strip`.
+    pub frequency: u32,
+    /// The mean of the positions' weights; that of class D after `strip`.
+    pub mean_weight: f64,
+}
+
+/// Tenths that a position counts by default in `ts_rank`, by the code of its class: D, C, B, A.
+const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
+
 /// One occurrence of a lexeme.
 struct Occurrence<'a> {
     position: u16,
@@ -34,6 +46,25 @@ impl TsVector<'_> {
         self.entries()
             .map(|entry| Utf8::new(entry.lexeme))
             .collect()
+    }
+
+    /// The lexemes with their frequencies and weights.
+    pub fn frequencies(&self) -> impl Iterator<Item = Frequency<'_>> {
+        self.entries().map(|entry| {
+            let (mut frequency, mut tenths) = (0, 0);
+            for class in entry.classes() {
+                frequency += 1;
+                tenths += CLASS_TENTHS[class];
+            }
+            if frequency == 0 {
+                (frequency, tenths) = (1, CLASS_TENTHS[0]);
+            }
+            Frequency {
+                lexeme: Utf8::new(entry.lexeme),
+                frequency,
+                mean_weight: f64::from(tenths) / f64::from(10 * frequency),
+            }
+        })
     }
 
     /// The lexemes by position, those of one position by name; gaps are ignored.
@@ -99,6 +130,14 @@ impl<'a> Entry<'a> {
         positions
             .iter()
             .map(|bytes| u16::from_ne_bytes(*bytes) & 0x3FFF)
+    }
+
+    /// The codes of the positions' weight classes.
+    fn classes(&self) -> impl Iterator<Item = usize> {
+        let (positions, _) = self.positions.as_chunks();
+        positions
+            .iter()
+            .map(|bytes| usize::from(u16::from_ne_bytes(*bytes) >> 14))
     }
 }
 

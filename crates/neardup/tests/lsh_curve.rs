@@ -16,15 +16,15 @@ fn the_curve_of_the_textbook() {
         (0.8, 0.9996),
     ];
     for (similarity, expected) in table {
-        let probability = lsh_probability(similarity, 20.0, 5.0);
+        let probability = lsh_probability(similarity, 20, 5).unwrap();
         assert!(
             (probability - expected).abs() < 6e-4,
             "{similarity}: {probability}"
         );
     }
-    assert_eq!(lsh_probability(0.0, 20.0, 5.0), 0.0);
-    assert_eq!(lsh_probability(1.0, 20.0, 5.0), 1.0);
-    let tiny = lsh_probability(1e-6, 50.0, 4.0);
+    assert_eq!(lsh_probability(0.0, 20, 5).unwrap(), 0.0);
+    assert_eq!(lsh_probability(1.0, 20, 5).unwrap(), 1.0);
+    let tiny = lsh_probability(1e-6, 50, 4).unwrap();
     assert!((tiny / 50e-24 - 1.0).abs() < 1e-12, "{tiny}");
 }
 
@@ -81,6 +81,11 @@ fn bad_parameters_are_refused() {
     for recall in [0.0, 1.0, -0.5, f64::NAN] {
         assert!(relax(0.5, 128, recall).is_err(), "{recall}");
     }
+    for similarity in [-0.1, 1.1, f64::NAN] {
+        assert!(lsh_probability(similarity, 20, 5).is_err(), "{similarity}");
+    }
+    assert!(lsh_probability(0.5, 0, 5).is_err());
+    assert!(lsh_probability(0.5, 5, -1).is_err());
     assert!(relax(0.01, 1, 0.999).is_err());
     assert!(lsh_plot(&[]).is_err());
     assert!(lsh_plot(&[(1, 1); 11]).is_err());

@@ -7,9 +7,29 @@ use crate::{Error, Result};
 /// 1e-6 of their limits for every b and r of 128 slots.
 const POINTS: usize = 1000;
 
-/// Probability that documents of Jaccard `similarity`, 0 to 1, share one of `bands` bands of `rows`
-/// rows: 1 - (1 - s^r)^b, without loss of digits where it is small.
-pub fn lsh_probability(similarity: f64, bands: f64, rows: f64) -> f64 {
+/// Probability that documents of Jaccard `similarity` share one of `bands` bands of `rows` rows:
+/// 1 - (1 - s^r)^b.
+///
+/// # Errors
+/// `Invalid` for a similarity outside 0 to 1, and for bands or rows below 1.
+pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
+    if !(0.0..=1.0).contains(&similarity) {
+        return Err(Error::invalid(
+            format!("similarity {similarity} is out of range"),
+            "Valid values are 0 to 1.",
+        ));
+    }
+    if bands < 1 || rows < 1 {
+        return Err(Error::invalid(
+            format!("{bands} bands of {rows} rows are out of range"),
+            "Valid numbers of bands and rows begin with 1.",
+        ));
+    }
+    Ok(s_curve(similarity, bands as f64, rows as f64))
+}
+
+/// Without loss of digits where the probability is small.
+pub(super) fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
     -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
 }
 

@@ -1,6 +1,6 @@
 //! S-curves as text.
 
-use super::curve::lsh_probability;
+use super::curve::s_curve;
 use crate::{Error, Result};
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ pub fn lsh_plot(curves: &[(i32, i32)]) -> Result<String> {
 fn draw(canvas: &mut [[u8; WIDTH]], bands: f64, rows: f64, mark: u8) {
     let height_at = |column: usize| {
         let similarity = column as f64 / (WIDTH - 1) as f64;
-        let probability = lsh_probability(similarity, bands, rows);
+        let probability = s_curve(similarity, bands, rows);
         (probability * (HEIGHT - 1) as f64).round() as usize
     };
     let mut previous = 0;
@@ -86,7 +86,7 @@ fn legend(curves: &[(i32, i32)]) -> String {
         .collect()
 }
 
-/// The similarity at which the curve reaches one half: the inverse of [`lsh_probability`].
+/// The similarity at which the curve reaches one half: the inverse of [`s_curve`].
 fn half_point(bands: f64, rows: f64) -> f64 {
     (-(0.5f64.ln() / bands).exp_m1()).powf(1.0 / rows)
 }

@@ -5,6 +5,7 @@ use crate::kernels::add_where_set;
 use crate::shingle::{GOLDEN, split_mix};
 use crate::{Error, Result};
 use bitvec::prelude::*;
+use std::ops::{Deref, DerefMut};
 
 /// Bits of fraction of a weight.
 const FRACTION_BITS: i32 = 32;
@@ -56,24 +57,89 @@ pub fn fixed_point(weight: f64) -> Result<i64> {
     ))
 }
 
-/// The weighted sums of the signs of terms.
+/// Numbers before the sums of the bits: the sum of the magnitudes of all weights, which bounds every
+/// other sum, and the sum of all weights.
+const SCALARS: usize = 2;
+
+/// The weighted sums of the signs of terms, in memory of the caller's choice: two scalars, then for
+/// every bit, from the lowest of each word, the sum of the weights of the terms that set it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sums {
-    /// The sum of the magnitudes of all weights; while it fits, no other sum can overflow.
-    magnitude: i64,
-    /// The sum of all weights.
-    total: i64,
-    /// For every bit, from the lowest of each word, the sum of the weights of the terms that set it.
-    set: Vec<[i64; 64]>,
+pub struct Sums<N = Vec<i64>> {
+    numbers: N,
 }
 
 impl Sums {
     pub fn new(width: Width) -> Self {
         Self {
-            magnitude: 0,
-            total: 0,
-            set: vec![[0; 64]; width.words],
+            numbers: vec![0; Self::numbers_needed(width)],
         }
+    }
+
+    /// Reads [`Sums::to_bytes`].
+    ///
+    /// # Errors
+    /// `Corrupt` for bytes of no possible length.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let (numbers, rest) = bytes.as_chunks();
+        let sums = numbers.len().checked_sub(SCALARS);
+        if !rest.is_empty() || sums.is_none_or(|sums| sums == 0 || sums % 64 != 0) {
+            return Err(Error::corrupt(format!("{} bytes are no sums", bytes.len())));
+        }
+        let numbers = numbers.iter().map(|bytes| i64::from_le_bytes(*bytes));
+        Ok(Self {
+            numbers: numbers.collect(),
+        })
+    }
+
+    /// The length of the numbers that [`Sums::over`] takes.
+    pub fn numbers_needed(width: Width) -> usize {
+        SCALARS + width.bits()
+    }
+}
+
+impl<N: Deref<Target = [i64]>> Sums<N> {
+    /// Sums kept in `numbers`, which are those of other sums, or [`Sums::numbers_needed`] zeros.
+    pub fn over(numbers: N) -> Self {
+        Self { numbers }
+    }
+
+    pub fn numbers(&self) -> &[i64] {
+        &self.numbers
+    }
+
+    /// Whether no term with a weight has been added.
+    pub fn is_empty(&self) -> bool {
+        self.numbers[0] == 0
+    }
+
+    /// The SimHash.
+    pub fn signature(&self) -> BitVec<u8, Msb0> {
+        let total = self.numbers[1];
+        let outweighs = |sum: i64| u64::from(sum > total - sum);
+        let word = |sums: &[i64; 64]| {
+            let bits = sums.iter().enumerate();
+            bits.fold(0, |word, (bit, sum)| word | outweighs(*sum) << bit)
+        };
+        let (words, _) = self.numbers[SCALARS..].as_chunks();
+        BitVec::from_vec(
+            words
+                .iter()
+                .flat_map(|sums| word(sums).to_be_bytes())
+                .collect(),
+        )
+    }
+
+    /// The numbers as bytes, for another process of the same server.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let numbers = self.numbers.iter();
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+}
+
+impl<N: DerefMut<Target = [i64]>> Sums<N> {
+    /// The sums of the bits, by words.
+    fn words(&mut self) -> &mut [[i64; 64]] {
+        self.numbers[SCALARS..].as_chunks_mut().0
     }
 
     /// Adds one term with a weight in multiples of 2^-32. Terms may repeat: weights add up.
@@ -100,7 +166,7 @@ impl Sums {
             self.count(terms.len(), weight)?;
             let used = PLANES.min(terms.len().ilog2() as usize + 1);
             let weights: [i64; PLANES] = std::array::from_fn(|plane| weight << plane);
-            for (word, sums) in self.set.iter_mut().enumerate() {
+            for (word, sums) in self.words().iter_mut().enumerate() {
                 let planes = planes::count(terms, |term| sign_bits(term, word));
                 add_where_set(&planes[..used], &weights[..used], sums);
             }
@@ -128,7 +194,7 @@ impl Sums {
                 self.count(1, *weight)?;
             }
             let words = &mut words[..terms.len()];
-            for (word, sums) in self.set.iter_mut().enumerate() {
+            for (word, sums) in self.words().iter_mut().enumerate() {
                 for (signs, term) in words.iter_mut().zip(terms) {
                     *signs = sign_bits(*term, word);
                 }
@@ -139,12 +205,20 @@ impl Sums {
     }
 
     fn count(&mut self, terms: usize, weight: i64) -> Result<()> {
-        let added = weight
-            .checked_abs()
-            .and_then(|magnitude| magnitude.checked_mul(terms as i64));
-        let magnitude = added.and_then(|added| self.magnitude.checked_add(added));
-        self.magnitude = magnitude.ok_or_else(too_heavy)?;
-        self.total += weight * terms as i64;
+        let magnitude = weight.checked_abs();
+        let magnitude = magnitude.and_then(|magnitude| magnitude.checked_mul(terms as i64));
+        self.grow(magnitude, weight.wrapping_mul(terms as i64))
+    }
+
+    fn grow(&mut self, magnitude: Option<i64>, total: i64) -> Result<()> {
+        let magnitude = magnitude.and_then(|more| self.numbers[0].checked_add(more));
+        self.numbers[0] = magnitude.ok_or_else(|| {
+            Error::invalid(
+                "the weights sum up to 2147483648 or more",
+                "Only the ratios of weights matter: divide all of them by the same number.",
+            )
+        })?;
+        self.numbers[1] += total;
         Ok(())
     }
 
@@ -152,65 +226,20 @@ impl Sums {
     ///
     /// # Errors
     /// As [`Self::add`]; `Incomparable` for sums of another width.
-    pub fn merge(&mut self, other: &Self) -> Result<()> {
-        if self.set.len() != other.set.len() {
+    pub fn merge(&mut self, other: &Sums<impl Deref<Target = [i64]>>) -> Result<()> {
+        let (own, others) = (self.numbers.len(), other.numbers.len());
+        if own != others {
+            let (own, others) = (own - SCALARS, others - SCALARS);
             return Err(Error::Incomparable {
-                message: format!(
-                    "cannot combine sums for {} and {} bits",
-                    64 * self.set.len(),
-                    64 * other.set.len()
-                ),
+                message: format!("cannot combine sums for {own} and {others} bits"),
                 hint: "Use one number of bits throughout an aggregate.".into(),
             });
         }
-        let magnitude = self.magnitude.checked_add(other.magnitude);
-        self.magnitude = magnitude.ok_or_else(too_heavy)?;
-        self.total += other.total;
-        let sums = self.set.as_flattened_mut().iter_mut();
-        sums.zip(other.set.as_flattened())
+        self.grow(Some(other.numbers[0]), other.numbers[1])?;
+        let sums = self.numbers[SCALARS..].iter_mut();
+        sums.zip(&other.numbers[SCALARS..])
             .for_each(|(sum, other)| *sum += other);
         Ok(())
-    }
-
-    /// Whether no term with a weight has been added.
-    pub fn is_empty(&self) -> bool {
-        self.magnitude == 0
-    }
-
-    /// The SimHash.
-    pub fn signature(&self) -> BitVec<u8, Msb0> {
-        let outweighs = |sum: i64| u64::from(sum > self.total - sum);
-        let word = |sums: &[i64; 64]| {
-            let bits = sums.iter().enumerate();
-            bits.fold(0, |word, (bit, sum)| word | outweighs(*sum) << bit)
-        };
-        let bytes = self.set.iter().flat_map(|sums| word(sums).to_be_bytes());
-        BitVec::from_vec(bytes.collect())
-    }
-
-    /// The sums as bytes, for another process of the same server.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let scalars = [self.magnitude, self.total];
-        let numbers = scalars.iter().chain(self.set.as_flattened());
-        numbers.flat_map(|number| number.to_le_bytes()).collect()
-    }
-
-    /// # Errors
-    /// `Corrupt` for bytes of no possible length.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let (numbers, rest) = bytes.as_chunks::<8>();
-        let numbers: Vec<i64> = numbers
-            .iter()
-            .map(|bytes| i64::from_le_bytes(*bytes))
-            .collect();
-        match numbers.as_slice() {
-            [magnitude, total, sums @ ..] if rest.is_empty() && sums.len() % 64 == 0 => Ok(Self {
-                magnitude: *magnitude,
-                total: *total,
-                set: sums.as_chunks().0.to_vec(),
-            }),
-            _ => Err(Error::corrupt(format!("{} bytes are no sums", bytes.len()))),
-        }
     }
 }
 
@@ -221,11 +250,4 @@ fn sign_bits(term: u64, word: usize) -> u64 {
         0 => term,
         _ => split_mix(term.wrapping_add(GOLDEN.wrapping_mul(word as u64))),
     }
-}
-
-fn too_heavy() -> Error {
-    Error::invalid(
-        "the weights sum up to 2147483648 or more",
-        "Only the ratios of weights matter: divide all of them by the same number.",
-    )
 }

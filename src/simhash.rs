@@ -1,0 +1,120 @@
+//! SimHash of documents and of weighted terms.
+
+use crate::arrays::HEARTBEAT;
+use crate::bits::NewBits;
+use crate::datum::Text;
+use crate::error::{OrRaise, check_interrupts, raise};
+use crate::options;
+use crate::tsvector::TsVector;
+use neardup::shingle::Key;
+use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
+use pgrx::prelude::*;
+
+/// The SimHash of a document; NULL if it is empty. Linear time, 3 us for 260 words and 64 bits.
+///
+/// # Errors
+/// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits
+/// that are no multiple of 64 from 64 to 4096.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn simhash(
+    doc: Text<'_>,
+    k: default!(i32, 1),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+    bits: default!(i32, 64),
+    weighting: default!(Text<'_>, "'log'"),
+    seed: default!(i64, 0),
+) -> Option<NewBits> {
+    let shingling = options::shingling(k, &unit, &fold);
+    let weighting = self::weighting(&weighting);
+    let key = Key::from_seed(seed);
+    let width = width(bits);
+    let bits = document(
+        &doc,
+        &shingling,
+        &key,
+        width,
+        weighting,
+        &mut check_interrupts,
+    );
+    bits.or_raise().map(NewBits::new)
+}
+
+/// The SimHash of terms with a weight each; a term that repeats has the sum of its weights. Pairs
+/// with a NULL are ignored; NULL if no term has a weight other than 0.
+///
+/// # Errors
+/// `invalid_parameter_value` for NaN, infinite and too big weights, arrays of different length, and
+/// bits as in `simhash`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn simhash_terms(
+    terms: Array<'_, Text<'_>>,
+    weights: Array<'_, f64>,
+    bits: default!(i32, 64),
+    seed: default!(i64, 0),
+) -> Option<NewBits> {
+    if terms.len() != weights.len() {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            &format!("{} terms with {} weights", terms.len(), weights.len()),
+            "Pass one weight for each term.",
+        );
+    }
+    let key = Key::from_seed(seed);
+    let mut sums = Sums::new(width(bits));
+    for (i, pair) in terms.iter().zip(weights.iter()).enumerate() {
+        if i % HEARTBEAT == 0 {
+            check_interrupts();
+        }
+        if let (Some(term), Some(weight)) = pair {
+            add(&mut sums, &key, &term, weight).or_raise();
+        }
+    }
+    signature(&sums)
+}
+
+/// The SimHash of a document's lexemes; NULL if there are none. A lexeme's frequency is the number
+/// of its positions, of which a tsvector keeps 255; it counts times the mean of what `ts_rank` gives
+/// by default to the weight classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
+///
+/// # Errors
+/// `invalid_parameter_value` for an unknown weighting, and bits as in `simhash`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn simhash_lexemes(
+    doc: TsVector<'_>,
+    bits: default!(i32, 64),
+    weighting: default!(Text<'_>, "'log'"),
+    seed: default!(i64, 0),
+) -> Option<NewBits> {
+    let weighting = self::weighting(&weighting);
+    let key = Key::from_seed(seed);
+    let mut sums = Sums::new(width(bits));
+    for lexeme in doc.frequencies() {
+        let weight = weighting.weight(lexeme.frequency) * lexeme.mean_weight;
+        add(&mut sums, &key, &lexeme.lexeme, weight).or_raise();
+    }
+    signature(&sums)
+}
+
+/// The number of bits of a SimHash, checked.
+pub fn width(bits: i32) -> Width {
+    Width::new(i64::from(bits)).or_raise()
+}
+
+fn weighting(name: &Text<'_>) -> Weighting {
+    name.name().parse().or_raise()
+}
+
+fn add(sums: &mut Sums, key: &Key, term: &[u8], weight: f64) -> neardup::Result<()> {
+    sums.add(key.element_hash(term), fixed_point(weight)?)
+}
+
+fn signature(sums: &Sums) -> Option<NewBits> {
+    (!sums.is_empty()).then(|| NewBits::new(sums.signature()))
+}
+
+pgrx::extension_sql_file!(
+    "../sql/simhash.sql",
+    name = "simhash",
+    requires = [simhash, simhash_terms, simhash_lexemes]
+);
