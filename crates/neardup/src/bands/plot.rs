@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 const WIDTH: usize = 61;
 const HEIGHT: usize = 21;
-const MARKS: &[u8] = b"*o+x#@%&=~";
+const MARKS: &[u8] = b"*ox#@%&=~^";
 
 /// The most curves in one plot.
 pub const MAX_CURVES: usize = MARKS.len();
@@ -34,7 +34,7 @@ pub fn lsh_plot(curves: &[(i32, i32)]) -> Result<String> {
     for (&(bands, rows), &mark) in curves.iter().zip(MARKS) {
         draw(&mut canvas, bands.into(), rows.into(), mark);
     }
-    Ok(frame(&canvas) + &legend(curves))
+    Ok(frame(&canvas) + &legend(curves).join("\n"))
 }
 
 /// Draws one curve. A steep step from one column to the next is filled.
@@ -74,14 +74,14 @@ fn frame(canvas: &[[u8; WIDTH]]) -> String {
     text
 }
 
-fn legend(curves: &[(i32, i32)]) -> String {
+fn legend(curves: &[(i32, i32)]) -> Vec<String> {
     curves
         .iter()
         .zip(MARKS)
         .map(|(&(bands, rows), &mark)| {
             let half = half_point(bands.into(), rows.into());
             let mark = char::from(mark);
-            format!("    {mark} {bands} x {rows} (bands x rows), one half at {half:.2}\n")
+            format!("    {mark} {bands} x {rows} (bands x rows), one half at {half:.2}")
         })
         .collect()
 }
