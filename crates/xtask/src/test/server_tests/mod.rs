@@ -4,6 +4,7 @@
 //! makes its databases (`server::database`) and further clusters (`Server::scratch_cluster`).
 
 mod extension;
+mod gin;
 mod lookup;
 mod similarity;
 mod transfer;
@@ -53,6 +54,14 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "similarity_exact_lists",
         run: similarity::exact_lists,
+    },
+    ServerTest {
+        name: "gin_minhash_equals_scan",
+        run: gin::minhash_equals_scan,
+    },
+    ServerTest {
+        name: "gin_hamming_equals_scan",
+        run: gin::hamming_equals_scan,
     },
     ServerTest {
         name: "lookup_btree_equals_scan",
