@@ -62,7 +62,8 @@ DECLARE
 BEGIN
     FOR query IN
         SELECT d.* FROM groups, LATERAL (SELECT * FROM docs WHERE docs.others = groups.others
-                                         ORDER BY hashint4(docs.id) LIMIT lookups) d
+                                         ORDER BY hashint4(docs.id)
+                                         LIMIT CASE WHEN groups.others < 0 THEN 20 ELSE lookups END) d
     LOOP
         started := clock_timestamp();
         SELECT count(*) INTO found FROM docs WHERE near_dup(sig, query.sig);

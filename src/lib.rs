@@ -1,6 +1,7 @@
 //! The PostgreSQL binding of the `neardup` crate: one file per SQL object family.
 //! It knows no algorithm; the algorithms know no PostgreSQL.
 
+mod advise;
 mod arrays;
 mod ball;
 mod bands;

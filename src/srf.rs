@@ -18,8 +18,7 @@ impl Call {
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
     pub fn argument(&self, number: usize, name: &str) -> pg_sys::Datum {
-        // SAFETY: the call is running, and its function has that many arguments.
-        match unsafe { pgrx::fcinfo::pg_getarg_datum(self.fcinfo, number) } {
+        match self.optional_argument(number) {
             Some(datum) => datum,
             None => raise(
                 PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
@@ -27,6 +26,12 @@ impl Call {
                 "",
             ),
         }
+    }
+
+    /// An argument that may be NULL.
+    pub fn optional_argument(&self, number: usize) -> Option<pg_sys::Datum> {
+        // SAFETY: the call is running, and its function has that many arguments.
+        unsafe { pgrx::fcinfo::pg_getarg_datum(self.fcinfo, number) }
     }
 
     /// The type of an argument, where it is polymorphic.

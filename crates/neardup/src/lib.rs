@@ -7,6 +7,7 @@
 //! Each arrow is one module. No database, no I/O.
 #![deny(unsafe_code)]
 
+pub mod advise;
 pub mod align;
 pub mod bands;
 pub mod candidates;

@@ -1,0 +1,29 @@
+-- near_dup_advise: a table smaller than the sample, so that the figures do not depend on chance.
+CREATE TABLE docs (id int, "The Body" text, sig minhash_signature);
+INSERT INTO docs
+SELECT i, body, minhash(body) FROM (
+    SELECT i, string_agg('w' || CASE WHEN (w * 7919 + i * 104729) % 100 < i % 20
+                                     THEN i * 1000 + w ELSE w + i / 20 * 1000 END, ' ' ORDER BY w) AS body
+    FROM generate_series(1, 400) i, generate_series(1, 60) w GROUP BY i) d;
+INSERT INTO docs VALUES (401, '', minhash('')), (402, NULL, NULL);
+\x on
+SELECT rows, sampled, bands, intact, key_bits, round(bytes_per_row) AS bytes_per_row,
+       round(candidates::numeric, 2) AS candidates, crowded, relaxed_threshold, true_pairs, recall, recall_relaxed
+FROM near_dup_advise('docs', 'sig');
+SELECT bands, intact, round(candidates::numeric, 2) AS candidates, relaxed_threshold, true_pairs,
+       round(recall::numeric, 3) AS recall, round(recall_relaxed::numeric, 3) AS recall_relaxed
+FROM near_dup_advise('docs', 'sig', 0.7, document_column => 'The Body');
+\x off
+
+-- The pairs that it counts.
+SELECT count(*) FROM docs a JOIN docs b ON a.id < b.id
+WHERE minhash_sim(a.sig, b.sig) > 0.4 AND resemblance(a."The Body", b."The Body") >= 0.7;
+
+-- Bad arguments.
+SELECT * FROM near_dup_advise('docs', 'sig', 0);
+SELECT * FROM near_dup_advise('docs', 'sig', sample_rows => 1);
+SELECT * FROM near_dup_advise('docs', 'id');
+SELECT * FROM near_dup_advise('docs', NULL);
+SELECT * FROM near_dup_advise(0, 'sig');
+DELETE FROM docs WHERE id <= 400;
+SELECT * FROM near_dup_advise('docs', 'sig');
