@@ -196,6 +196,40 @@ impl Deref for Text<'_> {
     }
 }
 
+/// A new `text`, made of UTF-8 or of pieces of [`Text`] arguments.
+pub struct NewText(pub Vec<u8>);
+
+impl pgrx::IntoDatum for NewText {
+    /// # Errors
+    /// ERROR `untranslatable_character` where the database's encoding lacks a character.
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let converted = convert(&self.0, pg_sys::pg_any_to_server);
+        let bytes = converted.as_deref().unwrap_or(&self.0);
+        // SAFETY: the bytes are copied into a new value.
+        let text = unsafe {
+            pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as c_int)
+        };
+        Some(pg_sys::Datum::from(text))
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+pgrx::impl_sql_translatable!(NewText, "text");
+
+// SAFETY: the datum is a palloc'd text.
+unsafe impl pgrx::callconv::BoxRet for NewText {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut pgrx::callconv::FcInfo<'fcx>) -> Datum<'fcx> {
+        match pgrx::IntoDatum::into_datum(self) {
+            // SAFETY: as above.
+            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+            None => fcinfo.return_null(),
+        }
+    }
+}
+
 /// A `minhash_signature` argument: header and length are checked whenever it is read.
 pub struct StoredSignature<'a>(Varlena<'a>);
 

@@ -3,8 +3,11 @@
 use crate::error::{OrRaise, raise};
 use crate::record::Record;
 use neardup::bands;
-use pgrx::pg_sys;
 use pgrx::prelude::*;
+
+type Params = Record<(i32, i32, f64, f64)>;
+
+pgrx::impl_sql_translatable!(Params, "record");
 
 /// The probability that documents of Jaccard `similarity` share one of `bands` bands of `rows` rows:
 /// 1 - (1 - s^r)^b.
@@ -28,14 +31,14 @@ CREATE FUNCTION lsh_params(threshold float8, slots int DEFAULT 128,
     OUT bands int, OUT rows int, OUT fp_area float8, OUT fn_area float8)
 IMMUTABLE STRICT PARALLEL SAFE COST 50000 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#)]
-fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Record<4> {
+fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Params {
     let params = bands::lsh_params(threshold, i64::from(slots), fp_weight, fn_weight).or_raise();
-    Record([
-        pg_sys::Datum::from(params.bands),
-        pg_sys::Datum::from(params.rows),
-        pg_sys::Datum::from(params.fp_area.to_bits()),
-        pg_sys::Datum::from(params.fn_area.to_bits()),
-    ])
+    Record((
+        params.bands as i32,
+        params.rows as i32,
+        params.fp_area,
+        params.fn_area,
+    ))
 }
 
 /// S-curves as text, one for each pair of elements.

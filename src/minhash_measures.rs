@@ -8,6 +8,10 @@ use neardup::bands;
 use neardup::minhash::{interval, measures};
 use pgrx::prelude::*;
 
+type Interval = Record<(f64, f64, f64)>;
+
+pgrx::impl_sql_translatable!(Interval, "record");
+
 /// The estimate of `minhash_sim` between its Clopper-Pearson limits, corrected for packing as the
 /// estimate is.
 ///
@@ -19,9 +23,9 @@ CREATE FUNCTION minhash_interval(a minhash_signature, b minhash_signature, confi
     OUT low float8, OUT estimate float8, OUT high float8)
 IMMUTABLE STRICT PARALLEL SAFE COST 200 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#)]
-fn minhash_interval(a: StoredSignature<'_>, b: StoredSignature<'_>, confidence: f64) -> Record<3> {
+fn minhash_interval(a: StoredSignature<'_>, b: StoredSignature<'_>, confidence: f64) -> Interval {
     let limits = interval::interval(&a.read(), &b.read(), confidence).or_raise();
-    Record::of_floats([limits.low, limits.estimate, limits.high])
+    Record((limits.low, limits.estimate, limits.high))
 }
 
 /// Half the width of the widest interval that estimates from so many slots have.

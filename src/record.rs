@@ -2,22 +2,14 @@
 
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::Datum;
-use pgrx::pg_sys;
+use pgrx::{IntoHeapTuple, pg_sys};
 
-/// The values of a function's OUT parameters, in their order. The function is declared in SQL.
-pub struct Record<const N: usize>(pub [pg_sys::Datum; N]);
-
-impl<const N: usize> Record<N> {
-    /// Of OUT parameters that are all float8.
-    pub fn of_floats(values: [f64; N]) -> Self {
-        Self(values.map(|value| pg_sys::Datum::from(value.to_bits())))
-    }
-}
+/// The values of a function's OUT parameters, a tuple in their order. The function is declared in SQL.
+pub struct Record<T>(pub T);
 
 // SAFETY: the datum is a palloc'd tuple of the row type that PostgreSQL expects of the call.
-unsafe impl<const N: usize> BoxRet for Record<N> {
-    unsafe fn box_into<'fcx>(mut self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-        let mut nulls = [false; N];
+unsafe impl<T: IntoHeapTuple> BoxRet for Record<T> {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
         // SAFETY: the call's own information; as many values as the row type has columns.
         unsafe {
             let mut row_type = std::ptr::null_mut();
@@ -27,16 +19,11 @@ unsafe impl<const N: usize> BoxRet for Record<N> {
                 &raw mut row_type,
             );
             assert!(
-                kind == pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE
-                    && (*row_type).natts as usize == N,
-                "the OUT parameters are those that the function returns"
+                kind == pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE,
+                "the function has several OUT parameters"
             );
-            let row_type = pg_sys::BlessTupleDesc(row_type);
-            let row = pg_sys::heap_form_tuple(row_type, self.0.as_mut_ptr(), nulls.as_mut_ptr());
+            let row = self.0.into_heap_tuple(pg_sys::BlessTupleDesc(row_type));
             fcinfo.return_raw_datum(pg_sys::HeapTupleHeaderGetDatum((*row).t_data))
         }
     }
 }
-
-pgrx::impl_sql_translatable!(Record<3>, "record");
-pgrx::impl_sql_translatable!(Record<4>, "record");

@@ -9,7 +9,6 @@ use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
 use super::words::Words;
-use crate::Result;
 use std::collections::HashMap;
 
 /// What became of a word.
@@ -34,11 +33,8 @@ pub(super) struct Alignment {
 
 impl Alignment {
     /// Time O(n log n), memory about 80 bytes a word.
-    ///
-    /// # Errors
-    /// `Invalid` above [`super::MAX_UNITS`] words.
-    pub fn new(words: &Words, min_words: u32, pace: &mut Pace) -> Result<Self> {
-        let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    pub fn new(words: &Words, min_words: u32, pace: &mut Pace) -> Self {
+        let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace);
         let chunks = tiles(&suffixes, min_words, pace);
         drop(suffixes);
         let mut alignment = Self {
@@ -47,8 +43,8 @@ impl Alignment {
             chunks,
         };
         alignment.note_chunks(pace);
-        alignment.match_rest(words, pace)?;
-        Ok(alignment)
+        alignment.match_rest(words, pace);
+        alignment
     }
 
     /// Whether the other document has this word at the same place.
@@ -71,17 +67,14 @@ impl Alignment {
     }
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
-    fn match_rest(&mut self, words: &Words, pace: &mut Pace) -> Result<()> {
+    fn match_rest(&mut self, words: &Words, pace: &mut Pace) {
         let mut numbers = HashMap::new();
         let a = self.rest(0, &words.a.ids, &mut numbers, pace);
         let b = self.rest(1, &words.b.ids, &mut numbers, pace);
         let [ids_a, ids_b] =
             [&a, &b].map(|rest| rest.iter().map(|r| r.number).collect::<Vec<u32>>());
-        let runs = tiles(
-            &Suffixes::new(&ids_a, &ids_b, numbers.len(), pace)?,
-            1,
-            pace,
-        );
+        let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.len(), pace);
+        let runs = tiles(&suffixes, 1, pace);
         for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)) {
             for i in (0..run.words).filter(|_| kept) {
                 pace.step();
@@ -89,7 +82,6 @@ impl Alignment {
                 self.fates[1][b[(run.b + i) as usize].word as usize] = Fate::Same;
             }
         }
-        Ok(())
     }
 
     /// The words of one side outside the chunks. Equal words in the same gap between chunks in order

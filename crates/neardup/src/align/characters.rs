@@ -1,6 +1,8 @@
 //! The code points of two documents, numbered together.
 
 use super::pace::Pace;
+use super::suffixes::within_limit;
+use crate::Result;
 use std::collections::HashMap;
 
 /// Equal code points have equal numbers, in both documents. A byte that is not UTF-8 (possible in
@@ -13,17 +15,20 @@ pub(super) struct Characters {
 }
 
 impl Characters {
-    pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Self {
+    /// # Errors
+    /// `TooLarge` above [`super::MAX_UNITS`] characters.
+    pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
+        within_limit(count_characters(a) + count_characters(b), "characters")?;
         let mut numbers = Numbers {
             ascii: [None; 128],
             other: HashMap::new(),
             count: 0,
         };
-        Self {
+        Ok(Self {
             a: numbers.of(a, pace),
             b: numbers.of(b, pace),
             distinct: numbers.count as usize,
-        }
+        })
     }
 }
 

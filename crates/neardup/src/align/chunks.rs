@@ -92,7 +92,7 @@ fn share(part: usize, whole: usize) -> f64 {
 /// Time O(n log n), memory about 60 bytes a word.
 ///
 /// # Errors
-/// `Invalid` if `min_words` is below 1 or the documents have more than [`super::MAX_UNITS`] words.
+/// `Invalid` if `min_words` is below 1, `TooLarge` above [`super::MAX_UNITS`] words.
 pub fn common_chunks(
     a: &[u8],
     b: &[u8],
@@ -102,8 +102,8 @@ pub fn common_chunks(
 ) -> Result<Vec<Chunk>> {
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
-    let words = Words::new(a, b, pace);
-    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    let words = Words::new(a, b, pace)?;
+    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace);
     let runs = match matching {
         Matching::Literal => tiles(&suffixes, min_words, pace),
         Matching::Information => information(&suffixes, min_words, pace).runs,
@@ -127,8 +127,8 @@ pub fn chunk_similarity(
 ) -> Result<Similarity> {
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
-    let words = Words::new(a, b, pace);
-    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    let words = Words::new(a, b, pace)?;
+    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace);
     let (common, sizes) = match matching {
         Matching::Literal => {
             let runs = tiles(&suffixes, min_words, pace);

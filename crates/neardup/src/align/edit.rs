@@ -3,7 +3,6 @@
 use super::characters::Characters;
 use super::edit_band::banded_distance;
 use super::pace::Pace;
-use super::suffixes::MAX_UNITS;
 use crate::{Error, Result};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 use std::cell::RefCell;
@@ -51,8 +50,7 @@ impl Costs {
 /// Memory at most 64 bytes a character.
 ///
 /// # Errors
-/// `Invalid` if `max` is negative, or above [`MAX_UNITS`] characters once the common beginning and
-/// end are taken off.
+/// `Invalid` if `max` is negative, `TooLarge` above [`super::MAX_UNITS`] characters.
 pub fn edit_distance(
     a: &[u8],
     b: &[u8],
@@ -67,19 +65,8 @@ pub fn edit_distance(
         ));
     }
     let mut pace = Pace::new(check);
-    let characters = Characters::new(a, b, &mut pace);
+    let characters = Characters::new(a, b, &mut pace)?;
     let (a, b) = without_common_ends(&characters.a, &characters.b);
-    if a.len() + b.len() > MAX_UNITS {
-        return Err(Error::invalid(
-            format!(
-                "documents that differ in {} characters are too long",
-                a.len() + b.len()
-            ),
-            format!(
-                "Between the common beginning and end, both documents together may have up to {MAX_UNITS} characters."
-            ),
-        ));
-    }
     let max = max.unwrap_or(i64::MAX);
     Ok(match Uniform::of(costs, a.len(), b.len()) {
         Some(uniform) => uniform.distance(a, b, max, &mut pace),
@@ -251,7 +238,7 @@ mod tests {
         assert_eq!(distance("kitten", "sitting", [1, 1, 2], None), Some(5));
         assert_eq!(distance("kitten", "sitting", [1, 1, 1], Some(3)), Some(3));
         assert_eq!(distance("kitten", "sitting", [1, 1, 1], Some(2)), None);
-        // Computed by PostgreSQL's fuzzystrmatch, levenshtein(a, b, ins, del, sub).
+        // From the manual of PostgreSQL's fuzzystrmatch.
         assert_eq!(distance("GUMBO", "GAMBOL", [2, 1, 1], None), Some(3));
         assert_eq!(distance("", "größe", [3, 1, 1], None), Some(15));
         assert_eq!(distance("größe", "", [3, 0, 1], None), Some(0));

@@ -67,11 +67,11 @@ pub struct Explanation {
 /// Explains the difference between two documents. Time O(n log n), memory about 80 bytes a word.
 ///
 /// # Errors
-/// `Invalid` above [`super::MAX_UNITS`] words.
+/// `TooLarge` above [`super::MAX_UNITS`] words.
 pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanation> {
     let pace = &mut Pace::new(check);
-    let words = Words::new(a, b, pace);
-    let alignment = Alignment::new(&words, MIN_WORDS, pace)?;
+    let words = Words::new(a, b, pace)?;
+    let alignment = Alignment::new(&words, MIN_WORDS, pace);
     let changed = [0, 1].map(|side: usize| changed_words(&alignment, &alignment.fates[side]));
     let kept = words.a.len() - changed[0].len();
     let kind = match a == b {

@@ -11,6 +11,7 @@ mod edit;
 mod edit_band;
 mod explain;
 mod heaps;
+mod html;
 mod information;
 mod matches;
 mod pace;
@@ -20,8 +21,9 @@ mod suffixes;
 mod tiling;
 mod words;
 
-pub use chunks::{Chunk, Matching, Similarity, chunk_similarity, common_chunks};
+pub use chunks::{Chunk, Matching, Place, Similarity, chunk_similarity, common_chunks};
 pub use edit::{Costs, MAX_COST, edit_distance};
 pub use explain::{Explanation, Kind, explain};
+pub use html::{MAX_PAGE_INPUT, diff_html};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;

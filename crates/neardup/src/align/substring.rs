@@ -23,11 +23,11 @@ pub struct Substring {
 /// there the leftmost in `b`. Time O(n), memory 29 bytes a character.
 ///
 /// # Errors
-/// `Invalid` above [`super::MAX_UNITS`] characters.
+/// `TooLarge` above [`super::MAX_UNITS`] characters.
 pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Substring> {
     let pace = &mut Pace::new(check);
-    let characters = Characters::new(a, b, pace);
-    let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace)?;
+    let characters = Characters::new(a, b, pace)?;
+    let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace);
     let length = longest_shared(&suffixes);
     if length == 0 {
         return Ok(Substring::default());

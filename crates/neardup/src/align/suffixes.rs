@@ -5,8 +5,20 @@ use super::suffix_array::suffix_array;
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// Units (words or code points) of two documents together, at most: 1 GiB of working memory.
-pub const MAX_UNITS: usize = 1 << 25;
+/// Words or characters of two documents together, at most: 1.5 GiB of working memory.
+pub const MAX_UNITS: usize = 1 << 24;
+
+/// # Errors
+/// `TooLarge` above [`MAX_UNITS`].
+pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
+    if units <= MAX_UNITS {
+        return Ok(());
+    }
+    Err(Error::TooLarge {
+        message: format!("the documents have more than {MAX_UNITS} {what}"),
+        hint: format!("Both documents together may have up to {MAX_UNITS} {what}."),
+    })
+}
 
 /// Positions are joint: those of `a`, one separator, those of `b`. The separator occurs once, so
 /// nothing that two suffixes share reaches over the end of a document.
@@ -21,16 +33,7 @@ pub(super) struct Suffixes {
 
 impl Suffixes {
     /// Units are numbers from 0 to `letters - 1`. Time O(n), memory 29 bytes a unit.
-    ///
-    /// # Errors
-    /// `Invalid` above [`MAX_UNITS`].
-    pub fn new(a: &[u32], b: &[u32], letters: usize, pace: &mut Pace) -> Result<Self> {
-        if a.len() + b.len() > MAX_UNITS {
-            return Err(Error::invalid(
-                format!("documents of {} units are too long", a.len() + b.len()),
-                format!("Both documents together may have up to {MAX_UNITS} words or characters."),
-            ));
-        }
+    pub fn new(a: &[u32], b: &[u32], letters: usize, pace: &mut Pace) -> Self {
         let separator = letters as u32;
         let mut text = Vec::with_capacity(a.len() + b.len() + 1);
         text.extend_from_slice(a);
@@ -38,11 +41,11 @@ impl Suffixes {
         text.extend_from_slice(b);
         let order = suffix_array(&text, letters + 1, pace);
         let shared = shared_with_previous(&text, &order, pace);
-        Ok(Self {
+        Self {
             order,
             shared,
             split: a.len() as u32,
-        })
+        }
     }
 
     pub fn in_a(&self, position: u32) -> bool {

@@ -1,6 +1,8 @@
 //! The words of two documents, numbered together.
 
 use super::pace::{Pace, STEPS};
+use super::suffixes::{MAX_UNITS, within_limit};
+use crate::Result;
 use crate::text::{Fold, words};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,15 +25,19 @@ pub(super) struct Side {
 
 impl Words {
     /// Words as shingles have them by default: upper and lower case are one.
-    pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Self {
+    ///
+    /// # Errors
+    /// `TooLarge` above [`MAX_UNITS`] words.
+    pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
         let mut numbers = HashMap::new();
         let a = Side::new(a, &mut numbers, pace);
         let b = Side::new(b, &mut numbers, pace);
-        Self {
+        within_limit(a.len() + b.len(), "words")?;
+        Ok(Self {
             a,
             b,
             distinct: numbers.len(),
-        }
+        })
     }
 }
 
@@ -45,6 +51,9 @@ impl Side {
         let mut check = || pace.borrow_mut().steps(STEPS);
         words(doc, Fold::Case, &mut check, &mut |word, place| {
             pace.borrow_mut().step();
+            if side.len() > MAX_UNITS {
+                return; // refused in the end
+            }
             let next = numbers.len() as u32;
             let id = match numbers.get(word) {
                 Some(&id) => id,

@@ -1,0 +1,208 @@
+//! Two documents side by side, as one HTML page without scripts.
+
+mod escape;
+mod map;
+
+use super::alignment::{Alignment, Fate};
+use super::chunks::{Similarity, valid_min_words};
+use super::pace::Pace;
+use super::tiling::Run;
+use super::words::{Side, Words};
+use crate::shingle::{Key, Shingling, shingle_hashes};
+use crate::text::{Fold, Unit};
+use crate::{Error, Result, set};
+use std::fmt::Write;
+
+/// Bytes of both documents together, at most: a page has up to 35 bytes for one of theirs.
+pub const MAX_PAGE_INPUT: usize = 1 << 24;
+
+/// Chunks whose other occurrence lights up under the pointer: each needs a rule of its own, and
+/// browsers grow slow with thousands. All chunks link to each other.
+const HOVERED: usize = 300;
+
+/// A complete page: figures on top, a map of the common chunks, then both documents, each chunk of at
+/// least `min_words` words in its own colour on both sides and linked to its other occurrence,
+/// words that only one side has marked. Nothing in the documents survives as markup.
+///
+/// Time O(n log n).
+///
+/// # Errors
+/// `Invalid` if `min_words` is below 1, `TooLarge` above [`MAX_PAGE_INPUT`] bytes.
+pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) -> Result<String> {
+    let min_words = valid_min_words(min_words)?;
+    if a.len() + b.len() > MAX_PAGE_INPUT {
+        return Err(Error::TooLarge {
+            message: format!("the documents have more than {MAX_PAGE_INPUT} bytes"),
+            hint: format!("Both documents together may have up to {MAX_PAGE_INPUT} bytes."),
+        });
+    }
+    let resemblance = resemblance(a, b, check)?;
+    let pace = &mut Pace::new(check);
+    let words = Words::new(a, b, pace)?;
+    let alignment = Alignment::new(&words, min_words, pace);
+    let mut page = Page(String::with_capacity(4096 + 2 * (a.len() + b.len())));
+    page.head(&alignment.chunks);
+    page.figures(&words, &alignment, resemblance, min_words);
+    page.0.push_str("<main>\n");
+    page.document(0, a, &words.a, &alignment, pace);
+    page.document(1, b, &words.b, &alignment, pace);
+    page.0.push_str("</main>\n</body>\n</html>\n");
+    Ok(page.0)
+}
+
+/// Of sets of three-word shingles, the default of all measures on shingles.
+fn resemblance(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
+    let shingling = Shingling::new(3, Unit::Word, Fold::Case)?;
+    let key = Key::from_seed(0);
+    let a = shingle_hashes(a, &shingling, &key, check);
+    let b = shingle_hashes(b, &shingling, &key, check);
+    Ok(set::jaccard(&a, &b, check))
+}
+
+/// The colour of a chunk, an angle on the colour wheel: steps of the golden angle keep any number of
+/// neighbours apart.
+fn hue(chunk: usize) -> u32 {
+    (chunk as f64 * 137.508 + 205.0) as u32 % 360
+}
+
+struct Page(String);
+
+impl Page {
+    fn write(&mut self, text: std::fmt::Arguments<'_>) {
+        self.0
+            .write_fmt(text)
+            .expect("writing to a String does not fail");
+    }
+
+    fn head(&mut self, chunks: &[Run]) {
+        self.0.push_str(concat!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
+            "<meta http-equiv=\"Content-Security-Policy\" ",
+            "content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
+            "<title>Two documents side by side</title>\n<style>\n",
+            include_str!("page.css")
+        ));
+        let mut longest: Vec<usize> = (0..chunks.len()).collect();
+        longest.sort_by_key(|&i| std::cmp::Reverse(chunks[i].words));
+        longest.truncate(HOVERED);
+        for i in longest {
+            self.write(format_args!(
+                "body:has(#b{i}:hover,#m{i}:hover) #a{i},body:has(#a{i}:hover,#m{i}:hover) #b{i}\
+                 {{box-shadow:0 0 0 2px hsl(var(--h) var(--s) var(--edge))}}\n"
+            ));
+        }
+        self.0.push_str("</style>\n</head>\n<body>\n");
+    }
+
+    fn figures(&mut self, words: &Words, alignment: &Alignment, resemblance: f64, min_words: u32) {
+        let (a, b) = (words.a.len(), words.b.len());
+        let found = Similarity {
+            common: alignment.chunks.iter().map(|run| run.words as usize).sum(),
+            longer: a.max(b),
+            shorter: a.min(b),
+        };
+        let moved = alignment.in_order.iter().filter(|kept| !**kept).count();
+        self.0.push_str("<header>\n<dl>\n");
+        let percent = |share: f64| format!("{:.1}&nbsp;%", share * 100.0);
+        for (title, name, value) in [
+            (
+                "common words / words of the longer document",
+                "S<sub>L</sub>",
+                percent(found.s_l()),
+            ),
+            (
+                "common words / words of both, common ones counted once",
+                "S<sub>J</sub>",
+                percent(found.s_j()),
+            ),
+            (
+                "shingles of three words, common / all",
+                "resemblance",
+                percent(resemblance),
+            ),
+            (
+                "words in common chunks",
+                "common words",
+                found.common.to_string(),
+            ),
+            (
+                "common runs of words",
+                "chunks",
+                alignment.chunks.len().to_string(),
+            ),
+            (
+                "chunks that stand in another order",
+                "moved",
+                moved.to_string(),
+            ),
+        ] {
+            self.write(format_args!(
+                "<div title=\"{title}\"><dt>{name}</dt><dd>{value}</dd></div>\n"
+            ));
+        }
+        self.0.push_str("</dl>\n");
+        map::append(&mut self.0, alignment, [a, b]);
+        self.write(format_args!(
+            "<p><span class=\"c\" style=\"--h:205\">common run of {min_words} words or more</span> \
+             <span class=\"c m\" style=\"--h:205\">moved</span> <del>only in A</del> <ins>only in B</ins></p>\n</header>\n"
+        ));
+    }
+
+    fn document(
+        &mut self,
+        side: usize,
+        doc: &[u8],
+        words: &Side,
+        alignment: &Alignment,
+        pace: &mut Pace,
+    ) {
+        let name = ["A", "B"][side];
+        self.write(format_args!(
+            "<article>\n<h2>{name} <small>{} words</small></h2>\n<div dir=\"auto\">",
+            words.len()
+        ));
+        let (mut written, mut open) = (0, Fate::Same);
+        for (place, &fate) in words.places.iter().zip(&alignment.fates[side]) {
+            pace.steps(4);
+            // Parts of one character stand at the same place.
+            let start = written.max(place.start as usize);
+            let end = written.max(place.end as usize);
+            if fate == open {
+                escape::append(&mut self.0, &doc[written..end]);
+            } else {
+                self.close(open, side);
+                escape::append(&mut self.0, &doc[written..start]);
+                self.open(fate, side, alignment);
+                escape::append(&mut self.0, &doc[start..end]);
+            }
+            (written, open) = (end, fate);
+        }
+        self.close(open, side);
+        escape::append(&mut self.0, &doc[written..]);
+        self.0.push_str("</div>\n</article>\n");
+    }
+
+    fn open(&mut self, fate: Fate, side: usize, alignment: &Alignment) {
+        match fate {
+            Fate::Same => {}
+            Fate::Different => self.0.push_str(["<del>", "<ins>"][side]),
+            Fate::Chunk(chunk) => {
+                let (own, other) = [("a", "b"), ("b", "a")][side];
+                let moved = if alignment.keeps(fate) { "" } else { " m" };
+                let hue = hue(chunk as usize);
+                self.write(format_args!(
+                    "<a class=\"c{moved}\" style=\"--h:{hue}\" id=\"{own}{chunk}\" href=\"#{other}{chunk}\">"
+                ));
+            }
+        }
+    }
+
+    fn close(&mut self, fate: Fate, side: usize) {
+        self.0.push_str(match fate {
+            Fate::Same => "",
+            Fate::Different => ["</del>", "</ins>"][side],
+            Fate::Chunk(_) => "</a>",
+        });
+    }
+}
