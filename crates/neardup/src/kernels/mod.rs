@@ -8,8 +8,10 @@
 mod avx2;
 mod bit_sums;
 mod portable;
+mod siphash;
 #[cfg(test)]
 mod tests;
+mod words;
 
 use crate::shingle::Key;
 use std::sync::OnceLock;

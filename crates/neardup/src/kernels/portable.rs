@@ -1,7 +1,8 @@
 //! The kernels for any processor: what the others must agree with.
 
-use super::Kernels;
 use super::bit_sums::add_where_set;
+use super::words::hash_words;
+use super::{Kernels, siphash};
 use crate::minhash::MAX_SLOTS;
 use crate::minhash::sketch::{code, first_code, slot};
 use crate::shingle::{Key, POLYNOMIAL_BASE, combine, finish};
@@ -17,18 +18,36 @@ pub static KERNELS: Kernels = Kernels {
 };
 
 fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-    let mut word = Vec::new();
-    for token in ascii.split(|byte| !byte.is_ascii_alphanumeric()) {
-        if token.is_empty() {
-            continue;
+    let case_bit = if lower { 0x20 } else { 0 };
+    let classify = |from: &[u8; 64], to: &mut [u8; 64]| classify(from, to, case_bit);
+    hash_words(ascii, key, out, classify, |text, edges, hashes| {
+        let mut longest = 0;
+        for (limits, hash) in edges.as_chunks::<2>().0.iter().zip(hashes) {
+            let bytes = text[usize::from(limits[0])..].first_chunk();
+            let bytes = bytes.expect("there is room behind the text");
+            let len = usize::from(limits[1] - limits[0]);
+            *hash = siphash::hash(key, bytes, len);
+            longest = longest.max(len);
         }
-        word.clear();
-        word.extend_from_slice(token);
-        if lower {
-            word.make_ascii_lowercase();
-        }
-        out.push(key.token_hash(&word));
+        longest <= siphash::LONGEST
+    });
+}
+
+/// Without a branch, so that the compiler uses what vectors there are.
+fn classify(from: &[u8; 64], to: &mut [u8; 64], case_bit: u8) -> u64 {
+    let mut is_word = [0; 64];
+    for ((from, to), is_word) in from.iter().zip(to).zip(&mut is_word) {
+        let is_letter = u8::from((from | 0x20).wrapping_sub(b'a') < 26);
+        let is_digit = u8::from(from.wrapping_sub(b'0') < 10);
+        *to = from | (is_letter.wrapping_neg() & case_bit);
+        *is_word = is_letter | is_digit;
     }
+    let bytes = is_word.as_chunks().0.iter().enumerate();
+    // The product has the lowest bits of the bytes in its highest byte.
+    bytes.fold(0, |bits, (i, ones)| {
+        let gathered = u64::from_le_bytes(*ones).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        bits | gathered << (8 * i)
+    })
 }
 
 /// Up to here every window by itself is cheaper than rolling.
@@ -115,13 +134,23 @@ pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     any != 0
 }
 
-#[inline]
-pub fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
+/// One of the rounds after the first. Putting the shingles for open slots aside without a branch, as
+/// the vector paths do, does not pay one by one.
+fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
     for &x in hashes {
         let slot = slot(x, round, slots.len());
         if open.contains(slot) {
             slots[slot] = slots[slot].min(code(x, round));
         }
+    }
+}
+
+/// What a later round offers to the slots. Those that are not open stay as they are.
+#[inline]
+pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
+    for &x in hashes {
+        let slot = slot(x, round, slots.len());
+        slots[slot] = slots[slot].min(code(x, round));
     }
 }
 
@@ -141,7 +170,6 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     match slot_bits {
         32 => equal_chunks::<4>(a, b),
         16 => equal_chunks::<2>(a, b),
-        8 => equal_chunks::<1>(a, b),
         bits => slots - differing_fields(a, b, bits),
     }
 }
@@ -151,7 +179,7 @@ fn equal_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
-/// Fields of 1, 2 or 4 bits that differ; the unused bits of the last byte are 0 on both sides.
+/// Fields of 1, 2, 4 or 8 bits that differ; the unused bits of the last byte are 0 on both sides.
 #[inline(always)]
 pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -168,14 +196,19 @@ pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
         .sum()
 }
 
-/// Sets the lowest bit of each field of 1, 2 or 4 bits in which any is set, and clears the others.
+/// Sets the lowest bit of each field of 1, 2, 4 or 8 bits in which any is set, and clears the others.
 fn one_bit_a_field(word: u64, bits: u32) -> u64 {
     match bits {
         1 => word,
         2 => (word | word >> 1) & 0x5555_5555_5555_5555,
-        _ => {
+        4 => {
             let pairs = word | word >> 2;
             (pairs | pairs >> 1) & 0x1111_1111_1111_1111
+        }
+        _ => {
+            let fours = word | word >> 4;
+            let pairs = fours | fours >> 2;
+            (pairs | pairs >> 1) & 0x0101_0101_0101_0101
         }
     }
 }

@@ -10,8 +10,8 @@ mod words;
 use super::Kernels;
 use crate::shingle::Key;
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm_storeu_si128, _mm256_add_epi64, _mm256_loadu_si256,
-    _mm256_mul_epu32, _mm256_slli_epi64, _mm256_srli_epi64, _mm256_storeu_si256,
+    __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
+    _mm256_slli_epi64, _mm256_srli_epi64, _mm256_storeu_si256,
 };
 
 /// What this processor must offer for [`KERNELS`].
@@ -101,13 +101,6 @@ fn store<T: Lanes<32>>(lanes: &mut T, value: __m256i) {
 fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
     // SAFETY: 16 initialised bytes; the load needs no alignment.
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn store_half<T: Lanes<16>>(lanes: &mut T, value: __m128i) {
-    // SAFETY: 16 bytes that may hold anything; the store needs no alignment.
-    unsafe { _mm_storeu_si128(std::ptr::from_mut(lanes).cast(), value) }
 }
 
 /// The low 64 bits of the products with a factor, of which both halves are given in every lane.

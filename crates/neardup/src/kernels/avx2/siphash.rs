@@ -8,9 +8,6 @@ use std::arch::x86_64::{
     _mm256_sub_epi64, _mm256_xor_si256,
 };
 
-/// The longest token of the lanes, in bytes: two blocks, of which the second has room for the length.
-pub const LONGEST: usize = 15;
-
 /// The state of four hashes.
 #[derive(Clone, Copy)]
 pub struct State {
@@ -61,7 +58,7 @@ impl State {
         self
     }
 
-    /// The hashes of four tokens of at most [`LONGEST`] bytes, given as their first and second 8
+    /// The hashes of four tokens of at most 15 bytes, given as their first and second 8
     /// bytes, whatever follows them, and their lengths. For longer ones the result means nothing.
     #[inline]
     #[target_feature(enable = "avx2")]

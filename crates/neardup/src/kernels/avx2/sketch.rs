@@ -28,8 +28,8 @@ pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
             } else {
                 pass::<false>(slots.len(), lanes, round, open, &mut passed)
             };
-            portable::later_round(slots, &passed[..count], round, open);
-            portable::later_round(slots, rest, round, open);
+            portable::apply(slots, &passed[..count], round);
+            portable::apply(slots, rest, round);
         }
     });
 }
