@@ -84,7 +84,10 @@ pub fn sketch_with(
     round_zero(slots, hashes);
     let mut open = OpenSlots::default();
     let mut round = 1;
-    while round < slots.len() && find(&mut open, slots, round) {
+    while round < slots.len() {
+        if !find(&mut open, slots, round) {
+            return;
+        }
         // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
         let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);
         for round in round..round + rounds {
