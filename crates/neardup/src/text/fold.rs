@@ -26,6 +26,10 @@ pub(crate) struct Folder {
     pending: Info,
     /// A boundary and the marks behind it, canonically decomposed.
     segment: Vec<Part>,
+    /// Whether the marks of the segment came in canonical order.
+    is_ordered: bool,
+    /// Whether a code point of the segment may compose with one before it.
+    composes: bool,
     /// Where the pending code point or the open segment comes from.
     source: Range<usize>,
 }
@@ -37,6 +41,8 @@ impl Folder {
             is_plain: fold == Fold::None,
             pending: Info::DROPPED,
             segment: Vec::new(),
+            is_ordered: true,
+            composes: false,
             source: 0..0,
         }
     }
@@ -104,7 +110,11 @@ impl Folder {
         if self.segment.try_reserve(1).is_err() {
             out_of_memory(self.segment.len());
         }
-        self.segment.push(Part::new(info));
+        let part = Part::new(info);
+        let last = self.segment.last().map_or(0, |last| last.class());
+        self.is_ordered &= part.class() == 0 || last <= part.class();
+        self.composes |= info.composes();
+        self.segment.push(part);
     }
 
     fn flush_segment(&mut self, out: &mut impl FoldedText) {
@@ -125,6 +135,8 @@ impl Folder {
             }
         }
         self.segment.clear();
+        self.is_ordered = true;
+        self.composes = false;
     }
 }
 
@@ -163,8 +175,11 @@ fn order(run: &mut [Part], out: &mut impl FoldedText) {
     }
     // Counting sort: linear, stable, and with a pause for interrupts.
     let mut next = [0usize; 257];
-    for part in run.iter() {
-        next[usize::from(part.class()) + 1] += 1;
+    for parts in run.chunks(HEARTBEAT) {
+        for part in parts {
+            next[usize::from(part.class()) + 1] += 1;
+        }
+        out.check();
     }
     for class in 1..next.len() {
         next[class] += next[class - 1];
@@ -173,16 +188,18 @@ fn order(run: &mut [Part], out: &mut impl FoldedText) {
     if ordered.try_reserve_exact(run.len()).is_err() {
         out_of_memory(run.len());
     }
-    ordered.resize(run.len(), Part(0));
     for parts in run.chunks(HEARTBEAT) {
+        ordered.extend_from_slice(parts);
+        out.check();
+    }
+    for parts in ordered.chunks(HEARTBEAT) {
         for part in parts {
             let place = &mut next[usize::from(part.class())];
-            ordered[*place] = *part;
+            run[*place] = *part;
             *place += 1;
         }
         out.check();
     }
-    run.copy_from_slice(&ordered);
 }
 
 /// The canonical composition algorithm in place; the number of parts that are left.

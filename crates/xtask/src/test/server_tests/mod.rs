@@ -7,6 +7,7 @@ mod extension;
 mod gin;
 mod lookup;
 mod similarity;
+mod text;
 mod transfer;
 
 use anyhow::Result;
@@ -66,6 +67,22 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "lookup_btree_equals_scan",
         run: lookup::btree_equals_scan,
+    },
+    ServerTest {
+        name: "text_exact_lists",
+        run: text::exact_lists,
+    },
+    ServerTest {
+        name: "text_vocalised_pairs",
+        run: text::vocalised_pairs,
+    },
+    ServerTest {
+        name: "text_encodings",
+        run: text::encodings,
+    },
+    ServerTest {
+        name: "text_cancel",
+        run: text::cancel,
     },
 ];
 
