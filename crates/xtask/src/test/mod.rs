@@ -3,6 +3,7 @@
 mod checks;
 mod docs;
 mod regress;
+mod reliability;
 mod server_tests;
 mod tally;
 
@@ -13,11 +14,13 @@ use anyhow::{Result, bail};
 use crate::pg_config::{PgConfig, PostgresChoice};
 use crate::server::Server;
 use crate::setup;
+use reliability::Scale;
 use tally::Tally;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// A part (fmt, clippy, unit, regress, server, docs) or one test of regress or server
+    /// A part (fmt, clippy, unit, regress, server, reliability, docs) or one test of
+    /// regress, server or reliability; reliability tests run whole when they are named
     name: Option<String>,
     /// Accept the present output as the expected one (regress and docs)
     #[arg(long)]
@@ -32,21 +35,23 @@ enum Part {
     Unit,
     Regress,
     Server,
+    Reliability,
     Docs,
 }
 
 impl Part {
-    const ALL: [(Part, &str); 6] = [
+    const ALL: [(Part, &str); 7] = [
         (Part::Fmt, "fmt"),
         (Part::Clippy, "clippy"),
         (Part::Unit, "unit"),
         (Part::Regress, "regress"),
         (Part::Server, "server"),
+        (Part::Reliability, "reliability"),
         (Part::Docs, "docs"),
     ];
 
     fn needs_server(self) -> bool {
-        matches!(self, Part::Regress | Part::Server | Part::Docs)
+        !matches!(self, Part::Fmt | Part::Clippy | Part::Unit)
     }
 }
 
@@ -78,6 +83,9 @@ impl Selection {
         if server_tests::ALL.iter().any(|test| test.name == name) {
             parts.push(Part::Server);
         }
+        if reliability::ALL.iter().any(|test| test.name == name) {
+            parts.push(Part::Reliability);
+        }
         if parts.is_empty() {
             bail!(
                 "there is no test {name}; there are: {}",
@@ -99,6 +107,7 @@ fn known_names() -> Result<Vec<String>> {
     let mut names: Vec<String> = Part::ALL.map(|(_, text)| text.to_string()).to_vec();
     names.extend(regress::names()?);
     names.extend(server_tests::ALL.iter().map(|test| test.name.to_string()));
+    names.extend(reliability::ALL.iter().map(|test| test.name.to_string()));
     Ok(names)
 }
 
@@ -116,6 +125,13 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
             match part {
                 Part::Regress => regress::run(&server, &selection, options.bless, &mut tally)?,
                 Part::Server => server_tests::run(&server, &selection, &mut tally),
+                Part::Reliability => {
+                    let scale = match options.name {
+                        Some(_) => Scale::Whole,
+                        None => Scale::Quick,
+                    };
+                    reliability::run(&server, &selection, scale, &mut tally);
+                }
                 Part::Docs => docs::run(&server, options.bless, &mut tally)?,
                 Part::Fmt | Part::Clippy | Part::Unit => {}
             }
@@ -129,6 +145,6 @@ fn run_check(part: Part, pg: &PgConfig, tally: &mut Tally) -> Result<()> {
         Part::Fmt => checks::fmt(tally),
         Part::Clippy => checks::clippy(pg, tally),
         Part::Unit => checks::unit(pg, tally),
-        Part::Regress | Part::Server | Part::Docs => Ok(()),
+        _ => Ok(()),
     }
 }

@@ -1,0 +1,87 @@
+//! Memory of a backend while it works through many rows.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Outcome, Scale, collection};
+use crate::server::Server;
+use crate::server::database::Database;
+
+/// Statements whose memory must not depend on the number of rows, which replaces ROWS.
+const STATEMENTS: &[&str] = &[
+    "SELECT count(minhash('some words of text number ' || i)) FROM generate_series(1, ROWS) i",
+    "SELECT count(minhash('sömé words of text number ' || i, 5, 'char', 'marks')) FROM generate_series(1, ROWS) i",
+    "SELECT count(minhash_sim(sig, (SELECT sig FROM docs WHERE id = 1))) FROM docs, generate_series(1, ROWS / 1000) i",
+    "SELECT count(cardinality(minhash_bands(sig, 0.8))) FROM docs, generate_series(1, ROWS / 10000) i",
+    "SELECT minhash_agg(i) FROM generate_series(1::bigint, ROWS) i",
+    "SELECT count(simhash('some words of text number ' || i)) FROM generate_series(1, ROWS) i",
+    "SELECT simhash_agg(i::text, 1) FROM generate_series(1, ROWS) i",
+    "SELECT sum(n) FROM generate_series(1, ROWS / 1000) i, LATERAL (SELECT count(*) AS n FROM docs d
+         WHERE near_dup(d.sig, (SELECT sig FROM docs WHERE id = 1 + i % 900), 0.8)) c",
+];
+
+/// Ten times the rows, the same memory.
+pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
+    if !fs::exists("/proc/self/status")? {
+        return Ok(Outcome::Skipped("no /proc".to_string()));
+    }
+    let database = Database::with_extension(&server.main, "memory")?;
+    let mut client = database.connect()?;
+    collection::create(&mut client)?;
+    collection::insert(&mut client, 1, 1000)?;
+    client.batch_execute("VACUUM ANALYZE docs")?;
+    let rows = scale.of(10_000, 100_000);
+    let mut steepest = f64::MIN;
+    for statement in STATEMENTS {
+        let few = peak(&database, &statement.replace("ROWS", &rows.to_string()))?;
+        let many = peak(
+            &database,
+            &statement.replace("ROWS", &(10 * rows).to_string()),
+        )?;
+        let growth = (many as f64 - few as f64) / few as f64;
+        // A quarter of a megabyte is the grain of the allocators.
+        ensure!(
+            growth <= 0.01 || many - few <= 256,
+            "{few} kB for {rows} rows, {many} kB for ten times as many:\n{statement}"
+        );
+        steepest = steepest.max(growth);
+    }
+    println!(
+        "        steepest slope {:.1} % over ten times the rows",
+        100.0 * steepest
+    );
+    Ok(Outcome::Passed)
+}
+
+/// The most private memory that a new backend has while it runs a statement, in kB.
+fn peak(database: &Database<'_>, statement: &str) -> Result<u64> {
+    let mut client = database.connect()?;
+    client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut peak = 0;
+            while !done.load(Ordering::Relaxed) {
+                peak = peak.max(private_memory(pid)?);
+                thread::sleep(Duration::from_millis(2));
+            }
+            Ok(peak)
+        });
+        let result = client.batch_execute(statement);
+        done.store(true, Ordering::Relaxed);
+        result?;
+        watcher.join().expect("the watcher does not panic")
+    })
+}
+
+fn private_memory(pid: i32) -> Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+    let digits = line.and_then(|line| line.split_whitespace().nth(1));
+    Ok(digits.context("no RssAnon")?.parse()?)
+}
