@@ -54,6 +54,7 @@ mod srf;
 mod tsvector;
 mod value_sort;
 mod verify;
+mod version;
 
 pgrx::pg_module_magic!(name, version);
 

@@ -1,0 +1,18 @@
+//! The version of the library that is loaded.
+
+use pgrx::prelude::*;
+
+/// The version of the loaded library; `extversion` in `pg_extension` is that of the SQL objects.
+#[pg_extern(stable, parallel_safe, strict)]
+fn pg_neardup_version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+pgrx::extension_sql!(
+    r#"
+COMMENT ON FUNCTION pg_neardup_version() IS
+    'version of the loaded library; that of the SQL objects is in pg_extension';
+"#,
+    name = "version",
+    requires = [pg_neardup_version]
+);
