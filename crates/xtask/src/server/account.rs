@@ -39,7 +39,10 @@ impl Account {
     pub fn command(&self, program: &Path, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir);
-        command.env_remove("LD_LIBRARY_PATH");
+        // A server with backtraces would add them to the DETAIL of its errors.
+        command
+            .env_remove("LD_LIBRARY_PATH")
+            .env("RUST_BACKTRACE", "0");
         if let Account::Other { uid, gid } = self {
             command.uid(*uid).gid(*gid).env("HOME", dir);
         }

@@ -46,7 +46,7 @@ pub fn parallel_as_serial(server: &Server, scale: Scale) -> Result<Outcome> {
         let plan = client.query(&format!("EXPLAIN {query}"), &[])?;
         let parallel = plan
             .iter()
-            .any(|row| row.get::<_, String>(0).contains("Partial"));
+            .any(|row| row.get::<_, String>(0).contains("Gather"));
         ensure!(
             parallel == (workers > 0),
             "{workers} workers do not plan so"

@@ -99,7 +99,7 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
     client.batch_execute(&format!(
         "CREATE TABLE big AS SELECT string_agg('word' || i * 7919 % 100003, ' ') AS body,
              string_agg('wört' || i * 7919 % 100003 || 'я', ' ') AS other
-         FROM generate_series(1, {words}) i;
+         FROM generate_series(1::bigint, {words}) i;
          CREATE TABLE many AS SELECT i AS id,
              minhash_set(array(SELECT hashint8extended(i % 5000 * 100 + e, 0)
                                FROM generate_series(1, 40) e) || i::bigint) AS sig

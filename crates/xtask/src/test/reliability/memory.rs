@@ -60,7 +60,7 @@ pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
 /// The most private memory that a new backend has while it runs a statement, in kB.
 fn peak(database: &Database<'_>, statement: &str) -> Result<u64> {
     let mut client = database.connect()?;
-    client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
+    client.batch_execute("SET max_parallel_workers_per_gather = 0; SET jit = off")?;
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
