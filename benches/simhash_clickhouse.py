@@ -84,7 +84,7 @@ def main():
     contenders = {name: (ask_clickhouse, expression) for name, expression in CLICKHOUSE.items()}
     contenders |= {name: (ask_postgresql, expression) for name, expression in POSTGRESQL.items()}
     contenders["ClickHouse reads"] = (ask_clickhouse, "sum(length(body))")
-    contenders["PostgreSQL reads"] = (ask_postgresql, "sum(octet_length(body))")
+    contenders["PostgreSQL reads"] = (ask_postgresql, "sum(ascii(body))")
     times = {name: [] for name in contenders}
     for _ in range(ROUNDS):
         for name, (ask, expression) in contenders.items():

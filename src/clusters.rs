@@ -47,7 +47,7 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
 
 fn method(datum: pg_sys::Datum) -> Method {
     // SAFETY: the argument is declared as text.
-    let name = unsafe { Text::from_raw(datum) }.name();
+    let name = unsafe { Text::from_raw(datum) }.name().into_owned();
     match name.as_str() {
         "star" => Method::Star,
         "connected" => Method::Connected,

@@ -108,8 +108,11 @@ impl Text<'_> {
     }
 
     /// The name of an option, such as a unit or a fold: never one of ours if it is not ASCII.
-    pub fn name(&self) -> String {
-        self.escape_ascii().to_string()
+    pub fn name(&self) -> Cow<'_, str> {
+        match std::str::from_utf8(self) {
+            Ok(name) if name.is_ascii() => Cow::Borrowed(name),
+            _ => Cow::Owned(self.escape_ascii().to_string()),
+        }
     }
 }
 

@@ -29,7 +29,7 @@ fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
 CREATE FUNCTION lsh_params(threshold float8, slots int DEFAULT 128,
     fp_weight float8 DEFAULT 0.5, fn_weight float8 DEFAULT 0.5,
     OUT bands int, OUT rows int, OUT fp_area float8, OUT fn_area float8)
-IMMUTABLE STRICT PARALLEL SAFE COST 50000 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+IMMUTABLE STRICT PARALLEL SAFE COST 100000 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#)]
 fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Params {
     let params = bands::lsh_params(threshold, i64::from(slots), fp_weight, fn_weight).or_raise();

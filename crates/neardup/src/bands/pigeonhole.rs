@@ -29,8 +29,9 @@ impl Bands {
 
     /// The slots of band `band`, counted from 0.
     pub fn range(&self, band: usize) -> Range<usize> {
-        let start = |band| band * self.slots / self.bands;
-        start(band)..start(band + 1)
+        // 32-bit divisions take half the time, and two of them most of the hash's.
+        let start = |band: usize| (band * self.slots) as u32 / self.bands as u32;
+        start(band) as usize..start(band + 1) as usize
     }
 
     /// How many bands at least are intact in a pair whose estimate reaches `threshold`. Zero or
