@@ -3,8 +3,10 @@
 //! A test is a function in a file of its own, listed in [`ALL`]. It gets the running server and
 //! makes its databases (`server::database`) and further clusters (`Server::scratch_cluster`).
 
+mod collections;
 mod extension;
 mod gin;
+mod guard;
 mod lookup;
 mod similarity;
 mod text;
@@ -83,6 +85,26 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "text_cancel",
         run: text::cancel,
+    },
+    ServerTest {
+        name: "collections_pairs_equal_brute_force",
+        run: collections::pairs_equal_brute_force,
+    },
+    ServerTest {
+        name: "collections_verified_pairs",
+        run: collections::verified_pairs,
+    },
+    ServerTest {
+        name: "collections_clusters",
+        run: collections::clusters_follow_their_definition,
+    },
+    ServerTest {
+        name: "guard_one_of_many_wins",
+        run: guard::one_of_many_wins,
+    },
+    ServerTest {
+        name: "guard_bulk_load",
+        run: guard::bulk_load,
     },
 ];
 

@@ -1,0 +1,142 @@
+//! Pairs and clusters of whole collections against brute force, exact lists and definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+
+use super::Outcome;
+use crate::corpora::Corpus;
+use crate::server::Server;
+use crate::server::database::Database;
+
+/// Lists of all pairs with a Jaccard similarity of at least 0.5 whose words are ours.
+const EXACT: [&str; 3] = ["mccormick_2500", "reuters21578", "newsgroups20"];
+
+/// The least share of true pairs that a verified search finds.
+const RECALL: f64 = 0.999;
+
+/// Pairs by estimate are those of comparing all, for each pair of 2500 documents.
+pub fn pairs_equal_brute_force(server: &Server) -> Result<Outcome> {
+    let Some(corpus) = Corpus::find("mccormick_2500") else {
+        return Ok(Outcome::Skipped("no corpora".to_string()));
+    };
+    let database = Database::with_extension(&server.main, "pairs")?;
+    corpus.load(&database, "docs")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE sigs AS SELECT id, minhash(body, slots => 96) AS sig FROM docs ORDER BY id;
+         CREATE TABLE brute AS SELECT x.id AS a, y.id AS b, minhash_sim(x.sig, y.sig) AS s
+             FROM sigs x JOIN sigs y ON x.id < y.id WHERE minhash_sim(x.sig, y.sig) >= 0.05",
+    )?;
+    for threshold in [0.05, 0.1, 0.3, 0.5, 0.8, 1.0] {
+        let differing: i64 = client
+            .query_one(
+                "WITH found AS (SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM sigs ORDER BY id', $1)),
+                      wanted AS (SELECT * FROM brute WHERE s >= $1)
+                 SELECT (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x)
+                      + (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x)",
+                &[&threshold],
+            )?
+            .get(0);
+        ensure!(
+            differing == 0,
+            "threshold {threshold}: {differing} pairs differ"
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Verified pairs are all true, with their true similarity, and hardly any is missing.
+pub fn verified_pairs(server: &Server) -> Result<Outcome> {
+    let present: Vec<_> = EXACT
+        .iter()
+        .filter_map(|name| Corpus::find(name).map(|corpus| (name, corpus)))
+        .collect();
+    if present.is_empty() {
+        return Ok(Outcome::Skipped("no corpora".to_string()));
+    }
+    for (name, corpus) in present {
+        let database = Database::with_extension(&server.main, "verified")?;
+        corpus.load(&database, "docs")?;
+        corpus.load_exact(&database, "exact_w3", "exact")?;
+        let mut client = database.connect()?;
+        for threshold in [0.5, 0.8] {
+            let row = client.query_one(
+                "SELECT count(p.a), count(*) FILTER (WHERE e.jaccard IS NULL OR abs(e.jaccard - p.similarity) > 6e-7),
+                        (SELECT count(*) FROM exact WHERE jaccard >= $1)
+                 FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body), body FROM docs ORDER BY id', $1) p
+                 LEFT JOIN exact e ON e.a = least(p.a, p.b) AND e.b = greatest(p.a, p.b)",
+                &[&threshold],
+            )?;
+            let (found, wrong, wanted): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            ensure!(
+                wrong == 0,
+                "{name}, {threshold}: {wrong} pairs are not in the exact list"
+            );
+            ensure!(
+                found as f64 >= RECALL * wanted as f64,
+                "{name}, {threshold}: {found} of {wanted} pairs"
+            );
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// `'star'` by its definition, from the pairs; `'connected'` by the components of the pairs.
+pub fn clusters_follow_their_definition(server: &Server) -> Result<Outcome> {
+    let Some(corpus) = Corpus::find("reuters21578") else {
+        return Ok(Outcome::Skipped("no corpora".to_string()));
+    };
+    let database = Database::with_extension(&server.main, "clusters")?;
+    corpus.load(&database, "docs")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE sigs AS SELECT id, minhash(body) AS sig FROM docs ORDER BY id",
+    )?;
+    for threshold in [0.2, 0.5, 0.8] {
+        check_stars(&mut client, threshold)?;
+        let differing: i64 = client
+            .query_one(
+                "SELECT count(*) FROM connected_components(NULL::bigint,
+                     format('SELECT a, b FROM near_dup_pairs(NULL::bigint, ''TABLE sigs'', %s)', $1::float8)) c
+                 JOIN near_dup_clusters(NULL::bigint, 'SELECT * FROM sigs ORDER BY id', $1, 'connected') n USING (key)
+                 WHERE c.component <> n.cluster",
+                &[&threshold],
+            )?
+            .get(0);
+        ensure!(
+            differing == 0,
+            "connected, {threshold}: {differing} rows differ"
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check_stars(client: &mut Client, threshold: f64) -> Result<()> {
+    let mut earlier: BTreeMap<i64, Vec<(i64, f64)>> = BTreeMap::new();
+    let pairs = "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT * FROM sigs ORDER BY id', $1)";
+    for row in client.query(pairs, &[&threshold])? {
+        earlier
+            .entry(row.get(1))
+            .or_default()
+            .push((row.get(0), row.get(2)));
+    }
+    let mut joined = BTreeSet::new();
+    let clusters = "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT * FROM sigs ORDER BY id', $1) ORDER BY key";
+    for row in client.query(clusters, &[&threshold])? {
+        let (key, cluster): (i64, i64) = (row.get(0), row.get(1));
+        let similar = earlier.get(&key).into_iter().flatten();
+        let canonical = similar.filter(|(other, _)| !joined.contains(other));
+        let best = canonical.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let expected = best.map_or(key, |&(other, _)| other);
+        ensure!(
+            cluster == expected,
+            "star, {threshold}: {key} is in {cluster}, not {expected}"
+        );
+        if expected != key {
+            joined.insert(key);
+        }
+    }
+    Ok(())
+}

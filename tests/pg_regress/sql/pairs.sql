@@ -1,0 +1,92 @@
+-- All similar pairs of a collection.
+SELECT setseed(0.5);
+CREATE TABLE docs (id bigint, body text, sig minhash_signature);
+-- 60 documents of 40 words in 20 families; a member differs from its family in a few words.
+INSERT INTO docs (id, body)
+SELECT family * 10 + member, string_agg(
+    CASE WHEN member > 0 AND word % 13 = member THEN 'edit' || family || member
+         ELSE 'w' || (family * 7919 + word * 31) % 5000 END, ' ' ORDER BY word)
+FROM generate_series(1, 20) family, generate_series(0, 2) member, generate_series(1, 40) word
+GROUP BY family, member;
+UPDATE docs SET sig = minhash(body);
+INSERT INTO docs VALUES (901, NULL, NULL), (902, '', minhash('')), (903, '?!', minhash('?!'));
+INSERT INTO docs SELECT id + 1000, body, sig FROM docs WHERE id IN (10, 20);
+
+CREATE VIEW brute AS
+SELECT x.id AS a, y.id AS b, minhash_sim(x.sig, y.sig) AS similarity
+FROM docs x JOIN docs y ON x.id < y.id;
+
+-- Equal to comparing all, whatever the threshold.
+SELECT t AS threshold,
+       (SELECT count(*) FROM brute WHERE similarity >= t) AS brute,
+       (SELECT count(*) FROM (
+            SELECT least(a, b), greatest(a, b), similarity
+            FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', t)
+            EXCEPT ALL SELECT a, b, similarity FROM brute WHERE similarity >= t) extra) AS extra,
+       (SELECT count(*) FROM (
+            SELECT a, b, similarity FROM brute WHERE similarity >= t
+            EXCEPT ALL SELECT least(a, b), greatest(a, b), similarity
+            FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', t)) missing) AS missing
+FROM unnest(ARRAY[0.05, 0.2, 0.5, 0.55, 0.8, 0.9, 1]) t;
+
+-- The earlier row of the query comes first.
+SELECT a, b FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs WHERE id IN (10, 1010) ORDER BY id DESC', 1);
+
+-- Packed signatures, keys of other types, and keys that are NULL.
+SELECT count(*) FROM near_dup_pairs(NULL::text, 'SELECT ''d'' || id, minhash_pack(sig, 8) FROM docs', 0.5);
+SELECT count(*) FROM brute JOIN docs x ON x.id = a JOIN docs y ON y.id = b
+WHERE minhash_sim(minhash_pack(x.sig, 8), minhash_pack(y.sig, 8)) >= 0.5;
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT NULLIF(id, 10)::int, sig FROM docs WHERE id IN (10, 1010)', 1);
+
+-- Verified by the documents, as text or as sets: the true similarity.
+CREATE VIEW exact AS
+SELECT x.id AS a, y.id AS b, resemblance(x.body, y.body) AS similarity
+FROM docs x JOIN docs y ON x.id < y.id;
+SELECT count(*), count(*) FILTER (WHERE p.similarity = e.similarity)
+FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, body FROM docs', 0.5) p
+FULL JOIN (SELECT * FROM exact WHERE similarity >= 0.5) e ON e.a = least(p.a, p.b) AND e.b = greatest(p.a, p.b);
+SELECT count(*), count(*) FILTER (WHERE p.similarity = e.similarity)
+FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, shingle_hashes(body) FROM docs', 0.5) p
+FULL JOIN (SELECT * FROM exact WHERE similarity >= 0.5) e ON e.a = least(p.a, p.b) AND e.b = greatest(p.a, p.b);
+SELECT count(*), count(*) FILTER (WHERE p.similarity = e.similarity)
+FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, shingles(body) FROM docs', 0.5) p
+FULL JOIN (SELECT * FROM exact WHERE similarity >= 0.5) e ON e.a = least(p.a, p.b) AND e.b = greatest(p.a, p.b);
+-- The same signature, but not the same document.
+SELECT a, b, similarity FROM near_dup_pairs(NULL::int,
+    $$VALUES (1, minhash('x y z'), 'a b c d'), (2, minhash('x y z'), 'A, b c d!'), (3, minhash('x y z'), 'e f g h')$$, 0.8);
+
+-- A new batch against a base.
+SELECT count(*), min(a % 2), max(b % 2)
+FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs WHERE id % 2 = 1', 'SELECT id, sig FROM docs WHERE id % 2 = 0', 0.5);
+SELECT count(*) FROM docs x JOIN docs y ON x.id % 2 = 1 AND y.id % 2 = 0 AND minhash_sim(x.sig, y.sig) >= 0.5;
+SELECT count(*) FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs', 'SELECT id, sig FROM docs', 1);
+SELECT count(*) FROM near_dup_join(NULL::bigint, 'SELECT id, sig, body FROM docs', 'SELECT id, sig, body FROM docs', 1);
+
+-- Bit strings of mixed lengths.
+CREATE TABLE bits (id int, b varbit);
+INSERT INTO bits SELECT n, (CASE WHEN n % 4 = 0 THEN B'1010' ELSE B'' END) || (n / 40 * 7919)::bit(32) # (1 << (n % 32))::bit(32)
+FROM generate_series(1, 200) n WHERE n % 4 > 0;
+INSERT INTO bits SELECT n, n::bit(8) FROM generate_series(201, 240) n;
+SELECT d AS distance,
+       (SELECT count(*) FROM hamming_pairs(NULL::int, 'SELECT id, b FROM bits', d)) AS found,
+       (SELECT count(*) FROM bits x JOIN bits y ON x.id < y.id AND length(x.b) = length(y.b)
+            AND length(replace((x.b # y.b)::text, '0', '')) <= d) AS brute
+FROM unnest(ARRAY[0, 1, 2, 3, 8, 12, 40]) d;
+
+-- Refused.
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', NULL);
+SELECT * FROM near_dup_pairs(NULL::bigint, NULL, 0.5);
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, id FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash('a b c')), (2, minhash('a b c', 2))$$, 0.5);
+SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash_set(ARRAY['a']), 'a')$$, 0.5);
+SELECT * FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs', 'SELECT id, sig, body FROM docs', 0.5);
+SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, b FROM bits', -1);
+SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, id FROM bits', 1);
+
+-- Nothing to find.
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs WHERE false', 0.5);
+SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, b FROM bits WHERE false', 1);
