@@ -93,6 +93,8 @@ pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
+    /// Of the row that is being looked at.
+    counts: Vec<u8>,
 }
 
 impl Tokens {
@@ -101,6 +103,7 @@ impl Tokens {
             flagged: Vec::new(),
             bands,
             needed,
+            counts: Vec::new(),
         }
     }
 
@@ -118,9 +121,11 @@ impl Tokens {
     /// # Errors
     /// Where memory does not suffice.
     pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool, TryReserveError> {
+        self.counts.clear();
         let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
+        self.counts.extend(row.iter().enumerate().map(count_of));
         let mut rows_with = [0usize; 16];
-        for count in row.iter().enumerate().map(count_of) {
+        for &count in &self.counts {
             rows_with[usize::from(count)] += 1;
         }
         if self.bands - rows_with[0] - rows_with[1] < self.needed {
@@ -133,8 +138,8 @@ impl Tokens {
             last += 1;
         }
         self.flagged.try_reserve(self.bands)?;
-        for (band, &token) in row.iter().enumerate() {
-            let count = usize::from(counts.count(band, token));
+        for (&token, &count) in row.iter().zip(&self.counts) {
+            let count = usize::from(count);
             let rare = count < last || (count == last && looked_for > 0);
             looked_for -= usize::from(count == last && rare);
             let flag = if rare && count >= 2 { LOOK_HERE } else { 0 };
