@@ -149,12 +149,17 @@ fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) {
                     continue;
                 }
             }
-            let rest = &piece.text[at..];
-            let c = rest.chars().next().unwrap_or_default();
-            let start = piece.start + at;
-            at += c.len_utf8();
-            folder.push(c, start..piece.start + at, &mut words);
-            is_between_words = c.is_ascii() && !c.is_ascii_alphanumeric();
+            is_between_words = false;
+            let start = at;
+            for (offset, c) in piece.text[start..].char_indices() {
+                let place = piece.start + start + offset;
+                at = start + offset + c.len_utf8();
+                folder.push(c, place..piece.start + at, &mut words);
+                if c.is_ascii() && !c.is_ascii_alphanumeric() {
+                    is_between_words = true;
+                    break;
+                }
+            }
         }
         if !piece.invalid.is_empty() {
             folder.push(char::REPLACEMENT_CHARACTER, piece.invalid, &mut words);
