@@ -37,14 +37,14 @@ END $$;
 CREATE FUNCTION pg_temp.index(options text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE started timestamptz := clock_timestamp();
 BEGIN
-    EXECUTE format('CREATE INDEX measured ON strings USING gin (b hamming_ops (distance = 3, %s))', options);
+    EXECUTE format('CREATE INDEX strings_measured ON strings USING gin (b hamming_ops (distance = 3, %s))', options);
     RETURN format('%s: built in %s s, %s bytes a row', options,
-                  round(extract(epoch FROM clock_timestamp() - started), 1), round(pg_relation_size('measured') / 1e6, 1));
+                  round(extract(epoch FROM clock_timestamp() - started), 1), round(pg_relation_size('strings_measured') / 1e6, 1));
 END $$;
 SELECT pg_temp.index('blocks = 4');
 SELECT pg_temp.measure('blocks = 4', 3, 1000);
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM strings WHERE hamming_within(b, (SELECT b FROM strings WHERE id = 21), 3);
-DROP INDEX measured;
+DROP INDEX strings_measured;
 SELECT pg_temp.index('blocks = 6');
 SELECT pg_temp.measure('blocks = 6', 3, 1000);
 EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) SELECT * FROM strings WHERE hamming_within(b, (SELECT b FROM strings WHERE id = 21), 3);

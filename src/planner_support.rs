@@ -143,7 +143,7 @@ unsafe fn index_condition(
         let usable = pg_sys::is_pseudo_constant_for_index(root, centre, index)
             && pg_sys::is_pseudo_constant_for_index(root, bound, index)
             && is_ours(request.opfamily, column_type, predicate)
-            && serves(*(*index).opclassoptions.add(at), centre, bound, predicate);
+            && serves(options_of(index, at), centre, bound, predicate);
         if !usable {
             return None;
         }
@@ -187,6 +187,18 @@ fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, predicate: &Predicate)
     let number = pg_sys::GIN_EXTRACTVALUE_PROC as i16;
     catalog::support_function(family, column_type, number)
         .is_some_and(|extract| catalog::is_function(extract, predicate.extract_value))
+}
+
+/// The parsed options of a column of an index; a hypothetical index may lack them.
+unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg_sys::bytea {
+    // SAFETY: the array, where there is one, has an element for every column.
+    unsafe {
+        let options = (*index).opclassoptions;
+        if options.is_null() {
+            return std::ptr::null_mut();
+        }
+        *options.add(column)
+    }
 }
 
 /// Whether the index finds by its keys what is asked for. A bound that is not known yet may be

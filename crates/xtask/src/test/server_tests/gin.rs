@@ -27,6 +27,8 @@ pub fn minhash_equals_scan(server: &Server) -> Result<Outcome> {
         )?;
         check_thresholds(&mut client)?;
     }
+    fill(&mut client, "articles", "minhash_pack(minhash(body), 8)")?;
+    check_thresholds(&mut client)?;
     fill(&mut client, "sentences", "minhash(body)")?;
     check_thresholds(&mut client)?;
     Ok(Outcome::Passed)
