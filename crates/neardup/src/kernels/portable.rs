@@ -73,6 +73,10 @@ fn sketch(slots: &mut [u32], hashes: &[u64]) {
     sketch_with(slots, hashes, OpenSlots::find, later_round);
 }
 
+/// After so many shingles a slot, different ones would have filled all but one slot in 10^6: they
+/// repeat, as those of a text that says one thing over and over do, or they are few.
+const REPEATS_SEEN: usize = 14;
+
 /// A sketch, given how open slots are found and how one of the later rounds is done.
 #[inline(always)]
 pub fn sketch_with(
@@ -83,10 +87,17 @@ pub fn sketch_with(
 ) {
     round_zero(slots, hashes);
     let mut open = OpenSlots::default();
+    let (mut hashes, mut distinct) = (hashes, Vec::new());
     let mut round = 1;
     while round < slots.len() {
         if !find(&mut open, slots, round) {
             return;
+        }
+        if distinct.is_empty() && round * hashes.len() > REPEATS_SEEN * slots.len() {
+            distinct = hashes.to_vec();
+            distinct.sort_unstable();
+            distinct.dedup();
+            hashes = &distinct;
         }
         // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
         let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);
