@@ -12,6 +12,7 @@ use crate::guard_kind::{Functions, Kind};
 use crate::guard_lock::{self, Owner};
 use crate::guard_lookup::{Found, Pending, for_each_candidate};
 use crate::guard_options::{Action, Options};
+use crate::guard_row::{Generated, Row, get};
 use crate::guard_table::{self, Columns, Relation, Table, column_type};
 use crate::guard_verify::Document;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -28,22 +29,6 @@ struct Guard {
     columns: Columns,
     generated: Option<Generated>,
     tables: Vec<Table>,
-}
-
-/// A stored generated signature, which a BEFORE trigger has to evaluate itself.
-struct Generated {
-    state: *mut pg_sys::ExprState,
-    context: *mut pg_sys::ExprContext,
-}
-
-/// The row that a trigger fired for.
-#[derive(Clone, Copy)]
-struct Row {
-    table: pg_sys::Relation,
-    slot: *mut pg_sys::TupleTableSlot,
-    tuple: pg_sys::HeapTuple,
-    /// The version that an UPDATE replaces.
-    old: Option<(*mut pg_sys::TupleTableSlot, pg_sys::HeapTuple)>,
 }
 
 /// What a search came to.
@@ -105,81 +90,6 @@ unsafe extern "C-unwind" fn at_statement_end(guard: *mut c_void) {
     // SAFETY: registered with a boxed guard, once.
     let guard = unsafe { Box::from_raw(guard.cast::<Guard>()) };
     guard_lock::release_statement(guard.owner.statement);
-}
-
-impl Row {
-    /// # Errors
-    /// ERROR unless called as a BEFORE INSERT OR UPDATE trigger for each row.
-    unsafe fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Self {
-        // SAFETY: vouched for by the caller; a trigger's context is its data.
-        unsafe {
-            let data = (*fcinfo).context.cast::<pg_sys::TriggerData>();
-            let event = match data.as_ref() {
-                Some(data) if data.type_ == pg_sys::NodeTag::T_TriggerData => data.tg_event,
-                _ => not_so("near_dup_guard was not called as a trigger"),
-            };
-            let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
-            if event & timing != pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW {
-                not_so("near_dup_guard was not fired before each row");
-            }
-            let data = &*data;
-            match event & pg_sys::TRIGGER_EVENT_OPMASK {
-                pg_sys::TRIGGER_EVENT_INSERT => Self {
-                    table: data.tg_relation,
-                    slot: data.tg_trigslot,
-                    tuple: data.tg_trigtuple,
-                    old: None,
-                },
-                pg_sys::TRIGGER_EVENT_UPDATE => Self {
-                    table: data.tg_relation,
-                    slot: data.tg_newslot,
-                    tuple: data.tg_newtuple,
-                    old: Some((data.tg_trigslot, data.tg_trigtuple)),
-                },
-                _ => not_so("near_dup_guard was fired by another event than INSERT or UPDATE"),
-            }
-        }
-    }
-
-    fn get(&self, column: i16) -> Option<pg_sys::Datum> {
-        // SAFETY: the slot holds the row, which has that column.
-        unsafe { get(self.slot, column) }
-    }
-
-    fn old(&self, column: i16) -> Option<pg_sys::Datum> {
-        // SAFETY: as above.
-        self.old.and_then(|(slot, _)| unsafe { get(slot, column) })
-    }
-
-    /// Whether a row found is the version that is being replaced.
-    fn replaces(&self, found: &Found, table: pg_sys::Oid) -> bool {
-        self.old.is_some_and(|(_, tuple)| {
-            // SAFETY: tuple, slot and table are valid for the call.
-            unsafe {
-                let place = &(*tuple).t_self;
-                (*self.table).rd_id == table
-                    && pgrx::itemptr::item_pointer_get_both(*place)
-                        == pgrx::itemptr::item_pointer_get_both((*found.slot).tts_tid)
-            }
-        })
-    }
-}
-
-fn not_so(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        message,
-        "Use it as CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON ... FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject').",
-    )
-}
-
-/// # Safety
-/// The slot holds a row with that column.
-unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_sys::Datum> {
-    let mut is_null = false;
-    // SAFETY: vouched for by the caller.
-    let value = unsafe { pg_sys::slot_getattr(slot, i32::from(column), &mut is_null) };
-    (!is_null).then_some(value)
 }
 
 impl Guard {
@@ -478,49 +388,6 @@ unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: &Kind)
                 );
             }
         }
-    }
-}
-
-impl Generated {
-    /// None if the column is not generated.
-    ///
-    /// # Safety
-    /// The table is open, and has that column.
-    unsafe fn of(
-        table: pg_sys::Relation,
-        column: i16,
-        statement: pg_sys::MemoryContext,
-    ) -> Option<Self> {
-        // SAFETY: vouched for by the caller; all is allocated in the statement's memory.
-        unsafe {
-            if pg_sys::get_attgenerated((*table).rd_id, column) == 0 {
-                return None;
-            }
-            let current = pg_sys::MemoryContextSwitchTo(statement);
-            let expression = pg_sys::build_column_default(table, i32::from(column));
-            let expression = pg_sys::expression_planner(expression.cast());
-            let generated = Self {
-                state: pg_sys::ExecInitExpr(expression, std::ptr::null_mut()),
-                context: pg_sys::CreateStandaloneExprContext(),
-            };
-            pg_sys::MemoryContextSwitchTo(current);
-            Some(generated)
-        }
-    }
-
-    /// The value lives until the next one is evaluated.
-    ///
-    /// # Safety
-    /// The slot holds a row of the table.
-    unsafe fn evaluate(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::Datum> {
-        let mut is_null = false;
-        // SAFETY: vouched for by the caller.
-        let value = unsafe {
-            pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
-            (*self.context).ecxt_scantuple = slot;
-            pg_sys::ExecEvalExprSwitchContext(self.state, self.context, &mut is_null)
-        };
-        (!is_null).then_some(value)
     }
 }
 

@@ -23,6 +23,7 @@ mod guard_kind;
 mod guard_lock;
 mod guard_lookup;
 mod guard_options;
+mod guard_row;
 mod guard_table;
 mod guard_verify;
 mod hamming;
