@@ -167,3 +167,16 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
+
+-- A damaged catalogue: an error, and no such index in a plan.
+CREATE INDEX damaged ON sigs USING gin (sig);
+UPDATE pg_attribute SET attoptions = '{threshold=7}' WHERE attrelid = 'damaged'::regclass;
+UPDATE pg_attribute SET attoptions = '{distance=7,blocks=3}' WHERE attrelid = 'hashes_b'::regclass;
+\c -
+INSERT INTO sigs VALUES (1, minhash('some text'));
+INSERT INTO hashes VALUES (1, B'0110');
+DROP INDEX sigs_sig;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM sigs WHERE near_dup(sig, minhash('', slots => 4), 1);
+EXPLAIN (COSTS OFF) SELECT count(*) FROM hashes WHERE hamming_within(b, B'0110', 1);
+SELECT count(*) FROM sigs WHERE sig <@ minhash_ball(minhash('some text'), 1);
