@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 30)]
 fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(threshold));
@@ -66,7 +66,7 @@ fn minhash_intact(
 ///
 /// # Errors
 /// As `minhash_intact`.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 30)]
 fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(index_threshold));

@@ -14,7 +14,7 @@ use serde::Serialize;
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit or fold, slots outside 1 to
 /// 1024.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 200)]
 fn minhash(
     doc: Text<'_>,
     k: default!(i32, 3),
