@@ -6,11 +6,9 @@
 
 use super::edit::Costs;
 use super::pace::Pace;
+use std::ops::{Add, Range};
 
-/// Above every cost, and far enough from overflow to add one.
-const TOO_MUCH: i64 = i64::MAX / 4;
-
-/// The least cost up to `max` that turns a into b. The band doubles until it is certain to contain the
+/// The least cost up to `max` that turns a into b. The band widens until it is certain to contain the
 /// cheapest way. Time O(n * band), memory O(band).
 pub(super) fn banded_distance(
     a: &[u32],
@@ -25,38 +23,57 @@ pub(super) fn banded_distance(
     } else {
         -longer * costs.delete
     };
+    if max < least {
+        return None;
+    }
     // A way that leaves the diagonals between the corners by e pays e insertions and e deletions.
     let pair = costs.insert + costs.delete;
-    let widest = a.len().min(b.len()) as i64;
+    let affordable = (max - least) / pair;
+    let widest = affordable.min(a.len().min(b.len()) as i64);
     let mut margin = 32.min(widest);
     loop {
-        let affordable = (max.saturating_sub(least) / pair).min(margin);
-        if max < least {
-            return None;
+        let cost = cost_within(a, b, margin, costs, pace);
+        let needed = ((cost - least) / pair).min(widest);
+        if margin >= needed {
+            return (cost <= max).then_some(cost);
         }
-        let cost = Band::new(a, b, affordable).cost(costs, pace);
-        let certain = least + (affordable + 1) * pair - 1;
-        if cost <= certain.min(max) || (affordable == widest && cost <= max) {
-            return Some(cost);
-        }
-        if affordable < margin || margin == widest || certain >= max {
-            return None;
-        }
-        margin = (margin * 2).min(widest);
+        // A narrow band mostly finds the cheapest way already, but may be far off.
+        margin = if needed <= 8 * margin {
+            needed
+        } else {
+            2 * margin
+        };
+    }
+}
+
+/// The least cost of the ways that leave the diagonals between the corners by `margin` at most.
+fn cost_within(a: &[u32], b: &[u32], margin: i64, costs: Costs, pace: &mut Pace) -> i64 {
+    let dearest = costs.insert.max(costs.delete).max(costs.substitute);
+    let too_much = i32::MAX / 2;
+    if (a.len() + b.len()) as i64 * dearest < i64::from(too_much) {
+        Band::new(a, b, margin, too_much).cost(costs, pace)
+    } else {
+        Band::new(a, b, margin, i64::MAX / 4).cost(costs, pace)
     }
 }
 
 /// Diagonal d holds the cells in which d more characters of b than of a are used up.
-struct Band<'s> {
+struct Band<'s, Cell> {
     a: &'s [u32],
     b: &'s [u32],
     lowest: i64,
-    /// The present row of the table, from the lowest diagonal to the highest.
-    row: Vec<i64>,
+    /// The present row of the table, from the lowest diagonal to the highest, and one cell that
+    /// stays `too_much`.
+    row: Vec<Cell>,
+    /// Above every cost, and far enough from overflow to add one.
+    too_much: Cell,
 }
 
-impl<'s> Band<'s> {
-    fn new(a: &'s [u32], b: &'s [u32], margin: i64) -> Self {
+impl<'s, Cell> Band<'s, Cell>
+where
+    Cell: Copy + Ord + Add<Output = Cell> + From<i32> + Into<i64>,
+{
+    fn new(a: &'s [u32], b: &'s [u32], margin: i64, too_much: Cell) -> Self {
         let longer = b.len() as i64 - a.len() as i64;
         let lowest = longer.min(0) - margin;
         let highest = longer.max(0) + margin;
@@ -64,50 +81,54 @@ impl<'s> Band<'s> {
             a,
             b,
             lowest,
-            row: vec![TOO_MUCH; (highest - lowest + 1) as usize],
+            row: vec![too_much; (highest - lowest + 2) as usize],
+            too_much,
         }
     }
 
     fn cost(mut self, costs: Costs, pace: &mut Pace) -> i64 {
-        for used in 0..=self.a.len() as i64 {
-            pace.steps(1 + self.row.len() as u32 / 8);
-            // Columns of the table that the band crosses in this row.
-            let columns = (used + self.lowest).max(0)
-                ..(used + self.lowest + self.row.len() as i64).min(self.b.len() as i64 + 1);
-            let first = (columns.start - used - self.lowest) as usize;
-            let last = (columns.end - used - self.lowest) as usize;
-            if used == 0 {
-                for (i, cell) in self.row[first..last].iter_mut().enumerate() {
-                    *cell = i as i64 * costs.insert;
-                }
-                continue;
-            }
-            self.delete_or_substitute(used as usize, first..last, costs);
-            for i in first + 1..last {
-                self.row[i] = self.row[i].min(self.row[i - 1] + costs.insert);
-            }
+        let [insert, delete, substitute] =
+            [costs.insert, costs.delete, costs.substitute].map(|cost| Cell::from(cost as i32)); // at most MAX_COST
+        let cells = self.cells_of_row(0);
+        let mut inserted = Cell::from(0);
+        for cell in &mut self.row[cells] {
+            *cell = inserted;
+            inserted = inserted + insert;
         }
-        self.row[(self.b.len() as i64 - self.a.len() as i64 - self.lowest) as usize]
+        for used in 1..=self.a.len() {
+            pace.steps(1 + self.row.len() as u32 / 8);
+            self.next_row(used, [insert, delete, substitute]);
+        }
+        let corner = self.b.len() as i64 - self.a.len() as i64 - self.lowest;
+        self.row[corner as usize].into()
     }
 
-    /// Moves one character of `a` down. Without the insertions, so that the loop vectorises.
-    fn delete_or_substitute(&mut self, used: usize, cells: std::ops::Range<usize>, costs: Costs) {
-        let taken = self.a[used - 1];
-        let mut first = cells.start;
-        let start = used as i64 + self.lowest + first as i64;
-        if start == 0 {
-            // Column 0: no character of b to substitute.
-            self.row[first] = self
-                .row
-                .get(first + 1)
-                .map_or(TOO_MUCH, |up| up + costs.delete);
-            first += 1;
+    /// The part of the band that lies in the table when `used` characters of `a` are used up.
+    fn cells_of_row(&self, used: usize) -> Range<usize> {
+        let column_0 = -(used as i64 + self.lowest);
+        let end = (column_0 + self.b.len() as i64 + 1).min(self.row.len() as i64 - 1);
+        column_0.max(0) as usize..end as usize
+    }
+
+    fn next_row(&mut self, used: usize, [insert, delete, substitute]: [Cell; 3]) {
+        let Range { mut start, end } = self.cells_of_row(used);
+        let mut left = self.too_much;
+        if used as i64 + self.lowest + start as i64 == 0 {
+            // Column 0: no character of b to substitute or to insert.
+            left = self.row[start + 1] + delete;
+            self.row[start] = left;
+            start += 1;
         }
-        let from = start.max(1) as usize - 1;
-        for (i, &other) in (first..cells.end).zip(&self.b[from..]) {
-            let substituted = self.row[i] + if taken == other { 0 } else { costs.substitute };
-            let deleted = self.row.get(i + 1).map_or(TOO_MUCH, |up| up + costs.delete);
-            self.row[i] = substituted.min(deleted);
+        let taken = self.a[used - 1];
+        let from = (used as i64 + self.lowest + start as i64 - 1) as usize;
+        let others = &self.b[from..from + (end - start)];
+        let cells = &mut self.row[start..=end];
+        assert_eq!(cells.len(), others.len() + 1); // lets the loop do without bounds checks
+        let same = Cell::from(0);
+        for (i, &other) in others.iter().enumerate() {
+            let substituted = cells[i] + if taken == other { same } else { substitute };
+            left = substituted.min(cells[i + 1] + delete).min(left + insert);
+            cells[i] = left;
         }
     }
 }
