@@ -3,6 +3,7 @@
 mod clean;
 mod corpora;
 mod demo;
+mod figures;
 mod install;
 mod pg_config;
 mod psql;
@@ -38,6 +39,8 @@ enum Task {
     Test(test::Options),
     /// Explore with psql on the private server
     Psql(psql::Options),
+    /// Draw the documentation's curves
+    Figures,
     /// Install the extension into your own PostgreSQL
     Install,
     /// Stop the private server
@@ -51,6 +54,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Task::Demo(options) => demo::run(&cli.postgres, options)?,
         Task::Test(options) => return test::run(&cli.postgres, options),
         Task::Psql(options) => psql::run(&cli.postgres, options)?,
+        Task::Figures => figures::run()?,
         Task::Install => install::run(&cli.postgres)?,
         Task::Stop => stop::run()?,
         Task::Clean => clean::run()?,

@@ -60,8 +60,9 @@ fn check_confidence(confidence: f64) -> Result<()> {
     ))
 }
 
-/// Limits of a share of which `equal` of `slots` were seen.
-fn share_limits(equal: usize, slots: usize, confidence: f64) -> (f64, f64) {
+/// Clopper-Pearson limits of a share that was seen `equal` times in `slots`, with a confidence within
+/// (0, 1).
+pub fn share_limits(equal: usize, slots: usize, confidence: f64) -> (f64, f64) {
     let tail = (1.0 - confidence) / 2.0;
     let differing = slots - equal;
     let low = match equal {
