@@ -8,6 +8,8 @@ mod extension;
 mod gin;
 mod guard;
 mod lookup;
+mod page;
+mod pair;
 mod similarity;
 mod text;
 mod transfer;
@@ -69,6 +71,14 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "lookup_btree_equals_scan",
         run: lookup::btree_equals_scan,
+    },
+    ServerTest {
+        name: "page_hostile_documents",
+        run: page::hostile_documents,
+    },
+    ServerTest {
+        name: "pair_encodings",
+        run: pair::encodings,
     },
     ServerTest {
         name: "text_exact_lists",
