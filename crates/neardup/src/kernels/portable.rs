@@ -4,7 +4,7 @@ use super::bit_sums::add_where_set;
 use super::words::hash_words;
 use super::{Kernels, siphash};
 use crate::minhash::MAX_SLOTS;
-use crate::minhash::sketch::{code, first_code, slot};
+use crate::minhash::code::{code, first_code, slot};
 use crate::shingle::{Key, POLYNOMIAL_BASE, combine, finish};
 
 pub static KERNELS: Kernels = Kernels {

@@ -1,7 +1,7 @@
 //! Every path against the definitions, and against the portable path.
 
 use super::{Kernels, available, portable};
-use crate::minhash::sketch::{code, first_code, slot};
+use crate::minhash::code::{code, first_code, slot};
 use crate::minhash::{MAX_SLOTS, UNFILLED};
 use crate::shingle::{Key, combine, split_mix};
 

@@ -1,7 +1,7 @@
 //! Containment and cardinality, read off the codes of the slots.
 
+use super::code::fill_time;
 use super::combine::check_full_width;
-use super::sketch::fill_time;
 use super::{Signature, SignatureUnit};
 use crate::{Error, Result};
 

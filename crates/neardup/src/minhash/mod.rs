@@ -2,6 +2,7 @@
 //!
 //! Dahlgaard, Knudsen, Thorup, "Fast Similarity Sketching", FOCS 2017 (arXiv 1704.04370).
 
+pub(crate) mod code;
 pub mod combine;
 pub mod estimate;
 pub mod interval;
@@ -9,9 +10,10 @@ pub mod measures;
 pub mod signature;
 pub mod sketch;
 
+pub use code::UNFILLED;
 pub use estimate::{equal_slots_needed, estimate, near_duplicates, similarity};
 pub use signature::{Header, Signature, SignatureUnit};
-pub use sketch::{Sketch, UNFILLED};
+pub use sketch::Sketch;
 
 /// The most slots a signature can have.
 pub const MAX_SLOTS: usize = 1024;

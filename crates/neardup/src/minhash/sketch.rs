@@ -1,28 +1,7 @@
-//! From shingle hashes to slots.
-//!
-//! Scheme 1, frozen by known-answer vectors. With k slots and the shingle hash x:
-//! - round 0: slot `mulhi32(x >> 32, k)`, value the upper 29 of the lower 32 bits;
-//! - round r < k: slot `mulhi32((u ^ r*A) * ((x >> 32 ^ r*B) | 1), k)` with u the lower 32 bits of
-//!   `x ^ (x >> 32)`, all of 32 bits; value the upper bits of `split_mix(x + r*GOLDEN)`;
-//! - round k <= r < 2k: slot r - k, the same value.
-//!
-//! A slot holds a monotone 32-bit code of (round, value): 3 bits of round and 29 of value for
-//! rounds 0 to 6, then `111`, 11 bits of round - 7 and 18 of value.
-//!
-//! Two shingles must not fall into related slots round after round: with a constant in place of the
-//! factor that depends on x they do, and the mean square error of 2 shingles in 1024 slots doubles
-//! (0.999 instead of 0.49 to 0.52 times J(1-J)/k).
+//! From shingle hashes to slots: the sketch of a set while it is made.
 
 use crate::kernels;
-use crate::minhash::Header;
-use crate::shingle::{GOLDEN, split_mix};
-
-/// The code of a slot that no shingle has reached; above every code that one can have.
-pub const UNFILLED: u32 = u32::MAX;
-
-/// A and B of the slots of later rounds.
-pub(crate) const STEP_OF_SLOT: u32 = 0x9E37_79B9;
-pub(crate) const STEP_OF_FACTOR: u32 = 0xC2B2_AE3D;
+use crate::minhash::{Header, UNFILLED};
 
 /// The slots of a sketch while it is made. Shingles may come in any order, in any number of parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,51 +50,4 @@ pub fn add(slots: &mut [u32], hashes: &[u64]) {
 /// [`Sketch::merge`] into slots that are kept elsewhere.
 pub fn merge(slots: &mut [u32], other: &[u32]) {
     kernels::active().merge(slots, other);
-}
-
-/// The smallest code of a round.
-#[inline]
-pub fn first_code(round: usize) -> u32 {
-    let round = round as u32;
-    if round < 7 {
-        round << 29
-    } else {
-        (7 << 29) | ((round - 7) << 18)
-    }
-}
-
-/// The slot to which a round sends the shingle `x`.
-#[inline]
-pub(crate) fn slot(x: u64, round: usize, slots: usize) -> usize {
-    if round >= slots {
-        return round - slots;
-    }
-    let bits = if round == 0 {
-        (x >> 32) as u32
-    } else {
-        let (round, high) = (round as u32, (x >> 32) as u32);
-        let sum = (x as u32) ^ high ^ round.wrapping_mul(STEP_OF_SLOT);
-        sum.wrapping_mul((high ^ round.wrapping_mul(STEP_OF_FACTOR)) | 1)
-    };
-    ((u64::from(bits) * slots as u64) >> 32) as usize
-}
-
-/// What a round offers to the slot of the shingle `x`.
-#[inline]
-pub(crate) fn code(x: u64, round: usize) -> u32 {
-    let value = if round == 0 {
-        x as u32
-    } else {
-        (split_mix(x.wrapping_add(GOLDEN.wrapping_mul(round as u64))) >> 32) as u32
-    };
-    first_code(round) | if round < 7 { value >> 3 } else { value >> 14 }
-}
-
-/// The round of a code plus its value as a fraction.
-pub(super) fn fill_time(code: u32) -> f64 {
-    let (round, value, bits) = match code >> 29 {
-        7 => (7 + (code >> 18 & 0x7ff), code & 0x3_ffff, 18),
-        round => (round, code & 0x1fff_ffff, 29),
-    };
-    f64::from(round) + (f64::from(value) + 0.5) / f64::from(1 << bits)
 }
