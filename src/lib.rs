@@ -2,6 +2,7 @@
 //! It knows no algorithm; the algorithms know no PostgreSQL.
 
 mod advise;
+mod aggregate;
 mod align;
 mod arrays;
 mod ball;

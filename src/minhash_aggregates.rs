@@ -4,6 +4,7 @@
 //! slots, and up to [`PENDING`] hashes of elements that wait for being added together, since one by
 //! one they cost more.
 
+use crate::aggregate;
 use crate::datum::{NewSignature, StoredSignature, Text};
 use crate::error::{OrRaise, raise};
 use crate::options;
@@ -77,15 +78,10 @@ impl State {
     /// # Safety
     /// `call` is the current function call.
     unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, header: Header, seed: i64) -> &'a mut Self {
-        let mut context = std::ptr::null_mut();
         // SAFETY: vouched for by the caller.
-        if unsafe { pg_sys::AggCheckCallContext(call, &raw mut context) } == 0 {
-            raise(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "the function was called outside an aggregate",
-                "Use the aggregates minhash_agg and minhash_union.",
-            );
-        }
+        let context = unsafe {
+            aggregate::context(call, "Use the aggregates minhash_agg and minhash_union.")
+        };
         // SAFETY: the state and its arrays live in the aggregate's context; a `State` needs no drop.
         unsafe {
             let room = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();

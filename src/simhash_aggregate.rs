@@ -3,6 +3,7 @@
 //! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. The
 //! sums are integers: neither the order of rows nor parallel workers change a bit.
 
+use crate::aggregate;
 use crate::bits::NewBits;
 use crate::datum::Text;
 use crate::error::{OrRaise, raise};
@@ -25,15 +26,8 @@ impl State {
     /// # Safety
     /// `call` is the current function call.
     unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, numbers: usize, seed: i64) -> &'a mut Self {
-        let mut context = std::ptr::null_mut();
         // SAFETY: vouched for by the caller.
-        if unsafe { pg_sys::AggCheckCallContext(call, &raw mut context) } == 0 {
-            raise(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-                "the function was called outside an aggregate",
-                "Use the aggregate simhash_agg.",
-            );
-        }
+        let context = unsafe { aggregate::context(call, "Use the aggregate simhash_agg.") };
         // SAFETY: both allocations are as large as asked for, or raise an ERROR, and live as long as
         // the aggregate; zeros are numbers; a `State` needs no drop.
         unsafe {
