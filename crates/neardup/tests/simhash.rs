@@ -158,6 +158,29 @@ fn weights_of_frequencies_are_frozen() {
     }
 }
 
+/// Longer than a block of shingles, which is counted in another way.
+#[test]
+fn long_documents_are_summed_by_definition() {
+    let mut state = 5;
+    let numbers: Vec<u32> = (0..10_000)
+        .map(|_| (uniform(&mut state).powi(4) * 5000.0) as u32)
+        .collect();
+    let doc: Vec<String> = numbers.iter().map(|n| format!("w{n}")).collect();
+    let key = Key::from_seed(0);
+    let mut frequencies: HashMap<&str, u32> = HashMap::new();
+    doc.iter()
+        .for_each(|word| *frequencies.entry(word).or_default() += 1);
+    for weighting in WEIGHTINGS {
+        let mut sums = Sums::new(Width::new(128).unwrap());
+        for (word, tf) in &frequencies {
+            let weight = fixed_point(weighting.weight(*tf)).unwrap();
+            sums.add(key.element_hash(word.as_bytes()), weight).unwrap();
+        }
+        let found = simhash(&doc.join(" "), 1, 128, weighting);
+        assert_eq!(found, Some(sums.signature()), "{weighting:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn documents_are_summed_by_definition(

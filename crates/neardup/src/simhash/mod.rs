@@ -12,15 +12,20 @@
 //! Sums are integers, so that neither order nor parallelism changes a bit.
 
 mod planes;
+mod repeats;
 mod sums;
 mod terms;
 
+use sums::ONE;
 pub use sums::{Sums, Width, fixed_point};
 
 use crate::shingle::{Key, Shingling, for_each_block};
 use crate::{Error, Result};
 use bitvec::prelude::*;
+use repeats::Repeats;
+use std::cell::Cell;
 use std::str::FromStr;
+use std::sync::LazyLock;
 use terms::TermCounts;
 
 /// How much a term that occurs `tf` times counts.
@@ -59,13 +64,32 @@ impl Weighting {
             Self::Set => 1.0,
         }
     }
+
+    /// [`Self::weight`] as sums take it. A logarithm takes as long as adding a term, and nearly all
+    /// are of small numbers.
+    fn fixed_point(self, tf: u32) -> Result<i64> {
+        static LOGARITHMIC: LazyLock<[i64; 64]> = LazyLock::new(|| {
+            std::array::from_fn(|tf| {
+                let weight = Weighting::Logarithm.weight(tf.max(1) as u32);
+                fixed_point(weight).expect("in range")
+            })
+        });
+        match self {
+            Self::Frequency => Ok(ONE * i64::from(tf)),
+            Self::Set => Ok(ONE),
+            Self::Logarithm => match LOGARITHMIC.get(tf as usize) {
+                Some(weight) => Ok(*weight),
+                None => fixed_point(self.weight(tf)),
+            },
+        }
+    }
 }
 
 /// Up to this frequency the terms that reach it are added together; few reach a higher one.
 const COMMON_FREQUENCIES: u32 = 4;
 
 /// The SimHash of a document; `None` without any shingle. Linear time; for 'tf' in constant memory,
-/// otherwise at most 48 bytes a distinct shingle.
+/// otherwise, beyond a block of shingles, at most 48 bytes a distinct one.
 ///
 /// # Errors
 /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.
@@ -79,14 +103,28 @@ pub fn document(
 ) -> Result<Option<BitVec<u8, Msb0>>> {
     let mut sums = Sums::new(width);
     if weighting == Weighting::Frequency {
-        let one = fixed_point(1.0)?;
         for_each_try_block(doc, shingling, key, check, |terms| {
-            sums.add_all(terms, one, &mut || ())
+            sums.add_all(terms, ONE, &mut || ())
         })?;
     } else {
-        let mut counts = TermCounts::new();
-        for_each_try_block(doc, shingling, key, check, |terms| counts.add(terms))?;
-        add_counted(&mut sums, counts, weighting, check)?;
+        let mut first = Vec::new();
+        let mut counts = None;
+        for_each_try_block(doc, shingling, key, check, |terms| {
+            if first.is_empty() {
+                first.extend_from_slice(terms);
+            } else if !terms.is_empty() {
+                let counts = counts.get_or_insert_with(TermCounts::new);
+                counts.add(terms)?;
+            }
+            Ok(())
+        })?;
+        match counts {
+            None => add_few(&mut sums, &first, weighting)?,
+            Some(mut counts) => {
+                counts.add(&first)?;
+                add_counted(&mut sums, counts, weighting, check)?;
+            }
+        }
     }
     Ok((!sums.is_empty()).then(|| sums.signature()))
 }
@@ -109,6 +147,23 @@ fn for_each_try_block(
     outcome
 }
 
+/// Adds every occurrence of every term, and to those that repeat the difference to their weight.
+fn add_few(sums: &mut Sums, terms: &[u64], weighting: Weighting) -> Result<()> {
+    thread_local! {
+        static REPEATS: Cell<Option<Box<Repeats>>> = const { Cell::new(None) };
+    }
+    sums.add_all(terms, ONE, &mut || ())?;
+    let mut repeats = REPEATS.take().unwrap_or_else(Repeats::new);
+    let (repeated, counts) = repeats.find(terms);
+    let differences: Result<Vec<i64>> = counts
+        .iter()
+        .map(|tf| Ok(weighting.fixed_point(*tf)? - ONE * i64::from(*tf)))
+        .collect();
+    sums.add_each(repeated, &differences?, &mut || ())?;
+    REPEATS.set(Some(repeats));
+    Ok(())
+}
+
 /// Adds to every term the weight of its first occurrence, to those that occur again what the second
 /// one adds, and so on: as many terms as possible at one weight.
 fn add_counted(
@@ -120,7 +175,7 @@ fn add_counted(
     let (mut terms, mut counts) = counts.into_lists();
     let mut added = 0;
     for tf in 1..=COMMON_FREQUENCIES {
-        let weight = fixed_point(weighting.weight(tf))?;
+        let weight = weighting.fixed_point(tf)?;
         sums.add_all(&terms, weight - added, check)?;
         added = weight;
         if weighting == Weighting::Set {
@@ -130,7 +185,7 @@ fn add_counted(
     }
     let weights = counts
         .iter()
-        .map(|tf| Ok(fixed_point(weighting.weight(*tf))? - added));
+        .map(|tf| Ok(weighting.fixed_point(*tf)? - added));
     sums.add_each(&terms, &weights.collect::<Result<Vec<_>>>()?, check)
 }
 

@@ -10,6 +10,9 @@ use std::ops::{Deref, DerefMut};
 /// Bits of fraction of a weight.
 const FRACTION_BITS: i32 = 32;
 
+/// A weight of 1.
+pub(super) const ONE: i64 = 1 << FRACTION_BITS;
+
 /// Terms whose sums are added at once, where each has a weight of its own.
 const TERMS_AT_ONCE: usize = 64;
 
