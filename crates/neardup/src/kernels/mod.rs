@@ -1,4 +1,4 @@
-//! The inner loops, once for every processor and once for AVX2, with equal results.
+//! The inner loops, once for every processor, once for AVX2 and once for AVX-512, with equal results.
 //!
 //! The path is chosen when the first kernel runs: the best that the processor offers, or the one
 //! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.
@@ -6,7 +6,11 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod bit_sums;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod portable;
 mod siphash;
 #[cfg(test)]
@@ -45,10 +49,13 @@ pub fn active() -> &'static Kernels {
 /// The kernels that this processor can run, the fastest first.
 pub fn available() -> impl Iterator<Item = &'static Kernels> {
     #[cfg(target_arch = "x86_64")]
-    let wide = avx2::is_available().then_some(&avx2::KERNELS);
+    let vectors = [
+        avx512::is_available().then_some(&avx512::KERNELS),
+        avx2::is_available().then_some(&avx2::KERNELS),
+    ];
     #[cfg(not(target_arch = "x86_64"))]
-    let wide = None;
-    wide.into_iter().chain([&portable::KERNELS])
+    let vectors = [None];
+    vectors.into_iter().flatten().chain([&portable::KERNELS])
 }
 
 impl Kernels {

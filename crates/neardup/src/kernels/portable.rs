@@ -1,11 +1,12 @@
 //! The kernels for any processor: what the others must agree with.
 
 use super::bit_sums::add_where_set;
-use super::words::hash_words;
+use super::words::{Limits, Source, Steps, case_bit, hash_words, positions};
 use super::{Kernels, siphash};
 use crate::minhash::MAX_SLOTS;
 use crate::minhash::code::{code, first_code, slot};
 use crate::shingle::{Key, POLYNOMIAL_BASE, combine, finish};
+use std::ops::Range;
 
 pub static KERNELS: Kernels = Kernels {
     name: "portable",
@@ -18,30 +19,32 @@ pub static KERNELS: Kernels = Kernels {
 };
 
 fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-    let case_bit = if lower { 0x20 } else { 0 };
-    let classify = |from: &[u8; 64], to: &mut [u8; 64]| classify(from, to, case_bit);
-    hash_words(ascii, key, out, classify, |text, edges, hashes| {
+    let case_bits = u128::from_ne_bytes([case_bit(lower); 16]);
+    let hash = |source: &Source<'_>, limits: &[Limits; 4], hashes: &mut [u64; 4]| {
         let mut longest = 0;
-        for (limits, hash) in edges.as_chunks::<2>().0.iter().zip(hashes) {
-            let bytes = text[usize::from(limits[0])..].first_chunk();
-            let bytes = bytes.expect("there is room behind the text");
-            let len = usize::from(limits[1] - limits[0]);
+        for ([start, end], hash) in limits.iter().zip(hashes) {
+            let bytes = u128::from_le_bytes(*source.bytes(*start)) | case_bits;
+            let len = usize::from(end - start);
             *hash = siphash::hash(key, bytes, len);
             longest = longest.max(len);
         }
         longest <= siphash::LONGEST
-    });
+    };
+    let steps = Steps {
+        classify,
+        positions,
+        hash,
+    };
+    hash_words(ascii, lower, key, out, &steps);
 }
 
 /// Without a branch, so that the compiler uses what vectors there are.
-fn classify(from: &[u8; 64], to: &mut [u8; 64], case_bit: u8) -> u64 {
-    let mut is_word = [0; 64];
-    for ((from, to), is_word) in from.iter().zip(to).zip(&mut is_word) {
-        let is_letter = u8::from((from | 0x20).wrapping_sub(b'a') < 26);
-        let is_digit = u8::from(from.wrapping_sub(b'0') < 10);
-        *to = from | (is_letter.wrapping_neg() & case_bit);
-        *is_word = is_letter | is_digit;
-    }
+fn classify(block: &[u8; 64]) -> u64 {
+    let is_word = block.map(|byte| {
+        let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+        let is_digit = byte.wrapping_sub(b'0') < 10;
+        u8::from(is_letter | is_digit)
+    });
     let bytes = is_word.as_chunks().0.iter().enumerate();
     // The product has the lowest bits of the bytes in its highest byte.
     bytes.fold(0, |bits, (i, ones)| {
@@ -70,20 +73,20 @@ pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
 }
 
 fn sketch(slots: &mut [u32], hashes: &[u64]) {
-    sketch_with(slots, hashes, OpenSlots::find, later_round);
+    sketch_with(slots, hashes, OpenSlots::find, later_rounds);
 }
 
 /// After so many shingles a slot, different ones would have filled all but one slot in 10^6: they
 /// repeat, as those of a text that says one thing over and over do, or they are few.
 const REPEATS_SEEN: usize = 14;
 
-/// A sketch, given how open slots are found and how one of the later rounds is done.
+/// A sketch, given how open slots are found and how later rounds are done.
 #[inline(always)]
 pub fn sketch_with(
     slots: &mut [u32],
     hashes: &[u64],
     find: impl Fn(&mut OpenSlots, &[u32], usize) -> bool,
-    mut later_round: impl FnMut(&mut [u32], &[u64], usize, &OpenSlots),
+    later_rounds: impl Fn(&mut [u32], &[u64], Range<usize>, &OpenSlots),
 ) {
     round_zero(slots, hashes);
     let mut open = OpenSlots::default();
@@ -101,9 +104,7 @@ pub fn sketch_with(
         }
         // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
         let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);
-        for round in round..round + rounds {
-            later_round(slots, hashes, round, &open);
-        }
+        later_rounds(slots, hashes, round..round + rounds, &open);
         round += rounds;
     }
     last_rounds(slots, hashes);
@@ -148,13 +149,15 @@ pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
     any != 0
 }
 
-/// One of the rounds after the first. Putting the shingles for open slots aside without a branch, as
-/// the vector paths do, does not pay one by one.
-fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
-    for &x in hashes {
-        let slot = slot(x, round, slots.len());
-        if open.contains(slot) {
-            slots[slot] = slots[slot].min(code(x, round));
+/// Putting the shingles for open slots aside without a branch, as the vector paths do, does not pay
+/// one by one.
+fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
+    for round in rounds {
+        for &x in hashes {
+            let slot = slot(x, round, slots.len());
+            if open.contains(slot) {
+                slots[slot] = slots[slot].min(code(x, round));
+            }
         }
     }
 }

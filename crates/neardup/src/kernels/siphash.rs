@@ -10,10 +10,9 @@ struct State {
     v: [u64; 4],
 }
 
-/// The hash of the first `len` of these bytes, at most [`LONGEST`]; for more it means nothing.
+/// The hash of the first `len` of these bytes, from the lowest, at most [`LONGEST`]; for more it means nothing.
 #[inline(always)]
-pub fn hash(key: &Key, bytes: &[u8; 16], len: usize) -> u64 {
-    let bytes = u128::from_le_bytes(*bytes);
+pub fn hash(key: &Key, bytes: u128, len: usize) -> u64 {
     let bytes = bytes & ((1 << (8 * (len % 16))) - 1);
     let end = (len as u64) << 56;
     let (first, second) = (bytes as u64, (bytes >> 64) as u64);

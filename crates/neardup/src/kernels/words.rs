@@ -1,170 +1,224 @@
-//! Finding and hashing the words of an ASCII text, but for the two loops that differ by processor.
+//! Finding and hashing the words of an ASCII text, but for the loops that differ by processor.
 
 use super::siphash;
 use crate::shingle::Key;
+use std::hash::Hasher;
 
-/// Bytes that are handled at once. A document of 1.6 kB takes two pieces; the scratch space, which
-/// is cleared on every call, stays small.
-const PIECE: usize = 1024;
+/// Bytes of which the words are found before they are hashed. An article of 1.6 kB takes one piece;
+/// the scratch space, which is cleared on every call, stays small.
+const PIECE: usize = 2048;
 
-/// The text of a piece; behind it room for a last block and for loading the last words.
-pub type PieceText = [u8; PIECE + 64];
+/// Where a word starts and ends, counted from the beginning of a piece.
+pub type Limits = [u16; 2];
 
-/// Appends the token hashes of the words of `text`.
-///
-/// `classify` copies 64 bytes, folds their case where that is asked for, and has a bit set for each
-/// that belongs to a word. `hash_four` hashes the four words of a piece of which it gets the starts
-/// and ends, alternating, and says whether none is longer than [`siphash::LONGEST`], for which its
-/// hash means nothing.
+/// Room for the positions of 64 bits, of which any 8 can be written as a whole.
+pub type Positions = [u16; 72];
+
+/// The text from a piece on, of which 16 bytes can be read from anywhere.
+pub struct Source<'a> {
+    text: &'a [u8],
+    /// The last bytes of the text, and zeros.
+    end: [u8; 32],
+    end_len: usize,
+}
+
+impl<'a> Source<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        let end_len = text.len().min(16);
+        let mut end = [0; 32];
+        end[..end_len].copy_from_slice(&text[text.len() - end_len..]);
+        Self { text, end, end_len }
+    }
+
+    /// 16 bytes from `start` on; zeros behind the text.
+    #[inline(always)]
+    pub fn bytes(&self, start: u16) -> &[u8; 16] {
+        let start = usize::from(start);
+        match self.text.get(start..start + 16) {
+            Some(bytes) => bytes.first_chunk().expect("16 bytes"),
+            None => self.last_bytes(start),
+        }
+    }
+
+    #[cold]
+    fn last_bytes(&self, start: usize) -> &[u8; 16] {
+        let at = self.end_len - (self.text.len() - start);
+        let bytes = self.end[at..].first_chunk();
+        bytes.expect("it begins among the last 16 bytes")
+    }
+}
+
+/// What differs by processor.
+pub struct Steps<C, P, H> {
+    /// Sets a bit for each of 64 bytes that belongs to a word.
+    pub classify: C,
+    /// Writes the positions of the set bits, counted from a number, and says how many there are.
+    pub positions: P,
+    /// Hashes words of at most [`siphash::LONGEST`] bytes, and says whether no other is among them,
+    /// whose hash means nothing.
+    pub hash: H,
+}
+
+/// Appends the token hashes of the words of `text`, its letters in lower case if `lower`.
 #[inline(always)]
-pub fn hash_words(
-    mut text: &[u8],
+pub fn hash_words<const LANES: usize>(
+    text: &[u8],
+    lower: bool,
     key: &Key,
     out: &mut Vec<u64>,
-    classify: impl Fn(&[u8; 64], &mut [u8; 64]) -> u64,
-    hash_four: impl Fn(&PieceText, &[u16; 8], &mut [u64; 4]) -> bool,
+    steps: &Steps<
+        impl Fn(&[u8; 64]) -> u64,
+        impl Fn(u64, u16, &mut Positions) -> usize,
+        impl Fn(&Source<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool,
+    >,
 ) {
-    let mut piece = Piece::new();
-    while !text.is_empty() {
-        let part = &text[..PIECE.min(text.len())];
-        piece.find_words(part, &classify);
-        let mut done = part.len();
-        if part.len() < text.len()
-            && let Some(start) = piece.take_cut_word(part.len())
+    let mut edges = Edges::new();
+    let mut source = Source::new(text);
+    let case_bit = case_bit(lower);
+    while !source.text.is_empty() {
+        let piece = &source.text[..PIECE.min(source.text.len())];
+        edges.find(piece, steps);
+        let mut done = piece.len();
+        if done < source.text.len()
+            && let Some(start) = edges.take_cut_word(done)
         {
             done = start;
         }
-        piece.hash_words(key, out, &hash_four);
+        hash_found(&source, &mut edges, case_bit, key, out, steps);
         if done == 0 {
-            done = hash_long_word(text, key, out, &classify);
+            let end = source
+                .text
+                .iter()
+                .position(|byte| !byte.is_ascii_alphanumeric());
+            done = end.unwrap_or(source.text.len());
+            out.push(hash_long_word(&source.text[..done], case_bit, key));
         }
-        text = &text[done..];
+        source.text = &source.text[done..];
     }
 }
 
-/// Hashes the word with which `text` begins, and returns its length.
+/// What turns letters into small ones and leaves digits alone.
+pub fn case_bit(lower: bool) -> u8 {
+    if lower { 0x20 } else { 0 }
+}
+
+/// Hashes a word of any length.
 #[cold]
-fn hash_long_word(
-    text: &[u8],
+fn hash_long_word(word: &[u8], case_bit: u8, key: &Key) -> u64 {
+    let mut hasher = key.hasher();
+    for part in word.chunks(64) {
+        let mut folded = [0; 64];
+        for (to, from) in folded.iter_mut().zip(part) {
+            *to = from | case_bit;
+        }
+        hasher.write(&folded[..part.len()]);
+    }
+    hasher.finish()
+}
+
+/// Hashes the words that were found in a piece.
+#[inline(always)]
+fn hash_found<const LANES: usize, C, P>(
+    source: &Source<'_>,
+    edges: &mut Edges,
+    case_bit: u8,
     key: &Key,
     out: &mut Vec<u64>,
-    classify: impl Fn(&[u8; 64], &mut [u8; 64]) -> u64,
-) -> usize {
-    let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric());
-    let mut word = text[..end.unwrap_or(text.len())].to_vec();
-    for block in word.chunks_mut(64) {
-        let mut from = [0; 64];
-        let mut to = [0; 64];
-        from[..block.len()].copy_from_slice(block);
-        classify(&from, &mut to);
-        block.copy_from_slice(&to[..block.len()]);
+    steps: &Steps<C, P, impl Fn(&Source<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool>,
+) {
+    let words = edges.count / 2;
+    let begin = out.len();
+    out.resize(begin + words.next_multiple_of(LANES), 0);
+    let (hashes, _) = out[begin..].as_chunks_mut::<LANES>();
+    for (limits, hashes) in edges.groups().iter().zip(hashes) {
+        if !(steps.hash)(source, limits, hashes) {
+            for ([start, end], hash) in limits.iter().zip(hashes) {
+                let word = &source.text[usize::from(*start)..usize::from(*end)];
+                if word.len() > siphash::LONGEST {
+                    *hash = hash_long_word(word, case_bit, key);
+                }
+            }
+        }
     }
-    out.push(key.token_hash(&word));
-    word.len()
+    out.truncate(begin + words);
 }
 
-/// Part of a text and the limits of its words.
-struct Piece {
-    text: PieceText,
+/// The limits of the words of a piece.
+struct Edges {
     /// Where words start and end, alternating; behind them room for whole stores.
-    edges: [u16; PIECE + 80],
-    edge_count: usize,
+    positions: [u16; PIECE + 80],
+    count: usize,
 }
 
-impl Piece {
+impl Edges {
     fn new() -> Self {
         Self {
-            text: [0; PIECE + 64],
-            edges: [0; PIECE + 80],
-            edge_count: 0,
+            positions: [0; PIECE + 80],
+            count: 0,
         }
     }
 
-    /// Finds the words of `text`, the last of which ends at its end if not before.
+    /// Finds the words of a piece, the last of which ends at its end if not before.
     #[inline(always)]
-    fn find_words(&mut self, text: &[u8], classify: impl Fn(&[u8; 64], &mut [u8; 64]) -> u64) {
-        let (blocks, rest) = text.as_chunks::<64>();
+    fn find<H>(
+        &mut self,
+        piece: &[u8],
+        steps: &Steps<impl Fn(&[u8; 64]) -> u64, impl Fn(u64, u16, &mut Positions) -> usize, H>,
+    ) {
+        let (blocks, rest) = piece.as_chunks::<64>();
         // Ends the last word, too.
         let mut last = [0; 64];
         last[..rest.len()].copy_from_slice(rest);
         let mut is_in_word = 0;
-        self.edge_count = 0;
+        self.count = 0;
         for (i, block) in blocks.iter().chain([&last]).enumerate() {
-            let room = self.text[i * 64..].first_chunk_mut();
-            let is_word = classify(block, room.expect("room for a last block"));
-            self.push_edges(i * 64, is_word ^ (is_word << 1 | is_in_word));
+            let is_word = (steps.classify)(block);
+            let edges = is_word ^ (is_word << 1 | is_in_word);
+            let room = self.positions[self.count..].first_chunk_mut();
+            let room = room.expect("at most an edge a byte");
+            self.count += (steps.positions)(edges, (i * 64) as u16, room);
             is_in_word = is_word >> 63;
         }
-    }
-
-    /// Appends the positions of the set bits: those of 8 bits at a time are looked up.
-    #[inline(always)]
-    fn push_edges(&mut self, at: usize, edges: u64) {
-        let room = self.edges[self.edge_count..].first_chunk_mut::<72>();
-        let room = room.expect("at most an edge a byte");
-        // Counted from the first byte, so that no byte waits for the one before.
-        let counts = counts_up_to_bytes(edges);
-        let before = (counts << 8).to_le_bytes();
-        for (i, byte) in edges.to_le_bytes().into_iter().enumerate() {
-            let first = (at + 8 * i) as u16;
-            // At most 56, which the compiler cannot know.
-            let before = usize::from(before[i]) & 63;
-            let room = &mut room[before..before + 8];
-            for (position, bit) in room.iter_mut().zip(&POSITIONS[usize::from(byte)]) {
-                *position = first + bit;
-            }
-        }
-        self.edge_count += (counts >> 56) as usize;
+        // Empty words fill the last group.
+        self.positions[self.count..][..16].fill(0);
     }
 
     /// Takes back the last word if it touches the end of the piece of `len` bytes, where it may be
     /// cut off, and returns its start.
     fn take_cut_word(&mut self, len: usize) -> Option<usize> {
-        match self.edges[..self.edge_count] {
+        match self.positions[..self.count] {
             [.., start, end] if usize::from(end) == len => {
-                self.edge_count -= 2;
+                self.count -= 2;
+                self.positions[self.count..][..2].fill(0);
                 Some(usize::from(start))
             }
             _ => None,
         }
     }
 
+    /// The limits of the words and of the empty ones behind them.
     #[inline(always)]
-    fn hash_words(
-        &mut self,
-        key: &Key,
-        out: &mut Vec<u64>,
-        hash_four: impl Fn(&PieceText, &[u16; 8], &mut [u64; 4]) -> bool,
-    ) {
-        let words = self.edge_count / 2;
-        // Empty words fill the last group.
-        self.edges[self.edge_count..][..8].fill(0);
-        let begin = out.len();
-        out.resize(begin + words.next_multiple_of(4), 0);
-        let (groups, _) = self.edges.as_chunks::<8>();
-        let (hashes, _) = out[begin..].as_chunks_mut::<4>();
-        for (edges, hashes) in groups.iter().zip(hashes) {
-            hash_four(&self.text, edges, hashes);
-            let lengths = [0, 2, 4, 6].map(|i| edges[i + 1] - edges[i]);
-            if lengths
-                .iter()
-                .any(|len| usize::from(*len) > siphash::LONGEST)
-            {
-                self.rehash_long_words(edges, key, hashes);
-            }
-        }
-        out.truncate(begin + words);
+    fn groups<const LANES: usize>(&self) -> &[[Limits; LANES]] {
+        self.positions.as_chunks::<2>().0.as_chunks().0
     }
+}
 
-    #[cold]
-    fn rehash_long_words(&self, edges: &[u16; 8], key: &Key, hashes: &mut [u64; 4]) {
-        for (limits, hash) in edges.as_chunks::<2>().0.iter().zip(hashes) {
-            let word = &self.text[usize::from(limits[0])..usize::from(limits[1])];
-            if word.len() > siphash::LONGEST {
-                *hash = key.token_hash(word);
-            }
+/// [`Steps::positions`]: those of 8 bits at a time are looked up.
+#[inline(always)]
+pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
+    // Counted from the first byte, so that no byte waits for the one before.
+    let counts = counts_up_to_bytes(bits);
+    let before = (counts << 8).to_le_bytes();
+    for (i, byte) in bits.to_le_bytes().into_iter().enumerate() {
+        let first = from + 8 * i as u16;
+        // At most 56, which the compiler cannot know.
+        let before = usize::from(before[i]) & 63;
+        let room = &mut out[before..before + 8];
+        for (position, bit) in room.iter_mut().zip(&POSITIONS[usize::from(byte)]) {
+            *position = first + bit;
         }
     }
+    (counts >> 56) as usize
 }
 
 /// In each byte the number of bits that are set in it and in those below.

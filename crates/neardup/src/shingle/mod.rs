@@ -82,7 +82,7 @@ impl Key {
     }
 
     /// For a token that comes in parts.
-    fn hasher(&self) -> SipHasher13 {
+    pub(crate) fn hasher(&self) -> SipHasher13 {
         SipHasher13::new_with_keys(self.k0, self.k1)
     }
 
@@ -95,10 +95,14 @@ impl Key {
 /// The increment of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): 2^64 / golden ratio, odd.
 pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
+/// The factors of [`split_mix`].
+pub const SPLIT_MIX_FACTORS: [u64; 2] = [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
+
 /// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+#[inline]
 pub fn split_mix(mut x: u64) -> u64 {
-    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x = (x ^ (x >> 30)).wrapping_mul(SPLIT_MIX_FACTORS[0]);
+    x = (x ^ (x >> 27)).wrapping_mul(SPLIT_MIX_FACTORS[1]);
     x ^ (x >> 31)
 }
 

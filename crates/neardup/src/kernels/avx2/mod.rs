@@ -8,6 +8,7 @@ mod windows;
 mod words;
 
 use super::Kernels;
+use super::lanes::Lanes;
 use crate::shingle::Key;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
@@ -62,25 +63,6 @@ fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     // SAFETY: as above.
     unsafe { bit_sums::add_where_set(words, weights, sums) }
 }
-
-/// Arrays of integers of `BYTES` bytes.
-///
-/// # Safety
-/// The type has that size, no padding, and every pattern of bits is a value.
-unsafe trait Lanes<const BYTES: usize> {}
-
-// SAFETY: 32 bytes.
-unsafe impl Lanes<32> for [u8; 32] {}
-// SAFETY: 8 x 4 bytes.
-unsafe impl Lanes<32> for [u32; 8] {}
-// SAFETY: 4 x 8 bytes.
-unsafe impl Lanes<32> for [u64; 4] {}
-// SAFETY: 4 x 8 bytes.
-unsafe impl Lanes<32> for [i64; 4] {}
-// SAFETY: 16 bytes.
-unsafe impl Lanes<16> for [u8; 16] {}
-// SAFETY: 8 x 2 bytes.
-unsafe impl Lanes<16> for [u16; 8] {}
 
 #[inline]
 #[target_feature(enable = "avx2")]

@@ -18,20 +18,28 @@ const CHUNK: usize = 64;
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
-    let mut passed = [0; CHUNK + 4];
     let find = |open: &mut OpenSlots, slots: &[u32], round| find_open(open, slots, round);
-    portable::sketch_with(slots, hashes, find, |slots, hashes, round, open| {
-        for chunk in hashes.chunks(CHUNK) {
-            let (lanes, rest) = chunk.as_chunks::<4>();
-            let count = if slots.len() <= SLOTS_IN_REGISTER {
-                pass::<true>(slots.len(), lanes, round, open, &mut passed)
-            } else {
-                pass::<false>(slots.len(), lanes, round, open, &mut passed)
-            };
-            portable::apply(slots, &passed[..count], round);
-            portable::apply(slots, rest, round);
+    portable::sketch_with(slots, hashes, find, |slots, hashes, rounds, open| {
+        for round in rounds {
+            later_round(slots, hashes, round, open);
         }
     });
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
+    let mut passed = [0; CHUNK + 4];
+    for chunk in hashes.chunks(CHUNK) {
+        let (lanes, rest) = chunk.as_chunks::<4>();
+        let count = if slots.len() <= SLOTS_IN_REGISTER {
+            pass::<true>(slots.len(), lanes, round, open, &mut passed)
+        } else {
+            pass::<false>(slots.len(), lanes, round, open, &mut passed)
+        };
+        portable::apply(slots, &passed[..count], round);
+        portable::apply(slots, rest, round);
+    }
 }
 
 /// [`OpenSlots::find`].

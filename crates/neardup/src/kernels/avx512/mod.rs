@@ -1,0 +1,90 @@
+//! The kernels for x86-64 processors with AVX-512 as of Intel's Ice Lake (2019) and AMD's Zen 4
+//! (2022).
+
+mod bit_sums;
+mod compare;
+mod siphash;
+mod sketch;
+mod windows;
+mod words;
+
+use super::Kernels;
+use super::lanes::Lanes;
+use crate::shingle::Key;
+use std::arch::x86_64::{
+    __m256i, __m512i, _mm256_loadu_si256, _mm512_loadu_si512, _mm512_storeu_si512,
+};
+
+/// What this processor must offer for [`KERNELS`].
+pub fn is_available() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
+}
+
+/// Only for processors with [`is_available`].
+pub static KERNELS: Kernels = Kernels {
+    name: "avx512",
+    ascii_word_hashes,
+    combine_windows,
+    sketch,
+    count_equal,
+    merge,
+    add_where_set,
+};
+
+fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+    // SAFETY: `available` lists these kernels only where the features are there.
+    unsafe { words::ascii_word_hashes(ascii, lower, key, out) }
+}
+
+fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
+    // SAFETY: as above.
+    unsafe { windows::combine_windows(tokens, k, out) }
+}
+
+fn sketch(slots: &mut [u32], hashes: &[u64]) {
+    // SAFETY: as above.
+    unsafe { sketch::sketch(slots, hashes) }
+}
+
+fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
+    // SAFETY: as above.
+    unsafe { compare::count_equal(a, b, slots, slot_bits) }
+}
+
+fn merge(slots: &mut [u32], other: &[u32]) {
+    // SAFETY: as above.
+    unsafe { compare::merge(slots, other) }
+}
+
+fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
+    // SAFETY: as above.
+    unsafe { bit_sums::add_where_set(words, weights, sums) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load<T: Lanes<64>>(lanes: &T) -> __m512i {
+    // SAFETY: 64 initialised bytes; the load needs no alignment.
+    unsafe { _mm512_loadu_si512(std::ptr::from_ref(lanes).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store<T: Lanes<64>>(lanes: &mut T, value: __m512i) {
+    // SAFETY: 64 bytes that may hold anything; the store needs no alignment.
+    unsafe { _mm512_storeu_si512(std::ptr::from_mut(lanes).cast(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_half<T: Lanes<32>>(lanes: &T) -> __m256i {
+    // SAFETY: 32 initialised bytes; the load needs no alignment.
+    unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
+}

@@ -1,0 +1,223 @@
+//! The rounds of a sketch, eight shingles or eight rounds at a time.
+
+use super::super::portable::{self, OpenSlots};
+use super::{load, store};
+use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
+use crate::shingle::{GOLDEN, SPLIT_MIX_FACTORS};
+use std::arch::x86_64::{
+    __m512i, _mm512_add_epi64, _mm512_cmpge_epu32_mask, _mm512_maskz_compress_epi64,
+    _mm512_maskz_loadu_epi64, _mm512_mul_epu32, _mm512_mullo_epi64, _mm512_or_si512,
+    _mm512_permutex2var_epi32, _mm512_rorv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_slli_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_test_epi64_mask,
+    _mm512_xor_si512,
+};
+use std::ops::Range;
+
+/// Offers that are collected before they are made.
+const CHUNK: usize = 64;
+
+/// Up to so many shingles, lanes are rounds.
+const FEW: usize = 32;
+
+#[target_feature(enable = "avx512f,avx512dq,bmi1,bmi2,popcnt")]
+pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
+    let find = |open: &mut OpenSlots, slots: &[u32], round| find_open(open, slots, round);
+    portable::sketch_with(slots, hashes, find, |slots, hashes, rounds, open| {
+        if hashes.len() <= FEW && rounds.len() > 1 {
+            few(slots, hashes, rounds, open);
+        } else {
+            for round in rounds {
+                many(slots, hashes, round, open);
+            }
+        }
+    });
+}
+
+/// [`OpenSlots::find`].
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
+    let (whole, rest) = slots.as_chunks::<32>();
+    let from = _mm512_set1_epi32(first_code(round) as i32);
+    let mut any = 0;
+    for (word, slots) in open.words.iter_mut().zip(whole) {
+        let halves = slots.as_chunks::<16>().0;
+        let bits = |half| u32::from(_mm512_cmpge_epu32_mask(load::<[u32; 16]>(half), from));
+        *word = bits(&halves[0]) | bits(&halves[1]) << 16;
+        any |= *word;
+    }
+    let words = &mut open.words[whole.len()..];
+    portable::find_open(words, rest, round) || any != 0
+}
+
+/// One round of many shingles: those for open slots are put together before their codes are made.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,bmi2,popcnt")]
+fn many(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
+    let rounds = Rounds::one(round);
+    let test = Test::new(slots.len(), open);
+    let mut passed = [0; CHUNK + 8];
+    for chunk in hashes.chunks(CHUNK) {
+        let mut count = 0;
+        for hashes in chunk.chunks(8) {
+            let (x, present) = load_some(hashes);
+            let is_open = present & test.is_open(rounds.slots(x, test.slots));
+            push(&mut passed, &mut count, x, is_open);
+        }
+        for hashes in passed[..count.next_multiple_of(8)].as_chunks_mut().0 {
+            let x = load::<[u64; 8]>(hashes);
+            store(hashes, rounds.offers(x, rounds.slots(x, test.slots)));
+        }
+        apply(slots, &passed[..count]);
+    }
+}
+
+/// Several rounds of few shingles, eight rounds at a time.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,bmi2,popcnt")]
+fn few(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
+    let test = Test::new(slots.len(), open);
+    let mut offers = [0; 8 * FEW + 8];
+    for first in rounds.clone().step_by(8) {
+        let eight = Rounds::eight(first);
+        let present = u8::MAX >> (8 - (rounds.end - first).min(8));
+        let mut count = 0;
+        for x in hashes {
+            let x = _mm512_set1_epi64(*x as i64);
+            let slots = eight.slots(x, test.slots);
+            let is_open = present & test.is_open(slots);
+            push(&mut offers, &mut count, eight.offers(x, slots), is_open);
+        }
+        apply(slots, &offers[..count]);
+    }
+}
+
+/// Appends the lanes of which a bit is set.
+#[inline]
+#[target_feature(enable = "avx512f,popcnt")]
+fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
+    let room = list[*count..].first_chunk_mut::<8>();
+    store(
+        room.expect("room for a last vector"),
+        _mm512_maskz_compress_epi64(lanes, x),
+    );
+    *count += lanes.count_ones() as usize;
+}
+
+/// Makes offers: a slot in the upper half, a code in the lower.
+#[inline]
+fn apply(slots: &mut [u32], offers: &[u64]) {
+    for offer in offers {
+        let slot = &mut slots[(offer >> 32) as usize];
+        *slot = (*slot).min(*offer as u32);
+    }
+}
+
+/// At most eight hashes, and a bit for each.
+#[inline]
+#[target_feature(enable = "avx512f,bmi2")]
+fn load_some(hashes: &[u64]) -> (__m512i, u8) {
+    let present = u8::MAX >> (8 - hashes.len());
+    // SAFETY: only elements whose bit is set are read.
+    let x = unsafe { _mm512_maskz_loadu_epi64(present, hashes.as_ptr().cast()) };
+    (x, present)
+}
+
+/// Which slots a round can still lower.
+struct Test {
+    slots: __m512i,
+    words: [__m512i; 2],
+}
+
+impl Test {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(slots: usize, open: &OpenSlots) -> Self {
+        let halves = open.words.as_chunks::<16>().0;
+        Self {
+            slots: _mm512_set1_epi64(slots as i64),
+            words: [load(&halves[0]), load(&halves[1])],
+        }
+    }
+
+    /// A bit for each of eight slots.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn is_open(&self, slots: __m512i) -> u8 {
+        let number = _mm512_srli_epi64::<5>(slots);
+        let word = _mm512_permutex2var_epi32(self.words[0], number, self.words[1]);
+        let bit = _mm512_rorv_epi32(word, slots);
+        _mm512_test_epi64_mask(bit, _mm512_set1_epi64(1))
+    }
+}
+
+/// The round of every lane, as its slots and codes depend on it.
+struct Rounds {
+    sum_step: __m512i,
+    factor_step: __m512i,
+    offset: __m512i,
+    first_code: __m512i,
+    value_shift: __m512i,
+}
+
+impl Rounds {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn one(round: usize) -> Self {
+        Self::new([round; 8])
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn eight(first: usize) -> Self {
+        Self::new(std::array::from_fn(|i| first + i))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn new(rounds: [usize; 8]) -> Self {
+        let times = |step: u32| rounds.map(|round| u64::from(step.wrapping_mul(round as u32)));
+        Self {
+            sum_step: load(&times(STEP_OF_SLOT)),
+            factor_step: load(&times(STEP_OF_FACTOR)),
+            offset: load(&rounds.map(|round| GOLDEN.wrapping_mul(round as u64))),
+            first_code: load(&rounds.map(|round| u64::from(first_code(round)))),
+            value_shift: load(&rounds.map(|round| 32 + if round < 7 { 3u64 } else { 14 })),
+        }
+    }
+
+    /// The slots to which the rounds send shingles.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn slots(&self, x: __m512i, slots: __m512i) -> __m512i {
+        // Of every lane, multiplications take the lower half.
+        let high = _mm512_srli_epi64::<32>(x);
+        let sum = _mm512_xor_si512(_mm512_xor_si512(x, high), self.sum_step);
+        let factor = _mm512_xor_si512(high, self.factor_step);
+        let factor = _mm512_or_si512(factor, _mm512_set1_epi64(1));
+        let bits = _mm512_mul_epu32(sum, factor);
+        _mm512_srli_epi64::<32>(_mm512_mul_epu32(bits, slots))
+    }
+
+    /// What the rounds offer to these slots: the slot in the upper half, the code in the lower.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512dq")]
+    fn offers(&self, x: __m512i, slots: __m512i) -> __m512i {
+        let mixed = split_mix(_mm512_add_epi64(x, self.offset));
+        let value = _mm512_srlv_epi64(mixed, self.value_shift);
+        let code = _mm512_or_si512(value, self.first_code);
+        _mm512_or_si512(code, _mm512_slli_epi64::<32>(slots))
+    }
+}
+
+/// The finalizer of SplitMix64.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn split_mix(x: __m512i) -> __m512i {
+    let factor = |i: usize| _mm512_set1_epi64(SPLIT_MIX_FACTORS[i] as i64);
+    let x = _mm512_xor_si512(x, _mm512_srli_epi64::<30>(x));
+    let x = _mm512_mullo_epi64(x, factor(0));
+    let x = _mm512_xor_si512(x, _mm512_srli_epi64::<27>(x));
+    let x = _mm512_mullo_epi64(x, factor(1));
+    _mm512_xor_si512(x, _mm512_srli_epi64::<31>(x))
+}

@@ -1,0 +1,100 @@
+//! Words of an ASCII text: found 64 bytes at a time, hashed eight at a time.
+
+use super::super::siphash::LONGEST;
+use super::super::words::{Limits, Positions, Source, Steps, case_bit, hash_words};
+use super::siphash::State;
+use super::{load, load_half, store};
+use crate::shingle::Key;
+use std::arch::x86_64::{
+    __m128i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32,
+    _mm256_sub_epi32, _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256,
+    _mm512_cmpgt_epu64_mask, _mm512_cmplt_epu8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
+    _mm512_extracti64x4_epi64, _mm512_inserti64x2, _mm512_maskz_compress_epi8, _mm512_or_si512,
+    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi64, _mm512_sub_epi8, _mm512_unpackhi_epi64,
+    _mm512_unpacklo_epi64,
+};
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
+pub fn ascii_word_hashes(text: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+    let case_bits = _mm512_set1_epi8(case_bit(lower) as i8);
+    let state = State::new(key);
+    let steps = Steps {
+        classify: |block: &[u8; 64]| classify(load(block)),
+        positions: |bits: u64, from: u16, out: &mut Positions| {
+            store_positions(bits, from, out);
+            bits.count_ones() as usize
+        },
+        hash: |source: &Source<'_>, limits: &[Limits; 8], hashes: &mut [u64; 8]| {
+            let (first, second) = first_bytes(source, limits);
+            let lengths = lengths(limits);
+            let lower = |bytes| _mm512_or_si512(bytes, case_bits);
+            store(hashes, state.hash(lower(first), lower(second), lengths));
+            _mm512_cmpgt_epu64_mask(lengths, _mm512_set1_epi64(LONGEST as i64)) == 0
+        },
+    };
+    hash_words(text, lower, key, out, &steps);
+}
+
+/// Which of 64 bytes belong to words.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn classify(bytes: __m512i) -> u64 {
+    let lowered = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
+    is_within(lowered, b'a', 26) | is_within(bytes, b'0', 10)
+}
+
+/// A bit for each of the bytes from `first` to `first + count - 1`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn is_within(bytes: __m512i, first: u8, count: u8) -> u64 {
+    let offset = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
+    _mm512_cmplt_epu8_mask(offset, _mm512_set1_epi8(count as i8))
+}
+
+/// The positions of the set bits, followed by anything.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2")]
+fn store_positions(bits: u64, from: u16, out: &mut Positions) {
+    let all: [u8; 64] = std::array::from_fn(|i| i as u8);
+    let positions = _mm512_maskz_compress_epi8(bits, load(&all));
+    let (halves, _) = out.as_chunks_mut::<32>();
+    let from = _mm512_set1_epi16(from as i16);
+    let low = _mm512_cvtepu8_epi16(_mm512_castsi512_si256(positions));
+    let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
+    store(&mut halves[0], _mm512_add_epi16(low, from));
+    store(&mut halves[1], _mm512_add_epi16(high, from));
+}
+
+/// The first and the second 8 bytes behind each of eight starts.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn first_bytes(source: &Source<'_>, limits: &[Limits; 8]) -> (__m512i, __m512i) {
+    let at = |i: usize| load_quarter(source.bytes(limits[i][0]));
+    let four = |first: usize| {
+        let bytes = _mm512_castsi128_si512(at(first));
+        let bytes = _mm512_inserti64x2::<1>(bytes, at(first + 2));
+        let bytes = _mm512_inserti64x2::<2>(bytes, at(first + 4));
+        _mm512_inserti64x2::<3>(bytes, at(first + 6))
+    };
+    let (even, odd) = (four(0), four(1));
+    (
+        _mm512_unpacklo_epi64(even, odd),
+        _mm512_unpackhi_epi64(even, odd),
+    )
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_quarter(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: 16 initialised bytes; the load needs no alignment.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// The lengths of eight words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lengths(limits: &[Limits; 8]) -> __m512i {
+    let limits = load_half(limits);
+    let starts = _mm256_and_si256(limits, _mm256_set1_epi32(0xffff));
+    _mm512_cvtepu32_epi64(_mm256_sub_epi32(_mm256_srli_epi32::<16>(limits), starts))
+}
