@@ -30,6 +30,7 @@ pub struct Kernels {
     count_equal: fn(&[u8], &[u8], usize, u32) -> usize,
     merge: fn(&mut [u32], &[u32]),
     add_where_set: fn(&[u64], &[i64], &mut [i64; 64]),
+    add_weight: fn(&[u64], i64, &mut [i64; 64]),
 }
 
 /// The kernels in use.
@@ -100,6 +101,11 @@ impl Kernels {
         assert_eq!(words.len(), weights.len());
         (self.add_where_set)(words, weights, sums);
     }
+
+    /// [`Self::add_where_set`] with one weight for all words.
+    pub fn add_weight(&self, words: &[u64], weight: i64, sums: &mut [i64; 64]) {
+        (self.add_weight)(words, weight, sums);
+    }
 }
 
 /// [`Kernels::ascii_word_hashes`] of the kernels in use.
@@ -120,4 +126,9 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
 /// [`Kernels::add_where_set`] of the kernels in use.
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     active().add_where_set(words, weights, sums);
+}
+
+/// [`Kernels::add_weight`] of the kernels in use.
+pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
+    active().add_weight(words, weight, sums);
 }

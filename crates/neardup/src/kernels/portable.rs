@@ -1,6 +1,6 @@
 //! The kernels for any processor: what the others must agree with.
 
-use super::bit_sums::add_where_set;
+use super::bit_sums::{add_planes, add_where_set};
 use super::words::{Limits, Source, Steps, case_bit, hash_words, positions};
 use super::{Kernels, siphash};
 use crate::minhash::MAX_SLOTS;
@@ -16,7 +16,14 @@ pub static KERNELS: Kernels = Kernels {
     count_equal,
     merge,
     add_where_set,
+    add_weight,
 };
+
+fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
+    add_planes(words, weight, |planes, weights| {
+        add_where_set(planes, weights, sums);
+    });
+}
 
 fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
     let case_bits = u128::from_ne_bytes([case_bit(lower); 16]);

@@ -263,3 +263,25 @@ fn every_path_adds_bits_alike() {
         }
     }
 }
+
+#[test]
+fn every_path_adds_one_weight_alike() {
+    let mut numbers = Numbers(9);
+    for len in (0..600).chain([4095, 4096, 8191, 8192, 20_000]) {
+        let mut words = numbers.list(len);
+        // Counts as high as they come.
+        let common = numbers.next();
+        words.iter_mut().for_each(|word| *word |= common);
+        let weight = numbers.next() as i64 >> 20;
+        let before: [i64; 64] = std::array::from_fn(|_| numbers.next() as i64 >> 8);
+        let defined: [i64; 64] = std::array::from_fn(|bit| {
+            let set = words.iter().filter(|word| *word >> bit & 1 == 1).count();
+            before[bit] + weight * set as i64
+        });
+        for kernels in available() {
+            let mut made = before;
+            kernels.add_weight(&words, weight, &mut made);
+            assert_eq!(made, defined, "{}", kernels.name);
+        }
+    }
+}

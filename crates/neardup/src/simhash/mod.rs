@@ -11,7 +11,6 @@
 //!
 //! Sums are integers, so that neither order nor parallelism changes a bit.
 
-mod planes;
 mod repeats;
 mod sums;
 mod terms;

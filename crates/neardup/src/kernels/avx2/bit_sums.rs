@@ -1,5 +1,6 @@
 //! Weighted sums of bit positions, 4 positions at a time.
 
+use super::super::bit_sums::add_planes;
 use super::{load, store};
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_cmpeq_epi64, _mm256_set1_epi64x,
@@ -14,6 +15,13 @@ pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     for (half, sums) in halves.iter_mut().enumerate() {
         add_half(words, weights, 32 * half as u32, sums);
     }
+}
+
+#[target_feature(enable = "avx2")]
+pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
+    add_planes(words, weight, |planes, weights| {
+        add_where_set(planes, weights, sums);
+    });
 }
 
 #[inline]

@@ -32,6 +32,7 @@ pub static KERNELS: Kernels = Kernels {
     count_equal,
     merge,
     add_where_set,
+    add_weight,
 };
 
 fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
@@ -62,6 +63,11 @@ fn merge(slots: &mut [u32], other: &[u32]) {
 fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     // SAFETY: as above.
     unsafe { bit_sums::add_where_set(words, weights, sums) }
+}
+
+fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
+    // SAFETY: as above.
+    unsafe { bit_sums::add_weight(words, weight, sums) }
 }
 
 #[inline]
