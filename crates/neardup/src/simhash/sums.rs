@@ -117,18 +117,20 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
     /// The SimHash.
     pub fn signature(&self) -> BitVec<u8, Msb0> {
         let total = self.numbers[1];
-        let outweighs = |sum: i64| u64::from(sum > total - sum);
-        let word = |sums: &[i64; 64]| {
+        // The highest bit of the difference is its sign.
+        let outweighs = |sum: i64| (total - sum - sum) as u64 >> 63;
+        let byte = |sums: &[i64; 8]| {
             let bits = sums.iter().enumerate();
-            bits.fold(0, |word, (bit, sum)| word | outweighs(*sum) << bit)
+            bits.fold(0, |byte, (bit, sum)| byte | outweighs(*sum) << bit) as u8
         };
-        let (words, _) = self.numbers[SCALARS..].as_chunks();
-        BitVec::from_vec(
-            words
-                .iter()
-                .flat_map(|sums| word(sums).to_be_bytes())
-                .collect(),
-        )
+        let (words, _) = self.numbers[SCALARS..].as_chunks::<64>();
+        let mut bytes = Vec::with_capacity(8 * words.len());
+        for word in words {
+            let (sums, _) = word.as_chunks();
+            let lowest_first: [u8; 8] = std::array::from_fn(|i| byte(&sums[i]));
+            bytes.extend(lowest_first.iter().rev());
+        }
+        BitVec::from_vec(bytes)
     }
 
     /// The numbers as bytes, for another process of the same server.
