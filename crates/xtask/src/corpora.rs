@@ -5,8 +5,9 @@
 //! folder with `docs.tsv.gz` (id, body) and `exact_*.tsv.gz` (id_a, id_b, Jaccard).
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::server::database::Database;
 use crate::workspace;
@@ -25,6 +26,21 @@ impl Corpus {
         );
         let dir = corpora.join(name);
         dir.join("docs.tsv.gz").exists().then_some(Corpus { dir })
+    }
+
+    /// The documents: id and body.
+    pub fn documents(&self) -> Result<Vec<(i64, String)>> {
+        let file = self.dir.join("docs.tsv.gz");
+        let output = Command::new("gzip").arg("-dc").arg(&file).output()?;
+        ensure!(output.status.success(), "cannot read {}", file.display());
+        let document = |line: &str| {
+            let (id, body) = line.split_once('\t').context("a line without a tab")?;
+            Ok((id.parse()?, body.replace("\\\\", "\\")))
+        };
+        String::from_utf8(output.stdout)?
+            .lines()
+            .map(document)
+            .collect()
     }
 
     /// Loads the documents into a new table (id bigint, body text).

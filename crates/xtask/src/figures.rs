@@ -1,51 +1,23 @@
 //! `cargo xtask figures`: the documentation's curves, from the functions that users call.
 
-use std::path::Path;
-
 use anyhow::Result;
 use neardup::bands::lsh_probability;
 use neardup::minhash::interval::share_limits;
-use plotters::prelude::*;
+use plotters::chart::SeriesLabelPosition;
 
+use crate::chart::{Axis, Chart, Curve};
 use crate::workspace;
-
-/// Colours of Okabe and Ito, which colour-blind readers tell apart, on a white background: the
-/// pages may be dark.
-const COLOURS: [RGBColor; 5] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(0, 0, 0),
-];
 
 /// Draws every figure into `docs/images`.
 pub fn run() -> Result<()> {
     for (name, figure) in [("s_curves", s_curves()?), ("margin", margins())] {
-        let path = workspace::root().join(format!("docs/images/{name}.svg"));
-        figure.draw(&path)?;
-        println!("Wrote {}", path.display());
+        figure.draw(&workspace::root().join(format!("docs/images/{name}.svg")))?;
     }
     Ok(())
 }
 
-struct Curve {
-    label: String,
-    points: Vec<(f64, f64)>,
-}
-
-struct Figure {
-    title: &'static str,
-    below: &'static str,
-    beside: &'static str,
-    top: f64,
-    /// Where no curve is, in pixels.
-    legend: (i32, i32),
-    curves: Vec<Curve>,
-}
-
 /// Bands and rows of 100 slots.
-fn s_curves() -> Result<Figure> {
+fn s_curves() -> Result<Chart> {
     let curve = |(bands, rows)| -> Result<Curve> {
         let point = |step| {
             let similarity = f64::from(step) / 200.0;
@@ -57,18 +29,17 @@ fn s_curves() -> Result<Figure> {
         })
     };
     let shapes = [(50, 2), (20, 5), (10, 10), (5, 20), (2, 50)];
-    Ok(Figure {
-        title: "Probability of a common band",
-        below: "Jaccard similarity",
-        beside: "probability",
-        top: 1.0,
-        legend: (270, 220),
+    Ok(Chart {
+        title: "Probability of a common band".to_string(),
+        below: Axis::even("Jaccard similarity", 0.0, 1.0, 11),
+        beside: Axis::even("probability", 0.0, 1.0, 8),
+        legend: SeriesLabelPosition::Coordinate(270, 220),
         curves: shapes.into_iter().map(curve).collect::<Result<_>>()?,
     })
 }
 
 /// Half the width of the 95 % interval around every estimate that so many slots can give.
-fn margins() -> Figure {
+fn margins() -> Chart {
     let curve = |slots: usize| Curve {
         label: format!("{slots} slots"),
         points: (0..=slots)
@@ -78,55 +49,11 @@ fn margins() -> Figure {
             })
             .collect(),
     };
-    Figure {
-        title: "How far an estimate can be off (95 % confidence)",
-        below: "estimated similarity",
-        beside: "\u{b1} percentage points",
-        top: 14.0,
-        legend: (530, 480),
+    Chart {
+        title: "How far an estimate can be off (95 % confidence)".to_string(),
+        below: Axis::even("estimated similarity", 0.0, 1.0, 11),
+        beside: Axis::even("\u{b1} percentage points", 0.0, 14.0, 8),
+        legend: SeriesLabelPosition::Coordinate(530, 480),
         curves: [64, 128, 200, 256].map(curve).into(),
-    }
-}
-
-impl Figure {
-    fn draw(self, path: &Path) -> Result<()> {
-        // Twice as large as shown, because the backend rounds to pixels.
-        let area = SVGBackend::new(path, (1440, 880)).into_drawing_area();
-        area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
-            .caption(self.title, ("sans-serif", 40))
-            .margin(24)
-            .x_label_area_size(88)
-            .y_label_area_size(112)
-            .build_cartesian_2d(0.0..1.0, 0.0..self.top)?;
-        chart
-            .configure_mesh()
-            .x_desc(self.below)
-            .y_desc(self.beside)
-            .x_labels(11)
-            .y_labels(8)
-            .label_style(("sans-serif", 28))
-            .light_line_style(WHITE)
-            .draw()?;
-        for (curve, colour) in self.curves.into_iter().zip(COLOURS) {
-            let line = colour.stroke_width(4);
-            chart
-                .draw_series(LineSeries::new(curve.points, line))?
-                .label(curve.label)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 44, y)], line));
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::Coordinate(
-                self.legend.0,
-                self.legend.1,
-            ))
-            .legend_area_size(60)
-            .background_style(WHITE)
-            .border_style(BLACK.mix(0.3))
-            .label_font(("sans-serif", 28))
-            .draw()?;
-        area.present()?;
-        Ok(())
     }
 }

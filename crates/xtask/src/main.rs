@@ -1,5 +1,7 @@
 //! `cargo xtask`: everything one does with a checkout, on a private PostgreSQL server.
 
+mod bench;
+mod chart;
 mod clean;
 mod corpora;
 mod demo;
@@ -37,6 +39,8 @@ enum Task {
     Demo(demo::Options),
     /// Run the tests, all or some
     Test(test::Options),
+    /// Measure, beside the peers, and write benches/RESULTS.md
+    Bench(bench::Options),
     /// Explore with psql on the private server
     Psql(psql::Options),
     /// Draw the documentation's curves
@@ -53,6 +57,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
     match &cli.task {
         Task::Demo(options) => demo::run(&cli.postgres, options)?,
         Task::Test(options) => return test::run(&cli.postgres, options),
+        Task::Bench(options) => bench::run(&cli.postgres, options)?,
         Task::Psql(options) => psql::run(&cli.postgres, options)?,
         Task::Figures => figures::run()?,
         Task::Install => install::run(&cli.postgres)?,

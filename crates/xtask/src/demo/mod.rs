@@ -5,7 +5,7 @@ mod groups;
 mod load;
 mod pairs;
 mod report;
-mod source;
+pub mod source;
 
 use std::path::PathBuf;
 use std::time::Instant;

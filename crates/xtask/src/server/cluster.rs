@@ -42,6 +42,8 @@ pub struct Cluster {
     pub installation: Installation,
     pub account: Account,
     dir: PathBuf,
+    /// What the server is told by its environment.
+    environment: Vec<(String, String)>,
 }
 
 impl Cluster {
@@ -51,7 +53,13 @@ impl Cluster {
             installation: installation.clone(),
             account: account.clone(),
             dir,
+            environment: Vec::new(),
         }
+    }
+
+    /// Sets an environment variable of the server, when it is started next.
+    pub fn set_environment(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_string(), value.to_string()));
     }
 
     /// The directory of the Unix socket.
@@ -245,6 +253,7 @@ impl Cluster {
             .account
             .command(&self.installation.program(program), &self.dir);
         command.env_remove("PGDATA").env_remove("PGPORT");
+        command.envs(self.environment.iter().cloned());
         command
     }
 }

@@ -6,6 +6,7 @@ pub mod database;
 pub mod extension;
 pub mod home;
 pub mod installation;
+pub mod memory;
 pub mod postmaster;
 
 use std::fs;
@@ -72,6 +73,12 @@ impl std::ops::Deref for ScratchCluster {
 
     fn deref(&self) -> &Cluster {
         &self.cluster
+    }
+}
+
+impl std::ops::DerefMut for ScratchCluster {
+    fn deref_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
     }
 }
 

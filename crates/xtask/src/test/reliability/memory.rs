@@ -1,15 +1,10 @@
 //! Memory of a backend while it works through many rows.
 
-use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 
 use super::{Outcome, Scale, collection};
-use crate::server::Server;
 use crate::server::database::Database;
+use crate::server::{Server, memory};
 
 /// Statements whose memory must not depend on the number of rows, which replaces ROWS. A series in
 /// the target list is streamed; in FROM it would fill work_mem.
@@ -27,7 +22,7 @@ const STATEMENTS: &[&str] = &[
 
 /// Ten times the rows, the same memory.
 pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
-    if !fs::exists("/proc/self/status")? {
+    if !memory::is_known() {
         return Ok(Outcome::Skipped("no /proc".to_string()));
     }
     let database = Database::with_extension(&server.main, "memory")?;
@@ -65,26 +60,5 @@ fn peak(database: &Database<'_>, statement: &str) -> Result<u64> {
         "SET max_parallel_workers_per_gather = 0; SET jit = off; SET enable_material = off",
     )?;
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
-    let done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut peak = 0;
-            while !done.load(Ordering::Relaxed) {
-                peak = peak.max(private_memory(pid)?);
-                thread::sleep(Duration::from_millis(2));
-            }
-            Ok(peak)
-        });
-        let result = client.batch_execute(statement);
-        done.store(true, Ordering::Relaxed);
-        result?;
-        watcher.join().expect("the watcher does not panic")
-    })
-}
-
-fn private_memory(pid: i32) -> Result<u64> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find(|line| line.starts_with("RssAnon:"));
-    let digits = line.and_then(|line| line.split_whitespace().nth(1));
-    Ok(digits.context("no RssAnon")?.parse()?)
+    memory::peak(pid, || Ok(client.batch_execute(statement)?))
 }

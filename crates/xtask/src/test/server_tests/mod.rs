@@ -3,6 +3,7 @@
 //! A test is a function in a file of its own, listed in [`ALL`]. It gets the running server and
 //! makes its databases (`server::database`) and further clusters (`Server::scratch_cluster`).
 
+mod bench;
 mod collections;
 mod extension;
 mod gin;
@@ -115,6 +116,10 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "guard_bulk_load",
         run: guard::bulk_load,
+    },
+    ServerTest {
+        name: "bench_smoke",
+        run: bench::smoke,
     },
 ];
 

@@ -1,0 +1,215 @@
+//! Any number of documents with known near-duplicates: the same seed makes the same documents.
+
+use fastrand::Rng;
+
+use super::draft::Draft;
+use super::edit::Edit;
+use super::words::Words;
+
+/// Groups of documents: an original and a number of edited copies of it.
+#[derive(Clone, Copy)]
+pub struct Groups {
+    /// How many near-duplicates each of the documents has.
+    pub others: u64,
+    pub number: u64,
+}
+
+/// What to generate.
+pub struct Plan {
+    pub seed: u64,
+    /// Words of a document, on average.
+    pub length: usize,
+    pub groups: Vec<Groups>,
+    pub edits: &'static [Edit],
+}
+
+impl Plan {
+    /// Documents of which three in ten are edited copies of others, mostly in pairs.
+    pub fn mixed(documents: u64) -> Plan {
+        let groups = |others, share: f64| Groups {
+            others,
+            number: (documents as f64 * share) as u64,
+        };
+        let groups = vec![groups(1, 0.1), groups(3, 0.03), groups(10, 0.01)];
+        Plan::new(documents, groups, Edit::ALL)
+    }
+
+    /// The groups, and documents without near-duplicates up to the wanted number.
+    pub fn new(documents: u64, mut groups: Vec<Groups>, edits: &'static [Edit]) -> Plan {
+        let grouped: u64 = groups.iter().map(|g| (g.others + 1) * g.number).sum();
+        groups.push(Groups {
+            others: 0,
+            number: documents.saturating_sub(grouped),
+        });
+        Plan {
+            seed: 1,
+            length: 120,
+            groups,
+            edits,
+        }
+    }
+
+    /// How many documents there will be.
+    pub fn documents(&self) -> u64 {
+        self.groups.iter().map(|g| (g.others + 1) * g.number).sum()
+    }
+}
+
+/// A generated document.
+pub struct Document {
+    pub group: u64,
+    /// How many near-duplicates it has.
+    pub others: u64,
+    /// What was done to the original; None for the original itself.
+    pub edit: Option<Edit>,
+    pub body: String,
+}
+
+/// Makes the documents of a plan, in any order.
+pub struct Generator<'a> {
+    words: &'a Words,
+    plan: Plan,
+    documents: u64,
+    stride: u64,
+}
+
+impl<'a> Generator<'a> {
+    pub fn new(words: &'a Words, plan: Plan) -> Generator<'a> {
+        let documents = plan.documents();
+        // Members of a group come far from each other.
+        let mut stride = (documents as f64 * 0.618) as u64 | 1;
+        while gcd(stride, documents) != 1 {
+            stride += 2;
+        }
+        Generator {
+            words,
+            plan,
+            documents,
+            stride,
+        }
+    }
+
+    /// All documents, in the order of their keys, which count from 0.
+    pub fn documents(&self) -> impl ExactSizeIterator<Item = Document> {
+        (0..self.documents as usize).map(|key| self.document(key as u64))
+    }
+
+    /// The document of this key.
+    pub fn document(&self, key: u64) -> Document {
+        let place = u128::from(key) * u128::from(self.stride) % u128::from(self.documents);
+        let (group, member, others) = self.member(place as u64);
+        let seed = self.plan.seed << 48 ^ group << 16;
+        let mut rng = Rng::with_seed(seed);
+        let mut draft = Draft::draw(self.words, self.plan.length, &mut rng);
+        let edit = (member > 0).then(|| {
+            let mut rng = Rng::with_seed(seed ^ member);
+            let edit = self.plan.edits[rng.usize(..self.plan.edits.len())];
+            edit.apply(&mut draft, self.words, &mut rng);
+            edit
+        });
+        Document {
+            group,
+            others,
+            edit,
+            body: draft.write(),
+        }
+    }
+
+    /// The group at a place, which of its members, and how many others it has.
+    fn member(&self, mut place: u64) -> (u64, u64, u64) {
+        let mut first = 0;
+        for groups in &self.plan.groups {
+            let size = groups.others + 1;
+            if place < size * groups.number {
+                return (first + place / size, place % size, groups.others);
+            }
+            place -= size * groups.number;
+            first += groups.number;
+        }
+        unreachable!("there are not so many documents")
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+
+    const TEXT: &str = include_str!("generator.rs");
+
+    fn shingles(text: &str) -> Vec<String> {
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        words.windows(3).map(|three| three.join(" ")).collect()
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_documents() {
+        let words = Words::of([TEXT]);
+        let make = |seed| {
+            let plan = Plan {
+                seed,
+                ..Plan::mixed(200)
+            };
+            let documents: Vec<String> = Generator::new(&words, plan)
+                .documents()
+                .map(|document| document.body)
+                .collect();
+            documents
+        };
+        assert_eq!(make(1), make(1));
+        assert_ne!(make(1), make(2));
+        assert_eq!(make(1).len(), 200);
+    }
+
+    #[test]
+    fn groups_have_the_planned_sizes() {
+        let words = Words::of([TEXT]);
+        let groups = vec![Groups {
+            others: 4,
+            number: 7,
+        }];
+        let generator = Generator::new(&words, Plan::new(100, groups, Edit::ALL));
+        let mut members: BTreeMap<u64, Vec<Document>> = BTreeMap::new();
+        for document in generator.documents() {
+            members.entry(document.group).or_default().push(document);
+        }
+        let sizes: Vec<usize> = members.values().map(Vec::len).collect();
+        assert_eq!(sizes.iter().filter(|&&size| size == 5).count(), 7);
+        assert_eq!(sizes.iter().filter(|&&size| size == 1).count(), 65);
+        for group in members.values() {
+            let originals = group.iter().filter(|document| document.edit.is_none());
+            assert_eq!(originals.count(), 1);
+            assert!(group.iter().all(|d| d.others as usize + 1 == group.len()));
+        }
+    }
+
+    #[test]
+    fn slight_edits_leave_nearly_every_shingle() {
+        let words = Words::of([TEXT]);
+        let pairs = vec![Groups {
+            others: 1,
+            number: 100,
+        }];
+        let generator = Generator::new(&words, Plan::new(200, pairs, Edit::SLIGHT));
+        let mut groups: BTreeMap<u64, Vec<Vec<String>>> = BTreeMap::new();
+        for document in generator.documents() {
+            let group = groups.entry(document.group).or_default();
+            group.push(shingles(&document.body));
+        }
+        for pair in groups.values() {
+            let sets: Vec<BTreeSet<&String>> =
+                pair.iter().map(|set| set.iter().collect()).collect();
+            let common = sets[0].intersection(&sets[1]).count() as f64;
+            let all = sets[0].union(&sets[1]).count() as f64;
+            assert!(common / all >= 0.8, "{common} of {all}");
+        }
+    }
+}

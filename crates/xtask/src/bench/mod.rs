@@ -1,0 +1,251 @@
+//! `cargo xtask bench`: what we do and what it costs, beside what others do, in one run.
+
+mod compare;
+mod documents;
+mod estimate;
+mod hamming;
+mod latency;
+mod lookup;
+mod lookup_peers;
+mod machine;
+mod methods;
+mod pairs;
+mod pairs_peers;
+mod peers;
+mod progress;
+mod quality;
+mod race;
+pub mod report;
+mod scale;
+mod score;
+mod session;
+mod signature;
+mod worker;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+
+use crate::pg_config::PostgresChoice;
+use crate::server::database::Database;
+use crate::server::{ScratchCluster, Server};
+use crate::setup;
+use documents::words::Words;
+use documents::{Texts, write_generated};
+use machine::Machine;
+use peers::Peers;
+use report::{Report, Table};
+
+/// The measured servers keep tables of a million documents in memory.
+const SERVER_SETTINGS: [(&str, &str); 3] = [
+    ("shared_buffers", "2GB"),
+    ("max_wal_size", "32GB"),
+    ("autovacuum", "off"),
+];
+
+#[derive(clap::Args)]
+pub struct Options {
+    /// What to measure; `generate` only writes generated documents into a directory
+    #[arg(value_enum, default_value = "all")]
+    subject: Subject,
+    /// Measure with the text files of this directory
+    #[arg(long, value_name = "DIR")]
+    docs: Option<PathBuf>,
+    /// How many documents to generate [default: 1000000, with --quick 100000]
+    #[arg(long, value_name = "N")]
+    documents: Option<u64>,
+    /// A few minutes: fewer documents and rounds; the results in benches/ stay as they are
+    #[arg(long)]
+    quick: bool,
+    /// Where generated documents go
+    #[arg(long, value_name = "DIR", required_if_eq("subject", "generate"))]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Subject {
+    All,
+    Signature,
+    Compare,
+    Lookup,
+    Pairs,
+    Quality,
+    Memory,
+    Generate,
+}
+
+/// What measures a subject.
+type Measure = fn(&Bench<'_>) -> Result<Vec<Table>>;
+
+const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
+    (Subject::Signature, "signature", &[signature::measure]),
+    (Subject::Compare, "compare", &[compare::measure]),
+    (
+        Subject::Lookup,
+        "lookup",
+        &[lookup::measure, lookup_peers::measure, hamming::measure],
+    ),
+    (
+        Subject::Pairs,
+        "pairs",
+        &[pairs::measure, pairs_peers::measure],
+    ),
+    (
+        Subject::Quality,
+        "quality",
+        &[quality::measure, estimate::measure],
+    ),
+    (Subject::Memory, "memory", &[scale::measure]),
+];
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    /// How many documents are generated.
+    pub documents: u64,
+    /// How often contenders that take milliseconds have their turn.
+    pub rounds: usize,
+    /// The same of those that take seconds.
+    pub long_rounds: usize,
+}
+
+/// What measurements work with.
+pub struct Bench<'a> {
+    pub server: &'a Server,
+    pub peers: &'a Peers,
+    pub texts: &'a Texts,
+    pub words: &'a Words,
+    pub scale: Scale,
+    /// Where results go.
+    pub results: PathBuf,
+}
+
+impl Bench<'_> {
+    /// A server of its own to measure, not yet started.
+    pub fn cluster(&self, name: &str) -> Result<ScratchCluster> {
+        let cluster = self.server.scratch_cluster(name)?;
+        cluster.create(&SERVER_SETTINGS)?;
+        Ok(cluster)
+    }
+
+    /// A started server of its own.
+    pub fn started_cluster(&self) -> Result<ScratchCluster> {
+        let cluster = self.cluster("bench")?;
+        cluster.start()?;
+        Ok(cluster)
+    }
+}
+
+/// Measures what is asked for, prints and writes the results.
+pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
+    let words = Texts::vocabulary(options.docs.as_deref())?;
+    let documents = options.documents.unwrap_or(match options.quick {
+        true => 100_000,
+        false => 1_000_000,
+    });
+    if options.subject == Subject::Generate {
+        let out = options.out.as_ref().context("no directory")?;
+        for file in write_generated(&words, documents, out)? {
+            println!("Wrote {}", file.display());
+        }
+        return Ok(());
+    }
+    let (rounds, long_rounds) = if options.quick { (7, 1) } else { (21, 3) };
+    let results = match options.quick {
+        true => peers::dir().join("results"),
+        false => report::results_dir(),
+    };
+    let server = Server::start(setup::ensure(choice)?)?;
+    let peers = Peers::start();
+    let texts = Texts::real(options.docs.as_deref())?;
+    let scale = Scale {
+        documents,
+        rounds,
+        long_rounds,
+    };
+    let bench = Bench {
+        server: &server,
+        peers: &peers,
+        texts: &texts,
+        words: &words,
+        scale,
+        results,
+    };
+    measure(&bench, options)
+}
+
+fn measure(bench: &Bench<'_>, options: &Options) -> Result<()> {
+    std::fs::create_dir_all(peers::dir())?;
+    std::fs::create_dir_all(&bench.results)?;
+    let machine = describe_machine(bench)?;
+    println!("{}", machine.line());
+    let wanted = |subject| options.subject == Subject::All || options.subject == subject;
+    for (_, subject, measures) in SUBJECTS.iter().filter(|entry| wanted(entry.0)) {
+        let mut tables = Vec::new();
+        for measure in *measures {
+            tables.extend(measure(bench)?);
+        }
+        let report = Report {
+            subject,
+            machine: machine.clone(),
+            settings: settings(bench),
+            tables,
+        };
+        report.write(&bench.results)?;
+        if !options.quick {
+            report.embed()?;
+        }
+    }
+    Ok(())
+}
+
+/// Measures ourselves alone on so few documents that only the measuring is tested.
+pub fn smoke(server: &Server) -> Result<()> {
+    let body = include_str!("../../../../README.md").to_string();
+    let texts = Texts {
+        origin: "the README".to_string(),
+        bodies: vec![documents::on_one_line(&body)],
+    };
+    let scale = Scale {
+        documents: 1000,
+        rounds: 1,
+        long_rounds: 1,
+    };
+    let bench = Bench {
+        server,
+        peers: &Peers::none(),
+        words: &Words::of([body.as_str()]),
+        texts: &texts,
+        scale,
+        results: peers::dir().join("smoke"),
+    };
+    std::fs::create_dir_all(&bench.results)?;
+    for measure in [lookup::measure, pairs::measure, scale::measure] {
+        for table in measure(&bench)? {
+            ensure!(!table.rows.is_empty(), "{} is empty", table.name);
+        }
+    }
+    Ok(())
+}
+
+fn describe_machine(bench: &Bench<'_>) -> Result<Machine> {
+    let database = Database::with_extension(&bench.server.main, "bench")?;
+    let mut client = database.connect()?;
+    let mut versions = bench.peers.versions.clone();
+    versions.extend(peers::describe_extensions(&mut client)?);
+    Machine::read(&mut client, versions)
+}
+
+fn settings(bench: &Bench<'_>) -> String {
+    format!(
+        "Documents: {}, {:.0} bytes on average; generated ones: {}. Servers with shared_buffers 2GB; sessions with \
+         work_mem 64MB, maintenance_work_mem 1GB, no parallel workers, no JIT. Medians of {} rounds, of {} where \
+         one takes seconds, with quartiles.",
+        bench.texts.origin,
+        bench.texts.mean_bytes(),
+        bench.scale.documents,
+        bench.scale.rounds,
+        bench.scale.long_rounds
+    )
+}
