@@ -1,4 +1,6 @@
 //! Bias and mean square error of the estimates, with fixed seeds.
+//!
+//! `NEARDUP_TRIALS` multiplies the number of trials (default 1, a few seconds; 20 for the whole test).
 
 use neardup::minhash::{Header, Signature, SignatureUnit, Sketch, combine, estimate, measures};
 use neardup::shingle::Key;
@@ -64,10 +66,16 @@ impl Errors {
     }
 }
 
+/// How many trials there are with a union of this size.
+fn trial_count(union: usize) -> usize {
+    let times = std::env::var("NEARDUP_TRIALS").map_or(1, |times| times.parse().expect("a number"));
+    times * (EFFORT / union).clamp(30, 1500)
+}
+
 /// Calls `trial` with the pairs of signatures of one configuration.
 fn trials(slots: usize, [a, b, common]: [usize; 3], mut trial: impl FnMut(&[u8], &[u8])) {
     let union = a + b - common;
-    for seed in 0..(EFFORT / union).clamp(30, 1500) {
+    for seed in 0..trial_count(union) {
         let key = Key::from_seed((slots * 1_000_003 + union * 1009 + seed) as i64);
         let hashes: Vec<u64> = (0..union as u64)
             .map(|i| key.element_hash(&i.to_le_bytes()))
@@ -96,7 +104,7 @@ fn most_error(union: usize, slots: usize) -> f64 {
 #[test]
 fn estimates_have_no_bias_and_less_error_than_textbook_minhash() {
     for slots in [64, 128, 256] {
-        for union in [2, 3, 5, 10, 50, 128, 300, 1000, 5000] {
+        for union in [2, 3, 5, 10, 50, 128, 300, 1000, 5000, 50_000] {
             for (similarity, unequal) in SIMILARITIES
                 .into_iter()
                 .flat_map(|j| [(j, false), (j, true)])
@@ -123,13 +131,30 @@ fn estimates_have_no_bias_and_less_error_than_textbook_minhash() {
 }
 
 #[test]
+fn of_one_element_the_estimate_is_the_truth() {
+    for slots in [64, 128, 256] {
+        trials(slots, [1, 1, 1], |a, b| {
+            assert_eq!(estimate(&read(a), &read(b)), Ok(1.0));
+        });
+    }
+}
+
+#[test]
 fn packed_estimates_err_as_their_formula_says() {
     for bits in [16, 8, 4, 2, 1] {
-        for (union, similarity) in [(50, 0.5), (300, 0.8), (1000, 0.3), (1000, 0.9)] {
-            let sizes = sizes(union, similarity, false).expect("both");
+        for (slots, union, similarity, unequal) in [
+            (128, 50, 0.5, false),
+            (128, 300, 0.8, false),
+            (128, 1000, 0.3, true),
+            (128, 1000, 0.9, false),
+            (64, 300, 0.5, true),
+            (256, 300, 0.95, true),
+            (256, 5000, 0.8, false),
+        ] {
+            let sizes = sizes(union, similarity, unequal).expect("both");
             let truth = sizes[2] as f64 / union as f64;
             let mut errors = Errors::default();
-            trials(128, sizes, |a, b| {
+            trials(slots, sizes, |a, b| {
                 let pack = |bytes| combine::pack(&read(bytes), bits).expect("packs");
                 errors
                     .push(estimate(&read(&pack(a)), &read(&pack(b))).expect("comparable") - truth);
@@ -137,8 +162,11 @@ fn packed_estimates_err_as_their_formula_says() {
             // Of binomial slots that agree with p = J + (1 - J) 2^-b.
             let chance = 0.5f64.powi(bits as i32);
             let agree = truth + (1.0 - truth) * chance;
-            let formula = agree * (1.0 - agree) / 128.0 / (1.0 - chance).powi(2);
-            let what = format!("{bits} bits, {sizes:?}: {}", errors.mean_square() / formula);
+            let formula = agree * (1.0 - agree) / slots as f64 / (1.0 - chance).powi(2);
+            let what = format!(
+                "{slots} x {bits} bits, {sizes:?}: {}",
+                errors.mean_square() / formula
+            );
             assert!(errors.bias_in_standard_errors().abs() < 3.5, "{what}");
             assert!(
                 errors.mean_square() < 1.05 * formula * errors.allowance(),
