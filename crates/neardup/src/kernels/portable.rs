@@ -93,7 +93,7 @@ pub fn sketch_with(
     slots: &mut [u32],
     hashes: &[u64],
     find: impl Fn(&mut OpenSlots, &[u32], usize) -> bool,
-    later_rounds: impl Fn(&mut [u32], &[u64], Range<usize>, &OpenSlots),
+    mut later_rounds: impl FnMut(&mut [u32], &[u64], Range<usize>, &OpenSlots),
 ) {
     round_zero(slots, hashes);
     let mut open = OpenSlots::default();
@@ -158,7 +158,7 @@ pub fn find_open(words: &mut [u32], slots: &[u32], round: usize) -> bool {
 
 /// Putting the shingles for open slots aside without a branch, as the vector paths do, does not pay
 /// one by one.
-fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
+pub fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
     for round in rounds {
         for &x in hashes {
             let slot = slot(x, round, slots.len());

@@ -12,7 +12,8 @@ use super::lanes::Lanes;
 use crate::shingle::Key;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
-    _mm256_slli_epi64, _mm256_srli_epi64, _mm256_storeu_si256,
+    _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_slli_epi64, _mm256_srli_epi64,
+    _mm256_storeu_si256,
 };
 
 /// What this processor must offer for [`KERNELS`].
@@ -91,13 +92,12 @@ fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 
-/// The low 64 bits of the products with a factor, of which both halves are given in every lane.
+/// The low 64 bits of the products with a factor.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn multiply(x: __m256i, factor: __m256i, high_factor: __m256i) -> __m256i {
-    let cross = _mm256_add_epi64(
-        _mm256_mul_epu32(_mm256_srli_epi64::<32>(x), factor),
-        _mm256_mul_epu32(x, high_factor),
-    );
-    _mm256_add_epi64(_mm256_mul_epu32(x, factor), _mm256_slli_epi64::<32>(cross))
+fn multiply(x: __m256i, factor: u64) -> __m256i {
+    let low = _mm256_mul_epu32(x, _mm256_set1_epi64x(factor as i64));
+    let crossed = _mm256_mullo_epi32(x, _mm256_set1_epi64x(factor.rotate_left(32) as i64));
+    let high = _mm256_add_epi64(crossed, _mm256_srli_epi64::<32>(crossed));
+    _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high))
 }

@@ -6,36 +6,48 @@ use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use std::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
     _mm256_i32gather_epi32, _mm256_max_epu32, _mm256_movemask_pd, _mm256_movemask_ps,
-    _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
-    _mm256_set1_epi64x, _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
+    _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_permutevar8x32_epi32,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
 };
 
 /// Up to so many slots, the bitmap of open ones fits a register.
 const SLOTS_IN_REGISTER: usize = 256;
 
-/// Shingles that are tested before those that passed are applied.
-const CHUNK: usize = 64;
+/// Shingles that are tested before those that passed are applied: those of an article.
+const CHUNK: usize = 320;
+
+/// Fewer shingles are not worth the preparation of a round.
+const FEW: usize = 16;
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
     let find = |open: &mut OpenSlots, slots: &[u32], round| find_open(open, slots, round);
+    if hashes.len() < FEW {
+        return portable::sketch_with(slots, hashes, find, portable::later_rounds);
+    }
+    let mut passed = [0; CHUNK + 4];
     portable::sketch_with(slots, hashes, find, |slots, hashes, rounds, open| {
         for round in rounds {
-            later_round(slots, hashes, round, open);
+            later_round(slots, hashes, round, open, &mut passed);
         }
     });
 }
 
 #[inline]
 #[target_feature(enable = "avx2,popcnt")]
-fn later_round(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
-    let mut passed = [0; CHUNK + 4];
+fn later_round(
+    slots: &mut [u32],
+    hashes: &[u64],
+    round: usize,
+    open: &OpenSlots,
+    passed: &mut [u64; CHUNK + 4],
+) {
     for chunk in hashes.chunks(CHUNK) {
         let (lanes, rest) = chunk.as_chunks::<4>();
         let count = if slots.len() <= SLOTS_IN_REGISTER {
-            pass::<true>(slots.len(), lanes, round, open, &mut passed)
+            pass::<true>(slots.len(), lanes, round, open, passed)
         } else {
-            pass::<false>(slots.len(), lanes, round, open, &mut passed)
+            pass::<false>(slots.len(), lanes, round, open, passed)
         };
         portable::apply(slots, &passed[..count], round);
         portable::apply(slots, rest, round);
@@ -111,12 +123,13 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn lanes_to_open_slots(&self, x: __m256i) -> usize {
-        // Of every lane, multiplications take the lower half.
         let high = _mm256_srli_epi64::<32>(x);
         let sum = _mm256_xor_si256(_mm256_xor_si256(x, high), self.sum_step);
         let factor = _mm256_xor_si256(high, self.factor_step);
         let factor = _mm256_or_si256(factor, _mm256_set1_epi64x(1));
-        let bits = _mm256_mul_epu32(sum, factor);
+        // Of every lane, the lower half counts. The compiler would make a product of 64 bits of
+        // one of which the lower half is used.
+        let bits = _mm256_mullo_epi32(sum, factor);
         let slot = _mm256_srli_epi64::<32>(_mm256_mul_epu32(bits, self.slots));
 
         let last_bit = _mm256_set1_epi64x(31);

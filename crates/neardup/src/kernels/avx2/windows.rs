@@ -57,9 +57,7 @@ fn times_base(x: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn finish(x: __m256i) -> __m256i {
-    let low_factor = _mm256_set1_epi64x(FINISH_FACTOR as i64);
-    let high_factor = _mm256_set1_epi64x((FINISH_FACTOR >> 32) as i64);
     let x = _mm256_xor_si256(x, _mm256_srli_epi64::<32>(x));
-    let x = multiply(x, low_factor, high_factor);
+    let x = multiply(x, FINISH_FACTOR);
     _mm256_xor_si256(x, _mm256_srli_epi64::<32>(x))
 }

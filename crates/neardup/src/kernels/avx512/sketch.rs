@@ -1,33 +1,34 @@
 //! The rounds of a sketch, eight shingles or eight rounds at a time.
 
 use super::super::portable::{self, OpenSlots};
-use super::{load, store};
+use super::{load, multiply, store};
 use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use crate::shingle::{GOLDEN, SPLIT_MIX_FACTORS};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_cmpge_epu32_mask, _mm512_maskz_compress_epi64,
-    _mm512_maskz_loadu_epi64, _mm512_mul_epu32, _mm512_mullo_epi64, _mm512_or_si512,
+    _mm512_maskz_loadu_epi64, _mm512_mul_epu32, _mm512_mullo_epi32, _mm512_or_si512,
     _mm512_permutex2var_epi32, _mm512_rorv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
     _mm512_slli_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_test_epi64_mask,
     _mm512_xor_si512,
 };
 use std::ops::Range;
 
-/// Offers that are collected before they are made.
-const CHUNK: usize = 64;
+/// Shingles that are tested before those that passed are applied: those of an article.
+const CHUNK: usize = 320;
 
 /// Up to so many shingles, lanes are rounds.
-const FEW: usize = 32;
+const FEW: usize = CHUNK / 8;
 
-#[target_feature(enable = "avx512f,avx512dq,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
 pub fn sketch(slots: &mut [u32], hashes: &[u64]) {
     let find = |open: &mut OpenSlots, slots: &[u32], round| find_open(open, slots, round);
+    let mut passed = [0; CHUNK + 8];
     portable::sketch_with(slots, hashes, find, |slots, hashes, rounds, open| {
         if hashes.len() <= FEW && rounds.len() > 1 {
-            few(slots, hashes, rounds, open);
+            few(slots, hashes, rounds, open, &mut passed);
         } else {
             for round in rounds {
-                many(slots, hashes, round, open);
+                many(slots, hashes, round, open, &mut passed);
             }
         }
     });
@@ -52,18 +53,25 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
 
 /// One round of many shingles: those for open slots are put together before their codes are made.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,bmi2,popcnt")]
-fn many(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
+#[target_feature(enable = "avx512f,bmi2,popcnt")]
+fn many(
+    slots: &mut [u32],
+    hashes: &[u64],
+    round: usize,
+    open: &OpenSlots,
+    passed: &mut [u64; CHUNK + 8],
+) {
     let rounds = Rounds::one(round);
     let test = Test::new(slots.len(), open);
-    let mut passed = [0; CHUNK + 8];
     for chunk in hashes.chunks(CHUNK) {
         let mut count = 0;
-        for hashes in chunk.chunks(8) {
-            let (x, present) = load_some(hashes);
+        let mut pass = |x, present| {
             let is_open = present & test.is_open(rounds.slots(x, test.slots));
-            push(&mut passed, &mut count, x, is_open);
-        }
+            push(passed, &mut count, x, is_open);
+        };
+        let (lanes, rest) = chunk.as_chunks::<8>();
+        lanes.iter().for_each(|hashes| pass(load(hashes), u8::MAX));
+        pass(load_rest(rest), !(u8::MAX << rest.len()));
         for hashes in passed[..count.next_multiple_of(8)].as_chunks_mut().0 {
             let x = load::<[u64; 8]>(hashes);
             store(hashes, rounds.offers(x, rounds.slots(x, test.slots)));
@@ -74,10 +82,15 @@ fn many(slots: &mut [u32], hashes: &[u64], round: usize, open: &OpenSlots) {
 
 /// Several rounds of few shingles, eight rounds at a time.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,bmi2,popcnt")]
-fn few(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots) {
+#[target_feature(enable = "avx512f,bmi2,popcnt")]
+fn few(
+    slots: &mut [u32],
+    hashes: &[u64],
+    rounds: Range<usize>,
+    open: &OpenSlots,
+    offers: &mut [u64; CHUNK + 8],
+) {
     let test = Test::new(slots.len(), open);
-    let mut offers = [0; 8 * FEW + 8];
     for first in rounds.clone().step_by(8) {
         let eight = Rounds::eight(first);
         let present = u8::MAX >> (8 - (rounds.end - first).min(8));
@@ -86,7 +99,7 @@ fn few(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, open: &OpenSlots
             let x = _mm512_set1_epi64(*x as i64);
             let slots = eight.slots(x, test.slots);
             let is_open = present & test.is_open(slots);
-            push(&mut offers, &mut count, eight.offers(x, slots), is_open);
+            push(offers, &mut count, eight.offers(x, slots), is_open);
         }
         apply(slots, &offers[..count]);
     }
@@ -113,14 +126,13 @@ fn apply(slots: &mut [u32], offers: &[u64]) {
     }
 }
 
-/// At most eight hashes, and a bit for each.
+/// At most seven hashes, and zeros.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2")]
-fn load_some(hashes: &[u64]) -> (__m512i, u8) {
-    let present = u8::MAX >> (8 - hashes.len());
+fn load_rest(hashes: &[u64]) -> __m512i {
+    let present = !(u8::MAX << hashes.len());
     // SAFETY: only elements whose bit is set are read.
-    let x = unsafe { _mm512_maskz_loadu_epi64(present, hashes.as_ptr().cast()) };
-    (x, present)
+    unsafe { _mm512_maskz_loadu_epi64(present, hashes.as_ptr().cast()) }
 }
 
 /// Which slots a round can still lower.
@@ -190,18 +202,19 @@ impl Rounds {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn slots(&self, x: __m512i, slots: __m512i) -> __m512i {
-        // Of every lane, multiplications take the lower half.
         let high = _mm512_srli_epi64::<32>(x);
         let sum = _mm512_xor_si512(_mm512_xor_si512(x, high), self.sum_step);
         let factor = _mm512_xor_si512(high, self.factor_step);
         let factor = _mm512_or_si512(factor, _mm512_set1_epi64(1));
-        let bits = _mm512_mul_epu32(sum, factor);
+        // Of every lane, the lower half counts. The compiler would make a product of 64 bits of
+        // one of which the lower half is used.
+        let bits = _mm512_mullo_epi32(sum, factor);
         _mm512_srli_epi64::<32>(_mm512_mul_epu32(bits, slots))
     }
 
     /// What the rounds offer to these slots: the slot in the upper half, the code in the lower.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512dq")]
+    #[target_feature(enable = "avx512f")]
     fn offers(&self, x: __m512i, slots: __m512i) -> __m512i {
         let mixed = split_mix(_mm512_add_epi64(x, self.offset));
         let value = _mm512_srlv_epi64(mixed, self.value_shift);
@@ -212,12 +225,11 @@ impl Rounds {
 
 /// The finalizer of SplitMix64.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 fn split_mix(x: __m512i) -> __m512i {
-    let factor = |i: usize| _mm512_set1_epi64(SPLIT_MIX_FACTORS[i] as i64);
     let x = _mm512_xor_si512(x, _mm512_srli_epi64::<30>(x));
-    let x = _mm512_mullo_epi64(x, factor(0));
+    let x = multiply(x, SPLIT_MIX_FACTORS[0]);
     let x = _mm512_xor_si512(x, _mm512_srli_epi64::<27>(x));
-    let x = _mm512_mullo_epi64(x, factor(1));
+    let x = multiply(x, SPLIT_MIX_FACTORS[1]);
     _mm512_xor_si512(x, _mm512_srli_epi64::<31>(x))
 }

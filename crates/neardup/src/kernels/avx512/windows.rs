@@ -1,15 +1,15 @@
 //! Shingle hashes of eight windows at a time.
 
 use super::super::portable;
-use super::{load, store};
+use super::{load, multiply, store};
 use crate::shingle::{FINISH_FACTOR, POLYNOMIAL_BASE};
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_mul_epu32, _mm512_mullo_epi64, _mm512_set1_epi64,
-    _mm512_slli_epi64, _mm512_srli_epi64, _mm512_xor_si512,
+    __m512i, _mm512_add_epi64, _mm512_mul_epu32, _mm512_set1_epi64, _mm512_slli_epi64,
+    _mm512_srli_epi64, _mm512_xor_si512,
 };
 
 /// Longer windows than 8 tokens cost less by rolling.
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     match k {
         1 => windows::<1>(tokens, out),
@@ -24,7 +24,7 @@ pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     }
 }
 
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 fn windows<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
     let begin = out.len();
     let count = tokens.len() + 1 - K;
@@ -58,9 +58,9 @@ fn times_base(x: __m512i) -> __m512i {
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 fn finish(x: __m512i) -> __m512i {
     let x = _mm512_xor_si512(x, _mm512_srli_epi64::<32>(x));
-    let x = _mm512_mullo_epi64(x, _mm512_set1_epi64(FINISH_FACTOR as i64));
+    let x = multiply(x, FINISH_FACTOR);
     _mm512_xor_si512(x, _mm512_srli_epi64::<32>(x))
 }

@@ -9,12 +9,12 @@ use std::arch::x86_64::{
     __m128i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32,
     _mm256_sub_epi32, _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256,
     _mm512_cmpgt_epu64_mask, _mm512_cmplt_epu8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
-    _mm512_extracti64x4_epi64, _mm512_inserti64x2, _mm512_maskz_compress_epi8, _mm512_or_si512,
+    _mm512_extracti64x4_epi64, _mm512_inserti32x4, _mm512_maskz_compress_epi8, _mm512_or_si512,
     _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi64, _mm512_sub_epi8, _mm512_unpackhi_epi64,
     _mm512_unpacklo_epi64,
 };
 
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn ascii_word_hashes(text: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
     let case_bits = _mm512_set1_epi8(case_bit(lower) as i8);
     let state = State::new(key);
@@ -67,14 +67,14 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
 
 /// The first and the second 8 bytes behind each of eight starts.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq")]
+#[target_feature(enable = "avx512f")]
 fn first_bytes(source: &Source<'_>, limits: &[Limits; 8]) -> (__m512i, __m512i) {
     let at = |i: usize| load_quarter(source.bytes(limits[i][0]));
     let four = |first: usize| {
         let bytes = _mm512_castsi128_si512(at(first));
-        let bytes = _mm512_inserti64x2::<1>(bytes, at(first + 2));
-        let bytes = _mm512_inserti64x2::<2>(bytes, at(first + 4));
-        _mm512_inserti64x2::<3>(bytes, at(first + 6))
+        let bytes = _mm512_inserti32x4::<1>(bytes, at(first + 2));
+        let bytes = _mm512_inserti32x4::<2>(bytes, at(first + 4));
+        _mm512_inserti32x4::<3>(bytes, at(first + 6))
     };
     let (even, odd) = (four(0), four(1));
     (
