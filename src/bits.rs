@@ -33,6 +33,11 @@ impl Bits<'_> {
         bits
     }
 
+    /// As stored: the number of bits as an int4, then the bytes.
+    pub fn stored(&self) -> &[u8] {
+        &self.0
+    }
+
     /// The number of bits.
     pub fn len(&self) -> usize {
         // The value may be stored unaligned.

@@ -1,7 +1,7 @@
 //! All pairs of bit strings within a Hamming distance: exact, any lengths mixed.
 
+use crate::bits::Bits;
 use crate::collection::Keys;
-use crate::datum::Varlena;
 use crate::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::items::{Items, digest};
 use crate::progress::Progress;
@@ -114,7 +114,8 @@ impl BitStrings {
             progress.step();
             if let Some(bits) = row.get(1) {
                 // SAFETY: the column's type has been checked; the row outlives the borrow.
-                strings.records.push(&unsafe { Varlena::detoast(bits) });
+                let bits = unsafe { Bits::from_raw(bits) };
+                strings.records.push(bits.stored());
                 strings.keys.push(row.get(0));
             }
         });

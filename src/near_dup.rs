@@ -13,7 +13,11 @@ use pgrx::prelude::*;
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
 #[pg_extern(immutable, parallel_safe, strict, cost = 5, support = near_dup_support)]
-fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: default!(f64, 0.8)) -> bool {
+pub fn near_dup(
+    a: StoredSignature<'_>,
+    b: StoredSignature<'_>,
+    threshold: default!(f64, 0.8),
+) -> bool {
     near_duplicates(&a.read(), &b.read(), options::threshold(threshold))
 }
 
@@ -22,7 +26,7 @@ fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: default!(
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
 #[pg_extern(immutable, parallel_safe, strict, cost = 5, support = hamming_within_support)]
-fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
+pub fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
     let distance = options::distance(distance);
     a.len() == b.len() && neardup::hamming::distance(a.bytes(), b.bytes()) <= distance
 }

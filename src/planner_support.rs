@@ -5,6 +5,7 @@ use crate::catalog;
 use crate::datum::StoredSignature;
 use crate::gin_hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
 use crate::gin_minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
+use crate::near_dup::{hamming_within_wrapper, near_dup_wrapper};
 use crate::options;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, Internal, pg_sys};
@@ -18,6 +19,7 @@ const DEFAULT_SELECTIVITY: f64 = 0.01;
 
 /// A boolean function (a, b, bound), symmetric in a and b, that says what `a <@ ball(b, bound)` says.
 struct Predicate {
+    function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
     /// Name of the constructor of the query type.
     ball: &'static CStr,
     bound_type: pg_sys::Oid,
@@ -30,6 +32,7 @@ struct Predicate {
 }
 
 const NEAR_DUP: Predicate = Predicate {
+    function: near_dup_wrapper,
     ball: c"minhash_ball",
     bound_type: pg_sys::FLOAT8OID,
     extract_value: gin_minhash_extract_value_wrapper,
@@ -38,6 +41,7 @@ const NEAR_DUP: Predicate = Predicate {
 };
 
 const HAMMING_WITHIN: Predicate = Predicate {
+    function: hamming_within_wrapper,
     ball: c"bit_ball",
     bound_type: pg_sys::INT4OID,
     extract_value: gin_hamming_extract_value_wrapper,
@@ -99,7 +103,8 @@ pub fn hamming_within_support(request: Internal) -> Internal {
     support(request, &HAMMING_WITHIN)
 }
 
-/// Answers a planner's request, or declines it with a null pointer.
+/// Answers a planner's request, or declines it with a null pointer: also one about a function that
+/// is not ours, to which a superuser attached our support.
 fn support(request: Internal, predicate: &Predicate) -> Internal {
     let answer = request.unwrap().and_then(|datum| {
         let node = datum.cast_mut_ptr::<pg_sys::Node>();
@@ -107,11 +112,16 @@ fn support(request: Internal, predicate: &Predicate) -> Internal {
         unsafe {
             match (*node).type_ {
                 pg_sys::NodeTag::T_SupportRequestIndexCondition => {
-                    index_condition(&mut *node.cast(), predicate).map(pg_sys::Datum::from)
+                    let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
+                    let ours = catalog::is_function(request.funcid, predicate.function);
+                    let condition = ours.then(|| index_condition(request, predicate));
+                    condition.flatten().map(pg_sys::Datum::from)
                 }
                 pg_sys::NodeTag::T_SupportRequestSelectivity => {
-                    selectivity(&mut *node.cast(), predicate)?;
-                    Some(pg_sys::Datum::from(node))
+                    let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
+                    let ours = catalog::is_function(request.funcid, predicate.function);
+                    let known = ours.then(|| selectivity(request, predicate));
+                    known.flatten().map(|()| pg_sys::Datum::from(node))
                 }
                 _ => None,
             }
