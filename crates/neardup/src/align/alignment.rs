@@ -8,7 +8,7 @@
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
-use super::words::Words;
+use super::words::{TABLES, Words};
 use std::collections::HashMap;
 
 /// What became of a word.
@@ -68,12 +68,12 @@ impl Alignment {
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
     fn match_rest(&mut self, words: &Words, pace: &mut Pace) {
-        let mut numbers = HashMap::new();
+        let mut numbers = GapNumbers::default();
         let a = self.rest(0, &words.a.ids, &mut numbers, pace);
         let b = self.rest(1, &words.b.ids, &mut numbers, pace);
         let [ids_a, ids_b] =
             [&a, &b].map(|rest| rest.iter().map(|r| r.number).collect::<Vec<u32>>());
-        let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.len(), pace);
+        let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.count as usize, pace);
         let runs = tiles(&suffixes, 1, pace);
         for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)) {
             for i in (0..run.words).filter(|_| kept) {
@@ -90,7 +90,7 @@ impl Alignment {
         &self,
         side: usize,
         ids: &[u32],
-        numbers: &mut HashMap<(u32, u32), u32>,
+        numbers: &mut GapNumbers,
         pace: &mut Pace,
     ) -> Vec<Rest> {
         let mut rest = Vec::new();
@@ -105,14 +105,38 @@ impl Alignment {
                     chunk_before = Some(chunk);
                 }
                 _ => {
-                    let next = numbers.len() as u32;
-                    let number = *numbers.entry((gap, ids[word])).or_insert(next);
+                    let number = numbers.of(gap, ids[word]);
                     let word = word as u32;
                     rest.push(Rest { word, number });
                 }
             }
         }
         rest
+    }
+}
+
+/// Numbers of equal words in the same gap.
+struct GapNumbers {
+    tables: Vec<HashMap<(u32, u32), u32>>,
+    count: u32,
+}
+
+impl Default for GapNumbers {
+    /// Many small tables: a large one takes long to grow.
+    fn default() -> Self {
+        Self {
+            tables: vec![HashMap::new(); TABLES],
+            count: 0,
+        }
+    }
+}
+
+impl GapNumbers {
+    fn of(&mut self, gap: u32, word: u32) -> u32 {
+        let table = &mut self.tables[word as usize % TABLES];
+        let number = *table.entry((gap, word)).or_insert(self.count);
+        self.count += u32::from(number == self.count);
+        number
     }
 }
 
@@ -126,9 +150,10 @@ struct Rest {
 /// too and has the most words. Time O(n log n).
 fn heaviest_chain(runs: &[Run], pace: &mut Pace) -> Vec<bool> {
     let mut order_in_b: Vec<u32> = (0..runs.len() as u32).collect();
-    order_in_b.sort_unstable_by_key(|&i| runs[i as usize].b);
+    pace.sort_by_key(&mut order_in_b, |&i| runs[i as usize].b);
     let mut rank_in_b = vec![0; runs.len()];
     for (rank, &i) in order_in_b.iter().enumerate() {
+        pace.step();
         rank_in_b[i as usize] = rank;
     }
     let mut best = PrefixMaximum::new(runs.len());

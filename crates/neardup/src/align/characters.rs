@@ -3,6 +3,7 @@
 use super::pace::Pace;
 use super::suffixes::within_limit;
 use crate::Result;
+use crate::text::pieces;
 use std::collections::HashMap;
 
 /// Equal code points have equal numbers, in both documents. A byte that is not UTF-8 (possible in
@@ -18,7 +19,8 @@ impl Characters {
     /// # Errors
     /// `TooLarge` above [`super::MAX_UNITS`] characters.
     pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
-        within_limit(count_characters(a) + count_characters(b), "characters")?;
+        let count = count_characters(a, pace) + count_characters(b, pace);
+        within_limit(count, "characters")?;
         let mut numbers = Numbers {
             ascii: [None; 128],
             other: HashMap::new(),
@@ -41,7 +43,7 @@ struct Numbers {
 impl Numbers {
     fn of(&mut self, doc: &[u8], pace: &mut Pace) -> Vec<u32> {
         let mut numbers = Vec::with_capacity(doc.len());
-        each_character(doc, |character, _| {
+        for (character, _) in characters(doc) {
             pace.step();
             let known = match self.ascii.get_mut(character as usize) {
                 Some(known) => known,
@@ -55,39 +57,36 @@ impl Numbers {
                 }
             }
             numbers.push(number);
-        });
+        }
         numbers
     }
 }
 
-/// Calls `f` with every code point and its length in bytes; what is not UTF-8, byte by byte with a
-/// value above all code points.
-fn each_character(doc: &[u8], mut f: impl FnMut(u32, usize)) {
-    for chunk in doc.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            f(c as u32, c.len_utf8());
-        }
-        for &byte in chunk.invalid() {
-            f(0x11_0000 + u32::from(byte), 1);
-        }
-    }
+/// Every code point and its length in bytes; what is not UTF-8, byte by byte with a value above all
+/// code points.
+fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
+    pieces(doc).flat_map(|piece| {
+        let valid = piece.text.chars().map(|c| (c as u32, c.len_utf8()));
+        let invalid = doc[piece.invalid].iter();
+        valid.chain(invalid.map(|&byte| (0x11_0000 + u32::from(byte), 1)))
+    })
 }
 
 /// Number of characters.
-pub(super) fn count_characters(doc: &[u8]) -> usize {
-    doc.utf8_chunks()
-        .map(|chunk| chunk.valid().chars().count() + chunk.invalid().len())
+pub(super) fn count_characters(doc: &[u8], pace: &mut Pace) -> usize {
+    pieces(doc)
+        .map(|piece| {
+            pace.steps(1 + piece.text.len() as u32 / 16);
+            piece.text.chars().count() + piece.invalid.len()
+        })
         .sum()
 }
 
 /// Length in bytes of the first `count` characters.
-pub(super) fn bytes_of_first(doc: &[u8], count: usize) -> usize {
-    let (mut seen, mut bytes) = (0, 0);
-    each_character(doc, |_, length| {
-        if seen < count {
-            bytes += length;
-        }
-        seen += 1;
+pub(super) fn bytes_of_first(doc: &[u8], count: usize, pace: &mut Pace) -> usize {
+    let lengths = characters(doc).take(count).map(|(_, length)| {
+        pace.step();
+        length
     });
-    bytes
+    lengths.sum()
 }

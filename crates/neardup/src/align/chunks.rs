@@ -184,13 +184,13 @@ fn places(
         .iter()
         .flat_map(|(_, span)| [span.start, span.end])
         .collect();
-    ends.sort_unstable();
+    pace.sort_by_key(&mut ends, |end| *end);
     ends.dedup();
     let (mut chars, mut from) = (0u32, 0);
     let mut counts = Vec::with_capacity(ends.len());
     for &end in &ends {
         pace.step();
-        chars += count_characters(&doc[from..end]) as u32;
+        chars += count_characters(&doc[from..end], pace) as u32;
         from = end;
         counts.push(chars);
     }

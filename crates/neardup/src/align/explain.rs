@@ -4,7 +4,6 @@ use super::alignment::{Alignment, Fate};
 use super::pace::Pace;
 use super::words::{Side, Words};
 use crate::Result;
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// Runs shorter than this are aligned only between longer ones.
@@ -76,11 +75,11 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
     let kept = words.a.len() - changed[0].len();
     let kind = match a == b {
         true => Kind::Identical,
-        false => kind([a, b], &words, &changed),
+        false => kind([a, b], &words, &changed, pace),
     };
     let [gone, new] = match kind {
         Kind::Numbers => changed,
-        _ => without_moved(&words, changed),
+        _ => without_moved(&words, changed, pace),
     };
     let positions = words.a.len() + words.b.len() - kept;
     Ok(Explanation {
@@ -90,8 +89,8 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
         } else {
             kept as f64 / positions as f64
         },
-        only_in_a: written(a, &words.a, &gone),
-        only_in_b: written(b, &words.b, &new),
+        only_in_a: written(a, &words, &words.a, &gone, pace),
+        only_in_b: written(b, &words, &words.b, &new, pace),
     })
 }
 
@@ -102,7 +101,7 @@ fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Vec<usize> {
 }
 
 /// The kind of two documents whose bytes differ.
-fn kind(docs: [&[u8]; 2], words: &Words, changed: &[Vec<usize>; 2]) -> Kind {
+fn kind(docs: [&[u8]; 2], words: &Words, changed: &[Vec<usize>; 2], pace: &mut Pace) -> Kind {
     let (a, b) = (&words.a.ids[..], &words.b.ids[..]);
     if a == b {
         return Kind::Format;
@@ -113,14 +112,17 @@ fn kind(docs: [&[u8]; 2], words: &Words, changed: &[Vec<usize>; 2]) -> Kind {
     let numbers_only = [&words.a, &words.b].into_iter().zip(docs).zip(changed);
     if numbers_only
         .flat_map(|((side, doc), changed)| changed.iter().map(move |&word| side.written(doc, word)))
-        .all(has_digit)
+        .all(|word| {
+            pace.step();
+            has_digit(word)
+        })
     {
         return Kind::Numbers;
     }
     if let Some(kind) = one_block(a, b).or_else(|| cut_inside_a_word(docs, words)) {
         return kind;
     }
-    if same_words(a, b) {
+    if same_words(words, pace) {
         return Kind::Reordered;
     }
     Kind::Rewritten
@@ -168,27 +170,33 @@ fn has_digit(word: &[u8]) -> bool {
     String::from_utf8_lossy(word).chars().any(char::is_numeric)
 }
 
-fn same_words(a: &[u32], b: &[u32]) -> bool {
-    let [mut a, mut b] = [a.to_vec(), b.to_vec()];
-    a.sort_unstable();
-    b.sort_unstable();
-    a == b
+/// Whether every word occurs as often in one document as in the other.
+fn same_words(words: &Words, pace: &mut Pace) -> bool {
+    let mut surplus = vec![0i32; words.distinct];
+    for (side, sign) in [(&words.a, 1), (&words.b, -1)] {
+        for &id in &side.ids {
+            pace.step();
+            surplus[id as usize] += sign;
+        }
+    }
+    surplus.iter().all(|count| *count == 0)
 }
 
 /// Takes out of both lists what stands in the other as often.
-fn without_moved(words: &Words, changed: [Vec<usize>; 2]) -> [Vec<usize>; 2] {
+fn without_moved(words: &Words, changed: [Vec<usize>; 2], pace: &mut Pace) -> [Vec<usize>; 2] {
     let [ids_a, ids_b] = [&words.a.ids, &words.b.ids];
-    let lacking = |of: &[usize], ids: &[u32], others: &[usize], other_ids: &[u32]| {
-        let mut there = HashMap::new();
+    let mut lacking = |of: &[usize], ids: &[u32], others: &[usize], other_ids: &[u32]| {
+        let mut there = vec![0u32; words.distinct];
         for &word in others {
-            *there.entry(other_ids[word]).or_insert(0) += 1;
+            pace.step();
+            there[other_ids[word] as usize] += 1;
         }
-        let is_lacking = |word: &&usize| match there.get_mut(&ids[**word]) {
-            Some(count) if *count > 0 => {
-                *count -= 1;
-                false
-            }
-            _ => true,
+        let is_lacking = |word: &&usize| {
+            pace.step();
+            let count = &mut there[ids[**word] as usize];
+            let is_there = *count > 0;
+            *count -= u32::from(is_there);
+            !is_there
         };
         of.iter().filter(is_lacking).copied().collect()
     };
@@ -199,11 +207,20 @@ fn without_moved(words: &Words, changed: [Vec<usize>; 2]) -> [Vec<usize>; 2] {
 }
 
 /// Every different word once, as it is written where it first occurs.
-fn written(doc: &[u8], side: &Side, positions: &[usize]) -> Vec<Vec<u8>> {
-    let mut seen = HashSet::new();
+fn written(
+    doc: &[u8],
+    words: &Words,
+    side: &Side,
+    positions: &[usize],
+    pace: &mut Pace,
+) -> Vec<Vec<u8>> {
+    let mut seen = vec![false; words.distinct];
     positions
         .iter()
-        .filter(|&&word| seen.insert(side.ids[word]))
+        .filter(|&&word| {
+            pace.step();
+            !std::mem::replace(&mut seen[side.ids[word] as usize], true)
+        })
         .map(|&word| side.written(doc, word).to_vec())
         .collect()
 }

@@ -43,7 +43,7 @@ pub(super) fn information(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) 
             }
         }));
     }
-    result.runs.sort_unstable();
+    pace.sort_by_key(&mut result.runs, |run| *run);
     result.runs.dedup();
     result
 }

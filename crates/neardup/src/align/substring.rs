@@ -28,7 +28,7 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
     let pace = &mut Pace::new(check);
     let characters = Characters::new(a, b, pace)?;
     let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace);
-    let length = longest_shared(&suffixes);
+    let length = longest_shared(&suffixes, pace);
     if length == 0 {
         return Ok(Substring::default());
     }
@@ -40,8 +40,8 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
     let Some((first_a, first_b)) = places.min() else {
         return Ok(Substring::default());
     };
-    let start = bytes_of_first(a, first_a as usize);
-    let end = start + bytes_of_first(&a[start..], length as usize);
+    let start = bytes_of_first(a, first_a as usize, pace);
+    let end = start + bytes_of_first(&a[start..], length as usize, pace);
     Ok(Substring {
         chars: length,
         a: first_a,
@@ -51,9 +51,10 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
 }
 
 /// Some neighbours in the order share as much as any two suffixes of different documents do.
-fn longest_shared(suffixes: &Suffixes) -> u32 {
+fn longest_shared(suffixes: &Suffixes, pace: &mut Pace) -> u32 {
     let mut longest = 0;
     for (r, pair) in suffixes.order.windows(2).enumerate() {
+        pace.step();
         if suffixes.in_a(pair[0]) != suffixes.in_a(pair[1]) {
             longest = longest.max(suffixes.shared[r + 1]);
         }

@@ -18,7 +18,10 @@ pub(super) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Vec
     }
     let level = Level::new(text, letters, pace);
     let marks: Vec<u32> = (1..text.len() as u32)
-        .filter(|&p| level.is_mark(p as usize))
+        .filter(|&p| {
+            pace.step();
+            level.is_mark(p as usize)
+        })
         .collect();
     let mut order = vec![NONE; text.len()];
     level.induce(&marks, &mut order, pace);

@@ -80,6 +80,7 @@ impl Suffixes {
 fn shared_with_previous(text: &[u32], order: &[u32], pace: &mut Pace) -> Vec<u32> {
     let mut rank = vec![0u32; order.len()];
     for (r, &p) in order.iter().enumerate() {
+        pace.step();
         rank[p as usize] = r as u32;
     }
     let mut shared = vec![0; order.len()];

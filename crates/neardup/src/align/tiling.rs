@@ -28,11 +28,11 @@ pub struct Run {
 /// Disjoint common runs of at least `min_words` words, longest first, among equals leftmost in `a`
 /// and then in `b`; in the order of `a`.
 pub(super) fn tiles(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Vec<Run> {
-    let mut tiling = Tiling::new(suffixes, min_words);
+    let mut tiling = Tiling::new(suffixes, min_words, pace);
     let mut merges: Vec<u32> = (1..suffixes.order.len() as u32)
         .filter(|&r| suffixes.shared[r as usize] >= min_words)
         .collect();
-    merges.sort_unstable_by_key(|&r| (suffixes.shared[r as usize], Reverse(r)));
+    pace.sort_by_key(&mut merges, |&r| (suffixes.shared[r as usize], Reverse(r)));
     while let Some(length) = tiling.next_length(&merges) {
         let mut touched = tiling.merge_classes(&mut merges, length, pace);
         tiling.reopen(length, &mut touched, pace);
@@ -42,7 +42,7 @@ pub(super) fn tiles(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Vec
         }
         tiling.place_all(length, pace);
     }
-    tiling.runs.sort_unstable();
+    pace.sort_by_key(&mut tiling.runs, |run| *run);
     tiling.runs
 }
 
@@ -65,12 +65,13 @@ struct Tiling<'s> {
 }
 
 impl<'s> Tiling<'s> {
-    fn new(suffixes: &'s Suffixes, min_words: u32) -> Self {
+    fn new(suffixes: &'s Suffixes, min_words: u32, pace: &mut Pace) -> Self {
         let n = suffixes.order.len() as u32;
         let mut tops = [vec![NIL; n as usize], vec![NIL; n as usize]];
         let mut free = vec![0; n as usize];
         for (side, range) in suffixes.sides().into_iter().enumerate() {
             for p in range.clone() {
+                pace.step();
                 tops[side][p as usize] = p;
                 free[p as usize] = range.end - p;
             }

@@ -4,8 +4,9 @@ use super::pace::{Pace, STEPS};
 use super::suffixes::{MAX_UNITS, within_limit};
 use crate::Result;
 use crate::text::{Fold, words};
+use hashbrown::HashTable;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 /// Equal folded words have equal numbers, in both documents.
@@ -29,20 +30,64 @@ impl Words {
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words.
     pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
-        let mut numbers = HashMap::new();
+        let mut numbers = Numbers::new();
         let a = Side::new(a, &mut numbers, pace);
         let b = Side::new(b, &mut numbers, pace);
         within_limit(a.len() + b.len(), "words")?;
         Ok(Self {
             a,
             b,
-            distinct: numbers.len(),
+            distinct: numbers.ends.len(),
         })
     }
 }
 
+/// Tables that a growing set is spread over: one that moves all it holds when it grows cannot be
+/// cancelled, for seconds with millions of words.
+pub(super) const TABLES: usize = 256;
+
+/// Different words in the order of their numbers. They stand end to end in one string, because
+/// millions of small ones also take long to free.
+struct Numbers {
+    texts: String,
+    ends: Vec<usize>,
+    tables: Vec<HashTable<u32>>,
+    hasher: RandomState,
+}
+
+impl Numbers {
+    fn new() -> Self {
+        Self {
+            texts: String::new(),
+            ends: Vec::new(),
+            tables: (0..TABLES).map(|_| HashTable::new()).collect(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    fn of(&mut self, word: &str) -> u32 {
+        let text = |number: &u32| {
+            let number = *number as usize;
+            let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+            &self.texts[start..self.ends[number]]
+        };
+        let hash = self.hasher.hash_one(word);
+        // Not the bits by which a table itself chooses a place.
+        let table = &mut self.tables[(hash >> 32) as usize % TABLES];
+        if let Some(&number) = table.find(hash, |number| text(number) == word) {
+            return number;
+        }
+        let number = self.ends.len() as u32;
+        let rehash = |number: &u32| self.hasher.hash_one(text(number));
+        table.insert_unique(hash, number, rehash);
+        self.texts.push_str(word);
+        self.ends.push(self.texts.len());
+        number
+    }
+}
+
 impl Side {
-    fn new(doc: &[u8], numbers: &mut HashMap<Box<str>, u32>, pace: &mut Pace) -> Self {
+    fn new(doc: &[u8], numbers: &mut Numbers, pace: &mut Pace) -> Self {
         let mut side = Self {
             ids: Vec::new(),
             places: Vec::new(),
@@ -54,12 +99,7 @@ impl Side {
             if side.len() > MAX_UNITS {
                 return; // refused in the end
             }
-            let next = numbers.len() as u32;
-            let id = match numbers.get(word) {
-                Some(&id) => id,
-                None => *numbers.entry(word.into()).or_insert(next),
-            };
-            side.ids.push(id);
+            side.ids.push(numbers.of(word));
             side.places.push(place.start as u32..place.end as u32);
         });
         side
