@@ -13,7 +13,8 @@ pub const SUPPORTED: std::ops::RangeInclusive<u16> = 15..=18;
 /// The user's choice of server.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct PostgresChoice {
-    /// PostgreSQL major version, 15 to 18 [default: the highest installed]
+    /// PostgreSQL major version, 15 to 18 [default: the highest installed]; NEARDUP_PG_CONFIGS
+    /// names further installations by the paths of their pg_config, separated by colons
     #[arg(long, global = true, value_name = "MAJOR")]
     pub pg: Option<u16>,
     /// Path of the pg_config of the PostgreSQL to use
@@ -93,9 +94,14 @@ fn parse_major(version: &str) -> Option<u16> {
     number[..digits].parse().ok()
 }
 
+/// Names further installations: paths of their pg_config, separated as in PATH.
+const FURTHER: &str = "NEARDUP_PG_CONFIGS";
+
 /// Every PostgreSQL of a supported version on this machine that has a server, newest first.
 pub fn installed() -> Vec<PgConfig> {
     let mut paths: Vec<PathBuf> = shell::which("pg_config").into_iter().collect();
+    let further = std::env::var_os(FURTHER).unwrap_or_default();
+    paths.extend(std::env::split_paths(&further));
     for major in SUPPORTED.rev() {
         paths.push(format!("/usr/lib/postgresql/{major}/bin/pg_config").into());
         paths.push(format!("/usr/pgsql-{major}/bin/pg_config").into());

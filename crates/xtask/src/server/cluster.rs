@@ -77,21 +77,28 @@ impl Cluster {
         self.dir.join("log")
     }
 
+    /// Locales of its own, which it finds besides the system's.
+    pub fn locales(&self) -> PathBuf {
+        self.dir.join("locales")
+    }
+
     /// Whether the cluster has been created.
     pub fn exists(&self) -> bool {
         self.data_dir().join("PG_VERSION").is_file()
     }
 
-    /// Creates the cluster with UTF8 and the given settings besides the usual ones.
+    /// Creates the cluster with UTF8, page checksums (pg_upgrade wants both clusters alike, and
+    /// PostgreSQL 18 has them unless told otherwise) and the given settings besides the usual ones.
     pub fn create(&self, settings: &[(&str, &str)]) -> Result<()> {
         self.make_dir()?;
         let data = self.data_dir();
         shell::run_quietly(
-            self.command("initdb")
+            self.server_program("initdb")
                 .args([
                     "--auth=trust",
                     "--encoding=UTF8",
                     "--locale=C.UTF-8",
+                    "--data-checksums",
                     "--no-sync",
                 ])
                 .arg(format!("--username={SUPERUSER}"))
@@ -108,7 +115,7 @@ impl Cluster {
     pub fn create_replica_of(&self, primary: &Cluster) -> Result<()> {
         self.make_dir()?;
         shell::run_quietly(
-            self.command("pg_basebackup")
+            self.server_program("pg_basebackup")
                 .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"])
                 .arg(format!("--username={SUPERUSER}"))
                 .arg("--host")
@@ -155,7 +162,7 @@ impl Cluster {
             return Ok(());
         }
         let started = self
-            .command("pg_ctl")
+            .server_program("pg_ctl")
             .args(["start", "--wait", "--timeout=120"])
             .arg("--pgdata")
             .arg(self.data_dir())
@@ -248,12 +255,17 @@ impl Cluster {
         self.account.take(&self.dir)
     }
 
-    fn command(&self, program: &str) -> Command {
+    /// One of the server's programs, which runs under the server's account in this directory.
+    pub fn server_program(&self, program: &str) -> Command {
         let mut command = self
             .account
             .command(&self.installation.program(program), &self.dir);
         command.env_remove("PGDATA").env_remove("PGPORT");
         command.envs(self.environment.iter().cloned());
+        if self.locales().is_dir() {
+            let paths = format!("{}:/usr/lib/locale", self.locales().display());
+            command.env("LOCPATH", paths);
+        }
         command
     }
 }

@@ -86,6 +86,12 @@ impl Installation {
         }
     }
 
+    /// Where the scripts of extensions are in the private copy.
+    pub fn extension_dir(&self, pg: &PgConfig) -> Option<PathBuf> {
+        let root = self.private_root.as_ref()?;
+        Some(relocate(root, &pg.sharedir).join("extension"))
+    }
+
     /// One of the server's programs.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bindir.join(name)

@@ -23,23 +23,32 @@ pub fn running(data_dir: &Path) -> Option<Pid> {
 
 /// Ends the server in an orderly way, disconnecting its clients, and waits for it.
 pub fn stop(data_dir: &Path) -> Result<()> {
-    end(data_dir, Signal::SIGINT)
-}
-
-/// Kills the server as a power failure would, and waits until it is gone.
-pub fn crash(data_dir: &Path) -> Result<()> {
-    end(data_dir, Signal::SIGKILL)
-}
-
-fn end(data_dir: &Path, signal: Signal) -> Result<()> {
     let Some(pid) = running(data_dir) else {
         return Ok(());
     };
-    kill(pid, signal)?;
+    kill(pid, Signal::SIGINT)?;
+    wait(data_dir, pid)
+}
+
+/// Kills the server with all its processes, in whatever they do, and waits until they are gone.
+pub fn crash(data_dir: &Path) -> Result<()> {
+    let Some(pid) = running(data_dir) else {
+        return Ok(());
+    };
+    // The main process first, lest it starts others in the place of those that are killed.
+    kill(pid, Signal::SIGKILL)?;
+    for child in working_in(data_dir) {
+        // It may have ended by itself.
+        let _ = kill(child, Signal::SIGKILL);
+    }
+    wait(data_dir, pid)
+}
+
+fn wait(data_dir: &Path, pid: Pid) -> Result<()> {
     let start = Instant::now();
     // A killed process keeps its number until its parent has noticed, and its children live on
     // for a moment; the server does not start again before both are over.
-    while kill(pid, None).is_ok() || is_in_use(data_dir) {
+    while kill(pid, None).is_ok() || !working_in(data_dir).is_empty() {
         if start.elapsed() > PATIENCE {
             bail!("the server in {} does not stop", data_dir.display());
         }
@@ -48,11 +57,13 @@ fn end(data_dir: &Path, signal: Signal) -> Result<()> {
     Ok(())
 }
 
-/// Whether any process works in this directory.
-fn is_in_use(data_dir: &Path) -> bool {
+/// The processes that work in this directory.
+fn working_in(data_dir: &Path) -> Vec<Pid> {
     let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.into());
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut directories =
-        processes.filter_map(|entry| fs::read_link(entry.path().join("cwd")).ok());
-    directories.any(|dir| dir == data_dir)
+    processes
+        .filter(|entry| fs::read_link(entry.path().join("cwd")).is_ok_and(|dir| dir == data_dir))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .map(Pid::from_raw)
+        .collect()
 }

@@ -4,13 +4,19 @@
 
 mod aggregates;
 mod cancel;
+mod churn;
 mod collection;
 mod crash;
+mod foreign;
 mod fuzz;
+mod fuzz_values;
 mod golden;
 mod install;
+mod logical;
+mod major_upgrade;
 mod memory;
 mod replica;
+mod versions;
 
 use anyhow::Result;
 
@@ -56,6 +62,14 @@ pub const ALL: &[ReliabilityTest] = &[
         run: install::beside_peers,
     },
     ReliabilityTest {
+        name: "foreign_functions_declined",
+        run: foreign::declined,
+    },
+    ReliabilityTest {
+        name: "versions_upgrade_equals_fresh",
+        run: versions::upgrade_equals_fresh,
+    },
+    ReliabilityTest {
         name: "aggregates_parallel_as_serial",
         run: aggregates::parallel_as_serial,
     },
@@ -68,12 +82,24 @@ pub const ALL: &[ReliabilityTest] = &[
         run: fuzz::every_function,
     },
     ReliabilityTest {
+        name: "churn_loses_no_match",
+        run: churn::loses_no_match,
+    },
+    ReliabilityTest {
         name: "memory_does_not_grow",
         run: memory::does_not_grow,
     },
     ReliabilityTest {
         name: "replica_answers_alike",
         run: replica::answers_alike,
+    },
+    ReliabilityTest {
+        name: "logical_replication_byte_equal",
+        run: logical::byte_equal,
+    },
+    ReliabilityTest {
+        name: "major_upgrade_identical_digest",
+        run: major_upgrade::identical_digest,
     },
     ReliabilityTest {
         name: "crash_loses_nothing",
