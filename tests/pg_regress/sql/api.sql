@@ -1,8 +1,10 @@
--- The stable interface: every object of the extension, none without a comment.
+-- The stable interface: every object of the extension, none without a comment. PostgreSQL 17 counts the
+-- array types, which belong to the types, as objects of the extension too.
 CREATE TEMP VIEW objects AS
 SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, d.objsubid) AS object
 FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
-WHERE e.extname = 'pg_neardup' AND d.deptype = 'e';
+WHERE e.extname = 'pg_neardup' AND d.deptype = 'e'
+  AND NOT EXISTS (SELECT FROM pg_type WHERE classid = 'pg_type'::regclass AND oid = objid AND typcategory = 'A');
 
 SELECT object AS uncommented FROM objects
 WHERE obj_description(objid, classid::regclass::text::name) IS NULL
