@@ -7,6 +7,7 @@ mod corpora;
 mod demo;
 mod figures;
 mod install;
+mod package;
 mod pg_config;
 mod psql;
 mod server;
@@ -47,6 +48,8 @@ enum Task {
     Figures,
     /// Install the extension into your own PostgreSQL
     Install,
+    /// Make a Debian package and a tarball of the extension
+    Package,
     /// Stop the private server
     Stop,
     /// Remove the private server and everything else that was set up for this checkout
@@ -61,6 +64,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Task::Psql(options) => psql::run(&cli.postgres, options)?,
         Task::Figures => figures::run()?,
         Task::Install => install::run(&cli.postgres)?,
+        Task::Package => package::run(&cli.postgres)?,
         Task::Stop => stop::run()?,
         Task::Clean => clean::run()?,
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -20,6 +20,11 @@ pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
     let Some(root) = &installation.private_root else {
         return install_into_system(pg);
     };
+    overlay(&package(pg)?, root)
+}
+
+/// Builds the extension; returns a directory that holds its files as they lie below `/`.
+pub fn package(pg: &PgConfig) -> Result<PathBuf> {
     let package = workspace::scratch_dir().join(format!("package-{}", pg.feature()));
     if package.exists() {
         fs::remove_dir_all(&package)?;
@@ -27,7 +32,7 @@ pub fn install(installation: &Installation, pg: &PgConfig) -> Result<()> {
     let mut command = pgrx::cargo_pgrx(pg, "package")?;
     command.arg("--out-dir").arg(&package);
     build(&mut command)?;
-    overlay(&package, root)
+    Ok(package)
 }
 
 /// Installs the extension into the server's own directories, through sudo where need be.
