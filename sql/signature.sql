@@ -10,8 +10,8 @@ CREATE CAST (bytea AS minhash_signature) WITH FUNCTION minhash_signature_from_by
 CREATE CAST (minhash_signature AS bytea) WITH FUNCTION minhash_signature_to_bytea(minhash_signature);
 COMMENT ON CAST (bytea AS minhash_signature) IS 'signature from its binary form; every byte is checked';
 COMMENT ON CAST (minhash_signature AS bytea) IS 'binary form of a signature';
-COMMENT ON FUNCTION minhash_signature_from_bytea(bytea) IS 'signature from its binary form; every byte is checked';
-COMMENT ON FUNCTION minhash_signature_to_bytea(minhash_signature) IS 'binary form of a signature';
+COMMENT ON FUNCTION minhash_signature_from_bytea(bytea) IS 'implementation of the cast from bytea';
+COMMENT ON FUNCTION minhash_signature_to_bytea(minhash_signature) IS 'implementation of the cast to bytea';
 
 CREATE OPERATOR = (
     LEFTARG = minhash_signature, RIGHTARG = minhash_signature, FUNCTION = minhash_signature_eq,

@@ -4,13 +4,18 @@
 //! makes its databases (`server::database`) and further clusters (`Server::scratch_cluster`).
 
 mod bench;
+mod citus;
 mod collections;
 mod extension;
 mod gin;
 mod guard;
+mod interop;
 mod lookup;
+mod package;
 mod page;
 mod pair;
+mod partitions;
+mod shards;
 mod similarity;
 mod text;
 mod transfer;
@@ -74,12 +79,36 @@ pub const ALL: &[ServerTest] = &[
         run: lookup::btree_equals_scan,
     },
     ServerTest {
+        name: "package_installed_and_removed",
+        run: package::installed_and_removed,
+    },
+    ServerTest {
         name: "page_hostile_documents",
         run: page::hostile_documents,
     },
     ServerTest {
         name: "pair_encodings",
         run: pair::encodings,
+    },
+    ServerTest {
+        name: "partitions_parallel_plans",
+        run: partitions::parallel_plans,
+    },
+    ServerTest {
+        name: "shards_pushed_down",
+        run: shards::pushed_down,
+    },
+    ServerTest {
+        name: "citus_recipe",
+        run: citus::recipe,
+    },
+    ServerTest {
+        name: "interop_pgvector",
+        run: interop::pgvector,
+    },
+    ServerTest {
+        name: "interop_python",
+        run: interop::python,
     },
     ServerTest {
         name: "text_exact_lists",

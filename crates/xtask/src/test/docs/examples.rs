@@ -1,5 +1,5 @@
-//! The examples in README.md and `docs/`: every SQL block is run, in order, in one psql session
-//! and one fresh database per file.
+//! The examples of a page: every SQL block is run, in order, in one psql session and
+//! one fresh database per page.
 //!
 //! A block ```` ```sql ```` holds what one types into psql. A block ```` ```text ```` that follows
 //! it directly holds what psql prints, compared but for trailing spaces; a block without one has
@@ -8,58 +8,41 @@
 
 use std::fs;
 use std::ops::Range;
-use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use similar::TextDiff;
-use walkdir::WalkDir;
 
-use super::tally::{Outcome, Tally};
+use super::pages::Page;
 use crate::server::Server;
 use crate::server::database::Database;
-use crate::workspace;
+use crate::test::tally::{Outcome, Tally};
 
 /// Printed by psql between two examples; no example prints such a line.
 const MARKER: &str = "-- next example --";
 
-/// Runs all examples, or writes their output into the files.
-pub fn run(server: &Server, bless: bool, tally: &mut Tally) -> Result<()> {
-    println!("Running the examples of the documentation");
-    for path in files() {
-        let text = fs::read_to_string(&path)?;
-        let examples = parse(&text);
-        if examples.is_empty() {
-            continue;
-        }
-        let outputs = execute(server, &examples)?;
-        if bless {
-            fs::write(&path, rewrite(&text, &examples, &outputs))?;
-        }
-        let name = path.strip_prefix(workspace::root())?.display();
-        for (example, output) in examples.iter().zip(&outputs) {
-            let name = format!("{name}:{}", example.line);
-            tally.record(&name, || example.check(output, bless));
-        }
+/// Runs the page's examples, or writes their output into the page.
+pub fn run(server: &Server, page: &Page, bless: bool, tally: &mut Tally) -> Result<()> {
+    let examples = parse(&page.text);
+    if examples.is_empty() {
+        return Ok(());
+    }
+    let outputs = execute(server, &examples)?;
+    if bless {
+        fs::write(&page.path, rewrite(&page.text, &examples, &outputs))?;
+    }
+    for (example, output) in examples.iter().zip(&outputs) {
+        let name = format!("{}:{}", page.name, example.line);
+        tally.record(&name, || example.check(output, bless));
     }
     Ok(())
 }
 
-/// README.md, then the pages of `docs/` by name.
-fn files() -> Vec<PathBuf> {
-    let root = workspace::root();
-    let mut files = vec![root.join("README.md")];
-    let pages = WalkDir::new(root.join("docs")).sort_by_file_name();
-    files.extend(pages.into_iter().flatten().map(|entry| entry.into_path()));
-    files.retain(|path| path.is_file() && path.extension().is_some_and(|ext| ext == "md"));
-    files
-}
-
 /// One SQL block.
 #[derive(Debug, PartialEq)]
-struct Example {
+pub struct Example {
     /// The line of its fence, from 1.
-    line: usize,
-    sql: String,
+    pub line: usize,
+    pub sql: String,
     /// The lines between the fences of its output block, from 0.
     output: Option<Range<usize>>,
     expected: String,
@@ -90,7 +73,7 @@ impl Example {
 }
 
 /// Finds the SQL blocks and the output blocks that belong to them.
-fn parse(text: &str) -> Vec<Example> {
+pub fn parse(text: &str) -> Vec<Example> {
     let lines: Vec<&str> = text.lines().collect();
     let block_end = |start: usize| {
         let length = lines[start..].iter().position(|line| *line == "```");
@@ -140,10 +123,9 @@ fn normal(lines: &[&str]) -> String {
 /// What psql prints for each example.
 fn execute(server: &Server, examples: &[Example]) -> Result<Vec<String>> {
     let database = Database::create(&server.main, "docs", "")?;
-    if !examples
-        .iter()
-        .any(|example| example.sql.contains("CREATE EXTENSION pg_neardup"))
-    {
+    let creates =
+        |example: &Example| example.is_run && example.sql.contains("CREATE EXTENSION pg_neardup");
+    if !examples.iter().any(creates) {
         database
             .connect()?
             .batch_execute("CREATE EXTENSION pg_neardup")?;

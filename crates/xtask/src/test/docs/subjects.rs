@@ -1,0 +1,158 @@
+//! Which object of the extension belongs to which subject of the reference.
+
+/// One object, or all of one name.
+#[derive(Debug, PartialEq)]
+pub enum Entry {
+    Function(&'static str),
+    Operator(&'static str),
+    Type(&'static str),
+    OperatorClass(&'static str),
+    Casts,
+    Setting(&'static str),
+}
+
+use Entry::{Casts, Function as F, Operator as Op, OperatorClass, Setting, Type};
+
+impl Entry {
+    /// The heading.
+    pub fn title(&self) -> &'static str {
+        match self {
+            F(name) | Op(name) | Type(name) | OperatorClass(name) | Setting(name) => name,
+            Casts => "CAST",
+        }
+    }
+}
+
+/// A chapter of the reference, and the page that explains it.
+pub struct Subject {
+    pub title: &'static str,
+    pub page: &'static str,
+    pub entries: &'static [Entry],
+}
+
+/// All of them; what is in none must be support functions.
+pub const SUBJECTS: &[Subject] = &[
+    Subject {
+        title: "Text and shingles",
+        page: "text.md",
+        entries: &[
+            F("shingles"),
+            F("shingle_hashes"),
+            F("resemblance"),
+            F("resemblance_distance"),
+            F("text_containment"),
+            F("jaccard"),
+            F("containment"),
+            F("shingle_sample"),
+            F("bucket_sketch"),
+            F("supershingles"),
+            F("winnow"),
+            F("common_shingles"),
+        ],
+    },
+    Subject {
+        title: "MinHash signatures",
+        page: "minhash.md",
+        entries: &[
+            Type("minhash_signature"),
+            F("minhash"),
+            F("minhash_set"),
+            F("minhash_lexemes"),
+            F("minhash_excluding"),
+            F("minhash_agg"),
+            F("minhash_union"),
+            Op("||"),
+            F("minhash_sim"),
+            F("minhash_distance"),
+            Op("<=>"),
+            F("minhash_interval"),
+            F("minhash_margin"),
+            F("minhash_relax"),
+            F("minhash_containment"),
+            F("minhash_cardinality"),
+            F("minhash_pack"),
+            F("minhash_describe"),
+            F("minhash_slots"),
+            F("minhash_bits"),
+            F("minhash_import"),
+            Casts,
+            Op("="),
+            Op("<>"),
+            Op("<"),
+            Op("<="),
+            Op(">"),
+            Op(">="),
+            OperatorClass("minhash_signature_btree_ops"),
+            OperatorClass("minhash_signature_hash_ops"),
+        ],
+    },
+    Subject {
+        title: "SimHash and Hamming distance",
+        page: "simhash.md",
+        entries: &[
+            F("simhash"),
+            F("simhash_terms"),
+            F("simhash_lexemes"),
+            F("simhash_agg"),
+            F("bit_hamming"),
+            F("hamming_bands"),
+            F("hamming_probe"),
+        ],
+    },
+    Subject {
+        title: "Lookup",
+        page: "lookup.md",
+        entries: &[
+            F("near_dup"),
+            F("hamming_within"),
+            OperatorClass("minhash_ops"),
+            OperatorClass("hamming_ops"),
+            Type("minhash_ball"),
+            F("minhash_ball"),
+            Type("bit_ball"),
+            F("bit_ball"),
+            Op("<@"),
+            Op("@>"),
+            F("minhash_bands"),
+            F("minhash_intact"),
+            F("minhash_probe"),
+            F("near_dup_advise"),
+        ],
+    },
+    Subject {
+        title: "Classic bands",
+        page: "lsh.md",
+        entries: &[F("lsh_probability"), F("lsh_params"), F("lsh_plot")],
+    },
+    Subject {
+        title: "Whole collections",
+        page: "collections.md",
+        entries: &[
+            F("near_dup_pairs"),
+            F("near_dup_join"),
+            F("hamming_pairs"),
+            F("near_dup_clusters"),
+            F("connected_components"),
+            F("near_dup_guard"),
+            Setting("pg_neardup.progress"),
+        ],
+    },
+    Subject {
+        title: "Looking at a pair",
+        page: "pairs.md",
+        entries: &[
+            F("near_dup_explain"),
+            F("diff_html"),
+            F("common_chunks"),
+            F("chunk_similarity"),
+            F("longest_common_substring"),
+            F("longest_common_substring_position"),
+            F("edit_distance"),
+        ],
+    },
+    Subject {
+        title: "Operations",
+        page: "operations.md",
+        entries: &[F("pg_neardup_version")],
+    },
+];
