@@ -9,7 +9,6 @@ import sys
 
 try:
     import datasketch
-    import numpy
     import pandas
     import psycopg
     import sqlalchemy
@@ -51,12 +50,17 @@ assert isinstance(frame, pandas.DataFrame) and frame.values.tolist() == [[1, 2, 
 sets = [[f"shingle {n}" for n in random.Random(key).sample(range(300), 200)] for key in range(20)]
 for key, shingles in enumerate(sets):
     run("import", conn=conn, key=key, shingles=shingles)
-    exported = run("export", conn=conn, key=key, numpy=numpy, MinHash=datasketch.MinHash)["m"]
+    exported = run("export", conn=conn, key=key, MinHash=datasketch.MinHash)["m"]
     assert exported == sketch(shingles), key
 
 pairs = conn.execute("SELECT a.key, b.key, minhash_sim(a.sig, b.sig) FROM imported a, imported b").fetchall()
 for a, b, estimate in pairs:
     assert estimate == sketch(sets[a]).jaccard(sketch(sets[b])), (a, b, estimate)
+native = "SELECT minhash_slots(minhash(%s, 1, slots => 64))"
+left, right = (conn.execute(native, [" ".join(s)]).fetchone()[0] for s in sets[:2])
+left, right = (datasketch.MinHash(scheme="affine32", hashvalues=slots) for slots in (left, right))
+query = "SELECT minhash_sim(minhash(%s, 1, slots => 64), minhash(%s, 1, slots => 64))"
+assert left.jaccard(right) == conn.execute(query, [" ".join(s) for s in sets[:2]]).fetchone()[0]
 union = conn.execute("SELECT minhash_slots(minhash_union(sig)) FROM imported").fetchone()[0]
 assert union == datasketch.MinHash.union(*map(sketch, sets)).hashvalues.tolist()
 print(f"{len(pairs)} estimates equal those of datasketch {datasketch.__version__}")
