@@ -17,6 +17,7 @@ mod pair;
 mod partitions;
 mod shards;
 mod similarity;
+mod storage;
 mod text;
 mod transfer;
 
@@ -109,6 +110,14 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "interop_python",
         run: interop::python,
+    },
+    ServerTest {
+        name: "storage_every_form",
+        run: storage::every_form,
+    },
+    ServerTest {
+        name: "storage_long_signatures",
+        run: storage::long_signatures,
     },
     ServerTest {
         name: "text_exact_lists",
