@@ -107,7 +107,7 @@ fn documents(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     }
     let results = race("comparing documents", bench.scale.rounds, contenders)?;
     let about = "Pairs of documents without signatures; `similarity` is pg_trgm's, `levenshtein` fuzzystrmatch's.";
-    let columns = ["ours", "us a pair", "theirs", "us a pair", "times ours"];
+    let columns = ["ours", "µs a pair", "theirs", "µs a pair", "times ours"];
     let mut table = Table::new("compare.documents", about, &columns);
     for (ours, peer) in MEASURES {
         if let (Some(ours), Some(peer)) = (results.get(ours), results.get(peer)) {

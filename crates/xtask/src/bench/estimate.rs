@@ -29,7 +29,7 @@ const SIZES: [(usize, usize); 7] = [
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Mean squared error of an estimate from 128 slots, as a multiple of J (1 - J) / 128, what independent \
                  slots would give, by the number of shingles of each of two documents (J = 0.3, 0.5, 0.8); textbook is \
-                 the minimum of 128 hash functions, which every peer computes.";
+                 the minimum of 128 hash functions, as datasketch and gaoya compute it.";
     let columns = [
         "shingles",
         "pairs",

@@ -78,7 +78,7 @@ fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Res
         &[
             "step",
             "s",
-            "us a document",
+            "µs a document",
             "rows",
             "peak memory of the backend, MB",
             "temporary files, MB",
@@ -174,8 +174,8 @@ fn guard(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     );
     let columns = [
         "table",
-        "us an insert",
-        "99 % of the statements, us an insert",
+        "µs an insert",
+        "99 % of the statements, µs an insert",
         "rows in the end",
         "times plain",
     ];

@@ -38,7 +38,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "documents",
         "who",
         "s",
-        "us a document",
+        "µs a document",
         "pairs",
         "precision",
         "recall",

@@ -105,8 +105,8 @@ fn price(bench: &Bench<'_>, paths: &[(&str, &Session)], documents: usize) -> Res
     let columns = [
         "function",
         "kernels",
-        "us a document",
-        "md5, us",
+        "µs a document",
+        "md5, µs",
         "times md5",
     ];
     let mut table = Table::new("signature.price", about, &columns);
@@ -152,7 +152,7 @@ fn beside_peers(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Resu
     let about = "Signatures of 128 slots (ClickHouse: 6 hashes, the time of reading its table taken off), one thread \
                  each. Ours always starts from the text in its table; \"with shingling\" does so too, other rows of \
                  datasketch, rensa and gaoya are given the shingles.";
-    let columns = ["who", "us a document", "minhash, us", "times minhash"];
+    let columns = ["who", "µs a document", "minhash, µs", "times minhash"];
     let mut table = Table::new("signature.peers", about, &columns);
     add_peers(&mut table, &results, "minhash");
     Ok(table)
@@ -204,9 +204,9 @@ fn simhash(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Result<Ta
     let columns = [
         "k",
         "weighting",
-        "simhash, us",
+        "simhash, µs",
         "who",
-        "us a document",
+        "µs a document",
         "times simhash",
     ];
     let mut table = Table::new("signature.simhash", about, &columns);
