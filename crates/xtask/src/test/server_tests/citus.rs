@@ -19,7 +19,8 @@ const TABLES: &str = "CREATE EXTENSION citus; CREATE EXTENSION pg_neardup;
     SELECT create_distributed_table('bands', 'band');
     INSERT INTO bands SELECT unnest(minhash_bands(sig, 0.8)), id, sig FROM docs;
     CREATE INDEX ON bands (band);
-    CREATE TABLE whole AS SELECT * FROM docs";
+    CREATE TABLE whole AS SELECT * FROM docs;
+    ALTER DATABASE postgres SET enable_seqscan = off";
 
 const LOOKUP: &str =
     "SELECT count(*) FROM docs WHERE near_dup(sig, minhash('Document about nothing'))";
@@ -45,6 +46,8 @@ pub fn recipe(server: &Server) -> Result<Outcome> {
     for statement in TABLES.split(';') {
         client.batch_execute(statement).context(statement)?;
     }
+    // So many rows a shard are quicker read than looked up; a new session learns otherwise.
+    let mut client = cluster.connect("postgres")?;
 
     let lookup = plan(&mut client, LOOKUP)?;
     ensure!(
@@ -52,10 +55,7 @@ pub fn recipe(server: &Server) -> Result<Outcome> {
         "{lookup}"
     );
     let union = plan(&mut client, UNION)?;
-    ensure!(
-        union.contains("worker_partial_agg") || union.contains("worker_binary_partial_agg"),
-        "{union}"
-    );
+    ensure!(union.contains("partial_agg("), "{union}");
     let same_union = format!("SELECT ({UNION}) = (SELECT minhash_union(sig)::text FROM whole)");
     ensure!(
         client.query_one(&same_union, &[])?.get::<_, bool>(0),
