@@ -4,7 +4,7 @@ CREATE FUNCTION common_chunks(
     words integer, a_word integer, a_start integer, a_length integer,
     b_word integer, b_start integer, b_length integer, chunk text
 )
-LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 10000 ROWS 20
+LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 20000 ROWS 20
 AS 'MODULE_PATHNAME', 'common_chunks_wrapper';
 COMMENT ON FUNCTION common_chunks(text, text, integer, text) IS
     'common runs of words (literal: no word used twice, information: repeats count once), with word and character positions from 1';
@@ -14,7 +14,7 @@ CREATE FUNCTION chunk_similarity(
     OUT common integer, OUT longer integer, OUT shorter integer,
     OUT s_l double precision, OUT s_j double precision
 )
-LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 10000
+LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 20000
 AS 'MODULE_PATHNAME', 'chunk_similarity_wrapper';
 COMMENT ON FUNCTION chunk_similarity(text, text, integer, text) IS
     'words in common chunks (C) and in the longer (L) and shorter (S) document; s_l = C / L, s_j = C / (L + S - C)';
@@ -25,7 +25,7 @@ COMMENT ON FUNCTION longest_common_substring(text, text) IS
 CREATE FUNCTION longest_common_substring_position(
     a text, b text, OUT length integer, OUT a_start integer, OUT b_start integer
 )
-LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 10000
+LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 40000
 AS 'MODULE_PATHNAME', 'longest_common_substring_position_wrapper';
 COMMENT ON FUNCTION longest_common_substring_position(text, text) IS
     'length of the longest common substring in characters, and where it starts, from 1, in either text';
@@ -38,7 +38,7 @@ CREATE FUNCTION near_dup_explain(
     OUT kind text, OUT similarity double precision,
     OUT words_only_in_a text[], OUT words_only_in_b text[]
 )
-LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 10000
+LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 100000
 AS 'MODULE_PATHNAME', 'near_dup_explain_wrapper';
 COMMENT ON FUNCTION near_dup_explain(text, text) IS
     'in what b differs from a: identical, format, numbers, added or removed at start, in middle, added at end, truncated, reordered, rewritten';

@@ -105,7 +105,7 @@ fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>
 ///
 /// # Errors
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 40000)]
 fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     let found = align::longest_common_substring(&a, &b, &mut check_interrupts).or_raise();
     NewText(a[found.bytes].to_vec())
@@ -127,7 +127,7 @@ fn longest_common_substring_position(a: Text<'_>, b: Text<'_>) -> Position {
 /// # Errors
 /// `invalid_parameter_value` for costs outside 0 to [`align::MAX_COST`] or a negative `max`;
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
-#[pg_extern(immutable, parallel_safe, cost = 10000)]
+#[pg_extern(immutable, parallel_safe, cost = 40000)]
 fn edit_distance(
     a: Option<Text<'_>>,
     b: Option<Text<'_>>,
@@ -162,7 +162,7 @@ fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
 /// # Errors
 /// `invalid_parameter_value` for `min_words` below 1; `program_limit_exceeded` for documents above
 /// [`align::MAX_PAGE_INPUT`] bytes.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 150000)]
 fn diff_html(a: Text<'_>, b: Text<'_>, min_words: default!(i32, 5)) -> NewText {
     let page = align::diff_html(&a, &b, i64::from(min_words), &mut check_interrupts).or_raise();
     NewText(page.into_bytes())

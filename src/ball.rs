@@ -111,7 +111,7 @@ impl NewBitBall {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
 fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
     m.read();
     NewMinhashBall::new(m.bytes(), options::threshold(threshold))
@@ -127,20 +127,20 @@ fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
 }
 
 /// Whether the signature is in the ball; not if it is empty or was made with other parameters.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
     let (centre, threshold) = ball.read();
     near_duplicates(&m.read(), &centre, threshold)
 }
 
 /// `minhash_in_ball` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
     minhash_in_ball(m, ball)
 }
 
 /// Whether the bit string is in the ball; not if its length differs from the centre's.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
     let (centre, distance) = ball.read();
     let centre_bytes = &ball.0[DISTANCE_LEN + COUNT_LEN..];
@@ -148,7 +148,7 @@ fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
 }
 
 /// `bit_in_ball` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)
 }

@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 30)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 150)]
 fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(threshold));
@@ -27,7 +27,7 @@ fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
 /// # Errors
 /// `invalid_parameter_value` unless bands and rows are at least 1 and their product is at most the
 /// number of slots.
-#[pg_extern(immutable, parallel_safe, strict, name = "minhash_bands")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "minhash_bands")]
 fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i64> {
     let signature = m.read();
     let slots = usize::from(signature.header.slots);
@@ -41,7 +41,7 @@ fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, and where keys made for
 /// `index_threshold` would miss answers at `threshold`.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn minhash_intact(
     slots: i32,
     index_threshold: f64,
@@ -66,7 +66,7 @@ fn minhash_intact(
 ///
 /// # Errors
 /// As `minhash_intact`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 30)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 150)]
 fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(index_threshold));

@@ -9,7 +9,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `string_data_length_mismatch` for different lengths, like PostgreSQL's own bit operators.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
     if a.len() != b.len() {
         raise(
@@ -30,7 +30,7 @@ fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
 ///
 /// # Errors
 /// `invalid_parameter_value` unless 0 <= distance < blocks <= 64, and for more than 1024 keys.
-#[pg_extern(immutable, parallel_safe, cost = 50)]
+#[pg_extern(immutable, parallel_safe, cost = 150)]
 fn hamming_bands(
     b: Option<Bits<'_>>,
     distance: Option<i32>,
@@ -45,7 +45,7 @@ fn hamming_bands(
 ///
 /// # Errors
 /// As `hamming_bands`, and for a distance below 0 or above `index_distance`.
-#[pg_extern(immutable, parallel_safe, cost = 50)]
+#[pg_extern(immutable, parallel_safe, cost = 150)]
 fn hamming_probe(
     b: Option<Bits<'_>>,
     index_distance: Option<i32>,

@@ -14,7 +14,7 @@ pgrx::impl_sql_translatable!(Params, "record");
 ///
 /// # Errors
 /// `invalid_parameter_value` for a similarity outside 0 to 1, and bands or rows below 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 15)]
 fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
     bands::lsh_probability(similarity, i64::from(bands), i64::from(rows)).or_raise()
 }
@@ -29,7 +29,7 @@ fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
 CREATE FUNCTION lsh_params(threshold float8, slots int DEFAULT 128,
     fp_weight float8 DEFAULT 0.5, fn_weight float8 DEFAULT 0.5,
     OUT bands int, OUT rows int, OUT fp_area float8, OUT fn_area float8)
-IMMUTABLE STRICT PARALLEL SAFE COST 100000 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+IMMUTABLE STRICT PARALLEL SAFE COST 500000 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#)]
 fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Params {
     let params = bands::lsh_params(threshold, i64::from(slots), fp_weight, fn_weight).or_raise();
@@ -46,7 +46,7 @@ fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Par
 /// # Errors
 /// `invalid_parameter_value` for none or more than 10 curves, NULLs or numbers below 1, and arrays of
 /// different length.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 1500)]
 fn lsh_plot(bands: Array<'_, i32>, rows: Array<'_, i32>) -> String {
     if bands.len() != rows.len() {
         raise(

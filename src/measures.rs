@@ -15,7 +15,7 @@ fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
 }
 
 /// The same for sets of texts.
-#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "jaccard")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
 fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
     set::jaccard(&text_set(&a), &text_set(&b), &mut check_interrupts)
@@ -28,7 +28,7 @@ fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
 }
 
 /// The same for sets of texts.
-#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
     set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)

@@ -14,7 +14,7 @@ use serde::Serialize;
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit or fold, slots outside 1 to
 /// 1024.
-#[pg_extern(immutable, parallel_safe, strict, cost = 200)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn minhash(
     doc: Text<'_>,
     k: default!(i32, 3),
@@ -38,13 +38,13 @@ fn minhash(
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = minhash_sim_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = minhash_sim_support)]
 pub fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     estimate(&a.read(), &b.read()).or_raise()
 }
 
 /// 1 - `minhash_sim`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = minhash_sim_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = minhash_sim_support)]
 pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     1.0 - minhash_sim(a, b)
 }
@@ -64,7 +64,7 @@ struct Description {
 }
 
 /// The parameters behind a signature, as JSON.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn minhash_describe(m: StoredSignature<'_>) -> JsonB {
     let header = m.read().header;
     let description = Description {

@@ -11,7 +11,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "minhash_union")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 50, name = "minhash_union")]
 fn minhash_union_of_two(a: StoredSignature<'_>, b: StoredSignature<'_>) -> NewSignature {
     NewSignature(combine::union(&a.read(), &b.read()).or_raise())
 }
@@ -20,19 +20,19 @@ fn minhash_union_of_two(a: StoredSignature<'_>, b: StoredSignature<'_>) -> NewSi
 ///
 /// # Errors
 /// `invalid_parameter_value` unless bits is 1, 2, 4, 8, 16 or 32 and at most what m has.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 50)]
 fn minhash_pack(m: StoredSignature<'_>, bits: i32) -> NewSignature {
     NewSignature(combine::pack(&m.read(), i64::from(bits)).or_raise())
 }
 
 /// The slots, each as an unsigned number of its width.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
 fn minhash_slots(m: StoredSignature<'_>) -> NewBigints {
     NewBigints(m.read().slots().map(i64::from).collect())
 }
 
 /// The slots as a bit string, each with its highest bit first.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 150)]
 fn minhash_bits(m: StoredSignature<'_>) -> NewVarbit {
     let signature = m.read();
     let bits = usize::from(signature.header.slots) * usize::from(signature.header.slot_bits);
@@ -46,7 +46,7 @@ fn minhash_bits(m: StoredSignature<'_>) -> NewVarbit {
 /// # Errors
 /// `null_value_not_allowed` for NULL slots; `invalid_parameter_value` for slots outside 0 to 4294967295, and none or more than
 /// 1024 of them.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 300)]
 fn minhash_import(slots: Array<'_, i64>, source: default!(Text<'_>, "''")) -> NewSignature {
     let slots: Option<Vec<i64>> = slots.iter().collect();
     let slots = slots.unwrap_or_else(|| {

@@ -32,7 +32,7 @@ fn minhash_interval(a: StoredSignature<'_>, b: StoredSignature<'_>, confidence: 
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024 and a confidence outside 0 < confidence < 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 200)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 400)]
 fn minhash_margin(slots: default!(i32, 128), confidence: default!(f64, 0.95)) -> f64 {
     interval::margin(options::slots(slots), confidence).or_raise()
 }
@@ -42,7 +42,7 @@ fn minhash_margin(slots: default!(i32, 128), confidence: default!(f64, 0.95)) ->
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, and where only a threshold of 0 would do.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 200)]
 fn minhash_relax(threshold: f64, slots: default!(i32, 128), recall: default!(f64, 0.999)) -> f64 {
     bands::relax(threshold, i64::from(slots), recall).or_raise()
 }
@@ -52,7 +52,7 @@ fn minhash_relax(threshold: f64, slots: default!(i32, 128), recall: default!(f64
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 50)]
 fn minhash_containment(a: StoredSignature<'_>, b: StoredSignature<'_>) -> Option<f64> {
     measures::containment(&a.read(), &b.read()).or_raise()
 }
@@ -62,7 +62,7 @@ fn minhash_containment(a: StoredSignature<'_>, b: StoredSignature<'_>) -> Option
 ///
 /// # Errors
 /// `invalid_parameter_value` for packed and for imported signatures.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 50)]
 fn minhash_cardinality(m: StoredSignature<'_>) -> f64 {
     measures::cardinality(&m.read()).or_raise()
 }

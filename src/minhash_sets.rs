@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "minhash_set")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 15000, name = "minhash_set")]
 fn minhash_set_of_texts(
     elements: Array<'_, Text<'_>>,
     slots: default!(i32, 128),
@@ -61,7 +61,7 @@ fn signature_of_set(hashes: impl Iterator<Item = u64>, slots: i32, key: &Key) ->
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, slots outside 1 to 1024, and with k > 1 for a
 /// tsvector that lacks positions.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 3000)]
 fn minhash_lexemes(
     doc: TsVector<'_>,
     k: default!(i32, 3),

@@ -12,7 +12,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = near_dup_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = near_dup_support)]
 pub fn near_dup(
     a: StoredSignature<'_>,
     b: StoredSignature<'_>,

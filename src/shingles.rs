@@ -12,7 +12,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `program_limit_exceeded` for more than fit in 1 GB.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 30000)]
 fn shingles(
     doc: Text<'_>,
     k: default!(i32, 3),
@@ -44,7 +44,13 @@ fn shingle_hashes(
 }
 
 /// The hashes of shingles made elsewhere, as a set.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "shingle_hashes")]
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 15000,
+    name = "shingle_hashes"
+)]
 fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)) -> NewBigints {
     let key = Key::from_seed(seed);
     let mut hashes: Vec<i64> = texts(&shingles)
@@ -58,7 +64,7 @@ fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)
 ///
 /// # Errors
 /// `invalid_parameter_value` unless `modulus` is at least 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
 fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
     let modulus = options::within("modulus", modulus, 1, i32::MAX);
     NewBigints(set::shingle_sample(

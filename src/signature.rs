@@ -21,7 +21,7 @@ fn minhash_signature_in(text: &CStr) -> NewSignature {
     )
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
 fn minhash_signature_out(signature: StoredSignature<'_>) -> CString {
     CString::new(signature.read().to_string()).expect("the text form has no NUL")
 }
@@ -53,37 +53,37 @@ fn order(a: &StoredSignature<'_>, b: &StoredSignature<'_>) -> Ordering {
     a.bytes().cmp(b.bytes())
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_cmp(a: StoredSignature<'_>, b: StoredSignature<'_>) -> i32 {
     order(&a, &b) as i32
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_eq(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
     order(&a, &b).is_eq()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_ne(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
     order(&a, &b).is_ne()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_lt(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
     order(&a, &b).is_lt()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_le(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
     order(&a, &b).is_le()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_gt(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
     order(&a, &b).is_gt()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 fn minhash_signature_ge(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
     order(&a, &b).is_ge()
 }

@@ -46,7 +46,7 @@ fn simhash(
 /// # Errors
 /// `invalid_parameter_value` for NaN, infinite and too big weights, arrays of different length, and
 /// bits as in `simhash`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 25000)]
 fn simhash_terms(
     terms: Array<'_, Text<'_>>,
     weights: Array<'_, f64>,
@@ -79,7 +79,7 @@ fn simhash_terms(
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown weighting, and bits as in `simhash`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 1500)]
 fn simhash_lexemes(
     doc: TsVector<'_>,
     bits: default!(i32, 64),
