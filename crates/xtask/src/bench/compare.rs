@@ -6,8 +6,8 @@ use super::Bench;
 use super::documents::load;
 use super::peers;
 use super::race::{Contender, race};
-use super::report::Table;
 use super::session::Session;
+use super::table::Table;
 use crate::row;
 use crate::server::database::Database;
 

@@ -8,7 +8,7 @@ use plotters::chart::SeriesLabelPosition;
 
 use super::Bench;
 use super::progress::bar;
-use super::report::Table;
+use super::table::Table;
 use crate::chart::{Axis, Chart, Curve};
 use crate::row;
 

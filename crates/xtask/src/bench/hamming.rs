@@ -6,8 +6,8 @@ use super::Bench;
 use super::latency::{Lookup, latencies};
 use super::peers;
 use super::progress::waiting;
-use super::report::{Cell, Table};
 use super::session::Session;
+use super::table::{Cell, Table};
 use crate::row;
 use crate::server::database::Database;
 

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use super::report::Cell;
 use super::session::Session;
+use super::table::Cell;
 use crate::row;
 
 /// Lookups to time.

@@ -9,8 +9,8 @@ use super::documents::load_generated;
 use super::latency::{Lookup, latencies};
 use super::progress::waiting;
 use super::race::{Contender, race};
-use super::report::Table;
 use super::session::Session;
+use super::table::Table;
 use crate::row;
 use crate::server::database::Database;
 

@@ -9,8 +9,8 @@ use super::latency::{Latency, Lookup, latencies};
 use super::lookup::plan;
 use super::peers;
 use super::progress::waiting;
-use super::report::{Cell, Table};
 use super::session::Session;
+use super::table::{Cell, Table};
 use crate::row;
 use crate::server::database::Database;
 

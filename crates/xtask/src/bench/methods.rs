@@ -13,7 +13,7 @@ use super::session::Session;
 /// What is proposed reaches down to this similarity.
 const LEAST: f64 = 0.4;
 /// SimHashes of 64 bits that differ in more bits are not looked at.
-const MOST_BITS: u32 = 12;
+const MOST_BITS: u32 = 8;
 
 /// The pairs that a way found.
 pub struct Found {

@@ -15,16 +15,19 @@ mod peers;
 mod progress;
 mod quality;
 mod race;
-pub mod report;
+mod report;
 mod scale;
 mod score;
 mod session;
 mod signature;
+pub mod smoke;
+pub mod table;
 mod worker;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use clap::ValueEnum;
 
 use crate::pg_config::PostgresChoice;
@@ -35,7 +38,8 @@ use documents::words::Words;
 use documents::{Texts, write_generated};
 use machine::Machine;
 use peers::Peers;
-use report::{Report, Table};
+use report::Report;
+use table::Table;
 
 /// The measured servers keep tables of a million documents in memory.
 const SERVER_SETTINGS: [(&str, &str); 3] = [
@@ -181,11 +185,10 @@ fn measure(bench: &Bench<'_>, options: &Options) -> Result<()> {
     let machine = describe_machine(bench)?;
     println!("{}", machine.line());
     let wanted = |subject| options.subject == Subject::All || options.subject == subject;
+    let mut failed = Vec::new();
     for (_, subject, measures) in SUBJECTS.iter().filter(|entry| wanted(entry.0)) {
-        let mut tables = Vec::new();
-        for measure in *measures {
-            tables.extend(measure(bench)?);
-        }
+        let start = Instant::now();
+        let (tables, error) = tables(bench, measures);
         let report = Report {
             subject,
             machine: machine.clone(),
@@ -196,37 +199,26 @@ fn measure(bench: &Bench<'_>, options: &Options) -> Result<()> {
         if !options.quick {
             report.embed()?;
         }
+        println!("Measured {subject} in {} s", start.elapsed().as_secs());
+        if let Some(error) = error {
+            println!("{subject} failed: {error:#}");
+            failed.push(*subject);
+        }
     }
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
 }
 
-/// Measures ourselves alone on so few documents that only the measuring is tested.
-pub fn smoke(server: &Server) -> Result<()> {
-    let body = include_str!("../../../../README.md").to_string();
-    let texts = Texts {
-        origin: "the README".to_string(),
-        bodies: vec![documents::on_one_line(&body)],
-    };
-    let scale = Scale {
-        documents: 1000,
-        rounds: 1,
-        long_rounds: 1,
-    };
-    let bench = Bench {
-        server,
-        peers: &Peers::none(),
-        words: &Words::of([body.as_str()]),
-        texts: &texts,
-        scale,
-        results: peers::dir().join("smoke"),
-    };
-    std::fs::create_dir_all(&bench.results)?;
-    for measure in [lookup::measure, pairs::measure, scale::measure] {
-        for table in measure(&bench)? {
-            ensure!(!table.rows.is_empty(), "{} is empty", table.name);
+/// The tables up to the first measurement that fails.
+fn tables(bench: &Bench<'_>, measures: &[Measure]) -> (Vec<Table>, Option<Error>) {
+    let mut tables = Vec::new();
+    for measure in measures {
+        match measure(bench) {
+            Ok(more) => tables.extend(more),
+            Err(error) => return (tables, Some(error)),
         }
     }
-    Ok(())
+    (tables, None)
 }
 
 fn describe_machine(bench: &Bench<'_>) -> Result<Machine> {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use super::progress::bar;
-use super::report::Ratio;
+use super::table::Ratio;
 
 /// Something that is measured.
 pub struct Contender<'a> {

@@ -8,6 +8,6 @@ use crate::server::Server;
 
 /// Index, pairs, guard and growth on a thousand documents; every table has rows.
 pub fn smoke(server: &Server) -> Result<Outcome> {
-    bench::smoke(server)?;
+    bench::smoke::run(server)?;
     Ok(Outcome::Passed)
 }
