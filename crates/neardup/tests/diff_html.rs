@@ -89,9 +89,11 @@ impl Reader {
             match &*attribute_name {
                 "href" => assert!(is_link(value), "{value}"),
                 "style" => assert!(value[4..].parse::<u32>().is_ok(), "{value}"),
-                "dir" => self.documents.push(String::new()),
                 _ => {}
             }
+        }
+        if name == "article" {
+            self.documents.push(String::new());
         }
         if !tag.self_closing && !VOID.contains(&&*name) {
             self.open.push(name);
@@ -165,6 +167,14 @@ fn a_megabyte_of_one_word() {
         assert!(page.len() < 35 * doc.len());
         read(doc.as_bytes(), doc.as_bytes());
     }
+}
+
+#[test]
+fn every_block_of_a_long_document() {
+    let lines = (0..4000).map(|i| format!("line {i} \u{e9} of {}\n", i % 7));
+    let a: String = lines.collect();
+    let b = a.replace("line 2000", "<b>").replace(['\n', '6'], " ");
+    assert_eq!(read(a.as_bytes(), b.as_bytes()), [a, b]);
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! Two documents side by side, as one HTML page without scripts.
 
+mod column;
 mod escape;
 mod map;
 
-use super::alignment::{Alignment, Fate};
+use super::alignment::Alignment;
 use super::chunks::{Similarity, valid_min_words};
 use super::pace::Pace;
 use super::tiling::Run;
-use super::words::{Side, Words};
+use super::words::Words;
 use crate::shingle::{Key, Shingling, shingle_hashes};
 use crate::text::{Fold, Unit};
 use crate::{Error, Result, set};
+use column::Column;
 use std::fmt::Write;
 
 /// Bytes of both documents together, at most: a page has up to 35 bytes for one of theirs.
@@ -44,8 +46,8 @@ pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) ->
     page.head(&alignment.chunks);
     page.figures(&words, &alignment, resemblance, min_words);
     page.0.push_str("<main>\n");
-    page.document(0, a, &words.a, &alignment, pace);
-    page.document(1, b, &words.b, &alignment, pace);
+    Column::new(&mut page, &alignment, 0).write(a, &words.a, pace);
+    Column::new(&mut page, &alignment, 1).write(b, &words.b, pace);
     page.0.push_str("</main>\n</body>\n</html>\n");
     Ok(page.0)
 }
@@ -147,62 +149,5 @@ impl Page {
             "<p><span class=\"c\" style=\"--h:205\">common run of {min_words} words or more</span> \
              <span class=\"c m\" style=\"--h:205\">moved</span> <del>only in A</del> <ins>only in B</ins></p>\n</header>\n"
         ));
-    }
-
-    fn document(
-        &mut self,
-        side: usize,
-        doc: &[u8],
-        words: &Side,
-        alignment: &Alignment,
-        pace: &mut Pace,
-    ) {
-        let name = ["A", "B"][side];
-        self.write(format_args!(
-            "<article>\n<h2>{name} <small>{} words</small></h2>\n<div dir=\"auto\">",
-            words.len()
-        ));
-        let (mut written, mut open) = (0, Fate::Same);
-        for (place, &fate) in words.places.iter().zip(&alignment.fates[side]) {
-            pace.steps(4);
-            // Parts of one character stand at the same place.
-            let start = written.max(place.start as usize);
-            let end = written.max(place.end as usize);
-            if fate == open {
-                escape::append(&mut self.0, &doc[written..end]);
-            } else {
-                self.close(open, side);
-                escape::append(&mut self.0, &doc[written..start]);
-                self.open(fate, side, alignment);
-                escape::append(&mut self.0, &doc[start..end]);
-            }
-            (written, open) = (end, fate);
-        }
-        self.close(open, side);
-        escape::append(&mut self.0, &doc[written..]);
-        self.0.push_str("</div>\n</article>\n");
-    }
-
-    fn open(&mut self, fate: Fate, side: usize, alignment: &Alignment) {
-        match fate {
-            Fate::Same => {}
-            Fate::Different => self.0.push_str(["<del>", "<ins>"][side]),
-            Fate::Chunk(chunk) => {
-                let (own, other) = [("a", "b"), ("b", "a")][side];
-                let moved = if alignment.keeps(fate) { "" } else { " m" };
-                let hue = hue(chunk as usize);
-                self.write(format_args!(
-                    "<a class=\"c{moved}\" style=\"--h:{hue}\" id=\"{own}{chunk}\" href=\"#{other}{chunk}\">"
-                ));
-            }
-        }
-    }
-
-    fn close(&mut self, fate: Fate, side: usize) {
-        self.0.push_str(match fate {
-            Fate::Same => "",
-            Fate::Different => ["</del>", "</ins>"][side],
-            Fate::Chunk(_) => "</a>",
-        });
     }
 }

@@ -104,6 +104,41 @@ fn check_same(client: &mut Client, lookup: &str, wanted: &str) -> Result<()> {
     Ok(())
 }
 
+/// With btree_gin one index serves a tenant's signatures: groups of ten documents that differ in one
+/// word of forty, spread over three tenants.
+pub fn multicolumn_equals_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "gin_multicolumn")?;
+    let mut client = database.connect()?;
+    let offered = "SELECT FROM pg_available_extensions WHERE name = 'btree_gin'";
+    if client.query_opt(offered, &[])?.is_none() {
+        return Ok(Outcome::Skipped("no btree_gin".to_string()));
+    }
+    client.batch_execute(
+        "CREATE EXTENSION btree_gin;
+         CREATE TABLE sigs AS SELECT id, id % 3 AS tenant, minhash(string_agg(
+                 CASE WHEN word = id % 10 * 4 THEN 'edit' || id ELSE md5(id / 10 || ' ' || word) END,
+                 ' ' ORDER BY word)) AS sig
+             FROM generate_series(1, 3000) id, generate_series(1, 40) word GROUP BY id;
+         CREATE INDEX sigs_tenant_sig ON sigs USING gin (tenant, sig minhash_ops (threshold = 0.6));
+         ANALYZE sigs;
+         SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0",
+    )?;
+    for threshold in ["0.6", "0.8", "1"] {
+        check_same(
+            &mut client,
+            &format!(
+                "SELECT q.id AS q, d.id FROM sigs q, sigs d
+                 WHERE d.tenant = q.tenant AND near_dup(d.sig, q.sig, {threshold})"
+            ),
+            &format!(
+                "SELECT q.id AS q, d.id FROM sigs q, sigs d
+                 WHERE d.tenant + 0 = q.tenant AND minhash_sim(d.sig, q.sig) + 0 >= {threshold}"
+            ),
+        )?;
+    }
+    Ok(Outcome::Passed)
+}
+
 /// 200 000 random and clustered bit strings of 64, 128 and 256 bits in one column, distances 0 to
 /// 12, in every state of the index.
 pub fn hamming_equals_scan(server: &Server) -> Result<Outcome> {

@@ -187,3 +187,33 @@ pub fn bulk_load(server: &Server) -> Result<Outcome> {
     client.batch_execute("COMMIT")?;
     Ok(Outcome::Passed)
 }
+
+/// Of a transaction that is prepared the other session waits for the end, holding no lock of it.
+pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("guard_prepared")?;
+    cluster.create(&[("max_prepared_transactions", "4")])?;
+    cluster.start()?;
+    let database = Database::with_extension(&cluster, "guard_prepared")?;
+    let mut first = database.connect()?;
+    let mut second = database.connect()?;
+    first.batch_execute(TABLE)?;
+    second.batch_execute("SET statement_timeout = '300ms'")?;
+    for (end, outcome) in [
+        ("ROLLBACK PREPARED", None),
+        ("COMMIT PREPARED", Some(SqlState::EXCLUSION_VIOLATION)),
+    ] {
+        let insert = format!("INSERT INTO docs (body) VALUES ('one of two words {end}')");
+        first.batch_execute(&format!("BEGIN; {insert}; PREPARE TRANSACTION 'p'"))?;
+        let code =
+            |result: Result<(), postgres::Error>| result.err().and_then(|e| e.code().cloned());
+        let waiting = code(second.batch_execute(&insert));
+        ensure!(
+            waiting == Some(SqlState::QUERY_CANCELED),
+            "{waiting:?} instead of waiting for the prepared transaction"
+        );
+        first.batch_execute(&format!("{end} 'p'"))?;
+        let ended = code(second.batch_execute(&insert));
+        ensure!(ended == outcome, "{ended:?} after {end}");
+    }
+    Ok(Outcome::Passed)
+}

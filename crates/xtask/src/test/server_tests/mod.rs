@@ -72,6 +72,10 @@ pub const ALL: &[ServerTest] = &[
         run: gin::minhash_equals_scan,
     },
     ServerTest {
+        name: "gin_multicolumn_equals_scan",
+        run: gin::multicolumn_equals_scan,
+    },
+    ServerTest {
         name: "gin_hamming_equals_scan",
         run: gin::hamming_equals_scan,
     },
@@ -158,6 +162,10 @@ pub const ALL: &[ServerTest] = &[
     ServerTest {
         name: "bench_smoke",
         run: bench::smoke,
+    },
+    ServerTest {
+        name: "guard_prepared_transaction",
+        run: guard::prepared_transaction,
     },
 ];
 

@@ -18,8 +18,8 @@ const HOSTILE: &[&str] = &[
     "E'\" onmouseover=\"ran = true\" style=\"width: 9999px\" x=\" \\' onfocus=ran=true autofocus'",
     "E'&lt;script&gt;ran = true&lt;/script&gt; &#60;script&#62;ran=true&#60;/script&#62; <!-- &amp; ]]>'",
     "E'a\\u202Eevil\\u202C \\u2066isolate \\u200F\\u05D0\\u05D1 \\x01\\x1b[31m \\u2028\\uFFFE \\u200B\\uFEFF'",
-    "repeat('w', 1 << 15)",
-    "repeat('word ', 6000)",
+    "repeat('w', 1 << 20)",
+    "repeat('word ', (1 << 20) / 5)",
 ];
 
 /// The page's own protection, taken out so that escaping alone has to hold.
