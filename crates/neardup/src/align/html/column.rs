@@ -6,8 +6,8 @@ use super::super::words::Side;
 use super::{Page, escape, hue};
 
 /// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole, and
-/// one that is out of sight not at all: a page of 1 MB of one word takes Chromium 1 s in blocks, 40 s
-/// as one.
+/// one that is out of sight not at all: 1 MB of one word took Chromium 4 s in blocks, more than 40 s
+/// as one, on one busy machine.
 const BLOCK: usize = 4096;
 
 /// A block ends with the first line that ends behind so many bytes: a break within a line, which
