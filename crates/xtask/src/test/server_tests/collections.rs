@@ -121,7 +121,9 @@ pub fn verified_pairs(server: &Server) -> Result<Outcome> {
         let mut client = database.connect()?;
         client.batch_execute(&format!(
             "DELETE FROM docs WHERE NOT ({rows});
-             DELETE FROM exact WHERE a NOT IN (SELECT id FROM docs) OR b NOT IN (SELECT id FROM docs)"
+             ALTER TABLE docs ADD PRIMARY KEY (id);
+             DELETE FROM exact WHERE NOT EXISTS (SELECT FROM docs WHERE id = a)
+                                  OR NOT EXISTS (SELECT FROM docs WHERE id = b)"
         ))?;
         let documents = format!("SELECT id, {columns} FROM docs ORDER BY id");
         for &threshold in exact.thresholds {
