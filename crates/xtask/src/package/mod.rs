@@ -120,7 +120,7 @@ mod tests {
     fn metadata_names_this_version() {
         let path = workspace::root().join("META.json");
         let text = std::fs::read_to_string(path).unwrap();
-        let versions = text.matches(&format!("\"version\": \"{VERSION}\""));
-        assert_eq!(versions.count(), 2);
+        let version = format!("\"version\": \"{VERSION}\"");
+        assert_eq!(text.matches(&version).count(), 2);
     }
 }
