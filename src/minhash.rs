@@ -3,7 +3,7 @@
 use crate::datum::{NewSignature, StoredSignature, Text};
 use crate::error::{OrRaise, check_interrupts};
 use crate::options;
-use neardup::minhash::{Header, Sketch, estimate};
+use neardup::minhash::{Header, Sketch, estimate_stored};
 use neardup::shingle::{Key, for_each_block};
 use pgrx::JsonB;
 use pgrx::prelude::*;
@@ -40,7 +40,7 @@ fn minhash(
 /// `invalid_parameter_value` for signatures made with different parameters.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, support = minhash_sim_support)]
 pub fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
-    estimate(&a.read(), &b.read()).or_raise()
+    estimate_stored(a.bytes(), b.bytes()).or_raise()
 }
 
 /// 1 - `minhash_sim`.

@@ -3,8 +3,9 @@
 
 use crate::bits::Bits;
 use crate::datum::StoredSignature;
+use crate::error::OrRaise;
 use crate::options;
-use neardup::minhash::near_duplicates;
+use neardup::minhash::near_duplicates_stored;
 use pgrx::prelude::*;
 
 /// Whether `minhash_sim(a, b) >= threshold`; not for signatures made with different parameters, nor
@@ -18,7 +19,7 @@ pub fn near_dup(
     b: StoredSignature<'_>,
     threshold: default!(f64, 0.8),
 ) -> bool {
-    near_duplicates(&a.read(), &b.read(), options::threshold(threshold))
+    near_duplicates_stored(a.bytes(), b.bytes(), options::threshold(threshold)).or_raise()
 }
 
 /// Whether two bit strings differ in at most `distance` bits; not if their lengths differ.

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::kernels;
 use crate::minhash::Signature;
+use crate::minhash::signature::{HEADER_LEN, Header};
 
 /// The estimated Jaccard similarity of the two documents; 0 if one of them is empty.
 ///
@@ -11,6 +12,53 @@ use crate::minhash::Signature;
 pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
     let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
     Ok(equal_slots(a, b)?.map_or(0.0, |equal| similarity(equal, slots, bits)))
+}
+
+/// [`estimate`] of two stored values.
+///
+/// # Errors
+/// `Corrupt`; `Incomparable` if the signatures were made with different parameters.
+#[inline]
+pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
+    match estimate_alike(a, b) {
+        Some(estimate) => Ok(estimate),
+        None => estimate(&Signature::from_bytes(a)?, &Signature::from_bytes(b)?),
+    }
+}
+
+/// [`near_duplicates`] of two stored values.
+///
+/// # Errors
+/// `Corrupt`.
+#[inline]
+pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<bool> {
+    Ok(match estimate_alike(a, b) {
+        Some(estimate) => estimate >= threshold,
+        None => near_duplicates(
+            &Signature::from_bytes(a)?,
+            &Signature::from_bytes(b)?,
+            threshold,
+        ),
+    })
+}
+
+/// The estimate where the headers agree byte by byte, as those of a table's rows do, so that one of
+/// them is read: reading and comparing both takes longer than comparing 128 slots. `None` for empty
+/// documents and corrupt values.
+#[inline]
+fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
+    let (header, a_slots) = a.split_first_chunk::<HEADER_LEN>()?;
+    let (other, b_slots) = b.split_first_chunk::<HEADER_LEN>()?;
+    if header != other || a.len() != b.len() {
+        return None;
+    }
+    let header = Header::parse(header).ok()?;
+    if header.empty || a_slots.len() != header.payload_len() {
+        return None;
+    }
+    let (slots, bits) = (usize::from(header.slots), u32::from(header.slot_bits));
+    let equal = kernels::count_equal(a_slots, b_slots, slots, bits);
+    Some(similarity(equal, slots, bits))
 }
 
 /// Whether the estimate reaches `threshold`, above 0. Incomparable signatures are no near-duplicates.
@@ -36,6 +84,7 @@ pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option
 /// The estimate of Jaccard similarity from the number of equal slots, within [0, 1].
 ///
 /// This very expression decides `near_dup`, index and sequential scan alike.
+#[inline]
 pub fn similarity(equal: usize, slots: usize, slot_bits: u32) -> f64 {
     correct_for_chance(equal as f64 / slots as f64, slot_bits)
 }

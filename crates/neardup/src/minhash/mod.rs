@@ -11,7 +11,10 @@ pub mod signature;
 pub mod sketch;
 
 pub use code::UNFILLED;
-pub use estimate::{equal_slots_needed, estimate, near_duplicates, similarity};
+pub use estimate::{
+    equal_slots_needed, estimate, estimate_stored, near_duplicates, near_duplicates_stored,
+    similarity,
+};
 pub use signature::{Header, Signature, SignatureUnit};
 pub use sketch::Sketch;
 

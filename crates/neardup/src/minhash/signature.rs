@@ -36,6 +36,7 @@ pub enum SignatureUnit {
 }
 
 impl SignatureUnit {
+    #[inline]
     fn from_code(code: u8) -> Result<Self> {
         Ok(match code {
             1 => Self::Word,
@@ -111,6 +112,7 @@ impl Header {
     }
 
     /// Bytes of the slots.
+    #[inline]
     pub fn payload_len(&self) -> usize {
         (usize::from(self.slots) * usize::from(self.slot_bits)).div_ceil(8)
     }
@@ -171,7 +173,8 @@ impl Header {
         bytes
     }
 
-    fn parse(bytes: &[u8]) -> Result<Self> {
+    #[inline]
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(Error::corrupt(format!(
                 "a header has {HEADER_LEN} bytes, {} found",
@@ -203,6 +206,7 @@ impl Header {
         Ok(header)
     }
 
+    #[inline]
     fn check_ranges(&self) -> Result<()> {
         if !(1..=MAX_K).contains(&usize::from(self.k)) {
             return Err(Error::corrupt(format!("k = {} is out of range", self.k)));

@@ -119,6 +119,9 @@ impl<'a> Shingler<'a> {
     }
 }
 
+/// Up to here an ASCII document is not decoded, which takes as long as finding its words.
+const ASCII_AT_ONCE: usize = 8192;
+
 /// ASCII bytes in a row for which leaving the general path pays: with 32, German, which has an
 /// umlaut every other word, took twice as long.
 const ASCII_RUN: usize = 128;
@@ -127,12 +130,18 @@ const ASCII_RUN: usize = 128;
 /// fast one.
 fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) {
     let is_lowered = fold != Fold::None;
-    let mut folder = Folder::new(fold);
-    let mut words = Words::new(WordHasher {
+    let mut hasher = WordHasher {
         key,
         shingler,
         long: None,
-    });
+    };
+    if doc.len() <= ASCII_AT_ONCE && doc.is_ascii() {
+        hasher.check();
+        hasher.ascii(doc, is_lowered);
+        return;
+    }
+    let mut folder = Folder::new(fold);
+    let mut words = Words::new(hasher);
     let mut is_between_words = true;
     for piece in pieces(doc) {
         words.sink.check();
