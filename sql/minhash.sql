@@ -1,3 +1,6 @@
+CREATE FUNCTION minhash_sim(a minhash_signature, b minhash_signature) RETURNS double precision
+IMMUTABLE STRICT PARALLEL SAFE COST 10 SUPPORT minhash_sim_support
+LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_sim_wrapper';
 COMMENT ON FUNCTION minhash(text, integer, text, text, integer, bigint) IS
     'MinHash signature of a document; k shingle length in units (1-256), unit word|char|stop, fold none|case|marks, slots 1-1024';
 COMMENT ON FUNCTION minhash_sim(minhash_signature, minhash_signature) IS

@@ -24,6 +24,7 @@ pub struct Varlena<'a> {
 impl Varlena<'_> {
     /// # Safety
     /// `datum` is a non-null datum of a variable-length type that outlives the value.
+    #[inline]
     pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
         let stored = datum.cast_mut_ptr::<pg_sys::varlena>();
         // SAFETY: the caller vouches for the datum. The call is spared where there is nothing to
@@ -48,6 +49,7 @@ impl Varlena<'_> {
 impl Deref for Varlena<'_> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: `start` is a detoasted varlena that lives as long as `self`.
         unsafe { pgrx::varlena::varlena_to_byte_slice(self.start.as_ptr()) }
@@ -55,6 +57,7 @@ impl Deref for Varlena<'_> {
 }
 
 impl Drop for Varlena<'_> {
+    #[inline]
     fn drop(&mut self) {
         if self.copied {
             // SAFETY: the copy was allocated by the detoaster for this value alone.
@@ -239,6 +242,7 @@ pub struct StoredSignature<'a>(Varlena<'a>);
 impl StoredSignature<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type minhash_signature that outlives the value.
+    #[inline]
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
         // SAFETY: passed on to the caller.
         Self(unsafe { Varlena::detoast(datum) })
@@ -251,6 +255,7 @@ impl StoredSignature<'_> {
     }
 
     /// The bytes, for bytewise comparison.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }

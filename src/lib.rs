@@ -40,6 +40,7 @@ mod minhash_sets;
 mod near_dup;
 mod options;
 mod pairs;
+mod per_row;
 mod planner_hook;
 mod planner_support;
 mod progress;

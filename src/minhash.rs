@@ -38,7 +38,7 @@ fn minhash(
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = minhash_sim_support)]
+#[inline]
 pub fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     estimate_stored(a.bytes(), b.bytes()).or_raise()
 }
@@ -87,7 +87,7 @@ pgrx::extension_sql_file!(
     requires = [
         "signature",
         minhash,
-        minhash_sim,
+        minhash_sim_support,
         minhash_distance,
         minhash_describe
     ]

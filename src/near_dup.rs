@@ -13,12 +13,8 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = near_dup_support)]
-pub fn near_dup(
-    a: StoredSignature<'_>,
-    b: StoredSignature<'_>,
-    threshold: default!(f64, 0.8),
-) -> bool {
+#[inline]
+pub fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: f64) -> bool {
     near_duplicates_stored(a.bytes(), b.bytes(), options::threshold(threshold)).or_raise()
 }
 
@@ -35,5 +31,5 @@ pub fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
 pgrx::extension_sql_file!(
     "../sql/near_dup.sql",
     name = "near_dup",
-    requires = ["signature", near_dup, hamming_within]
+    requires = ["signature", near_dup_support, hamming_within]
 );

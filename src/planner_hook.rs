@@ -5,7 +5,8 @@
 //! plan evaluates it, and the original condition stays as a filter, so that every answer is right.
 
 use crate::catalog;
-use crate::minhash::{minhash_distance_wrapper, minhash_sim_wrapper};
+use crate::minhash::minhash_distance_wrapper;
+use crate::per_row::minhash_sim_wrapper;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, Internal, IntoDatum, PgList, pg_sys};
 

@@ -1,5 +1,5 @@
 //! Nanoseconds a document of the steps of a signature, for every path that this processor runs:
-//! `cargo bench -p neardup --bench signature`. The paths take turns; medians over the rounds.
+//! `cargo bench -p neardup --bench signature`. The paths take turns; the fastest of the rounds, which other work on the machine disturbs least.
 
 use md5::{Digest, Md5};
 use neardup::kernels::{Kernels, available};
@@ -37,7 +37,7 @@ fn document(state: &mut u64) -> String {
 /// What is measured, for the document of a number, and its name.
 type Contender<'a> = (String, Box<dyn FnMut(usize) + 'a>);
 
-/// Medians of the nanoseconds a document that each of the contenders takes, taking turns.
+/// Prints the nanoseconds a document that each of the contenders takes at its fastest, taking turns.
 fn race(contenders: &mut [Contender<'_>]) {
     let mut times = vec![Vec::new(); contenders.len()];
     for _ in 0..ROUNDS {

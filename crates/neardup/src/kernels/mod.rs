@@ -34,6 +34,7 @@ pub struct Kernels {
 }
 
 /// The kernels in use.
+#[inline]
 pub fn active() -> &'static Kernels {
     static ACTIVE: OnceLock<&Kernels> = OnceLock::new();
     ACTIVE.get_or_init(|| {
@@ -84,6 +85,7 @@ impl Kernels {
     }
 
     /// The number of slots of `slot_bits` bits that are equal in two signatures' slots as stored.
+    #[inline]
     pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         let bytes = (slots * slot_bits as usize).div_ceil(8);
         assert!(a.len() == bytes && b.len() == bytes);
@@ -119,6 +121,7 @@ pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
 }
 
 /// [`Kernels::count_equal`] of the kernels in use.
+#[inline]
 pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     active().count_equal(a, b, slots, slot_bits)
 }

@@ -1,13 +1,13 @@
 //! The rounds of a sketch, four shingles at a time.
 
 use super::super::portable::{self, OpenSlots};
-use super::{load, store};
+use super::{load, multiply_halves, store};
 use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use std::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
     _mm256_i32gather_epi32, _mm256_max_epu32, _mm256_movemask_pd, _mm256_movemask_ps,
-    _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_permutevar8x32_epi32,
-    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
+    _mm256_or_si256, _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
 };
 
 /// Up to so many slots, the bitmap of open ones fits a register.
@@ -127,10 +127,8 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
         let sum = _mm256_xor_si256(_mm256_xor_si256(x, high), self.sum_step);
         let factor = _mm256_xor_si256(high, self.factor_step);
         let factor = _mm256_or_si256(factor, _mm256_set1_epi64x(1));
-        // Of every lane, the lower half counts. The compiler would make a product of 64 bits of
-        // one of which the lower half is used.
-        let bits = _mm256_mullo_epi32(sum, factor);
-        let slot = _mm256_srli_epi64::<32>(_mm256_mul_epu32(bits, self.slots));
+        let bits = multiply_halves(sum, factor);
+        let slot = _mm256_srli_epi64::<32>(multiply_halves(bits, self.slots));
 
         let last_bit = _mm256_set1_epi64x(31);
         let bit = _mm256_and_si256(slot, last_bit);

@@ -1,15 +1,14 @@
 //! The rounds of a sketch, eight shingles or eight rounds at a time.
 
 use super::super::portable::{self, OpenSlots};
-use super::{load, multiply, store};
+use super::{load, multiply, multiply_halves, store};
 use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use crate::shingle::{GOLDEN, SPLIT_MIX_FACTORS};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_cmpge_epu32_mask, _mm512_maskz_compress_epi64,
-    _mm512_maskz_loadu_epi64, _mm512_mul_epu32, _mm512_mullo_epi32, _mm512_or_si512,
-    _mm512_permutex2var_epi32, _mm512_rorv_epi32, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_slli_epi64, _mm512_srli_epi64, _mm512_srlv_epi64, _mm512_test_epi64_mask,
-    _mm512_xor_si512,
+    _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_rorv_epi32,
+    _mm512_set1_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_srlv_epi64,
+    _mm512_test_epi64_mask, _mm512_xor_si512,
 };
 use std::ops::Range;
 
@@ -206,10 +205,8 @@ impl Rounds {
         let sum = _mm512_xor_si512(_mm512_xor_si512(x, high), self.sum_step);
         let factor = _mm512_xor_si512(high, self.factor_step);
         let factor = _mm512_or_si512(factor, _mm512_set1_epi64(1));
-        // Of every lane, the lower half counts. The compiler would make a product of 64 bits of
-        // one of which the lower half is used.
-        let bits = _mm512_mullo_epi32(sum, factor);
-        _mm512_srli_epi64::<32>(_mm512_mul_epu32(bits, slots))
+        let bits = multiply_halves(sum, factor);
+        _mm512_srli_epi64::<32>(multiply_halves(bits, slots))
     }
 
     /// What the rounds offer to these slots: the slot in the upper half, the code in the lower.
