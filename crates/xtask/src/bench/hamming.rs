@@ -25,7 +25,7 @@ const NEAREST: &str =
     WHERE bit_hamming(b, query.b) <= 3";
 
 /// Rows that a graph is built over, if there are more.
-const HNSW_ROWS: u64 = 200_000;
+const HNSW_ROWS: u64 = 100_000;
 
 /// A way to look up.
 struct Contest {

@@ -46,7 +46,7 @@ const GRAPH: Contest = Contest {
 };
 
 /// Each peer with the documents it is measured on.
-const CONTESTS: [(u64, Contest); 2] = [(10_000, TRIGRAMS), (200_000, GRAPH)];
+const CONTESTS: [(u64, Contest); 2] = [(10_000, TRIGRAMS), (100_000, GRAPH)];
 
 /// All tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
