@@ -18,8 +18,9 @@ const TABLE: &str = "
     CREATE INDEX docs_sig ON docs USING gin (sig);
     ANALYZE docs";
 
-/// Makes parallel plans for tables of any size.
-const PARALLEL: &str = "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+/// Makes parallel plans and index lookups for tables of any size.
+const PARALLEL: &str =
+    "SET enable_seqscan = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
     SET min_parallel_table_scan_size = 0; SET min_parallel_index_scan_size = 0;
     SET max_parallel_workers_per_gather = 4";
 
