@@ -7,6 +7,7 @@ use crate::kernels::{ascii_word_hashes, combine_windows};
 use crate::set::Distinct;
 use crate::text::{Class, Fold, FoldedText, Folder, Unit, WordSink, Words, fold_document, pieces};
 use siphasher::sip::SipHasher13;
+use std::cell::Cell;
 use std::hash::Hasher;
 use std::ops::Range;
 
@@ -17,7 +18,7 @@ use std::ops::Range;
 /// can check for interrupts. Linear time; constant memory, except for sequences of combining marks,
 /// which have to be brought into order: 8 bytes a mark.
 pub fn for_each_block(doc: &[u8], shingling: &Shingling, key: &Key, sink: &mut dyn FnMut(&[u64])) {
-    let mut shingler = Shingler::new(shingling, key, doc.len(), sink);
+    let mut shingler = Shingler::new(shingling, key, sink);
     match shingling.unit {
         Unit::Word | Unit::Stop => hash_words(doc, shingling.fold, key, &mut shingler),
         Unit::Char => hash_chars(doc, shingling.fold, key, &mut shingler),
@@ -52,6 +53,14 @@ pub fn sequence_hashes(tokens: &[u64], k: usize) -> Vec<u64> {
     hashes
 }
 
+/// Numbers that room is kept for, at most.
+const MOST_ROOM: usize = 4 * BLOCK;
+
+thread_local! {
+    /// Room for the tokens and hashes of the next document.
+    static ROOM: Cell<[Vec<u64>; 2]> = const { Cell::new([const { Vec::new() }; 2]) };
+}
+
 /// Makes shingle hashes of token hashes.
 struct Shingler<'a> {
     k: usize,
@@ -63,17 +72,12 @@ struct Shingler<'a> {
 }
 
 impl<'a> Shingler<'a> {
-    fn new(
-        shingling: &Shingling,
-        key: &Key,
-        bytes: usize,
-        sink: &'a mut dyn FnMut(&[u64]),
-    ) -> Self {
-        let capacity = (BLOCK + shingling.k).min(bytes + 1);
+    fn new(shingling: &Shingling, key: &Key, sink: &'a mut dyn FnMut(&[u64])) -> Self {
+        let [tokens, hashes] = ROOM.take();
         Self {
             k: shingling.k,
-            tokens: Vec::with_capacity(capacity),
-            hashes: Vec::with_capacity(capacity),
+            tokens,
+            hashes,
             stop: (shingling.unit == Unit::Stop).then(|| StopHashes::new(shingling.fold, key)),
             is_long_enough: false,
             sink,
@@ -115,6 +119,10 @@ impl<'a> Shingler<'a> {
         self.flush();
         if !self.is_long_enough && !self.tokens.is_empty() && self.stop.is_none() {
             (self.sink)(&[combine(&self.tokens)]);
+        }
+        if self.tokens.capacity().max(self.hashes.capacity()) <= MOST_ROOM {
+            self.tokens.clear();
+            ROOM.set([self.tokens, self.hashes]);
         }
     }
 }

@@ -106,11 +106,12 @@ pub fn document(
             sums.add_all(terms, ONE, &mut || ())
         })?;
     } else {
-        let mut first = Vec::new();
+        let mut short = SHORT.take().unwrap_or_default();
+        short.terms.clear();
         let mut counts = None;
         for_each_try_block(doc, shingling, key, check, |terms| {
-            if first.is_empty() {
-                first.extend_from_slice(terms);
+            if short.terms.is_empty() {
+                short.terms.extend_from_slice(terms);
             } else if !terms.is_empty() {
                 let counts = counts.get_or_insert_with(TermCounts::new);
                 counts.add(terms)?;
@@ -118,12 +119,13 @@ pub fn document(
             Ok(())
         })?;
         match counts {
-            None => add_few(&mut sums, &first, weighting)?,
+            None => short.add_to(&mut sums, weighting)?,
             Some(mut counts) => {
-                counts.add(&first)?;
+                counts.add(&short.terms)?;
                 add_counted(&mut sums, counts, weighting, check)?;
             }
         }
+        SHORT.set(Some(short));
     }
     Ok((!sums.is_empty()).then(|| sums.signature()))
 }
@@ -146,21 +148,30 @@ fn for_each_try_block(
     outcome
 }
 
-/// Adds every occurrence of every term, and to those that repeat the difference to their weight.
-fn add_few(sums: &mut Sums, terms: &[u64], weighting: Weighting) -> Result<()> {
-    thread_local! {
-        static REPEATS: Cell<Option<Box<Repeats>>> = const { Cell::new(None) };
+/// A document of one block of terms, in memory that is kept for the next one.
+#[derive(Default)]
+struct Short {
+    terms: Vec<u64>,
+    repeats: Repeats,
+    differences: Vec<i64>,
+}
+
+thread_local! {
+    static SHORT: Cell<Option<Box<Short>>> = const { Cell::new(None) };
+}
+
+impl Short {
+    /// Adds every occurrence of every term, and to those that repeat the difference to their weight.
+    fn add_to(&mut self, sums: &mut Sums, weighting: Weighting) -> Result<()> {
+        sums.add_all(&self.terms, ONE, &mut || ())?;
+        let (repeated, counts) = self.repeats.find(&self.terms);
+        self.differences.clear();
+        for tf in counts {
+            let difference = weighting.fixed_point(*tf)? - ONE * i64::from(*tf);
+            self.differences.push(difference);
+        }
+        sums.add_each(repeated, &self.differences, &mut || ())
     }
-    sums.add_all(terms, ONE, &mut || ())?;
-    let mut repeats = REPEATS.take().unwrap_or_else(Repeats::new);
-    let (repeated, counts) = repeats.find(terms);
-    let differences: Result<Vec<i64>> = counts
-        .iter()
-        .map(|tf| Ok(weighting.fixed_point(*tf)? - ONE * i64::from(*tf)))
-        .collect();
-    sums.add_each(repeated, &differences?, &mut || ())?;
-    REPEATS.set(Some(repeats));
-    Ok(())
 }
 
 /// Adds to every term the weight of its first occurrence, to those that occur again what the second

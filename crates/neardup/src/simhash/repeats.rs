@@ -32,9 +32,9 @@ pub(super) struct Repeats {
     counts: Vec<u32>,
 }
 
-impl Repeats {
-    pub(super) fn new() -> Box<Self> {
-        Box::new(Self {
+impl Default for Repeats {
+    fn default() -> Self {
+        Self {
             places: [0; PLACES],
             positions: [0; BLOCK],
             more: [0; BLOCK],
@@ -42,9 +42,11 @@ impl Repeats {
             found: 0,
             terms: Vec::new(),
             counts: Vec::new(),
-        })
+        }
     }
+}
 
+impl Repeats {
     /// Those of at most [`BLOCK`] terms that occur more than once, and how often they do.
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
         self.found = 0;
@@ -133,7 +135,7 @@ mod tests {
             blocks in prop::collection::vec(
                 (prop::collection::vec(0u64..3000, 0..=BLOCK), any::<u64>(), 0u32..64), 1..4),
         ) {
-            let mut repeats = Repeats::new();
+            let mut repeats = Repeats::default();
             for (numbers, factor, shift) in blocks {
                 let terms: Vec<u64> = numbers.iter().map(|n| n.wrapping_mul(factor) << shift).collect();
                 let mut expected: HashMap<u64, u32> = HashMap::new();
