@@ -51,7 +51,7 @@ impl Installation {
     pub fn create(home: &Home, pg: &PgConfig) -> Result<Installation> {
         let root = home.path.join("install");
         let stamp = root.join("complete");
-        let origin = format!("{}\n{}\n", pg.path.display(), pg.version);
+        let origin = origin(pg);
         if fs::read_to_string(&stamp).is_ok_and(|text| text == origin) {
             return Ok(Installation::private(pg, root));
         }
@@ -96,6 +96,13 @@ impl Installation {
     pub fn program(&self, name: &str) -> PathBuf {
         self.bindir.join(name)
     }
+}
+
+/// What the copy was made of. Another extension that is installed later belongs to it.
+fn origin(pg: &PgConfig) -> String {
+    let extensions = fs::metadata(pg.sharedir.join("extension"));
+    let changed = extensions.and_then(|data| data.modified()).ok();
+    format!("{}\n{}\n{changed:?}\n", pg.path.display(), pg.version)
 }
 
 /// Where a file of the system is in the private copy.

@@ -9,11 +9,15 @@ use super::{Outcome, Scale};
 use crate::server::Server;
 use crate::server::database::Database;
 
-/// When a statement must have ended after its timeout of 100 ms. The figure asked for is 300 ms in
-/// all; half a second more is for a machine that does other things too.
+/// When a statement should have ended whose timeout is 100 ms.
+const GOAL: Duration = Duration::from_millis(300);
+
+/// When it must have ended: half a second more is for a machine that does other things too.
 const BOUND: Duration = Duration::from_millis(800);
 
-/// Statements that would run for long, on documents of many megabytes and on many rows.
+/// Statements that would run for long, on documents of many megabytes and on many rows. The
+/// documents are stored as they are: decompressing or reversing one takes PostgreSQL itself longer
+/// than the goal, and cannot be cancelled.
 const STATEMENTS: &[(&str, &str)] = &[
     (
         "signature",
@@ -71,7 +75,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ("index build", "CREATE INDEX ON many USING gin (sig)"),
     (
         "edit distance",
-        "SELECT edit_distance(left(body, 1000000), reverse(left(body, 1000000))) FROM big",
+        "SELECT edit_distance(left(body, 1000000), left(back, 1000000)) FROM big",
     ),
     (
         "common substring",
@@ -79,7 +83,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "chunks",
-        "SELECT count(*) FROM big, common_chunks(body, reverse(body) || body), generate_series(1, 100)",
+        "SELECT count(*) FROM big, common_chunks(body, back), generate_series(1, 100)",
     ),
     (
         "explanation",
@@ -87,7 +91,39 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "page",
-        "SELECT length(diff_html(body, reverse(body))) FROM big, generate_series(1, 100)",
+        "SELECT length(diff_html(left(body, 8000000), left(back, 8000000))) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "chunks of different words",
+        "SELECT count(*) FROM wide, common_chunks(a, b)",
+    ),
+    (
+        "explanation of different words",
+        "SELECT near_dup_explain(a, b) FROM wide",
+    ),
+    (
+        "longest substring",
+        "SELECT longest_common_substring(left(a, 8000000), left(b, 8000000)) FROM wide",
+    ),
+    (
+        "set of different words",
+        "SELECT jaccard(shingle_hashes(a), shingle_hashes(b)) FROM wide",
+    ),
+    (
+        "combining marks",
+        "SELECT minhash(repeat(U&'\\0301\\0327', MARKS / 2))",
+    ),
+    (
+        "combining marks as characters",
+        "SELECT cardinality(shingles(repeat(U&'\\0301\\0327', MARKS / 2), 3, 'char', 'marks'))",
+    ),
+    (
+        "guard",
+        "INSERT INTO guarded SELECT id, NULL, sig FROM many",
+    ),
+    (
+        "guard of a large document",
+        "INSERT INTO guarded SELECT i, body, minhash(body) FROM big, generate_series(1, 100) i",
     ),
 ];
 
@@ -96,20 +132,34 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "cancel")?;
     let mut client = database.connect()?;
     let (words, rows) = scale.of((300_000, 100_000), (3_000_000, 500_000));
+    let marks = scale.of("1000000", "100000000");
     client.batch_execute(&format!(
-        "CREATE TABLE big AS SELECT string_agg('word' || i * 7919 % 100003, ' ') AS body,
-             string_agg('wört' || i * 7919 % 100003 || 'я', ' ') AS other
+        "CREATE TABLE big (body text, other text, back text);
+         CREATE TABLE wide (a text, b text);
+         ALTER TABLE big ALTER body SET STORAGE EXTERNAL, ALTER other SET STORAGE EXTERNAL,
+             ALTER back SET STORAGE EXTERNAL;
+         ALTER TABLE wide ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;
+         INSERT INTO big SELECT string_agg('word' || i * 7919 % 100003, ' '),
+             string_agg('wört' || i * 7919 % 100003 || 'я', ' ')
          FROM generate_series(1::bigint, {words}) i;
+         UPDATE big SET back = reverse(body);
          CREATE TABLE many AS SELECT i AS id,
              minhash_set(array(SELECT hashint8extended(i % 5000 * 100 + e, 0)
                                FROM generate_series(1, 40) e) || i::bigint) AS sig
          FROM generate_series(1, {rows}) i;
+         INSERT INTO wide SELECT string_agg(to_hex(i * 7919), ' '),
+             string_agg(to_hex(i * 7919 + 1), ' ')
+         FROM generate_series(1::bigint, 2 * {words}) i;
+         CREATE TABLE guarded (id int, body text, sig minhash_signature);
+         CREATE INDEX ON guarded USING gin (sig) WITH (fastupdate = off);
+         CREATE TRIGGER guard BEFORE INSERT ON guarded FOR EACH ROW
+             EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip');
          SET maintenance_work_mem = '1GB'; SET statement_timeout = '100ms'"
     ))?;
-    let mut slowest = (Duration::ZERO, "");
+    let mut times = Vec::new();
     for (name, statement) in STATEMENTS {
         let start = Instant::now();
-        let ended = client.batch_execute(statement);
+        let ended = client.batch_execute(&statement.replace("MARKS", marks));
         let time = start.elapsed();
         if let Err(error) = &ended {
             ensure!(
@@ -118,8 +168,14 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
             );
         }
         ensure!(time < BOUND, "{name}: ended after {time:?}");
-        slowest = slowest.max((time, name));
+        times.push((time, name));
     }
-    println!("        latest end after {:?} ({})", slowest.0, slowest.1);
+    times.sort();
+    let late = times.iter().filter(|(time, _)| *time > GOAL).count();
+    let (last, name) = times[times.len() - 1];
+    println!(
+        "        {} statements, latest end after {last:?} ({name}), {late} after more than {GOAL:?}",
+        times.len()
+    );
     Ok(Outcome::Passed)
 }

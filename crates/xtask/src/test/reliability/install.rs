@@ -84,9 +84,21 @@ const PEERS: &[(&str, &str)] = &[
     (
         "vector",
         "SELECT '[1,2,3]'::vector <-> '[3,2,1]', B'101' <~> B'110', B'101' <%> B'110',
-                '[1,2,3]'::vector <=> '[3,2,1]'",
+                '[1,2,3]'::vector <=> '[3,2,1]', hamming_distance(B'101', B'110'),
+                jaccard_distance(B'101', B'110');
+         CREATE TABLE t_vector (v vector(3), b bit(3));
+         INSERT INTO t_vector VALUES ('[1,2,3]', B'101'), ('[4,5,6]', B'110');
+         CREATE INDEX ON t_vector USING hnsw (v vector_l2_ops);
+         CREATE INDEX ON t_vector USING hnsw (b bit_hamming_ops);
+         SET enable_seqscan = off; SELECT * FROM t_vector ORDER BY b <~> B'001' LIMIT 1;
+         SELECT * FROM t_vector ORDER BY v <-> '[4,4,4]' LIMIT 1; RESET enable_seqscan",
     ),
-    ("pg_similarity", "SELECT jaccard('some words', 'other words'), hamming('101', '110')"),
+    ("pg_similarity", "SELECT jaccard('some words', 'other words'), hamming('101', '110'), hamming(B'101', B'110'),
+                lev('euler', 'heuser'), qgram('a b', 'a c'), overlapcoefficient('a b', 'b c'),
+                cosine('Euler Taveira de Oliveira', 'Euler T. de Oliveira'), 'abc' ~?? 'abd';
+         CREATE TABLE t_similarity (t text); CREATE INDEX ON t_similarity USING gin (t gin_similarity_ops);
+         INSERT INTO t_similarity VALUES ('some words'), ('other'); SET enable_seqscan = off;
+         SELECT * FROM t_similarity WHERE t ~?? 'some words'"),
 ];
 
 /// Peers' own examples answer as before, whichever is installed first.

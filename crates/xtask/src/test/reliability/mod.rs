@@ -10,6 +10,7 @@ mod crash;
 mod foreign;
 mod fuzz;
 mod fuzz_values;
+mod giants;
 mod golden;
 mod install;
 mod logical;
@@ -80,6 +81,10 @@ pub const ALL: &[ReliabilityTest] = &[
     ReliabilityTest {
         name: "fuzz_every_function",
         run: fuzz::every_function,
+    },
+    ReliabilityTest {
+        name: "giants_answered_or_refused",
+        run: giants::answered_or_refused,
     },
     ReliabilityTest {
         name: "churn_loses_no_match",
