@@ -118,7 +118,7 @@ impl Counts {
             Err(error) => match error.code().map(|code| code.code()) {
                 Some("57014") => self.cancelled += 1,
                 None | Some("XX000") => bail!("{call}\n{error:?}"),
-                Some("42883" | "42601" | "42725") => bail!("no such call: {call}\n{error:?}"),
+                Some("42883" | "42725") => bail!("no such call: {call}\n{error:?}"),
                 Some(_) => self.refused += 1,
             },
         }
