@@ -90,6 +90,7 @@ impl Chart {
         let mut chart = ChartBuilder::on(&area)
             .caption(&self.title, ("sans-serif", 40))
             .margin(24)
+            .margin_right(60)
             .x_label_area_size(88)
             .y_label_area_size(112)
             .build_cartesian_2d(below.from..below.to, beside.from..beside.to)?;

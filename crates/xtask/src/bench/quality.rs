@@ -21,6 +21,9 @@ use crate::server::database::Database;
 
 const GENERATED: u64 = 20_000;
 
+/// Charts leave out what is worse: all that matters is in the other quarter.
+const WORST: f64 = 0.5;
+
 /// True pairs: what they are called, and the query for them.
 struct Truth {
     name: &'static str,
@@ -194,12 +197,13 @@ fn chart(
         points: score::curve(&method.pairs, pairs)
             .iter()
             .map(|score| (score.recall, score.precision))
+            .filter(|(recall, precision)| recall.min(*precision) >= WORST)
             .collect(),
     };
     let chart = Chart {
         title: format!("{}, {}", collection.name, truth.name),
-        below: Axis::even("recall", 0.0, 1.0, 11),
-        beside: Axis::even("precision", 0.0, 1.0, 11),
+        below: Axis::even("recall", WORST, 1.0, 11),
+        beside: Axis::even("precision", WORST, 1.0, 11),
         legend: SeriesLabelPosition::LowerLeft,
         curves: found
             .iter()

@@ -114,8 +114,8 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
 fn times(all: &[Costs]) -> Table {
     let about = format!(
         "Microseconds for a document as the collection grows (generated documents, three in ten edited copies): \
-         insert is that of {INSERTS} more rows, signature included, with fastupdate off; lookup the median of \
-         {LOOKUPS}. The slope is the exponent of a document's cost from the last size but one to the last: 0 is flat, \
+         signature is writing a table of them, insert that of {INSERTS} more rows with theirs, fastupdate off, lookup \
+         the median of {LOOKUPS}. The slope is the exponent of a document's cost from the last size but one to the last: 0 is flat, \
          1 would be quadratic growth of the whole."
     );
     let columns = [
@@ -175,7 +175,7 @@ fn chart(bench: &Bench<'_>, all: &[Costs]) -> Result<()> {
     let chart = Chart {
         title: "Cost of a document as the collection grows".to_string(),
         below: Axis::powers("documents", first.documents as f64, last.documents as f64),
-        beside: Axis::powers("microseconds a document", 1.0, 1e5),
+        beside: Axis::powers("microseconds a document", 0.1, 1e5),
         legend: SeriesLabelPosition::UpperLeft,
         curves: STEPS.iter().enumerate().map(curve).collect(),
     };
