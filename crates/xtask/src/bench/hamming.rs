@@ -12,7 +12,7 @@ use crate::row;
 use crate::server::database::Database;
 
 /// Half of the strings are random, half in groups of ten with up to 6 bits flipped.
-const STRINGS: &str = "CREATE UNLOGGED TABLE strings AS
+const STRINGS: &str = "CREATE UNLOGGED TABLE strings (id bigint, b bit(64)); INSERT INTO strings
     SELECT i::bigint AS id, CASE WHEN i % 2 = 0 THEN hashint8extended(i, 0)::bit(64)
         ELSE hashint8extended(i / 20, 1)::bit(64) # (SELECT coalesce(bit_or(1::bit(64) << (hashint4(i * 8 + j) & 63)), 0::bit(64))
                                                      FROM generate_series(1, i / 2 % 7) j) END AS b
