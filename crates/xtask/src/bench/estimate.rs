@@ -44,11 +44,6 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         points: Vec::new(),
     });
     for (size, trials) in SIZES {
-        let trials = if bench.scale.long_rounds > 1 {
-            trials
-        } else {
-            trials / 10
-        };
         let errors = errors(size, trials);
         for (curve, error) in curves.iter_mut().zip(errors) {
             curve.points.push((size as f64, error));

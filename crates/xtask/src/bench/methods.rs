@@ -44,7 +44,7 @@ const QUERIES: &[(&str, usize, bool, &str)] = &[
         512,
         false,
         "SELECT * FROM near_dup_pairs(NULL::bigint,
-             'SELECT id, minhash_pack(minhash(body, fold => ''FOLD'', slots => 512), 8) FROM docs', 0.6)",
+             'SELECT id, minhash_pack(minhash(body, fold => ''FOLD'', slots => 512), 8) FROM docs', 0.45)",
     ),
     (
         "near_dup_pairs, 128 slots of 8 bits",
