@@ -85,14 +85,16 @@ fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Res
         ],
     );
     let progress = bar(STEPS.len() as u64, "pairs and clusters")?;
+    let mut before = temporary_bytes(session)?;
     for (step, statement) in STEPS {
         progress.set_message(*step);
         session.execute("DROP TABLE IF EXISTS found")?;
-        let before = temporary_bytes(session)?;
         let (seconds, kilobytes) = step_cost(database, statement)?;
         let found = statement.split(' ').nth(3).unwrap_or_default();
         let rows = session.number(&format!("SELECT count(*) FROM {found}"))?;
-        let temporary = (temporary_bytes(session)? - before) / 1e6;
+        let after = temporary_bytes(session)?;
+        let temporary = (after - before) / 1e6;
+        before = after;
         table.push(row![
             *step,
             seconds,
@@ -129,7 +131,7 @@ fn step_cost(database: &Database<'_>, statement: &str) -> Result<(f64, f64)> {
 
 fn temporary_bytes(session: &Session) -> Result<f64> {
     // A backend that has just ended leaves its figures a moment later.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(std::time::Duration::from_millis(200));
     session.number("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
 }
 
