@@ -206,35 +206,38 @@ fn equal_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
 /// Fields of 1, 2, 4 or 8 bits that differ; the unused bits of the last byte are 0 on both sides.
 #[inline(always)]
 pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    let rest = |bytes: &[u8]| {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        word
-    };
-    let words = a.iter().zip(b).map(|(a, b)| (*a, *b));
-    words
-        .chain([(rest(a_rest), rest(b_rest))])
-        .map(|(a, b)| one_bit_a_field(u64::from_le_bytes(a) ^ u64::from_le_bytes(b), bits))
-        .map(|differing| differing.count_ones() as usize)
-        .sum()
-}
-
-/// Sets the lowest bit of each field of 1, 2, 4 or 8 bits in which any is set, and clears the others.
-fn one_bit_a_field(word: u64, bits: u32) -> u64 {
     match bits {
-        1 => word,
-        2 => (word | word >> 1) & 0x5555_5555_5555_5555,
-        4 => {
+        1 => differing_words(a, b, |word| word),
+        2 => differing_words(a, b, |word| (word | word >> 1) & 0x5555_5555_5555_5555),
+        4 => differing_words(a, b, |word| {
             let pairs = word | word >> 2;
             (pairs | pairs >> 1) & 0x1111_1111_1111_1111
-        }
-        _ => {
+        }),
+        _ => differing_words(a, b, |word| {
             let fours = word | word >> 4;
             let pairs = fours | fours >> 2;
             (pairs | pairs >> 1) & 0x0101_0101_0101_0101
-        }
+        }),
     }
+}
+
+/// The sum over all words of their fields that differ, of which the function leaves one bit each.
+#[inline(always)]
+fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
+    let differing = |a: &[u8; 8], b: &[u8; 8]| {
+        one_bit_a_field(u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)).count_ones() as usize
+    };
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks(), b.as_chunks());
+    let whole: usize = a.iter().zip(b).map(|(a, b)| differing(a, b)).sum();
+    whole + differing(&word(a_rest), &word(b_rest))
+}
+
+/// Up to 8 bytes, and zeros.
+#[inline(always)]
+fn word(bytes: &[u8]) -> [u8; 8] {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    word
 }
 
 pub fn merge(slots: &mut [u32], other: &[u32]) {

@@ -3,20 +3,28 @@
 use super::super::portable;
 use super::{load, store};
 use std::arch::x86_64::{
-    __m512i, _mm512_cmpneq_epi8_mask, _mm512_cmpneq_epi16_mask, _mm512_cmpneq_epi32_mask,
-    _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi8, _mm512_maskz_loadu_epi32, _mm512_min_epu32,
-    _mm512_set1_epi8, _mm512_test_epi8_mask, _mm512_xor_si512,
+    __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_cmpneq_epi8_mask, _mm512_cmpneq_epi16_mask,
+    _mm512_cmpneq_epi32_mask, _mm512_mask_storeu_epi32, _mm512_maskz_loadu_epi8,
+    _mm512_maskz_loadu_epi32, _mm512_min_epu32, _mm512_or_si512, _mm512_popcnt_epi64,
+    _mm512_reduce_add_epi64, _mm512_set1_epi8, _mm512_srli_epi64, _mm512_xor_si512,
 };
 
-#[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi2,popcnt")]
 pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     slots
         - match slot_bits {
             32 => differing(a, b, |a, b| _mm512_cmpneq_epi32_mask(a, b).count_ones()),
             16 => differing(a, b, |a, b| _mm512_cmpneq_epi16_mask(a, b).count_ones()),
             8 => differing(a, b, |a, b| _mm512_cmpneq_epi8_mask(a, b).count_ones()),
-            4 => differing(a, b, |a, b| differing_parts::<0x0f, 4>(a, b)),
-            2 => differing(a, b, |a, b| differing_parts::<0x03, 2>(a, b)),
+            1 => differing_fields(a, b, |bits| bits),
+            2 => differing_fields(a, b, |bits| {
+                let pairs = with_upper::<1>(bits);
+                _mm512_and_si512(pairs, _mm512_set1_epi8(0x55))
+            }),
+            4 => differing_fields(a, b, |bits| {
+                let fours = with_upper::<1>(with_upper::<2>(bits));
+                _mm512_and_si512(fours, _mm512_set1_epi8(0x11))
+            }),
             bits => portable::differing_fields(a, b, bits),
         }
 }
@@ -32,16 +40,24 @@ fn differing(a: &[u8], b: &[u8], count: impl Fn(__m512i, __m512i) -> u32) -> usi
     (whole + rest) as usize
 }
 
-/// Parts of a byte that differ: those of `LOWEST`, the bits of the lowest one, and those above.
+/// The sum over all vectors of the fields that differ, of which the function leaves one bit each.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,popcnt")]
-fn differing_parts<const LOWEST: i8, const BITS: usize>(a: __m512i, b: __m512i) -> u32 {
-    let differing = _mm512_xor_si512(a, b);
-    (0..8)
-        .step_by(BITS)
-        .map(|shift| _mm512_test_epi8_mask(differing, _mm512_set1_epi8(LOWEST << shift)))
-        .map(u64::count_ones)
-        .sum()
+#[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi2")]
+fn differing_fields(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(__m512i) -> __m512i) -> usize {
+    let ((a_lanes, a_rest), (b_lanes, b_rest)) = (a.as_chunks::<64>(), b.as_chunks::<64>());
+    let ones = |a, b| _mm512_popcnt_epi64(one_bit_a_field(_mm512_xor_si512(a, b)));
+    let mut sum = ones(load_bytes(a_rest), load_bytes(b_rest));
+    for (a, b) in a_lanes.iter().zip(b_lanes) {
+        sum = _mm512_add_epi64(sum, ones(load(a), load(b)));
+    }
+    _mm512_reduce_add_epi64(sum) as usize
+}
+
+/// Each bit or the one so many places above it.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn with_upper<const PLACES: u32>(bits: __m512i) -> __m512i {
+    _mm512_or_si512(bits, _mm512_srli_epi64::<PLACES>(bits))
 }
 
 /// At most 63 bytes, and zeros.
