@@ -206,6 +206,13 @@ impl Cluster {
         }
     }
 
+    /// Whether the server has an extension to create.
+    pub fn offers(&self, extension: &str) -> Result<bool> {
+        let query = "SELECT FROM pg_available_extensions WHERE name = $1";
+        let found = self.connect("postgres")?.query_opt(query, &[&extension])?;
+        Ok(found.is_some())
+    }
+
     /// Connects to a database of this cluster as its superuser.
     pub fn connect(&self, database: &str) -> Result<Client> {
         Config::new()

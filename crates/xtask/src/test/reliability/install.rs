@@ -105,11 +105,7 @@ const PEERS: &[(&str, &str)] = &[
 pub fn beside_peers(server: &Server, _: Scale) -> Result<Outcome> {
     let mut tried = Vec::new();
     for (peer, examples) in PEERS {
-        let available = server.main.connect("postgres")?.query(
-            "SELECT FROM pg_available_extensions WHERE name = $1",
-            &[peer],
-        )?;
-        if available.is_empty() {
+        if !server.main.offers(peer)? {
             println!("        without {peer}, which is not installed");
             continue;
         }

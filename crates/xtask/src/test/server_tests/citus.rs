@@ -30,11 +30,7 @@ const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
 /// The pairs, the lookups and the unions are those of a plain table, and are found on the shards.
 pub fn recipe(server: &Server) -> Result<Outcome> {
-    let available = server.main.connect("postgres")?.query(
-        "SELECT FROM pg_available_extensions WHERE name = 'citus'",
-        &[],
-    )?;
-    if available.is_empty() {
+    if !server.main.offers("citus")? {
         return Ok(Outcome::Skipped("Citus is not installed".into()));
     }
     let cluster = server.scratch_cluster("citus")?;
