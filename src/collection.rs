@@ -3,7 +3,7 @@
 use crate::datum::{StoredSignature, Text};
 use crate::error::{OrRaise, or_out_of_memory, raise};
 use crate::progress::Progress;
-use crate::query::{Column, Query, Row};
+use crate::query::{Column, Query, Row, share_of_work_mem_bytes};
 use crate::spool::Records;
 use crate::srf::Call;
 use neardup::candidates::Sides;
@@ -126,7 +126,7 @@ impl Collection {
             signature_type: crate::query::type_named(call.schema(), c"minhash_signature"),
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
-            signatures: Records::new(crate::query::work_mem_bytes()),
+            signatures: Records::new(share_of_work_mem_bytes()),
             documents: None,
             header: None,
             first_side: None,
@@ -158,7 +158,7 @@ impl Collection {
         if self.documents.is_none() && self.rows() == 0 {
             self.documents = kind.map(|kind| Documents {
                 kind,
-                records: Records::new(crate::query::work_mem_bytes()),
+                records: Records::new(share_of_work_mem_bytes()),
             });
         }
         if self.documents.as_ref().map(|documents| documents.kind) != kind {

@@ -5,16 +5,22 @@ use crate::error::{OrRaise, hold_interrupts};
 use crate::items::Items;
 use crate::options;
 use crate::search::Search;
+use crate::spool::Records;
 use crate::srf::{Call, Rows};
 use crate::verify::{Estimate, Resemblance, Sets, Similarity};
 use neardup::bands::{Bands, band_hashes};
 use neardup::candidates::token;
+use neardup::minhash::combine::pack;
 use neardup::minhash::{Header, Signature};
 use neardup::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use pgrx::prelude::*;
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
+
+/// Bits of each slot that the prefilter of verified pairs keeps in memory. In 4 bits one of 16
+/// differing slots seems equal; pairs took as long as with 8 bits, which take twice the memory.
+const PREFILTER_BITS: u8 = 4;
 
 /// `near_dup_pairs(key, query, threshold)`.
 ///
@@ -145,12 +151,17 @@ impl Prepared {
                 let verified = VerifiedPlan::new(slots, threshold);
                 warn_of_narrow_bands(&verified, collection.rows(), threshold);
                 let mut search = search(collection, &items, verified.plan);
+                let slot_bits = header.slot_bits.min(PREFILTER_BITS);
+                let (form, equal) = ((slots, slot_bits.into()), verified.equal_slots);
                 let mut buffer = Vec::new();
-                search.prefilter(slots, verified.equal_slots, &mut |item, codes| {
+                search.prefilter(form, equal, &mut |item, slots| {
                     let row = items.first_row(item) as usize;
                     let signature = read_signature(collection, row, &mut buffer);
-                    codes.extend(signature.slots().map(|slot| slot as u8));
+                    let packed = pack(&signature, slot_bits.into()).or_raise();
+                    slots.extend_from_slice(Signature::from_bytes(&packed).or_raise().payload());
                 });
+                // From here on only the documents are asked.
+                collection.signatures = Records::new(0);
                 Self {
                     search,
                     items,

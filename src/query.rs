@@ -15,6 +15,12 @@ pub fn work_mem_bytes() -> usize {
     unsafe { pg_sys::work_mem as usize * 1024 }
 }
 
+/// What each of a collection's record stores keeps in memory: signatures, documents and their sets
+/// have one work_mem together, and the sort beside them another.
+pub fn share_of_work_mem_bytes() -> usize {
+    work_mem_bytes() / 3
+}
+
 /// The type of that name in a schema.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     // SAFETY: plain catalog lookup.

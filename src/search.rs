@@ -4,6 +4,7 @@ use crate::error::or_out_of_memory;
 use crate::progress::Progress;
 use crate::sort::RowSort;
 use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
+use neardup::kernels::count_equal;
 
 /// The items that may have partners, under new numbers ("kept"), with their tokens.
 pub struct Search {
@@ -49,24 +50,27 @@ impl Search {
         }
     }
 
-    /// Adds a prefilter: `read` writes `slots` codes of an item, and pairs with fewer than `equal`
-    /// equal ones are not compared.
+    /// Adds a prefilter: `read` appends the slots of an item as a signature of `slot_bits` bits
+    /// stores them, and pairs with fewer than `equal` equal ones of `slots` are not compared.
     pub fn prefilter(
         &mut self,
-        slots: usize,
+        (slots, slot_bits): (usize, u32),
         equal: usize,
         read: &mut dyn FnMut(u32, &mut Vec<u8>),
     ) {
-        let mut codes = Vec::new();
-        or_out_of_memory(codes.try_reserve_exact(slots * self.items.len()));
+        let row_bytes = (slots * slot_bits as usize).div_ceil(8);
+        let mut packed = Vec::new();
+        or_out_of_memory(packed.try_reserve_exact(row_bytes * self.items.len()));
         let mut progress = Progress::begin("reading signatures", Some(self.items.len()));
         for &item in &self.items {
             progress.step();
-            read(item, &mut codes);
+            read(item, &mut packed);
         }
         self.prefilter = Some(Prefilter {
-            codes,
+            packed,
+            row_bytes,
             slots,
+            slot_bits,
             equal,
         });
     }
@@ -117,17 +121,18 @@ impl Search {
     }
 }
 
-/// A byte of each slot: enough to tell that too few are equal.
+/// A few bits of each slot: enough to tell that too few are equal.
 struct Prefilter {
-    codes: Vec<u8>,
+    packed: Vec<u8>,
+    row_bytes: usize,
     slots: usize,
+    slot_bits: u32,
     equal: usize,
 }
 
 impl Prefilter {
     fn passes(&self, a: u32, b: u32) -> bool {
-        let codes = |kept: u32| &self.codes[kept as usize * self.slots..][..self.slots];
-        let equal = codes(a).iter().zip(codes(b)).filter(|(x, y)| x == y);
-        equal.count() >= self.equal
+        let of = |kept: u32| &self.packed[kept as usize * self.row_bytes..][..self.row_bytes];
+        count_equal(of(a), of(b), self.slots, self.slot_bits) >= self.equal
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::collection::{Collection, DocumentKind, Documents};
 use crate::error::{OrRaise, check_interrupts};
+use crate::query::share_of_work_mem_bytes;
 use crate::spool::Records;
 use neardup::minhash::{Header, Signature, SignatureUnit, estimate};
 use neardup::set;
@@ -104,7 +105,7 @@ impl Sets {
         let shingling = collection.header.and_then(|header| shingling(&header));
         Some(Self {
             shingling,
-            computed: Records::new(crate::query::work_mem_bytes()),
+            computed: Records::new(share_of_work_mem_bytes()),
             record_of: Vec::new(),
         })
     }
