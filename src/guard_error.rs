@@ -1,7 +1,6 @@
 //! The refusal of a row, raised from the frame that PostgreSQL called: only there nothing has to be
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
-use crate::guard::guarded;
 use crate::guard_lock::Owner;
 use pgrx::pg_sys;
 use std::ffi::{CString, c_char, c_int};
@@ -16,6 +15,13 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// No refusal.
+    pub const NONE: Self = Self {
+        table: null_mut(),
+        trigger: null_mut(),
+        key: null_mut(),
+    };
+
     /// `key` is the description of the key that is there, or NULL if it must not be shown.
     pub fn new(table: pg_sys::Relation, owner: &Owner, key: *mut c_char) -> Self {
         let trigger = CString::new(owner.trigger.as_str()).unwrap_or_default();
@@ -37,31 +43,14 @@ unsafe extern "C-unwind" {
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
-/// The trigger function.
+/// Raises the ERROR, if there is a refusal.
 ///
 /// # Safety
-/// PostgreSQL calls it.
-#[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    let mut refusal = Refusal {
-        table: null_mut(),
-        trigger: null_mut(),
-        key: null_mut(),
-    };
-    // SAFETY: passed on to the caller; this frame holds nothing that needs to be dropped when
-    // `errfinish` jumps over it.
-    unsafe {
-        let row = guarded(fcinfo, &mut refusal);
-        if !refusal.table.is_null() {
-            refuse(&refusal);
-        }
-        row
-    }
-}
-
-/// # Safety
 /// The table is open; nothing in the frames up to PostgreSQL's needs to be dropped.
-unsafe fn refuse(refusal: &Refusal) {
+pub unsafe fn raise(refusal: &Refusal) {
+    if refusal.table.is_null() {
+        return;
+    }
     // SAFETY: vouched for by the caller; the formats fit the arguments.
     unsafe {
         let table = (*(*refusal.table).rd_rel).relname.data.as_ptr();
@@ -82,11 +71,4 @@ unsafe fn refuse(refusal: &Refusal) {
             c"near_dup_guard".as_ptr(),
         );
     }
-}
-
-/// Tells PostgreSQL how to call [`near_dup_guard`].
-#[unsafe(no_mangle)]
-pub extern "C" fn pg_finfo_near_dup_guard() -> &'static pg_sys::Pg_finfo_record {
-    const INFO: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &INFO
 }

@@ -19,6 +19,7 @@ mod gin;
 mod gin_hamming;
 mod gin_minhash;
 mod guard;
+mod guard_call;
 mod guard_error;
 mod guard_kind;
 mod guard_lock;

@@ -7,6 +7,7 @@
 mod alignment;
 mod characters;
 mod chunks;
+mod costs;
 mod edit;
 mod edit_band;
 mod explain;
@@ -22,7 +23,8 @@ mod tiling;
 mod words;
 
 pub use chunks::{Chunk, Matching, Place, Similarity, chunk_similarity, common_chunks};
-pub use edit::{Costs, MAX_COST, edit_distance};
+pub use costs::{Costs, MAX_COST};
+pub use edit::edit_distance;
 pub use explain::{Explanation, Kind, explain};
 pub use html::{MAX_PAGE_INPUT, diff_html};
 pub use substring::{Substring, longest_common_substring};

@@ -1,0 +1,50 @@
+//! What edits cost.
+
+use crate::{Error, Result};
+
+/// The highest cost of one edit: distances of the longest documents stay far below 2^63.
+pub const MAX_COST: i64 = 1_000_000;
+
+/// What one edit costs, on the way from the first document to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Costs {
+    pub(super) insert: i64,
+    pub(super) delete: i64,
+    pub(super) substitute: i64,
+}
+
+impl Costs {
+    /// # Errors
+    /// `Invalid` unless every cost is between 0 and [`MAX_COST`].
+    pub fn new(insert: i64, delete: i64, substitute: i64) -> Result<Self> {
+        for (name, cost) in [
+            ("ins_cost", insert),
+            ("del_cost", delete),
+            ("sub_cost", substitute),
+        ] {
+            if !(0..=MAX_COST).contains(&cost) {
+                return Err(Error::invalid(
+                    format!("{name} = {cost} is out of range"),
+                    format!("Valid costs are 0 to {MAX_COST}."),
+                ));
+            }
+        }
+        Ok(Self {
+            insert,
+            delete,
+            substitute,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_out_of_range() {
+        assert!(Costs::new(0, 0, MAX_COST).is_ok());
+        assert!(Costs::new(-1, 1, 1).is_err());
+        assert!(Costs::new(1, 1, MAX_COST + 1).is_err());
+    }
+}

@@ -1,0 +1,28 @@
+//! The C function behind the trigger `near_dup_guard`.
+
+use crate::guard::guarded;
+use crate::guard_error::{self, Refusal};
+use pgrx::pg_sys;
+
+/// The trigger function.
+///
+/// # Safety
+/// PostgreSQL calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    let mut refusal = Refusal::NONE;
+    // SAFETY: passed on to the caller; this frame holds nothing that needs to be dropped when
+    // the ERROR jumps over it.
+    unsafe {
+        let row = guarded(fcinfo, &mut refusal);
+        guard_error::raise(&refusal);
+        row
+    }
+}
+
+/// Tells PostgreSQL how to call [`near_dup_guard`].
+#[unsafe(no_mangle)]
+pub extern "C" fn pg_finfo_near_dup_guard() -> &'static pg_sys::Pg_finfo_record {
+    const INFO: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+    &INFO
+}
