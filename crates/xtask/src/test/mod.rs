@@ -144,7 +144,7 @@ fn run_check(part: Part, pg: &PgConfig, tally: &mut Tally) -> Result<()> {
     match part {
         Part::Fmt => checks::fmt(tally),
         Part::Clippy => checks::clippy(pg, tally),
-        Part::Unit => checks::unit(pg, tally),
+        Part::Unit => checks::unit(tally),
         _ => Ok(()),
     }
 }
