@@ -53,7 +53,7 @@ fn method(datum: pg_sys::Datum) -> Method {
         "connected" => Method::Connected,
         _ => raise(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            &format!("unknown method \"{name}\""),
+            &format!("unknown method {}", neardup::quoted(&name)),
             "Valid methods are 'star' and 'connected'.",
         ),
     }

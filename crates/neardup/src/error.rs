@@ -31,6 +31,16 @@ impl Error {
     }
 }
 
+/// A name in a message: of a long one, which may be a whole document, only the beginning.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    const LONGEST: usize = 64;
+    match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("\"{}...\"", &name[..end]),
+        None => format!("\"{name}\""),
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -52,3 +62,17 @@ impl From<TryReserveError> for Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+    use crate::text::Unit;
+
+    #[test]
+    fn messages_quote_the_beginning_of_long_names() {
+        assert_eq!(quoted("wrod"), "\"wrod\"");
+        let long = "ß".repeat(1_000_000);
+        let refused = long.parse::<Unit>().expect_err("no unit").to_string();
+        assert_eq!(refused, format!("unknown unit \"{}...\"", "ß".repeat(64)));
+    }
+}

@@ -22,4 +22,4 @@ pub mod shingle;
 pub mod simhash;
 pub mod text;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, quoted};

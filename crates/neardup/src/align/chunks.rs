@@ -7,7 +7,7 @@ use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
 use super::words::{Side, Words};
 
-use crate::{Error, Result};
+use crate::{Error, Result, quoted};
 use std::ops::Range;
 use std::str::FromStr;
 
@@ -28,7 +28,7 @@ impl FromStr for Matching {
             "literal" => Ok(Self::Literal),
             "information" => Ok(Self::Information),
             _ => Err(Error::invalid(
-                format!("unknown matching \"{name}\""),
+                format!("unknown matching {}", quoted(name)),
                 "Valid matchings are 'literal' and 'information'.",
             )),
         }

@@ -7,7 +7,7 @@
 
 use crate::shingle::{MAX_K, Shingling};
 use crate::text::{Fold, Unit};
-use crate::{Error, Result};
+use crate::{Error, Result, quoted};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use std::fmt;
@@ -57,7 +57,7 @@ impl SignatureUnit {
             "set" => Self::Set,
             "lexeme" => Self::Lexeme,
             "imported" => Self::Imported,
-            _ => return Err(Error::corrupt(format!("unknown unit \"{name}\""))),
+            _ => return Err(Error::corrupt(format!("unknown unit {}", quoted(name)))),
         })
     }
 }
@@ -320,7 +320,10 @@ impl<'a> Signature<'a> {
             return Err(Error::corrupt("it does not begin with \"minhash:\""));
         }
         if version != VERSION.to_string() {
-            return Err(Error::corrupt(format!("unknown version \"{version}\"")));
+            return Err(Error::corrupt(format!(
+                "unknown version {}",
+                quoted(version)
+            )));
         }
         let (count, bits) = size.split_once('x').unwrap_or((size, ""));
         let header = Header {
@@ -330,7 +333,7 @@ impl<'a> Signature<'a> {
             slot_bits: parse_number(bits, "bits of a slot")?,
             fold: fold
                 .parse()
-                .map_err(|_| Error::corrupt(format!("unknown fold \"{fold}\"")))?,
+                .map_err(|_| Error::corrupt(format!("unknown fold {}", quoted(fold))))?,
             empty: slots == "empty",
             seed_id: parse_seed_id(seed_id)?,
         };

@@ -19,7 +19,7 @@ use sums::ONE;
 pub use sums::{Sums, Width, fixed_point};
 
 use crate::shingle::{Key, Shingling, for_each_block};
-use crate::{Error, Result};
+use crate::{Error, Result, quoted};
 use bitvec::prelude::*;
 use repeats::Repeats;
 use std::cell::Cell;
@@ -47,7 +47,7 @@ impl FromStr for Weighting {
             "log" => Ok(Self::Logarithm),
             "set" => Ok(Self::Set),
             _ => Err(Error::invalid(
-                format!("unknown weighting \"{name}\""),
+                format!("unknown weighting {}", quoted(name)),
                 "Valid weightings are 'tf', 'log' and 'set'.",
             )),
         }

@@ -20,7 +20,7 @@ pub(crate) use fold::{FoldedText, Folder};
 pub(crate) use properties::Class;
 pub(crate) use words::{WordSink, Words};
 
-use crate::{Error, Result};
+use crate::{Error, Result, quoted};
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl FromStr for Unit {
             "char" => Ok(Self::Char),
             "stop" => Ok(Self::Stop),
             _ => Err(Error::invalid(
-                format!("unknown unit \"{name}\""),
+                format!("unknown unit {}", quoted(name)),
                 "Valid units are 'word', 'char' and 'stop'.",
             )),
         }
@@ -85,7 +85,7 @@ impl FromStr for Fold {
             "case" => Ok(Self::Case),
             "marks" => Ok(Self::Marks),
             _ => Err(Error::invalid(
-                format!("unknown fold \"{name}\""),
+                format!("unknown fold {}", quoted(name)),
                 "Valid folds are 'none', 'case' and 'marks'.",
             )),
         }

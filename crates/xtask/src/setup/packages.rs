@@ -26,14 +26,18 @@ impl Need {
     }
 }
 
+/// For those who have one that was not found.
+const ELSEWHERE: &str = "one that lies elsewhere is named by --pg-config PATH-OF-ITS-pg_config";
+
 /// A PostgreSQL server, of a certain version if one is wanted.
 pub fn server(major: Option<u16>) -> Need {
     let Some(major) = major else {
-        return Need::new("a PostgreSQL server", &["postgresql"]);
+        return Need::new(format!("a PostgreSQL server; {ELSEWHERE}"), &["postgresql"]);
     };
     let server = format!("postgresql-{major}");
     let headers = format!("postgresql-server-dev-{major}");
-    Need::new(format!("a PostgreSQL {major} server"), &[&server, &headers])
+    let what = format!("a PostgreSQL {major} server; {ELSEWHERE}");
+    Need::new(what, &[&server, &headers])
 }
 
 /// The headers that extensions for this version are compiled with.
@@ -107,6 +111,17 @@ pub fn install(needs: &[Need]) -> Result<()> {
         println!("Running: apt-get update");
         shell::run(apt_get().arg("update"))?;
     }
+    let unknown: Vec<&str> = packages
+        .iter()
+        .copied()
+        .filter(|name| !is_offered(name))
+        .collect();
+    if !unknown.is_empty() {
+        bail!(
+            "this system's package manager offers no {}; please get the above in another way, then try again",
+            unknown.join(", ")
+        );
+    }
     println!("Running: apt-get install {list}");
     shell::run(
         apt_get()
@@ -126,6 +141,11 @@ fn apt_get() -> Command {
     };
     command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet"]);
     command
+}
+
+/// Whether the package lists know the package.
+fn is_offered(package: &str) -> bool {
+    shell::succeeds(Command::new("apt-cache").args(["show", "--no-all-versions", package]))
 }
 
 fn has_package_lists() -> bool {
