@@ -12,6 +12,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 /// A detoasted varlena; its copy, if one was made, is freed with it, because index and
 /// sort support functions run in memory contexts that live long.
@@ -161,17 +162,25 @@ pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
     }
 }
 
+/// Whether the database's encoding differs from ours. Asked once: it stays the same while the backend
+/// runs, and every text argument depends on it.
+fn is_converted() -> bool {
+    static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
+    *IS_CONVERTED.get_or_init(|| {
+        // SAFETY: reads a global of the backend, without side effects.
+        let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
+        !matches!(
+            encoding,
+            pg_sys::pg_enc::PG_UTF8 | pg_sys::pg_enc::PG_SQL_ASCII
+        )
+    })
+}
+
 type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
 
 /// Between UTF-8 and the database's encoding; `None` where that changes nothing.
 fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
-    // SAFETY: reads a global of the backend, without side effects.
-    let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
-    if matches!(
-        encoding,
-        pg_sys::pg_enc::PG_UTF8 | pg_sys::pg_enc::PG_SQL_ASCII
-    ) || bytes.is_ascii()
-    {
+    if !is_converted() || bytes.is_ascii() {
         return None;
     }
     // SAFETY: the source is valid for its length, which fits an int as every varlena's does. The

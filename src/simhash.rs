@@ -10,27 +10,28 @@ use neardup::shingle::Key;
 use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use pgrx::prelude::*;
 
+/// What `simhash` takes besides the document.
+pub struct Options<'a> {
+    pub k: i32,
+    pub unit: Text<'a>,
+    pub fold: Text<'a>,
+    pub bits: i32,
+    pub weighting: Text<'a>,
+    pub seed: i64,
+}
+
 /// The SimHash of a document; NULL if it is empty. Linear time, 3 us for 260 words and 64 bits.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits
 /// that are no multiple of 64 from 64 to 4096.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn simhash(
-    doc: Text<'_>,
-    k: default!(i32, 1),
-    unit: default!(Text<'_>, "'word'"),
-    fold: default!(Text<'_>, "'case'"),
-    bits: default!(i32, 64),
-    weighting: default!(Text<'_>, "'log'"),
-    seed: default!(i64, 0),
-) -> Option<NewBits> {
-    let shingling = options::shingling(k, &unit, &fold);
-    let weighting = self::weighting(&weighting);
-    let key = Key::from_seed(seed);
-    let width = width(bits);
+pub fn simhash(doc: &Text<'_>, options: &Options<'_>) -> Option<NewBits> {
+    let shingling = options::shingling(options.k, &options.unit, &options.fold);
+    let weighting = weighting(&options.weighting);
+    let key = Key::from_seed(options.seed);
+    let width = width(options.bits);
     let bits = document(
-        &doc,
+        doc,
         &shingling,
         &key,
         width,
@@ -116,5 +117,5 @@ fn signature(sums: &Sums) -> Option<NewBits> {
 pgrx::extension_sql_file!(
     "../sql/simhash.sql",
     name = "simhash",
-    requires = [simhash, simhash_terms, simhash_lexemes]
+    requires = [simhash_terms, simhash_lexemes]
 );
