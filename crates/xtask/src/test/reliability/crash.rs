@@ -118,6 +118,8 @@ fn insert_guarded(mut client: Client, mut rng: Rng) -> Result<Seen> {
             Ok(row) => seen.accepted.push(row.get(0)),
             Err(error) => match error.code() {
                 Some(&SqlState::EXCLUSION_VIOLATION) => seen.refused += 1,
+                // A backend may say that the server is gone before the connection is.
+                Some(&SqlState::ADMIN_SHUTDOWN) => return Ok(seen),
                 _ if client.is_closed() => return Ok(seen),
                 Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
                 _ => return Err(error.into()),
