@@ -98,12 +98,13 @@ fn definitions(
         let target = version("TO", to);
         client.batch_execute(&format!("ALTER EXTENSION {extension} UPDATE {target}"))?;
     }
-    // What belongs to an extension is not dumped.
+    // What belongs to an extension is not dumped. Array types come and go with their elements' types.
     for row in client.query(
         "SELECT o.type, o.identity
          FROM pg_depend d, pg_identify_object(d.classid, d.objid, d.objsubid) o
          WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
-           AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = $1)",
+           AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = $1)
+           AND o.identity NOT LIKE '%[]'",
         &[&extension],
     )? {
         let (kind, identity): (String, String) = (row.get(0), row.get(1));
