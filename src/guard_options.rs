@@ -2,8 +2,8 @@
 
 use crate::error::OrRaise;
 use crate::options::is_threshold;
-use neardup::Error;
 use neardup::bands::MAX_BLOCKS;
+use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
@@ -55,7 +55,10 @@ impl Options {
                 b"reject" => Action::Reject,
                 b"skip" => Action::Skip,
                 b"mark" => Action::Mark,
-                _ => invalid(format!("unknown action \"{}\"", action.to_string_lossy())),
+                _ => invalid(format!(
+                    "unknown action {}",
+                    quoted(&action.to_string_lossy())
+                )),
             },
             into: None,
             scope: Vec::new(),
@@ -82,7 +85,10 @@ impl Options {
             b"into" => self.into = Some(column(value)),
             b"scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
             b"verify" => self.verify = Some(column(value)),
-            _ => invalid(format!("unknown option \"{}\"", option.to_string_lossy())),
+            _ => invalid(format!(
+                "unknown option {}",
+                quoted(&option.to_string_lossy())
+            )),
         }
     }
 
@@ -94,7 +100,7 @@ impl Options {
         match self.bound.trim().parse().ok().filter(|&t| is_threshold(t)) {
             Some(threshold) => threshold,
             None => Err(Error::invalid(
-                format!("threshold \"{}\" is out of range", self.bound),
+                format!("threshold {} is out of range", quoted(&self.bound)),
                 "Valid values are greater than 0 and at most 1.",
             ))
             .or_raise(),
@@ -116,7 +122,7 @@ impl Options {
         {
             Some(distance) => distance,
             None => Err(Error::invalid(
-                format!("distance \"{}\" is out of range", self.bound),
+                format!("distance {} is out of range", quoted(&self.bound)),
                 format!("Valid values are 0 to {most}."),
             ))
             .or_raise(),

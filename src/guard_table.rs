@@ -155,8 +155,8 @@ unsafe fn column_number(table: pg_sys::Relation, name: &CStr) -> i16 {
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             &format!(
-                "near_dup_guard: there is no column \"{}\"",
-                name.to_string_lossy()
+                "near_dup_guard: there is no column {}",
+                neardup::quoted(&name.to_string_lossy())
             ),
             "Name a column of the table in the arguments of the trigger.",
         );

@@ -386,12 +386,12 @@ fn parse_number<N: FromStr>(digits: &str, what: &str) -> Result<N> {
         .parse()
         .ok()
         .filter(|_| digits.bytes().all(|b| b.is_ascii_digit()))
-        .ok_or_else(|| Error::corrupt(format!("bad {what} \"{digits}\"")))
+        .ok_or_else(|| Error::corrupt(format!("bad {what} {}", quoted(digits))))
 }
 
 fn parse_seed_id(digits: &str) -> Result<u64> {
     u64::from_str_radix(digits, 16)
         .ok()
         .filter(|_| digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit()))
-        .ok_or_else(|| Error::corrupt(format!("bad seed id \"{digits}\"")))
+        .ok_or_else(|| Error::corrupt(format!("bad seed id {}", quoted(digits))))
 }
