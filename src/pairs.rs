@@ -10,7 +10,6 @@ use crate::srf::{Call, Rows};
 use crate::verify::{Estimate, Resemblance, Sets, Similarity};
 use neardup::bands::{Bands, band_hashes};
 use neardup::candidates::token;
-use neardup::minhash::combine::pack;
 use neardup::minhash::{Header, Signature};
 use neardup::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use pgrx::prelude::*;
@@ -151,14 +150,16 @@ impl Prepared {
                 let verified = VerifiedPlan::new(slots, threshold);
                 warn_of_narrow_bands(&verified, collection.rows(), threshold);
                 let mut search = search(collection, &items, verified.plan);
-                let slot_bits = header.slot_bits.min(PREFILTER_BITS);
-                let (form, equal) = ((slots, slot_bits.into()), verified.equal_slots);
-                let mut buffer = Vec::new();
-                search.prefilter(form, equal, &mut |item, slots| {
+                let packed = Header {
+                    slot_bits: header.slot_bits.min(PREFILTER_BITS),
+                    ..*header
+                };
+                let (mut buffer, mut slots) = (Vec::new(), Vec::with_capacity(slots));
+                search.prefilter(packed, verified.equal_slots, &mut |item, bytes| {
                     let row = items.first_row(item) as usize;
-                    let signature = read_signature(collection, row, &mut buffer);
-                    let packed = pack(&signature, slot_bits.into()).or_raise();
-                    slots.extend_from_slice(Signature::from_bytes(&packed).or_raise().payload());
+                    slots.clear();
+                    slots.extend(read_signature(collection, row, &mut buffer).slots());
+                    packed.push_slots(&slots, bytes);
                 });
                 // From here on only the documents are asked.
                 collection.signatures = Records::new(0);

@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::sort::RowSort;
 use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
 use neardup::kernels::count_equal;
+use neardup::minhash::Header;
 
 /// The items that may have partners, under new numbers ("kept"), with their tokens.
 pub struct Search {
@@ -50,17 +51,16 @@ impl Search {
         }
     }
 
-    /// Adds a prefilter: `read` appends the slots of an item as a signature of `slot_bits` bits
-    /// stores them, and pairs with fewer than `equal` equal ones of `slots` are not compared.
+    /// Adds a prefilter: `read` appends the slots of an item as signatures of that header store
+    /// them, and pairs with fewer than `equal` equal ones are not compared.
     pub fn prefilter(
         &mut self,
-        (slots, slot_bits): (usize, u32),
+        header: Header,
         equal: usize,
         read: &mut dyn FnMut(u32, &mut Vec<u8>),
     ) {
-        let row_bytes = (slots * slot_bits as usize).div_ceil(8);
         let mut packed = Vec::new();
-        or_out_of_memory(packed.try_reserve_exact(row_bytes * self.items.len()));
+        or_out_of_memory(packed.try_reserve_exact(header.payload_len() * self.items.len()));
         let mut progress = Progress::begin("reading signatures", Some(self.items.len()));
         for &item in &self.items {
             progress.step();
@@ -68,9 +68,7 @@ impl Search {
         }
         self.prefilter = Some(Prefilter {
             packed,
-            row_bytes,
-            slots,
-            slot_bits,
+            header,
             equal,
         });
     }
@@ -124,15 +122,15 @@ impl Search {
 /// A few bits of each slot: enough to tell that too few are equal.
 struct Prefilter {
     packed: Vec<u8>,
-    row_bytes: usize,
-    slots: usize,
-    slot_bits: u32,
+    header: Header,
     equal: usize,
 }
 
 impl Prefilter {
     fn passes(&self, a: u32, b: u32) -> bool {
-        let of = |kept: u32| &self.packed[kept as usize * self.row_bytes..][..self.row_bytes];
-        count_equal(of(a), of(b), self.slots, self.slot_bits) >= self.equal
+        let (slots, slot_bits) = (self.header.slots, self.header.slot_bits);
+        let bytes = self.header.payload_len();
+        let of = |kept: u32| &self.packed[kept as usize * bytes..][..bytes];
+        count_equal(of(a), of(b), slots.into(), slot_bits.into()) >= self.equal
     }
 }

@@ -144,6 +144,12 @@ impl Header {
     pub fn encode(&self, slots: &[u32]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + self.payload_len());
         bytes.extend_from_slice(&self.to_bytes());
+        self.push_slots(slots, &mut bytes);
+        bytes
+    }
+
+    /// Appends full-width `slots` as [`Self::encode`] stores them: [`Self::payload_len`] bytes.
+    pub fn push_slots(&self, slots: &[u32], bytes: &mut Vec<u8>) {
         match self.slot_bits {
             32 => bytes.extend(slots.iter().flat_map(|slot| slot.to_le_bytes())),
             16 => bytes.extend(slots.iter().flat_map(|slot| (*slot as u16).to_le_bytes())),
@@ -158,7 +164,6 @@ impl Header {
                 }));
             }
         }
-        bytes
     }
 
     fn to_bytes(self) -> [u8; HEADER_LEN] {
