@@ -2,6 +2,7 @@
 
 use crate::guard::guarded;
 use crate::guard_error::{self, Refusal};
+use crate::per_row::finfo;
 use pgrx::pg_sys;
 
 /// The trigger function.
@@ -20,9 +21,4 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
     }
 }
 
-/// Tells PostgreSQL how to call [`near_dup_guard`].
-#[unsafe(no_mangle)]
-pub extern "C" fn pg_finfo_near_dup_guard() -> &'static pg_sys::Pg_finfo_record {
-    const INFO: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
-    &INFO
-}
+finfo!(pg_finfo_near_dup_guard);

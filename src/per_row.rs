@@ -6,7 +6,7 @@ use crate::datum::{StoredSignature, Text};
 use crate::minhash::minhash_sim;
 use crate::near_dup::near_dup;
 use crate::simhash::{Options, simhash};
-use pgrx::pg_sys::{Datum, FunctionCallInfo, Pg_finfo_record};
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::{IntoDatum, pg_guard};
 
 /// The C function behind `minhash_sim`.
@@ -78,20 +78,20 @@ unsafe fn argument(fcinfo: FunctionCallInfo, i: usize) -> Datum {
     unsafe { (*(*fcinfo).args.as_ptr().add(i)).value }
 }
 
-/// Tells PostgreSQL how to call the functions.
-static VERSION_1: Pg_finfo_record = Pg_finfo_record { api_version: 1 };
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pg_finfo_minhash_sim_wrapper() -> &'static Pg_finfo_record {
-    &VERSION_1
+/// Tells PostgreSQL how to call a function that is made by hand: the symbol that it looks for is
+/// `pg_finfo_` and the function's name.
+macro_rules! finfo {
+    ($symbol:ident) => {
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $symbol() -> &'static pgrx::pg_sys::Pg_finfo_record {
+            const VERSION_1: pgrx::pg_sys::Pg_finfo_record =
+                pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+            &VERSION_1
+        }
+    };
 }
+pub(crate) use finfo;
 
-#[unsafe(no_mangle)]
-pub extern "C" fn pg_finfo_near_dup_wrapper() -> &'static Pg_finfo_record {
-    &VERSION_1
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn pg_finfo_simhash_wrapper() -> &'static Pg_finfo_record {
-    &VERSION_1
-}
+finfo!(pg_finfo_minhash_sim_wrapper);
+finfo!(pg_finfo_near_dup_wrapper);
+finfo!(pg_finfo_simhash_wrapper);
