@@ -39,11 +39,9 @@ pub fn clippy(pg: &PgConfig, tally: &mut Tally) -> Result<()> {
 pub fn unit(tally: &mut Tally) -> Result<()> {
     println!("Running the unit and property tests");
     let mut command = workspace::cargo();
-    command.args(["test", "--workspace", "--exclude", "pg_neardup"]);
-    let mut child = command
-        .arg("--no-fail-fast")
-        .stdout(Stdio::piped())
-        .spawn()?;
+    command.args(["test", "--workspace", "--no-fail-fast"]);
+    command.args(["--exclude", "pg_neardup"]);
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("no output")?;
     let mut any_failed = false;
     for line in BufReader::new(output).lines() {
