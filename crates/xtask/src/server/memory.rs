@@ -19,11 +19,15 @@ pub fn peak(pid: i32, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {
             let mut peak = 0;
-            while !done.load(Ordering::Relaxed) {
+            // Once more when the work is done: it may have taken less than a pause.
+            loop {
+                let last = done.load(Ordering::Relaxed);
                 peak = peak.max(private_memory(pid)?);
+                if last {
+                    return Ok(peak);
+                }
                 thread::sleep(Duration::from_millis(2));
             }
-            Ok(peak)
         });
         let result = work();
         done.store(true, Ordering::Relaxed);

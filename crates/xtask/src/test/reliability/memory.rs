@@ -16,7 +16,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT minhash_agg(i) FROM (SELECT generate_series(1::bigint, ROWS) AS i) s",
     "SELECT count(simhash('some words of text number ' || i)) FROM (SELECT generate_series(1, ROWS) AS i) s",
     "SELECT simhash_agg(i::text, 1) FROM (SELECT generate_series(1, ROWS) AS i) s",
-    "SELECT sum(n) FROM (SELECT generate_series(1, ROWS / 1000) AS i) s, LATERAL (SELECT count(*) AS n FROM docs d
+    "SELECT sum(n) FROM (SELECT generate_series(1, ROWS / 100) AS i) s, LATERAL (SELECT count(*) AS n FROM docs d
          WHERE near_dup(d.sig, (SELECT sig FROM docs WHERE id = 1 + i % 900), 0.8)) c",
 ];
 
