@@ -5,7 +5,7 @@ use crate::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pairs;
 use crate::query::Query;
 use crate::srf::Call;
-use neardup::advise::{Sample, bytes_per_row, key_bits};
+use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::minhash::{Header, Signature, estimate};
 use neardup::shingle::{Key, Shingling, shingle_hashes};

@@ -8,8 +8,8 @@ use crate::pairs::{Prepared, threshold};
 use crate::progress::Progress;
 use crate::search::Search;
 use crate::srf::{Call, Rows};
-use neardup::candidates::{Canonicals, connect_group};
 use neardup::cluster::UnionFind;
+use neardup::cluster::{Canonicals, connect_group};
 use pgrx::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use crate::spool::Records;
 use crate::srf::{Call, Rows};
 use bitvec::prelude::*;
 use neardup::bands::HammingBlocks;
+use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::{Sides, token};
-use neardup::plan::hamming_blocks;
 use pgrx::prelude::*;
 use std::collections::BTreeMap;
 

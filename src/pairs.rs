@@ -8,10 +8,10 @@ use crate::search::Search;
 use crate::spool::Records;
 use crate::srf::{Call, Rows};
 use crate::verify::{Estimate, Resemblance, Sets, Similarity};
+use neardup::bands::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use neardup::bands::{Bands, band_hashes};
 use neardup::candidates::token;
 use neardup::minhash::{Header, Signature};
-use neardup::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use pgrx::prelude::*;
 
 /// Rows from which on narrow bands are slow enough for a warning.

@@ -2,9 +2,10 @@
 //! `cargo bench -p neardup --bench signature`. The paths take turns; the fastest of the rounds, which other work on the machine disturbs least.
 
 use md5::{Digest, Md5};
+use neardup::hash::Key;
 use neardup::kernels::{Kernels, available};
 use neardup::minhash::UNFILLED;
-use neardup::shingle::{Key, Shingling, for_each_block};
+use neardup::shingle::{Shingling, for_each_block};
 use neardup::text::{Fold, Unit};
 use std::hint::black_box;
 use std::time::Instant;
@@ -15,8 +16,8 @@ const ROUNDS: usize = 101;
 
 /// SplitMix64.
 fn next(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(neardup::shingle::GOLDEN);
-    neardup::shingle::split_mix(*state)
+    *state = state.wrapping_add(neardup::hash::GOLDEN);
+    neardup::hash::split_mix(*state)
 }
 
 /// Words of 1 to 14 letters, 4.7 on average, as in English news.

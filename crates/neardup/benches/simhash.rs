@@ -5,7 +5,8 @@
 
 use flate2::read::GzDecoder;
 use neardup::hamming::distance;
-use neardup::shingle::{GOLDEN, Key, Shingling, for_each_block, split_mix};
+use neardup::hash::{GOLDEN, Key, split_mix};
+use neardup::shingle::{Shingling, for_each_block};
 use neardup::simhash::{Weighting, Width, document};
 use neardup::text::{Fold, Unit};
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! Throughput of word shingle hashing in many scripts, against a scan of the same bytes:
 //! `cargo bench -p neardup --bench text`. Medians over the rounds, in which all take turns.
 
-use neardup::shingle::{Key, Shingling, for_each_block};
+use neardup::hash::Key;
+use neardup::shingle::{Shingling, for_each_block};
 use neardup::text::{Fold, Unit};
 use std::hint::black_box;
 use std::time::Instant;

@@ -4,19 +4,38 @@
 //! text -> fold -> words -> shingles -> set -> signature -> bands -> candidates -> verify -> pairs -> clusters
 //! ```
 //!
-//! Each arrow is one module. No database, no I/O.
+//! The modules, in this order; each imports only from those above it and from the foundations,
+//! which are in the order of their imports, too.
+//!
+//! Foundations:
+//! - [`error`]: the ways in which a request can fail;
+//! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
+//! - [`kernels`]: the inner loops, for every processor and its vectors, and the only `unsafe` code.
+//!
+//! From documents to clusters:
+//! - [`text`]: decoding, folding and words;
+//! - [`set`]: sets of hashes: measures, samples, supershingles;
+//! - [`shingle`]: k-shingles of a document, their hashes and fingerprints;
+//! - [`minhash`]: signatures of sets and what they estimate;
+//! - [`simhash`]: fingerprints of weighted terms;
+//! - [`hamming`]: the distance of bit strings;
+//! - [`bands`]: keys of which similar values share some, how many, and what to expect of them;
+//! - [`candidates`]: the pairs of a collection that share enough keys;
+//! - [`cluster`]: connected components and stars of similar rows;
+//! - [`align`]: what two documents have in common, and where.
+//!
+//! No database, no I/O.
 #![deny(unsafe_code)]
 
-pub mod advise;
 pub mod align;
 pub mod bands;
 pub mod candidates;
 pub mod cluster;
 pub mod error;
 pub mod hamming;
+pub mod hash;
 pub mod kernels;
 pub mod minhash;
-pub mod plan;
 pub mod set;
 pub mod shingle;
 pub mod simhash;

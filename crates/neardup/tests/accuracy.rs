@@ -2,8 +2,8 @@
 //!
 //! `NEARDUP_TRIALS` multiplies the number of trials (default 1, a few seconds; 20 for the whole test).
 
+use neardup::hash::Key;
 use neardup::minhash::{Header, Signature, SignatureUnit, Sketch, combine, estimate, measures};
-use neardup::shingle::Key;
 use neardup::text::Fold;
 
 /// Shingles sketched for one configuration, which set its number of trials.

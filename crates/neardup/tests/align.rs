@@ -1,8 +1,9 @@
 //! The measures of a pair, on examples worked by hand and on generated pairs.
 
 use neardup::align::{Kind, Matching, Similarity, chunk_similarity, common_chunks, explain};
+use neardup::hash::Key;
 use neardup::set::jaccard;
-use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::shingle::{Shingling, shingle_hashes};
 use neardup::text::{Fold, Unit};
 use proptest::prelude::*;
 

@@ -2,8 +2,9 @@
 
 mod hostile;
 
+use neardup::hash::{GOLDEN, Key, split_mix};
 use neardup::minhash::{Header, Signature, Sketch, combine};
-use neardup::shingle::{GOLDEN, Key, Shingling, for_each_block, split_mix};
+use neardup::shingle::{Shingling, for_each_block};
 use neardup::text::{Fold, Unit};
 
 /// Fragments of texts in which something special happens.

@@ -6,9 +6,10 @@
 //! For unit `set` the text's words are the elements, for `number` the numbers up to that of
 //! `words 1000`, for `lexeme` the words are the lexemes.
 
+use neardup::hash::Key;
 use neardup::kernels::{active, available};
 use neardup::minhash::{Header, Signature, SignatureUnit, Sketch};
-use neardup::shingle::{Key, Shingling, for_each_block, sequence_hashes};
+use neardup::shingle::{Shingling, for_each_block, sequence_hashes};
 use neardup::text::Fold;
 
 const VECTORS: &str = include_str!("known_answers.tsv");

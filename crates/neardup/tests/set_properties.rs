@@ -1,7 +1,8 @@
 //! Sets and what is taken from them, against definitions.
 
+use neardup::hash::Key;
 use neardup::set::{self, bucket_sketch, shingle_sample, supershingles};
-use neardup::shingle::{Key, Shingling, shingle_hashes, winnow};
+use neardup::shingle::{Shingling, shingle_hashes, winnow};
 use neardup::text::{Fold, Unit};
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -1,7 +1,8 @@
 //! SimHash: known answers, a worked example, the definition by brute force, and the angle law.
 
 use bitvec::prelude::*;
-use neardup::shingle::{GOLDEN, Key, Shingling, combine, split_mix};
+use neardup::hash::{GOLDEN, Key, combine, split_mix};
+use neardup::shingle::Shingling;
 use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use neardup::text::{Fold, Unit};
 use proptest::prelude::*;

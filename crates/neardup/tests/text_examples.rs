@@ -1,7 +1,8 @@
 //! Worked examples of the literature and of Unicode.
 
+use neardup::hash::Key;
 use neardup::set;
-use neardup::shingle::{Key, Shingling, shingle_hashes, shingles};
+use neardup::shingle::{Shingling, shingle_hashes, shingles};
 use neardup::text::{Fold, STOP_WORDS, Unit};
 
 fn by(k: usize, unit: Unit, fold: Fold) -> Shingling {

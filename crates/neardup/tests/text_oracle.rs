@@ -2,7 +2,8 @@
 
 mod oracle;
 
-use neardup::shingle::{BLOCK, Key, Shingling, combine, for_each_block, for_each_shingle};
+use neardup::hash::{Key, combine};
+use neardup::shingle::{BLOCK, Shingling, for_each_block, for_each_shingle};
 use neardup::text::{self, Fold, Unit};
 use proptest::prelude::*;
 

@@ -11,7 +11,7 @@
 //! of a subset starts with `split_mix` of its mask (bit i set: block i is in it) and takes in the
 //! hashes of its blocks in order by `h = split_mix(h + hash)`.
 
-use crate::shingle::{GOLDEN, finish, split_mix};
+use crate::hash::{GOLDEN, finish, split_mix};
 use crate::{Error, Result};
 use bitvec::prelude::*;
 use std::ops::Range;

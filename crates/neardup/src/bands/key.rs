@@ -1,15 +1,15 @@
 //! The hash of one band.
 //!
 //! Scheme 1, frozen by known-answer vectors because indexes store it. With `finish` and
-//! `split_mix` of [`crate::shingle`], additions modulo 2^64:
+//! `split_mix` of [`crate::hash`], additions modulo 2^64:
 //! - digest of the parameters: `finish(finish(w0) ^ seed_id)`, where w0 holds, from its low end,
 //!   8 bits of unit code, 16 of k, 16 of the number of slots, 8 of bits a slot, 8 of fold code;
 //! - band: start with `digest + GOLDEN * (number of bands * 2^16 + band)`; take the band's slots
 //!   as little-endian 64-bit words, the last padded with zeros, `h = finish(h ^ word)`; the result
 //!   is `split_mix(h + number of bytes)`. Slots of fewer than 8 bits take one byte each.
 
+use crate::hash::{GOLDEN, finish, split_mix};
 use crate::minhash::{Header, MAX_SLOTS, Signature};
-use crate::shingle::{GOLDEN, finish, split_mix};
 use std::ops::Range;
 
 /// Digest of all that makes signatures comparable. Emptiness is no part of it.

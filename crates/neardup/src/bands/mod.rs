@@ -4,13 +4,17 @@
 //! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
 //! - [`curve`], [`plot`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
-//!   estimates that keeps a share of the true pairs.
+//!   estimates that keeps a share of the true pairs;
+//! - [`plan`]: which of them find all similar pairs of a collection;
+//! - [`advise`]: what an index of keys will cost and give, judged by a sample.
 
+pub mod advise;
 mod classic;
 pub mod curve;
 mod hamming;
 mod key;
 mod pigeonhole;
+pub mod plan;
 mod plot;
 
 pub use classic::ClassicBands;

@@ -20,7 +20,7 @@ mod siphash;
 mod tests;
 mod words;
 
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::sync::OnceLock;
 
 /// One implementation of every kernel.
@@ -81,7 +81,7 @@ impl Kernels {
 
     /// Adds shingle hashes to the slots of a sketch.
     pub fn sketch(&self, slots: &mut [u32], hashes: &[u64]) {
-        assert!((1..=crate::minhash::MAX_SLOTS).contains(&slots.len()));
+        assert!((1..=crate::hash::slot::MAX_SLOTS).contains(&slots.len()));
         if !hashes.is_empty() {
             (self.sketch)(slots, hashes);
         }

@@ -3,9 +3,9 @@
 use super::bit_sums::{add_planes, add_where_set};
 use super::words::{Limits, Source, Steps, case_bit, hash_words, positions};
 use super::{Kernels, siphash};
-use crate::minhash::MAX_SLOTS;
-use crate::minhash::code::{code, first_code, slot};
-use crate::shingle::{Key, POLYNOMIAL_BASE, combine, finish};
+use crate::hash::slot::MAX_SLOTS;
+use crate::hash::slot::{code, first_code, slot};
+use crate::hash::{Key, POLYNOMIAL_BASE, combine, finish};
 use std::ops::Range;
 
 pub static KERNELS: Kernels = Kernels {

@@ -1,7 +1,7 @@
 //! SipHash-1-3 of short tokens (Aumasson, Bernstein, INDOCRYPT 2012), without the state that the
 //! siphasher crate keeps for messages that come in parts: half its time on words.
 
-use crate::shingle::Key;
+use crate::hash::Key;
 
 /// The longest short token, in bytes: two blocks, of which the second has room for the length.
 pub const LONGEST: usize = 15;

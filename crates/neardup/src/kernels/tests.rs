@@ -1,9 +1,9 @@
 //! Every path against the definitions, and against the portable path.
 
 use super::{Kernels, available, portable};
-use crate::minhash::code::{code, first_code, slot};
-use crate::minhash::{MAX_SLOTS, UNFILLED};
-use crate::shingle::{Key, combine, split_mix};
+use crate::hash::slot::{MAX_SLOTS, UNFILLED};
+use crate::hash::slot::{code, first_code, slot};
+use crate::hash::{Key, combine, split_mix};
 
 const INPUTS: u64 = 100_000;
 

@@ -1,7 +1,7 @@
 //! Finding and hashing the words of an ASCII text, but for the loops that differ by processor.
 
 use super::siphash;
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::hash::Hasher;
 
 /// Bytes of which the words are found before they are hashed. An article of 1.6 kB takes one piece;

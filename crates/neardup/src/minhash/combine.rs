@@ -1,7 +1,7 @@
 //! New signatures from old ones: unions, packing, slots made elsewhere.
 
 use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, UNFILLED};
-use crate::shingle::Key;
+use crate::hash::Key;
 use crate::text::Fold;
 use crate::{Error, Result};
 

@@ -1,8 +1,8 @@
 //! Containment and cardinality, read off the codes of the slots.
 
-use super::code::fill_time;
 use super::combine::check_full_width;
 use super::{Signature, SignatureUnit};
+use crate::hash::slot::fill_time;
 use crate::{Error, Result};
 
 /// The estimated share of the set behind `a` that is in the set behind `b`: #(a = b) / #(a <= b)

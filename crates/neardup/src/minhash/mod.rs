@@ -2,7 +2,6 @@
 //!
 //! Dahlgaard, Knudsen, Thorup, "Fast Similarity Sketching", FOCS 2017 (arXiv 1704.04370).
 
-pub(crate) mod code;
 pub mod combine;
 pub mod estimate;
 pub mod interval;
@@ -10,13 +9,10 @@ pub mod measures;
 pub mod signature;
 pub mod sketch;
 
-pub use code::UNFILLED;
+pub use crate::hash::slot::{MAX_SLOTS, UNFILLED};
 pub use estimate::{
     equal_slots_needed, estimate, estimate_stored, near_duplicates, near_duplicates_stored,
     similarity,
 };
 pub use signature::{Header, Signature, SignatureUnit};
 pub use sketch::Sketch;
-
-/// The most slots a signature can have.
-pub const MAX_SLOTS: usize = 1024;

@@ -300,7 +300,7 @@ impl<'a> Signature<'a> {
                 return Err(Error::corrupt("an empty document with filled slots"));
             }
         } else if self.header.slot_bits == 32 && self.header.unit != SignatureUnit::Imported {
-            let end = super::code::first_code(2 * usize::from(self.header.slots));
+            let end = crate::hash::slot::first_code(2 * usize::from(self.header.slots));
             if self.slots().any(|slot| slot >= end) {
                 return Err(Error::corrupt("a slot beyond the last round"));
             }

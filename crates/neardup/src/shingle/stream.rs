@@ -2,7 +2,8 @@
 
 use super::spaces::Spaces;
 use super::stop::StopHashes;
-use super::{BLOCK, Key, Shingling, combine};
+use super::{BLOCK, Key, Shingling};
+use crate::hash::combine;
 use crate::kernels::{ascii_word_hashes, combine_windows};
 use crate::set::Distinct;
 use crate::text::{Class, Fold, FoldedText, Folder, Unit, WordSink, Words, fold_document, pieces};

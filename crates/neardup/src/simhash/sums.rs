@@ -1,7 +1,7 @@
 //! The weighted sums behind the bits.
 
+use crate::hash::{GOLDEN, split_mix};
 use crate::kernels::{add_weight, add_where_set};
-use crate::shingle::{GOLDEN, split_mix};
 use crate::{Error, Result};
 use bitvec::prelude::*;
 use std::ops::{Deref, DerefMut};

@@ -7,8 +7,9 @@ use neardup::align::{
     longest_common_substring,
 };
 use neardup::bands::{Bands, HammingBlocks, band_keys};
+use neardup::hash::Key;
 use neardup::minhash::{Header, Signature, Sketch, combine, estimate, interval, measures};
-use neardup::shingle::{Key, Shingling, for_each_block, shingle_hashes, shingles, winnow};
+use neardup::shingle::{Shingling, for_each_block, shingle_hashes, shingles, winnow};
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{Fold, Unit, words};
 

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use fastrand::Rng;
+use neardup::hash::split_mix;
 use neardup::minhash::sketch::Sketch;
-use neardup::shingle::split_mix;
 use plotters::chart::SeriesLabelPosition;
 
 use super::Bench;

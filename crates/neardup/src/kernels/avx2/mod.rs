@@ -9,7 +9,7 @@ mod words;
 
 use super::Kernels;
 use super::lanes::Lanes;
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
     _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_slli_epi64, _mm256_srli_epi64,

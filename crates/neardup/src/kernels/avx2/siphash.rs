@@ -1,6 +1,6 @@
 //! SipHash-1-3 of four tokens at a time (Aumasson, Bernstein, INDOCRYPT 2012).
 
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
     _mm256_cmpgt_epi64, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setr_epi8, _mm256_shuffle_epi8,

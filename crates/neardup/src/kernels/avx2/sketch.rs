@@ -2,7 +2,7 @@
 
 use super::super::portable::{self, OpenSlots};
 use super::{load, multiply_halves, store};
-use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
+use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
 use std::arch::x86_64::{
     __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_ps, _mm256_cmpeq_epi32,
     _mm256_i32gather_epi32, _mm256_max_epu32, _mm256_movemask_pd, _mm256_movemask_ps,

@@ -2,7 +2,7 @@
 
 use super::super::portable;
 use super::{load, multiply, store};
-use crate::shingle::{FINISH_FACTOR, POLYNOMIAL_BASE};
+use crate::hash::{FINISH_FACTOR, POLYNOMIAL_BASE};
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi64, _mm256_mul_epu32, _mm256_set1_epi64x, _mm256_slli_epi64,
     _mm256_srli_epi64, _mm256_xor_si256,
@@ -37,7 +37,7 @@ fn windows<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
     }
     let done = count - rest.len();
     for (hash, window) in rest.iter_mut().zip(tokens[done..].windows(K)) {
-        *hash = crate::shingle::combine(window);
+        *hash = crate::hash::combine(window);
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::siphash::LONGEST;
 use super::super::words::{Limits, Source, Steps, case_bit, hash_words, positions};
 use super::siphash::State;
 use super::{load, load_half, store};
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_and_si128, _mm_set1_epi32, _mm_srli_epi32, _mm_sub_epi32,
     _mm256_cmpeq_epi8, _mm256_cmpgt_epi64, _mm256_cvtepu32_epi64, _mm256_min_epu8,

@@ -13,7 +13,7 @@ mod words;
 
 use super::Kernels;
 use super::lanes::Lanes;
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32,
     _mm512_mullo_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64,

@@ -1,6 +1,6 @@
 //! SipHash-1-3 of eight tokens at a time (Aumasson, Bernstein, INDOCRYPT 2012).
 
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_andnot_si512, _mm512_cmplt_epu64_mask,
     _mm512_mask_blend_epi64, _mm512_mask_or_epi64, _mm512_or_si512, _mm512_rol_epi64,

@@ -2,8 +2,8 @@
 
 use super::super::portable::{self, OpenSlots};
 use super::{load, multiply, multiply_halves, store};
-use crate::minhash::code::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
-use crate::shingle::{GOLDEN, SPLIT_MIX_FACTORS};
+use crate::hash::slot::{STEP_OF_FACTOR, STEP_OF_SLOT, first_code};
+use crate::hash::{GOLDEN, SPLIT_MIX_FACTORS};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_cmpge_epu32_mask, _mm512_maskz_compress_epi64,
     _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_permutex2var_epi32, _mm512_rorv_epi32,

@@ -2,7 +2,7 @@
 
 use super::super::portable;
 use super::{load, multiply, store};
-use crate::shingle::{FINISH_FACTOR, POLYNOMIAL_BASE};
+use crate::hash::{FINISH_FACTOR, POLYNOMIAL_BASE};
 use std::arch::x86_64::{
     __m512i, _mm512_add_epi64, _mm512_mul_epu32, _mm512_set1_epi64, _mm512_slli_epi64,
     _mm512_srli_epi64, _mm512_xor_si512,
@@ -40,7 +40,7 @@ fn windows<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
     }
     let done = count - rest.len();
     for (hash, window) in rest.iter_mut().zip(tokens[done..].windows(K)) {
-        *hash = crate::shingle::combine(window);
+        *hash = crate::hash::combine(window);
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::siphash::LONGEST;
 use super::super::words::{Limits, Positions, Source, Steps, case_bit, hash_words};
 use super::siphash::State;
 use super::{load, load_half, store};
-use crate::shingle::Key;
+use crate::hash::Key;
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32,
     _mm256_sub_epi32, _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256,

@@ -1,4 +1,4 @@
-//! Clusters by transitive closure. Star clusters are in [`crate::candidates`], which finds their rows.
+//! Disjoint sets of rows.
 
 use std::collections::TryReserveError;
 

@@ -13,7 +13,10 @@
 //! factor that depends on x they do, and the mean square error of 2 shingles in 1024 slots doubles
 //! (0.999 instead of 0.49 to 0.52 times J(1-J)/k).
 
-use crate::shingle::{GOLDEN, split_mix};
+use super::{GOLDEN, split_mix};
+
+/// The most slots a signature can have.
+pub const MAX_SLOTS: usize = 1024;
 
 /// The code of a slot that no shingle has reached; above every code that one can have.
 pub const UNFILLED: u32 = u32::MAX;
@@ -61,7 +64,7 @@ pub(crate) fn code(x: u64, round: usize) -> u32 {
 }
 
 /// The round of a code plus its value as a fraction.
-pub(super) fn fill_time(code: u32) -> f64 {
+pub(crate) fn fill_time(code: u32) -> f64 {
     let (round, value, bits) = match code >> 29 {
         7 => (7 + (code >> 18 & 0x7ff), code & 0x3_ffff, 18),
         round => (round, code & 0x1fff_ffff, 29),

@@ -1,0 +1,87 @@
+//! Approximate counts of the rows that have a token.
+
+use crate::hash::{GOLDEN, finish};
+use std::collections::TryReserveError;
+
+/// One well-mixed hash of a band number and its token.
+#[inline]
+pub(super) fn place(band: usize, token: u32) -> u64 {
+    finish((((band as u64) << 32) | u64::from(token)).wrapping_mul(GOLDEN))
+}
+
+/// Approximately how many rows have a token: never too low for one row, and 2 at least for two.
+///
+/// Counters of 4 bits (Morris, CACM 1978): exact up to 2, then each step stands for twice as many
+/// rows, up to 2^13. Tokens that fall on the same counter are counted together.
+pub struct Frequencies {
+    nibbles: Vec<u8>,
+    mask: u64,
+    coin: u64,
+}
+
+impl Frequencies {
+    /// Counters for about `tokens` tokens in at most `max_bytes` bytes.
+    ///
+    /// # Errors
+    /// Where memory does not suffice.
+    pub fn new(tokens: usize, max_bytes: usize) -> Result<Self, TryReserveError> {
+        let most = 1usize << max_bytes.max(64).ilog2();
+        let bytes = tokens
+            .saturating_mul(2)
+            .checked_next_power_of_two()
+            .map_or(most, |wanted| wanted.clamp(64, most));
+        let mut nibbles = Vec::new();
+        nibbles.try_reserve_exact(bytes)?;
+        nibbles.resize(bytes, 0);
+        Ok(Self {
+            nibbles,
+            mask: 2 * bytes as u64 - 1,
+            coin: GOLDEN,
+        })
+    }
+
+    /// Counts the tokens of one row.
+    pub fn add(&mut self, tokens: &[u32]) {
+        for (band, &token) in tokens.iter().enumerate() {
+            let counter = place(band, token) & self.mask;
+            let count = self.read(counter);
+            if count < 2 || (count < 15 && self.heads(count - 1)) {
+                self.nibbles[(counter / 2) as usize] += 1 << (4 * (counter % 2));
+            }
+        }
+    }
+
+    /// 0 to 15, rising with the number of rows.
+    pub(super) fn count(&self, band: usize, token: u32) -> u8 {
+        self.read(place(band, token) & self.mask)
+    }
+
+    #[inline]
+    fn read(&self, counter: u64) -> u8 {
+        (self.nibbles[(counter / 2) as usize] >> (4 * (counter % 2))) & 15
+    }
+
+    /// True once in 2^`bits` times; the same on every run.
+    fn heads(&mut self, bits: u8) -> bool {
+        self.coin = self.coin.wrapping_add(GOLDEN);
+        finish(self.coin) >> (64 - u32::from(bits)) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_rise_with_the_rows() {
+        let mut counts = Frequencies::new(1000, 1 << 20).unwrap();
+        let mut last = 0;
+        for rows in [1, 2, 100, 10_000] {
+            let before = if rows <= 2 { rows - 1 } else { 0 };
+            (before..rows).for_each(|_| counts.add(&[7]));
+            assert!(counts.count(0, 7) > last);
+            last = counts.count(0, 7);
+        }
+        assert_eq!(counts.count(1, 7), 0);
+    }
+}

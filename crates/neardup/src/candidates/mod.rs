@@ -1,0 +1,16 @@
+//! From the bands of a collection's rows to the pairs worth comparing.
+//!
+//! Two similar rows share at least `needed` of their b tokens, one token a band. Order the tokens of
+//! all rows from rare to frequent: the rarest token that two rows share is, in either row, among the
+//! b - needed + 1 rarest, for `needed` - 1 shared ones follow it. So a row looks for partners under
+//! these only (Chaudhuri, Ganti, Kaushik, ICDE 2006), and text that many rows share is never
+//! enumerated. Any order will do, so an approximate count serves; a row that has fewer than `needed`
+//! tokens in common with anybody is dropped altogether.
+
+mod frequencies;
+mod pairs;
+mod tokens;
+
+pub use frequencies::Frequencies;
+pub use pairs::{Sides, pairs_of_group};
+pub use tokens::{Tokens, token};

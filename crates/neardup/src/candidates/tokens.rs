@@ -1,0 +1,117 @@
+//! The tokens of rows, and which of them to look for partners under.
+
+use super::frequencies::{Frequencies, place};
+use std::collections::TryReserveError;
+
+/// Bits of a token; the highest bit says that it is one to look for partners under.
+const TOKEN_BITS: u32 = 31;
+const LOOK_HERE: u32 = 1 << TOKEN_BITS;
+const TOKEN: u32 = LOOK_HERE - 1;
+
+/// The token of a band from the band's hash.
+#[inline]
+pub fn token(band_hash: u64) -> u32 {
+    (band_hash >> (64 - TOKEN_BITS)) as u32
+}
+
+/// The tokens of the rows that may have partners: 4 bytes a band. Rows are numbered in the order in
+/// which they were kept.
+pub struct Tokens {
+    flagged: Vec<u32>,
+    bands: usize,
+    needed: usize,
+    /// Of the row that is being looked at.
+    counts: Vec<u8>,
+}
+
+impl Tokens {
+    pub fn new(bands: usize, needed: usize) -> Self {
+        Self {
+            flagged: Vec::new(),
+            bands,
+            needed,
+            counts: Vec::new(),
+        }
+    }
+
+    pub fn bands(&self) -> usize {
+        self.bands
+    }
+
+    /// The number of keys under which a row looks for partners, at most.
+    pub(crate) fn looked_for(&self) -> usize {
+        self.bands - self.needed + 1
+    }
+
+    /// Rows kept.
+    pub fn rows(&self) -> u32 {
+        (self.flagged.len() / self.bands) as u32
+    }
+
+    /// Keeps a row, unless it shares fewer than `needed` tokens with others.
+    ///
+    /// # Errors
+    /// Where memory does not suffice.
+    pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool, TryReserveError> {
+        self.counts.clear();
+        let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
+        self.counts.extend(row.iter().enumerate().map(count_of));
+        let mut rows_with = [0usize; 16];
+        for &count in &self.counts {
+            rows_with[usize::from(count)] += 1;
+        }
+        if self.bands - rows_with[0] - rows_with[1] < self.needed {
+            return Ok(false);
+        }
+        let mut looked_for = self.looked_for();
+        let mut last = 0;
+        while rows_with[last] < looked_for {
+            looked_for -= rows_with[last];
+            last += 1;
+        }
+        self.flagged.try_reserve(self.bands)?;
+        for (&token, &count) in row.iter().zip(&self.counts) {
+            let count = usize::from(count);
+            let rare = count < last || (count == last && looked_for > 0);
+            looked_for -= usize::from(count == last && rare);
+            let flag = if rare && count >= 2 { LOOK_HERE } else { 0 };
+            self.flagged.push(token | flag);
+        }
+        Ok(true)
+    }
+
+    fn row(&self, row: u32) -> &[u32] {
+        let start = row as usize * self.bands;
+        &self.flagged[start..start + self.bands]
+    }
+
+    /// The keys under which a row is to look for partners, for sorting. Rows that share such a
+    /// token share its key.
+    pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
+        let looks_here = |&(_, token): &(usize, &u32)| token & LOOK_HERE != 0;
+        let tokens = self.row(row).iter().enumerate().filter(looks_here);
+        tokens.map(|(band, &token)| key(band, token))
+    }
+
+    /// Whether two rows that met under `met` are to be compared: it is the first key that they
+    /// share, so that a pair is compared once, and they share as many tokens as similar rows do.
+    pub fn meet(&self, a: u32, b: u32, met: u32) -> bool {
+        let (a, b) = (self.row(a), self.row(b));
+        let shared_key = |(x, y): (&u32, &u32)| x == y && x & LOOK_HERE != 0;
+        let first = a.iter().zip(b).position(shared_key);
+        if first.is_none_or(|band| key(band, a[band]) != met) {
+            return false;
+        }
+        self.needed <= 1 || count_shared(a, b) >= self.needed
+    }
+}
+
+#[inline]
+fn key(band: usize, token: u32) -> u32 {
+    (place(band, token & TOKEN) >> 32) as u32
+}
+
+fn count_shared(a: &[u32], b: &[u32]) -> usize {
+    let shared = |(x, y): (&u32, &u32)| u32::from((x ^ y) & TOKEN == 0);
+    a.iter().zip(b).map(shared).sum::<u32>() as usize
+}

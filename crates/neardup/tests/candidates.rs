@@ -1,0 +1,132 @@
+//! Candidates and clusters against their definitions, over all pairs of rows.
+
+use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
+use neardup::cluster::{Canonicals, UnionFind, connect_group};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Rows of tokens from few values, so that many are shared, as 8 bands.
+fn rows() -> impl Strategy<Value = Vec<Vec<u32>>> {
+    let token = prop_oneof![3 => 0u32..4, 1 => 0u32..1000];
+    prop::collection::vec(prop::collection::vec(token, 8), 0..40)
+}
+
+/// The tokens of the kept rows, and which rows these are.
+fn keep_all(rows: &[Vec<u32>], needed: usize, counters: usize) -> (Tokens, Vec<usize>) {
+    let mut counts = Frequencies::new(rows.len() * 8, counters).unwrap();
+    for row in rows {
+        counts.add(row);
+    }
+    let mut tokens = Tokens::new(8, needed);
+    let kept = |&row: &usize| tokens.keep(&rows[row], &counts).unwrap();
+    let kept = (0..rows.len()).filter(kept).collect();
+    (tokens, kept)
+}
+
+fn shared(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).filter(|(x, y)| x == y).count()
+}
+
+/// The rows under each key, ascending.
+fn groups(tokens: &Tokens) -> BTreeMap<u32, Vec<u32>> {
+    let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for row in 0..tokens.rows() {
+        for key in tokens.keys(row) {
+            groups.entry(key).or_default().push(row);
+        }
+    }
+    groups
+}
+
+/// All pairs of all groups.
+fn visited(tokens: &Tokens, sides: &dyn Fn(u32) -> Sides) -> Vec<(u32, u32)> {
+    let mut pairs = Vec::new();
+    for (met, group) in groups(tokens) {
+        let mut visit = |x, y| pairs.push((x, y));
+        pairs_of_group(tokens, &group, met, sides, &mut visit);
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+proptest! {
+    #[test]
+    fn every_pair_that_shares_enough_is_visited_once(
+        rows in rows(),
+        needed in 1usize..=8,
+        counters in prop::sample::select(vec![64usize, 4096]),
+        sides in prop::collection::vec((any::<bool>(), any::<bool>()), 40),
+    ) {
+        let (tokens, kept) = keep_all(&rows, needed, counters);
+        let side = |row: usize| Sides { a: sides[row].0, b: sides[row].1 };
+        let found: Vec<(usize, usize)> = visited(&tokens, &|row| side(kept[row as usize]))
+            .into_iter()
+            .map(|(x, y)| (kept[x as usize], kept[y as usize]))
+            .collect();
+        let across = |x: usize, y: usize| (side(x).a && side(y).b) || (side(y).a && side(x).b);
+        let expected: Vec<(usize, usize)> = (0..rows.len())
+            .flat_map(|x| (x + 1..rows.len()).map(move |y| (x, y)))
+            .filter(|&(x, y)| across(x, y) && shared(&rows[x], &rows[y]) >= needed)
+            .collect();
+        prop_assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn components_are_the_transitive_closure(rows in rows(), needed in 1usize..=8) {
+        let (tokens, kept) = keep_all(&rows, needed, 4096);
+        let similar = |x: u32, y: u32| {
+            shared(&rows[kept[x as usize]], &rows[kept[y as usize]]) >= needed
+        };
+        let mut sets = UnionFind::new();
+        sets.grow_to(tokens.rows()).unwrap();
+        for (met, group) in groups(&tokens) {
+            connect_group(&tokens, &group, met, &mut sets, &mut |x, y| similar(x, y));
+        }
+        let mut expected = UnionFind::new();
+        expected.grow_to(tokens.rows()).unwrap();
+        for x in 0..tokens.rows() {
+            (0..x).filter(|&y| similar(x, y)).for_each(|y| {
+                expected.union(x, y);
+            });
+        }
+        for row in 0..tokens.rows() {
+            prop_assert_eq!(sets.find(row), expected.find(row));
+        }
+    }
+
+    #[test]
+    fn stars_follow_their_definition(rows in rows(), needed in 1usize..=8) {
+        let (tokens, kept) = keep_all(&rows, needed, 4096);
+        let similar = |x: usize, y: usize| {
+            let shared = shared(&rows[x], &rows[y]);
+            (shared >= needed).then_some(shared as f64 / 8.0)
+        };
+        let mut canonicals = Canonicals::new(&tokens).unwrap();
+        let mut place = |row: u32| {
+            let mut similarity = |x: u32, y: u32| similar(kept[x as usize], kept[y as usize]);
+            let found = canonicals.place(&tokens, row, &mut similarity).unwrap();
+            found.map(|(first, s)| (kept[first as usize], s))
+        };
+        let mut expected: Vec<Option<(usize, f64)>> = vec![None; rows.len()];
+        let mut best = expected.clone();
+        for row in 0..rows.len() {
+            for earlier in (0..row).rev().filter(|&earlier| expected[earlier].is_none()) {
+                if let Some(s) = similar(earlier, row) {
+                    let better = best[row].filter(|&(_, best)| best > s);
+                    best[row] = better.or(Some((earlier, s)));
+                }
+            }
+            expected[row] = best[row];
+        }
+        for (number, &row) in kept.iter().enumerate() {
+            prop_assert_eq!(place(number as u32), expected[row]);
+        }
+    }
+}
+
+#[test]
+fn tokens_that_nobody_shares_leave_no_rows() {
+    let rows: Vec<Vec<u32>> = (0..100).map(|row| vec![row; 8]).collect();
+    let (tokens, _) = keep_all(&rows, 6, 1 << 16);
+    assert!(tokens.rows() < 3);
+}
