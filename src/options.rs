@@ -1,7 +1,7 @@
 //! The options that many functions share, checked.
 
-use crate::datum::Text;
-use crate::error::OrRaise;
+use crate::pg::datum::Text;
+use crate::pg::error::OrRaise;
 use neardup::minhash::MAX_SLOTS;
 use neardup::shingle::Shingling;
 use neardup::{Error, Result};

@@ -1,0 +1,77 @@
+//! Connected components of any list of edges.
+
+use crate::collection::reading::Keys;
+use crate::pg::error::{or_out_of_memory, raise};
+use crate::pg::progress::Progress;
+use crate::pg::query::Query;
+use crate::pg::srf::Call;
+use crate::pg::value_sort::ValueSort;
+use neardup::cluster::UnionFind;
+use pgrx::PgSqlErrorCode;
+use pgrx::prelude::*;
+
+/// No key: the other end of an edge from a key to nothing.
+const NONE: u32 = u32::MAX;
+
+/// `connected_components(key, query)`: every key of the edges with the smallest key of its
+/// component, by the order of the type. An edge with a NULL end only names its other end.
+///
+/// # Errors
+/// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order.
+#[pg_extern(sql = false)]
+fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let key_type = call.argument_type(0);
+    let mut ends = ValueSort::begin(key_type);
+    let edges = read(&call, key_type, &mut ends);
+    let mut keys = Keys::new(key_type);
+    let mut places = Vec::new();
+    or_out_of_memory(places.try_reserve_exact(2 * edges));
+    places.resize(2 * edges, NONE);
+    let mut progress = Progress::begin("sorting keys", Some(2 * edges));
+    ends.for_each(&mut keys, &mut |place, end| {
+        progress.step();
+        places[end as usize] = place;
+    });
+    let mut sets = UnionFind::new();
+    or_out_of_memory(sets.grow_to(keys.len() as u32));
+    let (edges, _) = places.as_chunks::<2>();
+    for &[a, b] in edges {
+        if a != NONE && b != NONE {
+            sets.union(a, b);
+        }
+    }
+    let mut rows = call.rows();
+    for key in 0..keys.len() as u32 {
+        rows.put([keys.get(key), keys.get(sets.find(key))]);
+    }
+}
+
+/// Puts the ends of all edges, two numbers an edge, and returns how many edges there are.
+fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
+    let query = Query::open(call.argument(1, "query"));
+    match query.columns().as_slice() {
+        [a, b] => {
+            a.check_type(key_type, "first", "key at one end of the edge");
+            b.check_type(key_type, "second", "key at the other end of the edge");
+        }
+        columns => raise(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            &format!("the query yields {} columns", columns.len()),
+            "Valid are two columns: the keys at the two ends of an edge.",
+        ),
+    }
+    let mut progress = Progress::begin("reading", None);
+    let mut edges = 0;
+    query.for_each(&mut |row| {
+        progress.step();
+        for end in 0..2 {
+            if let Some(key) = row.get(end) {
+                ends.put(key, 2 * edges + i64::from(end));
+            }
+        }
+        edges += 1;
+    });
+    edges as usize
+}

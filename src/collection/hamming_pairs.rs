@@ -1,0 +1,187 @@
+//! All pairs of bit strings within a Hamming distance: exact, any lengths mixed.
+
+use crate::collection::items::{Items, digest};
+use crate::collection::reading::Keys;
+use crate::collection::search::Search;
+use crate::pg::bits::Bits;
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::progress::Progress;
+use crate::pg::query::{Query, work_mem_bytes};
+use crate::pg::spool::Records;
+use crate::pg::srf::{Call, Rows};
+use bitvec::prelude::*;
+use neardup::bands::HammingBlocks;
+use neardup::bands::plan::hamming_blocks;
+use neardup::candidates::{Sides, token};
+use pgrx::prelude::*;
+use std::collections::BTreeMap;
+
+/// The bit strings of a query. A record is the stored value: 4 bytes of length, then the bits.
+struct BitStrings {
+    keys: Keys,
+    records: Records,
+    /// The bits that the last comparison held, and whose they are.
+    held: Vec<u8>,
+    held_row: Option<u32>,
+}
+
+/// `hamming_pairs(key, query, distance)`.
+///
+/// # Errors
+/// `invalid_parameter_value` for a negative or too great distance, `datatype_mismatch` for columns
+/// of other types.
+#[pg_extern(sql = false)]
+fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let distance = call.argument(2, "distance").value() as i32;
+    let mut strings = BitStrings::read(&call);
+    let items = strings.items();
+    let mut rows = call.rows();
+    let mut buffer = Vec::new();
+    let mut by_length: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for item in 0..items.len() {
+        let record = strings
+            .records
+            .read(items.first_row(item) as usize, &mut buffer);
+        by_length.entry(length(record)).or_default().push(item);
+        put_identical(&strings.keys, &items, item, &mut rows);
+    }
+    for (length, same_length) in by_length {
+        match hamming_blocks(length, i64::from(distance)).or_raise() {
+            Some(blocks) => {
+                let search = strings.search(&items, &same_length, &blocks);
+                search.for_each_pair(&|_| Sides::BOTH, &mut |a, b| {
+                    let pair = (search.item(a), search.item(b));
+                    strings.compare(&items, pair, distance as u32, &mut rows);
+                });
+            }
+            None => for_all_pairs(&same_length, &mut |pair| {
+                strings.compare(&items, pair, distance as u32, &mut rows);
+            }),
+        }
+    }
+}
+
+/// Where all strings are so short that every pair is within the distance.
+fn for_all_pairs(items: &[u32], visit: &mut dyn FnMut((u32, u32))) {
+    let mut progress = Progress::begin("comparing", Some(items.len()));
+    for (number, &later) in items.iter().enumerate() {
+        progress.step();
+        for &earlier in &items[..number] {
+            visit((earlier, later));
+        }
+    }
+}
+
+fn length(record: &[u8]) -> usize {
+    let (length, _) = record
+        .split_first_chunk::<4>()
+        .expect("a bit string has a length");
+    i32::from_ne_bytes(*length) as usize
+}
+
+fn bits(record: &[u8]) -> &BitSlice<u8, Msb0> {
+    &record[4..].view_bits()[..length(record)]
+}
+
+impl BitStrings {
+    fn read(call: &Call) -> Self {
+        let key_type = call.argument_type(0);
+        let mut strings = Self {
+            keys: Keys::new(key_type),
+            records: Records::new(work_mem_bytes()),
+            held: Vec::new(),
+            held_row: None,
+        };
+        let query = Query::open(call.argument(1, "query"));
+        let columns = query.columns();
+        match columns.as_slice() {
+            [key, bits] => {
+                key.check_type(key_type, "first", "key");
+                if bits.base_type() != pg_sys::VARBITOID {
+                    bits.check_type(pg_sys::BITOID, "second", "bit string");
+                }
+            }
+            _ => raise(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                &format!("the query yields {} columns", columns.len()),
+                "Valid are two columns: the key and the bit string.",
+            ),
+        }
+        let mut progress = Progress::begin("reading", None);
+        query.for_each(&mut |row| {
+            progress.step();
+            if let Some(bits) = row.get(1) {
+                // SAFETY: the column's type has been checked; the row outlives the borrow.
+                let bits = unsafe { Bits::from_raw(bits) };
+                strings.records.push(bits.stored());
+                strings.keys.push(row.get(0));
+            }
+        });
+        strings
+    }
+
+    fn items(&mut self) -> Items {
+        let rows = self.keys.len();
+        let mut digests = Vec::new();
+        or_out_of_memory(digests.try_reserve_exact(rows));
+        let mut buffer = Vec::new();
+        for row in 0..rows {
+            digests.push((digest(self.records.read(row, &mut buffer)), row as u32));
+        }
+        digests.sort_unstable();
+        Items::of_digests(&digests)
+    }
+
+    fn search(&mut self, items: &Items, same_length: &[u32], blocks: &HammingBlocks) -> Search {
+        let mut buffer = Vec::new();
+        let first = items.first_row(same_length[0]) as usize;
+        let record = self.records.read(first, &mut buffer);
+        let keys = blocks.keys(bits(record)).or_raise().len();
+        Search::new(same_length, keys, 1, &mut |item, tokens| {
+            let row = items.first_row(item) as usize;
+            let record = self.records.read(row, &mut buffer);
+            let keys = blocks.keys(bits(record)).or_raise();
+            tokens.extend(keys.into_iter().map(|key| token(key as u64)));
+        })
+    }
+
+    /// Puts the pairs of rows of two items, if they are close enough.
+    fn compare(&mut self, items: &Items, (a, b): (u32, u32), distance: u32, rows: &mut Rows) {
+        let mut buffer = Vec::new();
+        let first = items.first_row(b);
+        if self.held_row != Some(first) {
+            self.held_row = Some(first);
+            let record = self.records.read(first as usize, &mut buffer);
+            self.held.clear();
+            self.held.extend_from_slice(record);
+        }
+        let other = self.records.read(items.first_row(a) as usize, &mut buffer);
+        let differing = |(x, y): (&u8, &u8)| (x ^ y).count_ones();
+        let found = self.held.iter().zip(other).map(differing).sum::<u32>();
+        if found > distance {
+            return;
+        }
+        for x in items.rows(a) {
+            for y in items.rows(b) {
+                put(&self.keys, x.min(y), x.max(y), found, rows);
+            }
+        }
+    }
+}
+
+/// The pairs among the rows of one item.
+fn put_identical(keys: &Keys, items: &Items, item: u32, rows: &mut Rows) {
+    let mut earlier = items.rows(item);
+    while let Some(x) = earlier.next() {
+        for y in earlier.clone() {
+            put(keys, x, y, 0, rows);
+        }
+    }
+}
+
+fn put(keys: &Keys, a: u32, b: u32, distance: u32, rows: &mut Rows) {
+    rows.put([keys.get(a), keys.get(b), (distance as i32).into_datum()]);
+    check_interrupts();
+}

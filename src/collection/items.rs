@@ -1,0 +1,142 @@
+//! Identical rows as one: nothing below needs to look at copies one by one.
+
+use crate::collection::reading::Collection;
+use crate::collection::verify::Sets;
+use crate::pg::error::or_out_of_memory;
+use crate::pg::progress::Progress;
+use neardup::candidates::Sides;
+use siphasher::sip128::SipHasher13;
+
+const NONE: u32 = u32::MAX;
+
+/// Items: the distinct rows of a collection, in order of their first appearance.
+pub struct Items {
+    /// The first row of each item.
+    first: Vec<u32>,
+    /// The item of each row.
+    of_row: Vec<u32>,
+    /// The next row of the same item.
+    next: Vec<u32>,
+}
+
+/// 128 bits of a record: different records share them with a probability of 2^-128 a pair.
+pub type Digest = (u64, u64);
+
+pub fn digest(record: &[u8]) -> Digest {
+    SipHasher13::new().hash(record).as_u64()
+}
+
+impl Items {
+    /// Rows with the same signature, and where there are documents with the same set of shingles.
+    pub fn of(collection: &mut Collection, sets: Option<&Sets>) -> Self {
+        let rows = collection.rows();
+        let mut progress = Progress::begin("grouping identical rows", Some(rows as usize));
+        let mut digests: Vec<(Digest, u32)> = Vec::new();
+        or_out_of_memory(digests.try_reserve_exact(rows as usize));
+        let mut buffer = Vec::new();
+        for row in 0..rows {
+            progress.step();
+            let signature = collection.signatures.read(row as usize, &mut buffer);
+            digests.push((digest(signature), row));
+        }
+        digests.sort_unstable();
+        if let Some(sets) = sets {
+            tell_sets_apart(&mut digests, collection, sets);
+        }
+        Self::of_digests(&digests)
+    }
+
+    /// Rows with the same record.
+    pub fn of_digests(sorted: &[(Digest, u32)]) -> Self {
+        let rows = sorted.len();
+        let mut items = Self {
+            first: Vec::new(),
+            of_row: Vec::new(),
+            next: Vec::new(),
+        };
+        or_out_of_memory(items.of_row.try_reserve_exact(rows));
+        or_out_of_memory(items.next.try_reserve_exact(rows));
+        items.of_row.resize(rows, NONE);
+        items.next.resize(rows, NONE);
+        // The first row of each item stands in for its number until they are numbered in order.
+        for same in sorted.chunk_by(|a, b| a.0 == b.0) {
+            for pair in same.windows(2) {
+                items.next[pair[0].1 as usize] = pair[1].1;
+            }
+            for (_, row) in same {
+                items.of_row[*row as usize] = same[0].1;
+            }
+        }
+        items.number_in_order();
+        items
+    }
+
+    fn number_in_order(&mut self) {
+        for row in 0..self.of_row.len() {
+            let first = self.of_row[row] as usize;
+            self.of_row[row] = if first == row {
+                or_out_of_memory(self.first.try_reserve(1));
+                self.first.push(row as u32);
+                self.first.len() as u32 - 1
+            } else {
+                self.of_row[first]
+            };
+        }
+    }
+
+    pub fn len(&self) -> u32 {
+        self.first.len() as u32
+    }
+
+    pub fn first_row(&self, item: u32) -> u32 {
+        self.first[item as usize]
+    }
+
+    pub fn of_row(&self, row: u32) -> u32 {
+        self.of_row[row as usize]
+    }
+
+    /// The rows of an item, ascending.
+    pub fn rows(&self, item: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        self.rows_from(self.first_row(item))
+    }
+
+    /// A row, and the later rows of its item.
+    pub fn rows_from(&self, row: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        std::iter::successors(Some(row), |&row| {
+            Some(self.next[row as usize]).filter(|&next| next != NONE)
+        })
+    }
+
+    /// The sides of a join that an item has rows on.
+    pub fn sides(&self, item: u32, collection: &Collection) -> Sides {
+        let first = collection.sides(self.first_row(item));
+        if first == Sides::BOTH || first.b {
+            return first;
+        }
+        let other = self.rows(item).any(|row| collection.sides(row).b);
+        Sides { a: true, b: other }
+    }
+}
+
+/// Where several rows have one signature, digests of their sets of shingles take its place.
+fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection, sets: &Sets) {
+    let mut progress = Progress::begin("comparing identical signatures", Some(digests.len()));
+    let mut set = Vec::new();
+    for same in digests.chunk_by_mut(|a, b| a.0 == b.0) {
+        progress.step();
+        if same.len() == 1 {
+            continue;
+        }
+        let signature = same[0].0;
+        for (place, row) in same.iter_mut() {
+            progress.step();
+            let documents = collection.documents.as_mut().expect("there are sets");
+            sets.compute(documents, *row, &mut set);
+            let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+            let (low, high) = digest(&bytes);
+            *place = (low ^ signature.0, high ^ signature.1);
+        }
+        same.sort_unstable();
+    }
+}

@@ -1,0 +1,10 @@
+//! Jobs over all rows of a query: pairs, joins, clusters, components.
+
+pub mod clusters;
+pub mod components;
+pub mod hamming_pairs;
+pub mod items;
+pub mod pairs;
+pub mod reading;
+pub mod search;
+pub mod verify;

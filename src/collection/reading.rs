@@ -1,0 +1,270 @@
+//! What a query yields: keys, signatures, and documents where exact verification is asked for.
+
+use crate::pg::datum::{StoredSignature, Text};
+use crate::pg::error::{OrRaise, or_out_of_memory, raise};
+use crate::pg::progress::Progress;
+use crate::pg::query::{Column, Query, Row, share_of_work_mem_bytes};
+use crate::pg::spool::Records;
+use crate::pg::srf::Call;
+use neardup::candidates::Sides;
+use neardup::minhash::{Header, Signature, SignatureUnit};
+use neardup::shingle::Key;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// A copy of a value in the current memory context.
+///
+/// # Safety
+/// `value` is of a type that is passed by value or not, and of that length.
+pub unsafe fn copy_value(value: pg_sys::Datum, by_value: bool, length: i16) -> pg_sys::Datum {
+    if by_value {
+        return value;
+    }
+    // SAFETY: a value by reference is a varlena, a string or of fixed length.
+    unsafe {
+        match length {
+            -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
+            -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
+            length => {
+                let copy = pg_sys::palloc(length as usize).cast::<u8>();
+                std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
+                copy.into()
+            }
+        }
+    }
+}
+
+/// The values that name rows, copied.
+pub struct Keys {
+    values: Vec<Option<pg_sys::Datum>>,
+    by_value: bool,
+    length: i16,
+}
+
+impl Keys {
+    pub fn new(key_type: pg_sys::Oid) -> Self {
+        let (mut length, mut by_value) = (0, false);
+        // SAFETY: plain catalog lookup.
+        unsafe { pg_sys::get_typlenbyval(key_type, &mut length, &mut by_value) };
+        Self {
+            values: Vec::new(),
+            by_value,
+            length,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Appends a copy, in the memory context of the transaction: that of the query will be gone.
+    pub fn push(&mut self, key: Option<pg_sys::Datum>) {
+        or_out_of_memory(self.values.try_reserve(1));
+        // SAFETY: the datum is of the key's type; the contexts outlive the copy.
+        let copy = key.map(|key| unsafe {
+            let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+            let copy = copy_value(key, self.by_value, self.length);
+            pg_sys::MemoryContextSwitchTo(current);
+            copy
+        });
+        self.values.push(copy);
+    }
+
+    pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {
+        self.values[row as usize]
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        if self.by_value || std::thread::panicking() {
+            return;
+        }
+        for key in self.values.iter().flatten() {
+            // SAFETY: `push` allocated it, and nobody else holds it.
+            unsafe { pg_sys::pfree(key.cast_mut_ptr()) };
+        }
+    }
+}
+
+/// How the third column gives a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentKind {
+    Text,
+    /// A set of shingles, stored as the sorted hashes of its elements.
+    TextSet,
+    /// A set of hashes, stored sorted.
+    HashSet,
+}
+
+/// The documents that signatures stand for, in order of the rows.
+pub struct Documents {
+    pub kind: DocumentKind,
+    pub records: Records,
+}
+
+/// Rows with a signature that is not empty, numbered from 0 in query order.
+pub struct Collection {
+    key_type: pg_sys::Oid,
+    signature_type: pg_sys::Oid,
+    pub keys: Keys,
+    /// Keys of rows whose signature is NULL or empty, or whose document is NULL.
+    pub without: Keys,
+    pub signatures: Records,
+    pub documents: Option<Documents>,
+    /// Of all signatures.
+    pub header: Option<Header>,
+    /// Rows of the first query, where two are joined.
+    pub first_side: Option<u32>,
+}
+
+impl Collection {
+    /// For keys of the type of the call's first argument.
+    pub fn new(call: &Call) -> Self {
+        let key_type = call.argument_type(0);
+        Self {
+            key_type,
+            signature_type: crate::pg::query::type_named(call.schema(), c"minhash_signature"),
+            keys: Keys::new(key_type),
+            without: Keys::new(key_type),
+            signatures: Records::new(share_of_work_mem_bytes()),
+            documents: None,
+            header: None,
+            first_side: None,
+        }
+    }
+
+    pub fn rows(&self) -> u32 {
+        self.keys.len() as u32
+    }
+
+    /// On which side of a join a row is; on both if there are no two.
+    pub fn sides(&self, row: u32) -> Sides {
+        match self.first_side {
+            Some(first) => Sides {
+                a: row < first,
+                b: row >= first,
+            },
+            None => Sides::BOTH,
+        }
+    }
+
+    /// Reads all rows of a query: key, signature, and perhaps document.
+    ///
+    /// # Errors
+    /// ERROR if its columns are others, or signatures were made with different parameters.
+    pub fn read(&mut self, query: pg_sys::Datum) {
+        let query = Query::open(query);
+        let kind = self.check_columns(&query.columns());
+        if self.documents.is_none() && self.rows() == 0 {
+            self.documents = kind.map(|kind| Documents {
+                kind,
+                records: Records::new(share_of_work_mem_bytes()),
+            });
+        }
+        if self.documents.as_ref().map(|documents| documents.kind) != kind {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "the third columns of the two queries differ",
+                "Let both queries yield documents of the same type, or neither.",
+            );
+        }
+        let mut progress = Progress::begin("reading", None);
+        query.for_each(&mut |row| {
+            progress.step();
+            self.add(row);
+        });
+    }
+
+    fn check_columns(&self, columns: &[Column]) -> Option<DocumentKind> {
+        let (key, signature, document) = match columns {
+            [key, signature] => (key, signature, None),
+            [key, signature, document] => (key, signature, Some(document)),
+            _ => wrong_columns(&format!("the query yields {} columns", columns.len())),
+        };
+        key.check_type(self.key_type, "first", "key");
+        signature.check_type(self.signature_type, "second", "signature");
+        document.map(|document| match document.base_type() {
+            pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID => DocumentKind::Text,
+            pg_sys::TEXTARRAYOID => DocumentKind::TextSet,
+            pg_sys::INT8ARRAYOID => DocumentKind::HashSet,
+            _ => wrong_columns(&format!(
+                "the third column of the query is of type {}",
+                document.type_name()
+            )),
+        })
+    }
+
+    fn add(&mut self, row: &Row<'_>) {
+        let Some(datum) = row.get(1) else {
+            return self.without.push(row.get(0));
+        };
+        // SAFETY: the column's type has been checked; the row outlives the borrow.
+        let stored = unsafe { StoredSignature::from_raw(datum) };
+        let signature = stored.read();
+        if signature.header.empty {
+            return self.without.push(row.get(0));
+        }
+        self.check_header(&signature);
+        if let Some(documents) = &mut self.documents {
+            let Some(document) = row.get(2) else {
+                return self.without.push(row.get(0));
+            };
+            push_document(documents, document);
+        }
+        self.signatures.push(stored.bytes());
+        self.keys.push(row.get(0));
+        if self.keys.len() >= u32::MAX as usize {
+            raise(
+                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                "the query yields more than 4 294 967 294 rows",
+                "",
+            );
+        }
+    }
+
+    fn check_header(&mut self, signature: &Signature<'_>) {
+        match self.header {
+            Some(header) => header.check_comparable(&signature.header).or_raise(),
+            None => self.header = Some(signature.header),
+        }
+        if self.documents.as_ref().map(|d| d.kind) == Some(DocumentKind::Text)
+            && !matches!(
+                signature.header.unit,
+                SignatureUnit::Word | SignatureUnit::Char | SignatureUnit::Stop
+            )
+        {
+            raise(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "signatures of sets cannot be verified by the text of documents",
+                "Let the third column of the query be the set itself, as text[] or bigint[].",
+            );
+        }
+    }
+}
+
+fn wrong_columns(message: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        message,
+        "Valid are the key, the signature (minhash_signature), and for exact verification the document (text, or its shingles as text[] or bigint[]).",
+    )
+}
+
+fn push_document(documents: &mut Documents, datum: pg_sys::Datum) {
+    match documents.kind {
+        // SAFETY: the column's type has been checked.
+        DocumentKind::Text => documents.records.push(&unsafe { Text::from_raw(datum) }),
+        DocumentKind::TextSet => {
+            let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;
+            push_set(documents, crate::pg::query::text_elements(datum, &hash));
+        }
+        DocumentKind::HashSet => push_set(documents, crate::pg::query::bigint_elements(datum)),
+    }
+}
+
+fn push_set(documents: &mut Documents, mut set: Vec<i64>) {
+    set.sort_unstable();
+    set.dedup();
+    let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+    documents.records.push(&bytes);
+}

@@ -1,0 +1,196 @@
+//! How similar two rows are, where they are at or above a threshold.
+
+use crate::collection::reading::{Collection, DocumentKind, Documents};
+use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::query::share_of_work_mem_bytes;
+use crate::pg::spool::Records;
+use neardup::minhash::{Header, Signature, SignatureUnit, estimate};
+use neardup::set;
+use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::text::Unit;
+
+/// The similarity of two rows of a collection.
+pub trait Similarity {
+    /// None below `threshold`.
+    fn at_least(
+        &mut self,
+        collection: &mut Collection,
+        a: u32,
+        b: u32,
+        threshold: f64,
+    ) -> Option<f64>;
+}
+
+/// One row's value, kept while it is compared with many.
+struct Held<T> {
+    row: Option<u32>,
+    value: T,
+}
+
+impl<T: Default> Held<T> {
+    fn nothing() -> Self {
+        Self {
+            row: None,
+            value: T::default(),
+        }
+    }
+
+    /// Which of two rows to hold, and the other one.
+    fn choose(&self, a: u32, b: u32) -> (u32, u32) {
+        if self.row == Some(a) { (a, b) } else { (b, a) }
+    }
+}
+
+/// The estimate from the signatures: the very value of `minhash_sim`.
+pub struct Estimate {
+    held: Held<Vec<u8>>,
+    buffer: Vec<u8>,
+}
+
+impl Estimate {
+    pub fn new() -> Self {
+        Self {
+            held: Held::nothing(),
+            buffer: Vec::new(),
+        }
+    }
+}
+
+impl Similarity for Estimate {
+    fn at_least(
+        &mut self,
+        collection: &mut Collection,
+        a: u32,
+        b: u32,
+        threshold: f64,
+    ) -> Option<f64> {
+        let (held, other) = self.held.choose(a, b);
+        let signatures = &mut collection.signatures;
+        if self.held.row != Some(held) {
+            self.held.row = Some(held);
+            let record = signatures.read(held as usize, &mut self.buffer);
+            self.held.value.clear();
+            self.held.value.extend_from_slice(record);
+        }
+        let record = signatures.read(other as usize, &mut self.buffer);
+        let read = |record| Signature::from_bytes(record).or_raise();
+        let similarity = estimate(&read(&self.held.value), &read(record)).or_raise();
+        (similarity >= threshold).then_some(similarity)
+    }
+}
+
+/// How documents were cut for a signature; None if it is not that of a document.
+pub fn shingling(header: &Header) -> Option<Shingling> {
+    let unit = match header.unit {
+        SignatureUnit::Word => Unit::Word,
+        SignatureUnit::Char => Unit::Char,
+        SignatureUnit::Stop => Unit::Stop,
+        _ => return None,
+    };
+    Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
+}
+
+/// The sets behind the documents, computed once for each row that is asked for.
+pub struct Sets {
+    shingling: Option<Shingling>,
+    computed: Records,
+    /// One more than the number of a row's record; 0 before it is computed.
+    record_of: Vec<u32>,
+}
+
+impl Sets {
+    /// None if the collection has no documents.
+    pub fn of(collection: &Collection) -> Option<Self> {
+        collection.documents.as_ref()?;
+        let shingling = collection.header.and_then(|header| shingling(&header));
+        Some(Self {
+            shingling,
+            computed: Records::new(share_of_work_mem_bytes()),
+            record_of: Vec::new(),
+        })
+    }
+
+    /// The sorted hashes of a row's set.
+    pub fn load(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) {
+        let documents = collection.documents.as_mut().expect("there are documents");
+        if documents.kind != DocumentKind::Text {
+            return self.compute(documents, row, set);
+        }
+        let row = row as usize;
+        if self.record_of.is_empty() {
+            let rows = documents.records.len();
+            crate::pg::error::or_out_of_memory(self.record_of.try_reserve_exact(rows));
+            self.record_of.resize(rows, 0);
+        }
+        let mut buffer = Vec::new();
+        if self.record_of[row] > 0 {
+            let record = self.record_of[row] as usize - 1;
+            return decode(self.computed.read(record, &mut buffer), set);
+        }
+        self.compute(documents, row as u32, set);
+        buffer.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
+        self.computed.push(&buffer);
+        self.record_of[row] = self.computed.len() as u32;
+    }
+
+    /// The same, without keeping it.
+    pub fn compute(&self, documents: &mut Documents, row: u32, set: &mut Vec<i64>) {
+        let mut buffer = Vec::new();
+        let record = documents.records.read(row as usize, &mut buffer);
+        match (documents.kind, &self.shingling) {
+            (DocumentKind::Text, Some(shingling)) => {
+                let key = Key::from_seed(0);
+                *set = shingle_hashes(record, shingling, &key, &mut check_interrupts);
+            }
+            _ => decode(record, set),
+        }
+    }
+}
+
+fn decode(record: &[u8], set: &mut Vec<i64>) {
+    let (hashes, _) = record.as_chunks::<8>();
+    set.clear();
+    set.extend(hashes.iter().map(|bytes| i64::from_le_bytes(*bytes)));
+}
+
+/// The exact Jaccard similarity of the documents.
+pub struct Resemblance {
+    sets: Sets,
+    held: Held<Vec<i64>>,
+    other: Vec<i64>,
+}
+
+impl Resemblance {
+    pub fn new(sets: Sets) -> Self {
+        Self {
+            sets,
+            held: Held::nothing(),
+            other: Vec::new(),
+        }
+    }
+}
+
+impl Similarity for Resemblance {
+    fn at_least(
+        &mut self,
+        collection: &mut Collection,
+        a: u32,
+        b: u32,
+        threshold: f64,
+    ) -> Option<f64> {
+        let (held, other) = self.held.choose(a, b);
+        if self.held.row != Some(held) {
+            self.held.row = Some(held);
+            self.sets.load(collection, held, &mut self.held.value);
+        }
+        self.sets.load(collection, other, &mut self.other);
+        let (x, y) = (&self.held.value, &self.other);
+        let (smaller, larger) = (x.len().min(y.len()), x.len().max(y.len()));
+        // The smaller set within the larger is the best case.
+        if smaller == 0 || (smaller as f64 / larger as f64) < threshold {
+            return None;
+        }
+        let similarity = set::jaccard(x, y, &mut check_interrupts);
+        (similarity >= threshold).then_some(similarity)
+    }
+}

@@ -1,0 +1,12 @@
+//! The trigger `near_dup_guard`, which lets no near-duplicate into a table.
+
+pub mod call;
+pub mod kind;
+pub mod lock;
+pub mod lookup;
+pub mod options;
+pub mod refusal;
+pub mod row;
+pub mod table;
+pub mod trigger;
+pub mod verify;

@@ -1,0 +1,74 @@
+//! The refusal of a row, raised from the frame that PostgreSQL called: only there nothing has to be
+//! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
+
+use crate::guard::lock::Owner;
+use pgrx::pg_sys;
+use std::ffi::{CString, c_char, c_int};
+use std::ptr::null_mut;
+
+/// Nothing in it needs to be dropped; strings are PostgreSQL's.
+#[derive(Clone, Copy)]
+pub struct Refusal {
+    table: pg_sys::Relation,
+    trigger: *mut c_char,
+    key: *mut c_char,
+}
+
+impl Refusal {
+    /// No refusal.
+    pub const NONE: Self = Self {
+        table: null_mut(),
+        trigger: null_mut(),
+        key: null_mut(),
+    };
+
+    /// `key` is the description of the key that is there, or NULL if it must not be shown.
+    pub fn new(table: pg_sys::Relation, owner: &Owner, key: *mut c_char) -> Self {
+        let trigger = CString::new(owner.trigger.as_str()).unwrap_or_default();
+        Self {
+            table,
+            // SAFETY: copies a NUL-terminated string.
+            trigger: unsafe { pg_sys::pstrdup(trigger.as_ptr()) },
+            key,
+        }
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn errstart(level: c_int, domain: *const c_char) -> bool;
+    fn errcode(code: c_int) -> c_int;
+    fn errmsg(format: *const c_char, ...) -> c_int;
+    fn errdetail(format: *const c_char, ...) -> c_int;
+    fn errtableconstraint(table: pg_sys::Relation, constraint: *const c_char) -> c_int;
+    fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+}
+
+/// Raises the ERROR, if there is a refusal.
+///
+/// # Safety
+/// The table is open; nothing in the frames up to PostgreSQL's needs to be dropped.
+pub unsafe fn raise(refusal: &Refusal) {
+    if refusal.table.is_null() {
+        return;
+    }
+    // SAFETY: vouched for by the caller; the formats fit the arguments.
+    unsafe {
+        let table = (*(*refusal.table).rd_rel).relname.data.as_ptr();
+        errstart(pgrx::PgLogLevel::ERROR as c_int, null_mut());
+        errcode(pg_sys::errcodes::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as c_int);
+        errmsg(
+            c"near-duplicate row refused by \"%s\" on table \"%s\"".as_ptr(),
+            refusal.trigger,
+            table,
+        );
+        if !refusal.key.is_null() {
+            errdetail(c"Key %s has a near-duplicate row.".as_ptr(), refusal.key);
+        }
+        errtableconstraint(refusal.table, refusal.trigger);
+        errfinish(
+            c"guard".as_ptr(),
+            line!() as c_int,
+            c"near_dup_guard".as_ptr(),
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! The trigger function `near_dup_guard`: no near-duplicate gets in, whatever others insert at the
+//! same time.
+//!
+//! A row's band keys are locked, then the index is searched for rows of any transaction. A match
+//! that is not decided yet is waited for, without the locks, and the search begins anew. A row
+//! without a match keeps its locks until it can be found through the index.
+
+use crate::guard::kind::{Functions, Kind};
+use crate::guard::lock::{self, Owner};
+use crate::guard::lookup::{Found, Pending, for_each_candidate};
+use crate::guard::options::{Action, Options};
+use crate::guard::refusal::Refusal;
+use crate::guard::row::{Generated, Row, get};
+use crate::guard::table::{self, Columns, Relation, Table, column_type};
+use crate::guard::verify::Document;
+use crate::pg::datum::Varlena;
+use crate::pg::error::{check_interrupts, raise};
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, c_void};
+
+/// What a trigger needs to know, found out once for each statement.
+struct Guard {
+    options: Options,
+    kind: Kind,
+    functions: Functions,
+    operator: pg_sys::Oid,
+    owner: Owner,
+    /// Of the table that the trigger fired for.
+    columns: Columns,
+    generated: Option<Generated>,
+    tables: Vec<Table>,
+}
+
+/// What a search came to.
+enum Search {
+    Clear,
+    Undecided(Pending),
+    Duplicate(Match),
+}
+
+/// A near-duplicate that is there.
+struct Match {
+    table: pg_sys::Oid,
+    key_index: pg_sys::Oid,
+    key: Vec<Option<pg_sys::Datum>>,
+    distance: f64,
+}
+
+/// The row to store, or none; a refusal is left to the caller, who has nothing to drop.
+///
+/// # Safety
+/// `fcinfo` is that of the running call.
+#[pgrx::pg_guard]
+pub unsafe extern "C-unwind" fn guarded(
+    fcinfo: pg_sys::FunctionCallInfo,
+    refusal: *mut Refusal,
+) -> pg_sys::Datum {
+    // SAFETY: vouched for by the caller; the guard in fn_extra is dropped with the statement.
+    unsafe {
+        let row = Row::of_call(fcinfo);
+        let function = (*fcinfo).flinfo;
+        if (*function).fn_extra.is_null() {
+            let guard = Box::new(Guard::new(fcinfo, row.table));
+            (*function).fn_extra = Box::into_raw(guard).cast();
+            drop_with((*function).fn_mcxt, (*function).fn_extra);
+        }
+        let guard = &*(*function).fn_extra.cast::<Guard>();
+        guard.decide(&row, &mut *refusal)
+    }
+}
+
+/// Drops the guard, and releases its locks, when the statement's memory is freed.
+///
+/// # Safety
+/// `guard` is a boxed guard in the statement of that context.
+unsafe fn drop_with(context: pg_sys::MemoryContext, guard: *mut c_void) {
+    // SAFETY: the callback lives in the context that calls it.
+    unsafe {
+        let size = size_of::<pg_sys::MemoryContextCallback>();
+        let callback = pg_sys::MemoryContextAlloc(context, size);
+        let callback = callback.cast::<pg_sys::MemoryContextCallback>();
+        (*callback).func = Some(at_statement_end);
+        (*callback).arg = guard;
+        pg_sys::MemoryContextRegisterResetCallback(context, callback);
+    }
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn at_statement_end(guard: *mut c_void) {
+    // SAFETY: registered with a boxed guard, once.
+    let guard = unsafe { Box::from_raw(guard.cast::<Guard>()) };
+    lock::release_statement(guard.owner.statement);
+}
+
+impl Guard {
+    /// # Errors
+    /// ERROR for arguments that do not fit the table.
+    ///
+    /// # Safety
+    /// `fcinfo` is that of the running call, and `table` its table.
+    unsafe fn new(fcinfo: pg_sys::FunctionCallInfo, table: pg_sys::Relation) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let trigger = (*(*fcinfo).context.cast::<pg_sys::TriggerData>()).tg_trigger;
+            let function = (*(*fcinfo).flinfo).fn_oid;
+            let statement = (*(*fcinfo).flinfo).fn_mcxt;
+            let options = Options::parse(trigger);
+            let columns = Columns::of(table, &options);
+            let (signature_type, _) = column_type(table, columns.signature);
+            let kind = Kind::of_type(signature_type, function, &options).unwrap_or_else(|| {
+                raise(
+                    PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                    "near_dup_guard: the column is neither minhash_signature nor bit",
+                    "Name the column of the signatures in the trigger's first argument.",
+                )
+            });
+            let functions = kind.functions(function);
+            check_columns(table, &columns, &kind);
+            let root = table::root_of(table);
+            let mut tables = Vec::new();
+            table::tables_under(root, &options, &kind, &functions, &mut tables);
+            Self {
+                operator: kind.operator(function, &functions),
+                owner: Owner {
+                    statement,
+                    table: root,
+                    trigger: CStr::from_ptr((*trigger).tgname)
+                        .to_string_lossy()
+                        .into_owned(),
+                },
+                generated: Generated::of(table, columns.signature, statement),
+                options,
+                kind,
+                functions,
+                columns,
+                tables,
+            }
+        }
+    }
+
+    fn decide(&self, row: &Row, refusal: &mut Refusal) -> pg_sys::Datum {
+        let signature = match &self.generated {
+            // SAFETY: the slot holds the row.
+            Some(generated) => unsafe { generated.evaluate(row.slot) },
+            None => row.get(self.columns.signature),
+        };
+        if row.old.is_some() && self.unchanged(row, signature) {
+            return row.tuple.into();
+        }
+        // SAFETY: the column is of the kind's type.
+        let keys = signature.and_then(|value| unsafe { self.kind.lock_keys(value) });
+        let (Some(signature), Some(keys)) = (signature, keys) else {
+            lock::release(&self.owner);
+            return self.let_in(row, None);
+        };
+        match self.find(row, signature, &keys) {
+            None => self.let_in(row, None),
+            Some(found) => match self.options.action {
+                Action::Mark => self.let_in(row, found.key.first().copied().flatten()),
+                Action::Skip => pg_sys::Datum::null(),
+                Action::Reject => {
+                    *refusal = Refusal::new(row.table, &self.owner, self.describe(&found));
+                    pg_sys::Datum::null()
+                }
+            },
+        }
+    }
+
+    /// Searches until the answer is certain. Without a match, the row's keys are locked.
+    fn find(&self, row: &Row, signature: pg_sys::Datum, keys: &[u64]) -> Option<Match> {
+        loop {
+            lock::release(&self.owner);
+            lock::acquire(&self.owner, keys);
+            let pending = match self.search(row, signature) {
+                Search::Clear => return None,
+                Search::Duplicate(found) => {
+                    lock::release(&self.owner);
+                    return Some(found);
+                }
+                Search::Undecided(pending) => pending,
+            };
+            lock::release(&self.owner);
+            pending.wait(row.table);
+        }
+    }
+
+    /// Whether an UPDATE leaves all alone that the guard looks at.
+    fn unchanged(&self, row: &Row, signature: Option<pg_sys::Datum>) -> bool {
+        let same_bytes = match (signature, row.old(self.columns.signature)) {
+            // SAFETY: both are of a variable-length type and outlive the call.
+            (Some(new), Some(old)) => unsafe { *Varlena::detoast(new) == *Varlena::detoast(old) },
+            (new, old) => new.is_none() && old.is_none(),
+        };
+        let same_scope = self.columns.scope.iter().all(|column| {
+            // SAFETY: both are of the column's type.
+            unsafe { column.same(row.get(column.number), row.old(column.number)) }
+        });
+        same_bytes && same_scope
+    }
+
+    /// The row to store; `mark` fills its column with the key of the canonical row.
+    fn let_in(&self, row: &Row, canonical: Option<pg_sys::Datum>) -> pg_sys::Datum {
+        let Some(into) = self.columns.into else {
+            return row.tuple.into();
+        };
+        let mut column = i32::from(into);
+        let mut value = canonical.unwrap_or(pg_sys::Datum::null());
+        let mut is_null = canonical.is_none();
+        // SAFETY: the tuple is of the table; the value is of the column's type.
+        unsafe {
+            let descriptor = (*row.table).rd_att;
+            pg_sys::heap_modify_tuple_by_cols(
+                row.tuple,
+                descriptor,
+                1,
+                &mut column,
+                &mut value,
+                &mut is_null,
+            )
+            .into()
+        }
+    }
+
+    fn search(&self, row: &Row, signature: pg_sys::Datum) -> Search {
+        // SAFETY: the column is of the kind's type.
+        let ball = unsafe { self.kind.ball(&self.functions, signature) };
+        let mut document = self
+            .columns
+            .document
+            .map(|column| Document::new(row.get(column), &self.kind, signature));
+        let (mut pending, mut best): (_, Option<Match>) = (None, None);
+        for table in &self.tables {
+            let Some((index, column)) = table.index else {
+                table::no_index(table.oid, &self.options, &self.kind);
+            };
+            let (relation, index) = (Relation::open_table(table.oid), Relation::open_index(index));
+            let mut visit = |found: &Found| {
+                check_interrupts();
+                if !self.is_duplicate(row, table, found, ball, document.as_mut()) {
+                    return true;
+                }
+                if found.pending.is_some() {
+                    pending = pending.or(found.pending);
+                    return self.options.action != Action::Mark;
+                }
+                let duplicate = self.describe_match(table, found, signature);
+                if best
+                    .as_ref()
+                    .is_none_or(|best| duplicate.distance < best.distance)
+                {
+                    best = Some(duplicate);
+                }
+                self.options.action == Action::Mark
+            };
+            // SAFETY: the index was found to be of our operator class on that table.
+            unsafe {
+                for_each_candidate(&relation, &index, column, self.operator, ball, &mut visit);
+            }
+        }
+        match (best, pending) {
+            // For a mark, a better one may still be decided.
+            (_, Some(pending)) if self.options.action == Action::Mark => Search::Undecided(pending),
+            (Some(best), _) => Search::Duplicate(best),
+            (None, Some(pending)) => Search::Undecided(pending),
+            (None, None) => Search::Clear,
+        }
+    }
+
+    /// Whether a row found counts as a near-duplicate of the new one. For `mark` only canonical
+    /// rows count.
+    fn is_duplicate(
+        &self,
+        row: &Row,
+        table: &Table,
+        found: &Found,
+        ball: pg_sys::Datum,
+        document: Option<&mut Document>,
+    ) -> bool {
+        // SAFETY: the slot holds a row of the table; values are of its columns' types.
+        unsafe {
+            let theirs = |column: i16| get(found.slot, column);
+            let marked = table
+                .columns
+                .into
+                .is_some_and(|column| theirs(column).is_some());
+            let same = |ours: &[table::EqualColumn], columns: &[table::EqualColumn]| {
+                let mut pairs = ours.iter().zip(columns);
+                pairs.all(|(a, b)| a.same(row.get(a.number), theirs(b.number)))
+            };
+            let key = &table.columns.key;
+            if marked
+                || row.replaces(found, table.oid)
+                || (!key.is_empty() && same(&self.columns.key, key))
+                || !same(&self.columns.scope, &table.columns.scope)
+            {
+                return false;
+            }
+            let near = theirs(table.columns.signature).is_some_and(|value| {
+                let function = pg_sys::get_opcode(self.operator);
+                pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, value, ball).value() != 0
+            });
+            near && document.is_none_or(|document| {
+                let column = table.columns.document.expect("every table has the column");
+                document.resembles(theirs(column))
+            })
+        }
+    }
+
+    fn describe_match(&self, table: &Table, found: &Found, signature: pg_sys::Datum) -> Match {
+        // SAFETY: the slot holds a row of the table; its signature is near the new one.
+        unsafe {
+            let theirs = get(found.slot, table.columns.signature).expect("it has a signature");
+            let key = table
+                .columns
+                .key
+                .iter()
+                .map(|column| get(found.slot, column.number).map(|value| column.copy(value)));
+            Match {
+                table: table.oid,
+                key_index: table.columns.key_index,
+                key: key.collect(),
+                distance: self.kind.distance(&self.functions, signature, theirs),
+            }
+        }
+    }
+
+    /// The key of a match, as `(id)=(1)`; NULL if the role may not see it.
+    fn describe(&self, found: &Match) -> *mut std::ffi::c_char {
+        if found.key.is_empty() {
+            return std::ptr::null_mut();
+        }
+        let mut values: Vec<pg_sys::Datum> = found
+            .key
+            .iter()
+            .map(|value| value.unwrap_or(pg_sys::Datum::null()))
+            .collect();
+        let mut nulls: Vec<bool> = found.key.iter().map(Option::is_none).collect();
+        let index = Relation::open_index(found.key_index);
+        // SAFETY: the values are those of the index; it checks the privileges on the table and its
+        // row-level security, and the root is what the role inserts into.
+        unsafe {
+            let hidden = |table| {
+                pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true)
+                    == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
+            };
+            if hidden(self.owner.table) || hidden(found.table) {
+                return std::ptr::null_mut();
+            }
+            pg_sys::BuildIndexValueDescription(
+                index.as_ptr(),
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            )
+        }
+    }
+}
+
+/// # Errors
+/// ERROR for options that do not fit the table.
+///
+/// # Safety
+/// The table is open.
+unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: &Kind) {
+    let mismatch = |message: &str, hint: &str| {
+        raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, hint);
+    };
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        if let Some(into) = columns.into {
+            let types = columns
+                .key
+                .iter()
+                .map(|key| column_type(table, key.number).0);
+            if !types.eq([column_type(table, into).0]) {
+                mismatch(
+                    "near_dup_guard: the column for the mark does not fit the primary key",
+                    "'mark' needs a primary key of one column, and a column of the same type for into=.",
+                );
+            }
+        }
+        if let Some(document) = columns.document {
+            let document_type = pg_sys::getBaseType(column_type(table, document).0);
+            let text = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
+            if !text.contains(&document_type) || !matches!(kind, Kind::Minhash { .. }) {
+                mismatch(
+                    "near_dup_guard cannot verify by that column",
+                    "verify= names a column of type text, beside a column of type minhash_signature.",
+                );
+            }
+        }
+    }
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/guard/trigger.sql",
+    name = "guard",
+    requires = ["gin_minhash"]
+);

@@ -1,0 +1,64 @@
+//! Exact resemblance of documents, for a guard that verifies.
+
+use crate::guard::kind::Kind;
+use crate::pg::datum::{StoredSignature, Text};
+use crate::pg::error::{OrRaise, check_interrupts};
+use neardup::set;
+use neardup::shingle::{Key, Shingling, shingle_hashes};
+use pgrx::pg_sys;
+
+/// The new row's document, its shingles computed when they are first asked for.
+pub struct Document {
+    text: Option<pg_sys::Datum>,
+    shingling: Option<Shingling>,
+    threshold: f64,
+    hashes: Option<Vec<i64>>,
+}
+
+impl Document {
+    /// `text` of a text type, `signature` of the kind's type; both outlive the value.
+    pub fn new(text: Option<pg_sys::Datum>, kind: &Kind, signature: pg_sys::Datum) -> Self {
+        let (shingling, threshold) = match kind {
+            Kind::Minhash { threshold } => {
+                // SAFETY: the signature is of the kind's type.
+                let stored = unsafe { StoredSignature::from_raw(signature) };
+                (
+                    crate::collection::verify::shingling(&stored.read().header),
+                    *threshold,
+                )
+            }
+            Kind::Bits { .. } => (None, 1.0),
+        };
+        Self {
+            text,
+            shingling,
+            threshold,
+            hashes: None,
+        }
+    }
+
+    /// Whether the exact resemblance to another document reaches the threshold.
+    ///
+    /// # Safety
+    /// `other` is of a text type.
+    pub unsafe fn resembles(&mut self, other: Option<pg_sys::Datum>) -> bool {
+        let (Some(text), Some(other)) = (self.text, other) else {
+            return false;
+        };
+        let shingling = match &self.shingling {
+            Some(shingling) => *shingling,
+            None => Err(neardup::Error::invalid(
+                "signatures of sets cannot be verified by the text of documents",
+                "Leave out verify=, or guard a signature made by minhash(document).",
+            ))
+            .or_raise(),
+        };
+        let hashes = |datum| {
+            // SAFETY: vouched for by the callers of this function and of `new`.
+            let text = unsafe { Text::from_raw(datum) };
+            shingle_hashes(&text, &shingling, &Key::from_seed(0), &mut check_interrupts)
+        };
+        let ours = self.hashes.get_or_insert_with(|| hashes(text));
+        set::jaccard(ours, &hashes(other), &mut check_interrupts) >= self.threshold
+    }
+}

@@ -1,0 +1,328 @@
+//! `near_dup_advise`: what a GIN index of a table's signatures will cost and give.
+
+use crate::collection::pairs;
+use crate::pg::datum::{StoredSignature, Text};
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::query::Query;
+use crate::pg::srf::Call;
+use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
+use neardup::bands::{Bands, band_hashes, relax};
+use neardup::minhash::{Header, Signature, estimate};
+use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::text::Unit;
+use neardup::{Error, minhash::SignatureUnit, set};
+use pgrx::prelude::*;
+use std::ffi::CStr;
+
+/// Pairs of sampled documents are compared with each other: 12 500 000 at 5000 rows.
+const SAMPLE_ROWS: std::ops::RangeInclusive<i32> = 2..=50_000;
+
+/// Pairs of documents whose shingle sets are compared, at most.
+const EXACT_PAIRS: usize = 50_000;
+
+/// Share of the true pairs that the relaxed threshold keeps, and that the search for pairs keeps.
+const RELAXED_RECALL: f64 = 0.999;
+const SEARCH_RECALL: f64 = 0.999_999;
+
+/// Bytes of a row's header and line pointer, and of an identifier.
+const ROW_OVERHEAD: f64 = 36.0;
+const PAGE: f64 = 8192.0;
+
+/// A sampled row.
+struct SampledRow {
+    signature: Vec<u8>,
+    document: Option<Vec<u8>>,
+}
+
+impl SampledRow {
+    fn read(&self) -> Signature<'_> {
+        Signature::from_bytes(&self.signature).or_raise()
+    }
+}
+
+/// Share of the true pairs in the sample that two thresholds on the estimate keep.
+struct Recall {
+    pairs: i64,
+    at_threshold: Option<f64>,
+    at_relaxed: Option<f64>,
+}
+
+/// `near_dup_advise(relation, signature_column, threshold, sample_rows, document_column)`.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold or sample out of range, for a table without
+/// signatures, and for documents whose shingles the signatures do not describe.
+#[pg_extern(sql = false)]
+fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let threshold = pairs::threshold(&call, 2);
+    let sample_rows = call.argument(3, "sample_rows").value() as i32;
+    check_sample_rows(sample_rows).or_raise();
+    let source = Source::new(&call);
+    let rows = source.count();
+    let sample = source.sample(sample_rows);
+    let Some(header) = most_common_header(&sample) else {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            "the table has no signatures of documents that are not empty",
+            "Fill the column with minhash(...) first.",
+        );
+    };
+    let is_comparable = |row: &&SampledRow| row.read().header == header;
+    let comparable: Vec<&SampledRow> = sample.iter().filter(is_comparable).collect();
+    let index = index_advice(&comparable, &header, threshold, rows as f64);
+    let relaxed = relaxed_threshold(&header, threshold, RELAXED_RECALL);
+    let recall = source
+        .has_documents
+        .then(|| recall(&comparable, &header, threshold, relaxed));
+    let recall = recall.as_ref();
+    call.rows().put([
+        rows.into_datum(),
+        (sample.len() as i32).into_datum(),
+        index.bands.into_datum(),
+        index.intact.into_datum(),
+        index.key_bits.into_datum(),
+        index.bytes_per_row.into_datum(),
+        index.candidates.into_datum(),
+        index.crowded.into_datum(),
+        relaxed.into_datum(),
+        recall.map(|recall| recall.pairs).into_datum(),
+        recall.and_then(|recall| recall.at_threshold).into_datum(),
+        recall.and_then(|recall| recall.at_relaxed).into_datum(),
+    ]);
+}
+
+/// Cost and selectivity of an index.
+struct IndexAdvice {
+    bands: i32,
+    intact: i32,
+    key_bits: i32,
+    bytes_per_row: f64,
+    candidates: f64,
+    crowded: f64,
+}
+
+/// `rows` are sampled from `table_rows`, and have signatures with these parameters.
+fn index_advice(
+    rows: &[&SampledRow],
+    header: &Header,
+    threshold: f64,
+    table_rows: f64,
+) -> IndexAdvice {
+    let (slots, bits) = (usize::from(header.slots), u32::from(header.slot_bits));
+    let bands = Bands::for_threshold(slots, bits, threshold);
+    let intact = bands.intact_needed(bits, threshold).max(1) as usize;
+    let key_bits = key_bits(table_rows);
+    let hashes = rows.iter().map(|row| band_hashes(&row.read(), &bands));
+    let sample = or_out_of_memory(Sample::new(hashes, table_rows));
+    let bytes = rows.first().map_or(0, |row| row.signature.len()) as f64;
+    let pages = table_rows * (bytes + ROW_OVERHEAD) / PAGE;
+    IndexAdvice {
+        bands: bands.bands as i32,
+        intact: intact as i32,
+        key_bits: key_bits as i32,
+        bytes_per_row: bytes_per_row(table_rows, pages, bands.bands, key_bits),
+        candidates: sample.candidates(&bands, intact, key_bits, &mut check_interrupts),
+        crowded: sample.crowded(intact),
+    }
+}
+
+fn check_sample_rows(rows: i32) -> neardup::Result<()> {
+    if SAMPLE_ROWS.contains(&rows) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        format!("sample_rows = {rows} is out of range"),
+        format!(
+            "Valid values are {} to {}.",
+            SAMPLE_ROWS.start(),
+            SAMPLE_ROWS.end()
+        ),
+    ))
+}
+
+/// Where the rows come from: the table and columns, quoted.
+struct Source {
+    columns: String,
+    table: String,
+    has_documents: bool,
+}
+
+impl Source {
+    fn new(call: &Call) -> Self {
+        let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
+        let signature = quoted(call.argument(1, "signature_column"));
+        let document = call.optional_argument(4).map(quoted);
+        let has_documents = document.is_some();
+        let document = document.map(|document| document + "::pg_catalog.text");
+        // SAFETY: the names are NUL-terminated; that of a relation that does not exist is NULL.
+        unsafe {
+            let name = pg_sys::get_rel_name(relation);
+            if name.is_null() {
+                raise(
+                    PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                    &format!("relation with OID {} does not exist", relation.to_u32()),
+                    "",
+                );
+            }
+            let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+            let table = pg_sys::quote_qualified_identifier(schema, name);
+            Self {
+                columns: [Some(signature), document]
+                    .into_iter()
+                    .flatten()
+                    .collect::<Vec<_>>()
+                    .join(", "),
+                table: CStr::from_ptr(table).to_string_lossy().into_owned(),
+                has_documents,
+            }
+        }
+    }
+
+    fn count(&self) -> i64 {
+        let mut count = None;
+        self.query(&format!("SELECT pg_catalog.count(*) FROM {}", self.table))
+            .for_each(&mut |row| {
+                count = row.get(0).map(|datum| datum.value() as i64);
+            });
+        count.unwrap_or(0)
+    }
+
+    /// Rows chosen at random, each with the same probability.
+    fn sample(&self, rows: i32) -> Vec<SampledRow> {
+        let sql = format!(
+            "SELECT {} FROM {} ORDER BY pg_catalog.random() LIMIT {rows}",
+            self.columns, self.table
+        );
+        let query = self.query(&sql);
+        let schema = query.columns()[0].type_name();
+        if !schema.ends_with("minhash_signature") {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                &format!("the signature column is of type {schema}"),
+                "Name a column of type minhash_signature.",
+            );
+        }
+        let mut sample = Vec::new();
+        query.for_each(&mut |row| {
+            if let Some(signature) = row.get(0) {
+                let document = row.get(1).filter(|_| self.has_documents);
+                // SAFETY: the columns are of these types.
+                sample.push(unsafe {
+                    SampledRow {
+                        signature: StoredSignature::from_raw(signature).bytes().to_vec(),
+                        document: document.map(|text| Text::from_raw(text).to_vec()),
+                    }
+                });
+            }
+        });
+        sample
+    }
+
+    fn query(&self, sql: &str) -> Query {
+        let text = sql.into_datum().expect("text is not NULL");
+        Query::open(text)
+    }
+}
+
+/// A column's name as SQL writes it, from a datum of type name.
+fn quoted(name: pg_sys::Datum) -> String {
+    // SAFETY: a name is NUL-terminated.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.cast_mut_ptr())) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The parameters of most of the signatures; those of empty documents do not count.
+fn most_common_header(sample: &[SampledRow]) -> Option<Header> {
+    let mut counts = std::collections::HashMap::<Header, usize>::new();
+    for row in sample {
+        let header = row.read().header;
+        if !header.empty {
+            *counts.entry(header).or_default() += 1;
+        }
+    }
+    let most = counts
+        .into_iter()
+        .max_by_key(|(header, count)| (*count, header.seed_id));
+    most.map(|(header, _)| header)
+}
+
+/// None for packed signatures, and where no threshold keeps so many.
+fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64> {
+    if header.slot_bits != 32 {
+        return None;
+    }
+    relax(threshold, i64::from(header.slots), recall).ok()
+}
+
+/// Of the sampled pairs whose documents reach the threshold, the share whose estimates do.
+fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option<f64>) -> Recall {
+    let shingling = shingling_of(header);
+    let low = relaxed_threshold(header, threshold, SEARCH_RECALL).unwrap_or(threshold / 2.0);
+    let (mut pairs, mut reached, mut reached_relaxed, mut compared) = (0, 0, 0, 0);
+    let mut sets: Vec<Option<Vec<i64>>> = vec![None; rows.len()];
+    'search: for a in 0..rows.len() {
+        check_interrupts();
+        let signature = rows[a].read();
+        for b in 0..a {
+            let similarity = estimate(&signature, &rows[b].read()).or_raise();
+            if similarity < low {
+                continue;
+            }
+            if compared == EXACT_PAIRS {
+                break 'search;
+            }
+            compared += 1;
+            for row in [a, b] {
+                sets[row].get_or_insert_with(|| shingles(rows[row], &shingling));
+            }
+            if let (Some(x), Some(y)) = (&sets[a], &sets[b])
+                && set::jaccard(x, y, &mut check_interrupts) >= threshold
+            {
+                pairs += 1;
+                reached += i64::from(similarity >= threshold);
+                reached_relaxed += i64::from(relaxed.is_some_and(|relaxed| similarity >= relaxed));
+            }
+        }
+    }
+    let share = |of: i64| (pairs > 0).then(|| of as f64 / pairs as f64);
+    Recall {
+        pairs,
+        at_threshold: share(reached),
+        at_relaxed: relaxed.and(share(reached_relaxed)),
+    }
+}
+
+fn shingles(row: &SampledRow, shingling: &Shingling) -> Vec<i64> {
+    let document = row.document.as_deref().unwrap_or_default();
+    shingle_hashes(
+        document,
+        shingling,
+        &Key::from_seed(0),
+        &mut check_interrupts,
+    )
+}
+
+/// # Errors
+/// ERROR for signatures that were not made from text.
+fn shingling_of(header: &Header) -> Shingling {
+    let unit = match header.unit {
+        SignatureUnit::Word => Unit::Word,
+        SignatureUnit::Char => Unit::Char,
+        SignatureUnit::Stop => Unit::Stop,
+        SignatureUnit::Set | SignatureUnit::Lexeme | SignatureUnit::Imported => raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            "the signatures were not made from the text of documents",
+            "Leave document_column out.",
+        ),
+    };
+    Shingling::new(i64::from(header.k), unit, header.fold).or_raise()
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/index/advise.sql",
+    name = "advise",
+    requires = [near_dup_advise, "signature"]
+);

@@ -1,0 +1,311 @@
+//! The query types `minhash_ball` and `bit_ball`: everything within a bound of a centre, as the
+//! right operand of `<@`. Their text form is that of PostgreSQL's circle: `<centre,bound>`.
+
+use crate::options;
+use crate::pg::bits::Bits;
+use crate::pg::datum::{StoredSignature, Varlena, argument, rest_of_message, result};
+use crate::pg::error::{OrRaise, raise};
+use bitvec::prelude::*;
+use neardup::minhash::{Signature, near_duplicates};
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+use std::ffi::{CStr, CString};
+
+/// A `minhash_ball` argument. Layout, little endian: `threshold f64 | signature`.
+pub struct MinhashBall<'a>(Varlena<'a>);
+
+const THRESHOLD_LEN: usize = size_of::<f64>();
+
+impl MinhashBall<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type minhash_ball that outlives the value.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        Self(unsafe { Varlena::detoast(datum) })
+    }
+
+    /// Centre and threshold.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted` if the bytes are no ball.
+    pub fn read(&self) -> (Signature<'_>, f64) {
+        let Some((threshold, signature)) = self.0.split_first_chunk::<THRESHOLD_LEN>() else {
+            corrupt("minhash_ball");
+        };
+        let threshold = f64::from_le_bytes(*threshold);
+        if !options::is_threshold(threshold) {
+            corrupt("minhash_ball");
+        }
+        (Signature::from_bytes(signature).or_raise(), threshold)
+    }
+}
+
+/// A `bit_ball` argument. Layout, little endian: `distance u32 | bits u32 | bytes of the bits`.
+pub struct BitBall<'a>(Varlena<'a>);
+
+const DISTANCE_LEN: usize = size_of::<u32>();
+const COUNT_LEN: usize = size_of::<u32>();
+
+impl BitBall<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type bit_ball that outlives the value.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        Self(unsafe { Varlena::detoast(datum) })
+    }
+
+    /// Centre and distance.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted` if the bytes are no ball.
+    pub fn read(&self) -> (&BitSlice<u8, Msb0>, u32) {
+        read_bit_ball(&self.0).unwrap_or_else(|| corrupt("bit_ball"))
+    }
+}
+
+fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
+    let (distance, rest) = bytes.split_first_chunk::<DISTANCE_LEN>()?;
+    let (count, bytes) = rest.split_first_chunk::<COUNT_LEN>()?;
+    let distance = u32::from_le_bytes(*distance);
+    let count = u32::from_le_bytes(*count) as usize;
+    let bits = bytes.view_bits::<Msb0>();
+    let (centre, padding) = (bits.get(..count)?, bits.get(count..)?);
+    let valid = distance <= i32::MAX as u32 && padding.len() < 8 && padding.not_any();
+    valid.then_some((centre, distance))
+}
+
+fn corrupt(name: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+        &format!("invalid {name}"),
+        "The stored value was not written by pg_neardup.",
+    )
+}
+
+argument!(MinhashBall, "minhash_ball");
+argument!(BitBall, "bit_ball");
+
+/// A new `minhash_ball`, in its stored form.
+pub struct NewMinhashBall(Vec<u8>);
+
+/// A new `bit_ball`, in its stored form.
+pub struct NewBitBall(Vec<u8>);
+
+result!(NewMinhashBall, "minhash_ball");
+result!(NewBitBall, "bit_ball");
+
+impl NewMinhashBall {
+    fn new(centre: &[u8], threshold: f64) -> Self {
+        Self([&threshold.to_le_bytes()[..], centre].concat())
+    }
+}
+
+impl NewBitBall {
+    fn new(centre: &[u8], bits: usize, distance: u32) -> Self {
+        let numbers = [distance.to_le_bytes(), (bits as u32).to_le_bytes()];
+        Self([numbers.as_flattened(), centre].concat())
+    }
+}
+
+/// Every signature whose `minhash_sim` to the centre is at least `threshold`.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
+    m.read();
+    NewMinhashBall::new(m.bytes(), options::threshold(threshold))
+}
+
+/// Every bit string of the centre's length that differs from it in at most `distance` bits.
+///
+/// # Errors
+/// `invalid_parameter_value` for a negative distance.
+#[pg_extern(immutable, parallel_safe, strict)]
+fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
+    NewBitBall::new(center.bytes(), center.len(), options::distance(distance))
+}
+
+/// Whether the signature is in the ball; not if it is empty or was made with other parameters.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
+    let (centre, threshold) = ball.read();
+    near_duplicates(&m.read(), &centre, threshold)
+}
+
+/// `minhash_in_ball` with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
+    minhash_in_ball(m, ball)
+}
+
+/// Whether the bit string is in the ball; not if its length differs from the centre's.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
+    let (centre, distance) = ball.read();
+    let centre_bytes = &ball.0[DISTANCE_LEN + COUNT_LEN..];
+    b.len() == centre.len() && neardup::hamming::distance(b.bytes(), centre_bytes) <= distance
+}
+
+/// `bit_in_ball` with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
+    bit_in_ball(b, ball)
+}
+
+/// The two fields of `<centre,bound>`.
+fn text_fields(text: &str) -> Option<(&str, &str)> {
+    text.trim()
+        .strip_prefix('<')?
+        .strip_suffix('>')?
+        .rsplit_once(',')
+}
+
+fn bad_text(name: &str, hint: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+        &format!("invalid input syntax for type {name}"),
+        hint,
+    )
+}
+
+fn bad_binary(name: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
+        &format!("invalid binary form of type {name}"),
+        "",
+    )
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
+    let text = text.to_string_lossy();
+    let Some((centre, threshold)) = text_fields(&text)
+        .and_then(|(centre, threshold)| Some((centre, threshold.trim().parse::<f64>().ok()?)))
+        .filter(|(_, threshold)| options::is_threshold(*threshold))
+    else {
+        bad_text(
+            "minhash_ball",
+            "The text form is <signature,threshold> with 0 < threshold <= 1.",
+        );
+    };
+    let centre = Signature::parse_text(centre)
+        .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION);
+    NewMinhashBall::new(&centre, threshold)
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn minhash_ball_out(ball: MinhashBall<'_>) -> CString {
+    let (centre, threshold) = ball.read();
+    CString::new(format!("<{centre},{threshold}>")).expect("the text form has no NUL")
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
+    // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
+    let bytes = unsafe { rest_of_message(&mut message) };
+    match bytes.split_first_chunk::<THRESHOLD_LEN>() {
+        Some((threshold, centre)) if options::is_threshold(f64::from_le_bytes(*threshold)) => {
+            Signature::from_foreign_bytes(centre)
+                .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
+            NewMinhashBall(bytes.to_vec())
+        }
+        _ => bad_binary("minhash_ball"),
+    }
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn minhash_ball_send(ball: MinhashBall<'_>) -> Vec<u8> {
+    ball.read();
+    ball.0.to_vec()
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn bit_ball_in(text: &CStr) -> NewBitBall {
+    let text = text.to_string_lossy();
+    let bit = |digit| match digit {
+        '0' => Some(false),
+        '1' => Some(true),
+        _ => None,
+    };
+    let parsed = text_fields(&text).and_then(|(centre, distance)| {
+        let centre: BitVec<u8, Msb0> = centre.trim().chars().map(bit).collect::<Option<_>>()?;
+        let distance = distance.trim().parse::<i32>().ok()?;
+        Some((centre, u32::try_from(distance).ok()?))
+    });
+    let Some((mut centre, distance)) = parsed else {
+        bad_text(
+            "bit_ball",
+            "The text form is <bits,distance>, as in <0110,2>, with a distance from 0.",
+        );
+    };
+    centre.set_uninitialized(false);
+    NewBitBall::new(centre.as_raw_slice(), centre.len(), distance)
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn bit_ball_out(ball: BitBall<'_>) -> CString {
+    let (centre, distance) = ball.read();
+    let mut text = String::with_capacity(centre.len() + 16);
+    text.push('<');
+    text.extend(centre.iter().map(|bit| if *bit { '1' } else { '0' }));
+    text.push_str(&format!(",{distance}>"));
+    CString::new(text).expect("the text form has no NUL")
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn bit_ball_recv(mut message: Internal) -> NewBitBall {
+    // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
+    let bytes = unsafe { rest_of_message(&mut message) };
+    if read_bit_ball(bytes).is_none() {
+        bad_binary("bit_ball");
+    }
+    NewBitBall(bytes.to_vec())
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn bit_ball_send(ball: BitBall<'_>) -> Vec<u8> {
+    ball.read();
+    ball.0.to_vec()
+}
+
+pgrx::extension_sql!(
+    r#"
+CREATE TYPE minhash_ball (
+    INPUT = minhash_ball_in, OUTPUT = minhash_ball_out,
+    RECEIVE = minhash_ball_recv, SEND = minhash_ball_send,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+);
+CREATE TYPE bit_ball (
+    INPUT = bit_ball_in, OUTPUT = bit_ball_out,
+    RECEIVE = bit_ball_recv, SEND = bit_ball_send,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+);
+"#,
+    name = "ball_types",
+    requires = [
+        minhash_ball_in,
+        minhash_ball_out,
+        minhash_ball_recv,
+        minhash_ball_send,
+        bit_ball_in,
+        bit_ball_out,
+        bit_ball_recv,
+        bit_ball_send
+    ]
+);
+
+pgrx::extension_sql_file!(
+    "../../sql/index/ball.sql",
+    name = "ball",
+    requires = [
+        "signature",
+        "ball_types",
+        minhash_ball,
+        bit_ball,
+        minhash_in_ball,
+        minhash_ball_contains,
+        bit_in_ball,
+        bit_ball_contains
+    ]
+);

@@ -1,0 +1,7 @@
+//! Index searches: operator classes, balls, planner support, the path hook, advice.
+
+pub mod advise;
+pub mod ball;
+pub mod gin;
+pub mod planner_hook;
+pub mod planner_support;

@@ -1,0 +1,361 @@
+//! Planner support of `near_dup` and `hamming_within`: how many rows they keep, and the index
+//! condition `column <@ ball(centre, bound)` that says the same.
+
+use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
+use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
+use crate::minhash::similarity::near_dup_wrapper;
+use crate::options;
+use crate::pg::catalog;
+use crate::pg::datum::StoredSignature;
+use crate::simhash::hamming::hamming_within_wrapper;
+use pgrx::prelude::*;
+use pgrx::{FromDatum, Internal, pg_sys};
+use std::ffi::CStr;
+
+/// Strategy number of `<@` in our operator classes.
+const CONTAINED: i16 = 1;
+
+/// Share of rows that match where nothing is known; PostgreSQL's own for matching operators.
+const DEFAULT_SELECTIVITY: f64 = 0.01;
+
+/// A boolean function (a, b, bound), symmetric in a and b, that says what `a <@ ball(b, bound)` says.
+struct Predicate {
+    function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    /// Name of the constructor of the query type.
+    ball: &'static CStr,
+    bound_type: pg_sys::Oid,
+    /// The extractValue function of the operator class.
+    extract_value: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    /// Whether a bound is one that the constructor takes.
+    in_range: fn(pg_sys::Datum) -> bool,
+    /// Whether an index with these options finds everything within a bound by its keys.
+    serves: unsafe fn(*mut pg_sys::bytea, centre: Option<pg_sys::Datum>, pg_sys::Datum) -> bool,
+}
+
+const NEAR_DUP: Predicate = Predicate {
+    function: near_dup_wrapper,
+    ball: c"minhash_ball",
+    bound_type: pg_sys::FLOAT8OID,
+    extract_value: gin_minhash_extract_value_wrapper,
+    in_range: |bound| threshold(bound).is_some(),
+    serves: minhash_index_serves,
+};
+
+const HAMMING_WITHIN: Predicate = Predicate {
+    function: hamming_within_wrapper,
+    ball: c"bit_ball",
+    bound_type: pg_sys::INT4OID,
+    extract_value: gin_hamming_extract_value_wrapper,
+    in_range: |bound| distance(bound).is_some(),
+    serves: hamming_index_serves,
+};
+
+fn threshold(bound: pg_sys::Datum) -> Option<f64> {
+    // SAFETY: a float8 is passed by value.
+    unsafe { f64::from_datum(bound, false) }.filter(|&t| options::is_threshold(t))
+}
+
+fn distance(bound: pg_sys::Datum) -> Option<u32> {
+    // SAFETY: an int4 is passed by value.
+    unsafe { i32::from_datum(bound, false) }.and_then(|d| d.try_into().ok())
+}
+
+/// # Safety
+/// The options are NULL or those of an index of our operator class, the datums of the argument types.
+unsafe fn minhash_index_serves(
+    options: *mut pg_sys::bytea,
+    centre: Option<pg_sys::Datum>,
+    bound: pg_sys::Datum,
+) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let centre = centre.map(|datum| StoredSignature::from_raw(datum));
+        let header = centre.as_ref().map(|centre| centre.read().header);
+        match (MinhashIndex::from_options(options), threshold(bound)) {
+            (Some(index), Some(threshold)) => index.serves(header.as_ref(), threshold),
+            _ => false,
+        }
+    }
+}
+
+/// # Safety
+/// As [`minhash_index_serves`].
+unsafe fn hamming_index_serves(
+    options: *mut pg_sys::bytea,
+    _centre: Option<pg_sys::Datum>,
+    bound: pg_sys::Datum,
+) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        match (HammingIndex::from_options(options), distance(bound)) {
+            (Some(index), Some(distance)) => index.serves(distance),
+            _ => false,
+        }
+    }
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+pub fn near_dup_support(request: Internal) -> Internal {
+    support(request, &NEAR_DUP)
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+pub fn hamming_within_support(request: Internal) -> Internal {
+    support(request, &HAMMING_WITHIN)
+}
+
+/// Answers a planner's request, or declines it with a null pointer: also one about a function that
+/// is not ours, to which a superuser attached our support.
+fn support(request: Internal, predicate: &Predicate) -> Internal {
+    let answer = request.unwrap().and_then(|datum| {
+        let node = datum.cast_mut_ptr::<pg_sys::Node>();
+        // SAFETY: the planner passes a request node, whose tag tells its type.
+        unsafe {
+            match (*node).type_ {
+                pg_sys::NodeTag::T_SupportRequestIndexCondition => {
+                    let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
+                    let ours = catalog::is_function(request.funcid, predicate.function);
+                    let condition = ours.then(|| index_condition(request, predicate));
+                    condition.flatten().map(pg_sys::Datum::from)
+                }
+                pg_sys::NodeTag::T_SupportRequestSelectivity => {
+                    let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
+                    let ours = catalog::is_function(request.funcid, predicate.function);
+                    let known = ours.then(|| selectivity(request, predicate));
+                    known.flatten().map(|()| pg_sys::Datum::from(node))
+                }
+                _ => None,
+            }
+        }
+    });
+    Internal::from(Some(answer.unwrap_or(pg_sys::Datum::from(0usize))))
+}
+
+/// The list of the one condition that replaces a call whose argument `indexarg` is a column of an
+/// index of ours, if that index can serve it. The operator says exactly what the function says.
+///
+/// # Safety
+/// The request is the planner's.
+unsafe fn index_condition(
+    request: &mut pg_sys::SupportRequestIndexCondition,
+    predicate: &Predicate,
+) -> Option<*mut pg_sys::List> {
+    // SAFETY: the planner's nodes are valid while it plans.
+    unsafe {
+        let [a, b, bound] = arguments(request.node)?;
+        let (column, centre) = match request.indexarg {
+            0 => (a, b),
+            1 => (b, a),
+            _ => return None,
+        };
+        let (root, index) = (request.root, request.index);
+        let at = request.indexcol as usize;
+        let column_type = *(*index).opcintype.add(at);
+        let usable = pg_sys::is_pseudo_constant_for_index(root, centre, index)
+            && pg_sys::is_pseudo_constant_for_index(root, bound, index)
+            && is_ours(request.opfamily, column_type, predicate)
+            && serves(options_of(index, at), centre, bound, predicate);
+        if !usable {
+            return None;
+        }
+        let ball = ball_expression(request.funcid, root, [centre, bound], predicate)?;
+        let ball_type = pg_sys::exprType(ball);
+        let operator =
+            pg_sys::get_opfamily_member(request.opfamily, column_type, ball_type, CONTAINED);
+        if operator == pg_sys::InvalidOid {
+            return None;
+        }
+        request.lossy = false;
+        let clause = condition(operator, column, ball);
+        Some(pg_sys::lappend(std::ptr::null_mut(), clause.cast()))
+    }
+}
+
+/// The arguments of a call of three.
+unsafe fn arguments(node: *mut pg_sys::Node) -> Option<[*mut pg_sys::Node; 3]> {
+    // SAFETY: the planner's nodes are valid while it plans, and the tag tells the type.
+    unsafe {
+        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
+            return None;
+        }
+        three((*node.cast::<pg_sys::FuncExpr>()).args)
+    }
+}
+
+unsafe fn three(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 3]> {
+    // SAFETY: a list of expressions, of three elements.
+    unsafe {
+        if args.is_null() || (*args).length != 3 {
+            return None;
+        }
+        Some([0, 1, 2].map(|i| pg_sys::list_nth(args, i).cast()))
+    }
+}
+
+/// Whether an operator family is the one of our operator class, whatever its name and schema: it
+/// extracts keys by our function.
+fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, predicate: &Predicate) -> bool {
+    let number = pg_sys::GIN_EXTRACTVALUE_PROC as i16;
+    catalog::support_function(family, column_type, number)
+        .is_some_and(|extract| catalog::is_function(extract, predicate.extract_value))
+}
+
+/// The parsed options of a column of an index; a hypothetical index may lack them.
+unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg_sys::bytea {
+    // SAFETY: the array, where there is one, has an element for every column.
+    unsafe {
+        let options = (*index).opclassoptions;
+        if options.is_null() {
+            return std::ptr::null_mut();
+        }
+        *options.add(column)
+    }
+}
+
+/// Whether the index finds by its keys what is asked for. A bound that is not known yet may be
+/// one that it does not: then the index scans all its rows, and the answers are right too.
+unsafe fn serves(
+    options: *mut pg_sys::bytea,
+    centre: *mut pg_sys::Node,
+    bound: *mut pg_sys::Node,
+    predicate: &Predicate,
+) -> bool {
+    // SAFETY: the index has our operator class; constants are of the argument types.
+    unsafe {
+        match constant(bound) {
+            Some(bound) => (predicate.serves)(options, constant(centre), bound),
+            None => true,
+        }
+    }
+}
+
+/// The value of a constant that is not NULL.
+unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
+    // SAFETY: the tag tells the type.
+    unsafe {
+        if (*node).type_ != pg_sys::NodeTag::T_Const {
+            return None;
+        }
+        let constant = node.cast::<pg_sys::Const>();
+        (!(*constant).constisnull).then_some((*constant).constvalue)
+    }
+}
+
+/// `ball(centre, bound)`, folded if both are constant. None for a bound out of range, about which
+/// the function complains when it is called.
+unsafe fn ball_expression(
+    function: pg_sys::Oid,
+    root: *mut pg_sys::PlannerInfo,
+    [centre, bound]: [*mut pg_sys::Node; 2],
+    predicate: &Predicate,
+) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the nodes are the planner's, and the function exists.
+    unsafe {
+        if constant(bound).is_some_and(|bound| !(predicate.in_range)(bound)) {
+            return None;
+        }
+        let centre_type = catalog::first_argument_type(function)?;
+        let types = [centre_type, predicate.bound_type];
+        let constructor = catalog::function_beside(function, predicate.ball, &types)?;
+        let args = pg_sys::lappend(std::ptr::null_mut(), centre.cast());
+        let call = pg_sys::makeFuncExpr(
+            constructor,
+            pg_sys::get_func_rettype(constructor),
+            pg_sys::lappend(args, bound.cast()),
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+        );
+        Some(pg_sys::eval_const_expressions(root, call.cast()))
+    }
+}
+
+unsafe fn condition(
+    operator: pg_sys::Oid,
+    column: *mut pg_sys::Node,
+    ball: *mut pg_sys::Node,
+) -> *mut pg_sys::Expr {
+    // SAFETY: the nodes are the planner's.
+    unsafe {
+        pg_sys::make_opclause(
+            operator,
+            pg_sys::BOOLOID,
+            false,
+            column.cast(),
+            ball.cast(),
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+        )
+    }
+}
+
+/// Sets the share of rows, or of pairs of rows, that a call keeps.
+///
+/// # Safety
+/// The request is the planner's.
+unsafe fn selectivity(
+    request: &mut pg_sys::SupportRequestSelectivity,
+    predicate: &Predicate,
+) -> Option<()> {
+    // SAFETY: the planner's nodes are valid while it plans.
+    unsafe {
+        let [a, b, bound] = three(request.args)?;
+        request.selectivity = if request.is_join {
+            pair_selectivity(request, [a, b])?
+        } else {
+            row_selectivity(request, [a, b, bound], predicate)?
+        };
+        Some(())
+    }
+}
+
+/// By the column's statistics: the operator is tried on its most common values and its histogram.
+unsafe fn row_selectivity(
+    request: &pg_sys::SupportRequestSelectivity,
+    [a, b, bound]: [*mut pg_sys::Node; 3],
+    predicate: &Predicate,
+) -> Option<f64> {
+    // SAFETY: the nodes are the planner's.
+    unsafe {
+        let (column, centre) = if pg_sys::contain_var_clause(a) {
+            (a, b)
+        } else {
+            (b, a)
+        };
+        let column_type = catalog::first_argument_type(request.funcid)?;
+        let ball = ball_expression(request.funcid, request.root, [centre, bound], predicate)?;
+        let ball_type = pg_sys::exprType(ball);
+        let operator = catalog::operator_beside(request.funcid, c"<@", [column_type, ball_type])?;
+        let args = pg_sys::lappend(std::ptr::null_mut(), column.cast());
+        Some(pg_sys::generic_restriction_selectivity(
+            request.root,
+            operator,
+            request.inputcollid,
+            pg_sys::lappend(args, ball.cast()),
+            request.varRelid,
+            DEFAULT_SELECTIVITY,
+        ))
+    }
+}
+
+/// As for equality of the two: a document has about as many near-duplicates as equals, whereas the
+/// default of 0.01 has every document resemble a hundredth of all others.
+unsafe fn pair_selectivity(
+    request: &pg_sys::SupportRequestSelectivity,
+    [a, b]: [*mut pg_sys::Node; 2],
+) -> Option<f64> {
+    // SAFETY: the nodes are the planner's.
+    unsafe {
+        let column_type = catalog::first_argument_type(request.funcid)?;
+        let equality = catalog::equality(column_type)?;
+        let args = pg_sys::lappend(std::ptr::null_mut(), a.cast());
+        Some(pg_sys::join_selectivity(
+            request.root,
+            equality,
+            pg_sys::lappend(args, b.cast()),
+            request.inputcollid,
+            request.jointype,
+            request.sjinfo,
+        ))
+    }
+}

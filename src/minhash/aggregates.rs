@@ -1,0 +1,371 @@
+//! The aggregates `minhash_agg` over elements and `minhash_union` over signatures.
+//!
+//! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem: the
+//! slots, and up to [`PENDING`] hashes of elements that wait for being added together, since one by
+//! one they cost more.
+
+use crate::options;
+use crate::pg::aggregate;
+use crate::pg::datum::{NewSignature, StoredSignature, Text};
+use crate::pg::error::{OrRaise, raise};
+use neardup::minhash::{Header, Signature, SignatureUnit, UNFILLED, combine, sketch};
+use neardup::shingle::Key;
+use neardup::text::Fold;
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+use std::ptr::NonNull;
+
+/// Elements that are added at once. Few enough for many groups, enough to share the rounds in which
+/// the last slots are filled.
+const PENDING: usize = 512;
+
+/// The first room for elements: most groups of a GROUP BY are small.
+const FIRST_PENDING: usize = 16;
+
+/// What an aggregate keeps between rows.
+struct State {
+    /// Of the signature that will result, but for emptiness.
+    header: Header,
+    /// Of the elements' hashes; 0 where there are none.
+    seed: i64,
+    slots: PallocArray<u32>,
+    pending: PallocArray<u64>,
+    pending_count: usize,
+}
+
+/// An array in a memory context, which frees it.
+struct PallocArray<T> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+impl<T: Copy> PallocArray<T> {
+    /// # Safety
+    /// The context outlives every use of the array.
+    unsafe fn new(context: pg_sys::MemoryContext, len: usize, fill: T) -> Self {
+        // SAFETY: the allocator returns room for `len` values or raises an ERROR.
+        unsafe {
+            let start = pg_sys::MemoryContextAlloc(context, len * size_of::<T>()).cast::<T>();
+            let array = Self {
+                start: NonNull::new(start).expect("an allocation has an address"),
+                len,
+            };
+            std::slice::from_raw_parts_mut(start.cast::<std::mem::MaybeUninit<T>>(), len)
+                .fill(std::mem::MaybeUninit::new(fill));
+            array
+        }
+    }
+
+    fn as_slice(&self) -> &[T] {
+        // SAFETY: `len` initialised values, in a context that outlives the array.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+
+    fn free(self) {
+        // SAFETY: allocated by `new` and not used again.
+        unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
+    }
+}
+
+impl State {
+    /// A state without elements in the memory context of the aggregate that `call` belongs to.
+    ///
+    /// # Safety
+    /// `call` is the current function call.
+    unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, header: Header, seed: i64) -> &'a mut Self {
+        // SAFETY: vouched for by the caller.
+        let context = unsafe {
+            aggregate::context(call, "Use the aggregates minhash_agg and minhash_union.")
+        };
+        // SAFETY: the state and its arrays live in the aggregate's context; a `State` needs no drop.
+        unsafe {
+            let room = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
+            room.write(Self {
+                header,
+                seed,
+                slots: PallocArray::new(context, usize::from(header.slots), UNFILLED),
+                pending: PallocArray::new(context, FIRST_PENDING, 0),
+                pending_count: 0,
+            });
+            &mut *room
+        }
+    }
+
+    /// The state behind an argument; `None` before the first row.
+    fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
+        let datum = argument.unwrap()?;
+        // SAFETY: arguments of type internal cannot be written in SQL; those of these functions
+        // come from `argument`.
+        NonNull::new(datum.cast_mut_ptr::<Self>()).map(|mut state| unsafe { state.as_mut() })
+    }
+
+    fn argument(&mut self) -> Internal {
+        Internal::from(Some(pg_sys::Datum::from(std::ptr::from_mut(self))))
+    }
+
+    fn push(&mut self, hash: u64) {
+        if self.pending_count == self.pending.len {
+            self.make_room();
+        }
+        self.pending.as_mut_slice()[self.pending_count] = hash;
+        self.pending_count += 1;
+    }
+
+    fn make_room(&mut self) {
+        let len = self.pending.len;
+        if len < PENDING {
+            // SAFETY: the context of the state, which is that of the arrays.
+            unsafe {
+                let context = pg_sys::GetMemoryChunkContext(self.pending.start.as_ptr().cast());
+                let mut wider = PallocArray::new(context, 2 * len, 0);
+                wider.as_mut_slice()[..len].copy_from_slice(self.pending.as_slice());
+                std::mem::replace(&mut self.pending, wider).free();
+            }
+        } else {
+            sketch::add(self.slots.as_mut_slice(), self.pending.as_slice());
+            self.pending_count = 0;
+        }
+    }
+
+    fn merge(&mut self, other: &[u32]) {
+        sketch::merge(self.slots.as_mut_slice(), other);
+    }
+
+    /// The slots with the elements that wait. As a window function, an aggregate goes on after its
+    /// result was asked for, so that the state stays as it is.
+    fn finished_slots(&self) -> Vec<u32> {
+        let mut slots = self.slots.as_slice().to_vec();
+        sketch::add(&mut slots, &self.pending.as_slice()[..self.pending_count]);
+        slots
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let slots = self.finished_slots();
+        let empty = slots.iter().all(|slot| *slot == UNFILLED);
+        Header {
+            empty,
+            ..self.header
+        }
+        .encode(&slots)
+    }
+}
+
+/// Adds one element, hashed by the key of the seed; NULLs are ignored.
+///
+/// # Safety
+/// `call` is the current function call.
+unsafe fn add_element(
+    state: Internal,
+    hash: Option<impl FnOnce(&Key) -> u64>,
+    size: Option<i32>,
+    seed: Option<i64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let state = State::of(state);
+    let (Some(hash), Some(size), Some(seed)) = (hash, size, seed) else {
+        return state.map_or_else(|| Internal::from(None), State::argument);
+    };
+    let key = Key::from_seed(seed);
+    let state = state.unwrap_or_else(|| {
+        let header = Header {
+            unit: SignatureUnit::Set,
+            k: 1,
+            slots: options::slots(size) as u16,
+            slot_bits: 32,
+            fold: Fold::None,
+            empty: false,
+            seed_id: key.id(),
+        };
+        // SAFETY: vouched for by the caller.
+        unsafe { State::new(call, header, seed) }
+    });
+    if i32::from(state.header.slots) != size || state.seed != seed {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            "size and seed changed within one aggregate",
+            "Pass the same size and seed with every element.",
+        );
+    }
+    state.push(hash(&key));
+    state.argument()
+}
+
+/// The number of slots and the seed where they are not given, as in `minhash_set`.
+const SIZE: Option<i32> = Some(128);
+const SEED: Option<i64> = Some(0);
+
+fn text_hash(element: Option<Text<'_>>) -> Option<impl FnOnce(&Key) -> u64> {
+    element.map(|element| move |key: &Key| key.element_hash(&element))
+}
+
+fn bigint_hash(element: Option<i64>) -> Option<impl FnOnce(&Key) -> u64> {
+    element.map(|element| move |key: &Key| key.element_hash(&element.to_le_bytes()))
+}
+
+#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
+fn minhash_agg_add_text(
+    state: Internal,
+    element: Option<Text<'_>>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: PostgreSQL passes the current call.
+    unsafe { add_element(state, text_hash(element), SIZE, SEED, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
+fn minhash_agg_add_text_size(
+    state: Internal,
+    element: Option<Text<'_>>,
+    size: Option<i32>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_element(state, text_hash(element), size, SEED, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
+fn minhash_agg_add_text_size_seed(
+    state: Internal,
+    element: Option<Text<'_>>,
+    size: Option<i32>,
+    seed: Option<i64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_element(state, text_hash(element), size, seed, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
+fn minhash_agg_add_bigint(
+    state: Internal,
+    element: Option<i64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_element(state, bigint_hash(element), SIZE, SEED, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
+fn minhash_agg_add_bigint_size(
+    state: Internal,
+    element: Option<i64>,
+    size: Option<i32>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_element(state, bigint_hash(element), size, SEED, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
+fn minhash_agg_add_bigint_size_seed(
+    state: Internal,
+    element: Option<i64>,
+    size: Option<i32>,
+    seed: Option<i64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_element(state, bigint_hash(element), size, seed, call) }
+}
+
+/// Merges a signature into the state; NULLs are ignored.
+#[pg_extern(immutable, parallel_safe)]
+fn minhash_union_add(
+    state: Internal,
+    m: Option<StoredSignature<'_>>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let state = State::of(state);
+    let Some(m) = m else {
+        return state.map_or_else(|| Internal::from(None), State::argument);
+    };
+    let signature = m.read();
+    let state = state.unwrap_or_else(|| {
+        combine::check_full_width(&signature).or_raise();
+        // SAFETY: PostgreSQL passes the current call.
+        unsafe { State::new(call, signature.header, 0) }
+    });
+    state.header.check_comparable(&signature.header).or_raise();
+    state.merge(&signature.slots().collect::<Vec<_>>());
+    state.argument()
+}
+
+/// Merges the second state, of another process or another part of the rows, into the first.
+#[pg_extern(immutable, parallel_safe)]
+fn minhash_agg_combine(
+    state: Internal,
+    other: Internal,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let state = State::of(state);
+    let Some(other) = State::of(other) else {
+        return state.map_or_else(|| Internal::from(None), State::argument);
+    };
+    // SAFETY: PostgreSQL passes the current call.
+    let state = state.unwrap_or_else(|| unsafe { State::new(call, other.header, other.seed) });
+    state.header.check_comparable(&other.header).or_raise();
+    state.merge(&other.finished_slots());
+    state.argument()
+}
+
+/// Bytes of the seed in a serialized state, before those of the signature.
+const SEED_LEN: usize = size_of::<i64>();
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn minhash_agg_serialize(state: Internal) -> Vec<u8> {
+    let state = State::of(state).expect("the function is strict");
+    [&state.seed.to_le_bytes()[..], &state.encode()].concat()
+}
+
+/// # Errors
+/// `data_corrupted` if the bytes are no state.
+#[pg_extern(immutable, parallel_safe, strict)]
+fn minhash_agg_deserialize(
+    bytes: &[u8],
+    _unused: Internal,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let (seed, bytes) = bytes.split_first_chunk::<SEED_LEN>().unwrap_or_else(|| {
+        raise(
+            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+            "invalid state of a minhash aggregate",
+            "",
+        )
+    });
+    let signature = Signature::from_foreign_bytes(bytes).or_raise();
+    combine::check_full_width(&signature).or_raise();
+    // SAFETY: PostgreSQL passes the current call.
+    let state = unsafe { State::new(call, signature.header, i64::from_le_bytes(*seed)) };
+    state.merge(&signature.slots().collect::<Vec<_>>());
+    state.argument()
+}
+
+/// The signature; NULL without rows.
+#[pg_extern(immutable, parallel_safe)]
+fn minhash_agg_result(state: Internal) -> Option<NewSignature> {
+    State::of(state).map(|state| NewSignature(state.encode()))
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/minhash/aggregates.sql",
+    name = "minhash_aggregates",
+    requires = [
+        "signature",
+        minhash_agg_add_text,
+        minhash_agg_add_text_size,
+        minhash_agg_add_text_size_seed,
+        minhash_agg_add_bigint,
+        minhash_agg_add_bigint_size,
+        minhash_agg_add_bigint_size_seed,
+        minhash_union_add,
+        minhash_agg_combine,
+        minhash_agg_serialize,
+        minhash_agg_deserialize,
+        minhash_agg_result
+    ]
+);

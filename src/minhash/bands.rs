@@ -1,0 +1,105 @@
+//! Band keys for ordinary B-tree indexes.
+
+use crate::options;
+use crate::pg::datum::StoredSignature;
+use crate::pg::error::OrRaise;
+use neardup::Error;
+use neardup::bands::{Bands, ClassicBands, band_keys};
+use neardup::minhash::Header;
+use pgrx::prelude::*;
+
+/// The band keys of a signature: two signatures whose `minhash_sim` reaches t share at least
+/// `minhash_intact(slots, threshold, t)` of them. None for an empty document.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 150)]
+fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
+    let signature = m.read();
+    let bands = bands_of(&signature.header, options::threshold(threshold));
+    band_keys(&signature, &bands).collect()
+}
+
+/// The keys of the classic scheme: `bands` bands of `rows` slots each. Documents of Jaccard
+/// similarity s share one with probability `lsh_probability(s, bands, rows)`. None for an empty
+/// document.
+///
+/// # Errors
+/// `invalid_parameter_value` unless bands and rows are at least 1 and their product is at most the
+/// number of slots.
+#[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "minhash_bands")]
+fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i64> {
+    let signature = m.read();
+    let slots = usize::from(signature.header.slots);
+    let classic = ClassicBands::new(i64::from(bands), i64::from(rows), slots).or_raise();
+    classic.keys(&signature).collect()
+}
+
+/// How many band keys two signatures at or above `threshold` share at least, where the keys were
+/// made for `index_threshold`.
+///
+/// # Errors
+/// `invalid_parameter_value` for arguments out of range, and where keys made for
+/// `index_threshold` would miss answers at `threshold`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+fn minhash_intact(
+    slots: i32,
+    index_threshold: f64,
+    threshold: f64,
+    slot_bits: default!(i32, 32),
+) -> i32 {
+    let bits = options::slot_bits(slot_bits);
+    let bands = Bands::for_threshold(
+        options::slots(slots),
+        bits,
+        options::threshold(index_threshold),
+    );
+    let intact = bands.intact_needed(bits, options::threshold(threshold));
+    if intact < 1 {
+        return Err(too_low(index_threshold, threshold)).or_raise();
+    }
+    intact as i32
+}
+
+/// The fewest keys of which every signature at or above `threshold` has at least one among its own,
+/// which were made for `index_threshold`. None for an empty document.
+///
+/// # Errors
+/// As `minhash_intact`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 150)]
+fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
+    let signature = m.read();
+    let bands = bands_of(&signature.header, options::threshold(index_threshold));
+    let probes = bands
+        .probes_needed(
+            u32::from(signature.header.slot_bits),
+            options::threshold(threshold),
+        )
+        .ok_or_else(|| too_low(index_threshold, threshold))
+        .or_raise();
+    band_keys(&signature, &bands).take(probes).collect()
+}
+
+fn bands_of(header: &Header, threshold: f64) -> Bands {
+    let slots = usize::from(header.slots);
+    Bands::for_threshold(slots, u32::from(header.slot_bits), threshold)
+}
+
+fn too_low(index_threshold: f64, threshold: f64) -> Error {
+    Error::invalid(
+        format!("band keys for threshold {index_threshold} miss answers at threshold {threshold}"),
+        "Ask for a higher threshold, or store the band keys of the lowest threshold to be asked for.",
+    )
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/minhash/bands.sql",
+    name = "bands",
+    requires = [
+        "signature",
+        minhash_bands,
+        minhash_bands_classic,
+        minhash_intact,
+        minhash_probe
+    ]
+);

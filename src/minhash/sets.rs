@@ -1,0 +1,109 @@
+//! Signatures of sets: of elements, and of a document's lexemes.
+
+use crate::options;
+use crate::pg::arrays::texts;
+use crate::pg::datum::{NewSignature, Text};
+use crate::pg::error::check_interrupts;
+use crate::pg::tsvector::TsVector;
+use neardup::minhash::{Header, SignatureUnit, Sketch};
+use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
+use neardup::text::Fold;
+use pgrx::prelude::*;
+
+/// The signature of a set of texts; NULLs are ignored.
+///
+/// # Errors
+/// `invalid_parameter_value` for slots outside 1 to 1024.
+#[pg_extern(immutable, parallel_safe, strict, cost = 15000, name = "minhash_set")]
+fn minhash_set_of_texts(
+    elements: Array<'_, Text<'_>>,
+    slots: default!(i32, 128),
+    seed: default!(i64, 0),
+) -> NewSignature {
+    let key = Key::from_seed(seed);
+    let hashes = texts(&elements).map(|element| key.element_hash(&element));
+    signature_of_set(hashes, slots, &key)
+}
+
+/// The signature of a set of numbers; NULLs are ignored.
+///
+/// # Errors
+/// `invalid_parameter_value` for slots outside 1 to 1024.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn minhash_set(
+    elements: Array<'_, i64>,
+    slots: default!(i32, 128),
+    seed: default!(i64, 0),
+) -> NewSignature {
+    let key = Key::from_seed(seed);
+    let hashes = elements.iter().flatten();
+    let hashes = hashes.map(|element| key.element_hash(&element.to_le_bytes()));
+    signature_of_set(hashes, slots, &key)
+}
+
+fn signature_of_set(hashes: impl Iterator<Item = u64>, slots: i32, key: &Key) -> NewSignature {
+    let mut hashes = hashes.peekable();
+    let mut sketch = Sketch::new(options::slots(slots));
+    let mut block = Vec::with_capacity(BLOCK);
+    while hashes.peek().is_some() {
+        check_interrupts();
+        block.clear();
+        block.extend(hashes.by_ref().take(BLOCK));
+        sketch.add(&block);
+    }
+    encode(&sketch, SignatureUnit::Set, 1, key)
+}
+
+/// The signature of a document's lexemes, so that the stemming, stop words and dictionaries of its
+/// text search configuration count: of the sequences of k lexemes by position, several at one
+/// position by name, gaps ignored.
+///
+/// # Errors
+/// `invalid_parameter_value` for k outside 1 to 256, slots outside 1 to 1024, and with k > 1 for a
+/// tsvector that lacks positions.
+#[pg_extern(immutable, parallel_safe, strict, cost = 3000)]
+fn minhash_lexemes(
+    doc: TsVector<'_>,
+    k: default!(i32, 3),
+    slots: default!(i32, 128),
+    seed: default!(i64, 0),
+) -> NewSignature {
+    let k = options::within("k", k, 1, MAX_K as i32) as usize;
+    let key = Key::from_seed(seed);
+    let lexemes = if k == 1 {
+        doc.lexemes()
+    } else {
+        doc.sequence()
+    };
+    let tokens: Vec<u64> = lexemes
+        .iter()
+        .map(|lexeme| key.token_hash(lexeme))
+        .collect();
+    let mut sketch = Sketch::new(options::slots(slots));
+    sketch.add(&sequence_hashes(&tokens, k));
+    encode(&sketch, SignatureUnit::Lexeme, k as u16, &key)
+}
+
+fn encode(sketch: &Sketch, unit: SignatureUnit, k: u16, key: &Key) -> NewSignature {
+    let header = Header {
+        unit,
+        k,
+        slots: sketch.slots().len() as u16,
+        slot_bits: 32,
+        fold: Fold::None,
+        empty: false,
+        seed_id: key.id(),
+    };
+    NewSignature(sketch.encode(header))
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/minhash/sets.sql",
+    name = "minhash_sets",
+    requires = [
+        "signature",
+        minhash_set_of_texts,
+        minhash_set,
+        minhash_lexemes
+    ]
+);

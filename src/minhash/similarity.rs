@@ -1,0 +1,87 @@
+//! The similarity that two signatures estimate, and the condition on it that users write in WHERE
+//! and JOIN.
+//!
+//! Their planner support turns them into `<@`, which indexes serve.
+
+use crate::options;
+use crate::pg::call::{argument, finfo};
+use crate::pg::datum::StoredSignature;
+use crate::pg::error::OrRaise;
+use neardup::minhash::{estimate_stored, near_duplicates_stored};
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
+use pgrx::prelude::*;
+
+/// The estimated Jaccard similarity of two documents, 0 to 1; 0 if one of them is empty.
+///
+/// # Errors
+/// `invalid_parameter_value` for signatures made with different parameters.
+#[inline]
+fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
+    estimate_stored(a.bytes(), b.bytes()).or_raise()
+}
+
+/// 1 - `minhash_sim`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = minhash_sim_support)]
+pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
+    1.0 - minhash_sim(a, b)
+}
+
+/// The C function behind `minhash_sim`.
+///
+/// # Safety
+/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn minhash_sim_wrapper(fcinfo: FunctionCallInfo) -> Datum {
+    // SAFETY: of the declared types, and they outlive the call.
+    let similarity = unsafe {
+        minhash_sim(
+            StoredSignature::from_raw(argument(fcinfo, 0)),
+            StoredSignature::from_raw(argument(fcinfo, 1)),
+        )
+    };
+    Datum::from(similarity.to_bits())
+}
+
+finfo!(pg_finfo_minhash_sim_wrapper);
+
+/// Whether `minhash_sim(a, b) >= threshold`; not for signatures made with different parameters, nor
+/// for those of empty documents.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[inline]
+fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: f64) -> bool {
+    near_duplicates_stored(a.bytes(), b.bytes(), options::threshold(threshold)).or_raise()
+}
+
+/// The C function behind `near_dup`.
+///
+/// # Safety
+/// As of [`minhash_sim_wrapper`].
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn near_dup_wrapper(fcinfo: FunctionCallInfo) -> Datum {
+    // SAFETY: of the declared types, and they outlive the call.
+    let is_near = unsafe {
+        near_dup(
+            StoredSignature::from_raw(argument(fcinfo, 0)),
+            StoredSignature::from_raw(argument(fcinfo, 1)),
+            f64::from_bits(argument(fcinfo, 2).value() as u64),
+        )
+    };
+    Datum::from(is_near)
+}
+
+finfo!(pg_finfo_near_dup_wrapper);
+
+pgrx::extension_sql_file!(
+    "../../sql/minhash/similarity.sql",
+    name = "near_dup",
+    requires = [
+        "signature",
+        minhash_sim_support,
+        minhash_distance,
+        near_dup_support
+    ]
+);

@@ -1,0 +1,111 @@
+//! Arrays as results, and sets read from arrays.
+
+use crate::pg::datum::{Text, to_server_encoding};
+use crate::pg::error::check_interrupts;
+use neardup::set::sort_distinct;
+use pgrx::callconv::{BoxRet, FcInfo};
+use pgrx::datum::{Array, Datum};
+use pgrx::pg_sys;
+
+/// Elements after which interrupts are checked for.
+pub const HEARTBEAT: usize = 1 << 16;
+
+/// The set of the elements of an array of any dimension, without NULLs.
+pub fn bigint_set(elements: &Array<'_, i64>) -> Vec<i64> {
+    let mut set: Vec<i64> = match elements.as_slice() {
+        Ok(elements) => elements.to_vec(),
+        Err(_) => elements.iter().flatten().collect(),
+    };
+    sort_distinct(&mut set, &mut check_interrupts);
+    set
+}
+
+/// The elements of an array of any dimension as UTF-8, without NULLs.
+pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text<'a>> {
+    let beating = elements.iter().enumerate().map(|(i, element)| {
+        if i % HEARTBEAT == 0 {
+            check_interrupts();
+        }
+        element
+    });
+    beating.flatten()
+}
+
+/// The set of these texts.
+pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
+    let mut set: Vec<&[u8]> = texts.iter().map(|text| &**text).collect();
+    sort_distinct(&mut set, &mut check_interrupts);
+    set
+}
+
+/// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.
+pub struct NewBigints(pub Vec<i64>);
+
+/// A new `text[]`, of at most [`MAX_TEXTS`] bytes.
+pub struct NewTexts(pub Vec<String>);
+
+/// What the texts of an array can take: all that a value can but its header.
+pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
+
+impl NewBigints {
+    fn into_datum(self) -> pg_sys::Datum {
+        let mut datums: Vec<_> = self.0.into_iter().map(pg_sys::Datum::from).collect();
+        // SAFETY: as many datums of the fixed-length type bigint as are announced.
+        let array = unsafe {
+            pg_sys::construct_array(
+                datums.as_mut_ptr(),
+                datums.len() as i32,
+                pg_sys::INT8OID,
+                8,
+                true,
+                pg_sys::TYPALIGN_DOUBLE as std::ffi::c_char,
+            )
+        };
+        pg_sys::Datum::from(array)
+    }
+}
+
+impl NewTexts {
+    fn into_datum(self) -> pg_sys::Datum {
+        let mut datums = Vec::with_capacity(self.0.len());
+        for (i, text) in self.0.iter().enumerate() {
+            if i % HEARTBEAT == 0 {
+                check_interrupts();
+            }
+            let bytes = to_server_encoding(text);
+            // SAFETY: the bytes are copied into a new value.
+            datums.push(pg_sys::Datum::from(unsafe {
+                pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as i32)
+            }));
+        }
+        // SAFETY: as many datums of the variable-length type text as are announced.
+        let array = unsafe {
+            pg_sys::construct_array(
+                datums.as_mut_ptr(),
+                datums.len() as i32,
+                pg_sys::TEXTOID,
+                -1,
+                false,
+                pg_sys::TYPALIGN_INT as std::ffi::c_char,
+            )
+        };
+        pg_sys::Datum::from(array)
+    }
+}
+
+macro_rules! result {
+    ($type:ident, $sql:literal) => {
+        pgrx::impl_sql_translatable!($type, $sql);
+
+        // SAFETY: the datum is a palloc'd array of the declared type.
+        unsafe impl BoxRet for $type {
+            unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+                // SAFETY: as above.
+                unsafe { fcinfo.return_raw_datum(self.into_datum()) }
+            }
+        }
+    };
+}
+
+result!(NewBigints, "bigint[]");
+result!(NewTexts, "text[]");

@@ -1,0 +1,102 @@
+//! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose
+//! `BitSlice<u8, Msb0>` is laid out just as they are.
+
+use crate::pg::datum::{Varlena, result};
+use crate::pg::error::raise;
+use bitvec::prelude::*;
+use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+
+/// Bytes before the bits: their number as an int4.
+const COUNT_LEN: usize = size_of::<i32>();
+
+/// A `bit` or `varbit` argument.
+pub struct Bits<'a>(Varlena<'a>);
+
+impl Bits<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type bit or varbit that outlives the value.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted` where the number of bits and of bytes disagree.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        let bits = Self(unsafe { Varlena::detoast(datum) });
+        let bytes = bits.0.len().checked_sub(COUNT_LEN);
+        if bytes.is_none_or(|bytes| bytes != bits.len().div_ceil(8)) {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                "invalid bit string: its length does not match its bytes",
+                "",
+            );
+        }
+        bits
+    }
+
+    /// As stored: the number of bits as an int4, then the bytes.
+    pub fn stored(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The number of bits.
+    pub fn len(&self) -> usize {
+        // The value may be stored unaligned.
+        self.0
+            .first_chunk::<COUNT_LEN>()
+            .map_or(usize::MAX, |len| i32::from_ne_bytes(*len) as usize)
+    }
+
+    /// The bits, eight a byte, the first the highest; unused bits of the last byte are 0.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0[COUNT_LEN..]
+    }
+
+    pub fn as_bitslice(&self) -> &BitSlice<u8, Msb0> {
+        &self.bytes().view_bits()[..self.len()]
+    }
+}
+
+impl FromDatum for Bits<'_> {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _: pg_sys::Oid,
+    ) -> Option<Self> {
+        // SAFETY: PostgreSQL passes a datum of the declared type.
+        (!is_null).then(|| unsafe { Self::from_raw(datum) })
+    }
+}
+
+// SAFETY: the datum is of the declared SQL type, which `from_raw` reads.
+unsafe impl<'fcx> ArgAbi<'fcx> for Bits<'fcx> {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: STRICT functions get no NULL, others ask through `Option`.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("the argument is not NULL")
+    }
+}
+
+pgrx::impl_sql_translatable!(Bits<'_>, arg_only = "bit");
+
+/// A new `varbit`: the number of bits as an int4, then the bytes.
+pub struct NewVarbit(Vec<u8>);
+
+impl NewVarbit {
+    /// Of so many bits, eight a byte, the first the highest; unused bits of the last byte are 0.
+    pub fn new(bytes: &[u8], bits: usize) -> Self {
+        Self([&(bits as i32).to_ne_bytes(), bytes].concat())
+    }
+}
+
+result!(NewVarbit, "varbit");
+
+/// A new `bit`, laid out alike.
+pub struct NewBits(Vec<u8>);
+
+impl NewBits {
+    pub fn new(mut bits: BitVec<u8, Msb0>) -> Self {
+        bits.set_uninitialized(false);
+        Self([&(bits.len() as i32).to_ne_bytes(), bits.as_raw_slice()].concat())
+    }
+}
+
+result!(NewBits, "bit");

@@ -1,0 +1,18 @@
+//! What any extension would need of PostgreSQL: errors, arguments and results, queries, sorting, the catalog.
+
+pub mod aggregate;
+pub mod arrays;
+pub mod bits;
+pub mod call;
+pub mod catalog;
+pub mod datum;
+pub mod error;
+pub mod progress;
+pub mod query;
+pub mod record;
+pub mod sort;
+pub mod spool;
+pub mod srf;
+pub mod tsvector;
+pub mod value_sort;
+pub mod version;

@@ -1,0 +1,81 @@
+//! `pg_neardup.progress`: how far a long job has come.
+
+use crate::pg::error::{check_interrupts, hold_interrupts};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, notice};
+use std::time::{Duration, Instant};
+
+static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
+
+/// Between two NOTICEs.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// Steps between two looks at the clock.
+const STRIDE: u64 = 256;
+
+/// Defines the setting, once when the library is loaded.
+pub fn define_setting() {
+    GucRegistry::define_bool_guc(
+        c"pg_neardup.progress",
+        c"Reports the progress of long jobs as NOTICEs.",
+        c"Every few seconds: what is being done, the share done, and the time left.",
+        &PROGRESS,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+}
+
+/// One stage of a job.
+pub struct Progress {
+    stage: &'static str,
+    total: Option<u64>,
+    done: u64,
+    started: Instant,
+    reported: Instant,
+}
+
+impl Progress {
+    /// A stage of `total` steps, if their number is known.
+    pub fn begin(stage: &'static str, total: Option<usize>) -> Self {
+        let now = Instant::now();
+        Self {
+            stage,
+            total: total.map(|total| total as u64),
+            done: 0,
+            started: now,
+            reported: now,
+        }
+    }
+
+    /// One step done. Lets a cancel through, and reports when it is time.
+    pub fn step(&mut self) {
+        self.done += 1;
+        if self.done.is_multiple_of(STRIDE) {
+            self.look();
+        }
+    }
+
+    /// Within a step that takes long.
+    pub fn look(&mut self) {
+        check_interrupts();
+        if PROGRESS.get() && self.reported.elapsed() >= PAUSE {
+            self.reported = Instant::now();
+            self.report();
+        }
+    }
+
+    fn report(&self) {
+        let message = match self.total {
+            Some(total) => {
+                let share = self.done as f64 / total.max(1) as f64;
+                let left = self.started.elapsed().as_secs_f64() * (1.0 / share.max(1e-9) - 1.0);
+                format!(
+                    "{}: {:.0} % done, {left:.0} s left",
+                    self.stage,
+                    share * 100.0
+                )
+            }
+            None => format!("{}: {} rows", self.stage, self.done),
+        };
+        hold_interrupts(|| notice!("{message}"));
+    }
+}

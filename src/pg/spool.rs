@@ -1,0 +1,144 @@
+//! Records of any length on temporary storage, read back by number in any order.
+//!
+//! The first of them stay in memory, as many as a budget allows; the others go to a temporary file
+//! that PostgreSQL counts, limits and removes like those of its own sorts.
+
+use crate::pg::error::{or_out_of_memory, raise};
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ptr::NonNull;
+
+pub struct Records {
+    memory: Vec<u8>,
+    budget: usize,
+    file: Option<File>,
+    /// Where each record begins, and the last one ends.
+    starts: Vec<u64>,
+}
+
+impl Records {
+    /// Keeps up to `budget` bytes in memory.
+    pub fn new(budget: usize) -> Self {
+        Self {
+            memory: Vec::new(),
+            budget,
+            file: None,
+            starts: vec![0],
+        }
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Appends a record; its number is the [`Self::len`] of before.
+    pub fn push(&mut self, record: &[u8]) {
+        or_out_of_memory(self.starts.try_reserve(1));
+        if self.file.is_none() && self.memory.len() + record.len() <= self.budget {
+            or_out_of_memory(self.memory.try_reserve(record.len()));
+            self.memory.extend_from_slice(record);
+        } else {
+            self.file.get_or_insert_with(File::create).append(record);
+        }
+        self.starts
+            .push(self.starts[self.len()] + record.len() as u64);
+    }
+
+    /// The bytes of a record, in `buffer` if they come from the file.
+    pub fn read<'a>(&'a mut self, record: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        let (start, end) = (self.starts[record], self.starts[record + 1]);
+        let in_memory = self.memory.len() as u64;
+        match &mut self.file {
+            Some(file) if start >= in_memory => {
+                buffer.clear();
+                or_out_of_memory(buffer.try_reserve((end - start) as usize));
+                buffer.resize((end - start) as usize, 0);
+                file.read(start - in_memory, buffer);
+                buffer
+            }
+            _ => &self.memory[start as usize..end as usize],
+        }
+    }
+}
+
+struct File {
+    handle: NonNull<pg_sys::BufFile>,
+    len: u64,
+    at_end: bool,
+}
+
+impl File {
+    /// In the memory context of the transaction: a file may be needed while a shorter-lived one,
+    /// such as that of the query being read, is current. It goes with its handle or, after an
+    /// ERROR, with the statement.
+    fn create() -> Self {
+        // SAFETY: plain calls into PostgreSQL; the context switched to outlives the statement.
+        let handle = unsafe {
+            let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+            let handle = pg_sys::BufFileCreateTemp(false);
+            pg_sys::MemoryContextSwitchTo(current);
+            handle
+        };
+        Self {
+            handle: NonNull::new(handle).expect("a temporary file has a handle"),
+            len: 0,
+            at_end: true,
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        if !self.at_end {
+            self.seek(self.len);
+            self.at_end = true;
+        }
+        // SAFETY: the bytes are only read.
+        unsafe {
+            let start = bytes.as_ptr().cast_mut().cast();
+            pg_sys::BufFileWrite(self.handle.as_ptr(), start, bytes.len());
+        }
+        self.len += bytes.len() as u64;
+    }
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) {
+        self.seek(offset);
+        self.at_end = false;
+        // SAFETY: the buffer is valid for its length.
+        let read = unsafe {
+            let start = buffer.as_mut_ptr().cast();
+            pg_sys::BufFileRead(self.handle.as_ptr(), start, buffer.len())
+        };
+        if read != buffer.len() {
+            raise(
+                PgSqlErrorCode::ERRCODE_IO_ERROR,
+                "temporary file is shorter than what was written to it",
+                "",
+            );
+        }
+    }
+
+    fn seek(&mut self, offset: u64) {
+        // SAFETY: the handle is open.
+        let failed = unsafe {
+            pg_sys::BufFileSeek(self.handle.as_ptr(), 0, offset as pg_sys::off_t, SEEK_SET)
+        };
+        if failed != 0 {
+            raise(
+                PgSqlErrorCode::ERRCODE_IO_ERROR,
+                &format!("cannot seek to byte {offset} of a temporary file"),
+                "",
+            );
+        }
+    }
+}
+
+const SEEK_SET: i32 = 0;
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // After an ERROR the files of the statement are closed by PostgreSQL.
+        if !std::thread::panicking() {
+            // SAFETY: the handle is open, and not used again.
+            unsafe { pg_sys::BufFileClose(self.handle.as_ptr()) };
+        }
+    }
+}

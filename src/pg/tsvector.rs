@@ -1,0 +1,169 @@
+//! The lexemes of a `tsvector`, in the order in which they stand in the document.
+
+use crate::pg::datum::{Utf8, Varlena, argument};
+use crate::pg::error::{OrRaise, raise};
+use neardup::Error;
+use pgrx::PgSqlErrorCode;
+use pgrx::pg_sys;
+
+/// From here on PostgreSQL gives every lexeme the same position.
+const LAST_POSITION: u16 = 16383;
+
+/// Of a lexeme PostgreSQL keeps as many positions, and drops further ones.
+const MOST_POSITIONS: usize = 255;
+
+/// A `tsvector` argument.
+pub struct TsVector<'a>(Varlena<'a>);
+
+/// How often a lexeme occurs, and how much an occurrence counts.
+pub struct Frequency<'a> {
+    pub lexeme: Utf8<'a>,
+    /// The number of positions; 1 after `strip`.
+    pub frequency: u32,
+    /// The mean of the positions' weights; that of class D after `strip`.
+    pub mean_weight: f64,
+}
+
+/// Tenths that a position counts by default in `ts_rank`, by the code of its class: D, C, B, A.
+const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
+
+/// One occurrence of a lexeme.
+struct Occurrence<'a> {
+    position: u16,
+    lexeme: Utf8<'a>,
+}
+
+impl TsVector<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type tsvector that outlives the value.
+    unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        Self(unsafe { Varlena::detoast(datum) })
+    }
+
+    /// The distinct lexemes, in UTF-8.
+    pub fn lexemes(&self) -> Vec<Utf8<'_>> {
+        self.entries()
+            .map(|entry| Utf8::new(entry.lexeme))
+            .collect()
+    }
+
+    /// The lexemes with their frequencies and weights.
+    pub fn frequencies(&self) -> impl Iterator<Item = Frequency<'_>> {
+        self.entries().map(|entry| {
+            let (mut frequency, mut tenths) = (0, 0);
+            for class in entry.classes() {
+                frequency += 1;
+                tenths += CLASS_TENTHS[class];
+            }
+            if frequency == 0 {
+                (frequency, tenths) = (1, CLASS_TENTHS[0]);
+            }
+            Frequency {
+                lexeme: Utf8::new(entry.lexeme),
+                frequency,
+                mean_weight: f64::from(tenths) / f64::from(10 * frequency),
+            }
+        })
+    }
+
+    /// The lexemes by position, those of one position by name; gaps are ignored.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value` where positions are missing: after `strip`, from position
+    /// 16383 on, and from the 255th occurrence of a lexeme on.
+    pub fn sequence(&self) -> Vec<Utf8<'_>> {
+        let mut occurrences = Vec::new();
+        for entry in self.entries() {
+            check_positions(&entry).or_raise();
+            occurrences.extend(entry.positions().map(|position| Occurrence {
+                position,
+                lexeme: Utf8::new(entry.lexeme),
+            }));
+        }
+        occurrences.sort_by(|a, b| (a.position, &*a.lexeme).cmp(&(b.position, &*b.lexeme)));
+        occurrences.into_iter().map(|found| found.lexeme).collect()
+    }
+
+    /// Layout, after the varlena header: the number of lexemes (4 bytes); for each 1 bit "has
+    /// positions", 11 bits length, 20 bits offset; the lexemes, each followed, 2-byte aligned, by
+    /// the number of its positions (2 bytes) and these (2 bits weight, 14 bits position).
+    fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let bytes: &[u8] = &self.0;
+        let count = bytes
+            .first_chunk()
+            .map_or(0, |count| u32::from_ne_bytes(*count));
+        let (heads, body) = bytes[bytes.len().min(4)..]
+            .split_at_checked(4 * count as usize)
+            .unwrap_or_else(|| corrupt());
+        let (heads, _) = heads.as_chunks();
+        heads.iter().map(move |head| {
+            Entry::read(u32::from_ne_bytes(*head), body).unwrap_or_else(|| corrupt())
+        })
+    }
+}
+
+/// A lexeme as stored.
+struct Entry<'a> {
+    lexeme: &'a [u8],
+    /// Two bytes each.
+    positions: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    fn read(head: u32, body: &'a [u8]) -> Option<Self> {
+        let has_positions = head & 1 != 0;
+        let start = (head >> 12) as usize;
+        let end = start + (head >> 1 & 0x7FF) as usize;
+        let lexeme = body.get(start..end)?;
+        let mut positions = &[][..];
+        if has_positions {
+            let rest = body.get(end.next_multiple_of(2)..)?;
+            let (count, rest) = rest.split_first_chunk()?;
+            positions = rest.get(..2 * usize::from(u16::from_ne_bytes(*count)))?;
+        }
+        Some(Self { lexeme, positions })
+    }
+
+    fn positions(&self) -> impl ExactSizeIterator<Item = u16> + use<'a> {
+        let (positions, _) = self.positions.as_chunks();
+        positions
+            .iter()
+            .map(|bytes| u16::from_ne_bytes(*bytes) & 0x3FFF)
+    }
+
+    /// The codes of the positions' weight classes.
+    fn classes(&self) -> impl Iterator<Item = usize> {
+        let (positions, _) = self.positions.as_chunks();
+        positions
+            .iter()
+            .map(|bytes| usize::from(u16::from_ne_bytes(*bytes) >> 14))
+    }
+}
+
+fn check_positions(entry: &Entry<'_>) -> neardup::Result<()> {
+    let mut positions = entry.positions();
+    let missing = if positions.len() == 0 {
+        "the tsvector has no positions"
+    } else if positions.len() >= MOST_POSITIONS {
+        "a tsvector keeps no more than 255 positions of a lexeme"
+    } else if positions.any(|position| position >= LAST_POSITION) {
+        "a tsvector keeps no positions after 16383"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(
+        missing,
+        "Use k = 1, which needs no positions, or split the document.",
+    ))
+}
+
+fn corrupt() -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+        "invalid tsvector",
+        "",
+    )
+}
+
+argument!(TsVector, "tsvector");

@@ -1,0 +1,202 @@
+//! The aggregate `simhash_agg` over weighted terms.
+//!
+//! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. The
+//! sums are integers: neither the order of rows nor parallel workers change a bit.
+
+use crate::pg::aggregate;
+use crate::pg::bits::NewBits;
+use crate::pg::datum::Text;
+use crate::pg::error::{OrRaise, raise};
+use crate::simhash::functions::width;
+use neardup::shingle::Key;
+use neardup::simhash::{Sums, fixed_point};
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+use std::ptr::NonNull;
+
+/// What the aggregate keeps between rows.
+struct State {
+    seed: i64,
+    sums: Sums<&'static mut [i64]>,
+}
+
+impl State {
+    /// A state without terms in the memory context of the aggregate that `call` belongs to.
+    ///
+    /// # Safety
+    /// `call` is the current function call.
+    unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, numbers: usize, seed: i64) -> &'a mut Self {
+        // SAFETY: vouched for by the caller.
+        let context = unsafe { aggregate::context(call, "Use the aggregate simhash_agg.") };
+        // SAFETY: both allocations are as large as asked for, or raise an ERROR, and live as long as
+        // the aggregate; zeros are numbers; a `State` needs no drop.
+        unsafe {
+            let zeros = pg_sys::MemoryContextAllocZero(context, numbers * size_of::<i64>());
+            let numbers = std::slice::from_raw_parts_mut(zeros.cast::<i64>(), numbers);
+            let room = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
+            room.write(Self {
+                seed,
+                sums: Sums::over(numbers),
+            });
+            &mut *room
+        }
+    }
+
+    /// The state behind an argument; `None` before the first row.
+    fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
+        let datum = argument.unwrap()?;
+        // SAFETY: arguments of type internal cannot be written in SQL; those of these functions
+        // come from `as_internal`.
+        NonNull::new(datum.cast_mut_ptr::<Self>()).map(|mut state| unsafe { state.as_mut() })
+    }
+
+    fn as_internal(&mut self) -> Internal {
+        Internal::from(Some(pg_sys::Datum::from(std::ptr::from_mut(self))))
+    }
+
+    fn check_parameters(&self, numbers: usize, seed: i64) {
+        if self.sums.numbers().len() != numbers || self.seed != seed {
+            raise(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                "bits and seed changed within one aggregate",
+                "Pass the same bits and seed with every term.",
+            );
+        }
+    }
+}
+
+/// Adds one term; ignored if any argument is NULL.
+///
+/// # Safety
+/// `call` is the current function call.
+unsafe fn add_term(
+    state: Internal,
+    term: Option<Text<'_>>,
+    weight: Option<f64>,
+    bits: Option<i32>,
+    seed: Option<i64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let state = State::of(state);
+    let (Some(term), Some(weight), Some(bits), Some(seed)) = (term, weight, bits, seed) else {
+        return state.map_or_else(|| Internal::from(None), State::as_internal);
+    };
+    let numbers = Sums::numbers_needed(width(bits));
+    // SAFETY: vouched for by the caller.
+    let state = state.unwrap_or_else(|| unsafe { State::new(call, numbers, seed) });
+    state.check_parameters(numbers, seed);
+    let hash = Key::from_seed(seed).element_hash(&term);
+    let weight = fixed_point(weight).or_raise();
+    state.sums.add(hash, weight).or_raise();
+    state.as_internal()
+}
+
+/// The number of bits and the seed where they are not given, as in `simhash_terms`.
+const BITS: Option<i32> = Some(64);
+const SEED: Option<i64> = Some(0);
+
+#[pg_extern(immutable, parallel_safe, name = "simhash_agg_add")]
+fn simhash_agg_add(
+    state: Internal,
+    term: Option<Text<'_>>,
+    weight: Option<f64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: PostgreSQL passes the current call.
+    unsafe { add_term(state, term, weight, BITS, SEED, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "simhash_agg_add")]
+fn simhash_agg_add_bits(
+    state: Internal,
+    term: Option<Text<'_>>,
+    weight: Option<f64>,
+    bits: Option<i32>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_term(state, term, weight, bits, SEED, call) }
+}
+
+#[pg_extern(immutable, parallel_safe, name = "simhash_agg_add")]
+fn simhash_agg_add_bits_seed(
+    state: Internal,
+    term: Option<Text<'_>>,
+    weight: Option<f64>,
+    bits: Option<i32>,
+    seed: Option<i64>,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    // SAFETY: as above.
+    unsafe { add_term(state, term, weight, bits, seed, call) }
+}
+
+/// Adds the second state, of another process or another part of the rows, to the first.
+#[pg_extern(immutable, parallel_safe)]
+fn simhash_agg_combine(
+    state: Internal,
+    other: Internal,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let state = State::of(state);
+    let Some(other) = State::of(other) else {
+        return state.map_or_else(|| Internal::from(None), State::as_internal);
+    };
+    let numbers = other.sums.numbers().len();
+    // SAFETY: PostgreSQL passes the current call.
+    let state = state.unwrap_or_else(|| unsafe { State::new(call, numbers, other.seed) });
+    state.check_parameters(numbers, other.seed);
+    state.sums.merge(&other.sums).or_raise();
+    state.as_internal()
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn simhash_agg_serialize(state: Internal) -> Vec<u8> {
+    let state = State::of(state).expect("the function is strict");
+    [&state.seed.to_le_bytes()[..], &state.sums.to_bytes()].concat()
+}
+
+/// # Errors
+/// `data_corrupted` if the bytes are no state.
+#[pg_extern(immutable, parallel_safe, strict)]
+fn simhash_agg_deserialize(
+    bytes: &[u8],
+    _unused: Internal,
+    call: pg_sys::FunctionCallInfo,
+) -> Internal {
+    let (seed, sums) = bytes
+        .split_first_chunk()
+        .and_then(|(seed, sums)| Some((i64::from_le_bytes(*seed), Sums::from_bytes(sums).ok()?)))
+        .unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                "invalid state of simhash_agg",
+                "",
+            )
+        });
+    // SAFETY: PostgreSQL passes the current call.
+    let state = unsafe { State::new(call, sums.numbers().len(), seed) };
+    state.sums.merge(&sums).or_raise();
+    state.as_internal()
+}
+
+/// The SimHash; NULL if no term has a weight other than 0.
+#[pg_extern(immutable, parallel_safe)]
+fn simhash_agg_result(state: Internal) -> Option<NewBits> {
+    let state = State::of(state)?;
+    (!state.sums.is_empty()).then(|| NewBits::new(state.sums.signature()))
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/simhash/aggregate.sql",
+    name = "simhash_aggregate",
+    requires = [
+        simhash_agg_add,
+        simhash_agg_add_bits,
+        simhash_agg_add_bits_seed,
+        simhash_agg_combine,
+        simhash_agg_serialize,
+        simhash_agg_deserialize,
+        simhash_agg_result
+    ]
+);

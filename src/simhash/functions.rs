@@ -1,0 +1,151 @@
+//! SimHash of documents and of weighted terms.
+
+use crate::options;
+use crate::pg::arrays::HEARTBEAT;
+use crate::pg::bits::NewBits;
+use crate::pg::call::{argument, finfo};
+use crate::pg::datum::Text;
+use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::tsvector::TsVector;
+use neardup::shingle::Key;
+use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
+use pgrx::prelude::*;
+
+/// What `simhash` takes besides the document.
+struct Options<'a> {
+    k: i32,
+    unit: Text<'a>,
+    fold: Text<'a>,
+    bits: i32,
+    weighting: Text<'a>,
+    seed: i64,
+}
+
+/// The SimHash of a document; NULL if it is empty. Linear time, 3 us for 260 words and 64 bits.
+///
+/// # Errors
+/// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits
+/// that are no multiple of 64 from 64 to 4096.
+fn simhash(doc: &Text<'_>, options: &Options<'_>) -> Option<NewBits> {
+    let shingling = options::shingling(options.k, &options.unit, &options.fold);
+    let weighting = weighting(&options.weighting);
+    let key = Key::from_seed(options.seed);
+    let width = width(options.bits);
+    let bits = document(
+        doc,
+        &shingling,
+        &key,
+        width,
+        weighting,
+        &mut check_interrupts,
+    );
+    bits.or_raise().map(NewBits::new)
+}
+
+/// The C function behind `simhash`.
+///
+/// # Safety
+/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn simhash_wrapper(fcinfo: FunctionCallInfo) -> Datum {
+    // SAFETY: of the declared types, and they outlive the call.
+    let bits = unsafe {
+        let options = Options {
+            k: argument(fcinfo, 1).value() as i32,
+            unit: Text::from_raw(argument(fcinfo, 2)),
+            fold: Text::from_raw(argument(fcinfo, 3)),
+            bits: argument(fcinfo, 4).value() as i32,
+            weighting: Text::from_raw(argument(fcinfo, 5)),
+            seed: argument(fcinfo, 6).value() as i64,
+        };
+        simhash(&Text::from_raw(argument(fcinfo, 0)), &options)
+    };
+    bits.and_then(IntoDatum::into_datum).unwrap_or_else(|| {
+        // SAFETY: the call is PostgreSQL's.
+        unsafe { (*fcinfo).isnull = true };
+        Datum::null()
+    })
+}
+
+finfo!(pg_finfo_simhash_wrapper);
+
+/// The SimHash of terms with a weight each; a term that repeats has the sum of its weights. Pairs
+/// with a NULL are ignored; NULL if no term has a weight other than 0.
+///
+/// # Errors
+/// `invalid_parameter_value` for NaN, infinite and too big weights, arrays of different length, and
+/// bits as in `simhash`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 25000)]
+fn simhash_terms(
+    terms: Array<'_, Text<'_>>,
+    weights: Array<'_, f64>,
+    bits: default!(i32, 64),
+    seed: default!(i64, 0),
+) -> Option<NewBits> {
+    if terms.len() != weights.len() {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            &format!("{} terms with {} weights", terms.len(), weights.len()),
+            "Pass one weight for each term.",
+        );
+    }
+    let key = Key::from_seed(seed);
+    let mut sums = Sums::new(width(bits));
+    for (i, pair) in terms.iter().zip(weights.iter()).enumerate() {
+        if i % HEARTBEAT == 0 {
+            check_interrupts();
+        }
+        if let (Some(term), Some(weight)) = pair {
+            add(&mut sums, &key, &term, weight).or_raise();
+        }
+    }
+    signature(&sums)
+}
+
+/// The SimHash of a document's lexemes; NULL if there are none. A lexeme's frequency is the number
+/// of its positions, of which a tsvector keeps 255; it counts times the mean of what `ts_rank` gives
+/// by default to the weight classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
+///
+/// # Errors
+/// `invalid_parameter_value` for an unknown weighting, and bits as in `simhash`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1500)]
+fn simhash_lexemes(
+    doc: TsVector<'_>,
+    bits: default!(i32, 64),
+    weighting: default!(Text<'_>, "'log'"),
+    seed: default!(i64, 0),
+) -> Option<NewBits> {
+    let weighting = self::weighting(&weighting);
+    let key = Key::from_seed(seed);
+    let mut sums = Sums::new(width(bits));
+    for lexeme in doc.frequencies() {
+        let weight = weighting.weight(lexeme.frequency) * lexeme.mean_weight;
+        add(&mut sums, &key, &lexeme.lexeme, weight).or_raise();
+    }
+    signature(&sums)
+}
+
+/// The number of bits of a SimHash, checked.
+pub fn width(bits: i32) -> Width {
+    Width::new(i64::from(bits)).or_raise()
+}
+
+fn weighting(name: &Text<'_>) -> Weighting {
+    name.name().parse().or_raise()
+}
+
+fn add(sums: &mut Sums, key: &Key, term: &[u8], weight: f64) -> neardup::Result<()> {
+    sums.add(key.element_hash(term), fixed_point(weight)?)
+}
+
+fn signature(sums: &Sums) -> Option<NewBits> {
+    (!sums.is_empty()).then(|| NewBits::new(sums.signature()))
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/simhash/functions.sql",
+    name = "simhash",
+    requires = [simhash_terms, simhash_lexemes]
+);

@@ -1,0 +1,86 @@
+//! Hamming distance of bit strings, and keys to find close ones with an ordinary B-tree.
+
+use crate::options;
+use crate::pg::bits::Bits;
+use crate::pg::error::{OrRaise, raise};
+use neardup::bands::HammingBlocks;
+use pgrx::prelude::*;
+
+/// The number of bits in which two bit strings of equal length differ.
+///
+/// # Errors
+/// `string_data_length_mismatch` for different lengths, like PostgreSQL's own bit operators.
+#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
+    if a.len() != b.len() {
+        raise(
+            PgSqlErrorCode::ERRCODE_STRING_DATA_LENGTH_MISMATCH,
+            &format!(
+                "cannot compare bit strings of {} and {} bits",
+                a.len(),
+                b.len()
+            ),
+            "Hamming distance is defined for bit strings of equal length.",
+        );
+    }
+    neardup::hamming::distance(a.bytes(), b.bytes()) as i32
+}
+
+/// Keys to store for lookups of bit strings at most `distance` apart: one for every subset of
+/// `blocks - distance` of `blocks` blocks, `distance + 1` if NULL.
+///
+/// # Errors
+/// `invalid_parameter_value` unless 0 <= distance < blocks <= 64, and for more than 1024 keys.
+#[pg_extern(immutable, parallel_safe, cost = 150)]
+fn hamming_bands(
+    b: Option<Bits<'_>>,
+    distance: Option<i32>,
+    blocks: default!(Option<i32>, "NULL"),
+) -> Option<Vec<i64>> {
+    let blocks = hamming_blocks(distance?, blocks);
+    Some(blocks.keys(b?.as_bitslice()).or_raise())
+}
+
+/// The keys of which every bit string at most `distance` away has one among its own, which were
+/// made by `hamming_bands(b, index_distance, blocks)`.
+///
+/// # Errors
+/// As `hamming_bands`, and for a distance below 0 or above `index_distance`.
+#[pg_extern(immutable, parallel_safe, cost = 150)]
+fn hamming_probe(
+    b: Option<Bits<'_>>,
+    index_distance: Option<i32>,
+    distance: Option<i32>,
+    blocks: default!(Option<i32>, "NULL"),
+) -> Option<Vec<i64>> {
+    let blocks = hamming_blocks(index_distance?, blocks);
+    let distance = i64::from(distance?);
+    Some(blocks.probe(b?.as_bitslice(), distance).or_raise())
+}
+
+fn hamming_blocks(distance: i32, blocks: Option<i32>) -> HammingBlocks {
+    let distance = i64::from(distance);
+    HammingBlocks::new(distance, blocks.map_or(distance + 1, i64::from)).or_raise()
+}
+
+/// Whether two bit strings differ in at most `distance` bits; not if their lengths differ.
+///
+/// # Errors
+/// `invalid_parameter_value` for a negative distance.
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = hamming_within_support)]
+pub fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
+    let distance = options::distance(distance);
+    a.len() == b.len() && neardup::hamming::distance(a.bytes(), b.bytes()) <= distance
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/simhash/hamming.sql",
+    name = "hamming",
+    requires = [
+        bit_hamming,
+        hamming_within,
+        hamming_within_support,
+        hamming_bands,
+        hamming_probe
+    ]
+);

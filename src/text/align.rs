@@ -1,0 +1,175 @@
+//! Two documents side by side: common chunks, edit distance, what differs, and a page that shows it.
+
+use crate::pg::datum::{NewText, Text};
+use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::record::Record;
+use neardup::align::{self, Costs, Place};
+use pgrx::prelude::*;
+
+type Similarity = Record<(i32, i32, i32, f64, f64)>;
+type Position = Record<(i32, Option<i32>, Option<i32>)>;
+type Explanation = Record<(NewText, f64, Vec<NewText>, Vec<NewText>)>;
+
+pgrx::impl_sql_translatable!(Similarity, "record");
+pgrx::impl_sql_translatable!(Position, "record");
+pgrx::impl_sql_translatable!(Explanation, "record");
+
+/// The common runs of words. Positions count from 1, as `substr` does.
+///
+/// # Errors
+/// `invalid_parameter_value` for an unknown matching or `min_words` below 1;
+/// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.
+#[pg_extern(sql = false)]
+#[allow(
+    clippy::type_complexity,
+    reason = "pgrx wants the columns in the signature"
+)]
+fn common_chunks(
+    a: Text<'_>,
+    b: Text<'_>,
+    min_words: i32,
+    matching: Text<'_>,
+) -> TableIterator<
+    'static,
+    (
+        name!(words, i32),
+        name!(a_word, i32),
+        name!(a_start, i32),
+        name!(a_length, i32),
+        name!(b_word, i32),
+        name!(b_start, i32),
+        name!(b_length, i32),
+        name!(chunk, NewText),
+    ),
+> {
+    let matching = matching.name().parse().or_raise();
+    let chunks = align::common_chunks(
+        &a,
+        &b,
+        i64::from(min_words),
+        matching,
+        &mut check_interrupts,
+    )
+    .or_raise();
+    let a = a.to_vec();
+    TableIterator::new(chunks.into_iter().map(move |chunk| {
+        let [a_place, b_place] = [&chunk.a, &chunk.b].map(from_one);
+        (
+            chunk.words as i32,
+            a_place.0,
+            a_place.1,
+            a_place.2,
+            b_place.0,
+            b_place.1,
+            b_place.2,
+            NewText(a[chunk.a.bytes].to_vec()),
+        )
+    }))
+}
+
+/// First word, first character, characters.
+fn from_one(place: &Place) -> (i32, i32, i32) {
+    let start = place.chars.start as i32;
+    (
+        place.word as i32 + 1,
+        start + 1,
+        place.chars.end as i32 - start,
+    )
+}
+
+/// C, L, S, S_L and S_J.
+///
+/// # Errors
+/// As [`common_chunks`].
+#[pg_extern(sql = false)]
+fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>) -> Similarity {
+    let matching = matching.name().parse().or_raise();
+    let found = align::chunk_similarity(
+        &a,
+        &b,
+        i64::from(min_words),
+        matching,
+        &mut check_interrupts,
+    )
+    .or_raise();
+    Record((
+        found.common as i32,
+        found.longer as i32,
+        found.shorter as i32,
+        found.s_l(),
+        found.s_j(),
+    ))
+}
+
+/// The longest text that stands in both; empty if they have no character in common.
+///
+/// # Errors
+/// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
+#[pg_extern(immutable, parallel_safe, strict, cost = 40000)]
+fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
+    let found = align::longest_common_substring(&a, &b, &mut check_interrupts).or_raise();
+    NewText(a[found.bytes].to_vec())
+}
+
+/// Its length and its places, which are NULL if there is none.
+///
+/// # Errors
+/// As [`longest_common_substring`].
+#[pg_extern(sql = false)]
+fn longest_common_substring_position(a: Text<'_>, b: Text<'_>) -> Position {
+    let found = align::longest_common_substring(&a, &b, &mut check_interrupts).or_raise();
+    let place = |start: u32| (found.chars > 0).then_some(start as i32 + 1);
+    Record((found.chars as i32, place(found.a), place(found.b)))
+}
+
+/// The least cost of turning a into b; NULL if it is above `max`.
+///
+/// # Errors
+/// `invalid_parameter_value` for costs outside 0 to [`align::MAX_COST`] or a negative `max`;
+/// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
+#[pg_extern(immutable, parallel_safe, cost = 40000)]
+fn edit_distance(
+    a: Option<Text<'_>>,
+    b: Option<Text<'_>>,
+    ins_cost: default!(Option<i32>, 1),
+    del_cost: default!(Option<i32>, 1),
+    sub_cost: default!(Option<i32>, 1),
+    max: default!(Option<i64>, "NULL"),
+) -> Option<i64> {
+    let [insert, delete, substitute] = [ins_cost?, del_cost?, sub_cost?].map(i64::from);
+    let costs = Costs::new(insert, delete, substitute).or_raise();
+    align::edit_distance(&a?, &b?, costs, max, &mut check_interrupts).or_raise()
+}
+
+/// In what the two differ.
+///
+/// # Errors
+/// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.
+#[pg_extern(sql = false)]
+fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
+    let found = align::explain(&a, &b, &mut check_interrupts).or_raise();
+    let texts = |words: Vec<Vec<u8>>| words.into_iter().map(NewText).collect();
+    Record((
+        NewText(found.kind.to_string().into_bytes()),
+        found.similarity,
+        texts(found.only_in_a),
+        texts(found.only_in_b),
+    ))
+}
+
+/// A complete HTML page that shows both documents side by side.
+///
+/// # Errors
+/// `invalid_parameter_value` for `min_words` below 1; `program_limit_exceeded` for documents above
+/// [`align::MAX_PAGE_INPUT`] bytes.
+#[pg_extern(immutable, parallel_safe, strict, cost = 150000)]
+fn diff_html(a: Text<'_>, b: Text<'_>, min_words: default!(i32, 5)) -> NewText {
+    let page = align::diff_html(&a, &b, i64::from(min_words), &mut check_interrupts).or_raise();
+    NewText(page.into_bytes())
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/text/align.sql",
+    name = "align",
+    requires = [longest_common_substring, edit_distance, diff_html]
+);

@@ -1,0 +1,92 @@
+//! Exact measures of sets and of documents.
+
+use crate::options;
+use crate::pg::arrays::{bigint_set, text_set, texts};
+use crate::pg::datum::Text;
+use crate::pg::error::check_interrupts;
+use neardup::set;
+use neardup::shingle::{Key, Shingling, shingle_hashes};
+use pgrx::prelude::*;
+
+/// Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
+    set::jaccard(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
+}
+
+/// The same for sets of texts.
+#[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
+fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
+    let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
+    set::jaccard(&text_set(&a), &text_set(&b), &mut check_interrupts)
+}
+
+/// Share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
+    set::containment(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
+}
+
+/// The same for sets of texts.
+#[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
+fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
+    let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
+    set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)
+}
+
+/// Jaccard similarity of two documents' shingle sets, from the documents.
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
+fn resemblance(
+    a: Text<'_>,
+    b: Text<'_>,
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+) -> f64 {
+    let [a, b] = shingle_sets([a, b], &options::shingling(k, &unit, &fold));
+    set::jaccard(&a, &b, &mut check_interrupts)
+}
+
+/// 1 - `resemblance`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
+fn resemblance_distance(
+    a: Text<'_>,
+    b: Text<'_>,
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+) -> f64 {
+    1.0 - resemblance(a, b, k, unit, fold)
+}
+
+/// Share of a's shingles that are in b, from the documents.
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
+fn text_containment(
+    a: Text<'_>,
+    b: Text<'_>,
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+) -> f64 {
+    let [a, b] = shingle_sets([a, b], &options::shingling(k, &unit, &fold));
+    set::containment(&a, &b, &mut check_interrupts)
+}
+
+fn shingle_sets(docs: [Text<'_>; 2], shingling: &Shingling) -> [Vec<i64>; 2] {
+    let key = Key::from_seed(0);
+    docs.map(|doc| shingle_hashes(&doc, shingling, &key, &mut check_interrupts))
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/text/measures.sql",
+    name = "measures",
+    requires = [
+        jaccard,
+        jaccard_of_texts,
+        containment,
+        containment_of_texts,
+        resemblance,
+        resemblance_distance,
+        text_containment
+    ]
+);

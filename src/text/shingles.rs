@@ -1,0 +1,141 @@
+//! Shingle sets of documents, and what is taken from them.
+
+use crate::options;
+use crate::pg::arrays::{MAX_TEXTS, NewBigints, NewTexts, bigint_set, texts};
+use crate::pg::datum::Text;
+use crate::pg::error::{OrRaise, check_interrupts};
+use neardup::set;
+use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
+use pgrx::prelude::*;
+
+/// The distinct shingles of a document, in order of first appearance.
+///
+/// # Errors
+/// `program_limit_exceeded` for more than fit in 1 GB.
+#[pg_extern(immutable, parallel_safe, strict, cost = 30000)]
+fn shingles(
+    doc: Text<'_>,
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+) -> NewTexts {
+    let shingling = options::shingling(k, &unit, &fold);
+    let distinct = shingle::shingles(&doc, &shingling, MAX_TEXTS, &mut check_interrupts);
+    NewTexts(distinct.or_raise())
+}
+
+/// The distinct 64-bit hashes of a document's shingles, sorted.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+fn shingle_hashes(
+    doc: Text<'_>,
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+    seed: default!(i64, 0),
+) -> NewBigints {
+    let shingling = options::shingling(k, &unit, &fold);
+    let key = Key::from_seed(seed);
+    NewBigints(shingle::shingle_hashes(
+        &doc,
+        &shingling,
+        &key,
+        &mut check_interrupts,
+    ))
+}
+
+/// The hashes of shingles made elsewhere, as a set.
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 15000,
+    name = "shingle_hashes"
+)]
+fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)) -> NewBigints {
+    let key = Key::from_seed(seed);
+    let mut hashes: Vec<i64> = texts(&shingles)
+        .map(|shingle| key.element_hash(&shingle) as i64)
+        .collect();
+    set::sort_distinct(&mut hashes, &mut check_interrupts);
+    NewBigints(hashes)
+}
+
+/// The hashes that are 0 modulo `modulus`.
+///
+/// # Errors
+/// `invalid_parameter_value` unless `modulus` is at least 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
+fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
+    let modulus = options::within("modulus", modulus, 1, i32::MAX);
+    NewBigints(set::shingle_sample(
+        &bigint_set(&hashes),
+        modulus,
+        &mut check_interrupts,
+    ))
+}
+
+/// The minimum of each residue class modulo `buckets`.
+///
+/// # Errors
+/// `invalid_parameter_value` unless `buckets` is at least 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
+    let buckets = options::within("buckets", buckets, 1, i32::MAX);
+    NewBigints(set::bucket_sketch(
+        &bigint_set(&hashes),
+        buckets,
+        &mut check_interrupts,
+    ))
+}
+
+/// The hashes of all runs of `size` hashes of the sorted set.
+///
+/// # Errors
+/// `invalid_parameter_value` for `size` outside 1 to 256.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+fn supershingles(hashes: Array<'_, i64>, size: i32) -> NewBigints {
+    let size = options::within("size", size, 1, MAX_K as i32);
+    NewBigints(set::supershingles(
+        &bigint_set(&hashes),
+        size as usize,
+        &mut check_interrupts,
+    ))
+}
+
+/// Fingerprints of a document's passages: documents with a common run of at least
+/// `window` + k - 1 units share one.
+///
+/// # Errors
+/// `invalid_parameter_value` for `window` outside 1 to 65536.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+fn winnow(
+    doc: Text<'_>,
+    k: i32,
+    window: i32,
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+    seed: default!(i64, 0),
+) -> NewBigints {
+    let window = options::within("window", window, 1, MAX_WINDOW as i32);
+    NewBigints(shingle::winnow(
+        &doc,
+        &options::shingling(k, &unit, &fold),
+        &Key::from_seed(seed),
+        window as usize,
+        &mut check_interrupts,
+    ))
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/text/shingles.sql",
+    name = "shingles",
+    requires = [
+        shingles,
+        shingle_hashes,
+        shingle_hashes_of_texts,
+        shingle_sample,
+        bucket_sketch,
+        supershingles,
+        winnow
+    ]
+);
