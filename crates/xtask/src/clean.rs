@@ -3,9 +3,8 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-
-use crate::server::home::Home;
-use crate::workspace;
+use testbed::server::home::Home;
+use testbed::workspace;
 
 /// Stops and removes the private servers, and this program's part of the target directory.
 /// Packages, cargo-pgrx and Cargo's own build results stay.

@@ -1,10 +1,9 @@
 //! `cargo xtask install`: installs the extension into the user's own PostgreSQL.
 
 use anyhow::Result;
-
-use crate::pg_config::PostgresChoice;
-use crate::server::extension;
-use crate::setup;
+use testbed::pg_config::PostgresChoice;
+use testbed::server::extension;
+use testbed::setup;
 
 /// Builds and installs; then `CREATE EXTENSION pg_neardup` works in any of its databases.
 pub fn run(choice: &PostgresChoice) -> Result<()> {

@@ -1,28 +1,19 @@
 //! `cargo xtask`: everything one does with a checkout, on a private PostgreSQL server.
 
-mod bench;
-mod chart;
 mod clean;
-mod corpora;
 mod demo;
-mod figures;
+mod docs;
 mod install;
 mod package;
-mod pg_config;
 mod psql;
-mod server;
-mod setup;
-mod shell;
 mod stop;
 mod test;
-mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-
-use pg_config::PostgresChoice;
+use testbed::pg_config::PostgresChoice;
 
 /// Near-duplicate documents inside PostgreSQL: try it, test it.
 #[derive(Parser)]
@@ -44,8 +35,8 @@ enum Task {
     Bench(bench::Options),
     /// Explore with psql on the private server
     Psql(psql::Options),
-    /// Draw the documentation's curves
-    Figures,
+    /// Bring the documentation's curves, outputs and reference up to date
+    Docs,
     /// Install the extension into your own PostgreSQL
     Install,
     /// Make a Debian package and a tarball of the extension
@@ -62,7 +53,7 @@ fn run(cli: &Cli) -> Result<ExitCode> {
         Task::Test(options) => return test::run(&cli.postgres, options),
         Task::Bench(options) => bench::run(&cli.postgres, options)?,
         Task::Psql(options) => psql::run(&cli.postgres, options)?,
-        Task::Figures => figures::run()?,
+        Task::Docs => return docs::run(&cli.postgres),
         Task::Install => install::run(&cli.postgres)?,
         Task::Package => package::run(&cli.postgres)?,
         Task::Stop => stop::run()?,

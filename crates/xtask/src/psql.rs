@@ -6,10 +6,9 @@ use std::os::unix::process::CommandExt;
 use anyhow::Result;
 use postgres::Client;
 use postgres::error::SqlState;
-
-use crate::pg_config::PostgresChoice;
-use crate::server::Server;
-use crate::setup;
+use testbed::pg_config::PostgresChoice;
+use testbed::server::Server;
+use testbed::setup;
 
 /// The database that the demo fills.
 pub const DEMO_DATABASE: &str = "demo";

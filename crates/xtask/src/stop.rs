@@ -1,8 +1,7 @@
 //! `cargo xtask stop`: stops this checkout's private servers.
 
 use anyhow::Result;
-
-use crate::server::home::Home;
+use testbed::server::home::Home;
 
 /// Stops every server of this checkout, whatever its version.
 pub fn run() -> Result<()> {

@@ -7,8 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use postgres::Client;
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::Type;
-
-use super::source::{LeftOut, Source};
+use testbed::documents::source::{LeftOut, Source};
 
 /// The whole set-up that a table of documents needs.
 const TABLES: &str = "

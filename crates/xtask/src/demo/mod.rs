@@ -5,18 +5,17 @@ mod groups;
 mod load;
 mod pairs;
 mod report;
-pub mod source;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use testbed::documents::source::Source;
+use testbed::pg_config::PostgresChoice;
+use testbed::server::Server;
+use testbed::setup;
 
-use crate::pg_config::PostgresChoice;
 use crate::psql::DEMO_DATABASE;
-use crate::server::Server;
-use crate::setup;
-use source::Source;
 
 /// Documents count as near-duplicates from this similarity on.
 const THRESHOLD: f64 = 0.8;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use postgres::Client;
+use testbed::documents::source::LeftOut;
 
 use super::THRESHOLD;
 use super::differences::describe;
 use super::groups::Group;
 use super::load::Loaded;
 use super::pairs::Found;
-use super::source::LeftOut;
 
 /// How many groups are printed, and how many texts of each.
 const GROUPS: usize = 8;

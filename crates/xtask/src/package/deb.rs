@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
+use testbed::pg_config::PgConfig;
+use testbed::{shell, workspace};
 use walkdir::WalkDir;
 
 use super::{VERSION, add_documents, below, copy_tree, doc_dir};
-use crate::pg_config::PgConfig;
-use crate::{shell, workspace};
 
 const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
  Finds near-duplicate documents where they already live: MinHash and SimHash
@@ -20,7 +20,7 @@ const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
 
 /// Makes the package in `dist`; tells why if this PostgreSQL or this machine has none.
 pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, String>> {
-    if shell::which("dpkg-deb").is_none() {
+    if which::which("dpkg-deb").is_err() {
         return Ok(Err("dpkg-deb is not installed".into()));
     }
     if !pg.pkglibdir.starts_with("/usr/lib/postgresql") {

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
+use testbed::pg_config::{PgConfig, PostgresChoice};
+use testbed::server::extension;
+use testbed::server::installation::copy_file;
+use testbed::{setup, shell, workspace};
 use walkdir::WalkDir;
-
-use crate::pg_config::{PgConfig, PostgresChoice};
-use crate::server::extension;
-use crate::server::installation::copy_file;
-use crate::{setup, shell, workspace};
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -114,7 +113,7 @@ fn platform() -> String {
 #[cfg(test)]
 mod tests {
     use super::VERSION;
-    use crate::workspace;
+    use testbed::workspace;
 
     #[test]
     fn metadata_names_this_version() {

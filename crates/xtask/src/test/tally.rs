@@ -1,16 +1,10 @@
-//! Counting and printing results.
+//! Running checks and test programs, and counting their results.
 
-use std::process::ExitCode;
-use std::time::Instant;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::Result;
-
-/// How a test ended, if it did not fail.
-pub enum Outcome {
-    Passed,
-    /// It could not be run here; the reason.
-    Skipped(String),
-}
+use anyhow::{Context, Result};
+use testbed::shell;
 
 /// How many tests passed, failed and were skipped.
 #[derive(Default)]
@@ -21,32 +15,36 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Runs a test, prints its result and counts it.
-    pub fn record(&mut self, name: &str, test: impl FnOnce() -> Result<Outcome>) {
-        let start = Instant::now();
-        let result = test();
-        let time = start.elapsed().as_millis();
-        match result {
-            Ok(Outcome::Passed) => {
-                self.passed += 1;
-                println!("ok      {name} ({time} ms)");
-            }
-            Ok(Outcome::Skipped(reason)) => {
-                self.skipped += 1;
-                println!("skipped {name}: {reason}");
-            }
-            Err(error) => {
-                self.failed += 1;
-                println!("FAILED  {name} ({time} ms)\n{error:#}");
-            }
+    /// Runs a check, which is one test.
+    pub fn check(&mut self, name: &str, command: &mut Command) -> Result<()> {
+        println!("Running {name}");
+        match shell::run_status(command)? {
+            true => self.passed += 1,
+            false => self.failed += 1,
         }
+        Ok(())
     }
 
-    /// Adds results that another program counted.
-    pub fn add(&mut self, passed: usize, failed: usize, skipped: usize) {
-        self.passed += passed;
-        self.failed += failed;
-        self.skipped += skipped;
+    /// Runs test programs and counts what they report. Failing without a failed test, as where one
+    /// cannot be built, counts as a failure.
+    pub fn count(&mut self, command: &mut Command) -> Result<()> {
+        let failed_before = self.failed;
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().context("no output")?;
+        for line in BufReader::new(output).lines() {
+            let line = line?;
+            println!("{line}");
+            if let Some([passed, failed, skipped]) = counts(&line) {
+                self.passed += passed;
+                self.failed += failed;
+                self.skipped += skipped;
+            }
+        }
+        if !child.wait()?.success() && self.failed == failed_before {
+            println!("FAILED: {}", shell::describe(command));
+            self.failed += 1;
+        }
+        Ok(())
     }
 
     /// Prints the sum.
@@ -56,10 +54,32 @@ impl Tally {
             0 => println!(),
             skipped => println!(", {skipped} skipped"),
         }
-        if self.failed == 0 {
+        if self.failed == 0 && self.passed > 0 {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Passed, failed and ignored of `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
+fn counts(line: &str) -> Option<[usize; 3]> {
+    let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    let mut numbers = rest
+        .split("; ")
+        .map(|part| part.split(' ').next()?.parse().ok());
+    Some([numbers.next()??, numbers.next()??, numbers.next()??])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counts;
+
+    #[test]
+    fn counts_of_a_result_line() {
+        let line =
+            "test result: FAILED. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out";
+        assert_eq!(counts(line), Some([12, 1, 2]));
+        assert_eq!(counts("running 3 tests"), None);
     }
 }

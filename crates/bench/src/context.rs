@@ -1,0 +1,55 @@
+//! What every measurement works with.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use testbed::documents::Texts;
+use testbed::documents::words::Words;
+use testbed::server::{ScratchCluster, Server};
+
+use crate::peers::Peers;
+
+/// The measured servers keep tables of a million documents in memory.
+const SERVER_SETTINGS: [(&str, &str); 3] = [
+    ("shared_buffers", "2GB"),
+    ("max_wal_size", "32GB"),
+    ("autovacuum", "off"),
+];
+
+/// How much is measured.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    /// How many documents are generated.
+    pub documents: u64,
+    /// How often contenders that take milliseconds have their turn.
+    pub rounds: usize,
+    /// The same of those that take seconds.
+    pub long_rounds: usize,
+}
+
+/// What measurements work with.
+pub struct Bench<'a> {
+    pub server: &'a Server,
+    pub peers: &'a Peers,
+    pub texts: &'a Texts,
+    pub words: &'a Words,
+    pub scale: Scale,
+    /// Where results go.
+    pub results: PathBuf,
+}
+
+impl Bench<'_> {
+    /// A server of its own to measure, not yet started.
+    pub fn cluster(&self, name: &str) -> Result<ScratchCluster> {
+        let cluster = self.server.scratch_cluster(name)?;
+        cluster.create(&SERVER_SETTINGS)?;
+        Ok(cluster)
+    }
+
+    /// A started server of its own.
+    pub fn started_cluster(&self) -> Result<ScratchCluster> {
+        let cluster = self.cluster("bench")?;
+        cluster.start()?;
+        Ok(cluster)
+    }
+}

@@ -1,0 +1,77 @@
+//! The measured server, asked by one backend.
+
+use std::cell::{RefCell, RefMut};
+use std::time::Instant;
+
+use anyhow::Result;
+use postgres::types::ToSql;
+use postgres::{Client, Row, Statement};
+use testbed::server::database::Database;
+
+use crate::measure::race::Contender;
+
+/// What every measurement runs with.
+pub const SETTINGS: &str = "SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0;
+    SET jit = off; SET work_mem = '64MB'; SET maintenance_work_mem = '1GB'; SET client_min_messages = warning";
+
+/// A connection whose statements may be timed by several contenders in turn.
+pub struct Session(RefCell<Client>);
+
+impl Session {
+    pub fn open(database: &Database<'_>) -> Result<Session> {
+        let mut client = database.connect()?;
+        client.batch_execute(SETTINGS)?;
+        Ok(Session(RefCell::new(client)))
+    }
+
+    pub fn client(&self) -> RefMut<'_, Client> {
+        self.0.borrow_mut()
+    }
+
+    pub fn execute(&self, statements: &str) -> Result<()> {
+        Ok(self.client().batch_execute(statements)?)
+    }
+
+    /// Leaves tables as they are long after they were filled.
+    pub fn vacuum(&self, tables: &str) -> Result<()> {
+        self.execute(&format!("VACUUM ANALYZE {tables}"))
+    }
+
+    pub fn row(&self, query: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Row> {
+        Ok(self.client().query_one(query, parameters)?)
+    }
+
+    /// A single number.
+    pub fn number(&self, query: &str) -> Result<f64> {
+        let query = format!("SELECT ({query})::float8");
+        Ok(self.row(&query, &[])?.get(0))
+    }
+
+    /// The number of processes that serve this connection is one; this is its id.
+    pub fn pid(&self) -> Result<i32> {
+        Ok(self.row("SELECT pg_backend_pid()", &[])?.get(0))
+    }
+
+    /// Seconds that statements take.
+    pub fn seconds(&self, statements: &str) -> Result<f64> {
+        let mut client = self.client();
+        let start = Instant::now();
+        client.batch_execute(statements)?;
+        Ok(start.elapsed().as_secs_f64())
+    }
+
+    /// A query to race with, planned once.
+    pub fn contender(&self, name: &str, documents: usize, query: &str) -> Contender<'_> {
+        let (query, mut statement) = (query.to_string(), None::<Statement>);
+        Contender::new(name, documents, move || {
+            let mut client = self.client();
+            let statement = match &statement {
+                Some(statement) => statement,
+                None => statement.insert(client.prepare(&query)?),
+            };
+            let start = Instant::now();
+            client.query(statement, &[])?;
+            Ok(start.elapsed().as_secs_f64())
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! Whom we are measured beside: installed privately from the package registries, or found.
+
+mod worker;
+
+use std::cell::{RefCell, RefMut};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use testbed::progress::waiting;
+use testbed::{shell, workspace};
+
+use worker::Worker;
+
+/// Extensions of the server that may be there.
+const EXTENSIONS: [&str; 4] = ["pg_trgm", "fuzzystrmatch", "vector", "pg_similarity"];
+
+/// The peers that could be had.
+pub struct Peers {
+    python: Option<RefCell<Worker>>,
+    gaoya: Option<RefCell<Worker>>,
+    pub versions: Vec<String>,
+}
+
+impl Peers {
+    /// None, for measuring ourselves alone.
+    pub fn none() -> Peers {
+        Peers {
+            python: None,
+            gaoya: None,
+            versions: Vec::new(),
+        }
+    }
+
+    /// Installs and starts them; one that cannot be had is left out, aloud.
+    pub fn start() -> Peers {
+        let mut peers = Peers::none();
+        match python(&mut peers.versions) {
+            Ok(worker) => peers.python = Some(RefCell::new(worker)),
+            Err(error) => println!("Skipping the peers in Python: {error:#}"),
+        }
+        match gaoya() {
+            Ok(worker) => {
+                peers.gaoya = Some(RefCell::new(worker));
+                peers.versions.push("gaoya 0.2.2".to_string());
+            }
+            Err(error) => println!("Skipping gaoya: {error:#}"),
+        }
+        peers
+    }
+
+    /// The worker that runs this peer.
+    pub fn worker(&self, peer: &str) -> Result<RefMut<'_, Worker>> {
+        let worker = match peer.starts_with("gaoya") {
+            true => &self.gaoya,
+            false => &self.python,
+        };
+        Ok(worker.as_ref().context("it is not there")?.borrow_mut())
+    }
+}
+
+/// Where the peers are, and the files they work on.
+pub fn dir() -> PathBuf {
+    workspace::scratch_dir().join("bench")
+}
+
+fn sources() -> PathBuf {
+    workspace::root().join("benches/peers")
+}
+
+fn python(versions: &mut Vec<String>) -> Result<Worker> {
+    let (environment, requirements) = (dir().join("python"), sources().join("requirements.txt"));
+    let program = environment.join("bin/python");
+    let stamp = environment.join("requirements.txt");
+    let wanted = fs::read_to_string(&requirements)?;
+    if fs::read_to_string(&stamp).unwrap_or_default() != wanted {
+        let progress = waiting("installing the peers in Python, only once")?;
+        let create = ["-m", "venv", "--clear"];
+        shell::run_quietly(Command::new("python3").args(create).arg(&environment))?;
+        let install = ["-m", "pip", "install", "--quiet", "--requirement"];
+        shell::run_quietly(Command::new(&program).args(install).arg(&requirements))?;
+        fs::write(&stamp, wanted)?;
+        progress.finish_and_clear();
+    }
+    let mut worker = Worker::start(Command::new(&program).arg(sources().join("worker.py")))?;
+    let answer = worker.ask(&serde_json::json!({ "task": "versions" }))?;
+    let found = answer.as_object().into_iter().flatten();
+    versions.extend(
+        found.map(|(name, version)| format!("{name} {}", version.as_str().unwrap_or_default())),
+    );
+    Ok(worker)
+}
+
+fn gaoya() -> Result<Worker> {
+    let target = dir().join("gaoya");
+    let progress = waiting("compiling gaoya, only once")?;
+    let mut build = workspace::cargo();
+    build
+        .current_dir(sources().join("gaoya"))
+        .args(["build", "--release", "--locked", "--target-dir"])
+        .arg(&target);
+    shell::run_quietly(&mut build)?;
+    progress.finish_and_clear();
+    Worker::start(&mut Command::new(target.join("release/gaoya-worker")))
+}
+
+/// Names and versions of the extensions that the server has.
+fn present(client: &mut Client) -> Result<Vec<(&'static str, String)>> {
+    let mut found = Vec::new();
+    for name in EXTENSIONS {
+        let version = "SELECT default_version FROM pg_available_extensions WHERE name = $1";
+        if let Some(row) = client.query_opt(version, &[&name])? {
+            found.push((name, row.get(0)));
+        }
+    }
+    Ok(found)
+}
+
+/// Tells which extensions the server lacks, and names and versions of the others.
+pub fn describe_extensions(client: &mut Client) -> Result<Vec<String>> {
+    let found = present(client)?;
+    for name in EXTENSIONS {
+        if found.iter().all(|(present, _)| *present != name) {
+            println!("Skipping {name}: the server does not have it");
+        }
+    }
+    let named = found
+        .iter()
+        .map(|(name, version)| format!("{name} {version}"));
+    Ok(named.collect())
+}
+
+/// Creates the extensions that are there.
+pub fn create_extensions(client: &mut Client) -> Result<()> {
+    for (name, _) in present(client)? {
+        client.batch_execute(&format!("CREATE EXTENSION {name}"))?;
+    }
+    Ok(())
+}

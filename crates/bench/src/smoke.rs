@@ -1,0 +1,39 @@
+//! The measuring, tested.
+
+use anyhow::{Result, ensure};
+use testbed::documents::words::Words;
+use testbed::documents::{Texts, on_one_line};
+use testbed::server::Server;
+
+use crate::context::{Bench, Scale};
+use crate::peers::{self, Peers};
+use crate::subjects::{lookup, pairs, scale};
+
+/// Measures ourselves alone on so few documents that only the measuring is tested.
+pub fn run(server: &Server) -> Result<()> {
+    let body = include_str!("../../../README.md").to_string();
+    let texts = Texts {
+        origin: "the README".to_string(),
+        bodies: vec![on_one_line(&body)],
+    };
+    let scale = Scale {
+        documents: 1000,
+        rounds: 1,
+        long_rounds: 1,
+    };
+    let bench = Bench {
+        server,
+        peers: &Peers::none(),
+        words: &Words::of([body.as_str()]),
+        texts: &texts,
+        scale,
+        results: peers::dir().join("smoke"),
+    };
+    std::fs::create_dir_all(&bench.results)?;
+    for measure in [lookup::measure, pairs::measure, scale::measure] {
+        for table in measure(&bench)? {
+            ensure!(!table.rows.is_empty(), "{} is empty", table.name);
+        }
+    }
+    Ok(())
+}

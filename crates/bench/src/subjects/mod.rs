@@ -1,0 +1,56 @@
+//! What can be measured, a module each.
+
+mod compare;
+mod estimate;
+mod hamming;
+pub mod lookup;
+mod lookup_peers;
+mod methods;
+pub mod pairs;
+mod pairs_peers;
+mod quality;
+pub mod scale;
+mod signature;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::context::Bench;
+use crate::report::table::Table;
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+pub enum Subject {
+    All,
+    Signature,
+    Compare,
+    Lookup,
+    Pairs,
+    Quality,
+    Memory,
+    Generate,
+}
+
+/// What measures a subject.
+pub type Measure = fn(&Bench<'_>) -> Result<Vec<Table>>;
+
+/// Every subject that is measured: its name, and what measures it.
+pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
+    (Subject::Signature, "signature", &[signature::measure]),
+    (Subject::Compare, "compare", &[compare::measure]),
+    (
+        Subject::Lookup,
+        "lookup",
+        &[lookup::measure, lookup_peers::measure, hamming::measure],
+    ),
+    (
+        Subject::Pairs,
+        "pairs",
+        &[pairs::measure, pairs_peers::measure],
+    ),
+    (
+        Subject::Quality,
+        "quality",
+        &[quality::measure, estimate::measure],
+    ),
+    (Subject::Memory, "memory", &[scale::measure]),
+];

@@ -1,0 +1,196 @@
+//! All pairs of a large collection, its clusters, what memory they take, and the cost of the guard.
+
+use anyhow::Result;
+use testbed::documents::generator::{Generator, Plan};
+use testbed::documents::load_generated;
+use testbed::progress::bar;
+use testbed::server::database::Database;
+use testbed::server::memory;
+
+use crate::context::Bench;
+use crate::measure::race::{Times, quantile};
+use crate::measure::session::Session;
+use crate::report::table::Table;
+use crate::row;
+
+/// Steps, each in a fresh backend, and where they leave how many rows they found.
+const STEPS: &[(&str, &str)] = &[
+    (
+        "signatures of all documents",
+        "CREATE UNLOGGED TABLE sigs AS SELECT id, minhash(body) AS sig FROM docs",
+    ),
+    (
+        "pairs by estimate, from signatures",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_pairs(NULL::bigint, 'TABLE sigs', 0.8)",
+    ),
+    (
+        "star clusters, from signatures",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_clusters(NULL::bigint, 'TABLE sigs', 0.8)",
+    ),
+    (
+        "connected clusters, from signatures",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_clusters(NULL::bigint, 'TABLE sigs', 0.8, 'connected')",
+    ),
+    (
+        "star clusters, a tenth of the signatures identical",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_clusters(NULL::bigint,
+             'SELECT id, CASE WHEN id % 10 = 0 THEN (SELECT sig FROM sigs LIMIT 1) ELSE sig END FROM sigs', 0.8)",
+    ),
+    (
+        "text to clusters",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, minhash(body) FROM docs', 0.8)",
+    ),
+    (
+        "text to verified pairs",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body), body FROM docs', 0.8)",
+    ),
+];
+
+/// Pairs of a group that are truly similar, and how many of them the last step found.
+const RECALL: &str = "SELECT count(*) FILTER (WHERE EXISTS (
+        SELECT FROM found f WHERE f.a = least(x.id, y.id) AND f.b = greatest(x.id, y.id)
+           OR f.b = least(x.id, y.id) AND f.a = greatest(x.id, y.id)))::float8 / greatest(count(*), 1)
+    FROM docs x JOIN docs y ON x.grp = y.grp AND x.id < y.id WHERE resemblance(x.body, y.body) >= 0.8";
+
+/// Documents that go into a table in turn with and without the guard, and in how many turns.
+const GUARDED_SHARE: u64 = 10;
+const TURNS: u64 = 20;
+
+/// All tables of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let cluster = bench.started_cluster()?;
+    let database = Database::with_extension(&cluster, "pairs")?;
+    let session = Session::open(&database)?;
+    let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents));
+    load_generated(&mut session.client(), "docs", &generator)?;
+    Ok(vec![
+        million(bench, &database, &session)?,
+        guard(bench, &session)?,
+    ])
+}
+
+fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<Table> {
+    let documents = bench.scale.documents as f64;
+    let megabytes = session.number("SELECT sum(octet_length(body)) / 1e6 FROM docs")?;
+    let mut table = Table::new(
+        "pairs.million",
+        "",
+        &[
+            "step",
+            "s",
+            "µs a document",
+            "rows",
+            "peak memory of the backend, MB",
+            "temporary files, MB",
+        ],
+    );
+    let progress = bar(STEPS.len() as u64, "pairs and clusters")?;
+    let mut before = temporary_bytes(session)?;
+    for (step, statement) in STEPS {
+        progress.set_message(*step);
+        session.execute("DROP TABLE IF EXISTS found")?;
+        let (seconds, kilobytes) = step_cost(database, statement)?;
+        let found = statement.split(' ').nth(3).unwrap_or_default();
+        let rows = session.number(&format!("SELECT count(*) FROM {found}"))?;
+        let after = temporary_bytes(session)?;
+        let temporary = (after - before) / 1e6;
+        before = after;
+        table.push(row![
+            *step,
+            seconds,
+            1e6 * seconds / documents,
+            rows,
+            kilobytes / 1e3,
+            temporary
+        ]);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    session
+        .execute("CREATE INDEX ON found (a, b); CREATE INDEX ON docs (grp); ANALYZE found, docs")?;
+    let recall = session.number(RECALL)?;
+    session.execute("DROP TABLE found")?;
+    table.about = format!(
+        "{documents} generated documents ({megabytes:.0} MB), three in ten of them edited copies; every step in a \
+         fresh backend with work_mem 64MB. Verified pairs are all true; of the pairs of an original and its copies \
+         that are truly at or above 0.8 they hold {recall:.5}."
+    );
+    Ok(table)
+}
+
+/// Seconds and peak private memory, in kB, of a statement in a backend of its own.
+fn step_cost(database: &Database<'_>, statement: &str) -> Result<(f64, f64)> {
+    let session = Session::open(database)?;
+    let mut seconds = 0.0;
+    let peak = memory::peak(session.pid()?, || {
+        seconds = session.seconds(statement)?;
+        Ok(())
+    })?;
+    Ok((seconds, peak as f64))
+}
+
+fn temporary_bytes(session: &Session) -> Result<f64> {
+    // A backend that has just ended leaves its figures a moment later.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    session.number("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
+}
+
+/// The same inserts into an index, with the guard and without.
+fn guard(bench: &Bench<'_>, session: &Session) -> Result<Table> {
+    session.execute(
+        "CREATE TABLE plain (id bigint PRIMARY KEY, body text,
+             sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+         CREATE INDEX ON plain USING gin (sig) WITH (fastupdate = off);
+         CREATE TABLE guarded (LIKE plain INCLUDING ALL);
+         CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON guarded
+             FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip')",
+    )?;
+    let turn = (bench.scale.documents / GUARDED_SHARE / TURNS).max(1);
+    let progress = bar(TURNS, "inserts with and without the guard")?;
+    let times = |name: &str| Times {
+        name: name.to_string(),
+        documents: turn as usize,
+        seconds: Vec::new(),
+    };
+    let mut both = ["plain", "guarded"].map(times);
+    for number in 0..TURNS {
+        for times in &mut both {
+            let (from, name) = (number * turn, &times.name);
+            let statement = format!(
+                "INSERT INTO {name} SELECT id, body FROM docs WHERE id >= {from} AND id < {} ORDER BY id",
+                from + turn
+            );
+            times.seconds.push(session.seconds(&statement)?);
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let [plain, guarded] = &both;
+    let rows =
+        ["plain", "guarded"].map(|name| session.number(&format!("SELECT count(*) FROM {name}")));
+    let [all, kept] = rows;
+    let about = format!(
+        "{} documents inserted in one session, {turn} a statement in turn, into a table with a GIN index \
+         (fastupdate off) and into one that near_dup_guard ('skip') keeps free of near-duplicates besides.",
+        turn * TURNS
+    );
+    let columns = [
+        "table",
+        "µs an insert",
+        "99 % of the statements, µs an insert",
+        "rows in the end",
+        "times plain",
+    ];
+    let mut table = Table::new("pairs.guard", about, &columns);
+    for (times, rows) in [(plain, all?), (guarded, kept?)] {
+        let slow = 1e6 * quantile(&times.seconds, 0.99) / turn as f64;
+        table.push(row![
+            times.name.clone(),
+            times.microseconds(),
+            slow,
+            rows,
+            times.over(plain)
+        ]);
+    }
+    Ok(table)
+}

@@ -1,0 +1,229 @@
+//! The examples of a page: every SQL block is run, in order, in one psql session and
+//! one fresh database per page.
+//!
+//! A block ```` ```sql ```` holds what one types into psql. A block ```` ```text ```` that follows
+//! it directly holds what psql prints, compared but for trailing spaces; a block without one has
+//! to run without an error. A file that does not create the extension finds it there. A block
+//! ```` ```sql no-run ```` is only shown.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Result, anyhow, bail};
+use libtest_mimic::Trial;
+use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
+use similar::TextDiff;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use super::pages::{self, Page, line_of};
+use crate::harness::{Outcome, trial};
+use crate::{is_blessing, shared_server};
+
+/// Printed by psql between two examples; no example prints such a line.
+const MARKER: &str = "-- next example --";
+
+/// Every example of the page that is run as a trial.
+pub fn trials(page: &Page) -> Vec<Trial> {
+    let session = Arc::new(Session {
+        path: page.path.clone(),
+        examples: parse(&page.text),
+        outputs: OnceLock::new(),
+    });
+    let mut trials = Vec::new();
+    for (number, example) in session.examples.iter().enumerate() {
+        if example.is_run {
+            let name = format!("docs::{}:{}", page.name, example.line);
+            let session = session.clone();
+            trials.push(trial(name, move || session.check(number)));
+        }
+    }
+    trials
+}
+
+/// The examples of a page, all run when the first of them is wanted.
+struct Session {
+    path: PathBuf,
+    examples: Vec<Example>,
+    outputs: OnceLock<Result<Vec<String>, String>>,
+}
+
+impl Session {
+    /// Checks one example, or accepts the output of all.
+    fn check(&self, number: usize) -> Result<Outcome> {
+        let run = || self.run().map_err(|error| format!("{error:#}"));
+        let outputs = self.outputs.get_or_init(run).as_ref();
+        let outputs = outputs.map_err(|error| anyhow!("{error}"))?;
+        self.examples[number].check(&outputs[number])
+    }
+
+    fn run(&self) -> Result<Vec<String>> {
+        let outputs = execute(shared_server(), &self.examples)?;
+        if is_blessing() {
+            let text = fs::read_to_string(&self.path)?;
+            fs::write(&self.path, rewrite(&text, &self.examples, &outputs))?;
+        }
+        Ok(outputs)
+    }
+}
+
+/// One SQL block.
+#[derive(Debug, PartialEq)]
+pub struct Example {
+    /// The line of its fence, from 1.
+    pub line: usize,
+    pub sql: String,
+    /// What lies between the fences of its output block, in bytes of the page.
+    output: Option<Range<usize>>,
+    expected: String,
+    is_run: bool,
+}
+
+impl Example {
+    fn check(&self, output: &str) -> Result<Outcome> {
+        if self.output.is_none() {
+            let is_error = |line: &str| {
+                ["ERROR:", "FATAL:", "psql:", "invalid command"]
+                    .iter()
+                    .any(|start| line.starts_with(start))
+            };
+            if output.lines().any(is_error) {
+                bail!("{}", output.trim_end());
+            }
+        } else if !is_blessing() && output != self.expected {
+            let diff = TextDiff::from_lines(self.expected.as_str(), output);
+            let mut diff = diff.unified_diff();
+            bail!("{}", diff.header("documented", "printed"));
+        }
+        Ok(Outcome::Passed)
+    }
+}
+
+/// Finds the SQL blocks and the output blocks that belong to them.
+pub fn parse(text: &str) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    // Whether the last thing read was an SQL block.
+    let mut follows = false;
+    for (event, range) in pages::parse(text) {
+        match event {
+            Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
+                let content = content(text, &range);
+                if let Some(flags) = info.strip_prefix("sql") {
+                    examples.push(Example {
+                        line: line_of(text, range.start),
+                        sql: text[content].trim_end_matches('\n').to_string(),
+                        output: None,
+                        expected: String::new(),
+                        is_run: flags.trim() != "no-run",
+                    });
+                    follows = true;
+                    continue;
+                }
+                if follows
+                    && ["", "text"].contains(&&*info)
+                    && let Some(example) = examples.last_mut()
+                {
+                    example.expected = normal(text[content.clone()].lines());
+                    example.output = Some(content);
+                }
+                follows = false;
+            }
+            Event::Text(_) | Event::End(TagEnd::CodeBlock) => {}
+            _ => follows = false,
+        }
+    }
+    examples
+}
+
+/// What lies between the fences of a code block.
+fn content(text: &str, block: &Range<usize>) -> Range<usize> {
+    let block_text = text[block.clone()].trim_end();
+    let start = block_text.find('\n').map_or(block_text.len(), |at| at + 1);
+    let end = block_text.rfind('\n').map_or(start, |at| at + 1);
+    block.start + start..block.start + end
+}
+
+/// Lines without trailing spaces, and without empty lines at the end.
+fn normal<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
+    let lines: Vec<&str> = lines.into_iter().map(str::trim_end).collect();
+    let text = lines.join("\n");
+    match text.trim_end() {
+        "" => String::new(),
+        text => format!("{text}\n"),
+    }
+}
+
+/// What psql prints for each example.
+fn execute(server: &Server, examples: &[Example]) -> Result<Vec<String>> {
+    let database = Database::create(&server.main, "docs", "")?;
+    let creates =
+        |example: &Example| example.is_run && example.sql.contains("CREATE EXTENSION pg_neardup");
+    if !examples.iter().any(creates) {
+        database
+            .connect()?
+            .batch_execute("CREATE EXTENSION pg_neardup")?;
+    }
+    let mut script = String::new();
+    for example in examples {
+        let sql = if example.is_run {
+            example.sql.as_str()
+        } else {
+            ""
+        };
+        // The extra semicolon ends a statement that lacks one; on its own it does nothing.
+        script.push_str(&format!("{sql}\n;\n\\echo '{MARKER}'\n"));
+    }
+    let printed = database.psql(&script)?;
+    let lines: Vec<&str> = printed.lines().collect();
+    let outputs: Vec<String> = lines
+        .split(|line| *line == MARKER)
+        .map(|lines| normal(lines.iter().copied()))
+        .collect();
+    if outputs.len() <= examples.len() {
+        bail!("psql ended early:\n{printed}");
+    }
+    Ok(outputs)
+}
+
+/// The text with the output blocks filled by what was printed.
+fn rewrite(text: &str, examples: &[Example], outputs: &[String]) -> String {
+    let mut new = text.to_string();
+    for (example, output) in examples.iter().zip(outputs).rev() {
+        if let Some(range) = example.output.clone().filter(|_| example.is_run) {
+            new.replace_range(range, output);
+        }
+    }
+    new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse, rewrite};
+
+    const PAGE: &str = "# A\n```sql\nSELECT 1;\n```\n\n```text\n 1\n```\n```sh\nls\n```\n\
+                        ```sql\nSELECT 2;\n```\ntext\n```\nx\n```\n```sql no-run\nx\n```\n";
+
+    #[test]
+    fn blocks_and_their_output() {
+        let examples = parse(PAGE);
+        assert_eq!(examples.len(), 3);
+        assert_eq!(examples[0].line, 2);
+        let output = examples[0].output.clone().map(|range| &PAGE[range]);
+        assert_eq!(output, Some(" 1\n"));
+        assert_eq!(
+            (examples[0].sql.as_str(), examples[0].expected.as_str()),
+            ("SELECT 1;", " 1\n")
+        );
+        assert_eq!(examples[1].output, None);
+        assert!(examples[1].is_run && !examples[2].is_run);
+    }
+
+    #[test]
+    fn only_output_blocks_are_rewritten() {
+        let outputs = ["a\nb\n".to_string(), "c\n".to_string(), String::new()];
+        let page = rewrite(PAGE, &parse(PAGE), &outputs);
+        assert_eq!(page, PAGE.replace("\n 1\n", "\na\nb\n"));
+    }
+}

@@ -1,0 +1,29 @@
+//! The documentation: its examples run, its reference lists every object, its links lead somewhere.
+
+mod catalog;
+mod examples;
+mod links;
+mod pages;
+mod reference;
+mod samples;
+mod subjects;
+
+use anyhow::Result;
+use libtest_mimic::Trial;
+
+use crate::harness::trial;
+
+/// Every example, the reference, and the links of every page as trials.
+pub fn trials() -> Result<Vec<Trial>> {
+    let pages = pages::read()?;
+    let mut trials = Vec::new();
+    for page in pages.iter().filter(|page| page.name != reference::NAME) {
+        trials.extend(examples::trials(page));
+    }
+    trials.push(trial("docs::reference".to_string(), reference::check));
+    for page in pages {
+        let name = format!("docs::links of {}", page.name);
+        trials.push(trial(name, move || links::check(&page)));
+    }
+    Ok(trials)
+}

@@ -1,0 +1,98 @@
+//! The pages of the documentation, and the headings that links lead to.
+
+use std::fs;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use pulldown_cmark::{Event, Options, Parser, Tag};
+use testbed::workspace;
+use walkdir::WalkDir;
+
+/// One Markdown file.
+pub struct Page {
+    /// Its path in the checkout.
+    pub name: String,
+    pub path: PathBuf,
+    pub text: String,
+}
+
+/// README.md, SECURITY.md, then the pages of `docs/` by name.
+pub fn read() -> Result<Vec<Page>> {
+    let root = workspace::root();
+    let mut paths = vec![root.join("README.md"), root.join("SECURITY.md")];
+    let entries = WalkDir::new(root.join("docs")).sort_by_file_name();
+    paths.extend(entries.into_iter().flatten().map(|entry| entry.into_path()));
+    paths.retain(|path| path.is_file() && path.extension().is_some_and(|ext| ext == "md"));
+    let page = |path: PathBuf| {
+        let name = path.strip_prefix(root)?.display().to_string();
+        let text = fs::read_to_string(&path)?;
+        Ok(Page { name, path, text })
+    };
+    paths.into_iter().map(page).collect()
+}
+
+/// A heading.
+#[derive(Debug, PartialEq)]
+pub struct Heading {
+    /// Its line, from 1.
+    pub line: usize,
+    /// As it is written, without the number signs.
+    pub title: String,
+    /// What a link to it has after `#`.
+    pub anchor: String,
+}
+
+/// Reads a Markdown text: what it consists of, and where.
+pub fn parse(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter()
+}
+
+/// Returns the line, from 1, of a place in a text.
+pub fn line_of(text: &str, at: usize) -> usize {
+    1 + text[..at].matches('\n').count()
+}
+
+/// The headings of a Markdown text, in order.
+pub fn headings(text: &str) -> Vec<Heading> {
+    let mut found: Vec<Heading> = Vec::new();
+    for (event, range) in parse(text) {
+        if !matches!(event, Event::Start(Tag::Heading { .. })) {
+            continue;
+        }
+        let line = line_of(text, range.start);
+        let title = text[range].trim_start_matches('#').trim().to_string();
+        let base = slug(&title);
+        let earlier = found.iter().filter(|other| slug(&other.title) == base);
+        let anchor = match earlier.count() {
+            0 => base,
+            count => format!("{base}-{count}"),
+        };
+        found.push(Heading {
+            line,
+            title,
+            anchor,
+        });
+    }
+    found
+}
+
+/// As the usual renderers make anchors: lower case, punctuation dropped, spaces as hyphens.
+fn slug(title: &str) -> String {
+    let kept = title
+        .chars()
+        .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::headings;
+
+    #[test]
+    fn anchors_are_unique_and_code_has_none() {
+        let text = "# A `b`, c\n```sh\n# no heading\n```\n## Options\n## Options\n#no\n";
+        let anchors: Vec<String> = headings(text).into_iter().map(|h| h.anchor).collect();
+        assert_eq!(anchors, ["a-b-c", "options", "options-1"]);
+    }
+}

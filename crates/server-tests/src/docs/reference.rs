@@ -1,0 +1,111 @@
+//! `docs/reference.md`: every object of the extension, from the catalog and its comments, with the
+//! shortest example that the other pages have.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+
+use anyhow::{Result, bail, ensure};
+use similar::TextDiff;
+use testbed::server::database::Database;
+use testbed::workspace;
+
+use super::catalog::{self, Object};
+use super::pages;
+use super::samples::Samples;
+use super::subjects::{Entry, SUBJECTS};
+use crate::harness::Outcome;
+use crate::{is_blessing, shared_server};
+
+/// The page. Its examples are those of other pages and are run there.
+pub const NAME: &str = "docs/reference.md";
+
+const INTRODUCTION: &str = "# Reference
+
+Every function, operator, type, operator class, cast and setting of the extension. The test suite
+makes this page from the catalog's comments (`\\\\df+`, `\\\\do+`, `\\\\dT+` show them in psql) and checks
+that nothing is missing.
+
+Arguments are given by position or by name (`minhash(body, slots => 256)`); what follows `=` is the
+default. A NULL argument gives NULL, unless it is said otherwise. Functions are IMMUTABLE and PARALLEL
+SAFE but for those marked otherwise. Invalid arguments are errors with SQLSTATE 22023 and a hint
+that lists what is valid.
+";
+
+/// Fails unless the page is what the catalog gives, or writes it.
+pub fn check() -> Result<Outcome> {
+    let pages = pages::read()?;
+    let database = Database::with_extension(&shared_server().main, "reference")?;
+    let objects = catalog::objects(&mut database.connect()?)?;
+    let others = pages
+        .iter()
+        .filter(|page| page.name != NAME && page.name != "SECURITY.md");
+    let wanted = render(&objects, &Samples::collect(others))?;
+    let path = workspace::root().join(NAME);
+    if is_blessing() {
+        fs::write(path, wanted)?;
+        return Ok(Outcome::Passed);
+    }
+    let present = fs::read_to_string(path).unwrap_or_default();
+    if present == wanted {
+        return Ok(Outcome::Passed);
+    }
+    let diff = TextDiff::from_lines(&present, &wanted);
+    let mut diff = diff.unified_diff();
+    bail!(
+        "{NAME} is out of date; after changes: cargo xtask test docs --bless\n{}",
+        diff.header("documented", "in the catalog")
+    )
+}
+
+/// The whole page. An error if an object is in no subject, or a subject names one that is gone.
+fn render(objects: &[Object], samples: &Samples) -> Result<String> {
+    let mut page = INTRODUCTION.replace("\\\\", "\\");
+    let mut placed = BTreeSet::new();
+    for subject in SUBJECTS {
+        let (title, guide) = (subject.title, subject.page);
+        write!(page, "\n## {title}\n\nGuide: [{title}]({guide})\n")?;
+        for entry in subject.entries {
+            let found: Vec<&Object> = objects.iter().filter(|object| object.is(entry)).collect();
+            ensure!(!found.is_empty(), "there is no {entry:?} any more");
+            placed.extend(found.iter().map(|object| &object.identity));
+            page.push_str(&section(entry, &found, samples)?);
+        }
+    }
+    let rest = objects
+        .iter()
+        .filter(|object| !placed.contains(&object.identity));
+    page.push_str(&support(rest)?);
+    Ok(page)
+}
+
+/// What belongs to one name: overloads, comments, an example.
+fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<String> {
+    let mut text = format!("\n### `{}`\n\n", entry.title());
+    for object in objects {
+        writeln!(text, "- `{}`{}  ", object.signature, object.marks)?;
+        writeln!(text, "  {}", object.comment)?;
+    }
+    if let Some(sample) = samples.of(entry) {
+        let (title, link) = (&sample.title, &sample.link);
+        let sql = &sample.sql;
+        write!(text, "\n```sql\n{sql}\n```\n\nFrom [{title}]({link}).\n")?;
+    }
+    Ok(text)
+}
+
+/// What PostgreSQL calls, and nobody else.
+fn support<'a>(objects: impl Iterator<Item = &'a Object>) -> Result<String> {
+    let mut text = "\n## Behind the scenes\n\nCalled by PostgreSQL itself.\n\n\
+                    | object | |\n|---|---|\n"
+        .to_string();
+    for object in objects {
+        ensure!(
+            object.is_support(),
+            "{} is in no subject of crates/server-tests/src/docs/subjects.rs",
+            object.identity
+        );
+        writeln!(text, "| `{}` | {} |", object.identity, object.comment)?;
+    }
+    Ok(text)
+}

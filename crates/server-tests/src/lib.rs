@@ -1,0 +1,73 @@
+//! The tests that need a PostgreSQL server: SQL output, behavior, reliability, documentation.
+//!
+//! They run one after the other on one private server (`cargo test -p server-tests -- NAME`).
+//! `NEARDUP_PG` or `NEARDUP_PG_CONFIG` choose the PostgreSQL; `NEARDUP_BLESS=1` accepts the present
+//! output as the expected one. Reliability tests run whole where a name is given, else in brief.
+
+mod docs;
+mod harness;
+mod regress;
+mod reliability;
+mod server;
+
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use anyhow::Result;
+use libtest_mimic::{Arguments, Trial};
+use testbed::pg_config::PostgresChoice;
+use testbed::server::Server;
+use testbed::setup;
+
+use harness::Scale;
+
+static SERVER: OnceLock<Server> = OnceLock::new();
+
+/// The server of all tests, which runs before the first of them.
+fn shared_server() -> &'static Server {
+    SERVER.get().expect("the server was started")
+}
+
+/// Returns whether present output is to be accepted.
+fn is_blessing() -> bool {
+    std::env::var_os("NEARDUP_BLESS").is_some()
+}
+
+/// Runs the tests that the command line names.
+pub fn main() -> ExitCode {
+    run().unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+fn run() -> Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    // They share a server, and some of them measure times and memory.
+    arguments.test_threads = Some(1);
+    let scale = match arguments.filter {
+        Some(_) => Scale::Whole,
+        None => Scale::Quick,
+    };
+    let trials = trials(scale)?;
+    let is_wanted = |trial: &Trial| !arguments.is_filtered_out(trial);
+    if !arguments.list && trials.iter().any(is_wanted) {
+        let choice = PostgresChoice::from_environment()?;
+        SERVER.get_or_init({
+            let server = Server::start(setup::ensure(&choice)?)?;
+            || server
+        });
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    harness::print_figures();
+    Ok(conclusion.exit_code())
+}
+
+/// Every test, the quickest to fail first.
+fn trials(scale: Scale) -> Result<Vec<Trial>> {
+    let mut trials = regress::trials()?;
+    trials.extend(server::trials());
+    trials.extend(reliability::trials(scale));
+    trials.extend(docs::trials()?);
+    Ok(trials)
+}

@@ -1,0 +1,191 @@
+//! statement_timeout on the largest work.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Outcome, Scale, figure};
+
+/// When a statement should have ended whose timeout is 100 ms.
+const GOAL: Duration = Duration::from_millis(300);
+
+/// When it must have ended: half a second more is for a machine that does other things too.
+const BOUND: Duration = Duration::from_millis(800);
+
+/// Statements that would run for long, on documents of many megabytes and on many rows. The
+/// documents are stored as they are: to compress, decompress or reverse one takes PostgreSQL itself
+/// longer than the goal, and cannot be cancelled.
+const STATEMENTS: &[(&str, &str)] = &[
+    (
+        "signature",
+        "SELECT minhash(body) FROM big, generate_series(1, 100)",
+    ),
+    ("one word", "SELECT minhash(repeat('a', 500000000))"),
+    (
+        "characters",
+        "SELECT minhash(body, 20, 'char') FROM big, generate_series(1, 100)",
+    ),
+    (
+        "any script",
+        "SELECT minhash(other) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "marks",
+        "SELECT minhash(other, fold => 'marks') FROM big, generate_series(1, 100)",
+    ),
+    (
+        "shingles",
+        "SELECT cardinality(shingles(body)) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "hashes",
+        "SELECT cardinality(shingle_hashes(body)) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "winnow",
+        "SELECT cardinality(winnow(body, 5, 10)) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "resemblance",
+        "SELECT resemblance(body, other) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "simhash",
+        "SELECT simhash(body) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "aggregate",
+        "SELECT minhash_agg(i) FROM generate_series(1::bigint, 100000000) i",
+    ),
+    (
+        "wide aggregate",
+        "SELECT simhash_agg(i::text, 1.0, 4096) FROM generate_series(1, 100000000) i",
+    ),
+    (
+        "pairs",
+        "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM many', 0.5)",
+    ),
+    (
+        "clusters",
+        "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
+    ),
+    ("index build", "CREATE INDEX ON many USING gin (sig)"),
+    (
+        "lookups of a hot band",
+        "SELECT (SELECT count(*) FROM hot WHERE near_dup(hot.sig, q.sig, 0.8)) FROM hot q",
+    ),
+    (
+        "edit distance",
+        "SELECT edit_distance(left(body, 1000000), left(back, 1000000)) FROM big",
+    ),
+    (
+        "common substring",
+        "SELECT longest_common_substring(body, other || body) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "chunks",
+        "SELECT count(*) FROM big, common_chunks(body, back), generate_series(1, 100)",
+    ),
+    (
+        "explanation",
+        "SELECT near_dup_explain(body, other) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "page",
+        "SELECT length(diff_html(left(body, 8000000), left(back, 8000000))) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "chunks of different words",
+        "SELECT count(*) FROM wide, common_chunks(a, b)",
+    ),
+    (
+        "explanation of different words",
+        "SELECT near_dup_explain(a, b) FROM wide",
+    ),
+    (
+        "longest substring",
+        "SELECT longest_common_substring(left(a, 8000000), left(b, 8000000)) FROM wide",
+    ),
+    (
+        "set of different words",
+        "SELECT jaccard(shingle_hashes(a), shingle_hashes(b)) FROM wide",
+    ),
+    (
+        "combining marks",
+        "SELECT minhash(repeat(U&'\\0301\\0327', MARKS / 2))",
+    ),
+    (
+        "combining marks as characters",
+        "SELECT cardinality(shingles(repeat(U&'\\0301\\0327', MARKS / 2), 3, 'char', 'marks'))",
+    ),
+    (
+        "guard",
+        "INSERT INTO guarded SELECT id, NULL, sig FROM many",
+    ),
+    (
+        "guard of a large document",
+        "INSERT INTO guarded SELECT i, body, minhash(body) FROM big, generate_series(1, 100) i",
+    ),
+];
+
+/// Every long statement ends soon after its timeout.
+pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "cancel")?;
+    let mut client = database.connect()?;
+    let (words, rows) = scale.of((300_000, 100_000), (3_000_000, 500_000));
+    let marks = scale.of("1000000", "100000000");
+    client.batch_execute(&format!(
+        "CREATE TABLE big (body text, other text, back text);
+         CREATE TABLE wide (a text, b text);
+         ALTER TABLE big ALTER body SET STORAGE EXTERNAL, ALTER other SET STORAGE EXTERNAL,
+             ALTER back SET STORAGE EXTERNAL;
+         ALTER TABLE wide ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;
+         INSERT INTO big SELECT string_agg('word' || i * 7919 % 100003, ' '),
+             string_agg('wört' || i * 7919 % 100003 || 'я', ' ')
+         FROM generate_series(1::bigint, {words}) i;
+         UPDATE big SET back = reverse(body);
+         CREATE TABLE many AS SELECT i AS id,
+             minhash_set(array(SELECT hashint8extended(i % 5000 * 100 + e, 0)
+                               FROM generate_series(1, 40) e) || i::bigint) AS sig
+         FROM generate_series(1, {rows}) i;
+         INSERT INTO wide SELECT string_agg(to_hex(i * 7919), ' '),
+             string_agg(to_hex(i * 7919 + 1), ' ')
+         FROM generate_series(1::bigint, 2 * {words}) i;
+         CREATE TABLE hot AS SELECT minhash_set(boilerplate || array[-i::bigint]) AS sig
+         FROM generate_series(1, {rows}) i,
+             (SELECT array_agg(hashint8extended(e, 0)) AS boilerplate FROM generate_series(1, 40) e) b;
+         CREATE INDEX ON hot USING gin (sig) WITH (fastupdate = off);
+         ANALYZE hot;
+         CREATE TABLE guarded (id int, body text, sig minhash_signature);
+         ALTER TABLE guarded ALTER body SET STORAGE EXTERNAL;
+         CREATE INDEX ON guarded USING gin (sig) WITH (fastupdate = off);
+         CREATE TRIGGER guard BEFORE INSERT ON guarded FOR EACH ROW
+             EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip');
+         SET maintenance_work_mem = '1GB'; SET enable_seqscan = off; SET statement_timeout = '100ms'"
+    ))?;
+    let mut times = Vec::new();
+    for (name, statement) in STATEMENTS {
+        let start = Instant::now();
+        let ended = client.batch_execute(&statement.replace("MARKS", marks));
+        let time = start.elapsed();
+        if let Err(error) = &ended {
+            ensure!(
+                error.code() == Some(&SqlState::QUERY_CANCELED),
+                "{name}: {error:?}"
+            );
+        }
+        ensure!(time < BOUND, "{name}: ended after {time:?}");
+        times.push((time, name));
+    }
+    times.sort();
+    let late = times.iter().filter(|(time, _)| *time > GOAL).count();
+    let (last, name) = times[times.len() - 1];
+    figure!(
+        "{} statements, latest end after {last:?} ({name}), {late} after more than {GOAL:?}",
+        times.len()
+    );
+    Ok(Outcome::Passed)
+}

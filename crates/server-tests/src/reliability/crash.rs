@@ -1,0 +1,170 @@
+//! Kills in the middle of work.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::cluster::Cluster;
+
+use super::collection;
+use crate::harness::{Outcome, Scale, figure};
+
+/// What sessions do over and over until the server is killed.
+const WORK: &[&str] = &[
+    "INSERT INTO docs SELECT i, make_body(i) FROM generate_series(
+         (SELECT max(id) + 1 FROM docs), (SELECT max(id) + 50 FROM docs)) i",
+    "DELETE FROM docs WHERE id % 97 = (SELECT max(id) % 97 FROM docs)",
+    "VACUUM docs",
+    "REINDEX INDEX docs_sig",
+];
+
+const GUARDED: &str = "CREATE TABLE guarded (id bigserial PRIMARY KEY, body text,
+         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+     CREATE INDEX guarded_sig ON guarded USING gin (sig) WITH (fastupdate = off);
+     CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON guarded
+         FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject')";
+
+const GUARDED_SESSIONS: u64 = 4;
+
+/// The server is killed during load, VACUUM, index build and guarded inserts; afterwards the
+/// indexes answer as the scan does, no two guarded rows are near-duplicates, and amcheck finds
+/// heaps and indexes sound.
+pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("kills")?;
+    cluster.create(&[
+        ("full_page_writes", "on"),
+        ("synchronous_commit", "on"),
+        ("autovacuum_naptime", "1s"),
+    ])?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup; CREATE EXTENSION amcheck")?;
+    collection::create(&mut client)?;
+    collection::insert(&mut client, 1, 2000)?;
+    client.batch_execute(GUARDED)?;
+
+    let kills = scale.of(2, 20);
+    let (mut accepted, mut refused) = (0, 0);
+    for kill in 0..kills {
+        let seen = work_until_killed(&cluster, kill)?;
+        cluster.start()?;
+        let mut client = cluster.connect("postgres")?;
+        collection::ensure_index_equals_scan(&mut client)?;
+        ensure_guarded(&mut client, &seen)?;
+        ensure_sound(&mut client, server.pg.major)?;
+        accepted += seen.accepted.len();
+        refused += seen.refused;
+    }
+    ensure!(
+        accepted > 0 && refused > 0,
+        "the guard accepted {accepted} rows and refused {refused}: nothing was tested"
+    );
+    figure!(
+        "{kills} kills, 0 differences; {accepted} guarded rows accepted, none lost, and {refused} refused"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// What the sessions that insert guarded rows were told.
+#[derive(Default)]
+struct Seen {
+    accepted: Vec<i64>,
+    refused: u64,
+}
+
+fn work_until_killed(cluster: &Cluster, kill: u64) -> Result<Seen> {
+    thread::scope(|scope| {
+        for statement in WORK {
+            let connection = cluster.connect("postgres");
+            // Every statement ends with the server, sooner or later.
+            scope.spawn(move || {
+                let Ok(mut client) = connection else { return };
+                while client.batch_execute(statement).is_ok() {}
+            });
+        }
+        let mut sessions = Vec::new();
+        for session in 0..GUARDED_SESSIONS {
+            let client = cluster.connect("postgres")?;
+            let rng = Rng::with_seed(kill * GUARDED_SESSIONS + session);
+            sessions.push(scope.spawn(move || insert_guarded(client, rng)));
+        }
+        thread::sleep(Duration::from_millis(300 + 170 * kill % 1000));
+        cluster.crash()?;
+        let mut all = Seen::default();
+        for session in sessions {
+            let seen = session.join().expect("the session does not panic")?;
+            all.accepted.extend(seen.accepted);
+            all.refused += seen.refused;
+        }
+        Ok(all)
+    })
+}
+
+/// Inserts variants of few documents until the connection is lost.
+fn insert_guarded(mut client: Client, mut rng: Rng) -> Result<Seen> {
+    let mut seen = Seen::default();
+    loop {
+        let document = rng.u32(0..3000);
+        let word = |word: u32| match rng.u32(0..30) {
+            0 => format!("edit{}", rng.u64(..)),
+            _ => format!("w{document}x{word}"),
+        };
+        let body = (0..60).map(word).collect::<Vec<_>>().join(" ");
+        let insert = "INSERT INTO guarded (body) VALUES ($1) RETURNING id";
+        match client.query_one(insert, &[&body]) {
+            Ok(row) => seen.accepted.push(row.get(0)),
+            Err(error) => match error.code() {
+                Some(&SqlState::EXCLUSION_VIOLATION) => seen.refused += 1,
+                // A backend may say that the server is gone before the connection is.
+                Some(&SqlState::ADMIN_SHUTDOWN) => return Ok(seen),
+                _ if client.is_closed() => return Ok(seen),
+                Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+                _ => return Err(error.into()),
+            },
+        }
+    }
+}
+
+/// No accepted row is lost, and no two rows are near-duplicates.
+fn ensure_guarded(client: &mut Client, seen: &Seen) -> Result<()> {
+    let row = client.query_one(
+        "SELECT (SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM guarded', 0.8)),
+                (SELECT count(*) FROM unnest($1::bigint[]) a (id) WHERE NOT EXISTS (
+                     SELECT FROM guarded g WHERE g.id = a.id))",
+        &[&seen.accepted],
+    )?;
+    let (pairs, lost): (i64, i64) = (row.get(0), row.get(1));
+    ensure!(pairs == 0, "{pairs} pairs of near-duplicates were let in");
+    ensure!(
+        lost == 0,
+        "{lost} of {} accepted rows are lost",
+        seen.accepted.len()
+    );
+    Ok(())
+}
+
+fn ensure_sound(client: &mut Client, major: u16) -> Result<()> {
+    for table in ["docs", "guarded"] {
+        let unsound: i64 = client
+            .query_one(
+                "SELECT count(*) FROM verify_heapam($1::text::regclass)",
+                &[&table],
+            )?
+            .get(0);
+        ensure!(
+            unsound == 0,
+            "amcheck reports {unsound} defects of the heap of {table}"
+        );
+        client.batch_execute(&format!(
+            "SELECT bt_index_parent_check('{table}_pkey', true)"
+        ))?;
+        if major >= 18 {
+            client.batch_execute(&format!("SELECT gin_index_check('{table}_sig')"))?;
+        }
+    }
+    Ok(())
+}

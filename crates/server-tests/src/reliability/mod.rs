@@ -1,0 +1,66 @@
+//! Is the extension as trustworthy as the server it runs in? Each test gives its figure.
+
+mod aggregates;
+mod cancel;
+mod churn;
+mod collection;
+mod crash;
+mod foreign;
+mod fuzz;
+mod fuzz_values;
+mod giants;
+mod golden;
+mod install;
+mod logical;
+mod major_upgrade;
+mod memory;
+mod replica;
+mod versions;
+
+use anyhow::Result;
+use libtest_mimic::Trial;
+use testbed::server::Server;
+
+use crate::harness::{Outcome, Scale, trial};
+use crate::shared_server;
+
+/// A test's name and its function.
+type Test = (&'static str, fn(&Server, Scale) -> Result<Outcome>);
+
+/// Every test, in the order in which they run.
+const ALL: &[Test] = &[
+    ("golden_in_every_locale", golden::locales_and_encodings),
+    ("install_among_hostile_objects", install::hostile_objects),
+    ("install_beside_peers", install::beside_peers),
+    ("foreign_functions_declined", foreign::declined),
+    (
+        "versions_upgrade_equals_fresh",
+        versions::upgrade_equals_fresh,
+    ),
+    (
+        "aggregates_parallel_as_serial",
+        aggregates::parallel_as_serial,
+    ),
+    ("cancel_within_bounds", cancel::within_bounds),
+    ("fuzz_every_function", fuzz::every_function),
+    ("giants_answered_or_refused", giants::answered_or_refused),
+    ("churn_loses_no_match", churn::loses_no_match),
+    ("memory_does_not_grow", memory::does_not_grow),
+    ("replica_answers_alike", replica::answers_alike),
+    ("logical_replication_byte_equal", logical::byte_equal),
+    (
+        "major_upgrade_identical_digest",
+        major_upgrade::identical_digest,
+    ),
+    ("crash_loses_nothing", crash::loses_nothing),
+];
+
+/// Every test at the given scale as a trial.
+pub fn trials(scale: Scale) -> impl Iterator<Item = Trial> {
+    let trial = move |&(name, run): &Test| {
+        trial(format!("reliability::{name}"), move || {
+            run(shared_server(), scale)
+        })
+    };
+    ALL.iter().map(trial)
+}

@@ -1,0 +1,49 @@
+//! A streaming replica.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+
+use super::collection;
+use crate::harness::{Outcome, Scale, figure};
+
+/// The replica answers as the primary does, over delete, VACUUM, insert.
+pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
+    let primary = server.scratch_cluster("primary")?;
+    primary.create(&[])?;
+    primary.start()?;
+    let mut writer = primary.connect("postgres")?;
+    writer.batch_execute("CREATE EXTENSION pg_neardup")?;
+    collection::create(&mut writer)?;
+    collection::insert(&mut writer, 1, 1000)?;
+    let replica = server.scratch_cluster("replica")?;
+    replica.create_replica_of(&primary)?;
+    let mut reader = replica.connect("postgres")?;
+
+    let cycles = scale.of(2, 10);
+    for cycle in 1..=cycles {
+        writer.batch_execute(&format!("DELETE FROM docs WHERE id % 11 = {cycle}"))?;
+        writer.batch_execute("VACUUM docs")?;
+        collection::insert(&mut writer, cycle * 1000 + 1, cycle * 1000 + 500)?;
+        replica.wait_for(&primary)?;
+        collection::ensure_index_equals_scan(&mut reader)?;
+        let (wanted, found) = (digest(&mut writer)?, digest(&mut reader)?);
+        ensure!(
+            wanted == found,
+            "cycle {cycle}: the replica answers otherwise"
+        );
+    }
+    figure!("{cycles} cycles, 0 mismatches");
+    Ok(Outcome::Passed)
+}
+
+fn digest(client: &mut Client) -> Result<String> {
+    let row = client.query_one(
+        "SELECT md5(string_agg(concat(q.id, ' ', d.id, ' ', minhash_sim(q.sig, d.sig)), ','
+                               ORDER BY q.id, d.id))
+         FROM (SELECT * FROM docs ORDER BY id LIMIT 50) q
+         JOIN docs d ON near_dup(d.sig, q.sig, 0.8)",
+        &[],
+    )?;
+    Ok(row.get(0))
+}

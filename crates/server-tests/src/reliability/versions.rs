@@ -1,0 +1,181 @@
+//! From one version of the extension to the next: `ALTER EXTENSION pg_neardup UPDATE`.
+//!
+//! `sql/released` holds the install script of every released version and the digests of all
+//! released scripts; the upgrade scripts are in `sql`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+use testbed::server::installation::copy_file;
+use testbed::{shell, workspace};
+
+use crate::harness::{Outcome, Scale, figure};
+
+const EXTENSION: &str = "pg_neardup";
+
+/// Every released version, updated, has the same objects as a fresh installation, and no released
+/// script has changed.
+pub fn upgrade_equals_fresh(server: &Server, _: Scale) -> Result<Outcome> {
+    let dir = server.main.installation.extension_dir(&server.pg);
+    let dir = dir.context("the scripts would go to the server's own directories")?;
+    ensure_difference_is_seen(server, &dir)?;
+    let released = workspace::root().join("sql/released");
+    ensure_unchanged(&mut server.main.connect("postgres")?, &released)?;
+    let scripts = install_scripts(&released)?;
+    let fresh = definitions(server, EXTENSION, None, None)?;
+    for (version, script) in &scripts {
+        let name = script.file_name().context("a script has a name")?;
+        copy_file(script, &dir.join(name))?;
+        let updated = definitions(server, EXTENSION, Some(version), None)?;
+        ensure_equal(&fresh, &updated).with_context(|| format!("from version {version}"))?;
+    }
+    match scripts.len() {
+        0 => figure!("no released versions yet; a made extension's difference was seen"),
+        count => figure!("{count} released versions, empty differences"),
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Versions and install scripts of the releases.
+fn install_scripts(released: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut scripts = Vec::new();
+    for entry in fs::read_dir(released)? {
+        let path = entry?.path();
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        if let Some(version) = name.strip_prefix("pg_neardup--") {
+            scripts.push((version.to_string(), path.clone()));
+        }
+    }
+    scripts.sort();
+    Ok(scripts)
+}
+
+/// Compares every released script with the digest that was noted when it was released.
+fn ensure_unchanged(client: &mut Client, released: &Path) -> Result<()> {
+    let digests = fs::read_to_string(released.join("sha256sums"))?;
+    for line in digests.lines() {
+        let (digest, script) = line.split_once("  ").context("odd line in sha256sums")?;
+        let text = fs::read(workspace::root().join("sql").join(script))
+            .with_context(|| format!("the released script {script} is gone"))?;
+        let found: String = client
+            .query_one("SELECT encode(sha256($1), 'hex')", &[&text])?
+            .get(0);
+        ensure!(found == digest, "the released script {script} has changed");
+    }
+    for (version, _) in install_scripts(released)? {
+        let script = format!("released/pg_neardup--{version}.sql");
+        ensure!(
+            digests.lines().any(|line| line.ends_with(&script)),
+            "sha256sums lacks {script}"
+        );
+    }
+    Ok(())
+}
+
+/// The statements that make the extension's objects, sorted: those of version `from` updated to
+/// version `to`, or of a fresh installation.
+fn definitions(
+    server: &Server,
+    extension: &str,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<Vec<String>> {
+    let database = Database::create(&server.main, "versions", "")?;
+    let mut client = database.connect()?;
+    let version = |word: &str, version: Option<&str>| {
+        version.map_or(String::new(), |version| format!("{word} '{version}'"))
+    };
+    let first = version("VERSION", from.or(to));
+    client.batch_execute(&format!("CREATE EXTENSION {extension} {first}"))?;
+    if from.is_some() {
+        let target = version("TO", to);
+        client.batch_execute(&format!("ALTER EXTENSION {extension} UPDATE {target}"))?;
+    }
+    // What belongs to an extension is not dumped. Array types come and go with their elements' types.
+    for row in client.query(
+        "SELECT o.type, o.identity
+         FROM pg_depend d, pg_identify_object(d.classid, d.objid, d.objsubid) o
+         WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+           AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = $1)
+           AND o.identity NOT LIKE '%[]'",
+        &[&extension],
+    )? {
+        let (kind, identity): (String, String) = (row.get(0), row.get(1));
+        client.batch_execute(&format!(
+            "ALTER EXTENSION {extension} DROP {kind} {identity}"
+        ))?;
+    }
+    let dump = server.main.installation.program("pg_dump");
+    let mut command = server.main.client_program(&dump);
+    let script = shell::run_quietly(command.args(["--schema-only", &database.name]))?;
+    let lines = script.lines();
+    let kept: Vec<&str> = lines
+        .filter(|line| !line.starts_with("--") && !line.starts_with('\\'))
+        .collect();
+    let mut statements: Vec<String> = kept.join("\n").split("\n\n").map(str::to_string).collect();
+    statements.sort();
+    Ok(statements)
+}
+
+fn ensure_equal(fresh: &[String], updated: &[String]) -> Result<()> {
+    let without = |some: &[String], others: &[String]| -> Vec<String> {
+        let left = some.iter().filter(|one| !others.contains(one));
+        left.cloned().collect()
+    };
+    let (lost, added) = (without(fresh, updated), without(updated, fresh));
+    if lost.is_empty() && added.is_empty() {
+        return Ok(());
+    }
+    bail!(
+        "only in a fresh installation:\n{}\nonly after the update:\n{}",
+        lost.join("\n"),
+        added.join("\n")
+    )
+}
+
+/// The comparison can fail: a made extension, one of whose upgrade scripts forgets a comment.
+fn ensure_difference_is_seen(server: &Server, dir: &Path) -> Result<()> {
+    const FUNCTION: &str =
+        "CREATE FUNCTION probe(int) RETURNS int LANGUAGE sql AS 'SELECT $1' COST ";
+    const COMMENT: &str = "COMMENT ON FUNCTION probe(int) IS 'a comment';";
+    let second = format!("{FUNCTION} 2; {COMMENT}");
+    let files = [
+        (".control", "default_version = '2'".to_string()),
+        ("--1.sql", format!("{FUNCTION} 1;")),
+        ("--2.sql", second.clone()),
+        ("--3.sql", second.clone()),
+        (
+            "--1--2.sql",
+            format!("ALTER FUNCTION probe(int) COST 2; {COMMENT}"),
+        ),
+        (
+            "--1--3.sql",
+            "ALTER FUNCTION probe(int) COST 2;".to_string(),
+        ),
+    ];
+    let path = |suffix: &str| dir.join(format!("neardup_probe{suffix}"));
+    for (suffix, text) in &files {
+        fs::write(path(suffix), text)?;
+    }
+    let compare = |version: &str| {
+        let fresh = definitions(server, "neardup_probe", None, Some(version))?;
+        ensure_equal(
+            &fresh,
+            &definitions(server, "neardup_probe", Some("1"), Some(version))?,
+        )
+    };
+    let (same, other) = (compare("2"), compare("3"));
+    for (suffix, _) in &files {
+        fs::remove_file(path(suffix))?;
+    }
+    same.context("an update that makes the same objects")?;
+    ensure!(
+        other.is_err_and(|error| error.to_string().contains("COMMENT")),
+        "a lost comment is not seen"
+    );
+    Ok(())
+}

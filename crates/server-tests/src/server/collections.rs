@@ -1,0 +1,207 @@
+//! Pairs and clusters of whole collections against brute force, exact lists and definitions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::corpora::Corpus;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Missing, Outcome};
+
+/// A corpus with a list of all pairs of a Jaccard similarity of at least 0.5.
+struct Exact {
+    corpus: &'static str,
+    list: &'static str,
+    /// Signature, and what the exact similarity is computed from.
+    columns: &'static str,
+    /// Which documents are compared.
+    rows: &'static str,
+    thresholds: &'static [f64],
+}
+
+const EXACT: [Exact; 6] = [
+    Exact {
+        corpus: "mccormick_2500",
+        list: "exact_w3",
+        columns: "minhash(body), body",
+        rows: ASCII,
+        thresholds: &[0.5, 0.8],
+    },
+    Exact {
+        corpus: "reuters21578",
+        list: "exact_w3",
+        columns: "minhash(body), body",
+        rows: ASCII,
+        thresholds: &[0.5, 0.8],
+    },
+    Exact {
+        corpus: "newsgroups20",
+        list: "exact_w3",
+        columns: "minhash(body), body",
+        rows: ASCII,
+        thresholds: &[0.5, 0.8],
+    },
+    Exact {
+        corpus: "hadith_ar",
+        list: "exact_fold_w3",
+        columns: "minhash(body, fold => 'marks'), shingle_hashes(body, fold => 'marks')",
+        rows: "true",
+        thresholds: &[0.5, 0.8],
+    },
+    Exact {
+        corpus: "song_zh",
+        list: "exact_c3",
+        columns: "minhash(body), body",
+        rows: "true",
+        thresholds: &[0.5, 0.8],
+    },
+    // Two million pairs at 0.5.
+    Exact {
+        corpus: "licenses",
+        list: "exact_w3",
+        columns: "minhash(body), body",
+        rows: ASCII,
+        thresholds: &[0.8],
+    },
+];
+
+/// On ASCII documents words are the same by every rule.
+const ASCII: &str = "octet_length(body) = char_length(body)";
+
+/// The least share of true pairs that a verified search finds.
+const RECALL: f64 = 0.999;
+
+/// Pairs by estimate are those of comparing all, for each pair of 2500 documents.
+pub fn pairs_equal_brute_force(server: &Server) -> Result<Outcome> {
+    let Some(corpus) = Corpus::find("mccormick_2500") else {
+        return Ok(Outcome::Skipped(Missing::Corpora));
+    };
+    let database = Database::with_extension(&server.main, "pairs")?;
+    corpus.load(&database, "docs")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE sigs AS SELECT id, minhash(body, slots => 96) AS sig FROM docs ORDER BY id;
+         CREATE TABLE brute AS SELECT x.id AS a, y.id AS b, minhash_sim(x.sig, y.sig) AS s
+             FROM sigs x JOIN sigs y ON x.id < y.id WHERE minhash_sim(x.sig, y.sig) >= 0.05",
+    )?;
+    for threshold in [0.05, 0.1, 0.3, 0.5, 0.8, 1.0] {
+        let differing: i64 = client
+            .query_one(
+                "WITH found AS (SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM sigs ORDER BY id', $1)),
+                      wanted AS (SELECT * FROM brute WHERE s >= $1)
+                 SELECT (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x)
+                      + (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x)",
+                &[&threshold],
+            )?
+            .get(0);
+        ensure!(
+            differing == 0,
+            "threshold {threshold}: {differing} pairs differ"
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Verified pairs are all true, with their true similarity, and hardly any is missing.
+pub fn verified_pairs(server: &Server) -> Result<Outcome> {
+    let present: Vec<_> = EXACT
+        .iter()
+        .filter_map(|exact| Corpus::find(exact.corpus).map(|corpus| (exact, corpus)))
+        .collect();
+    if present.is_empty() {
+        return Ok(Outcome::Skipped(Missing::Corpora));
+    }
+    for (exact, corpus) in present {
+        let (name, columns, rows) = (exact.corpus, exact.columns, exact.rows);
+        let database = Database::with_extension(&server.main, "verified")?;
+        corpus.load(&database, "docs")?;
+        corpus.load_exact(&database, exact.list, "exact")?;
+        let mut client = database.connect()?;
+        client.batch_execute(&format!(
+            "DELETE FROM docs WHERE NOT ({rows});
+             ALTER TABLE docs ADD PRIMARY KEY (id);
+             DELETE FROM exact WHERE NOT EXISTS (SELECT FROM docs WHERE id = a)
+                                  OR NOT EXISTS (SELECT FROM docs WHERE id = b)"
+        ))?;
+        let documents = format!("SELECT id, {columns} FROM docs ORDER BY id");
+        for &threshold in exact.thresholds {
+            let row = client.query_one(
+                "SELECT count(p.a), count(*) FILTER (WHERE e.jaccard IS NULL OR abs(e.jaccard - p.similarity) > 6e-7),
+                        (SELECT count(*) FROM exact WHERE jaccard >= $1)
+                 FROM near_dup_pairs(NULL::bigint, $2, $1) p
+                 LEFT JOIN exact e ON e.a = least(p.a, p.b) AND e.b = greatest(p.a, p.b)",
+                &[&threshold, &documents],
+            )?;
+            let (found, wrong, wanted): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            ensure!(
+                wrong == 0,
+                "{name}, {threshold}: {wrong} pairs are not in the exact list"
+            );
+            ensure!(
+                found as f64 >= RECALL * wanted as f64,
+                "{name}, {threshold}: {found} of {wanted} pairs"
+            );
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// `'star'` by its definition, from the pairs; `'connected'` by the components of the pairs.
+pub fn clusters_follow_their_definition(server: &Server) -> Result<Outcome> {
+    let Some(corpus) = Corpus::find("reuters21578") else {
+        return Ok(Outcome::Skipped(Missing::Corpora));
+    };
+    let database = Database::with_extension(&server.main, "clusters")?;
+    corpus.load(&database, "docs")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE sigs AS SELECT id, minhash(body) AS sig FROM docs ORDER BY id",
+    )?;
+    for threshold in [0.2, 0.5, 0.8] {
+        check_stars(&mut client, threshold)?;
+        let differing: i64 = client
+            .query_one(
+                "SELECT count(*) FROM connected_components(NULL::bigint,
+                     format('SELECT a, b FROM near_dup_pairs(NULL::bigint, ''TABLE sigs'', %s)', $1::float8)) c
+                 JOIN near_dup_clusters(NULL::bigint, 'SELECT * FROM sigs ORDER BY id', $1, 'connected') n USING (key)
+                 WHERE c.component <> n.cluster",
+                &[&threshold],
+            )?
+            .get(0);
+        ensure!(
+            differing == 0,
+            "connected, {threshold}: {differing} rows differ"
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check_stars(client: &mut Client, threshold: f64) -> Result<()> {
+    let mut earlier: BTreeMap<i64, Vec<(i64, f64)>> = BTreeMap::new();
+    let pairs = "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT * FROM sigs ORDER BY id', $1)";
+    for row in client.query(pairs, &[&threshold])? {
+        earlier
+            .entry(row.get(1))
+            .or_default()
+            .push((row.get(0), row.get(2)));
+    }
+    let mut joined = BTreeSet::new();
+    let clusters = "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT * FROM sigs ORDER BY id', $1) ORDER BY key";
+    for row in client.query(clusters, &[&threshold])? {
+        let (key, cluster): (i64, i64) = (row.get(0), row.get(1));
+        let similar = earlier.get(&key).into_iter().flatten();
+        let canonical = similar.filter(|(other, _)| !joined.contains(other));
+        let best = canonical.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        let expected = best.map_or(key, |&(other, _)| other);
+        ensure!(
+            cluster == expected,
+            "star, {threshold}: {key} is in {cluster}, not {expected}"
+        );
+        if expected != key {
+            joined.insert(key);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! The extension as a whole: created and dropped, in every kind of database, on a replica.
+
+use anyhow::{Result, ensure};
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+
+const CREATE: &str = "CREATE EXTENSION pg_neardup";
+const COUNT: &str = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON d.refobjid = e.oid
+     WHERE e.extname = 'pg_neardup' AND d.deptype = 'e'";
+
+/// Dropping the extension leaves nothing behind; it can be created again, in a schema of choice,
+/// by a user who may create objects in the database but is no superuser.
+pub fn lifecycle(server: &Server) -> Result<Outcome> {
+    let database = Database::create(&server.main, "lifecycle", "")?;
+    let mut client = database.connect()?;
+    client.batch_execute(CREATE)?;
+    let before: i64 = client.query_one(COUNT, &[])?.get(0);
+    client.batch_execute("DROP EXTENSION pg_neardup")?;
+    let left = "SELECT count(*) FROM pg_proc WHERE probin LIKE '%pg_neardup%'";
+    ensure!(
+        client.query_one(left, &[])?.get::<_, i64>(0) == 0,
+        "functions are left behind"
+    );
+
+    let role = format!("{}_owner", database.name);
+    client.batch_execute(&format!(
+        "DROP ROLE IF EXISTS {role}; CREATE ROLE {role};
+         GRANT CREATE ON DATABASE {} TO {role};
+         SET ROLE {role}; CREATE SCHEMA elsewhere; {CREATE} SCHEMA elsewhere",
+        database.name
+    ))?;
+    let after: i64 = client.query_one(COUNT, &[])?.get(0);
+    client.batch_execute(&format!(
+        "DROP EXTENSION pg_neardup; DROP SCHEMA elsewhere; RESET ROLE;
+         DROP OWNED BY {role}; DROP ROLE {role}"
+    ))?;
+    ensure!(
+        before == after,
+        "{before} objects as superuser, {after} as an ordinary user"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// The extension can be created whatever the database's encoding.
+pub fn encodings(server: &Server) -> Result<Outcome> {
+    for encoding in ["SQL_ASCII", "LATIN1", "EUC_JP"] {
+        let options = format!("ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        let name = format!("encoding_{}", encoding.to_lowercase());
+        let database = Database::create(&server.main, &name, &options)?;
+        database.connect()?.batch_execute(CREATE)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The extension's objects reach a streaming replica.
+pub fn replica(server: &Server) -> Result<Outcome> {
+    let primary = server.scratch_cluster("primary")?;
+    primary.create(&[])?;
+    primary.start()?;
+    let replica = server.scratch_cluster("replica")?;
+    replica.create_replica_of(&primary)?;
+    let mut client = primary.connect("postgres")?;
+    client.batch_execute(CREATE)?;
+    let wanted: i64 = client.query_one(COUNT, &[])?.get(0);
+    replica.wait_for(&primary)?;
+    let found: i64 = replica.connect("postgres")?.query_one(COUNT, &[])?.get(0);
+    ensure!(
+        found == wanted,
+        "{found} objects on the replica, {wanted} on the primary"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// The extension is there again after the server was killed.
+pub fn crash(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("crash")?;
+    cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute(CREATE)?;
+    let before: i64 = client.query_one(COUNT, &[])?.get(0);
+    cluster.crash()?;
+    cluster.start()?;
+    let after: i64 = cluster.connect("postgres")?.query_one(COUNT, &[])?.get(0);
+    ensure!(before == after, "{before} objects before, {after} after");
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,207 @@
+//! Lookup through the GIN operator classes: exactly the rows of the sequential scan.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::corpora::Corpus;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Missing, Outcome};
+
+/// Every document of two corpora as query: slots, key lengths, packed signatures and others that
+/// compare with none, thresholds from far below the index's to 1.
+pub fn minhash_equals_scan(server: &Server) -> Result<Outcome> {
+    let corpora = ["mccormick_2500", "msr_paraphrase"].map(Corpus::find);
+    let [Some(articles), Some(sentences)] = corpora else {
+        return Ok(Outcome::Skipped(Missing::Corpora));
+    };
+    let database = Database::with_extension(&server.main, "gin_minhash")?;
+    articles.load(&database, "articles")?;
+    sentences.load(&database, "sentences")?;
+    let mut client = database.connect()?;
+    for slots in [64, 100, 128, 200, 256] {
+        fill(
+            &mut client,
+            "articles",
+            &format!("minhash(body, slots => {slots})"),
+        )?;
+        check_thresholds(&mut client)?;
+    }
+    fill(&mut client, "articles", "minhash_pack(minhash(body), 8)")?;
+    check_thresholds(&mut client)?;
+    fill(&mut client, "sentences", "minhash(body)")?;
+    check_thresholds(&mut client)?;
+    Ok(Outcome::Passed)
+}
+
+/// A table of signatures, a fifth of them made with other parameters, and all pairs by a scan.
+fn fill(client: &mut Client, documents: &str, signature: &str) -> Result<()> {
+    client.batch_execute(&format!(
+        "DROP TABLE IF EXISTS sigs, scan;
+         CREATE TABLE sigs AS SELECT id, CASE
+             WHEN id % 10 = 3 THEN minhash(body, seed => 7)
+             WHEN id % 10 = 6 THEN minhash(body, 2)
+             ELSE {signature} END AS sig FROM {documents};
+         INSERT INTO sigs VALUES (-1, minhash('')), (-2, minhash('')), (-3, NULL);
+         ANALYZE sigs;
+         CREATE TABLE scan AS SELECT q.id AS q, d.id, minhash_sim(q.sig, d.sig) AS similarity
+             FROM sigs q, sigs d WHERE near_dup(d.sig, q.sig, 0.4) IS TRUE"
+    ))?;
+    Ok(())
+}
+
+fn check_thresholds(client: &mut Client) -> Result<()> {
+    client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
+    for key_bits in [8, 16] {
+        client.batch_execute(&format!(
+            "DROP INDEX IF EXISTS sigs_sig;
+             CREATE INDEX sigs_sig ON sigs USING gin (sig minhash_ops (key_bits = {key_bits}))"
+        ))?;
+        for threshold in ["0.8", "0.85", "0.95", "1"] {
+            check_pairs(client, threshold, 1)?;
+        }
+        // Known only when the query runs: the index returns all its rows.
+        check_pairs(client, "(SELECT 0.4::float8)", 1000)?;
+    }
+    client.batch_execute("RESET enable_seqscan")?;
+    Ok(())
+}
+
+fn check_pairs(client: &mut Client, threshold: &str, every: u32) -> Result<()> {
+    let lookup = format!(
+        "SELECT q.id AS q, d.id FROM sigs q, sigs d
+         WHERE near_dup(d.sig, q.sig, {threshold}) AND q.id % {every} = 0"
+    );
+    let wanted =
+        format!("SELECT q, id FROM scan WHERE similarity >= {threshold} AND q % {every} = 0");
+    check_same(client, &lookup, &wanted)
+}
+
+/// Both queries return the same rows, and the first uses the index.
+fn check_same(client: &mut Client, lookup: &str, wanted: &str) -> Result<()> {
+    let plan: Vec<String> = client
+        .query(&format!("EXPLAIN (COSTS OFF) {lookup}"), &[])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    ensure!(
+        plan.iter().any(|line| line.contains("Bitmap Index Scan")),
+        "no index is used for {lookup}:\n{}",
+        plan.join("\n")
+    );
+    let row = client.query_one(
+        &format!(
+            "WITH found AS MATERIALIZED ({lookup}), wanted AS MATERIALIZED ({wanted})
+             SELECT (SELECT count(*) FROM wanted),
+                    (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x)
+                  + (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x)"
+        ),
+        &[],
+    )?;
+    let (answers, differing): (i64, i64) = (row.get(0), row.get(1));
+    ensure!(answers > 0, "no answers to compare: {wanted}");
+    ensure!(differing == 0, "{differing} rows differ: {lookup}");
+    Ok(())
+}
+
+/// With btree_gin one index serves a tenant's signatures: groups of ten documents that differ in one
+/// word of forty, spread over three tenants.
+pub fn multicolumn_equals_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "gin_multicolumn")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE EXTENSION btree_gin;
+         CREATE TABLE sigs AS SELECT id, id % 3 AS tenant, minhash(string_agg(
+                 CASE WHEN word = id % 10 * 4 THEN 'edit' || id ELSE md5(id / 10 || ' ' || word) END,
+                 ' ' ORDER BY word)) AS sig
+             FROM generate_series(1, 3000) id, generate_series(1, 40) word GROUP BY id;
+         CREATE INDEX sigs_tenant_sig ON sigs USING gin (tenant, sig minhash_ops (threshold = 0.6));
+         ANALYZE sigs;
+         SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0",
+    )?;
+    for threshold in ["0.6", "0.8", "1"] {
+        check_same(
+            &mut client,
+            &format!(
+                "SELECT q.id AS q, d.id FROM sigs q, sigs d
+                 WHERE d.tenant = q.tenant AND near_dup(d.sig, q.sig, {threshold})"
+            ),
+            &format!(
+                "SELECT q.id AS q, d.id FROM sigs q, sigs d
+                 WHERE d.tenant + 0 = q.tenant AND minhash_sim(d.sig, q.sig) + 0 >= {threshold}"
+            ),
+        )?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// 200 000 random and clustered bit strings of 64, 128 and 256 bits in one column, distances 0 to
+/// 12, in every state of the index.
+pub fn hamming_equals_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "gin_hamming")?;
+    let mut client = database.connect()?;
+    client.batch_execute(STRINGS)?;
+    client.batch_execute(SCAN)?;
+    for (blocks, options) in [
+        (4, "distance = 3"),
+        (6, "distance = 3, blocks = 6"),
+        (13, "distance = 12"),
+        (24, "distance = 12, blocks = 24"),
+    ] {
+        client.batch_execute(&format!(
+            "DROP INDEX IF EXISTS strings_b;
+             CREATE INDEX strings_b ON strings USING gin (b hamming_ops ({options}))"
+        ))?;
+        check_distances(&mut client, blocks)?;
+    }
+    client.batch_execute(
+        "UPDATE strings SET b = ~b WHERE id % 7 = 0; DELETE FROM strings WHERE id % 11 = 0",
+    )?;
+    client.batch_execute(SCAN)?;
+    for change in ["", "VACUUM strings", "ALTER TABLE strings SET UNLOGGED"] {
+        client.batch_execute(change)?;
+        check_distances(&mut client, 24)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Groups of ten with 0 to 12 bits flipped; half of the groups hold random strings.
+const STRINGS: &str = "
+    SET max_parallel_workers_per_gather = 0;
+    CREATE FUNCTION bits(n int, seed int) RETURNS varbit LANGUAGE sql AS $$
+        SELECT substring(('x' || string_agg(md5(seed || '.' || i), ''))::varbit FOR n)
+        FROM generate_series(1, 2) i $$;
+    CREATE TABLE strings AS
+    SELECT id, length, CASE WHEN id / 10 % 2 = 0 THEN bits(length, id) ELSE
+bits(length, id / 10) # (
+            SELECT coalesce(bit_or(set_bit(zeros, (hashint4(id * 16 + i) & 65535) % length, 1)), zeros)
+            FROM generate_series(1, id % 13) i) END AS b
+    FROM (SELECT id, (ARRAY[64, 128, 256])[id / 10 % 3 + 1] AS length FROM generate_series(1, 200000) id) s,
+        LATERAL (SELECT repeat('0', length)::bit varying AS zeros) z;
+    INSERT INTO strings VALUES (0, 0, B''), (0, 64, NULL);
+    CREATE TABLE scan (q int, id int, distance int);";
+
+const SCAN: &str = "TRUNCATE scan;
+    INSERT INTO scan SELECT q.id, d.id, bit_hamming(q.b, d.b) FROM strings q, strings d
+    WHERE q.id % 5000 = 15 AND length(q.b) = length(d.b) AND bit_hamming(q.b, d.b) <= 12";
+
+/// Distances that so many blocks serve with 40 queries, a greater one, which the index answers with
+/// all its rows, with 4.
+fn check_distances(client: &mut Client, blocks: i32) -> Result<()> {
+    client.batch_execute("SET enable_seqscan = off")?;
+    for distance in (0..=12).filter(|distance| *distance <= blocks) {
+        let queries = if distance < blocks { 5000 } else { 50000 };
+        // Known only when the query runs, so that the index is used beyond its distance too.
+        check_same(
+            client,
+            &format!(
+                "SELECT q.id AS q, d.id
+                 FROM (SELECT * FROM strings WHERE id % {queries} = 15) q, strings d
+                 WHERE hamming_within(d.b, q.b, (SELECT {distance}))"
+            ),
+            &format!("SELECT q, id FROM scan WHERE distance <= {distance} AND q % {queries} = 15"),
+        )?;
+    }
+    client.batch_execute("RESET enable_seqscan")?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! Other tools, where they are present: pgvector's approximate indexes, and Python packages.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+use testbed::workspace;
+
+use crate::harness::{Missing, Outcome, figure};
+
+const DOCS: &str = "CREATE TABLE docs AS
+    SELECT i AS id, minhash(body) AS sig, simhash(body) AS hash FROM (
+        SELECT i, string_agg('word' || (i / 10 * 7919 + w * w + CASE WHEN w % 30 < i % 10 THEN i ELSE 0 END) % 9973,
+                             ' ' ORDER BY w) AS body
+        FROM generate_series(1, 2000) i, generate_series(1, 60) w GROUP BY i) bodies";
+
+/// The columns that pgvector indexes: what, and how many bits.
+const VECTORS: [(&str, usize); 2] = [("hash", 64), ("minhash_bits(minhash_pack(sig, 1))", 128)];
+
+/// Exit code of the Python test where a package is missing.
+const MISSING: i32 = 77;
+
+/// HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest.
+pub fn pgvector(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "pgvector")?;
+    let mut client = database.connect()?;
+    if client.batch_execute("CREATE EXTENSION vector").is_err() {
+        return Ok(Outcome::Skipped(Missing::Pgvector));
+    }
+    client.batch_execute(DOCS)?;
+    for (column, bits) in VECTORS {
+        let value = format!("({column}::bit({bits}))");
+        client.batch_execute(&format!(
+            "CREATE INDEX nearest ON docs USING hnsw ({value} bit_hamming_ops); ANALYZE docs"
+        ))?;
+        let share = found_share(&mut client, &value)?;
+        ensure!(
+            share > 0.95,
+            "{column}: {share} of the nearest found through HNSW"
+        );
+        client.batch_execute("DROP INDEX nearest")?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The share of queries' ten smallest distances that the index finds; all of them in the index's plan.
+fn found_share(client: &mut Client, value: &str) -> Result<f64> {
+    let nearest = |query: i32| {
+        format!(
+            "SELECT {value} <~> (SELECT {value} FROM docs WHERE id = {query}) FROM docs
+             ORDER BY {value} <~> (SELECT {value} FROM docs WHERE id = {query}) LIMIT 10"
+        )
+    };
+    let mut distances = |query: i32| -> Result<Vec<f64>> {
+        let rows = client.query(&nearest(query), &[])?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    };
+    let queries = || (1..=2000).step_by(97);
+    let found: Vec<_> = queries().map(&mut distances).collect::<Result<_>>()?;
+    let plan = client.query(&format!("EXPLAIN {}", nearest(1)), &[])?;
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    ensure!(
+        plan.iter()
+            .any(|line| line.contains("Index Scan using nearest")),
+        "{}",
+        plan.join("\n")
+    );
+    client.batch_execute("SET enable_indexscan = off")?;
+    let mut equal = 0;
+    for (query, found) in queries().zip(&found) {
+        let rows = client.query(&nearest(query), &[])?;
+        let exact = rows.iter().map(|row| row.get::<_, f64>(0));
+        equal += exact
+            .zip(found)
+            .filter(|(exact, found)| exact == *found)
+            .count();
+    }
+    client.batch_execute("RESET enable_indexscan")?;
+    Ok(equal as f64 / (10 * found.len()) as f64)
+}
+
+/// The snippets of docs/python.md, and estimates equal to datasketch's.
+pub fn python(server: &Server) -> Result<Outcome> {
+    let Some(python) = interpreter() else {
+        return Ok(Outcome::Skipped(Missing::Python("no Python".to_string())));
+    };
+    let database = Database::with_extension(&server.main, "python")?;
+    let (socket, name) = (server.main.socket_dir().display(), &database.name);
+    let output = Command::new(python)
+        .arg(workspace::root().join("tests/python/interop.py"))
+        .arg(format!("host={socket} user=postgres dbname={name}"))
+        .arg(format!(
+            "postgresql+psycopg://postgres@/{name}?host={socket}"
+        ))
+        .arg(workspace::root().join("docs/python.md"))
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match output.status.code() {
+        Some(0) => {
+            figure!("{}", said.trim());
+            Ok(Outcome::Passed)
+        }
+        Some(MISSING) => {
+            let lack = format!("Python lacks {}", said.trim());
+            Ok(Outcome::Skipped(Missing::Python(lack)))
+        }
+        _ => bail!("{said}{}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+fn interpreter() -> Option<PathBuf> {
+    let named = std::env::var_os("NEARDUP_PYTHON").map(PathBuf::from);
+    named.or_else(|| which::which("python3").ok())
+}

@@ -1,0 +1,62 @@
+//! Lookup through the B-tree of band keys: the rows of the sequential scan, all of them, no others.
+
+use anyhow::{Result, ensure};
+use testbed::corpora::Corpus;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Missing, Outcome};
+
+/// Every document of a corpus as query, at several thresholds and numbers of slots, by counting
+/// intact bands and by probing.
+pub fn btree_equals_scan(server: &Server) -> Result<Outcome> {
+    let Some(corpus) = Corpus::find("msr_paraphrase") else {
+        return Ok(Outcome::Skipped(Missing::Corpora));
+    };
+    let database = Database::with_extension(&server.main, "lookup")?;
+    corpus.load(&database, "docs")?;
+    let mut client = database.connect()?;
+    for slots in [64, 128, 200] {
+        client.batch_execute(&format!(
+            "DROP TABLE IF EXISTS sigs, bands, scan;
+             CREATE TABLE sigs AS SELECT id, minhash(body, slots => {slots}) AS sig
+                 FROM docs WHERE id % 3 = 0;
+             CREATE TABLE bands AS SELECT id, unnest(minhash_bands(sig, 0.8)) AS band FROM sigs;
+             CREATE INDEX ON bands (band, id);
+             CREATE TABLE scan AS SELECT q.id AS q, d.id, minhash_sim(q.sig, d.sig) AS similarity
+                 FROM sigs q, sigs d WHERE minhash_sim(q.sig, d.sig) >= 0.8;
+             ANALYZE sigs, bands, scan"
+        ))?;
+        for threshold in [0.8, 0.85, 0.9, 0.95, 1.0] {
+            let counted = format!(
+                "SELECT b.id FROM bands b WHERE b.band = ANY (minhash_bands(q.sig, 0.8))
+                 GROUP BY b.id HAVING count(*) >= minhash_intact({slots}, 0.8, {threshold})"
+            );
+            let probed = format!(
+                "SELECT DISTINCT b.id FROM bands b
+                 WHERE b.band = ANY (minhash_probe(q.sig, 0.8, {threshold}))"
+            );
+            for candidates in [counted, probed] {
+                let differing: i64 = client
+                    .query_one(&differences(&candidates, threshold), &[])?
+                    .get(0);
+                ensure!(
+                    differing == 0,
+                    "{slots} slots, threshold {threshold}: {differing} rows differ in\n{candidates}"
+                );
+            }
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn differences(candidates: &str, threshold: f64) -> String {
+    format!(
+        "WITH found AS (
+             SELECT q.id AS q, d.id FROM sigs q, LATERAL ({candidates}) c JOIN sigs d USING (id)
+             WHERE minhash_sim(q.sig, d.sig) >= {threshold}),
+         wanted AS (SELECT q, id FROM scan WHERE similarity >= {threshold})
+         SELECT (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x)
+              + (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x)"
+    )
+}

@@ -1,0 +1,85 @@
+//! What the extension does in a server, beyond what psql can show.
+//!
+//! A test is a function listed in [`ALL`]. It gets the running server and makes its databases
+//! (`testbed::server::database`) and further clusters (`Server::scratch_cluster`).
+
+mod bench;
+mod citus;
+mod collections;
+mod extension;
+mod gin;
+mod guard;
+mod interop;
+mod lookup;
+mod package;
+mod page;
+mod pair;
+mod partitions;
+mod shards;
+mod similarity;
+mod storage;
+mod text;
+mod transfer;
+
+use anyhow::Result;
+use libtest_mimic::Trial;
+use testbed::server::Server;
+
+use crate::harness::{Outcome, trial};
+use crate::shared_server;
+
+/// A test's name and its function.
+type Test = (&'static str, fn(&Server) -> Result<Outcome>);
+
+/// Every test, in the order in which they run.
+const ALL: &[Test] = &[
+    ("extension_lifecycle", extension::lifecycle),
+    ("extension_encodings", extension::encodings),
+    ("extension_replica", extension::replica),
+    ("extension_crash", extension::crash),
+    ("transfer_dump", transfer::dump),
+    ("transfer_copy_binary", transfer::copy_binary),
+    ("similarity_truth_on_top", similarity::truth_on_top),
+    ("similarity_exact_lists", similarity::exact_lists),
+    ("gin_minhash_equals_scan", gin::minhash_equals_scan),
+    ("gin_multicolumn_equals_scan", gin::multicolumn_equals_scan),
+    ("gin_hamming_equals_scan", gin::hamming_equals_scan),
+    ("lookup_btree_equals_scan", lookup::btree_equals_scan),
+    (
+        "package_installed_and_removed",
+        package::installed_and_removed,
+    ),
+    ("page_hostile_documents", page::hostile_documents),
+    ("pair_encodings", pair::encodings),
+    ("partitions_parallel_plans", partitions::parallel_plans),
+    ("shards_pushed_down", shards::pushed_down),
+    ("citus_recipe", citus::recipe),
+    ("interop_pgvector", interop::pgvector),
+    ("interop_python", interop::python),
+    ("storage_every_form", storage::every_form),
+    ("storage_long_signatures", storage::long_signatures),
+    ("text_exact_lists", text::exact_lists),
+    ("text_vocalised_pairs", text::vocalised_pairs),
+    ("text_encodings", text::encodings),
+    ("text_cancel", text::cancel),
+    (
+        "collections_pairs_equal_brute_force",
+        collections::pairs_equal_brute_force,
+    ),
+    ("collections_verified_pairs", collections::verified_pairs),
+    (
+        "collections_clusters",
+        collections::clusters_follow_their_definition,
+    ),
+    ("guard_one_of_many_wins", guard::one_of_many_wins),
+    ("guard_bulk_load", guard::bulk_load),
+    ("bench_smoke", bench::smoke),
+    ("guard_prepared_transaction", guard::prepared_transaction),
+];
+
+/// Every test as a trial.
+pub fn trials() -> impl Iterator<Item = Trial> {
+    let trial =
+        |&(name, run): &Test| trial(format!("server::{name}"), move || run(shared_server()));
+    ALL.iter().map(trial)
+}

@@ -1,0 +1,174 @@
+//! The packages are installed into a copy of the server that lacks the extension, and removed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use testbed::server::Server;
+use testbed::server::cluster::Cluster;
+use testbed::server::home::Home;
+use testbed::server::installation::Installation;
+use testbed::{shell, workspace};
+use walkdir::WalkDir;
+
+use crate::harness::{Outcome, figure};
+
+/// Installed, the extension can be created and used; removed, no file is left.
+pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
+    let packages = Packages::make(server)?;
+    let bare = Bare::create(server)?;
+    let root = bare.installation.private_root.clone();
+    let root = root.context("this PostgreSQL cannot be copied")?;
+    remove_extension(&root)?;
+    let before = files(&root)?;
+    bare.ensure_extension(false)?;
+
+    shell::run_quietly(tar("--extract", &packages.tarball).arg("-C").arg(&root))?;
+    bare.ensure_extension(true)?;
+    let unpacked = shell::run_quietly(&mut tar("--list", &packages.tarball))?;
+    for file in unpacked.lines().filter(|line| !line.ends_with('/')) {
+        fs::remove_file(root.join(file))?;
+    }
+    ensure!(files(&root)? == before, "the tarball lists not all it has");
+
+    match &packages.deb {
+        Some(deb) => deb_comes_and_goes(&bare, &root, deb)?,
+        None => figure!("without a Debian package"),
+    }
+    ensure!(files(&root)? == before, "removing the package leaves files");
+    bare.ensure_extension(false)?;
+    Ok(Outcome::Passed)
+}
+
+/// What `cargo xtask package` makes.
+struct Packages {
+    tarball: PathBuf,
+    deb: Option<PathBuf>,
+}
+
+impl Packages {
+    fn make(server: &Server) -> Result<Packages> {
+        let mut command = workspace::cargo();
+        command.args(["run", "--quiet", "--package", "xtask", "--", "package"]);
+        command.arg("--pg-config").arg(&server.pg.path);
+        let said = shell::run_quietly(&mut command)?;
+        let written = |suffix: &str| {
+            let mut files = said.lines().filter_map(|line| line.strip_prefix("Wrote "));
+            files.find(|file| file.ends_with(suffix)).map(PathBuf::from)
+        };
+        Ok(Packages {
+            tarball: written(".tar.gz").context("there is no tarball")?,
+            deb: written(".deb"),
+        })
+    }
+}
+
+/// With a private copy of dpkg's data, so that its own check of the dependencies is tested.
+fn deb_comes_and_goes(bare: &Bare, root: &Path, deb: &Path) -> Result<()> {
+    let admin = bare.home.path.join("dpkg");
+    for dir in ["info", "updates", "triggers", "parts"] {
+        fs::create_dir_all(admin.join(dir))?;
+    }
+    fs::copy("/var/lib/dpkg/status", admin.join("status"))?;
+    let dpkg = || {
+        let mut command = Command::new("dpkg");
+        command.arg(format!("--admindir={}", admin.display()));
+        command.arg(format!("--instdir={}", root.display()));
+        command.args(["--force-not-root", "--force-bad-path", "--log=/dev/null"]);
+        command
+    };
+    shell::run_quietly(dpkg().arg("--install").arg(deb))?;
+    bare.ensure_extension(true)?;
+    let name = deb.file_name().context("no name")?.to_string_lossy();
+    let name = name.split('_').next().unwrap_or_default();
+    let copyright = root.join(format!("usr/share/doc/{name}/copyright"));
+    ensure!(copyright.is_file(), "there is no licence");
+    shell::run_quietly(dpkg().args(["--purge", name]))?;
+    Ok(())
+}
+
+/// A copy of the server's installation without the extension, removed when dropped.
+struct Bare {
+    home: Home,
+    installation: Installation,
+    cluster: Cluster,
+}
+
+impl Bare {
+    fn create(server: &Server) -> Result<Bare> {
+        let path = server
+            .home
+            .path
+            .join(format!("bare-{}", std::process::id()));
+        fs::create_dir(&path)?;
+        let home = Home { path };
+        let account = &server.main.account;
+        account.admit(&home.path)?;
+        let installation = Installation::create(&home, &server.pg)?;
+        let dir = server
+            .home
+            .clusters()
+            .join(format!("bare-{}", std::process::id()));
+        let cluster = Cluster::at(dir, &installation, account);
+        let bare = Bare {
+            home,
+            installation,
+            cluster,
+        };
+        bare.cluster.create(&[])?;
+        bare.cluster.start()?;
+        Ok(bare)
+    }
+
+    /// Whether a fresh session can create and use the extension.
+    fn ensure_extension(&self, is_wanted: bool) -> Result<()> {
+        let script =
+            "CREATE EXTENSION pg_neardup; SELECT minhash_sim(minhash('a b'), minhash('a b'));
+                      DROP EXTENSION pg_neardup";
+        let result = self.cluster.connect("postgres")?.batch_execute(script);
+        match result {
+            Err(error) if is_wanted => Err(error).context("not usable after installing"),
+            Ok(()) if !is_wanted => anyhow::bail!("the extension is there without a package"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Bare {
+    fn drop(&mut self) {
+        let removed = self.cluster.remove();
+        if let Err(error) = removed.and(Ok(fs::remove_dir_all(&self.home.path))) {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+/// The system's own installation, and so its copy, may have the extension already.
+fn remove_extension(root: &Path) -> Result<()> {
+    for file in files(root)? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("pg_neardup") {
+            fs::remove_file(&file)?;
+        }
+    }
+    Ok(())
+}
+
+fn tar(action: &str, tarball: &Path) -> Command {
+    let mut command = Command::new("tar");
+    command.arg(action).arg("--file").arg(tarball);
+    command
+}
+
+fn files(root: &Path) -> Result<BTreeSet<PathBuf>> {
+    let mut files = BTreeSet::new();
+    for entry in WalkDir::new(root) {
+        let entry = entry?;
+        if !entry.file_type().is_dir() {
+            files.insert(entry.into_path());
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,155 @@
+//! Shards behind postgres_fdw: the coordinator sends conditions and aggregates to them, and they
+//! use their indexes.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use testbed::server::database::Database;
+use testbed::server::{ScratchCluster, Server};
+
+use crate::harness::Outcome;
+
+const SHARDS: usize = 2;
+
+/// What a shard holds. So few rows would be quicker read than looked up.
+const SHARD: &str = "CREATE EXTENSION pg_neardup;
+    CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+    CREATE INDEX docs_sig ON docs USING gin (sig);
+    ALTER DATABASE postgres SET enable_seqscan = off";
+
+/// Documents of which every one has a near-duplicate, put in through the coordinator.
+const ROWS: &str = "INSERT INTO docs (id, body)
+    SELECT i, 'Document about ' || string_agg('topic' || (i % 3000 * 31 + w * 7) % 9973, ' ' ORDER BY w)
+    FROM generate_series(1, 6000) i, generate_series(1, 30) w GROUP BY i;
+    CREATE TABLE whole AS SELECT id, body, minhash(body) AS sig FROM docs";
+
+/// The conditions go to the shards and are answered from their indexes.
+const CONDITIONS: &[&str] = &[
+    "near_dup(sig, minhash('QUERY'))",
+    "near_dup(sig, minhash('QUERY'), 0.9)",
+    "minhash_sim(sig, minhash('QUERY')) >= 0.8",
+    "sig <=> minhash('QUERY') < 0.1",
+    "sig <@ minhash_ball(minhash('QUERY'), 0.8)",
+];
+
+/// One coordinator and two shards, servers of their own.
+pub fn pushed_down(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "coordinator")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE EXTENSION postgres_fdw;
+         CREATE TABLE docs (id bigint, body text NOT NULL,
+             sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED) PARTITION BY HASH (id)",
+    )?;
+    let mut shards = Vec::new();
+    for number in 0..SHARDS {
+        shards.push(add_shard(server, &mut client, number)?);
+    }
+    client.batch_execute(ROWS)?;
+    // Empties the indexes' pending lists too.
+    for shard in &shards {
+        let mut client = shard.connect("postgres")?;
+        client.batch_execute("VACUUM ANALYZE docs")?;
+    }
+    let body: String = client
+        .query_one("SELECT body FROM whole WHERE id = 42", &[])?
+        .get(0);
+    for condition in CONDITIONS {
+        let condition = condition.replace("QUERY", &body);
+        check_condition(&mut client, &shards, &condition)
+            .with_context(|| condition.replace(&body, "..."))?;
+    }
+    check_aggregates(&mut client, &body)?;
+    Ok(Outcome::Passed)
+}
+
+fn add_shard(server: &Server, client: &mut Client, number: usize) -> Result<ScratchCluster> {
+    let shard = server.scratch_cluster(&format!("shard{number}"))?;
+    shard.create(&[])?;
+    shard.start()?;
+    shard.connect("postgres")?.batch_execute(SHARD)?;
+    client.batch_execute(&format!(
+        "CREATE SERVER shard{number} FOREIGN DATA WRAPPER postgres_fdw
+             OPTIONS (host '{}', dbname 'postgres', extensions 'pg_neardup', async_capable 'true');
+         CREATE USER MAPPING FOR CURRENT_USER SERVER shard{number} OPTIONS (user 'postgres');
+         CREATE FOREIGN TABLE docs_{number} PARTITION OF docs
+             FOR VALUES WITH (MODULUS {SHARDS}, REMAINDER {number})
+             SERVER shard{number} OPTIONS (table_name 'docs', batch_size '1000')",
+        shard.socket_dir().display()
+    ))?;
+    Ok(shard)
+}
+
+/// Nothing is left for the coordinator to filter, the shards use the index, no row is lost.
+fn check_condition(client: &mut Client, shards: &[ScratchCluster], condition: &str) -> Result<()> {
+    let query = format!("SELECT id FROM docs WHERE {condition}");
+    let plan = explain(client, &query)?;
+    let sent: Vec<&String> = plan
+        .iter()
+        .filter(|line| line.contains("Remote SQL: "))
+        .collect();
+    ensure!(
+        sent.len() == shards.len(),
+        "{} of {} shards asked",
+        sent.len(),
+        shards.len()
+    );
+    ensure!(
+        !plan.iter().any(|line| line.contains("Filter:")),
+        "filtered here"
+    );
+    for (shard, line) in shards.iter().zip(&sent) {
+        let (_, sql) = line.split_once("Remote SQL: ").context("no SQL")?;
+        let mut client = shard.connect("postgres")?;
+        // As postgres_fdw sets it.
+        client.batch_execute("SET search_path = pg_catalog")?;
+        let plan = explain(&mut client, sql)?.join("\n");
+        ensure!(plan.contains("Bitmap Index Scan on docs_sig"), "{plan}");
+    }
+    let whole = query.replace("FROM docs", "FROM whole");
+    let (found, wanted) = (ids(client, &query)?, ids(client, &whole)?);
+    ensure!(
+        found == wanted && found.len() >= 2,
+        "{found:?}, not {wanted:?}"
+    );
+    Ok(())
+}
+
+/// Each shard counts and unites its own rows; the parts give the whole.
+fn check_aggregates(client: &mut Client, body: &str) -> Result<()> {
+    let similar = format!("WHERE near_dup(sig, minhash('{body}'))");
+    for (part, condition, whole) in [
+        ("count(*)", similar.as_str(), "sum"),
+        ("minhash_union(sig)", "", "minhash_union"),
+    ] {
+        let parts: Vec<String> = (0..SHARDS)
+            .map(|number| format!("SELECT {part} AS part FROM docs_{number} {condition}"))
+            .collect();
+        let query = format!(
+            "SELECT {whole}(part)::text FROM ({}) parts",
+            parts.join(" UNION ALL ")
+        );
+        let plan = explain(client, &query)?;
+        let is_sent = |line: &&String| line.contains("Remote SQL: ") && line.contains(part);
+        ensure!(
+            plan.iter().filter(is_sent).count() == SHARDS,
+            "{}",
+            plan.join("\n")
+        );
+        let found: String = client.query_one(&query, &[])?.get(0);
+        let alone = format!("SELECT ({part})::text FROM whole {condition}");
+        let wanted: String = client.query_one(&alone, &[])?.get(0);
+        ensure!(found == wanted, "{part}: {found}, not {wanted}");
+    }
+    Ok(())
+}
+
+fn explain(client: &mut Client, query: &str) -> Result<Vec<String>> {
+    let rows = client.query(&format!("EXPLAIN (VERBOSE, COSTS OFF) {query}"), &[])?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+fn ids(client: &mut Client, query: &str) -> Result<Vec<i64>> {
+    let rows = client.query(&format!("{query} ORDER BY id"), &[])?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}

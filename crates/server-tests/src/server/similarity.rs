@@ -1,0 +1,91 @@
+//! Estimates and exact similarities against what another program computed for real texts.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::corpora::Corpus;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Missing, Outcome};
+
+/// The labelled copies of the news corpus come out on top: each has a higher estimate than any
+/// pair that is neither labelled nor of exact similarity 0.5.
+pub fn truth_on_top(server: &Server) -> Result<Outcome> {
+    let Some(corpus) = Corpus::find("mccormick_2500") else {
+        return Ok(Outcome::Skipped(Missing::Corpora));
+    };
+    let database = Database::with_extension(&server.main, "truth")?;
+    corpus.load(&database, "docs")?;
+    corpus.load_truth(&database, "truth")?;
+    corpus.load_exact(&database, "exact_w3", "exact")?;
+    let row = database.connect()?.query_one(
+        "WITH s AS MATERIALIZED (SELECT id, minhash(body) AS sig FROM docs), known AS (
+             SELECT least(a, b) AS a, greatest(a, b) AS b FROM truth
+             UNION SELECT a, b FROM exact)
+         SELECT (SELECT min(minhash_sim(x.sig, y.sig))
+                 FROM truth t JOIN s x ON x.id = t.a JOIN s y ON y.id = t.b),
+                (SELECT max(minhash_sim(x.sig, y.sig)) FROM s x JOIN s y ON x.id < y.id
+                 WHERE NOT EXISTS (SELECT FROM known k WHERE (k.a, k.b) = (x.id, y.id)))",
+        &[],
+    )?;
+    let (lowest, highest): (f64, f64) = (row.get(0), row.get(1));
+    ensure!(
+        lowest > highest,
+        "a labelled pair estimates {lowest}, another pair {highest}"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// On ASCII documents, whose words are the same by every rule, `resemblance` is the exact value,
+/// and the estimate is within four standard errors of it for 99.9 % of the pairs.
+pub fn exact_lists(server: &Server) -> Result<Outcome> {
+    const CORPORA: &[&str] = &[
+        "mccormick_2500",
+        "clough_stevenson",
+        "irplag_java",
+        "msr_paraphrase",
+        "reuters21578",
+        "newsgroups20",
+    ];
+    let mut found = 0;
+    for name in CORPORA {
+        let Some(corpus) = Corpus::find(name) else {
+            continue;
+        };
+        found += 1;
+        let database = Database::with_extension(&server.main, "exact")?;
+        corpus.load(&database, "docs")?;
+        corpus.load_exact(&database, "exact_w3", "exact")?;
+        compare(&mut database.connect()?, name)?;
+    }
+    Ok(match found {
+        0 => Outcome::Skipped(Missing::Corpora),
+        _ => Outcome::Passed,
+    })
+}
+
+fn compare(client: &mut Client, corpus: &str) -> Result<()> {
+    let row = client.query_one(
+        "WITH ascii AS MATERIALIZED (
+             SELECT id, body, minhash(body) AS sig FROM docs
+             WHERE octet_length(body) = char_length(body)),
+         pairs AS (
+             SELECT abs(resemblance(a.body, b.body, 3) - jaccard) < 5.01e-7 AS exact,
+                    abs(minhash_sim(a.sig, b.sig) - jaccard)
+                    <= 4 * sqrt(jaccard * (1 - jaccard) / 128) + 1e-6 AS close
+             FROM exact e JOIN ascii a ON a.id = e.a JOIN ascii b ON b.id = e.b)
+         SELECT count(*), count(*) FILTER (WHERE NOT exact), count(*) FILTER (WHERE NOT close)
+         FROM pairs",
+        &[],
+    )?;
+    let (pairs, wrong, far): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    ensure!(
+        wrong == 0,
+        "{corpus}: {wrong} of {pairs} resemblances differ"
+    );
+    ensure!(
+        far * 1000 <= pairs,
+        "{corpus}: {far} of {pairs} estimates are more than four standard errors off"
+    );
+    Ok(())
+}

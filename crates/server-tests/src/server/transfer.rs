@@ -1,0 +1,69 @@
+//! Signatures leave and come back byte for byte: dump and restore, COPY BINARY.
+
+use std::io::{Read, Write};
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+
+const TABLE: &str = "CREATE TABLE docs (id int PRIMARY KEY, body text,
+    sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED, other minhash_signature)";
+const ROWS: &str = "INSERT INTO docs (id, body, other)
+    SELECT i, repeat('Some words of document ' || i || '. ', i % 7),
+           minhash(i::text || ' words', 1 + i % 5, 'char', 'none', 1 + i * 5 % 1024, i)
+    FROM generate_series(1, 300) i";
+const DIGEST: &str =
+    "SELECT md5(string_agg(concat(id, body, sig::bytea, other::bytea), ',' ORDER BY id)),
+    count(*) FROM docs";
+
+/// `pg_dump | psql` gives byte-equal signatures.
+pub fn dump(server: &Server) -> Result<Outcome> {
+    let source = Database::with_extension(&server.main, "dump_source")?;
+    source
+        .connect()?
+        .batch_execute(&format!("{TABLE}; CREATE INDEX ON docs (sig); {ROWS}"))?;
+    let target = Database::create(&server.main, "dump_target", "")?;
+    let dump = server.main.installation.program("pg_dump");
+    let script = source
+        .cluster
+        .client_program(&dump)
+        .arg(&source.name)
+        .output()?;
+    ensure!(
+        script.status.success(),
+        "{}",
+        String::from_utf8_lossy(&script.stderr)
+    );
+    let output = target.psql(&String::from_utf8(script.stdout)?)?;
+    ensure!(!output.contains("ERROR"), "{output}");
+    equal_digests(&mut source.connect()?, &mut target.connect()?)
+}
+
+/// COPY BINARY gives byte-equal signatures.
+pub fn copy_binary(server: &Server) -> Result<Outcome> {
+    let source = Database::with_extension(&server.main, "copy_source")?;
+    let target = Database::with_extension(&server.main, "copy_target")?;
+    let (mut from, mut to) = (source.connect()?, target.connect()?);
+    from.batch_execute(&format!("{TABLE}; {ROWS}"))?;
+    to.batch_execute(TABLE)?;
+    let mut bytes = Vec::new();
+    from.copy_out("COPY (SELECT id, body, other FROM docs) TO STDOUT (FORMAT binary)")?
+        .read_to_end(&mut bytes)?;
+    let mut writer = to.copy_in("COPY docs (id, body, other) FROM STDIN (FORMAT binary)")?;
+    writer.write_all(&bytes)?;
+    writer.finish()?;
+    equal_digests(&mut from, &mut to)
+}
+
+fn equal_digests(source: &mut Client, target: &mut Client) -> Result<Outcome> {
+    let digest = |client: &mut Client| -> Result<(String, i64)> {
+        let row = client.query_one(DIGEST, &[])?;
+        Ok((row.get(0), row.get(1)))
+    };
+    let (before, after) = (digest(source)?, digest(target)?);
+    ensure!(before == after, "{before:?} became {after:?}");
+    Ok(Outcome::Passed)
+}

@@ -1,0 +1,24 @@
+//! Progress of what takes its time.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar of so many steps.
+pub fn bar(steps: u64, what: &str) -> Result<ProgressBar> {
+    let style = "{bar:30} {pos}/{len} {eta:>4} left  {wide_msg}";
+    let bar = ProgressBar::new(steps).with_style(ProgressStyle::with_template(style)?);
+    bar.set_message(what.to_string());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}
+
+/// A clock beside what takes its time.
+pub fn waiting(what: &str) -> Result<ProgressBar> {
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}")?;
+    let bar = ProgressBar::new_spinner().with_style(style);
+    bar.set_message(what.to_string());
+    bar.enable_steady_tick(Duration::from_millis(200));
+    Ok(bar)
+}

@@ -1,0 +1,68 @@
+//! Which operating system account runs the server: PostgreSQL refuses to run as root.
+
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use nix::unistd::{User, geteuid};
+
+/// The account that owns and runs the private server.
+#[derive(Clone, Debug)]
+pub enum Account {
+    /// The user who runs this program.
+    Own,
+    /// Another one, because the user is root.
+    Other { uid: u32, gid: u32 },
+}
+
+impl Account {
+    /// The own account; for root the account `postgres`, or `nobody` where there is none.
+    pub fn for_server() -> Result<Account> {
+        if !geteuid().is_root() {
+            return Ok(Account::Own);
+        }
+        let user = match User::from_name("postgres")? {
+            Some(user) => user,
+            None => User::from_name("nobody")?.context(
+                "PostgreSQL does not run as root, and there is neither an account postgres nor nobody",
+            )?,
+        };
+        Ok(Account::Other {
+            uid: user.uid.as_raw(),
+            gid: user.gid.as_raw(),
+        })
+    }
+
+    /// A command that runs under this account, in `dir`, which the account must be able to enter.
+    pub fn command(&self, program: &Path, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(dir);
+        // A server with backtraces would add them to the DETAIL of its errors.
+        command
+            .env_remove("LD_LIBRARY_PATH")
+            .env("RUST_BACKTRACE", "0");
+        if let Account::Other { uid, gid } = self {
+            command.uid(*uid).gid(*gid).env("HOME", dir);
+        }
+        command
+    }
+
+    /// Hands a file or directory over to this account.
+    pub fn take(&self, path: &Path) -> Result<()> {
+        if let Account::Other { uid, gid } = self {
+            chown(path, Some(*uid), Some(*gid))
+                .with_context(|| format!("cannot give {} to the server", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Lets this account's group enter a directory that stays the user's own.
+    pub fn admit(&self, path: &Path) -> Result<()> {
+        if let Account::Other { gid, .. } = self {
+            chown(path, None, Some(*gid))?;
+        }
+        Ok(())
+    }
+}

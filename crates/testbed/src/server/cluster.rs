@@ -1,0 +1,278 @@
+//! One database cluster: created, started, stopped, connected to.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use postgres::{Client, Config, NoTls};
+
+use super::account::Account;
+use super::installation::Installation;
+use super::postmaster;
+use crate::shell;
+
+/// The superuser of every private cluster.
+pub const SUPERUSER: &str = "postgres";
+
+/// What every private cluster is configured with: quick, quiet, and reached by its socket only.
+const SETTINGS: &[(&str, &str)] = &[
+    ("listen_addresses", ""),
+    ("fsync", "off"),
+    ("synchronous_commit", "off"),
+    ("full_page_writes", "off"),
+    ("shared_preload_libraries", ""),
+    ("shared_buffers", "256MB"),
+    ("max_wal_size", "4GB"),
+    ("lc_messages", "C"),
+    ("timezone", "UTC"),
+    ("logging_collector", "off"),
+];
+
+/// How long a replica may take to catch up.
+const REPLICA_PATIENCE: Duration = Duration::from_secs(60);
+
+/// A database cluster of its own, with its Unix socket in the same directory.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub installation: Installation,
+    pub account: Account,
+    dir: PathBuf,
+    /// What the server is told by its environment.
+    environment: Vec<(String, String)>,
+}
+
+impl Cluster {
+    /// The cluster in `dir`, which need not exist yet.
+    pub fn at(dir: PathBuf, installation: &Installation, account: &Account) -> Cluster {
+        Cluster {
+            installation: installation.clone(),
+            account: account.clone(),
+            dir,
+            environment: Vec::new(),
+        }
+    }
+
+    /// Sets an environment variable of the server, when it is started next.
+    pub fn set_environment(&mut self, name: &str, value: &str) {
+        self.environment.push((name.to_string(), value.to_string()));
+    }
+
+    /// The directory of the Unix socket.
+    pub fn socket_dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// The server's log.
+    pub fn log_file(&self) -> PathBuf {
+        self.dir.join("log")
+    }
+
+    /// Locales of its own, which it finds besides the system's.
+    pub fn locales(&self) -> PathBuf {
+        self.dir.join("locales")
+    }
+
+    /// Whether the cluster has been created.
+    pub fn exists(&self) -> bool {
+        self.data_dir().join("PG_VERSION").is_file()
+    }
+
+    /// Creates the cluster with UTF8, page checksums (pg_upgrade wants both clusters alike, and
+    /// PostgreSQL 18 has them unless told otherwise) and the given settings besides the usual ones.
+    pub fn create(&self, settings: &[(&str, &str)]) -> Result<()> {
+        self.make_dir()?;
+        let data = self.data_dir();
+        shell::run_quietly(
+            self.server_program("initdb")
+                .args([
+                    "--auth=trust",
+                    "--encoding=UTF8",
+                    "--locale=C.UTF-8",
+                    "--data-checksums",
+                    "--no-sync",
+                ])
+                .arg(format!("--username={SUPERUSER}"))
+                .arg("--pgdata")
+                .arg(&data),
+        )?;
+        let socket_dir = self.dir.to_string_lossy().into_owned();
+        self.configure(SETTINGS)?;
+        self.configure(&[("unix_socket_directories", &socket_dir)])?;
+        self.configure(settings)
+    }
+
+    /// Copies a running cluster into this one as its streaming replica, and starts it.
+    pub fn create_replica_of(&self, primary: &Cluster) -> Result<()> {
+        self.make_dir()?;
+        shell::run_quietly(
+            self.server_program("pg_basebackup")
+                .args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"])
+                .arg(format!("--username={SUPERUSER}"))
+                .arg("--host")
+                .arg(primary.socket_dir())
+                .arg("--pgdata")
+                .arg(self.data_dir()),
+        )?;
+        let socket_dir = self.dir.to_string_lossy().into_owned();
+        self.configure(&[("unix_socket_directories", &socket_dir)])?;
+        self.start()
+    }
+
+    /// Waits until this replica has replayed all that its primary has written.
+    pub fn wait_for(&self, primary: &Cluster) -> Result<()> {
+        let mut client = primary.connect("postgres")?;
+        let goal: String = client
+            .query_one("SELECT pg_current_wal_insert_lsn()::text", &[])?
+            .get(0);
+        let mut client = self.connect("postgres")?;
+        let reached = format!("SELECT pg_last_wal_replay_lsn() >= '{goal}'::pg_lsn");
+        let start = Instant::now();
+        while !client.query_one(&reached, &[])?.get::<_, bool>(0) {
+            if start.elapsed() > REPLICA_PATIENCE {
+                bail!("the replica did not reach {goal}");
+            }
+            sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Adds settings, which take effect when the server starts.
+    pub fn configure(&self, settings: &[(&str, &str)]) -> Result<()> {
+        let path = self.data_dir().join("postgresql.conf");
+        let mut file = OpenOptions::new().append(true).open(path)?;
+        for (name, value) in settings {
+            writeln!(file, "{name} = '{}'", value.replace('\'', "''"))?;
+        }
+        Ok(())
+    }
+
+    /// Starts the server unless it runs.
+    pub fn start(&self) -> Result<()> {
+        if self.is_running() {
+            return Ok(());
+        }
+        let started = self
+            .server_program("pg_ctl")
+            .args(["start", "--wait", "--timeout=120"])
+            .arg("--pgdata")
+            .arg(self.data_dir())
+            .arg("--log")
+            .arg(self.log_file())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()?
+            .success();
+        if !started {
+            bail!(
+                "the server did not start; its log ends:\n{}",
+                self.log_tail()
+            );
+        }
+        Ok(())
+    }
+
+    /// Stops the server if it runs.
+    pub fn stop(&self) -> Result<()> {
+        postmaster::stop(&self.data_dir())
+    }
+
+    /// Whether the server runs.
+    pub fn is_running(&self) -> bool {
+        postmaster::running(&self.data_dir()).is_some()
+    }
+
+    /// Kills the server as a power failure would.
+    pub fn crash(&self) -> Result<()> {
+        postmaster::crash(&self.data_dir())
+    }
+
+    /// Stops the server and removes the cluster.
+    pub fn remove(&self) -> Result<()> {
+        self.stop()?;
+        match fs::remove_dir_all(&self.dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the server has an extension to create.
+    pub fn offers(&self, extension: &str) -> Result<bool> {
+        let query = "SELECT FROM pg_available_extensions WHERE name = $1";
+        let found = self.connect("postgres")?.query_opt(query, &[&extension])?;
+        Ok(found.is_some())
+    }
+
+    /// Connects to a database of this cluster as its superuser.
+    pub fn connect(&self, database: &str) -> Result<Client> {
+        Config::new()
+            .host_path(self.socket_dir())
+            .user(SUPERUSER)
+            .dbname(database)
+            .application_name("testbed")
+            .connect(NoTls)
+            .with_context(|| format!("cannot connect to database {database}"))
+    }
+
+    /// One of the client programs, told by its environment how to reach this cluster. It runs as
+    /// the user who runs this program.
+    pub fn client_program(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_remove("LD_LIBRARY_PATH")
+            .env("PGHOST", self.socket_dir())
+            .env("PGUSER", SUPERUSER)
+            .env_remove("PGPORT")
+            .env_remove("PGDATABASE")
+            .env_remove("PGSERVICE")
+            .env_remove("PGOPTIONS");
+        command
+    }
+
+    /// `psql` on a database of this cluster.
+    pub fn psql(&self, database: &str) -> Command {
+        let mut command = self.client_program(&self.installation.program("psql"));
+        command.env("PGDATABASE", database);
+        command
+    }
+
+    /// The last lines of the server's log.
+    pub fn log_tail(&self) -> String {
+        let text = fs::read(self.log_file()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+
+    fn make_dir(&self) -> Result<()> {
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&self.dir)
+            .with_context(|| format!("cannot create {}", self.dir.display()))?;
+        self.account.take(&self.dir)
+    }
+
+    /// One of the server's programs, which runs under the server's account in this directory.
+    pub fn server_program(&self, program: &str) -> Command {
+        let mut command = self
+            .account
+            .command(&self.installation.program(program), &self.dir);
+        command.env_remove("PGDATA").env_remove("PGPORT");
+        command.envs(self.environment.iter().cloned());
+        if self.locales().is_dir() {
+            let paths = format!("{}:/usr/lib/locale", self.locales().display());
+            command.env("LOCPATH", paths);
+        }
+        command
+    }
+}

@@ -1,0 +1,94 @@
+//! cargo-pgrx, the build tool of extensions in Rust, in the version that the extension needs.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::pg_config::PgConfig;
+use crate::{shell, workspace};
+
+/// The version that goes with the `pgrx` of the workspace's manifest.
+const VERSION: &str = "0.18.1";
+
+/// The installed cargo-pgrx of the right version.
+pub fn find() -> Option<PathBuf> {
+    let mut candidates = vec![own_root().join("bin/cargo-pgrx")];
+    candidates.extend(home::cargo_home().map(|home| home.join("bin/cargo-pgrx")));
+    candidates.extend(which::which("cargo-pgrx"));
+    candidates.into_iter().find(|path| {
+        let answer = shell::run_quietly(Command::new(path).args(["pgrx", "--version"]));
+        answer.is_ok_and(|text| text.ends_with(VERSION))
+    })
+}
+
+/// Installs it with Cargo; beside an installation of another version, not over it. Without
+/// optimisation: that takes 3 minutes of processor time instead of 7, and as it leaves the work to
+/// compilers, it builds the extension as fast.
+pub fn install() -> Result<()> {
+    println!("Installing cargo-pgrx {VERSION} (takes a few minutes, only once)");
+    let mut command = workspace::cargo();
+    command.args([
+        "install",
+        "--quiet",
+        "--debug",
+        "--locked",
+        "cargo-pgrx",
+        "--version",
+        VERSION,
+    ]);
+    if home::cargo_home()?.join("bin/cargo-pgrx").exists() {
+        command.arg("--root").arg(own_root());
+    }
+    shell::run(&mut command)
+}
+
+/// Tells pgrx where the PostgreSQL is, in a configuration of this checkout's own. Nothing is
+/// downloaded.
+pub fn configure(pg: &PgConfig) -> Result<()> {
+    let wanted = format!("{} = \"{}\"", pg.feature(), pg.path.display());
+    let config = fs::read_to_string(config_dir(pg).join("config.toml")).unwrap_or_default();
+    if config.lines().any(|line| line == wanted) {
+        return Ok(());
+    }
+    fs::create_dir_all(config_dir(pg))?;
+    let program = format!("--{}={}", pg.feature(), pg.path.display());
+    let mut command = command(pg, "init")?;
+    shell::run_quietly(command.arg(program).arg("--no-run"))?;
+    Ok(())
+}
+
+/// A `cargo pgrx` command that works with this PostgreSQL.
+pub fn cargo_pgrx(pg: &PgConfig, subcommand: &str) -> Result<Command> {
+    let mut command = command(pg, subcommand)?;
+    command.arg("--pg-config").arg(&pg.path);
+    Ok(command)
+}
+
+/// A plain Cargo command that builds for this PostgreSQL.
+pub fn cargo(pg: &PgConfig) -> Command {
+    let mut command = workspace::cargo();
+    command.env("PGRX_HOME", config_dir(pg));
+    command
+}
+
+fn command(pg: &PgConfig, subcommand: &str) -> Result<Command> {
+    let program = find().with_context(|| format!("cargo-pgrx {VERSION} is not installed"))?;
+    let mut command = Command::new(program);
+    command
+        .current_dir(workspace::root())
+        .env("CARGO", workspace::cargo_program())
+        .env("PGRX_HOME", config_dir(pg))
+        .args(["pgrx", subcommand]);
+    workspace::forget_own_build(&mut command);
+    Ok(command)
+}
+
+fn config_dir(pg: &PgConfig) -> PathBuf {
+    workspace::scratch_dir().join(format!("pgrx-{}", pg.feature()))
+}
+
+fn own_root() -> PathBuf {
+    workspace::scratch_dir().join("tools")
+}

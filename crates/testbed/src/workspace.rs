@@ -1,0 +1,62 @@
+//! Where things are: the checkout, its target directory, and how to call Cargo.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The checkout's root directory, without `..` or symbolic links: the same however one got there.
+pub fn root() -> &'static Path {
+    static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        Path::new(root)
+            .canonicalize()
+            .unwrap_or_else(|_| root.into())
+    });
+    &ROOT
+}
+
+/// Cargo's target directory.
+pub fn target_dir() -> PathBuf {
+    match env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// Everything this program keeps between runs, apart from the server's own directory.
+pub fn scratch_dir() -> PathBuf {
+    target_dir().join("neardup")
+}
+
+/// The Cargo that runs this program.
+pub fn cargo_program() -> PathBuf {
+    env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
+}
+
+/// A `cargo` command in the checkout.
+pub fn cargo() -> Command {
+    let mut command = Command::new(cargo_program());
+    command.current_dir(root());
+    forget_own_build(&mut command);
+    command
+}
+
+/// Removes what `cargo run` tells about *this* package, which would otherwise look to a nested
+/// Cargo like a changed environment and rebuild crates that watch it.
+pub fn forget_own_build(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        let is_own = [
+            "CARGO_PKG_",
+            "CARGO_MANIFEST_",
+            "CARGO_BIN_",
+            "CARGO_CRATE_",
+        ]
+        .iter()
+        .any(|prefix| text.starts_with(prefix));
+        if is_own || text == "LD_LIBRARY_PATH" {
+            command.env_remove(&name);
+        }
+    }
+}
