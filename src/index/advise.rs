@@ -112,7 +112,9 @@ fn index_advice(
 ) -> IndexAdvice {
     let (slots, bits) = (usize::from(header.slots), u32::from(header.slot_bits));
     let bands = Bands::for_threshold(slots, bits, threshold);
-    let intact = bands.intact_needed(bits, threshold).max(1) as usize;
+    let intact = bands
+        .occurrence(bits, threshold)
+        .map_or(1, |found| found.needed());
     let key_bits = key_bits(table_rows);
     let hashes = rows.iter().map(|row| band_hashes(&row.read(), &bands));
     let sample = or_out_of_memory(Sample::new(hashes, table_rows));

@@ -54,11 +54,11 @@ fn minhash_intact(
         bits,
         options::threshold(index_threshold),
     );
-    let intact = bands.intact_needed(bits, options::threshold(threshold));
-    if intact < 1 {
-        return Err(too_low(index_threshold, threshold)).or_raise();
-    }
-    intact as i32
+    let occurrence = bands
+        .occurrence(bits, options::threshold(threshold))
+        .ok_or_else(|| too_low(index_threshold, threshold))
+        .or_raise();
+    occurrence.needed() as i32
 }
 
 /// The fewest keys of which every signature at or above `threshold` has at least one among its own,
@@ -70,14 +70,16 @@ fn minhash_intact(
 fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(index_threshold));
-    let probes = bands
-        .probes_needed(
+    let occurrence = bands
+        .occurrence(
             u32::from(signature.header.slot_bits),
             options::threshold(threshold),
         )
         .ok_or_else(|| too_low(index_threshold, threshold))
         .or_raise();
-    band_keys(&signature, &bands).take(probes).collect()
+    band_keys(&signature, &bands)
+        .take(occurrence.probes())
+        .collect()
 }
 
 fn bands_of(header: &Header, threshold: f64) -> Bands {

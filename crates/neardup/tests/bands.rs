@@ -2,7 +2,8 @@
 
 use bitvec::prelude::*;
 use neardup::bands::{
-    Bands, ClassicBands, HammingBlocks, band_hash, band_hashes, band_keys, header_digest,
+    Bands, ClassicBands, HammingBlocks, Occurrence, band_hash, band_hashes, band_keys,
+    header_digest,
 };
 use neardup::minhash::{Header, Signature, SignatureUnit, similarity};
 use neardup::text::Fold;
@@ -90,11 +91,28 @@ fn sizes_of_indexes() {
     assert_eq!(Bands::for_threshold(128, 32, 0.001).bands, 128);
     assert_eq!(Bands::for_threshold(1, 32, 0.5).bands, 1);
     let bands = Bands::for_threshold(128, 32, 0.8);
-    assert_eq!(bands.intact_needed(32, 0.8), 5);
-    assert_eq!(bands.probes_needed(32, 0.8), Some(26));
-    assert_eq!(bands.probes_needed(32, 1.0), Some(1));
-    assert_eq!(bands.intact_needed(32, 0.5), -34);
-    assert_eq!(bands.probes_needed(32, 0.5), None);
+    let at = |threshold| {
+        let occurrence = bands.occurrence(32, threshold)?;
+        Some((occurrence.keys(), occurrence.needed(), occurrence.probes()))
+    };
+    assert_eq!(at(0.8), Some((30, 5, 26)));
+    assert_eq!(at(0.9), Some((30, 18, 13)));
+    assert_eq!(at(1.0), Some((30, 30, 1)));
+    assert_eq!(at(0.5), None);
+}
+
+#[test]
+fn members_of_contained_sets() {
+    let needed = |members, containment| {
+        Occurrence::contained(members, containment).map(|occurrence| occurrence.needed())
+    };
+    assert_eq!(needed(100, 0.07), Some(7));
+    assert_eq!(needed(3, 0.5), Some(2));
+    assert_eq!(needed(10, f64::MIN_POSITIVE), Some(1));
+    assert_eq!(needed(10, 1.0), Some(10));
+    for (members, containment) in [(0, 0.5), (10, 0.0), (10, 1.1), (10, -1.0), (10, f64::NAN)] {
+        assert_eq!(needed(members, containment), None);
+    }
 }
 
 #[test]
@@ -192,11 +210,61 @@ proptest! {
                 break;
             }
             let shared = band_keys(&a, &bands).zip(band_keys(&b, &bands)).filter(|(a, b)| a == b);
-            let shared = shared.count() as i64;
-            prop_assert!(shared >= bands.intact_needed(slot_bits.into(), threshold));
-            let probes = bands.probes_needed(slot_bits.into(), threshold).unwrap();
-            prop_assert!(shared > (bands.bands - probes) as i64);
+            let shared = shared.count();
+            let occurrence = bands.occurrence(slot_bits.into(), threshold).unwrap();
+            prop_assert!(shared >= occurrence.needed());
+            prop_assert!(shared > bands.bands - occurrence.probes());
+            let estimate = similarity(equal, slots, slot_bits.into());
+            let greatest = bands.greatest_similarity(slot_bits.into(), shared);
+            prop_assert!(estimate <= greatest);
+            if spread && i < worst.len() {
+                prop_assert_eq!(estimate, greatest, "the bound is met, to the last bit");
+            }
         }
+    }
+
+    #[test]
+    fn sharing_fewer_keys_means_being_less_similar(
+        slots in 1usize..=1024,
+        slot_bits in prop::sample::select(vec![1u32, 2, 4, 8, 16, 32]),
+        index_threshold in 0.05f64..=1.0,
+        threshold in 0.05f64..=1.0,
+    ) {
+        let bands = Bands::for_threshold(slots, slot_bits, index_threshold);
+        let greatest = |shared| bands.greatest_similarity(slot_bits, shared);
+        prop_assert!((0..bands.bands).all(|shared| greatest(shared) <= greatest(shared + 1)));
+        prop_assert_eq!(greatest(bands.bands), 1.0);
+        prop_assert_eq!(greatest(bands.bands + 1), 1.0);
+        match bands.occurrence(slot_bits, threshold) {
+            // T is the smallest number of keys at which the bound reaches the threshold.
+            Some(occurrence) => {
+                prop_assert!(greatest(occurrence.needed()) >= threshold);
+                prop_assert!(greatest(occurrence.needed() - 1) < threshold);
+            }
+            None => {
+                prop_assert!(threshold < index_threshold);
+                prop_assert!(greatest(0) >= threshold);
+            }
+        }
+    }
+
+    #[test]
+    fn contained_sets_share_as_many_members_as_the_comparison_demands(
+        members in 1usize..100_000,
+        part in 1usize..100_000,
+        nudge in -1i8..=1,
+    ) {
+        let share = part.min(members) as f64 / members as f64;
+        let containment = match nudge {
+            -1 => share.next_down(),
+            1 => share.next_up().min(1.0),
+            _ => share,
+        };
+        let occurrence = Occurrence::contained(members, containment).unwrap();
+        let is_enough = |shared: usize| shared as f64 / members as f64 >= containment;
+        prop_assert!(is_enough(occurrence.needed()));
+        prop_assert!(!is_enough(occurrence.needed() - 1));
+        prop_assert_eq!(occurrence.keys(), members);
     }
 
     #[test]
@@ -223,8 +291,9 @@ proptest! {
         let probe = blocks.probe(&query, asked).unwrap();
         prop_assert!(probe.iter().any(|key| keys.contains(key)));
         let intact = blocks.block_hashes(stored).zip(blocks.block_hashes(&query));
-        let intact = intact.filter(|(a, b)| a == b).count() as i64;
-        prop_assert!(intact >= blocks.intact_needed(asked as usize));
+        let intact = intact.filter(|(a, b)| a == b).count();
+        prop_assert!(intact >= blocks.occurrence(asked as usize).unwrap().needed());
+        prop_assert!(blocks.least_distance(intact) <= asked as usize);
     }
 }
 

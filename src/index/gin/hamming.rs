@@ -90,15 +90,15 @@ impl HammingIndex {
 
     /// Whether the index finds all bit strings within `distance` by their keys.
     pub fn serves(&self, distance: u32) -> bool {
-        self.0.intact_needed(distance as usize) > 0
+        self.0.occurrence(distance as usize).is_some()
     }
 
     fn search(&self, centre: &BitSlice<u8, Msb0>, distance: u32) -> Search {
-        match usize::try_from(self.0.intact_needed(distance as usize)) {
-            Err(_) | Ok(0) => Search::Everything,
-            Ok(intact) => Search::Keys {
+        match self.0.occurrence(distance as usize) {
+            None => Search::Everything,
+            Some(occurrence) => Search::Keys {
                 keys: self.keys(centre),
-                intact,
+                intact: occurrence.needed(),
             },
         }
     }

@@ -9,7 +9,7 @@ use crate::index::gin::support::{self, Query, Search};
 use crate::options;
 use crate::pg::datum::StoredSignature;
 use crate::pg::error::raise;
-use neardup::bands::{Bands, band_hashes};
+use neardup::bands::{Bands, Occurrence, band_hashes};
 use neardup::minhash::{Header, Signature};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -83,29 +83,29 @@ impl MinhashIndex {
             .collect()
     }
 
-    /// How many of its keys every near-duplicate of a signature shares; 0 or less if the index
+    /// Returns how many of its keys every near-duplicate of a signature shares; `None` if the index
     /// cannot find them all.
-    fn intact_needed(&self, header: &Header, threshold: f64) -> i64 {
+    fn occurrence(&self, header: &Header, threshold: f64) -> Option<Occurrence> {
         self.bands(header)
-            .intact_needed(u32::from(header.slot_bits), threshold)
+            .occurrence(u32::from(header.slot_bits), threshold)
     }
 
     /// Whether the index finds all signatures at or above `threshold` by their keys. Without the
     /// centre, whether it does so for every centre.
     pub fn serves(&self, centre: Option<&Header>, threshold: f64) -> bool {
         threshold >= self.threshold
-            || centre.is_some_and(|header| self.intact_needed(header, threshold) > 0)
+            || centre.is_some_and(|header| self.occurrence(header, threshold).is_some())
     }
 
     fn search(&self, centre: &Signature<'_>, threshold: f64) -> Search {
         if centre.header.empty {
             return Search::Nothing;
         }
-        match usize::try_from(self.intact_needed(&centre.header, threshold)) {
-            Err(_) | Ok(0) => Search::Everything,
-            Ok(intact) => Search::Keys {
+        match self.occurrence(&centre.header, threshold) {
+            None => Search::Everything,
+            Some(occurrence) => Search::Keys {
                 keys: self.keys(centre),
-                intact,
+                intact: occurrence.needed(),
             },
         }
     }

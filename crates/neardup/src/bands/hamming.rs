@@ -1,7 +1,7 @@
 //! Blocks of a bit string, so that strings within a Hamming distance must agree in some of them.
 //!
-//! Of B blocks at most d hold one of d differing bits: at least B - d are intact. An index that
-//! counts stores one hash a block; a plain B-tree stores one key for every subset of B - d blocks,
+//! Of B blocks at least B - d are intact in strings at distance d (the lemma of
+//! [`super::occurrence`]). An index that counts stores one hash a block; a plain B-tree stores one key for every subset of B - d blocks,
 //! one of which is intact (Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling",
 //! WWW 2007, section 3).
 //!
@@ -11,6 +11,7 @@
 //! of a subset starts with `split_mix` of its mask (bit i set: block i is in it) and takes in the
 //! hashes of its blocks in order by `h = split_mix(h + hash)`.
 
+use super::occurrence::{Occurrence, least_differing};
 use crate::hash::{GOLDEN, finish, split_mix};
 use crate::{Error, Result};
 use bitvec::prelude::*;
@@ -64,10 +65,15 @@ impl HammingBlocks {
         start(block)..start(block + 1)
     }
 
-    /// How many blocks at least are intact in a pair at most `distance` apart. Zero or less: these
-    /// blocks cannot find such a pair.
-    pub fn intact_needed(&self, distance: usize) -> i64 {
-        self.blocks as i64 - distance as i64
+    /// Returns how many blocks the strings at most `distance` apart share with a query; `None` where
+    /// they may share none, so that these blocks cannot find them.
+    pub fn occurrence(&self, distance: usize) -> Option<Occurrence> {
+        Occurrence::within(self.blocks, distance)
+    }
+
+    /// Returns the least distance of strings that share `shared` of these blocks.
+    pub fn least_distance(&self, shared: usize) -> usize {
+        least_differing(self.blocks, shared)
     }
 
     /// One well-mixed hash a block, of the length and partition too: strings of different length
@@ -147,8 +153,8 @@ fn subset_key(members: &[usize], hashes: &[u64]) -> i64 {
     }) as i64
 }
 
-/// The number of subsets of `size` of `among` things.
-fn subsets(among: usize, size: usize) -> u128 {
+/// Returns the number of subsets of `size` of `among` things.
+pub(super) fn subsets(among: usize, size: usize) -> u128 {
     (0..size as u128).fold(1, |count, i| count * (among as u128 - i) / (i + 1))
 }
 

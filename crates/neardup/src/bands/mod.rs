@@ -1,5 +1,6 @@
 //! Bands: keys such that similar documents share some of them, and what to expect of them.
 //!
+//! - [`Occurrence`]: how many keys must be shared, for all kinds of keys;
 //! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact;
 //! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
@@ -13,6 +14,7 @@ mod classic;
 pub mod curve;
 mod hamming;
 mod key;
+pub mod occurrence;
 mod pigeonhole;
 pub mod plan;
 mod plot;
@@ -21,5 +23,6 @@ pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};
 pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 pub use key::{band_hash, header_digest};
+pub use occurrence::Occurrence;
 pub use pigeonhole::{Bands, band_hashes, band_keys};
 pub use plot::{MAX_CURVES, lsh_plot};

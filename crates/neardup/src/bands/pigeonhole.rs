@@ -1,10 +1,9 @@
-//! Bands that use every slot once, so that close signatures must agree in some of them.
-//!
-//! Two signatures that differ in at most m of k slots differ in at most m of b disjoint bands:
-//! they agree entirely in at least b - m.
+//! Bands that use every slot once, so that close signatures must agree in some of them (the lemma
+//! of [`super::occurrence`]).
 
 use super::key;
-use crate::minhash::{Signature, equal_slots_needed};
+use super::occurrence::{Occurrence, least_differing};
+use crate::minhash::{Signature, equal_slots_needed, similarity};
 use std::ops::Range;
 
 /// A cut of the slots of a signature into consecutive bands of almost equal length.
@@ -34,23 +33,22 @@ impl Bands {
         start(band) as usize..start(band + 1) as usize
     }
 
-    /// How many bands at least are intact in a pair whose estimate reaches `threshold`. Zero or
-    /// less: such a pair may have no intact band, and these bands cannot find it.
-    pub fn intact_needed(&self, slot_bits: u32, threshold: f64) -> i64 {
-        let differing = most_differing(self.slots, slot_bits, threshold);
-        self.bands as i64 - differing as i64
+    /// Returns how many bands the signatures whose estimate reaches `threshold` share with a query;
+    /// `None` where they may share none, so that these bands cannot find them.
+    pub fn occurrence(&self, slot_bits: u32, threshold: f64) -> Option<Occurrence> {
+        Occurrence::within(self.bands, most_differing(self.slots, slot_bits, threshold))
     }
 
-    /// The smallest number of bands of which every pair at or above `threshold` shares one,
-    /// whichever bands are taken. None where [`Self::intact_needed`] is not positive.
-    pub fn probes_needed(&self, slot_bits: u32, threshold: f64) -> Option<usize> {
-        let probes = most_differing(self.slots, slot_bits, threshold) + 1;
-        (probes <= self.bands).then_some(probes)
+    /// Returns the greatest estimate of a pair that shares `shared` of these bands: [`similarity`],
+    /// which decides elsewhere too, of the slots that can be equal at most.
+    pub fn greatest_similarity(&self, slot_bits: u32, shared: usize) -> f64 {
+        let equal = self.slots - least_differing(self.bands, shared);
+        similarity(equal, self.slots, slot_bits)
     }
 }
 
-/// The most slots in which two signatures may differ whose estimate reaches `threshold`.
-fn most_differing(slots: usize, slot_bits: u32, threshold: f64) -> usize {
+/// Returns the most slots in which two signatures may differ whose estimate reaches `threshold`.
+pub(super) fn most_differing(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     slots - equal_slots_needed(slots, slot_bits, threshold)
 }
 

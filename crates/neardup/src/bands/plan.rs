@@ -1,8 +1,9 @@
 //! How to look for all similar pairs of a collection: which bands, and how many must be shared.
 
-use crate::bands::curve::equal_slots_kept;
-use crate::bands::{Bands, HammingBlocks, MAX_BLOCKS, MAX_KEYS};
-use crate::minhash::equal_slots_needed;
+use super::curve::equal_slots_kept;
+use super::hamming::subsets;
+use super::pigeonhole::most_differing;
+use super::{Bands, HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 use crate::{Error, Result};
 
 /// The share of true pairs that the bands, and again the prefilter, may lose where pairs are
@@ -28,7 +29,7 @@ impl Plan {
     /// enough: a row then looks for partners in the rarer half of its bands only, so that text
     /// which many rows share costs nothing.
     pub fn estimate(slots: usize, slot_bits: u32, threshold: f64) -> Self {
-        let differing = slots - equal_slots_needed(slots, slot_bits, threshold);
+        let differing = most_differing(slots, slot_bits, threshold);
         let wide = slots * slot_bits as usize / WIDE_BAND_BITS;
         let bands = (2 * (differing + 1))
             .min(wide)
@@ -116,16 +117,10 @@ pub fn hamming_blocks(length: usize, distance: i64) -> Result<Option<HammingBloc
     }
 }
 
-/// Ways to choose `chosen` of `among`.
-fn subsets(among: usize, chosen: usize) -> u128 {
-    (0..chosen as u128).fold(1, |count: u128, i| {
-        count.saturating_mul(among as u128 - i) / (i + 1)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::minhash::equal_slots_needed;
     use proptest::prelude::*;
 
     fn widths(bands: &Bands) -> Vec<usize> {

@@ -1,0 +1,70 @@
+//! T-occurrence: the one question behind every exact lookup, which rows share at least T of a
+//! query's keys.
+//!
+//! The lemma: values are cut into b disjoint parts, one key each. A place in which two values differ
+//! (a slot of a signature, a bit of a string) lies in one part. So values that differ in at most m
+//! places share at least b - m keys, and values that share s keys differ in at least b - s places.
+//! Keys that collide only add to those shared, so that neither bound excludes a near value.
+
+/// How many keys the rows within a bound of a query share with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occurrence {
+    keys: usize,
+    needed: usize,
+}
+
+impl Occurrence {
+    /// Returns how many of `keys` keys values share that differ in at most `differing` places;
+    /// `None` where they may share none, so that keys cannot find them all.
+    pub fn within(keys: usize, differing: usize) -> Option<Self> {
+        let needed = keys.checked_sub(differing).filter(|&needed| needed > 0)?;
+        Some(Self { keys, needed })
+    }
+
+    /// Returns how many of a set's `members` every set shares that holds at least the share
+    /// `containment` of them: the smallest number s with `s as f64 / members as f64 >= containment`,
+    /// which is the comparison of [`crate::set::containment`]. By search, because
+    /// `ceil(containment * members)` errs (0.07 of 100 members would be 8).
+    ///
+    /// `None` for no members, which nothing contains, and for a containment outside (0, 1].
+    pub fn contained(members: usize, containment: f64) -> Option<Self> {
+        let is_enough = |shared: usize| shared as f64 / members as f64 >= containment;
+        if members == 0 || is_enough(0) || !is_enough(members) {
+            return None;
+        }
+        let (mut too_few, mut needed) = (0, members);
+        while too_few + 1 < needed {
+            let middle = too_few + (needed - too_few) / 2;
+            if is_enough(middle) {
+                needed = middle;
+            } else {
+                too_few = middle;
+            }
+        }
+        Some(Self {
+            keys: members,
+            needed,
+        })
+    }
+
+    /// Returns the number of the query's keys.
+    pub fn keys(&self) -> usize {
+        self.keys
+    }
+
+    /// Returns T, 1 to [`Self::keys`]: every row within the bound shares at least as many keys.
+    pub fn needed(&self) -> usize {
+        self.needed
+    }
+
+    /// Returns the smallest number of keys of which every row within the bound shares at least one,
+    /// whichever are taken: b - T + 1.
+    pub fn probes(&self) -> usize {
+        self.keys - self.needed + 1
+    }
+}
+
+/// Returns the fewest places in which values of `keys` keys differ that share `shared` of them.
+pub fn least_differing(keys: usize, shared: usize) -> usize {
+    keys.saturating_sub(shared)
+}
