@@ -20,6 +20,7 @@
 //! - [`simhash`]: fingerprints of weighted terms;
 //! - [`hamming`]: the distance of bit strings;
 //! - [`bands`]: keys of which similar values share some, how many, and what to expect of them;
+//! - [`postings`]: keys and rows on pages: which rows of an index share enough keys with a query;
 //! - [`candidates`]: the pairs of a collection that share enough keys;
 //! - [`cluster`]: connected components and stars of similar rows;
 //! - [`align`]: what two documents have in common, and where.
@@ -36,6 +37,7 @@ pub mod hamming;
 pub mod hash;
 pub mod kernels;
 pub mod minhash;
+pub mod postings;
 pub mod set;
 pub mod shingle;
 pub mod simhash;

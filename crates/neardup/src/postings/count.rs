@@ -1,0 +1,148 @@
+//! Counts in how many lists each row occurs.
+
+use std::collections::TryReserveError;
+
+/// Rows counted at a time: their counts stay in the processor's cache.
+const WINDOW: usize = 1 << 14;
+
+/// Offsets that are sorted rather than counted.
+const FEW: usize = 4096;
+
+/// Rows for each offset up to which counting beats sorting.
+const SPARSE: u64 = 64;
+
+/// Offsets beyond which only counting lets itself be interrupted in time.
+const MANY: usize = 1 << 20;
+
+/// Ascending runs of row offsets, one a list.
+#[derive(Default)]
+pub(super) struct Tally {
+    offsets: Vec<u32>,
+    ends: Vec<usize>,
+}
+
+/// A row, by its offset, and the lists that it was found in.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate {
+    pub offset: u32,
+    pub count: u32,
+}
+
+impl Tally {
+    /// Adds a run `weight` times.
+    #[inline]
+    pub fn add(&mut self, run: &[u32], weight: u32) -> Result<(), TryReserveError> {
+        if run.is_empty() {
+            return Ok(());
+        }
+        for _ in 0..weight {
+            self.offsets.try_reserve(run.len())?;
+            self.offsets.extend_from_slice(run);
+            self.ends.try_reserve(1)?;
+            self.ends.push(self.offsets.len());
+        }
+        Ok(())
+    }
+
+    /// The rows that occur at least `least` (1 or more) times, ascending.
+    pub fn candidates<E: From<TryReserveError>>(
+        mut self,
+        least: u32,
+        interrupt: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Vec<Candidate>, E> {
+        let (first, last) = (self.offsets.iter().min(), self.offsets.iter().max());
+        let span = u64::from(last.copied().unwrap_or(0) - first.copied().unwrap_or(0));
+        let offsets = self.offsets.len();
+        let dense = offsets as u64 * SPARSE >= span || offsets > MANY;
+        if offsets > FEW && dense {
+            return self.counted(least, interrupt);
+        }
+        self.offsets.sort_unstable();
+        let mut candidates = Vec::new();
+        for same in self.offsets.chunk_by(|a, b| a == b) {
+            if same.len() >= least as usize {
+                candidates.try_reserve(1)?;
+                candidates.push(Candidate {
+                    offset: same[0],
+                    count: same.len() as u32,
+                });
+            }
+        }
+        Ok(candidates)
+    }
+
+    fn counted<E: From<TryReserveError>>(
+        &self,
+        least: u32,
+        interrupt: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Vec<Candidate>, E> {
+        let mut runs: Vec<&[u32]> = Vec::new();
+        runs.try_reserve_exact(self.ends.len())?;
+        let mut start = 0;
+        for &end in &self.ends {
+            runs.push(&self.offsets[start..end]);
+            start = end;
+        }
+        let mut counts: Vec<u32> = Vec::new();
+        counts.try_reserve_exact(WINDOW)?;
+        counts.resize(WINDOW, 0);
+        let mut candidates: Vec<Candidate> = Vec::new();
+        while let Some(next) = runs.iter().filter_map(|run| run.first()).min() {
+            interrupt()?;
+            let window = next / WINDOW as u32;
+            for run in &mut runs {
+                let within = |offset: &&u32| **offset / WINDOW as u32 == window;
+                let mut taken = 0;
+                for offset in run.iter().take_while(within) {
+                    counts[*offset as usize % WINDOW] += 1;
+                    taken += 1;
+                }
+                *run = &run[taken..];
+            }
+            for (offset, count) in counts.iter_mut().enumerate() {
+                if *count >= least {
+                    candidates.try_reserve(1)?;
+                    candidates.push(Candidate {
+                        offset: window * WINDOW as u32 + offset as u32,
+                        count: *count,
+                    });
+                }
+                *count = 0;
+            }
+        }
+        Ok(candidates)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        #[test]
+        fn counting_equals_sorting(
+            runs in prop::collection::vec(prop::collection::btree_set(0u32..100_000, 0..2000), 0..8),
+            stretch in 1u32..40_000,
+            least in 1u32..4,
+        ) {
+            let mut tally = Tally::default();
+            let mut expected = BTreeMap::new();
+            for run in &runs {
+                let run: Vec<u32> = run.iter().map(|offset| offset * stretch).collect();
+                tally.add(&run, 1).expect("memory");
+                run.iter().for_each(|offset| *expected.entry(*offset).or_insert(0u32) += 1);
+            }
+            expected.retain(|_, count| *count >= least);
+            let pairs = |found: Vec<Candidate>| -> BTreeMap<u32, u32> {
+                found.iter().map(|found| (found.offset, found.count)).collect()
+            };
+            let go_on = &mut || Ok::<(), TryReserveError>(());
+            prop_assert_eq!(&pairs(tally.counted(least, go_on).expect("memory")), &expected);
+            prop_assert_eq!(pairs(tally.candidates(least, go_on).expect("memory")), expected);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Directory pages: where the leaves, or the directory pages of the level below, begin.
+//!
+//! Payload, little-endian: `entries u16 | level u8 | 0 u8 | of each: first posting u64 (the key in the
+//! high half), block u32`. Level 1 is that above the leaves. Entries are only appended.
+
+use super::{Damaged, MAX_DEPTH, Posting, Segment};
+
+const HEADER: usize = 4;
+const ENTRY: usize = 12;
+
+/// A page of the level below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub first: Posting,
+    pub block: u32,
+}
+
+impl Entry {
+    fn to_bytes(self) -> [u8; ENTRY] {
+        let mut bytes = [0; ENTRY];
+        bytes[..8].copy_from_slice(&u64::from(self.first).to_le_bytes());
+        bytes[8..].copy_from_slice(&self.block.to_le_bytes());
+        bytes
+    }
+
+    fn from_bytes([f0, f1, f2, f3, f4, f5, f6, f7, block @ ..]: [u8; ENTRY]) -> Self {
+        Self {
+            first: u64::from_le_bytes([f0, f1, f2, f3, f4, f5, f6, f7]).into(),
+            block: u32::from_le_bytes(block),
+        }
+    }
+}
+
+/// Writes an empty directory of a level (1 to [`MAX_DEPTH`]) to the front of a payload and returns
+/// the bytes used.
+pub fn init(payload: &mut [u8], level: u8) -> usize {
+    payload[..HEADER].copy_from_slice(&[0, 0, level, 0]);
+    HEADER
+}
+
+/// Appends an entry to a directory and returns the bytes that are used then; `None` where the page
+/// is full. The entry's first posting is above those before.
+///
+/// # Errors
+/// Where the payload is no directory, or the entry is out of order.
+pub fn append(payload: &mut [u8], entry: Entry) -> Result<Option<usize>, Damaged> {
+    let directory = Directory::parse(payload)?;
+    let used = directory.used();
+    if directory
+        .last()
+        .is_some_and(|last| last.first >= entry.first)
+    {
+        return Err(Damaged("directory page that ends above what follows it"));
+    }
+    let entries = directory.entries.len() as u16 + 1;
+    let Some(place) = payload.get_mut(used..used + ENTRY) else {
+        return Ok(None);
+    };
+    place.copy_from_slice(&entry.to_bytes());
+    payload[..2].copy_from_slice(&entries.to_le_bytes());
+    Ok(Some(used + ENTRY))
+}
+
+/// The entries of a directory page.
+#[derive(Clone, Copy)]
+pub struct Directory<'a> {
+    level: u8,
+    entries: &'a [[u8; ENTRY]],
+}
+
+impl<'a> Directory<'a> {
+    /// # Errors
+    /// Where the payload is none that [`init`] and [`append`] write; the order of entries is not
+    /// looked at.
+    pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
+        const SHORT: Damaged = Damaged("directory page shorter than its entries");
+        let (&[low, high, level, zero], rest) = payload.split_first_chunk().ok_or(SHORT)?;
+        if level == 0 || level > MAX_DEPTH || zero != 0 {
+            return Err(Damaged("impossible header of a directory page"));
+        }
+        let entries = usize::from(u16::from_le_bytes([low, high]));
+        let entries = rest.as_chunks().0.get(..entries).ok_or(SHORT)?;
+        Ok(Self { level, entries })
+    }
+
+    /// Bytes of the payload that are used.
+    pub fn used(&self) -> usize {
+        HEADER + self.entries.len() * ENTRY
+    }
+
+    /// 1 just above the leaves.
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    #[inline]
+    pub fn get(&self, index: usize) -> Option<Entry> {
+        self.entries.get(index).copied().map(Entry::from_bytes)
+    }
+
+    pub fn last(&self) -> Option<Entry> {
+        self.entries.last().copied().map(Entry::from_bytes)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Entry> + 'a {
+        self.entries.iter().copied().map(Entry::from_bytes)
+    }
+
+    /// The last child that begins at or before a posting, or child 0.
+    #[inline]
+    pub fn child_of(&self, posting: Posting) -> usize {
+        let begins_before = |entry: &[u8; ENTRY]| Entry::from_bytes(*entry).first <= posting;
+        self.entries
+            .partition_point(begins_before)
+            .saturating_sub(1)
+    }
+}
+
+/// The directory pages of a segment that is being written.
+pub trait Directories {
+    type Error;
+
+    /// The first posting of a page, a leaf where `level` is 0.
+    ///
+    /// # Errors
+    /// Where the page cannot be read.
+    fn first(&mut self, level: u8, block: u32) -> Result<Posting, Self::Error>;
+
+    /// The block of the last entry of a directory page.
+    ///
+    /// # Errors
+    /// Where the page cannot be read, or is empty.
+    fn last(&mut self, level: u8, block: u32) -> Result<u32, Self::Error>;
+
+    /// [`append`] to a page; false where it is full.
+    ///
+    /// # Errors
+    /// Where the page cannot be read or written.
+    fn append(&mut self, level: u8, block: u32, entry: Entry) -> Result<bool, Self::Error>;
+
+    /// Writes a new page of a level and returns its block.
+    ///
+    /// # Errors
+    /// Where there is no room for it.
+    fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Self::Error>;
+}
+
+/// Adds a leaf, already written, behind all others of a segment.
+///
+/// Full pages stay as they are: new ones are made beside them, which nothing leads to until the last
+/// change, an entry appended to an old page or another root. Sets the segment's root and depth; the
+/// postings are counted by the caller, afterwards.
+///
+/// # Errors
+/// Those of `directories`.
+pub fn add_leaf<D: Directories>(
+    directories: &mut D,
+    segment: &mut Segment,
+    leaf: Entry,
+) -> Result<(), D::Error> {
+    if segment.postings == 0 {
+        (segment.root, segment.depth) = (leaf.block, 0);
+        return Ok(());
+    }
+    let mut path = [segment.root; MAX_DEPTH as usize + 1];
+    for level in (1..segment.depth.min(MAX_DEPTH)).rev() {
+        let above = path[usize::from(level) + 1];
+        path[usize::from(level)] = directories.last(level + 1, above)?;
+    }
+    let mut entry = leaf;
+    for level in 1..=segment.depth.min(MAX_DEPTH) {
+        if directories.append(level, path[usize::from(level)], entry)? {
+            return Ok(());
+        }
+        entry.block = directories.create(level, &[entry])?;
+    }
+    let left = Entry {
+        first: directories.first(segment.depth, segment.root)?,
+        block: segment.root,
+    };
+    segment.root = directories.create(segment.depth + 1, &[left, entry])?;
+    segment.depth += 1;
+    Ok(())
+}

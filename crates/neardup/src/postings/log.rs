@@ -1,0 +1,265 @@
+//! Log pages: the keys of the newest rows, appended row by row and scanned whole.
+//!
+//! Payload, little-endian: `rows u16 | bytes used u16 | of each row: keys u16, keys u32...`. A row's
+//! number follows from its place. Keys are stored in the order given.
+
+use super::Damaged;
+use crate::kernels::count_equal;
+use std::collections::TryReserveError;
+
+const HEADER: usize = 4;
+
+/// What a row takes besides its keys.
+const ROW: usize = 2;
+const KEY: usize = 4;
+
+/// Writes an empty log to the front of a payload and returns the bytes used.
+pub fn init(payload: &mut [u8]) -> usize {
+    payload[..HEADER].copy_from_slice(&[0, 0, HEADER as u8, 0]);
+    HEADER
+}
+
+/// Returns whether a row of `keys` keys fits on an empty page of `capacity` bytes (at most 65535).
+pub fn fits_empty(capacity: usize, keys: usize) -> bool {
+    keys <= capacity.saturating_sub(HEADER + ROW) / KEY
+}
+
+/// Appends a row and returns the bytes that are used then; `None` where the page is full.
+///
+/// # Errors
+/// Where the payload is no log.
+pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
+    let log = Log::parse(payload)?;
+    let (rows, used) = (log.rows, HEADER + log.bytes.len());
+    let end = used + ROW + keys.len() * KEY;
+    let (Ok(end_bytes), Ok(count)) = (u16::try_from(end), u16::try_from(keys.len())) else {
+        return Ok(None);
+    };
+    let Some(place) = payload.get_mut(used..end) else {
+        return Ok(None);
+    };
+    place[..ROW].copy_from_slice(&count.to_le_bytes());
+    for (place, key) in place[ROW..].as_chunks_mut::<KEY>().0.iter_mut().zip(keys) {
+        *place = key.to_le_bytes();
+    }
+    payload[..2].copy_from_slice(&(rows + 1).to_le_bytes());
+    payload[2..4].copy_from_slice(&end_bytes.to_le_bytes());
+    Ok(Some(end))
+}
+
+/// The rows of a log page.
+#[derive(Clone, Copy)]
+pub struct Log<'a> {
+    rows: u16,
+    bytes: &'a [u8],
+}
+
+impl<'a> Log<'a> {
+    /// # Errors
+    /// Where the payload is shorter than the log says; its rows are checked by [`Self::iter`].
+    pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
+        let parsed = || {
+            let &[r0, r1, u0, u1, ..] = payload else {
+                return None;
+            };
+            let used = usize::from(u16::from_le_bytes([u0, u1]));
+            Some(Self {
+                rows: u16::from_le_bytes([r0, r1]),
+                bytes: payload.get(HEADER..used)?,
+            })
+        };
+        let log = parsed().ok_or(Damaged("log page shorter than its rows"))?;
+        if usize::from(log.rows) * ROW > log.bytes.len() {
+            return Err(Damaged("log page of more rows than it has room for"));
+        }
+        Ok(log)
+    }
+
+    /// Bytes of the payload that are used.
+    pub fn used(&self) -> usize {
+        HEADER + self.bytes.len()
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        usize::from(self.rows)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// The keys of each row, as stored. The error, if any, is the last item.
+    #[inline]
+    pub fn iter(&self) -> Rows<'a> {
+        Rows {
+            left: self.rows,
+            bytes: self.bytes,
+        }
+    }
+}
+
+/// The rows of a log page, one after another.
+#[derive(Clone)]
+pub struct Rows<'a> {
+    left: u16,
+    bytes: &'a [u8],
+}
+
+impl<'a> Rows<'a> {
+    #[inline]
+    fn split(&mut self) -> Option<Row<'a>> {
+        let (count, rest) = self.bytes.split_first_chunk::<ROW>()?;
+        let keys = usize::from(u16::from_le_bytes(*count)) * KEY;
+        let (keys, rest) = rest.split_at_checked(keys)?;
+        self.bytes = rest;
+        Some(Row(keys))
+    }
+}
+
+impl<'a> Iterator for Rows<'a> {
+    type Item = Result<Row<'a>, Damaged>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            let rest = std::mem::take(&mut self.bytes);
+            let damaged = Damaged("log page with bytes after its last row");
+            return (!rest.is_empty()).then_some(Err(damaged));
+        }
+        self.left -= 1;
+        let row = self
+            .split()
+            .ok_or(Damaged("row of a log page that is cut off"));
+        if row.is_err() {
+            (self.left, self.bytes) = (0, &[]);
+        }
+        Some(row)
+    }
+}
+
+/// The keys of a row of the log, as stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row<'a>(&'a [u8]);
+
+impl Row<'_> {
+    pub fn len(&self) -> usize {
+        self.0.len() / KEY
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = u32> {
+        self.0
+            .as_chunks()
+            .0
+            .iter()
+            .map(|key| u32::from_le_bytes(*key))
+    }
+}
+
+/// The keys of a query, ready to be compared with those of many rows.
+pub enum LogQuery {
+    /// Keys of bands: equal only at equal places.
+    Places(Vec<u8>),
+    /// Keys of a set, in any order.
+    Set(KeySet),
+}
+
+impl LogQuery {
+    /// For keys whose place counts, as those of bands do.
+    ///
+    /// # Errors
+    /// Where memory does not suffice.
+    pub fn places(keys: &[u32]) -> Result<Self, TryReserveError> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(keys.len() * KEY)?;
+        bytes.extend(keys.iter().flat_map(|key| key.to_le_bytes()));
+        Ok(Self::Places(bytes))
+    }
+
+    /// For keys whose place does not count.
+    ///
+    /// # Errors
+    /// Where memory does not suffice.
+    pub fn set(keys: &[u32]) -> Result<Self, TryReserveError> {
+        KeySet::new(keys).map(Self::Set)
+    }
+
+    /// The number of the query's keys that a row has, never too low.
+    ///
+    /// Where places count, a row of another number of keys shares none.
+    #[inline]
+    pub fn shared(&self, row: Row) -> u32 {
+        match self {
+            Self::Places(keys) if keys.len() == row.0.len() => {
+                count_equal(keys, row.0, row.len(), u32::BITS) as u32
+            }
+            Self::Places(_) => 0,
+            Self::Set(keys) => keys.shared(row),
+        }
+    }
+}
+
+/// Keys with the times that each occurs, behind a table of bits that most other keys fail at.
+pub struct KeySet {
+    sorted: Vec<(u32, u32)>,
+    total: u32,
+    bits: Vec<u64>,
+    shift: u32,
+}
+
+impl KeySet {
+    /// Bits of the table for each key.
+    const BITS_PER_KEY: usize = 16;
+
+    fn new(keys: &[u32]) -> Result<Self, TryReserveError> {
+        let mut sorted: Vec<(u32, u32)> = Vec::new();
+        sorted.try_reserve_exact(keys.len())?;
+        sorted.extend(keys.iter().map(|key| (*key, 1)));
+        sorted.sort_unstable();
+        sorted.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 += u32::from(same);
+            same
+        });
+        let wanted = keys.len().saturating_mul(Self::BITS_PER_KEY).max(64);
+        let log2 = wanted.next_power_of_two().ilog2().min(24);
+        let mut bits = Vec::new();
+        bits.try_reserve_exact(1 << (log2 - 6))?;
+        bits.resize(1 << (log2 - 6), 0);
+        let mut set = Self {
+            sorted,
+            total: keys.len() as u32,
+            bits,
+            shift: u32::BITS - log2,
+        };
+        for i in 0..set.sorted.len() {
+            let (word, bit) = set.place(set.sorted[i].0);
+            set.bits[word] |= 1 << bit;
+        }
+        Ok(set)
+    }
+
+    /// Multiplied, since keys need not be well mixed.
+    #[inline]
+    fn place(&self, key: u32) -> (usize, u32) {
+        let place = key.wrapping_mul(0x9E37_79B1) >> self.shift;
+        ((place / 64) as usize, place % 64)
+    }
+
+    fn shared(&self, row: Row) -> u32 {
+        let mut shared = 0;
+        for key in row.keys() {
+            let (word, bit) = self.place(key);
+            if self.bits[word] >> bit & 1 == 1
+                && let Ok(at) = self.sorted.binary_search_by_key(&key, |(key, _)| *key)
+            {
+                shared += self.sorted[at].1;
+            }
+        }
+        shared.min(self.total)
+    }
+}

@@ -1,0 +1,163 @@
+//! Postings on pages: how the access method stores the keys of rows, and finds the rows that share
+//! at least T of a query's keys (T-occurrence).
+//!
+//! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A
+//! [`Segment`] holds the postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages
+//! below a static tree of [`directory`] pages. [`search`](search()) looks keys up in segments,
+//! [`Merge`] makes one segment of several, leaf by leaf, and [`plan`] says which.
+//!
+//! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
+//! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that
+//! their or the query's size determines is reserved fallibly.
+
+mod bits;
+mod count;
+pub mod directory;
+pub mod leaf;
+pub mod log;
+mod merge;
+pub mod plan;
+mod search;
+pub mod sort;
+mod walk;
+
+pub use directory::Directory;
+pub use leaf::{Leaf, LeafBuilder};
+pub use log::{Log, LogQuery};
+pub use merge::{Filled, Merge, split_of_input};
+pub use search::search;
+pub use sort::sort_distinct;
+pub use walk::check;
+
+use std::collections::TryReserveError;
+use std::fmt;
+
+/// A key and the row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Posting {
+    pub key: u32,
+    pub offset: u32,
+}
+
+impl Posting {
+    pub const MIN: Self = Self { key: 0, offset: 0 };
+    pub const MAX: Self = Self {
+        key: u32::MAX,
+        offset: u32::MAX,
+    };
+}
+
+impl From<Posting> for u64 {
+    #[inline]
+    fn from(posting: Posting) -> Self {
+        Self::from(posting.key) << 32 | Self::from(posting.offset)
+    }
+}
+
+/// The key in the high half: numbers sort as their postings do.
+impl From<u64> for Posting {
+    #[inline]
+    fn from(number: u64) -> Self {
+        Self {
+            key: (number >> 32) as u32,
+            offset: number as u32,
+        }
+    }
+}
+
+/// Says why bytes are not a page that was written here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Damaged(pub &'static str);
+
+impl fmt::Display for Damaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+/// Levels of directory pages that a segment can have: more than 2^32 pages need.
+pub const MAX_DEPTH: u8 = 8;
+
+/// Where the postings of a range of rows lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// Written on each of its pages, and never given to another segment.
+    pub number: u64,
+    /// Its rows: from `lo` to before `hi`, at most 2^32 of them.
+    pub lo: u64,
+    pub hi: u64,
+    /// Where there are none it has no pages either, and `root` means nothing.
+    pub postings: u64,
+    pub root: u32,
+    /// Levels of directory pages above the leaves: with 0 the root is a leaf.
+    pub depth: u8,
+}
+
+impl Segment {
+    /// The number of rows, or an error for a range that no segment can have.
+    fn rows(&self) -> Result<u64, Damaged> {
+        match self.hi.checked_sub(self.lo) {
+            Some(rows) if rows <= 1 << 32 && self.depth <= MAX_DEPTH => Ok(rows),
+            _ => Err(Damaged("impossible range of rows or depth of a segment")),
+        }
+    }
+}
+
+/// Segments that are searched as one: a segment by itself, or a merge in progress.
+#[derive(Debug, Clone, Copy)]
+pub struct Group<'a> {
+    /// Of disjoint ranges of rows.
+    pub inputs: &'a [Segment],
+    pub output: Option<Output>,
+}
+
+/// How far a merge has come: the postings below `split`, which counts offsets from the output's
+/// `lo`, are found in the output, the others in the inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Output {
+    pub segment: Segment,
+    pub split: Posting,
+}
+
+impl<'a> Group<'a> {
+    pub fn alone(segment: &'a Segment) -> Self {
+        Self {
+            inputs: std::slice::from_ref(segment),
+            output: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageKind {
+    Leaf,
+    Directory,
+}
+
+/// The pages of segments, as the storage below provides them.
+pub trait Pages {
+    type Error: From<Damaged> + From<TryReserveError>;
+
+    /// Calls `look` with the payload of a page, which may be followed by anything.
+    ///
+    /// One page at a time is looked at, and nothing of it is kept.
+    ///
+    /// # Errors
+    /// Where the page cannot be read, is of another kind or another segment, or `look` finds
+    /// damage.
+    fn read<R>(
+        &mut self,
+        segment: &Segment,
+        kind: PageKind,
+        block: u32,
+        look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
+    ) -> Result<R, Self::Error>;
+
+    /// Called between pages, and now and then in long computations.
+    ///
+    /// # Errors
+    /// Where the caller wants an end.
+    fn interrupt(&mut self) -> Result<(), Self::Error>;
+}

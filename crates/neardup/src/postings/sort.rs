@@ -1,0 +1,77 @@
+//! Sorts postings in place, so that all of maintenance_work_mem holds postings.
+
+/// Numbers that are left to the comparison sort.
+const FEW: usize = 2048;
+
+/// Numbers that pass between two checks for interrupts.
+const HEARTBEAT: usize = 1 << 20;
+
+/// Sorts postings as numbers ([`u64::from`]) and drops repeated ones, which a row has whose keys
+/// collide. Allocates nothing; calls `check`, which may unwind, every few milliseconds.
+///
+/// Most significant byte first, exchanging in place (McIlroy, Bostic, McIlroy, 'Engineering radix
+/// sort', 1993).
+pub fn sort_distinct(postings: &mut Vec<u64>, check: &mut dyn FnMut()) {
+    sort_from(postings, u64::BITS - 8, check);
+    postings.dedup();
+}
+
+fn sort_from(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) {
+    if postings.len() <= FEW {
+        postings.sort_unstable();
+        return;
+    }
+    let ends = exchange(postings, shift, check);
+    if shift == 0 {
+        return;
+    }
+    let mut start = 0;
+    for end in ends {
+        sort_from(&mut postings[start..end], shift - 8, check);
+        start = end;
+    }
+}
+
+/// Brings the numbers of each value of the byte at `shift` together and returns where those end.
+fn exchange(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) -> [usize; 256] {
+    let byte = |number: u64| (number >> shift) as usize & 0xFF;
+    let mut counts = [0; 256];
+    for chunk in postings.chunks(HEARTBEAT) {
+        check();
+        for number in chunk {
+            counts[byte(*number)] += 1;
+        }
+    }
+    let mut next = [0; 256];
+    let mut ends = [0; 256];
+    let mut end = 0;
+    for value in 0..256 {
+        next[value] = end;
+        end += counts[value];
+        ends[value] = end;
+    }
+    let mut since_check = 0;
+    for value in 0..256 {
+        while next[value] < ends[value] {
+            // Follows the chain of numbers that displace each other back to the hole it began with.
+            let hole = next[value];
+            let mut number = postings[hole];
+            loop {
+                let home = byte(number);
+                let place = next[home];
+                next[home] += 1;
+                since_check += 1;
+                if home == value {
+                    postings[hole] = number;
+                    break;
+                }
+                std::mem::swap(&mut number, &mut postings[place]);
+            }
+            if since_check >= HEARTBEAT {
+                since_check = 0;
+                check();
+            }
+        }
+    }
+    ends
+}

@@ -1,0 +1,257 @@
+//! Walks along the leaves of a segment.
+
+use super::directory::Entry;
+use super::{Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segment};
+use std::collections::TryReserveError;
+
+/// The leaves of a segment from some posting on.
+///
+/// First postings rise strictly along a walk, so that it ends whatever the pages say.
+pub(super) struct Leaves {
+    segment: Segment,
+    /// Of each level of directories, from the lowest: the page, and the entry to go on with.
+    path: [(u32, usize); MAX_DEPTH as usize],
+    next: Option<Entry>,
+}
+
+impl Leaves {
+    /// Stands before the last leaf that begins at or before `from`, or before the first leaf.
+    pub fn seek<P: Pages>(
+        pages: &mut P,
+        segment: &Segment,
+        from: Posting,
+    ) -> Result<Self, P::Error> {
+        segment.rows()?;
+        let mut leaves = Self {
+            segment: *segment,
+            path: [(0, 0); MAX_DEPTH as usize],
+            next: None,
+        };
+        if segment.postings > 0 {
+            let root = Entry {
+                first: Posting::MIN,
+                block: segment.root,
+            };
+            leaves.next = Some(leaves.descend(pages, root, segment.depth, from)?);
+        }
+        Ok(leaves)
+    }
+
+    /// Goes down from a page of a level to the leaf where `from` is.
+    fn descend<P: Pages>(
+        &mut self,
+        pages: &mut P,
+        mut entry: Entry,
+        level: u8,
+        from: Posting,
+    ) -> Result<Entry, P::Error> {
+        for level in (1..=level).rev() {
+            let is_root = level == self.segment.depth;
+            let expected = (!is_root).then_some(entry.first);
+            let block = entry.block;
+            let index;
+            (index, entry) = read_directory(pages, &self.segment, level, block, expected, |d| {
+                let index = d.child_of(from);
+                d.get(index).map(|entry| (index, entry))
+            })?
+            .ok_or(Damaged("directory page without entries"))?;
+            self.path[usize::from(level) - 1] = (block, index + 1);
+        }
+        Ok(entry)
+    }
+
+    /// The leaf that will be visited next: its first posting, [`Posting::MIN`] where it is the root.
+    pub fn next(&self) -> Option<Entry> {
+        self.next
+    }
+
+    /// Looks at the next leaf, unless there is none, and goes on to the one after it.
+    pub fn visit<P: Pages, R>(
+        &mut self,
+        pages: &mut P,
+        look: impl FnOnce(Leaf) -> Result<R, Damaged>,
+    ) -> Result<Option<R>, P::Error> {
+        let Some(entry) = self.next else {
+            return Ok(None);
+        };
+        let expected = (self.segment.depth > 0).then_some(entry.first);
+        let seen = read_leaf(pages, &self.segment, entry.block, expected, look)?;
+        self.next = self.after(pages, entry.first)?;
+        pages.interrupt()?;
+        Ok(Some(seen))
+    }
+
+    fn after<P: Pages>(
+        &mut self,
+        pages: &mut P,
+        before: Posting,
+    ) -> Result<Option<Entry>, P::Error> {
+        for level in 1..=self.segment.depth {
+            let (block, index) = self.path[usize::from(level) - 1];
+            let entry = read_directory(pages, &self.segment, level, block, None, |d| d.get(index))?;
+            let Some(entry) = entry else {
+                continue;
+            };
+            if entry.first <= before {
+                return Err(Damaged("entries of a directory out of order").into());
+            }
+            self.path[usize::from(level) - 1].1 += 1;
+            return self
+                .descend(pages, entry, level - 1, Posting::MIN)
+                .map(Some);
+        }
+        Ok(None)
+    }
+}
+
+/// Reads a directory page of a known level that begins with a known posting.
+pub(super) fn read_directory<P: Pages, R>(
+    pages: &mut P,
+    segment: &Segment,
+    level: u8,
+    block: u32,
+    first: Option<Posting>,
+    look: impl FnOnce(Directory) -> R,
+) -> Result<R, P::Error> {
+    pages.read(segment, PageKind::Directory, block, |payload| {
+        let directory = Directory::parse(payload)?;
+        if directory.level() != level {
+            return Err(Damaged("directory page of another level"));
+        }
+        let begins = directory.get(0).map(|entry| entry.first);
+        if first.is_some_and(|first| begins != Some(first)) {
+            return Err(Damaged(
+                "directory page that begins elsewhere than its parent says",
+            ));
+        }
+        Ok(look(directory))
+    })
+}
+
+/// Reads a leaf that begins with a known posting.
+pub(super) fn read_leaf<P: Pages, R>(
+    pages: &mut P,
+    segment: &Segment,
+    block: u32,
+    first: Option<Posting>,
+    look: impl FnOnce(Leaf) -> Result<R, Damaged>,
+) -> Result<R, P::Error> {
+    pages.read(segment, PageKind::Leaf, block, |payload| {
+        let leaf = Leaf::parse(payload)?;
+        if first.is_some_and(|first| leaf.first() != first) {
+            return Err(Damaged(
+                "leaf page that begins elsewhere than its parent says",
+            ));
+        }
+        look(leaf)
+    })
+}
+
+/// The postings of a segment from some posting on, a leaf at a time in memory.
+pub(super) struct Walk {
+    segment: Segment,
+    from: Posting,
+    leaves: Option<Leaves>,
+    postings: Vec<u64>,
+    at: usize,
+    last: Option<u64>,
+}
+
+impl Walk {
+    pub fn new(segment: &Segment, from: Posting) -> Self {
+        Self {
+            segment: *segment,
+            from,
+            leaves: None,
+            postings: Vec::new(),
+            at: 0,
+            last: None,
+        }
+    }
+
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// The next posting, if it is in memory.
+    #[inline]
+    pub fn loaded(&self) -> Option<Posting> {
+        self.postings
+            .get(self.at)
+            .map(|number| Posting::from(*number))
+    }
+
+    /// The next posting.
+    pub fn peek<P: Pages>(&mut self, pages: &mut P) -> Result<Option<Posting>, P::Error> {
+        while self.at == self.postings.len() {
+            if !self.load(pages)? {
+                return Ok(None);
+            }
+        }
+        Ok(self.loaded())
+    }
+
+    #[inline]
+    pub fn skip(&mut self) {
+        self.at += 1;
+    }
+
+    /// Loads the postings of the next leaf; false at the end.
+    fn load<P: Pages>(&mut self, pages: &mut P) -> Result<bool, P::Error> {
+        let leaves = match &mut self.leaves {
+            Some(leaves) => leaves,
+            None => self
+                .leaves
+                .insert(Leaves::seek(pages, &self.segment, self.from)?),
+        };
+        let rows = self.segment.rows()?;
+        let (from, postings, last) = (self.from, &mut self.postings, &mut self.last);
+        postings.clear();
+        self.at = 0;
+        let loaded = leaves.visit(pages, |leaf| {
+            if let Err(failed) = postings.try_reserve(leaf.len()) {
+                return Ok(Err(failed));
+            }
+            postings.extend(leaf.iter().map(u64::from));
+            for number in &*postings {
+                let in_order = last.is_none_or(|last| last < *number);
+                if !in_order || u64::from(Posting::from(*number).offset) >= rows {
+                    return Err(Damaged("postings of a leaf page out of order or range"));
+                }
+                *last = Some(*number);
+            }
+            let below = postings.partition_point(|number| *number < u64::from(from));
+            Ok(Ok::<usize, TryReserveError>(below))
+        })?;
+        match loaded {
+            None => Ok(false),
+            Some(below) => {
+                self.at = below?;
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Walks through a whole segment, verifies the order of its pages and postings and that there are
+/// as many as it says, and calls `each` with the row and the key of every posting.
+///
+/// # Errors
+/// Where anything is not as it was written.
+pub fn check<P: Pages>(
+    pages: &mut P,
+    segment: &Segment,
+    each: &mut impl FnMut(u64, u32),
+) -> Result<(), P::Error> {
+    let mut walk = Walk::new(segment, Posting::MIN);
+    let mut postings = 0;
+    while let Some(posting) = walk.peek(pages)? {
+        each(segment.lo + u64::from(posting.offset), posting.key);
+        walk.skip();
+        postings += 1;
+    }
+    if postings != segment.postings {
+        return Err(Damaged("segment with another number of postings than it says").into());
+    }
+    Ok(())
+}

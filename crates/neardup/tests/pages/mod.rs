@@ -1,0 +1,296 @@
+//! Pages in memory, for everything that tests, measures or fuzzes postings.
+#![allow(dead_code, reason = "each user needs a part of it")]
+
+use neardup::postings::directory::{self, Directories, Entry};
+use neardup::postings::{
+    Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages, Posting, Segment,
+    search, split_of_input,
+};
+use std::collections::TryReserveError;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// A page that was freed, or is another segment's: the reader has to start anew.
+    Gone(u32),
+    Damaged(Damaged),
+    OutOfMemory,
+    /// More pages were read than allowed.
+    Endless,
+}
+
+impl From<Damaged> for Failure {
+    fn from(damaged: Damaged) -> Self {
+        Self::Damaged(damaged)
+    }
+}
+
+impl From<TryReserveError> for Failure {
+    fn from(_: TryReserveError) -> Self {
+        Self::OutOfMemory
+    }
+}
+
+#[derive(Clone)]
+pub struct Page {
+    pub segment: u64,
+    pub kind: PageKind,
+    pub payload: Vec<u8>,
+}
+
+#[derive(Clone)]
+pub struct Store {
+    /// `None`: free.
+    pub pages: Vec<Option<Page>>,
+    pub capacity: usize,
+    /// Reads still allowed.
+    pub fuel: usize,
+    pub leaves_read: usize,
+    pub directories_read: usize,
+}
+
+impl Store {
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            pages: Vec::new(),
+            capacity,
+            fuel: usize::MAX,
+            leaves_read: 0,
+            directories_read: 0,
+        }
+    }
+
+    /// Takes a free page, the first if there is one, as a real file would.
+    pub fn put(&mut self, segment: u64, kind: PageKind, payload: Vec<u8>) -> u32 {
+        let block = self.pages.iter().position(Option::is_none);
+        let block = block.unwrap_or_else(|| {
+            self.pages.push(None);
+            self.pages.len() - 1
+        });
+        self.pages[block] = Some(Page {
+            segment,
+            kind,
+            payload,
+        });
+        block as u32
+    }
+
+    /// Writes a leaf and adds it to a segment.
+    pub fn add_leaf(&mut self, segment: &mut Segment, leaf: &mut LeafBuilder) {
+        let (first, postings) = (leaf.first().expect("a posting"), leaf.len() as u64);
+        let mut payload = vec![0; self.capacity];
+        let used = leaf.finish(&mut payload);
+        payload.truncate(used);
+        let block = self.put(segment.number, PageKind::Leaf, payload);
+        let mut directories = SegmentDirectories {
+            number: segment.number,
+            store: self,
+        };
+        let entry = Entry { first, block };
+        directory::add_leaf(&mut directories, segment, entry).expect("sound pages");
+        segment.postings += postings;
+    }
+
+    /// Writes sorted, distinct postings of the rows from `lo` to before `hi`.
+    pub fn write(&mut self, number: u64, lo: u64, hi: u64, postings: &[u64]) -> Segment {
+        let mut segment = empty(number, lo, hi);
+        let mut leaf = LeafBuilder::new(self.capacity).expect("memory");
+        for &posting in postings {
+            if !leaf.push(posting.into()) {
+                self.add_leaf(&mut segment, &mut leaf);
+                assert!(leaf.push(posting.into()), "an empty leaf has room");
+            }
+        }
+        if !leaf.is_empty() {
+            self.add_leaf(&mut segment, &mut leaf);
+        }
+        segment
+    }
+
+    /// Frees the leaves of an input that lie wholly below the split of a merge.
+    pub fn free_below(&mut self, input: &Segment, split: Option<Posting>, lo: u64) {
+        let split = split.map(|split| split_of_input(split, input.lo - lo));
+        if input.postings > 0 {
+            self.free_page(input, input.depth, input.root, split);
+        }
+    }
+
+    fn free_page(&mut self, input: &Segment, level: u8, block: u32, split: Option<Posting>) {
+        if level > 0
+            && let Some(page) = &self.pages[block as usize]
+            && page.segment == input.number
+        {
+            let payload = page.payload.clone();
+            let directory = Directory::parse(&payload).expect("sound pages");
+            let passed = split.map_or(directory.len(), |split| directory.child_of(split));
+            for child in directory.iter().take(passed) {
+                self.free_page(input, level - 1, child.block, None);
+            }
+            if let (Some(child), Some(_)) = (directory.get(passed), split) {
+                self.free_page(input, level - 1, child.block, split);
+            }
+        }
+        let page = &mut self.pages[block as usize];
+        if split.is_none()
+            && page
+                .as_ref()
+                .is_some_and(|page| page.segment == input.number)
+        {
+            *page = None;
+        }
+    }
+
+    /// What [`search`] finds.
+    pub fn find(
+        &mut self,
+        group: &Group,
+        keys: &[u32],
+        needed: usize,
+    ) -> Result<Vec<(u64, u32)>, Failure> {
+        let mut rows = Vec::new();
+        search(self, group, keys, needed, &mut |row, shared| {
+            rows.push((row, shared));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+}
+
+/// A segment without postings.
+pub fn empty(number: u64, lo: u64, hi: u64) -> Segment {
+    Segment {
+        number,
+        lo,
+        hi,
+        postings: 0,
+        root: 0,
+        depth: 0,
+    }
+}
+
+struct SegmentDirectories<'s> {
+    number: u64,
+    store: &'s mut Store,
+}
+
+impl SegmentDirectories<'_> {
+    fn page(&mut self, block: u32) -> &mut Vec<u8> {
+        let page = self.store.pages[block as usize].as_mut();
+        &mut page.expect("a page in use").payload
+    }
+}
+
+impl Directories for SegmentDirectories<'_> {
+    type Error = Failure;
+
+    fn first(&mut self, level: u8, block: u32) -> Result<Posting, Failure> {
+        let payload = self.page(block);
+        Ok(match level {
+            0 => Leaf::parse(payload)?.first(),
+            _ => Directory::parse(payload)?.get(0).expect("an entry").first,
+        })
+    }
+
+    fn last(&mut self, _level: u8, block: u32) -> Result<u32, Failure> {
+        Ok(Directory::parse(self.page(block))?
+            .last()
+            .expect("an entry")
+            .block)
+    }
+
+    fn append(&mut self, _level: u8, block: u32, entry: Entry) -> Result<bool, Failure> {
+        let capacity = self.store.capacity;
+        let page = self.page(block);
+        page.resize(capacity, 0);
+        let used = directory::append(page, entry)?;
+        page.truncate(used.unwrap_or(capacity));
+        Ok(used.is_some())
+    }
+
+    fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Failure> {
+        let mut payload = vec![0; self.store.capacity];
+        let mut used = directory::init(&mut payload, level);
+        for entry in entries {
+            used = directory::append(&mut payload, *entry)?.expect("room");
+        }
+        payload.truncate(used);
+        Ok(self.store.put(self.number, PageKind::Directory, payload))
+    }
+}
+
+impl Pages for Store {
+    type Error = Failure;
+
+    fn read<R>(
+        &mut self,
+        segment: &Segment,
+        kind: PageKind,
+        block: u32,
+        look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
+    ) -> Result<R, Failure> {
+        self.fuel = self.fuel.checked_sub(1).ok_or(Failure::Endless)?;
+        match kind {
+            PageKind::Leaf => self.leaves_read += 1,
+            PageKind::Directory => self.directories_read += 1,
+        }
+        match self.pages.get(block as usize) {
+            Some(Some(page)) if page.segment == segment.number && page.kind == kind => {
+                Ok(look(&page.payload)?)
+            }
+            _ => Err(Failure::Gone(block)),
+        }
+    }
+
+    fn interrupt(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A merge as the access method does it: a leaf a step, its whole state in here.
+#[derive(Clone)]
+pub struct Merging {
+    pub inputs: Vec<Segment>,
+    pub output: Output,
+}
+
+impl Merging {
+    pub fn begin(number: u64, inputs: &[Segment]) -> Self {
+        let lo = inputs.iter().map(|input| input.lo).min().expect("an input");
+        let hi = inputs.iter().map(|input| input.hi).max().expect("an input");
+        Self {
+            inputs: inputs.to_vec(),
+            output: Output {
+                segment: empty(number, lo, hi),
+                split: Posting::MIN,
+            },
+        }
+    }
+
+    pub fn group(&self) -> Group<'_> {
+        Group {
+            inputs: &self.inputs,
+            output: Some(self.output),
+        }
+    }
+
+    /// Writes a leaf from scratch, as after a crash; false at the end.
+    pub fn step(
+        &mut self,
+        store: &mut Store,
+        keep: &mut impl FnMut(u64) -> bool,
+    ) -> Result<bool, Failure> {
+        let lo = self.output.segment.lo;
+        let mut merge = Merge::new(&self.inputs, lo, self.output.split)?;
+        let mut leaf = LeafBuilder::new(store.capacity)?;
+        let filled = merge.fill(store, &mut leaf, keep)?;
+        if !leaf.is_empty() {
+            store.add_leaf(&mut self.output.segment, &mut leaf);
+        }
+        for input in &self.inputs {
+            store.free_below(input, filled.next, lo);
+        }
+        if let Some(next) = filled.next {
+            self.output.split = next;
+        }
+        Ok(filled.next.is_some())
+    }
+}

@@ -1,0 +1,226 @@
+//! Postings on pages against hash maps.
+
+mod pages;
+
+use neardup::postings::log::{self, Log, LogQuery};
+use neardup::postings::{Group, Leaf, LeafBuilder, Posting, check, plan, sort_distinct};
+use pages::{Merging, Store};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Keys of rows, by number.
+type Rows = BTreeMap<u64, Vec<u32>>;
+
+/// Few keys, so that they repeat, of which some are at the ends of the range.
+fn key() -> impl Strategy<Value = u32> {
+    prop_oneof![
+        6 => 0u32..40,
+        3 => any::<u32>(),
+        1 => Just(u32::MAX),
+        2 => Just(7),
+    ]
+}
+
+fn keys(most: usize) -> impl Strategy<Value = Vec<u32>> {
+    prop::collection::vec(key(), 0..most)
+}
+
+fn rows(most: usize) -> impl Strategy<Value = Vec<Vec<u32>>> {
+    prop::collection::vec(keys(12), 0..most)
+}
+
+/// Room for one or two blocks, a few, or as much as a page of a server has.
+fn capacity() -> impl Strategy<Value = usize> {
+    prop_oneof![100usize..200, 200usize..1000, Just(8140usize)]
+}
+
+fn postings(rows: &Rows, lo: u64) -> Vec<u64> {
+    let posting = |row: u64, key: u32| Posting {
+        key,
+        offset: (row - lo) as u32,
+    };
+    let of_row = |(row, keys): (&u64, &Vec<u32>)| {
+        keys.iter()
+            .map(|key| posting(*row, *key).into())
+            .collect::<Vec<u64>>()
+    };
+    let mut postings: Vec<u64> = rows.iter().flat_map(of_row).collect();
+    sort_distinct(&mut postings, &mut || ());
+    postings
+}
+
+/// The oracle: how many of the query's keys each row has.
+fn expected<'r>(
+    rows: impl IntoIterator<Item = (&'r u64, &'r Vec<u32>)>,
+    query: &[u32],
+    needed: usize,
+) -> Vec<(u64, u32)> {
+    let shared = |keys: &Vec<u32>| query.iter().filter(|key| keys.contains(key)).count();
+    let rows = rows.into_iter().map(|(row, keys)| (*row, shared(keys)));
+    let enough = rows.filter(|(_, shared)| *shared >= needed.max(1));
+    enough.map(|(row, shared)| (row, shared as u32)).collect()
+}
+
+proptest! {
+    #[test]
+    fn leaves_give_back_their_postings(
+        numbers in prop::collection::btree_set((key(), 0u32..1 << 20), 1..1500),
+        capacity in prop_oneof![24usize..100, capacity()],
+        from in (key(), 0u32..1 << 20),
+    ) {
+        let postings: Vec<Posting> =
+            numbers.into_iter().map(|(key, offset)| Posting { key, offset }).collect();
+        let mut builder = LeafBuilder::new(capacity).unwrap();
+        let taken = postings.iter().take_while(|posting| builder.push(**posting)).count();
+        prop_assert!(taken > 0);
+        prop_assert_eq!(builder.len(), taken);
+        let mut page = vec![0xAA; capacity];
+        let used = builder.finish(&mut page);
+        prop_assert!(used <= capacity && builder.is_empty());
+        let leaf = Leaf::parse(&page).unwrap();
+        let postings = &postings[..taken];
+        prop_assert_eq!((leaf.len(), leaf.used()), (taken, used));
+        prop_assert_eq!((leaf.first(), leaf.last()), (postings[0], postings[taken - 1]));
+        prop_assert_eq!(&leaf.iter().collect::<Vec<_>>(), postings);
+        let from = Posting { key: from.0, offset: from.1 };
+        let below = postings.partition_point(|posting| *posting < from);
+        prop_assert_eq!(leaf.rank(from), below);
+        prop_assert_eq!(&leaf.seek(from).collect::<Vec<_>>(), &postings[below..]);
+    }
+
+    #[test]
+    fn sorting_equals_the_library(
+        mut numbers in prop::collection::vec(any::<u64>(), 0..9000),
+        mask in prop_oneof![Just(u64::MAX), Just(0xFFFF), Just(0xFF00_0000_0000_00FF), any::<u64>()],
+    ) {
+        numbers.iter_mut().for_each(|number| *number &= mask);
+        let expected: Vec<u64> = numbers.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+        sort_distinct(&mut numbers, &mut || ());
+        prop_assert_eq!(numbers, expected);
+    }
+
+    #[test]
+    fn logs_give_back_their_rows(rows in rows(60), query in keys(20), capacity in 30usize..2000) {
+        let mut page = vec![0xAA; capacity];
+        let mut used = log::init(&mut page);
+        let mut taken = 0;
+        for keys in &rows {
+            let Some(end) = log::append(&mut page, keys).unwrap() else {
+                prop_assert!(used + 2 + 4 * keys.len() > capacity);
+                break;
+            };
+            prop_assert_eq!(end, used + 2 + 4 * keys.len());
+            (used, taken) = (end, taken + 1);
+        }
+        let log = Log::parse(&page).unwrap();
+        prop_assert_eq!((log.len(), log.used()), (taken, used));
+        let (places, set) = (LogQuery::places(&query).unwrap(), LogQuery::set(&query).unwrap());
+        for (row, keys) in log.iter().zip(&rows) {
+            let row = row.unwrap();
+            prop_assert_eq!(&row.keys().collect::<Vec<_>>(), keys);
+            let same = query.iter().zip(keys).filter(|(a, b)| a == b).count();
+            let same = if query.len() == keys.len() { same } else { 0 };
+            prop_assert_eq!(places.shared(row) as usize, same);
+            let distinct: BTreeSet<u32> = keys.iter().copied().collect();
+            let shared = query.iter().filter(|key| distinct.contains(key)).count();
+            prop_assert!(set.shared(row) as usize >= shared);
+            if distinct.len() == keys.len() {
+                prop_assert_eq!(set.shared(row) as usize, shared);
+            }
+        }
+        prop_assert_eq!(log.iter().count(), taken);
+    }
+
+    #[test]
+    fn searches_find_what_the_oracle_finds(
+        rows in rows(400),
+        lo in prop_oneof![Just(0u64), Just((1 << 48) - 500)],
+        queries in prop::collection::vec((keys(15), 0usize..8), 1..6),
+        capacity in capacity(),
+    ) {
+        let rows: Rows = (lo..).zip(rows).collect();
+        let mut store = Store::new(capacity);
+        let segment = store.write(1, lo, lo + rows.len() as u64, &postings(&rows, lo));
+        for (query, needed) in queries {
+            let found = store.find(&Group::alone(&segment), &query, needed).unwrap();
+            prop_assert_eq!(found, expected(&rows, &query, needed));
+        }
+        let mut checked = Vec::new();
+        check(&mut store, &segment, &mut |row, key| checked.push((key, row))).unwrap();
+        let all = postings(&rows, lo).into_iter().map(Posting::from);
+        prop_assert!(all.map(|posting| (posting.key, lo + u64::from(posting.offset))).eq(checked));
+    }
+
+    /// Interrupted after every step, each from nothing but the stored state; after every step
+    /// lookups find everything, and the file holds no page twice over.
+    #[test]
+    fn merges_find_everything_at_every_step(
+        inputs in prop::collection::vec((rows(120), 0u64..50), 1..5),
+        queries in prop::collection::vec((keys(15), 1usize..5), 1..4),
+        capacity in capacity(),
+        drops in any::<bool>(),
+    ) {
+        let mut store = Store::new(capacity);
+        let (mut all, mut segments) = (Rows::new(), Vec::new());
+        let mut lo = 1 << 40;
+        for (number, (rows, gap)) in (1..).zip(inputs) {
+            let hi = lo + rows.len() as u64 + gap;
+            let rows: Rows = (lo..).zip(rows).collect();
+            segments.push(store.write(number, lo, hi, &postings(&rows, lo)));
+            all.extend(rows);
+            lo = hi;
+        }
+        let before = store.pages.len();
+        let dead = |row: u64| drops && row.is_multiple_of(3);
+        let mut merging = Merging::begin(100, &segments);
+        loop {
+            let more = merging.step(&mut store, &mut |row| !dead(row)).unwrap();
+            for (query, needed) in &queries {
+                let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
+                let mut found = store.find(&group, query, *needed).unwrap();
+                let mut expected = expected(&all, query, *needed);
+                found.retain(|(row, _)| !dead(*row));
+                expected.retain(|(row, _)| !dead(*row));
+                prop_assert_eq!(&found, &expected);
+            }
+            if !more {
+                break;
+            }
+        }
+        // Leaves that are being read, their directories, and the less well filled ends.
+        prop_assert!(store.pages.len() <= before + 3 * segments.len() + 10 + before / 8);
+        all.retain(|row, _| !dead(*row));
+        let mut expected = postings(&all, 1 << 40);
+        let (output, lo) = (merging.output.segment, 1u64 << 40);
+        prop_assert_eq!(output.postings, expected.len() as u64);
+        check(&mut store, &output, &mut |row, key| {
+            let posting = Posting { key, offset: (row - lo) as u32 };
+            assert_eq!(u64::from(posting), expected.remove(0));
+        }).unwrap();
+        let in_use = store.pages.iter().flatten().filter(|page| page.segment != 100).count();
+        prop_assert_eq!(in_use, 0, "every page of the inputs is freed");
+    }
+
+    #[test]
+    fn plans_keep_segments_few(sizes in prop::collection::vec(1u64..3000, 1..600)) {
+        let mut segments = Vec::new();
+        let (mut written, mut rewritten) = (0, 0);
+        let mut lo = 0;
+        for size in sizes {
+            let mut segment = pages::empty(0, lo, lo + size);
+            segment.postings = size;
+            (lo, written) = (lo + size, written + size);
+            segments.push(segment);
+            while let Some(range) = plan::next(&segments) {
+                prop_assert!(range.len() > 1);
+                let mut merged = pages::empty(0, segments[range.start].lo, segments[range.end - 1].hi);
+                merged.postings = segments[range.clone()].iter().map(|input| input.postings).sum();
+                rewritten += merged.postings;
+                segments.splice(range, [merged]);
+            }
+        }
+        let classes = u64::from(written.ilog(4)) + 1;
+        prop_assert!(segments.len() as u64 <= 3 * classes, "{} segments", segments.len());
+        prop_assert!(rewritten <= 2 * written * classes, "{rewritten} of {written}");
+    }
+}
