@@ -16,7 +16,6 @@ pub enum Outcome {
 pub enum Missing {
     /// A second major version of PostgreSQL.
     ServerVersion,
-    Corpora,
     Citus,
     Pgvector,
     Chromium,
@@ -30,7 +29,6 @@ impl fmt::Display for Missing {
             Missing::ServerVersion => formatter.write_str(
                 "no second major version of PostgreSQL; NEARDUP_PG_CONFIGS may name others",
             ),
-            Missing::Corpora => formatter.write_str("no corpora"),
             Missing::Citus => formatter.write_str("Citus is not installed"),
             Missing::Pgvector => formatter.write_str("pgvector is not installed"),
             Missing::Chromium => formatter.write_str("Chromium is not installed"),

@@ -6,6 +6,7 @@
 
 mod docs;
 mod harness;
+mod known;
 mod regress;
 mod reliability;
 mod server;

@@ -4,74 +4,87 @@
 //! Directory `NEARDUP_CORPORA`, else `../shared/corpora` beside the checkout. Each corpus is a
 //! folder with `docs.tsv.gz` (id, body) and `exact_*.tsv.gz` (id_a, id_b, Jaccard).
 
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use flate2::read::MultiGzDecoder;
+use postgres::Client;
 
-use crate::server::database::Database;
 use crate::workspace;
 
 /// One corpus.
 pub struct Corpus {
+    name: &'static str,
     dir: PathBuf,
 }
 
 impl Corpus {
     /// The corpus of this name; None where it is absent.
-    pub fn find(name: &str) -> Option<Corpus> {
+    pub fn find(name: &'static str) -> Option<Corpus> {
         let corpora = std::env::var_os("NEARDUP_CORPORA").map_or_else(
             || workspace::root().join("../shared/corpora"),
             PathBuf::from,
         );
         let dir = corpora.join(name);
-        dir.join("docs.tsv.gz").exists().then_some(Corpus { dir })
+        let corpus = Corpus { name, dir };
+        corpus.has("docs").then_some(corpus)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns whether the corpus has a list, such as `exact_w3` or `truth`.
+    pub fn has(&self, list: &str) -> bool {
+        self.file(list).exists()
     }
 
     /// The documents: id and body.
     pub fn documents(&self) -> Result<Vec<(i64, String)>> {
-        let file = self.dir.join("docs.tsv.gz");
-        let output = Command::new("gzip").arg("-dc").arg(&file).output()?;
-        ensure!(output.status.success(), "cannot read {}", file.display());
-        let document = |line: &str| {
+        let document = |line: io::Result<String>| {
+            let line = line?;
             let (id, body) = line.split_once('\t').context("a line without a tab")?;
             Ok((id.parse()?, body.replace("\\\\", "\\")))
         };
-        String::from_utf8(output.stdout)?
+        BufReader::new(self.open("docs")?)
             .lines()
             .map(document)
             .collect()
     }
 
     /// Loads the documents into a new table (id bigint, body text).
-    pub fn load(&self, database: &Database<'_>, table: &str) -> Result<()> {
-        self.copy(database, "docs", &format!("{table} (id bigint, body text)"))
+    pub fn load(&self, client: &mut Client, table: &str) -> Result<()> {
+        self.copy(client, "docs", table, "id bigint, body text")
     }
 
-    /// Loads a list of pairs into a new table (a bigint, b bigint, jaccard float8). Returns
-    /// whether the corpus has the list.
-    pub fn load_exact(&self, database: &Database<'_>, list: &str, table: &str) -> Result<bool> {
-        let present = self.dir.join(format!("{list}.tsv.gz")).exists();
-        if present {
-            let table = format!("{table} (a bigint, b bigint, jaccard float8)");
-            self.copy(database, list, &table)?;
-        }
-        Ok(present)
+    /// Loads a list of pairs into a new table (a bigint, b bigint, jaccard float8).
+    pub fn load_exact(&self, client: &mut Client, list: &str, table: &str) -> Result<()> {
+        self.copy(client, list, table, "a bigint, b bigint, jaccard float8")
     }
 
-    /// Loads a list of labelled pairs into a new table (a bigint, b bigint).
-    pub fn load_truth(&self, database: &Database<'_>, table: &str) -> Result<()> {
-        self.copy(database, "truth", &format!("{table} (a bigint, b bigint)"))
+    /// Loads the list of labeled pairs into a new table (a bigint, b bigint).
+    pub fn load_truth(&self, client: &mut Client, table: &str) -> Result<()> {
+        self.copy(client, "truth", table, "a bigint, b bigint")
     }
 
-    fn copy(&self, database: &Database<'_>, file: &str, table: &str) -> Result<()> {
-        let name = table.split(' ').next().unwrap_or(table);
-        let file = self.dir.join(format!("{file}.tsv.gz"));
-        let output = database.psql(&format!(
-            "CREATE TABLE {table};\n\\copy {name} from program 'gzip -dc \"{}\"'\n",
-            file.display()
-        ))?;
-        ensure!(output.is_empty(), "loading {} : {output}", file.display());
+    fn copy(&self, client: &mut Client, file: &str, table: &str, columns: &str) -> Result<()> {
+        client.batch_execute(&format!("CREATE TABLE {table} ({columns})"))?;
+        let mut writer = client.copy_in(&format!("COPY {table} FROM STDIN"))?;
+        io::copy(&mut self.open(file)?, &mut writer)?;
+        writer.finish()?;
         Ok(())
+    }
+
+    fn open(&self, list: &str) -> Result<MultiGzDecoder<File>> {
+        let path = self.file(list);
+        let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(MultiGzDecoder::new(file))
+    }
+
+    fn file(&self, list: &str) -> PathBuf {
+        self.dir.join(format!("{list}.tsv.gz"))
     }
 }

@@ -22,3 +22,9 @@ pub fn waiting(what: &str) -> Result<ProgressBar> {
     bar.enable_steady_tick(Duration::from_millis(200));
     Ok(bar)
 }
+
+/// A bar of bytes to read.
+pub fn bytes(total: u64) -> Result<ProgressBar> {
+    let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+    Ok(ProgressBar::new(total).with_style(ProgressStyle::with_template(style)?))
+}

@@ -1,3 +1,2 @@
--- The extension is installed and its library loads.
-SELECT extname, extrelocatable FROM pg_extension WHERE extname = 'pg_neardup';
-LOAD 'pg_neardup';
+-- The library that is loaded is of the version that is installed.
+SELECT extversion = pg_neardup_version() AS same FROM pg_extension WHERE extname = 'pg_neardup';

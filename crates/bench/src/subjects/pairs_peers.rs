@@ -49,7 +49,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     for name in CORPORA.into_iter().chain(["generated"]) {
         let database = Database::with_extension(&cluster, "pairs_peers")?;
         let session = Session::open(&database)?;
-        let Some(truth) = prepare(bench, &database, &session, name)? else {
+        let Some(truth) = prepare(bench, &session, name)? else {
             println!("Skipping {name}: it is not present");
             continue;
         };
@@ -61,9 +61,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 /// Loads documents as `docs`, with ids from 0; the true pairs. None if they are absent.
 fn prepare(
     bench: &Bench<'_>,
-    database: &Database<'_>,
     session: &Session,
-    name: &str,
+    name: &'static str,
 ) -> Result<Option<HashSet<Pair>>> {
     if name == "generated" {
         let documents = GENERATED.min(bench.scale.documents);
@@ -81,7 +80,7 @@ fn prepare(
     };
     // On ASCII documents words are the same by every rule.
     load_keyed(session, &corpus, str::is_ascii)?;
-    corpus.load_exact(database, "exact_w3", "exact")?;
+    corpus.load_exact(&mut session.client(), "exact_w3", "exact")?;
     true_pairs(
         session,
         "SELECT a.id, b.id FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b WHERE e.jaccard >= $1",
@@ -131,7 +130,7 @@ pub fn export(session: &Session, file: &Path) -> Result<usize> {
 fn contest(
     bench: &Bench<'_>,
     session: &Session,
-    name: &str,
+    name: &'static str,
     truth: &HashSet<Pair>,
     table: &mut Table,
 ) -> Result<()> {

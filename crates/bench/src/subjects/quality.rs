@@ -118,7 +118,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     for collection in COLLECTIONS {
         let database = Database::with_extension(&cluster, "quality")?;
         let session = Session::open(&database)?;
-        if !collection.load(bench, &database, &session)? {
+        if !collection.load(bench, &session)? {
             println!("Skipping {}: it is not present", collection.name);
             continue;
         }
@@ -153,7 +153,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 
 impl Collection {
     /// Loads the documents and their lists; false if they are absent.
-    fn load(&self, bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<bool> {
+    fn load(&self, bench: &Bench<'_>, session: &Session) -> Result<bool> {
         if self.name == "generated" {
             let documents = GENERATED.min(bench.scale.documents);
             let generator = Generator::new(bench.words, Plan::mixed(documents));
@@ -166,8 +166,10 @@ impl Collection {
         load_keyed(session, &corpus, |body| !self.ascii || body.is_ascii())?;
         for truth in self.truths {
             match truth.name {
-                "labelled" => corpus.load_truth(database, "truth")?,
-                "Jaccard >= 0.8" => drop(corpus.load_exact(database, "exact_w3", "exact")?),
+                "labelled" => corpus.load_truth(&mut session.client(), "truth")?,
+                "Jaccard >= 0.8" => {
+                    corpus.load_exact(&mut session.client(), "exact_w3", "exact")?
+                }
                 _ => {}
             }
         }

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use testbed::corpora::Corpus;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use crate::harness::{Missing, Outcome};
+use crate::harness::Outcome;
+use crate::known::{Collection, Generated};
 
-/// A corpus with a list of all pairs of a Jaccard similarity of at least 0.5.
+/// How a collection is compared with its list of all pairs of a Jaccard similarity of at least 0.5.
 struct Exact {
     corpus: &'static str,
     list: &'static str,
@@ -73,14 +74,18 @@ const ASCII: &str = "octet_length(body) = char_length(body)";
 /// The least share of true pairs that a verified search finds.
 const RECALL: f64 = 0.999;
 
-/// Pairs by estimate are those of comparing all, for each pair of 2500 documents.
+/// Pairs by estimate are those of comparing all.
 pub fn pairs_equal_brute_force(server: &Server) -> Result<Outcome> {
-    let Some(corpus) = Corpus::find("mccormick_2500") else {
-        return Ok(Outcome::Skipped(Missing::Corpora));
-    };
-    let database = Database::with_extension(&server.main, "pairs")?;
-    corpus.load(&database, "docs")?;
-    let mut client = database.connect()?;
+    for collection in Collection::all(Generated::english(), &["mccormick_2500"]) {
+        let database = Database::with_extension(&server.main, "pairs")?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        check_pairs(&mut client).with_context(|| collection.name().to_string())?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check_pairs(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE sigs AS SELECT id, minhash(body, slots => 96) AS sig FROM docs ORDER BY id;
          CREATE TABLE brute AS SELECT x.id AS a, y.id AS b, minhash_sim(x.sig, y.sig) AS s
@@ -101,66 +106,80 @@ pub fn pairs_equal_brute_force(server: &Server) -> Result<Outcome> {
             "threshold {threshold}: {differing} pairs differ"
         );
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Verified pairs are all true, with their true similarity, and hardly any is missing.
 pub fn verified_pairs(server: &Server) -> Result<Outcome> {
-    let present: Vec<_> = EXACT
-        .iter()
-        .filter_map(|exact| Corpus::find(exact.corpus).map(|corpus| (exact, corpus)))
-        .collect();
-    if present.is_empty() {
-        return Ok(Outcome::Skipped(Missing::Corpora));
+    for (generated, exact) in GENERATED {
+        check_verified(server, &Collection::Generated(generated()), exact)?;
     }
-    for (exact, corpus) in present {
-        let (name, columns, rows) = (exact.corpus, exact.columns, exact.rows);
-        let database = Database::with_extension(&server.main, "verified")?;
-        corpus.load(&database, "docs")?;
-        corpus.load_exact(&database, exact.list, "exact")?;
-        let mut client = database.connect()?;
-        client.batch_execute(&format!(
-            "DELETE FROM docs WHERE NOT ({rows});
+    for exact in &EXACT {
+        if let Some(corpus) = Corpus::find(exact.corpus) {
+            check_verified(server, &Collection::Corpus(corpus), exact)?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Generated collections, and how they are compared.
+const GENERATED: [(fn() -> Generated, &Exact); 3] = [
+    (Generated::english, &EXACT[0]),
+    (Generated::arabic, &EXACT[3]),
+    (Generated::han, &EXACT[4]),
+];
+
+fn check_verified(server: &Server, collection: &Collection, exact: &Exact) -> Result<()> {
+    let (name, columns, rows) = (collection.name(), exact.columns, exact.rows);
+    let database = Database::with_extension(&server.main, "verified")?;
+    let mut client = database.connect()?;
+    collection.load(&mut client, "docs")?;
+    collection.load_exact(&mut client, exact.list, "exact")?;
+    client.batch_execute(&format!(
+        "DELETE FROM docs WHERE NOT ({rows});
              ALTER TABLE docs ADD PRIMARY KEY (id);
              DELETE FROM exact WHERE NOT EXISTS (SELECT FROM docs WHERE id = a)
                                   OR NOT EXISTS (SELECT FROM docs WHERE id = b)"
-        ))?;
-        let documents = format!("SELECT id, {columns} FROM docs ORDER BY id");
-        for &threshold in exact.thresholds {
-            let row = client.query_one(
+    ))?;
+    let documents = format!("SELECT id, {columns} FROM docs ORDER BY id");
+    for &threshold in exact.thresholds {
+        let row = client.query_one(
                 "SELECT count(p.a), count(*) FILTER (WHERE e.jaccard IS NULL OR abs(e.jaccard - p.similarity) > 6e-7),
                         (SELECT count(*) FROM exact WHERE jaccard >= $1)
                  FROM near_dup_pairs(NULL::bigint, $2, $1) p
                  LEFT JOIN exact e ON e.a = least(p.a, p.b) AND e.b = greatest(p.a, p.b)",
                 &[&threshold, &documents],
             )?;
-            let (found, wrong, wanted): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
-            ensure!(
-                wrong == 0,
-                "{name}, {threshold}: {wrong} pairs are not in the exact list"
-            );
-            ensure!(
-                found as f64 >= RECALL * wanted as f64,
-                "{name}, {threshold}: {found} of {wanted} pairs"
-            );
-        }
+        let (found, wrong, wanted): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
+        ensure!(
+            wrong == 0,
+            "{name}, {threshold}: {wrong} pairs are not in the exact list"
+        );
+        ensure!(
+            found as f64 >= RECALL * wanted as f64,
+            "{name}, {threshold}: {found} of {wanted} pairs"
+        );
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// `'star'` by its definition, from the pairs; `'connected'` by the components of the pairs.
 pub fn clusters_follow_their_definition(server: &Server) -> Result<Outcome> {
-    let Some(corpus) = Corpus::find("reuters21578") else {
-        return Ok(Outcome::Skipped(Missing::Corpora));
-    };
-    let database = Database::with_extension(&server.main, "clusters")?;
-    corpus.load(&database, "docs")?;
-    let mut client = database.connect()?;
+    for collection in Collection::all(Generated::english(), &["reuters21578"]) {
+        let database = Database::with_extension(&server.main, "clusters")?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        check_clusters(&mut client).with_context(|| collection.name().to_string())?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check_clusters(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE sigs AS SELECT id, minhash(body) AS sig FROM docs ORDER BY id",
     )?;
     for threshold in [0.2, 0.5, 0.8] {
-        check_stars(&mut client, threshold)?;
+        check_stars(client, threshold)?;
         let differing: i64 = client
             .query_one(
                 "SELECT count(*) FROM connected_components(NULL::bigint,
@@ -175,7 +194,7 @@ pub fn clusters_follow_their_definition(server: &Server) -> Result<Outcome> {
             "connected, {threshold}: {differing} rows differ"
         );
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 fn check_stars(client: &mut Client, threshold: f64) -> Result<()> {

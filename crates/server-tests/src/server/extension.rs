@@ -1,4 +1,4 @@
-//! The extension as a whole: created and dropped, in every kind of database, on a replica.
+//! The extension as a whole: created and dropped, in every kind of database.
 
 use anyhow::{Result, ensure};
 use testbed::server::Server;
@@ -51,39 +51,5 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
         let database = Database::create(&server.main, &name, &options)?;
         database.connect()?.batch_execute(CREATE)?;
     }
-    Ok(Outcome::Passed)
-}
-
-/// The extension's objects reach a streaming replica.
-pub fn replica(server: &Server) -> Result<Outcome> {
-    let primary = server.scratch_cluster("primary")?;
-    primary.create(&[])?;
-    primary.start()?;
-    let replica = server.scratch_cluster("replica")?;
-    replica.create_replica_of(&primary)?;
-    let mut client = primary.connect("postgres")?;
-    client.batch_execute(CREATE)?;
-    let wanted: i64 = client.query_one(COUNT, &[])?.get(0);
-    replica.wait_for(&primary)?;
-    let found: i64 = replica.connect("postgres")?.query_one(COUNT, &[])?.get(0);
-    ensure!(
-        found == wanted,
-        "{found} objects on the replica, {wanted} on the primary"
-    );
-    Ok(Outcome::Passed)
-}
-
-/// The extension is there again after the server was killed.
-pub fn crash(server: &Server) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("crash")?;
-    cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
-    cluster.start()?;
-    let mut client = cluster.connect("postgres")?;
-    client.batch_execute(CREATE)?;
-    let before: i64 = client.query_one(COUNT, &[])?.get(0);
-    cluster.crash()?;
-    cluster.start()?;
-    let after: i64 = cluster.connect("postgres")?.query_one(COUNT, &[])?.get(0);
-    ensure!(before == after, "{before} objects before, {after} after");
     Ok(Outcome::Passed)
 }

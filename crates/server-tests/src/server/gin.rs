@@ -1,47 +1,56 @@
 //! Lookup through the GIN operator classes: exactly the rows of the sequential scan.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use testbed::corpora::Corpus;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use crate::harness::{Missing, Outcome};
+use crate::harness::Outcome;
+use crate::known::{Collection, Generated};
 
-/// Every document of two corpora as query: slots, key lengths, packed signatures and others that
+/// Every document of a collection as query: slots, key lengths, packed signatures and others that
 /// compare with none, thresholds from far below the index's to 1.
 pub fn minhash_equals_scan(server: &Server) -> Result<Outcome> {
-    let corpora = ["mccormick_2500", "msr_paraphrase"].map(Corpus::find);
-    let [Some(articles), Some(sentences)] = corpora else {
-        return Ok(Outcome::Skipped(Missing::Corpora));
-    };
-    let database = Database::with_extension(&server.main, "gin_minhash")?;
-    articles.load(&database, "articles")?;
-    sentences.load(&database, "sentences")?;
-    let mut client = database.connect()?;
-    for slots in [64, 100, 128, 200, 256] {
-        fill(
-            &mut client,
-            "articles",
-            &format!("minhash(body, slots => {slots})"),
-        )?;
-        check_thresholds(&mut client)?;
+    for collection in Collection::all(Generated::english(), &["mccormick_2500"]) {
+        check_signatures(server, &collection, &SIGNATURES)?;
     }
-    fill(&mut client, "articles", "minhash_pack(minhash(body), 8)")?;
-    check_thresholds(&mut client)?;
-    fill(&mut client, "sentences", "minhash(body)")?;
-    check_thresholds(&mut client)?;
+    if let Some(sentences) = Corpus::find("msr_paraphrase") {
+        check_signatures(server, &Collection::Corpus(sentences), &["minhash(body)"])?;
+    }
     Ok(Outcome::Passed)
 }
 
+/// Of every number of slots, with a packed one at the end.
+const SIGNATURES: [&str; 6] = [
+    "minhash(body, slots => 64)",
+    "minhash(body, slots => 100)",
+    "minhash(body)",
+    "minhash(body, slots => 200)",
+    "minhash(body, slots => 256)",
+    "minhash_pack(minhash(body), 8)",
+];
+
+fn check_signatures(server: &Server, collection: &Collection, signatures: &[&str]) -> Result<()> {
+    let database = Database::with_extension(&server.main, "gin_minhash")?;
+    let mut client = database.connect()?;
+    collection.load(&mut client, "docs")?;
+    for signature in signatures {
+        fill(&mut client, signature)?;
+        check_thresholds(&mut client)
+            .with_context(|| format!("{signature} of {}", collection.name()))?;
+    }
+    Ok(())
+}
+
 /// A table of signatures, a fifth of them made with other parameters, and all pairs by a scan.
-fn fill(client: &mut Client, documents: &str, signature: &str) -> Result<()> {
+fn fill(client: &mut Client, signature: &str) -> Result<()> {
     client.batch_execute(&format!(
         "DROP TABLE IF EXISTS sigs, scan;
          CREATE TABLE sigs AS SELECT id, CASE
              WHEN id % 10 = 3 THEN minhash(body, seed => 7)
              WHEN id % 10 = 6 THEN minhash(body, 2)
-             ELSE {signature} END AS sig FROM {documents};
+             ELSE {signature} END AS sig FROM docs;
          INSERT INTO sigs VALUES (-1, minhash('')), (-2, minhash('')), (-3, NULL);
          ANALYZE sigs;
          CREATE TABLE scan AS SELECT q.id AS q, d.id, minhash_sim(q.sig, d.sig) AS similarity

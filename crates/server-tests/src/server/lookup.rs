@@ -1,21 +1,26 @@
 //! Lookup through the B-tree of band keys: the rows of the sequential scan, all of them, no others.
 
-use anyhow::{Result, ensure};
-use testbed::corpora::Corpus;
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use crate::harness::{Missing, Outcome};
+use crate::harness::Outcome;
+use crate::known::{Collection, Generated};
 
-/// Every document of a corpus as query, at several thresholds and numbers of slots, by counting
+/// Every document of a collection as query, at several thresholds and numbers of slots, by counting
 /// intact bands and by probing.
 pub fn btree_equals_scan(server: &Server) -> Result<Outcome> {
-    let Some(corpus) = Corpus::find("msr_paraphrase") else {
-        return Ok(Outcome::Skipped(Missing::Corpora));
-    };
-    let database = Database::with_extension(&server.main, "lookup")?;
-    corpus.load(&database, "docs")?;
-    let mut client = database.connect()?;
+    for collection in Collection::all(Generated::english(), &["msr_paraphrase"]) {
+        let database = Database::with_extension(&server.main, "lookup")?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        check_collection(&mut client).with_context(|| collection.name().to_string())?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check_collection(client: &mut Client) -> Result<()> {
     for slots in [64, 128, 200] {
         client.batch_execute(&format!(
             "DROP TABLE IF EXISTS sigs, bands, scan;
@@ -47,7 +52,7 @@ pub fn btree_equals_scan(server: &Server) -> Result<Outcome> {
             }
         }
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 fn differences(candidates: &str, threshold: f64) -> String {

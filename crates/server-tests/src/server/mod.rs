@@ -35,8 +35,6 @@ type Test = (&'static str, fn(&Server) -> Result<Outcome>);
 const ALL: &[Test] = &[
     ("extension_lifecycle", extension::lifecycle),
     ("extension_encodings", extension::encodings),
-    ("extension_replica", extension::replica),
-    ("extension_crash", extension::crash),
     ("transfer_dump", transfer::dump),
     ("transfer_copy_binary", transfer::copy_binary),
     ("similarity_truth_on_top", similarity::truth_on_top),

@@ -1,24 +1,29 @@
 //! Estimates and exact similarities against what another program computed for real texts.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use testbed::corpora::Corpus;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use crate::harness::{Missing, Outcome};
+use crate::harness::Outcome;
+use crate::known::{Collection, Generated};
 
-/// The labelled copies of the news corpus come out on top: each has a higher estimate than any
-/// pair that is neither labelled nor of exact similarity 0.5.
+/// Labeled copies come out on top: each has a higher estimate than any pair that is neither labeled
+/// nor of exact similarity 0.5.
 pub fn truth_on_top(server: &Server) -> Result<Outcome> {
-    let Some(corpus) = Corpus::find("mccormick_2500") else {
-        return Ok(Outcome::Skipped(Missing::Corpora));
-    };
-    let database = Database::with_extension(&server.main, "truth")?;
-    corpus.load(&database, "docs")?;
-    corpus.load_truth(&database, "truth")?;
-    corpus.load_exact(&database, "exact_w3", "exact")?;
-    let row = database.connect()?.query_one(
+    for collection in Collection::all(Generated::copies(), &["mccormick_2500"]) {
+        let database = Database::with_extension(&server.main, "truth")?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        collection.load_truth(&mut client, "truth")?;
+        collection.load_exact(&mut client, "exact_w3", "exact")?;
+        check_truth(&mut client).with_context(|| collection.name().to_string())?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn check_truth(client: &mut Client) -> Result<()> {
+    let row = client.query_one(
         "WITH s AS MATERIALIZED (SELECT id, minhash(body) AS sig FROM docs), known AS (
              SELECT least(a, b) AS a, greatest(a, b) AS b FROM truth
              UNION SELECT a, b FROM exact)
@@ -31,9 +36,9 @@ pub fn truth_on_top(server: &Server) -> Result<Outcome> {
     let (lowest, highest): (f64, f64) = (row.get(0), row.get(1));
     ensure!(
         lowest > highest,
-        "a labelled pair estimates {lowest}, another pair {highest}"
+        "a labeled pair estimates {lowest}, another pair {highest}"
     );
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// On ASCII documents, whose words are the same by every rule, `resemblance` is the exact value,
@@ -47,24 +52,17 @@ pub fn exact_lists(server: &Server) -> Result<Outcome> {
         "reuters21578",
         "newsgroups20",
     ];
-    let mut found = 0;
-    for name in CORPORA {
-        let Some(corpus) = Corpus::find(name) else {
-            continue;
-        };
-        found += 1;
+    for collection in Collection::all(Generated::english(), CORPORA) {
         let database = Database::with_extension(&server.main, "exact")?;
-        corpus.load(&database, "docs")?;
-        corpus.load_exact(&database, "exact_w3", "exact")?;
-        compare(&mut database.connect()?, name)?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        collection.load_exact(&mut client, "exact_w3", "exact")?;
+        compare(&mut client, collection.name())?;
     }
-    Ok(match found {
-        0 => Outcome::Skipped(Missing::Corpora),
-        _ => Outcome::Passed,
-    })
+    Ok(Outcome::Passed)
 }
 
-fn compare(client: &mut Client, corpus: &str) -> Result<()> {
+fn compare(client: &mut Client, name: &str) -> Result<()> {
     let row = client.query_one(
         "WITH ascii AS MATERIALIZED (
              SELECT id, body, minhash(body) AS sig FROM docs
@@ -79,13 +77,10 @@ fn compare(client: &mut Client, corpus: &str) -> Result<()> {
         &[],
     )?;
     let (pairs, wrong, far): (i64, i64, i64) = (row.get(0), row.get(1), row.get(2));
-    ensure!(
-        wrong == 0,
-        "{corpus}: {wrong} of {pairs} resemblances differ"
-    );
+    ensure!(wrong == 0, "{name}: {wrong} of {pairs} resemblances differ");
     ensure!(
         far * 1000 <= pairs,
-        "{corpus}: {far} of {pairs} estimates are more than four standard errors off"
+        "{name}: {far} of {pairs} estimates are more than four standard errors off"
     );
     Ok(())
 }

@@ -46,7 +46,7 @@ impl Texts {
         Ok(words)
     }
 
-    fn of(docs: Option<&Path>, corpus: &str) -> Result<Texts> {
+    fn of(docs: Option<&Path>, corpus: &'static str) -> Result<Texts> {
         if let (None, Some(found)) = (docs, Corpus::find(corpus)) {
             let documents = found.documents()?;
             return Ok(Texts {

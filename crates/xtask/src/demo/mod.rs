@@ -1,13 +1,10 @@
 //! `cargo xtask demo`: loads real documents and shows the near-duplicates among them.
 
-mod differences;
-mod groups;
 mod load;
-mod pairs;
 mod report;
+mod search;
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::Result;
 use testbed::documents::source::Source;
@@ -16,9 +13,6 @@ use testbed::server::Server;
 use testbed::setup;
 
 use crate::psql::DEMO_DATABASE;
-
-/// Documents count as near-duplicates from this similarity on.
-const THRESHOLD: f64 = 0.8;
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -44,10 +38,7 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     println!("Loading {source}");
     let loaded = load::load(&mut client, &source)?;
     println!("Looking for near-duplicates");
-    let start = Instant::now();
-    let found = pairs::find(&mut client)?;
-    let search_time = start.elapsed();
-    let groups = groups::star(&found);
-    report::groups(&mut client, &groups)?;
-    report::summary(&mut client, &loaded, &found, groups.len(), search_time)
+    let found = search::find(&mut client)?;
+    report::groups(&found.groups);
+    report::summary(&loaded, &found)
 }

@@ -1,79 +1,81 @@
 //! What the demo prints.
 
-use std::time::Duration;
+use std::fs;
 
 use anyhow::Result;
-use postgres::Client;
 use testbed::documents::source::LeftOut;
+use testbed::workspace;
 
-use super::THRESHOLD;
-use super::differences::describe;
-use super::groups::Group;
 use super::load::Loaded;
-use super::pairs::Found;
+use super::search::{Found, Group, Text};
 
-/// How many groups are printed, and how many texts of each.
-const GROUPS: usize = 8;
-const MEMBERS: usize = 4;
+/// How many words of a difference are shown, and how many characters of each.
+const WORDS: usize = 6;
+const LETTERS: usize = 30;
 
-/// Prints the largest groups with what differs in them.
-pub fn groups(client: &mut Client, groups: &[Group]) -> Result<()> {
-    for (number, group) in groups.iter().take(GROUPS).enumerate() {
-        let texts = group.others.len() + 1;
+/// Prints groups with what differs in them.
+pub fn groups(groups: &[Group]) {
+    for (number, group) in (1..).zip(groups) {
         println!(
-            "\nGroup {}: {} documents, {texts} different texts",
-            number + 1,
-            group.documents()
+            "\nGroup {number}: {} documents, {} different texts",
+            group.documents, group.different
         );
-        let (name, body) = document(client, group.first)?;
-        println!("        {name}{}", copies(group.copies));
-        for member in group.others.iter().take(MEMBERS) {
-            let (other_name, other_body) = document(client, member.id)?;
-            println!(
-                "  {:.3} {other_name}{}",
-                member.similarity,
-                copies(member.copies)
-            );
-            for line in describe(&body, &other_body) {
-                println!("          {line}");
+        for text in &group.texts {
+            let (name, copies) = (&text.name, copies(text.documents));
+            match text.similarity {
+                Some(similarity) if similarity < 1.0 => {
+                    println!("  {similarity:.3} {name}{copies}: {}", text.kind);
+                }
+                _ => println!("        {name}{copies}"),
             }
+            difference(text);
         }
-        if group.others.len() > MEMBERS {
-            println!("        and {} more texts", group.others.len() - MEMBERS);
+        let more = group.different - group.texts.len() as i64;
+        if more > 0 {
+            println!("        and {more} more texts");
         }
     }
-    if groups.len() > GROUPS {
-        println!("\nand {} more groups", groups.len() - GROUPS);
-    }
-    Ok(())
 }
 
-fn document(client: &mut Client, id: i64) -> Result<(String, String)> {
-    let row = client.query_one("SELECT name, body FROM documents WHERE id = $1", &[&id])?;
-    Ok((row.get(0), row.get(1)))
-}
-
-fn copies(number: i64) -> String {
-    match number {
+fn copies(documents: i64) -> String {
+    match documents {
         1 => String::new(),
         2 => " (and 1 copy)".into(),
-        _ => format!(" (and {} copies)", number - 1),
+        _ => format!(" (and {} copies)", documents - 1),
+    }
+}
+
+fn difference(text: &Text) {
+    for (sign, words) in [('-', &text.removed), ('+', &text.added)] {
+        if !words.is_empty() {
+            println!("          {sign} {}", shorten(words));
+        }
+    }
+}
+
+fn shorten(words: &[String]) -> String {
+    let shown: Vec<String> = words.iter().take(WORDS).map(|word| clip(word)).collect();
+    match words.len() {
+        0..=WORDS => shown.join(" "),
+        number => format!("{} ... ({number} words)", shown.join(" ")),
+    }
+}
+
+fn clip(word: &str) -> String {
+    match word.char_indices().nth(LETTERS) {
+        Some((end, _)) => format!("{}...", &word[..end]),
+        None => word.to_string(),
     }
 }
 
 /// Prints the figures, and how to go on.
-pub fn summary(
-    client: &mut Client,
-    loaded: &Loaded,
-    found: &Found,
-    groups: usize,
-    search_time: Duration,
-) -> Result<()> {
-    let size = "SELECT coalesce(avg(pg_column_size(sig)), 0)::float8 FROM documents";
-    let size: f64 = client.query_one(size, &[])?.get(0);
+pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
+    let more = found.clusters - found.groups.len();
+    if more > 0 {
+        println!("\nand {more} more groups");
+    }
     let megabytes = loaded.bytes as f64 / 1e6;
     let seconds = loaded.time.as_secs_f64();
-    let copies: i64 = found.texts.iter().map(|text| text.copies - 1).sum();
     println!();
     println!(
         "Documents        {} ({megabytes:.1} MB){}",
@@ -84,14 +86,30 @@ pub fn summary(
         "Loading          {seconds:.2} s with signatures = {:.1} MB/s",
         megabytes / seconds
     );
-    println!("Band index       {:.2} s", loaded.index_time.as_secs_f64());
-    println!("Signature        {size:.0} bytes a document");
-    println!("Copies           {copies} documents have the same signature as an earlier one");
+    println!("Index            {:.2} s", loaded.index_time.as_secs_f64());
     println!(
-        "Near-duplicates  {} pairs of different texts at similarity >= {THRESHOLD}, in {groups} groups, found in {:.2} s",
-        found.pairs.len(),
-        search_time.as_secs_f64()
+        "Signature        {:.0} bytes a document",
+        found.signature_bytes
     );
+    println!(
+        "Copies           {} documents have the same signature as an earlier one",
+        found.copies
+    );
+    println!(
+        "Near-duplicates  {} pairs of different texts at similarity >= 0.8, in {} groups, found in {:.2} s",
+        found.pairs,
+        found.clusters,
+        found.search_time.as_secs_f64()
+    );
+    println!(
+        "Lookup           {:.1} ms for the near-duplicates of one document through the index",
+        1e3 * found.lookup_time.as_secs_f64()
+    );
+    if let Some(page) = &found.page {
+        let file = workspace::scratch_dir().join("demo.html");
+        fs::write(&file, page)?;
+        println!("Side by side     {}", file.display());
+    }
     println!("\nExplore further:  cargo xtask psql");
     println!("for instance with:");
     println!("  SELECT b.name, minhash_sim(a.sig, b.sig) FROM documents a, documents b");

@@ -1,0 +1,144 @@
+//! Finding near-duplicates with the extension's functions and its index.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use postgres::Client;
+
+/// How many groups are looked at, and how many texts of each.
+const GROUPS: i64 = 8;
+const MEMBERS: i64 = 4;
+
+/// Star clusters of all documents.
+const CLUSTERS: &str = "
+    CREATE TABLE clusters AS SELECT key AS id, cluster, similarity
+        FROM near_dup_clusters(NULL::bigint, 'SELECT id, sig FROM documents ORDER BY id', 0.8);
+    CREATE INDEX ON clusters (cluster);
+    ANALYZE clusters";
+
+/// Pairs of different texts: a license that is there a thousand times would make half a million
+/// pairs of its own.
+const PAIRS: &str = "
+    CREATE TABLE pairs AS SELECT a, b, similarity
+        FROM near_dup_pairs(NULL::bigint, 'SELECT DISTINCT ON (sig) id, sig FROM documents ORDER BY sig, id', 0.8)";
+
+/// Clusters of several texts, the largest first.
+const LARGEST: &str = "
+    SELECT cluster, count(*) AS documents, count(DISTINCT sig) AS texts
+    FROM clusters JOIN documents USING (id)
+    GROUP BY cluster HAVING count(DISTINCT sig) > 1
+    ORDER BY documents DESC, cluster";
+
+/// The texts of a cluster, the first one in front, then the most similar; how often each is there,
+/// and in what it differs from the first.
+const TEXTS: &str = "
+    WITH texts AS (
+        SELECT min(id) AS id, count(*) AS documents, max(similarity) AS similarity
+        FROM clusters JOIN documents USING (id) WHERE cluster = $1
+        GROUP BY sig ORDER BY min(id) <> $1, similarity DESC, id LIMIT $2)
+    SELECT d.name, t.documents, t.similarity, e.kind, e.words_only_in_a, e.words_only_in_b
+    FROM texts t JOIN documents d USING (id) JOIN documents first ON first.id = $1,
+         near_dup_explain(first.body, d.body) e
+    ORDER BY t.id <> $1, t.similarity DESC, t.id";
+
+/// Lookup of one document's near-duplicates through the index.
+const LOOKUP: &str = "SELECT count(*) FROM documents WHERE near_dup(sig, (SELECT sig FROM documents WHERE id = $1), 0.8)";
+
+/// A document and the text of its cluster that is least like it, side by side.
+const PAGE: &str = "
+    SELECT diff_html(first.body, d.body) FROM documents first, clusters c JOIN documents d USING (id)
+    WHERE first.id = $1 AND c.cluster = $1 AND c.id <> $1 ORDER BY c.similarity, c.id LIMIT 1";
+
+/// A text of a group.
+pub struct Text {
+    pub name: String,
+    /// How many documents have it.
+    pub documents: i64,
+    pub similarity: Option<f64>,
+    /// In what it differs from the group's first.
+    pub kind: String,
+    pub removed: Vec<String>,
+    pub added: Vec<String>,
+}
+
+/// A cluster.
+pub struct Group {
+    pub documents: i64,
+    pub different: i64,
+    /// The first document's text, and those most similar to it.
+    pub texts: Vec<Text>,
+}
+
+/// What was found, and how long it took.
+pub struct Found {
+    pub groups: Vec<Group>,
+    /// How many clusters of several texts there are.
+    pub clusters: usize,
+    pub pairs: i64,
+    /// How many documents have the same signature as an earlier one.
+    pub copies: i64,
+    pub signature_bytes: f64,
+    pub search_time: Duration,
+    pub lookup_time: Duration,
+    /// Two documents side by side as HTML.
+    pub page: Option<String>,
+}
+
+/// Clusters the documents, finds all pairs, and looks at the largest groups.
+pub fn find(client: &mut Client) -> Result<Found> {
+    let start = Instant::now();
+    client.batch_execute(CLUSTERS)?;
+    client.batch_execute(PAIRS)?;
+    let search_time = start.elapsed();
+    let largest = client.query(LARGEST, &[])?;
+    let mut groups = Vec::new();
+    for row in largest.iter().take(GROUPS as usize) {
+        groups.push(Group {
+            documents: row.get(1),
+            different: row.get(2),
+            texts: texts(client, row.get(0))?,
+        });
+    }
+    let first: Option<i64> = largest.first().map(|row| row.get(0));
+    let figures = client.query_one(
+        "SELECT (SELECT count(*) FROM pairs), count(sig) - count(DISTINCT sig),
+                coalesce(avg(pg_column_size(sig)), 0)::float8 FROM documents",
+        &[],
+    )?;
+    let page = match first {
+        Some(first) => client.query_opt(PAGE, &[&first])?.map(|row| row.get(0)),
+        None => None,
+    };
+    Ok(Found {
+        groups,
+        clusters: largest.len(),
+        pairs: figures.get(0),
+        copies: figures.get(1),
+        signature_bytes: figures.get(2),
+        search_time,
+        lookup_time: look_up(client, first.unwrap_or(1))?,
+        page,
+    })
+}
+
+fn texts(client: &mut Client, cluster: i64) -> Result<Vec<Text>> {
+    let rows = client.query(TEXTS, &[&cluster, &(MEMBERS + 1)])?;
+    let text = |row: &postgres::Row| Text {
+        name: row.get(0),
+        documents: row.get(1),
+        similarity: row.get(2),
+        kind: row.get(3),
+        removed: row.get(4),
+        added: row.get(5),
+    };
+    Ok(rows.iter().map(text).collect())
+}
+
+/// The time of a lookup whose pages are in memory.
+fn look_up(client: &mut Client, id: i64) -> Result<Duration> {
+    let statement = client.prepare(LOOKUP)?;
+    client.query_one(&statement, &[&id])?;
+    let start = Instant::now();
+    client.query_one(&statement, &[&id])?;
+    Ok(start.elapsed())
+}
