@@ -40,12 +40,12 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
         None => {
             tally.check("fmt", &mut fmt())?;
             tally.check("clippy", &mut clippy(&pg))?;
-            tally.count(&mut unit_tests())?;
+            tally.count_all(&mut unit_tests())?;
             tally.count(&mut server_tests(&pg, "", options.bless))?;
         }
         Some("fmt") => tally.check("fmt", &mut fmt())?,
         Some("clippy") => tally.check("clippy", &mut clippy(&pg))?,
-        Some("unit") => tally.count(&mut unit_tests())?,
+        Some("unit") => tally.count_all(&mut unit_tests())?,
         Some(part @ ("regress" | "server" | "reliability" | "docs")) => {
             tally.count(&mut server_tests(&pg, &format!("{part}::"), options.bless))?;
         }
