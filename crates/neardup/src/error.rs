@@ -62,23 +62,3 @@ impl From<TryReserveError> for Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-    use crate::minhash::Signature;
-    use crate::text::Unit;
-
-    #[test]
-    fn messages_quote_the_beginning_of_long_names() {
-        assert_eq!(quoted("wrod"), "\"wrod\"");
-        let long = "ß".repeat(1_000_000);
-        let refused = long.parse::<Unit>().expect_err("no unit").to_string();
-        assert_eq!(refused, format!("unknown unit \"{}...\"", "ß".repeat(64)));
-        let text = format!("minhash:1:word:{}:case:128x32:0:", "9".repeat(1_000_000));
-        let refused = Signature::parse_text(&text)
-            .expect_err("no number")
-            .to_string();
-        assert!(refused.len() < 200, "{} bytes", refused.len());
-    }
-}

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 /// Elements, or comparisons of elements, after which interrupts are checked for.
 const HEARTBEAT: usize = 1 << 16;
 
-/// Makes a set. O(n log n), with checks also where `sort_unstable` would go on for seconds.
+/// Makes a set of a list: sorts it and drops repetitions. O(n log n), with checks also where
+/// `sort_unstable` would go on for seconds.
 pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
     if elements.len() <= HEARTBEAT {
         elements.sort_unstable();
@@ -40,7 +41,7 @@ fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
     }
 }
 
-/// The number of elements that two sets share.
+/// Returns the number of elements that two sets share.
 pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> usize {
     let mut beat = beat(check);
     let (mut i, mut j, mut shared) = (0, 0, 0);
@@ -54,7 +55,7 @@ pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> u
     shared
 }
 
-/// Shared elements divided by all elements; 0 if a set is empty.
+/// Returns the shared elements divided by all elements; 0 if a set is empty.
 pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     let shared = intersection_size(a, b, check);
     if shared == 0 {
@@ -63,7 +64,7 @@ pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     shared as f64 / (a.len() + b.len() - shared) as f64
 }
 
-/// The share of `a` that is also in `b`; 0 if a set is empty.
+/// Returns the share of `a` that is also in `b`; 0 if a set is empty.
 pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     let shared = intersection_size(a, b, check);
     if shared == 0 {
@@ -103,8 +104,8 @@ impl Distinct {
     }
 }
 
-/// The elements that are 0 modulo `modulus`: a sample in which every element has the same chance
-/// wherever it occurs, so that samples of two sets overlap as the sets do (Broder, "On the
+/// Returns the elements that are 0 modulo `modulus`: a sample in which every element has the same
+/// chance wherever it occurs, so that samples of two sets overlap as the sets do (Broder, "On the
 /// resemblance and containment of documents", SEQUENCES 1997).
 pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Vec<i64> {
     let mut beat = beat(check);
@@ -115,7 +116,7 @@ pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Vec
     set.iter().filter(is_sampled).copied().collect()
 }
 
-/// The minimum of every residue class modulo `buckets`, as a set.
+/// Returns the minimum of every residue class modulo `buckets`, as a set.
 pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Vec<i64> {
     let mut beat = beat(check);
     let mut taken = HashSet::new();
@@ -126,9 +127,9 @@ pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Vec<
     set.iter().filter(is_minimum).copied().collect()
 }
 
-/// The hashes of all runs of `size` elements of a set, in its order; of the whole set if it is
-/// smaller. `size` is 1 to [`crate::shingle::MAX_K`]. Two sets share one if they have a run of `size` elements in common (Broder, Glassman,
-/// Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
+/// Returns the hashes of all runs of `size` elements of a set, in its order; of the whole set if it
+/// is smaller. `size` is at least 1. Two sets share one if they have a run of `size` elements in
+/// common (Broder, Glassman, Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
 pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Vec<i64> {
     if set.is_empty() {
         return Vec::new();

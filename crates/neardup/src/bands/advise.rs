@@ -18,14 +18,15 @@ const ENTRY_BYTES: f64 = 32.0;
 /// keys took 1.2 to 1.4 times what their entries need.
 const FILL: f64 = 0.75;
 
-/// The length of keys with which about 15 of `rows` rows share one by chance, within the range that
-/// indexes offer. With fewer, lookups read long lists; with more, entries are shared less.
+/// Returns the length of keys with which about 15 of `rows` rows share one by chance, within the
+/// range that indexes offer. With fewer, lookups read long lists; with more, entries are shared
+/// less.
 pub fn key_bits(rows: f64) -> u32 {
     ((rows / 15.0).max(1.0).log2().round() as u32).clamp(8, 24)
 }
 
-/// Estimated bytes of a GIN index for one of `rows` rows of a table of `pages` pages, with `bands`
-/// keys a row of `key_bits` bits. Measured: 327 for 30 keys of 16 bits in 1 M rows.
+/// Returns the estimated bytes of a GIN index for one of `rows` rows of a table of `pages` pages,
+/// with `bands` keys a row of `key_bits` bits. Measured: 327 for 30 keys of 16 bits in 1 M rows.
 pub fn bytes_per_row(rows: f64, pages: f64, bands: usize, key_bits: u32) -> f64 {
     let keys = 2f64.powi(key_bits as i32);
     let used_keys = keys * -(-rows / keys).exp_m1();
@@ -44,7 +45,8 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// `hashes` yields the band hashes of each sampled row; the table has `table_rows`.
+    /// Sorts the band hashes of sampled rows: `hashes` yields those of each row, and the table has
+    /// `table_rows`.
     ///
     /// # Errors
     /// When there is no memory for 16 bytes a band and row.
@@ -70,8 +72,8 @@ impl Sample {
         })
     }
 
-    /// Share of the rows with so many crowded bands that a lookup of them, which reads all but the
-    /// `intact` - 1 longest lists, has to read a crowded one.
+    /// Returns the share of the rows with so many crowded bands that a lookup of them, which reads
+    /// all but the `intact` - 1 longest lists, has to read a crowded one.
     pub fn crowded(&self, intact: usize) -> f64 {
         let mut crowded_bands = vec![0usize; self.rows as usize];
         for group in self.entries.chunk_by(|a, b| a.0 == b.0) {
@@ -85,8 +87,9 @@ impl Sample {
         crowded.count() as f64 / f64::from(self.rows.max(1))
     }
 
-    /// Mean number of rows that a lookup of a row finds besides it, before they are rechecked: those
-    /// that share `intact` of its bands, and those that seem to, with keys of `key_bits` bits.
+    /// Returns the mean number of rows that a lookup of a row finds besides it, before they are
+    /// rechecked: those that share `intact` of its bands, and those that seem to, with keys of
+    /// `key_bits` bits.
     pub fn candidates(
         &self,
         bands: &Bands,
@@ -111,7 +114,7 @@ impl Sample {
         others.max(0.0) * self.scale + rows * by_chance(bands.bands, intact, key_bits)
     }
 
-    /// How many sampled rows have at least `intact` of these band hashes.
+    /// Returns how many sampled rows have at least `intact` of these band hashes.
     fn sharing(&self, hashes: &[u64], intact: usize, check: &mut dyn FnMut()) -> usize {
         let mut shared = vec![0usize; self.rows as usize];
         for hash in hashes {
@@ -126,7 +129,7 @@ impl Sample {
     }
 }
 
-/// Probability that an unrelated row has `intact` of `bands` keys.
+/// Returns the probability that an unrelated row has `intact` of `bands` keys.
 fn by_chance(bands: usize, intact: usize, key_bits: u32) -> f64 {
     let hit = 0.5f64.powi(key_bits as i32);
     let mut probability = (1.0 - hit).powi(bands as i32);

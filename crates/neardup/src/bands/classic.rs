@@ -14,6 +14,8 @@ pub struct ClassicBands {
 }
 
 impl ClassicBands {
+    /// Checks a cut into `bands` bands of `rows` of `slots` slots.
+    ///
     /// # Errors
     /// `Invalid` unless both are positive and the bands fit into `slots` slots.
     pub fn new(bands: i64, rows: i64, slots: usize) -> Result<Self> {
@@ -32,8 +34,8 @@ impl ClassicBands {
         }
     }
 
-    /// One key a band, in order; none of an empty document. The signature has at least the slots
-    /// that these bands were made for.
+    /// Returns one key a band, in order; none of an empty document. The signature has at least the
+    /// slots that these bands were made for.
     pub fn keys<'a>(&self, signature: &Signature<'a>) -> impl Iterator<Item = i64> + use<'a> {
         let rows = self.rows;
         key::hashes(*signature, self.bands, move |band| {

@@ -9,8 +9,8 @@ const POINTS: usize = 1000;
 
 const _: () = assert!(POINTS.is_multiple_of(8));
 
-/// Probability that documents of Jaccard `similarity` share one of `bands` bands of `rows` rows:
-/// 1 - (1 - s^r)^b.
+/// Returns the probability that documents of Jaccard `similarity` share one of `bands` bands of
+/// `rows` rows: 1 - (1 - s^r)^b.
 ///
 /// # Errors
 /// `Invalid` for a similarity outside 0 to 1, and for bands or rows below 1.
@@ -30,7 +30,7 @@ pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
     Ok(s_curve(similarity, bands as f64, rows as f64))
 }
 
-/// Without loss of digits where the probability is small.
+/// Computes the curve without loss of digits where the probability is small.
 pub(super) fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
     -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
 }
@@ -45,8 +45,8 @@ pub struct LshParams {
     pub fn_area: f64,
 }
 
-/// The (b, r) with b r <= slots that minimises the weighted sum of the two areas (Zhu, Nargesian,
-/// Pu, Miller, "LSH Ensemble", VLDB 2016, section 5.3). 1.6 ms for 128 slots, 21 ms for
+/// Returns the (b, r) with b r <= slots that minimizes the weighted sum of the two areas (Zhu,
+/// Nargesian, Pu, Miller, "LSH Ensemble", VLDB 2016, section 5.3). 1.6 ms for 128 slots, 21 ms for
 /// 1024.
 ///
 /// # Errors
@@ -69,8 +69,8 @@ pub fn lsh_params(threshold: f64, slots: i64, fp_weight: f64, fn_weight: f64) ->
         .ok_or_else(|| Error::invalid("no bands", "Valid numbers of slots begin with 1."))
 }
 
-/// The areas for `rows` rows and 1 to `most_bands` bands. The powers (1 - s^r)^b are kept from one
-/// b to the next.
+/// Returns the areas for `rows` rows and 1 to `most_bands` bands. The powers (1 - s^r)^b are kept
+/// from one b to the next.
 fn areas(threshold: f64, rows: usize, most_bands: usize) -> Vec<LshParams> {
     let misses = |from: f64, to: f64| -> Vec<f64> {
         let step = (to - from) / POINTS as f64;
@@ -105,9 +105,10 @@ fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
     sums.iter().sum::<f64>() / POINTS as f64
 }
 
-/// The threshold on the estimate of `slots` full-width slots that pairs of true Jaccard `threshold`
-/// reach with a probability of at least `recall`: the greatest such number of equal slots, as the
-/// roundest number that demands it. Equal slots are taken as binomial, which they are at worst.
+/// Returns the threshold on the estimate of `slots` full-width slots that pairs of true Jaccard
+/// `threshold` reach with a probability of at least `recall`: the greatest such number of equal
+/// slots, as the roundest number that demands it. Equal slots are taken as binomial, which they are
+/// at worst.
 ///
 /// # Errors
 /// `Invalid` for a threshold outside (0, 1], slots outside 1 to 1024, a recall outside (0, 1), and
@@ -130,8 +131,8 @@ pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
     }
 }
 
-/// The greatest e with P[Binomial(slots, threshold) >= e] >= recall, summed from the lower end, so
-/// that a recall close to 1 is met exactly.
+/// Returns the greatest e with P[Binomial(slots, threshold) >= e] >= recall, summed from the lower
+/// end, so that a recall close to 1 is met exactly.
 pub(crate) fn equal_slots_kept(threshold: f64, slots: usize, recall: f64) -> usize {
     let missed = 1.0 - recall;
     let (mut ln_choose, mut below) = (0.0, 0.0);
@@ -148,7 +149,7 @@ pub(crate) fn equal_slots_kept(threshold: f64, slots: usize, recall: f64) -> usi
     slots
 }
 
-/// The number of fewest decimals for which `equal` slots are needed.
+/// Returns the number of fewest decimals for which `equal` slots are needed.
 fn roundest_threshold(equal: usize, slots: usize) -> f64 {
     let share = equal as f64 / slots as f64;
     (1..=15)

@@ -32,6 +32,8 @@ pub struct HammingBlocks {
 }
 
 impl HammingBlocks {
+    /// Checks a cut into `blocks` blocks for lookups up to `distance`.
+    ///
     /// # Errors
     /// `Invalid` unless 0 <= distance < blocks <= [`MAX_BLOCKS`].
     pub fn new(distance: i64, blocks: i64) -> Result<Self> {
@@ -58,15 +60,15 @@ impl HammingBlocks {
         self.blocks
     }
 
-    /// The bits of block `block` of a string of `length` bits; none where the string has fewer bits
-    /// than blocks, which leaves the lemma true.
+    /// Returns the bits of block `block` of a string of `length` bits; none where the string has
+    /// fewer bits than blocks, which leaves the lemma true.
     pub fn range(&self, length: usize, block: usize) -> Range<usize> {
         let start = |block| block * length / self.blocks;
         start(block)..start(block + 1)
     }
 
-    /// Returns how many blocks the strings at most `distance` apart share with a query; `None` where
-    /// they may share none, so that these blocks cannot find them.
+    /// Returns how many blocks the strings at most `distance` apart share with a query; `None`
+    /// where they may share none, so that these blocks cannot find them.
     pub fn occurrence(&self, distance: usize) -> Option<Occurrence> {
         Occurrence::within(self.blocks, distance)
     }
@@ -76,8 +78,8 @@ impl HammingBlocks {
         least_differing(self.blocks, shared)
     }
 
-    /// One well-mixed hash a block, of the length and partition too: strings of different length
-    /// share none.
+    /// Returns one well-mixed hash a block, of the length and partition too: strings of different
+    /// length share none.
     pub fn block_hashes<'a>(
         &self,
         bits: &'a BitSlice<u8, Msb0>,
@@ -92,7 +94,7 @@ impl HammingBlocks {
         })
     }
 
-    /// The keys to store: one for every subset of `blocks - distance` blocks.
+    /// Returns the keys to store: one for every subset of `blocks - distance` blocks.
     ///
     /// # Errors
     /// `Invalid` if they are more than [`MAX_KEYS`].
@@ -100,9 +102,9 @@ impl HammingBlocks {
         self.subset_keys(bits, self.blocks)
     }
 
-    /// The keys to look up for strings at most `distance` apart: every such string shares one of
-    /// them. Of any `blocks - self.distance + distance` blocks enough are intact, so that only
-    /// subsets of that many are asked for.
+    /// Returns the keys to look up for strings at most `distance` apart: every such string shares
+    /// one of them. Of any `blocks - self.distance + distance` blocks enough are intact, so that
+    /// only subsets of that many are asked for.
     ///
     /// # Errors
     /// `Invalid` if `distance` is above the stored keys', or if they are more than [`MAX_KEYS`].
@@ -121,7 +123,7 @@ impl HammingBlocks {
         }
     }
 
-    /// Keys of the subsets of `blocks - distance` blocks among the first `among`.
+    /// Returns the keys of the subsets of `blocks - distance` blocks among the first `among`.
     fn subset_keys(&self, bits: &BitSlice<u8, Msb0>, among: usize) -> Result<Vec<i64>> {
         let size = self.blocks - self.distance;
         let count = subsets(among, size);

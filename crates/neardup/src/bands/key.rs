@@ -12,7 +12,7 @@ use crate::hash::{GOLDEN, finish, split_mix};
 use crate::minhash::{Header, MAX_SLOTS, Signature};
 use std::ops::Range;
 
-/// Digest of all that makes signatures comparable. Emptiness is no part of it.
+/// Returns the digest of all that makes signatures comparable. Emptiness is no part of it.
 pub fn header_digest(header: &Header) -> u64 {
     let parameters = header.unit as u64
         | u64::from(header.k) << 8
@@ -22,9 +22,9 @@ pub fn header_digest(header: &Header) -> u64 {
     finish(finish(parameters) ^ header.seed_id)
 }
 
-/// Hash of band number `band` of `bands`, well mixed in every bit, so that any part of it serves as
-/// a shorter key. About 3 ns for 16 bytes of slots. Every step is a bijection of the state: bands
-/// of at most 8 bytes never collide within one partition.
+/// Returns the hash of band number `band` of `bands`, well mixed in every bit, so that any part of
+/// it serves as a shorter key. About 3 ns for 16 bytes of slots. Every step is a bijection of the
+/// state: bands of at most 8 bytes never collide within one partition.
 #[inline]
 pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) -> u64 {
     let place = (bands << 16 | band) as u64;
@@ -41,7 +41,7 @@ pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) ->
     split_mix(hash.wrapping_add(slots.len() as u64))
 }
 
-/// The hashes of the bands of one signature, in order; none of an empty document.
+/// Returns the hashes of the bands of one signature, in order; none of an empty document.
 pub(super) fn hashes<'a>(
     signature: Signature<'a>,
     bands: usize,
@@ -63,7 +63,7 @@ pub(super) fn hashes<'a>(
     })
 }
 
-/// Slots of fewer than 8 bits, one a byte: bands of them need not begin at a byte.
+/// Returns slots of fewer than 8 bits, one a byte: bands of them need not begin at a byte.
 fn unpacked(signature: &Signature) -> Option<Box<[u8; MAX_SLOTS]>> {
     (signature.header.slot_bits < 8).then(|| {
         let mut bytes = Box::new([0; MAX_SLOTS]);

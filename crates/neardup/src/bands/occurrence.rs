@@ -22,8 +22,8 @@ impl Occurrence {
     }
 
     /// Returns how many of a set's `members` every set shares that holds at least the share
-    /// `containment` of them: the smallest number s with `s as f64 / members as f64 >= containment`,
-    /// which is the comparison of [`crate::set::containment`]. By search, because
+    /// `containment` of them: the smallest number s with `s as f64 / members as f64 >=
+    /// containment`, which is the comparison of [`crate::set::containment`]. By search, because
     /// `ceil(containment * members)` errs (0.07 of 100 members would be 8).
     ///
     /// `None` for no members, which nothing contains, and for a containment outside (0, 1].

@@ -14,7 +14,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// The bands that an index for `threshold`, 0 < threshold <= 1, stores: with at most m
+    /// Returns the bands that an index for `threshold`, 0 < threshold <= 1, stores: with at most m
     /// differing slots, m + 1 bands would leave one intact; m / 6 more leave several, and counting
     /// them spares most false candidates (at Jaccard 0.3, 128 slots and threshold 0.8 it takes the
     /// chance of becoming a candidate from 0.072 to 1.5e-6).
@@ -26,7 +26,7 @@ impl Bands {
         }
     }
 
-    /// The slots of band `band`, counted from 0.
+    /// Returns the slots of band `band`, counted from 0.
     pub fn range(&self, band: usize) -> Range<usize> {
         // 32-bit divisions take half the time, and two of them most of the hash's.
         let start = |band: usize| (band * self.slots) as u32 / self.bands as u32;
@@ -52,7 +52,7 @@ pub(super) fn most_differing(slots: usize, slot_bits: u32, threshold: f64) -> us
     slots - equal_slots_needed(slots, slot_bits, threshold)
 }
 
-/// One hash a band, in order of the bands. `bands` is for the signature's number of slots.
+/// Returns one hash a band, in order of the bands. `bands` is for the signature's number of slots.
 /// An empty document has no bands.
 pub fn band_hashes<'a>(
     signature: &Signature<'a>,
@@ -62,7 +62,7 @@ pub fn band_hashes<'a>(
     key::hashes(*signature, bands.bands, move |band| bands.range(band))
 }
 
-/// The keys that a B-tree stores: [`band_hashes`] as signed numbers.
+/// Returns the keys that a B-tree stores: [`band_hashes`] as signed numbers.
 pub fn band_keys<'a>(
     signature: &Signature<'a>,
     bands: &Bands,

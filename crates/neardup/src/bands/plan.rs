@@ -24,7 +24,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// For pairs whose estimate reaches `threshold`: none is missed. With at most m differing
+    /// Plans for pairs whose estimate reaches `threshold`: none is missed. With at most m differing
     /// slots, b bands leave b - m intact. Twice as many bands as could differ, where they stay wide
     /// enough: a row then looks for partners in the rarer half of its bands only, so that text
     /// which many rows share costs nothing.
@@ -52,7 +52,7 @@ pub struct VerifiedPlan {
 }
 
 impl VerifiedPlan {
-    /// As few and wide bands as find a pair at the threshold with a probability of 1 - 5e-4:
+    /// Plans as few and wide bands as find a pair at the threshold with a probability of 1 - 5e-4:
     /// (1 - t^r)^b over bands of r slots, all slots used (23 bands of 5 and 6 slots at 0.8,
     /// 46 of 2 and 3 at 0.5 with 128 slots).
     pub fn new(slots: usize, threshold: f64) -> Self {
@@ -69,7 +69,8 @@ impl VerifiedPlan {
         }
     }
 
-    /// Bands of a single slot: every shingle that many rows share makes them candidates.
+    /// Returns whether most bands have a single slot: every shingle that many rows share makes them
+    /// candidates.
     pub fn narrow(&self) -> bool {
         self.plan.bands.bands * 2 > self.plan.bands.slots && self.plan.bands.slots > 1
     }
@@ -81,7 +82,8 @@ fn chance_of_no_band(bands: &Bands, similarity: f64) -> f64 {
         .product()
 }
 
-/// The lowest threshold, to 2 decimals, at which no band of a verified plan has only one slot.
+/// Returns the lowest threshold, to 2 decimals, at which no band of a verified plan has only one
+/// slot.
 pub fn lowest_wide_threshold(slots: usize) -> f64 {
     (1..100)
         .map(|percent| f64::from(percent) / 100.0)
@@ -89,8 +91,8 @@ pub fn lowest_wide_threshold(slots: usize) -> f64 {
         .unwrap_or(1.0)
 }
 
-/// Blocks of bit strings of `length` bits for pairs at most `distance` apart: the fewest keys that
-/// hold enough bits each. None if all such strings are that close.
+/// Returns blocks of bit strings of `length` bits for pairs at most `distance` apart: the fewest
+/// keys that hold enough bits each. None if all such strings are that close.
 ///
 /// # Errors
 /// `Invalid` for a negative distance, and for one that would take too many keys.

@@ -11,9 +11,9 @@ const MARKS: &[u8] = b"*ox#@%&=~^";
 /// The most curves in one plot.
 pub const MAX_CURVES: usize = MARKS.len();
 
-/// The probability of sharing a band over Jaccard similarity, one curve for each (bands, rows), and
-/// a legend with the similarity at which each curve reaches one half. Where curves meet, the first
-/// is seen.
+/// Draws the probability of sharing a band over Jaccard similarity, one curve for each (bands,
+/// rows), and a legend with the similarity at which each curve reaches one half. Where curves meet,
+/// the first is seen.
 ///
 /// # Errors
 /// `Invalid` for no curve, more than [`MAX_CURVES`], and numbers below 1.
@@ -86,7 +86,7 @@ fn legend(curves: &[(i32, i32)]) -> Vec<String> {
         .collect()
 }
 
-/// The similarity at which the curve reaches one half: the inverse of [`s_curve`].
+/// Returns the similarity at which the curve reaches one half: the inverse of [`s_curve`].
 fn half_point(bands: f64, rows: f64) -> f64 {
     (-(0.5f64.ln() / bands).exp_m1()).powf(1.0 / rows)
 }

@@ -3,7 +3,7 @@
 use crate::hash::{GOLDEN, finish};
 use std::collections::TryReserveError;
 
-/// One well-mixed hash of a band number and its token.
+/// Returns one well-mixed hash of a band number and its token.
 #[inline]
 pub(super) fn place(band: usize, token: u32) -> u64 {
     finish((((band as u64) << 32) | u64::from(token)).wrapping_mul(GOLDEN))
@@ -20,7 +20,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Counters for about `tokens` tokens in at most `max_bytes` bytes.
+    /// Makes counters for about `tokens` tokens in at most `max_bytes` bytes.
     ///
     /// # Errors
     /// Where memory does not suffice.
@@ -51,7 +51,7 @@ impl Frequencies {
         }
     }
 
-    /// 0 to 15, rising with the number of rows.
+    /// Returns 0 to 15, rising with the number of rows.
     pub(super) fn count(&self, band: usize, token: u32) -> u8 {
         self.read(place(band, token) & self.mask)
     }
@@ -61,7 +61,7 @@ impl Frequencies {
         (self.nibbles[(counter / 2) as usize] >> (4 * (counter % 2))) & 15
     }
 
-    /// True once in 2^`bits` times; the same on every run.
+    /// Returns true once in 2^`bits` times; the same on every run.
     fn heads(&mut self, bits: u8) -> bool {
         self.coin = self.coin.wrapping_add(GOLDEN);
         finish(self.coin) >> (64 - u32::from(bits)) == 0

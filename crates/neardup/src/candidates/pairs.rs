@@ -13,8 +13,9 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Visits every pair of a group of rows, ascending, that is to be compared: those that met under the
-/// key of the group, and of which one stands for rows of side a and the other for rows of side b.
+/// Visits every pair of a group of rows, ascending, that is to be compared: those that met under
+/// the key of the group, and of which one stands for rows of side a and the other for rows of side
+/// b.
 pub fn pairs_of_group(
     tokens: &Tokens,
     group: &[u32],

@@ -8,7 +8,7 @@ const TOKEN_BITS: u32 = 31;
 const LOOK_HERE: u32 = 1 << TOKEN_BITS;
 const TOKEN: u32 = LOOK_HERE - 1;
 
-/// The token of a band from the band's hash.
+/// Returns the token of a band from the band's hash.
 #[inline]
 pub fn token(band_hash: u64) -> u32 {
     (band_hash >> (64 - TOKEN_BITS)) as u32
@@ -38,12 +38,12 @@ impl Tokens {
         self.bands
     }
 
-    /// The number of keys under which a row looks for partners, at most.
+    /// Returns the number of keys under which a row looks for partners, at most.
     pub(crate) fn looked_for(&self) -> usize {
         self.bands - self.needed + 1
     }
 
-    /// Rows kept.
+    /// Returns the number of rows kept.
     pub fn rows(&self) -> u32 {
         (self.flagged.len() / self.bands) as u32
     }
@@ -85,16 +85,17 @@ impl Tokens {
         &self.flagged[start..start + self.bands]
     }
 
-    /// The keys under which a row is to look for partners, for sorting. Rows that share such a
-    /// token share its key.
+    /// Returns the keys under which a row is to look for partners, for sorting. Rows that share
+    /// such a token share its key.
     pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
         let looks_here = |&(_, token): &(usize, &u32)| token & LOOK_HERE != 0;
         let tokens = self.row(row).iter().enumerate().filter(looks_here);
         tokens.map(|(band, &token)| key(band, token))
     }
 
-    /// Whether two rows that met under `met` are to be compared: it is the first key that they
-    /// share, so that a pair is compared once, and they share as many tokens as similar rows do.
+    /// Returns whether two rows that met under `met` are to be compared: it is the first key that
+    /// they share, so that a pair is compared once, and they share as many tokens as similar rows
+    /// do.
     pub fn meet(&self, a: u32, b: u32, met: u32) -> bool {
         let (a, b) = (self.row(a), self.row(b));
         let shared_key = |(x, y): (&u32, &u32)| x == y && x & LOOK_HERE != 0;

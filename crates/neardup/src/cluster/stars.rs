@@ -18,6 +18,8 @@ const NONE: u32 = u32::MAX;
 const MAX_CHAINS: usize = 1 << 24;
 
 impl Canonicals {
+    /// Makes room for the canonical rows among those of `tokens`.
+    ///
     /// # Errors
     /// Where memory does not suffice.
     pub fn new(tokens: &Tokens) -> Result<Self, TryReserveError> {
@@ -38,10 +40,10 @@ impl Canonicals {
         })
     }
 
-    /// The canonical row that `row`, which comes after all rows placed so far, is most similar to
-    /// (the earlier of equals), and how similar. None if there is none: `row` is canonical then.
-    /// `similarity` says so for two rows where it reaches the threshold. A row may come again, for
-    /// an identical one.
+    /// Returns the canonical row that `row`, which comes after all rows placed so far, is most
+    /// similar to (the earlier of equals), and how similar. None if there is none: `row` is
+    /// canonical then. `similarity` says so for two rows where it reaches the threshold. A row may
+    /// come again, for an identical one.
     ///
     /// # Errors
     /// Where memory does not suffice.

@@ -35,8 +35,8 @@ impl UnionFind {
         Ok(())
     }
 
-    /// The smallest row of the set of `row`. Halves the path on its way (Tarjan, van Leeuwen,
-    /// JACM 1984).
+    /// Returns the smallest row of the set of `row`. Halves the path on its way (Tarjan, van
+    /// Leeuwen, JACM 1984).
     pub fn find(&mut self, row: u32) -> u32 {
         let mut row = row as usize;
         loop {
@@ -50,7 +50,7 @@ impl UnionFind {
         }
     }
 
-    /// Joins the sets of two rows; false if they were one already.
+    /// Joins the sets of two rows; returns false if they were one already.
     pub fn union(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.find(a), self.find(b));
         self.parents[a.max(b) as usize] = a.min(b);

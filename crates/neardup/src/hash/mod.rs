@@ -11,7 +11,8 @@ pub mod slot;
 use siphasher::sip::SipHasher13;
 
 /// C of the shingle hash: 3 modulo 8, so that C - 1 and C + 1 hold few factors of two and no
-/// reordering of tokens cancels many bits; 32 bits wide, so that AVX2 multiplies by it in two steps.
+/// reordering of tokens cancels many bits; 32 bits wide, so that AVX2 multiplies by it in two
+/// steps.
 pub const POLYNOMIAL_BASE: u64 = 0x9E37_79BB;
 
 /// The factor of [`finish`].
@@ -25,6 +26,7 @@ pub struct Key {
 }
 
 impl Key {
+    /// Derives the key from a seed.
     pub fn from_seed(seed: i64) -> Self {
         let nth = |n: u64| split_mix((seed as u64).wrapping_add(GOLDEN.wrapping_mul(n)));
         Self {
@@ -33,22 +35,22 @@ impl Key {
         }
     }
 
-    /// Identifies the seed without giving it away.
+    /// Returns what identifies the seed without giving it away.
     pub fn id(&self) -> u64 {
         self.token_hash(b"pg_neardup seed")
     }
 
-    /// SipHash-1-3 of the bytes of one token.
+    /// Returns the SipHash-1-3 of the bytes of one token.
     pub fn token_hash(&self, token: &[u8]) -> u64 {
         self.hasher().hash(token)
     }
 
-    /// For a token that comes in parts.
+    /// Returns the hasher for a token that comes in parts.
     pub(crate) fn hasher(&self) -> SipHasher13 {
         SipHasher13::new_with_keys(self.k0, self.k1)
     }
 
-    /// Hash of a set element that is no shingle of ours: the shingle hash of one token.
+    /// Returns the hash of a set element that is no shingle of ours: the shingle hash of one token.
     pub fn element_hash(&self, element: &[u8]) -> u64 {
         finish(self.token_hash(element))
     }
@@ -60,7 +62,7 @@ pub const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// The factors of [`split_mix`].
 pub const SPLIT_MIX_FACTORS: [u64; 2] = [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB];
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+/// Mixes all bits: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 #[inline]
 pub fn split_mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(SPLIT_MIX_FACTORS[0]);
@@ -76,7 +78,7 @@ pub fn finish(mut x: u64) -> u64 {
     x ^ (x >> 32)
 }
 
-/// The hash of one shingle from its token hashes.
+/// Returns the hash of one shingle from its token hashes.
 #[inline]
 pub fn combine(tokens: &[u64]) -> u64 {
     finish(tokens.iter().fold(0, |acc: u64, t| {

@@ -3,11 +3,12 @@
 use super::super::alignment::{Alignment, Fate};
 use super::super::pace::Pace;
 use super::super::words::Side;
-use super::{Page, escape, hue};
+use super::escape;
+use super::page::{Page, hue};
 
-/// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole, and
-/// one that is out of sight not at all: 1 MB of one word took Chromium 4 s in blocks, more than 40 s
-/// as one, on one busy machine.
+/// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole,
+/// and one that is out of sight not at all: 1 MB of one word took Chromium 4 s in blocks, more than
+/// 40 s as one, on one busy machine.
 const BLOCK: usize = 4096;
 
 /// A block ends with the first line that ends behind so many bytes: a break within a line, which
@@ -112,8 +113,8 @@ impl<'p> Column<'p> {
     }
 }
 
-/// Where in `text` the block ends that holds `in_block` bytes so far, if it ends there: behind a line,
-/// else before `text`, else within it.
+/// Where in `text` the block ends that holds `in_block` bytes so far, if it ends there: behind a
+/// line, else before `text`, else within it.
 fn block_end(text: &[u8], in_block: usize) -> Option<usize> {
     let room = BLOCK - in_block;
     let lines = WHOLE_LINES.saturating_sub(in_block).min(text.len());

@@ -1,6 +1,6 @@
 //! The map: both documents as bars, each common chunk as a ribbon from one to the other.
 
-use super::hue;
+use super::page::hue;
 use crate::align::alignment::Alignment;
 use std::fmt::Write;
 

@@ -3,6 +3,7 @@
 mod column;
 mod escape;
 mod map;
+mod page;
 
 use super::alignment::Alignment;
 use super::chunks::{Similarity, valid_min_words};
@@ -13,7 +14,7 @@ use crate::shingle::{Key, Shingling, shingle_hashes};
 use crate::text::{Fold, Unit};
 use crate::{Error, Result, set};
 use column::Column;
-use std::fmt::Write;
+use page::Page;
 
 /// Bytes of both documents together, at most: a page has up to 35 bytes for one of theirs.
 pub const MAX_PAGE_INPUT: usize = 1 << 24;
@@ -22,8 +23,8 @@ pub const MAX_PAGE_INPUT: usize = 1 << 24;
 /// browsers grow slow with thousands. All chunks link to each other.
 const HOVERED: usize = 300;
 
-/// A complete page: figures on top, a map of the common chunks, then both documents, each chunk of at
-/// least `min_words` words in its own colour on both sides and linked to its other occurrence,
+/// A complete page: figures on top, a map of the common chunks, then both documents, each chunk of
+/// at least `min_words` words in its own color on both sides and linked to its other occurrence,
 /// words that only one side has marked. Nothing in the documents survives as markup.
 ///
 /// Time O(n log n).
@@ -61,21 +62,7 @@ fn resemblance(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
     Ok(set::jaccard(&a, &b, check))
 }
 
-/// The colour of a chunk, an angle on the colour wheel: steps of the golden angle keep any number of
-/// neighbours apart.
-fn hue(chunk: usize) -> u32 {
-    (chunk as f64 * 137.508 + 205.0) as u32 % 360
-}
-
-struct Page(String);
-
 impl Page {
-    fn write(&mut self, text: std::fmt::Arguments<'_>) {
-        self.0
-            .write_fmt(text)
-            .expect("writing to a String does not fail");
-    }
-
     fn head(&mut self, chunks: &[Run]) {
         self.0.push_str(concat!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
