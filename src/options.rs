@@ -1,7 +1,8 @@
 //! The options that many functions share, checked.
 
-use crate::pg::datum::Text;
+use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
+use crate::pg::text::Text;
 use neardup::minhash::MAX_SLOTS;
 use neardup::shingle::Shingling;
 use neardup::{Error, Result};
@@ -71,6 +72,15 @@ pub fn slot_bits(bits: i32) -> u32 {
 /// ERROR `invalid_parameter_value` outside 0 < threshold <= 1.
 pub fn threshold(threshold: f64) -> f64 {
     check_threshold(threshold).or_raise()
+}
+
+/// Returns argument `number` of a call, a similarity threshold.
+///
+/// # Errors
+/// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` as [`threshold`].
+pub fn threshold_argument(call: &Call, number: usize) -> f64 {
+    let datum = call.argument(number, "threshold");
+    threshold(f64::from_bits(datum.value() as u64))
 }
 
 fn check_threshold(threshold: f64) -> Result<f64> {

@@ -1,4 +1,8 @@
 -- SSPACE: 128 slots of 4 bytes and some elements that wait.
+CREATE FUNCTION minhash_agg_add(state internal, element text) RETURNS internal
+IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
+COMMENT ON FUNCTION minhash_agg_add(internal, text) IS
+    'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(text) (
     SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
@@ -7,9 +11,11 @@ CREATE AGGREGATE minhash_agg(text) (
 );
 COMMENT ON AGGREGATE minhash_agg(text) IS
     'signature of a set of texts, as minhash_set of their array';
-COMMENT ON FUNCTION minhash_agg_add(internal, text) IS
-    'transition of minhash_agg';
 
+CREATE FUNCTION minhash_agg_add(state internal, element text, slots integer) RETURNS internal
+IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
+COMMENT ON FUNCTION minhash_agg_add(internal, text, integer) IS
+    'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(text, integer) (
     SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
@@ -17,10 +23,12 @@ CREATE AGGREGATE minhash_agg(text, integer) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text, integer) IS
-    'signature of a set of texts, as minhash_set of their array, size slots';
-COMMENT ON FUNCTION minhash_agg_add(internal, text, integer) IS
-    'transition of minhash_agg';
+    'signature of a set of texts, as minhash_set of their array, with that many slots';
 
+CREATE FUNCTION minhash_agg_add(state internal, element text, slots integer, seed bigint) RETURNS internal
+IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
+COMMENT ON FUNCTION minhash_agg_add(internal, text, integer, bigint) IS
+    'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(text, integer, bigint) (
     SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
@@ -28,10 +36,12 @@ CREATE AGGREGATE minhash_agg(text, integer, bigint) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text, integer, bigint) IS
-    'signature of a set of texts, as minhash_set of their array, size slots, seed';
-COMMENT ON FUNCTION minhash_agg_add(internal, text, integer, bigint) IS
-    'transition of minhash_agg';
+    'signature of a set of texts, as minhash_set of their array, with that many slots, seed';
 
+CREATE FUNCTION minhash_agg_add(state internal, element bigint) RETURNS internal
+IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
+COMMENT ON FUNCTION minhash_agg_add(internal, bigint) IS
+    'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(bigint) (
     SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
@@ -40,9 +50,11 @@ CREATE AGGREGATE minhash_agg(bigint) (
 );
 COMMENT ON AGGREGATE minhash_agg(bigint) IS
     'signature of a set of numbers, as minhash_set of their array';
-COMMENT ON FUNCTION minhash_agg_add(internal, bigint) IS
-    'transition of minhash_agg';
 
+CREATE FUNCTION minhash_agg_add(state internal, element bigint, slots integer) RETURNS internal
+IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
+COMMENT ON FUNCTION minhash_agg_add(internal, bigint, integer) IS
+    'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(bigint, integer) (
     SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
@@ -50,10 +62,12 @@ CREATE AGGREGATE minhash_agg(bigint, integer) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint, integer) IS
-    'signature of a set of numbers, as minhash_set of their array, size slots';
-COMMENT ON FUNCTION minhash_agg_add(internal, bigint, integer) IS
-    'transition of minhash_agg';
+    'signature of a set of numbers, as minhash_set of their array, with that many slots';
 
+CREATE FUNCTION minhash_agg_add(state internal, element bigint, slots integer, seed bigint) RETURNS internal
+IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
+COMMENT ON FUNCTION minhash_agg_add(internal, bigint, integer, bigint) IS
+    'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(bigint, integer, bigint) (
     SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
@@ -61,9 +75,7 @@ CREATE AGGREGATE minhash_agg(bigint, integer, bigint) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint, integer, bigint) IS
-    'signature of a set of numbers, as minhash_set of their array, size slots, seed';
-COMMENT ON FUNCTION minhash_agg_add(internal, bigint, integer, bigint) IS
-    'transition of minhash_agg';
+    'signature of a set of numbers, as minhash_set of their array, with that many slots, seed';
 
 CREATE AGGREGATE minhash_union(minhash_signature) (
     SFUNC = minhash_union_add, STYPE = internal, SSPACE = 1024,

@@ -1,13 +1,15 @@
 //! Clusters of similar rows.
 
 use crate::collection::items::Items;
-use crate::collection::pairs::{Prepared, threshold};
+use crate::collection::pairs::Prepared;
 use crate::collection::reading::Collection;
 use crate::collection::search::Search;
-use crate::pg::datum::Text;
+use crate::options;
+use crate::pg::call::Call;
 use crate::pg::error::{or_out_of_memory, raise};
 use crate::pg::progress::Progress;
-use crate::pg::srf::{Call, Rows};
+use crate::pg::srf::Rows;
+use crate::pg::text::Text;
 use neardup::cluster::UnionFind;
 use neardup::cluster::{Canonicals, connect_group};
 use pgrx::prelude::*;
@@ -26,7 +28,7 @@ enum Method {
 fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let threshold = threshold(&call, 2);
+    let threshold = options::threshold_argument(&call, 2);
     let method = method(call.argument(3, "method"));
     let mut collection = Collection::new(&call);
     collection.read(call.argument(1, "query"));

@@ -1,10 +1,10 @@
 //! Connected components of any list of edges.
 
-use crate::collection::reading::Keys;
+use crate::pg::call::Call;
 use crate::pg::error::{or_out_of_memory, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::Query;
-use crate::pg::srf::Call;
+use crate::pg::value::Keys;
 use crate::pg::value_sort::ValueSort;
 use neardup::cluster::UnionFind;
 use pgrx::PgSqlErrorCode;

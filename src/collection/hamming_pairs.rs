@@ -1,14 +1,15 @@
 //! All pairs of bit strings within a Hamming distance: exact, any lengths mixed.
 
 use crate::collection::items::{Items, digest};
-use crate::collection::reading::Keys;
 use crate::collection::search::Search;
 use crate::pg::bits::Bits;
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{Query, work_mem_bytes};
 use crate::pg::spool::Records;
-use crate::pg::srf::{Call, Rows};
+use crate::pg::srf::Rows;
+use crate::pg::value::Keys;
 use bitvec::prelude::*;
 use neardup::bands::HammingBlocks;
 use neardup::bands::plan::hamming_blocks;

@@ -5,9 +5,10 @@ use crate::collection::reading::Collection;
 use crate::collection::search::Search;
 use crate::collection::verify::{Estimate, Resemblance, Sets, Similarity};
 use crate::options;
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, hold_interrupts};
 use crate::pg::spool::Records;
-use crate::pg::srf::{Call, Rows};
+use crate::pg::srf::Rows;
 use neardup::bands::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use neardup::bands::{Bands, band_hashes};
 use neardup::candidates::token;
@@ -30,7 +31,7 @@ const PREFILTER_BITS: u8 = 4;
 fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let threshold = threshold(&call, 2);
+    let threshold = options::threshold_argument(&call, 2);
     let mut collection = Collection::new(&call);
     collection.read(call.argument(1, "query"));
     put_pairs(collection, threshold, call.rows());
@@ -44,19 +45,12 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
 fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let threshold = threshold(&call, 3);
+    let threshold = options::threshold_argument(&call, 3);
     let mut collection = Collection::new(&call);
     collection.read(call.argument(1, "query_a"));
     collection.first_side = Some(collection.rows());
     collection.read(call.argument(2, "query_b"));
     put_pairs(collection, threshold, call.rows());
-}
-
-/// # Errors
-/// ERROR if it is NULL or out of range.
-pub fn threshold(call: &Call, number: usize) -> f64 {
-    let datum = call.argument(number, "threshold");
-    options::threshold(f64::from_bits(datum.value() as u64))
 }
 
 fn put_pairs(mut collection: Collection, threshold: f64, mut rows: Rows) {

@@ -1,89 +1,24 @@
 //! What a query yields: keys, signatures, and documents where exact verification is asked for.
 
-use crate::pg::datum::{StoredSignature, Text};
-use crate::pg::error::{OrRaise, or_out_of_memory, raise};
+use crate::minhash::datum::StoredSignature;
+use crate::pg::arrays::{bigint_elements, text_elements};
+use crate::pg::call::Call;
+use crate::pg::catalog::{is_text, type_named};
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::{Column, Query, Row, share_of_work_mem_bytes};
+use crate::pg::query::{Column, Query, Row, work_mem_bytes};
 use crate::pg::spool::Records;
-use crate::pg::srf::Call;
+use crate::pg::text::Text;
+use crate::pg::value::Keys;
 use neardup::candidates::Sides;
 use neardup::minhash::{Header, Signature, SignatureUnit};
 use neardup::shingle::Key;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// A copy of a value in the current memory context.
-///
-/// # Safety
-/// `value` is of a type that is passed by value or not, and of that length.
-pub unsafe fn copy_value(value: pg_sys::Datum, by_value: bool, length: i16) -> pg_sys::Datum {
-    if by_value {
-        return value;
-    }
-    // SAFETY: a value by reference is a varlena, a string or of fixed length.
-    unsafe {
-        match length {
-            -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
-            -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
-            length => {
-                let copy = pg_sys::palloc(length as usize).cast::<u8>();
-                std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
-                copy.into()
-            }
-        }
-    }
-}
-
-/// The values that name rows, copied.
-pub struct Keys {
-    values: Vec<Option<pg_sys::Datum>>,
-    by_value: bool,
-    length: i16,
-}
-
-impl Keys {
-    pub fn new(key_type: pg_sys::Oid) -> Self {
-        let (mut length, mut by_value) = (0, false);
-        // SAFETY: plain catalog lookup.
-        unsafe { pg_sys::get_typlenbyval(key_type, &mut length, &mut by_value) };
-        Self {
-            values: Vec::new(),
-            by_value,
-            length,
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    /// Appends a copy, in the memory context of the transaction: that of the query will be gone.
-    pub fn push(&mut self, key: Option<pg_sys::Datum>) {
-        or_out_of_memory(self.values.try_reserve(1));
-        // SAFETY: the datum is of the key's type; the contexts outlive the copy.
-        let copy = key.map(|key| unsafe {
-            let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
-            let copy = copy_value(key, self.by_value, self.length);
-            pg_sys::MemoryContextSwitchTo(current);
-            copy
-        });
-        self.values.push(copy);
-    }
-
-    pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {
-        self.values[row as usize]
-    }
-}
-
-impl Drop for Keys {
-    fn drop(&mut self) {
-        if self.by_value || std::thread::panicking() {
-            return;
-        }
-        for key in self.values.iter().flatten() {
-            // SAFETY: `push` allocated it, and nobody else holds it.
-            unsafe { pg_sys::pfree(key.cast_mut_ptr()) };
-        }
-    }
+/// Returns how many bytes each record store of a collection keeps in memory: signatures, documents
+/// and their sets have one work_mem together, and the sort beside them another.
+pub fn share_of_work_mem_bytes() -> usize {
+    work_mem_bytes() / 3
 }
 
 /// How the third column gives a document.
@@ -123,7 +58,7 @@ impl Collection {
         let key_type = call.argument_type(0);
         Self {
             key_type,
-            signature_type: crate::pg::query::type_named(call.schema(), c"minhash_signature"),
+            signature_type: type_named(call.schema(), c"minhash_signature"),
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
             signatures: Records::new(share_of_work_mem_bytes()),
@@ -184,7 +119,7 @@ impl Collection {
         key.check_type(self.key_type, "first", "key");
         signature.check_type(self.signature_type, "second", "signature");
         document.map(|document| match document.base_type() {
-            pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID => DocumentKind::Text,
+            text if is_text(text) => DocumentKind::Text,
             pg_sys::TEXTARRAYOID => DocumentKind::TextSet,
             pg_sys::INT8ARRAYOID => DocumentKind::HashSet,
             _ => wrong_columns(&format!(
@@ -256,9 +191,9 @@ fn push_document(documents: &mut Documents, datum: pg_sys::Datum) {
         DocumentKind::Text => documents.records.push(&unsafe { Text::from_raw(datum) }),
         DocumentKind::TextSet => {
             let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;
-            push_set(documents, crate::pg::query::text_elements(datum, &hash));
+            push_set(documents, text_elements(datum, &hash));
         }
-        DocumentKind::HashSet => push_set(documents, crate::pg::query::bigint_elements(datum)),
+        DocumentKind::HashSet => push_set(documents, bigint_elements(datum)),
     }
 }
 

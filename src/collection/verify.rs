@@ -1,13 +1,13 @@
 //! How similar two rows are, where they are at or above a threshold.
 
+use crate::collection::reading::share_of_work_mem_bytes;
 use crate::collection::reading::{Collection, DocumentKind, Documents};
+use crate::minhash::datum::shingling;
 use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::query::share_of_work_mem_bytes;
 use crate::pg::spool::Records;
-use neardup::minhash::{Header, Signature, SignatureUnit, estimate};
+use neardup::minhash::{Signature, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use neardup::text::Unit;
 
 /// The similarity of two rows of a collection.
 pub trait Similarity {
@@ -77,17 +77,6 @@ impl Similarity for Estimate {
         let similarity = estimate(&read(&self.held.value), &read(record)).or_raise();
         (similarity >= threshold).then_some(similarity)
     }
-}
-
-/// How documents were cut for a signature; None if it is not that of a document.
-pub fn shingling(header: &Header) -> Option<Shingling> {
-    let unit = match header.unit {
-        SignatureUnit::Word => Unit::Word,
-        SignatureUnit::Char => Unit::Char,
-        SignatureUnit::Stop => Unit::Stop,
-        _ => return None,
-    };
-    Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
 }
 
 /// The sets behind the documents, computed once for each row that is asked for.

@@ -3,11 +3,11 @@
 use crate::guard::options::Options;
 use crate::index::gin::hamming::HammingIndex;
 use crate::index::gin::minhash::MinhashIndex;
+use crate::minhash::datum::StoredSignature;
 use crate::pg::bits::Bits;
+use crate::pg::catalog::type_named;
 use crate::pg::catalog::{function_beside, operator_beside};
-use crate::pg::datum::StoredSignature;
 use crate::pg::error::OrRaise;
-use crate::pg::query::type_named;
 use neardup::bands::{Bands, HammingBlocks, band_hashes};
 use neardup::minhash::equal_slots_needed;
 use pgrx::{IntoDatum, pg_sys};
@@ -33,7 +33,7 @@ impl Kind {
         guard: pg_sys::Oid,
         options: &Options,
     ) -> Option<Self> {
-        // SAFETY: plain catalogue lookups.
+        // SAFETY: plain catalog lookups.
         let (base, schema) = unsafe {
             (
                 pg_sys::getBaseType(column_type),
@@ -52,7 +52,7 @@ impl Kind {
 
     /// The functions beside `guard`.
     pub fn functions(&self, guard: pg_sys::Oid) -> Functions {
-        // SAFETY: plain catalogue lookup.
+        // SAFETY: plain catalog lookup.
         let schema = unsafe { pg_sys::get_func_namespace(guard) };
         let (value_type, bound_type, ball, ball_type, measure) = match self {
             Self::Minhash { .. } => (

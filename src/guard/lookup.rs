@@ -1,6 +1,6 @@
 //! Looking through an index for rows that others have not committed yet, as a unique index does.
 
-use crate::guard::table::Relation;
+use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 
 /// A row found, and what is known of the transactions behind it.

@@ -9,12 +9,15 @@ use crate::guard::kind::{Functions, Kind};
 use crate::guard::lock::{self, Owner};
 use crate::guard::lookup::{Found, Pending, for_each_candidate};
 use crate::guard::options::{Action, Options};
-use crate::guard::refusal::Refusal;
+use crate::guard::refusal::{self, Refusal};
 use crate::guard::row::{Generated, Row, get};
-use crate::guard::table::{self, Columns, Relation, Table, column_type};
+use crate::guard::table::{self, Columns, Table};
 use crate::guard::verify::Document;
-use crate::pg::datum::Varlena;
+use crate::pg::call::finfo;
+use crate::pg::catalog::is_text;
 use crate::pg::error::{check_interrupts, raise};
+use crate::pg::relation::{Relation, column_type};
+use crate::pg::varlena::Varlena;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_void};
 
@@ -31,7 +34,7 @@ struct Guard {
     tables: Vec<Table>,
 }
 
-/// What a search came to.
+/// The outcome of a search.
 enum Search {
     Clear,
     Undecided(Pending),
@@ -46,12 +49,30 @@ struct Match {
     distance: f64,
 }
 
+/// The trigger function.
+///
+/// # Safety
+/// PostgreSQL calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    let mut refusal = Refusal::NONE;
+    // SAFETY: passed on to the caller; this frame holds nothing that needs to be dropped when
+    // the ERROR jumps over it.
+    unsafe {
+        let row = guarded(fcinfo, &mut refusal);
+        refusal::raise(&refusal);
+        row
+    }
+}
+
+finfo!(pg_finfo_near_dup_guard);
+
 /// The row to store, or none; a refusal is left to the caller, who has nothing to drop.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call.
 #[pgrx::pg_guard]
-pub unsafe extern "C-unwind" fn guarded(
+unsafe extern "C-unwind" fn guarded(
     fcinfo: pg_sys::FunctionCallInfo,
     refusal: *mut Refusal,
 ) -> pg_sys::Datum {
@@ -380,8 +401,7 @@ unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: &Kind)
         }
         if let Some(document) = columns.document {
             let document_type = pg_sys::getBaseType(column_type(table, document).0);
-            let text = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
-            if !text.contains(&document_type) || !matches!(kind, Kind::Minhash { .. }) {
+            if !is_text(document_type) || !matches!(kind, Kind::Minhash { .. }) {
                 mismatch(
                     "near_dup_guard cannot verify by that column",
                     "verify= names a column of type text, beside a column of type minhash_signature.",

@@ -1,8 +1,9 @@
 //! Exact resemblance of documents, for a guard that verifies.
 
 use crate::guard::kind::Kind;
-use crate::pg::datum::{StoredSignature, Text};
+use crate::minhash::datum::{StoredSignature, shingling};
 use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::text::Text;
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
@@ -22,10 +23,7 @@ impl Document {
             Kind::Minhash { threshold } => {
                 // SAFETY: the signature is of the kind's type.
                 let stored = unsafe { StoredSignature::from_raw(signature) };
-                (
-                    crate::collection::verify::shingling(&stored.read().header),
-                    *threshold,
-                )
+                (shingling(&stored.read().header), *threshold)
             }
             Kind::Bits { .. } => (None, 1.0),
         };

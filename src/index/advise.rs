@@ -1,16 +1,16 @@
 //! `near_dup_advise`: what a GIN index of a table's signatures will cost and give.
 
-use crate::collection::pairs;
-use crate::pg::datum::{StoredSignature, Text};
+use crate::minhash::datum::{StoredSignature, shingling};
+use crate::options;
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::query::Query;
-use crate::pg::srf::Call;
+use crate::pg::text::Text;
 use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::minhash::{Header, Signature, estimate};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use neardup::text::Unit;
-use neardup::{Error, minhash::SignatureUnit, set};
+use neardup::{Error, set};
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
@@ -56,7 +56,7 @@ struct Recall {
 fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let threshold = pairs::threshold(&call, 2);
+    let threshold = options::threshold_argument(&call, 2);
     let sample_rows = call.argument(3, "sample_rows").value() as i32;
     check_sample_rows(sample_rows).or_raise();
     let source = Source::new(&call);
@@ -310,17 +310,13 @@ fn shingles(row: &SampledRow, shingling: &Shingling) -> Vec<i64> {
 /// # Errors
 /// ERROR for signatures that were not made from text.
 fn shingling_of(header: &Header) -> Shingling {
-    let unit = match header.unit {
-        SignatureUnit::Word => Unit::Word,
-        SignatureUnit::Char => Unit::Char,
-        SignatureUnit::Stop => Unit::Stop,
-        SignatureUnit::Set | SignatureUnit::Lexeme | SignatureUnit::Imported => raise(
+    shingling(header).unwrap_or_else(|| {
+        raise(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
             "the signatures were not made from the text of documents",
             "Leave document_column out.",
-        ),
-    };
-    Shingling::new(i64::from(header.k), unit, header.fold).or_raise()
+        )
+    })
 }
 
 pgrx::extension_sql_file!(

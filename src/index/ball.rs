@@ -1,10 +1,11 @@
-//! The query types `minhash_ball` and `bit_ball`: everything within a bound of a centre, as the
-//! right operand of `<@`. Their text form is that of PostgreSQL's circle: `<centre,bound>`.
+//! The query types `minhash_ball` and `bit_ball`: everything within a bound of a center, as the
+//! right operand of `<@`. Their text form is that of PostgreSQL's circle: `<center,bound>`.
 
+use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::datum::{StoredSignature, Varlena, argument, rest_of_message, result};
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::varlena::{Varlena, argument, rest_of_message, result};
 use bitvec::prelude::*;
 use neardup::minhash::{Signature, near_duplicates};
 use pgrx::prelude::*;
@@ -24,7 +25,7 @@ impl MinhashBall<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Centre and threshold.
+    /// Center and threshold.
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
@@ -54,7 +55,7 @@ impl BitBall<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Centre and distance.
+    /// Center and distance.
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
@@ -69,9 +70,9 @@ fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
     let distance = u32::from_le_bytes(*distance);
     let count = u32::from_le_bytes(*count) as usize;
     let bits = bytes.view_bits::<Msb0>();
-    let (centre, padding) = (bits.get(..count)?, bits.get(count..)?);
+    let (center, padding) = (bits.get(..count)?, bits.get(count..)?);
     let valid = distance <= i32::MAX as u32 && padding.len() < 8 && padding.not_any();
-    valid.then_some((centre, distance))
+    valid.then_some((center, distance))
 }
 
 fn corrupt(name: &str) -> ! {
@@ -95,19 +96,19 @@ result!(NewMinhashBall, "minhash_ball");
 result!(NewBitBall, "bit_ball");
 
 impl NewMinhashBall {
-    fn new(centre: &[u8], threshold: f64) -> Self {
-        Self([&threshold.to_le_bytes()[..], centre].concat())
+    fn new(center: &[u8], threshold: f64) -> Self {
+        Self([&threshold.to_le_bytes()[..], center].concat())
     }
 }
 
 impl NewBitBall {
-    fn new(centre: &[u8], bits: usize, distance: u32) -> Self {
+    fn new(center: &[u8], bits: usize, distance: u32) -> Self {
         let numbers = [distance.to_le_bytes(), (bits as u32).to_le_bytes()];
-        Self([numbers.as_flattened(), centre].concat())
+        Self([numbers.as_flattened(), center].concat())
     }
 }
 
-/// Every signature whose `minhash_sim` to the centre is at least `threshold`.
+/// Every signature whose `minhash_sim` to the center is at least `threshold`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -117,7 +118,7 @@ fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
     NewMinhashBall::new(m.bytes(), options::threshold(threshold))
 }
 
-/// Every bit string of the centre's length that differs from it in at most `distance` bits.
+/// Every bit string of the center's length that differs from it in at most `distance` bits.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
@@ -129,8 +130,8 @@ fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
 /// Whether the signature is in the ball; not if it is empty or was made with other parameters.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
-    let (centre, threshold) = ball.read();
-    near_duplicates(&m.read(), &centre, threshold)
+    let (center, threshold) = ball.read();
+    near_duplicates(&m.read(), &center, threshold)
 }
 
 /// `minhash_in_ball` with its arguments exchanged.
@@ -139,12 +140,12 @@ fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool 
     minhash_in_ball(m, ball)
 }
 
-/// Whether the bit string is in the ball; not if its length differs from the centre's.
+/// Whether the bit string is in the ball; not if its length differs from the center's.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
-    let (centre, distance) = ball.read();
-    let centre_bytes = &ball.0[DISTANCE_LEN + COUNT_LEN..];
-    b.len() == centre.len() && neardup::hamming::distance(b.bytes(), centre_bytes) <= distance
+    let (center, distance) = ball.read();
+    let center_bytes = &ball.0[DISTANCE_LEN + COUNT_LEN..];
+    b.len() == center.len() && neardup::hamming::distance(b.bytes(), center_bytes) <= distance
 }
 
 /// `bit_in_ball` with its arguments exchanged.
@@ -153,7 +154,7 @@ fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)
 }
 
-/// The two fields of `<centre,bound>`.
+/// The two fields of `<center,bound>`.
 fn text_fields(text: &str) -> Option<(&str, &str)> {
     text.trim()
         .strip_prefix('<')?
@@ -180,8 +181,8 @@ fn bad_binary(name: &str) -> ! {
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
     let text = text.to_string_lossy();
-    let Some((centre, threshold)) = text_fields(&text)
-        .and_then(|(centre, threshold)| Some((centre, threshold.trim().parse::<f64>().ok()?)))
+    let Some((center, threshold)) = text_fields(&text)
+        .and_then(|(center, threshold)| Some((center, threshold.trim().parse::<f64>().ok()?)))
         .filter(|(_, threshold)| options::is_threshold(*threshold))
     else {
         bad_text(
@@ -189,15 +190,15 @@ fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
             "The text form is <signature,threshold> with 0 < threshold <= 1.",
         );
     };
-    let centre = Signature::parse_text(centre)
+    let center = Signature::parse_text(center)
         .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION);
-    NewMinhashBall::new(&centre, threshold)
+    NewMinhashBall::new(&center, threshold)
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_ball_out(ball: MinhashBall<'_>) -> CString {
-    let (centre, threshold) = ball.read();
-    CString::new(format!("<{centre},{threshold}>")).expect("the text form has no NUL")
+    let (center, threshold) = ball.read();
+    CString::new(format!("<{center},{threshold}>")).expect("the text form has no NUL")
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
@@ -205,8 +206,8 @@ fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
     // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
     let bytes = unsafe { rest_of_message(&mut message) };
     match bytes.split_first_chunk::<THRESHOLD_LEN>() {
-        Some((threshold, centre)) if options::is_threshold(f64::from_le_bytes(*threshold)) => {
-            Signature::from_foreign_bytes(centre)
+        Some((threshold, center)) if options::is_threshold(f64::from_le_bytes(*threshold)) => {
+            Signature::from_foreign_bytes(center)
                 .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
             NewMinhashBall(bytes.to_vec())
         }
@@ -228,27 +229,27 @@ fn bit_ball_in(text: &CStr) -> NewBitBall {
         '1' => Some(true),
         _ => None,
     };
-    let parsed = text_fields(&text).and_then(|(centre, distance)| {
-        let centre: BitVec<u8, Msb0> = centre.trim().chars().map(bit).collect::<Option<_>>()?;
+    let parsed = text_fields(&text).and_then(|(center, distance)| {
+        let center: BitVec<u8, Msb0> = center.trim().chars().map(bit).collect::<Option<_>>()?;
         let distance = distance.trim().parse::<i32>().ok()?;
-        Some((centre, u32::try_from(distance).ok()?))
+        Some((center, u32::try_from(distance).ok()?))
     });
-    let Some((mut centre, distance)) = parsed else {
+    let Some((mut center, distance)) = parsed else {
         bad_text(
             "bit_ball",
             "The text form is <bits,distance>, as in <0110,2>, with a distance from 0.",
         );
     };
-    centre.set_uninitialized(false);
-    NewBitBall::new(centre.as_raw_slice(), centre.len(), distance)
+    center.set_uninitialized(false);
+    NewBitBall::new(center.as_raw_slice(), center.len(), distance)
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn bit_ball_out(ball: BitBall<'_>) -> CString {
-    let (centre, distance) = ball.read();
-    let mut text = String::with_capacity(centre.len() + 16);
+    let (center, distance) = ball.read();
+    let mut text = String::with_capacity(center.len() + 16);
     text.push('<');
-    text.extend(centre.iter().map(|bit| if *bit { '1' } else { '0' }));
+    text.extend(center.iter().map(|bit| if *bit { '1' } else { '0' }));
     text.push_str(&format!(",{distance}>"));
     CString::new(text).expect("the text form has no NUL")
 }

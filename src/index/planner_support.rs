@@ -1,12 +1,12 @@
 //! Planner support of `near_dup` and `hamming_within`: how many rows they keep, and the index
-//! condition `column <@ ball(centre, bound)` that says the same.
+//! condition `column <@ ball(center, bound)` that says the same.
 
 use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
 use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
+use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
 use crate::pg::catalog;
-use crate::pg::datum::StoredSignature;
 use crate::simhash::hamming::hamming_within_wrapper;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, Internal, pg_sys};
@@ -29,7 +29,7 @@ struct Predicate {
     /// Whether a bound is one that the constructor takes.
     in_range: fn(pg_sys::Datum) -> bool,
     /// Whether an index with these options finds everything within a bound by its keys.
-    serves: unsafe fn(*mut pg_sys::bytea, centre: Option<pg_sys::Datum>, pg_sys::Datum) -> bool,
+    serves: unsafe fn(*mut pg_sys::bytea, center: Option<pg_sys::Datum>, pg_sys::Datum) -> bool,
 }
 
 const NEAR_DUP: Predicate = Predicate {
@@ -64,13 +64,13 @@ fn distance(bound: pg_sys::Datum) -> Option<u32> {
 /// The options are NULL or those of an index of our operator class, the datums of the argument types.
 unsafe fn minhash_index_serves(
     options: *mut pg_sys::bytea,
-    centre: Option<pg_sys::Datum>,
+    center: Option<pg_sys::Datum>,
     bound: pg_sys::Datum,
 ) -> bool {
     // SAFETY: vouched for by the caller.
     unsafe {
-        let centre = centre.map(|datum| StoredSignature::from_raw(datum));
-        let header = centre.as_ref().map(|centre| centre.read().header);
+        let center = center.map(|datum| StoredSignature::from_raw(datum));
+        let header = center.as_ref().map(|center| center.read().header);
         match (MinhashIndex::from_options(options), threshold(bound)) {
             (Some(index), Some(threshold)) => index.serves(header.as_ref(), threshold),
             _ => false,
@@ -82,7 +82,7 @@ unsafe fn minhash_index_serves(
 /// As [`minhash_index_serves`].
 unsafe fn hamming_index_serves(
     options: *mut pg_sys::bytea,
-    _centre: Option<pg_sys::Datum>,
+    _center: Option<pg_sys::Datum>,
     bound: pg_sys::Datum,
 ) -> bool {
     // SAFETY: vouched for by the caller.
@@ -143,7 +143,7 @@ unsafe fn index_condition(
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
         let [a, b, bound] = arguments(request.node)?;
-        let (column, centre) = match request.indexarg {
+        let (column, center) = match request.indexarg {
             0 => (a, b),
             1 => (b, a),
             _ => return None,
@@ -151,14 +151,14 @@ unsafe fn index_condition(
         let (root, index) = (request.root, request.index);
         let at = request.indexcol as usize;
         let column_type = *(*index).opcintype.add(at);
-        let usable = pg_sys::is_pseudo_constant_for_index(root, centre, index)
+        let usable = pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, bound, index)
             && is_ours(request.opfamily, column_type, predicate)
-            && serves(options_of(index, at), centre, bound, predicate);
+            && serves(options_of(index, at), center, bound, predicate);
         if !usable {
             return None;
         }
-        let ball = ball_expression(request.funcid, root, [centre, bound], predicate)?;
+        let ball = ball_expression(request.funcid, root, [center, bound], predicate)?;
         let ball_type = pg_sys::exprType(ball);
         let operator =
             pg_sys::get_opfamily_member(request.opfamily, column_type, ball_type, CONTAINED);
@@ -216,14 +216,14 @@ unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg
 /// one that it does not: then the index scans all its rows, and the answers are right too.
 unsafe fn serves(
     options: *mut pg_sys::bytea,
-    centre: *mut pg_sys::Node,
+    center: *mut pg_sys::Node,
     bound: *mut pg_sys::Node,
     predicate: &Predicate,
 ) -> bool {
     // SAFETY: the index has our operator class; constants are of the argument types.
     unsafe {
         match constant(bound) {
-            Some(bound) => (predicate.serves)(options, constant(centre), bound),
+            Some(bound) => (predicate.serves)(options, constant(center), bound),
             None => true,
         }
     }
@@ -241,12 +241,12 @@ unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
     }
 }
 
-/// `ball(centre, bound)`, folded if both are constant. None for a bound out of range, about which
+/// `ball(center, bound)`, folded if both are constant. None for a bound out of range, about which
 /// the function complains when it is called.
 unsafe fn ball_expression(
     function: pg_sys::Oid,
     root: *mut pg_sys::PlannerInfo,
-    [centre, bound]: [*mut pg_sys::Node; 2],
+    [center, bound]: [*mut pg_sys::Node; 2],
     predicate: &Predicate,
 ) -> Option<*mut pg_sys::Node> {
     // SAFETY: the nodes are the planner's, and the function exists.
@@ -254,10 +254,10 @@ unsafe fn ball_expression(
         if constant(bound).is_some_and(|bound| !(predicate.in_range)(bound)) {
             return None;
         }
-        let centre_type = catalog::first_argument_type(function)?;
-        let types = [centre_type, predicate.bound_type];
+        let center_type = catalog::first_argument_type(function)?;
+        let types = [center_type, predicate.bound_type];
         let constructor = catalog::function_beside(function, predicate.ball, &types)?;
-        let args = pg_sys::lappend(std::ptr::null_mut(), centre.cast());
+        let args = pg_sys::lappend(std::ptr::null_mut(), center.cast());
         let call = pg_sys::makeFuncExpr(
             constructor,
             pg_sys::get_func_rettype(constructor),
@@ -317,13 +317,13 @@ unsafe fn row_selectivity(
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
     unsafe {
-        let (column, centre) = if pg_sys::contain_var_clause(a) {
+        let (column, center) = if pg_sys::contain_var_clause(a) {
             (a, b)
         } else {
             (b, a)
         };
         let column_type = catalog::first_argument_type(request.funcid)?;
-        let ball = ball_expression(request.funcid, request.root, [centre, bound], predicate)?;
+        let ball = ball_expression(request.funcid, request.root, [center, bound], predicate)?;
         let ball_type = pg_sys::exprType(ball);
         let operator = catalog::operator_beside(request.funcid, c"<@", [column_type, ball_type])?;
         let args = pg_sys::lappend(std::ptr::null_mut(), column.cast());

@@ -4,10 +4,12 @@
 //! slots, and up to [`PENDING`] hashes of elements that wait for being added together, since one by
 //! one they cost more.
 
+use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
 use crate::pg::aggregate;
-use crate::pg::datum::{NewSignature, StoredSignature, Text};
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::text::Text;
 use neardup::minhash::{Header, Signature, SignatureUnit, UNFILLED, combine, sketch};
 use neardup::shingle::Key;
 use neardup::text::Fold;
@@ -57,7 +59,7 @@ impl<T: Copy> PallocArray<T> {
     }
 
     fn as_slice(&self) -> &[T] {
-        // SAFETY: `len` initialised values, in a context that outlives the array.
+        // SAFETY: `len` initialized values, in a context that outlives the array.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -155,19 +157,17 @@ impl State {
     }
 }
 
-/// Adds one element, hashed by the key of the seed; NULLs are ignored.
-///
-/// # Safety
-/// `call` is the current function call.
-unsafe fn add_element(
-    state: Internal,
-    hash: Option<impl FnOnce(&Key) -> u64>,
-    size: Option<i32>,
-    seed: Option<i64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    let state = State::of(state);
-    let (Some(hash), Some(size), Some(seed)) = (hash, size, seed) else {
+/// The number of slots and the seed where they are not given, as in `minhash_set`.
+const SLOTS: i32 = 128;
+const SEED: i64 = 0;
+
+/// Adds the element with this hash by the key of the seed; NULLs are ignored. Slots and seed are the
+/// arguments after the element, where the function is declared with them.
+fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal {
+    let state = State::of(call.optional_argument(0).into());
+    let slots = call.trailing_argument(2, SLOTS);
+    let seed = call.trailing_argument(3, SEED);
+    let (Some(hash), Some(slots), Some(seed)) = (hash, slots, seed) else {
         return state.map_or_else(|| Internal::from(None), State::argument);
     };
     let key = Key::from_seed(seed);
@@ -175,102 +175,49 @@ unsafe fn add_element(
         let header = Header {
             unit: SignatureUnit::Set,
             k: 1,
-            slots: options::slots(size) as u16,
+            slots: options::slots(slots) as u16,
             slot_bits: 32,
             fold: Fold::None,
             empty: false,
             seed_id: key.id(),
         };
-        // SAFETY: vouched for by the caller.
-        unsafe { State::new(call, header, seed) }
+        // SAFETY: the call is running.
+        unsafe { State::new(call.fcinfo(), header, seed) }
     });
-    if i32::from(state.header.slots) != size || state.seed != seed {
+    if i32::from(state.header.slots) != slots || state.seed != seed {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            "size and seed changed within one aggregate",
-            "Pass the same size and seed with every element.",
+            "slots and seed changed within one aggregate",
+            "Pass the same slots and seed with every element.",
         );
     }
     state.push(hash(&key));
     state.argument()
 }
 
-/// The number of slots and the seed where they are not given, as in `minhash_set`.
-const SIZE: Option<i32> = Some(128);
-const SEED: Option<i64> = Some(0);
-
-fn text_hash(element: Option<Text<'_>>) -> Option<impl FnOnce(&Key) -> u64> {
-    element.map(|element| move |key: &Key| key.element_hash(&element))
+/// `minhash_agg_add(state, element text [, slots [, seed]])`.
+#[pg_extern(sql = false)]
+fn minhash_agg_add_text(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let element = call.optional_argument(1);
+    // SAFETY: the element is declared as text, and outlives the call.
+    let element = element.map(|datum| unsafe { Text::from_raw(datum) });
+    let hash = element.map(|element| move |key: &Key| key.element_hash(&element));
+    add_element(&call, hash)
 }
 
-fn bigint_hash(element: Option<i64>) -> Option<impl FnOnce(&Key) -> u64> {
-    element.map(|element| move |key: &Key| key.element_hash(&element.to_le_bytes()))
-}
-
-#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
-fn minhash_agg_add_text(
-    state: Internal,
-    element: Option<Text<'_>>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: PostgreSQL passes the current call.
-    unsafe { add_element(state, text_hash(element), SIZE, SEED, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
-fn minhash_agg_add_text_size(
-    state: Internal,
-    element: Option<Text<'_>>,
-    size: Option<i32>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_element(state, text_hash(element), size, SEED, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
-fn minhash_agg_add_text_size_seed(
-    state: Internal,
-    element: Option<Text<'_>>,
-    size: Option<i32>,
-    seed: Option<i64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_element(state, text_hash(element), size, seed, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
-fn minhash_agg_add_bigint(
-    state: Internal,
-    element: Option<i64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_element(state, bigint_hash(element), SIZE, SEED, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
-fn minhash_agg_add_bigint_size(
-    state: Internal,
-    element: Option<i64>,
-    size: Option<i32>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_element(state, bigint_hash(element), size, SEED, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "minhash_agg_add")]
-fn minhash_agg_add_bigint_size_seed(
-    state: Internal,
-    element: Option<i64>,
-    size: Option<i32>,
-    seed: Option<i64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_element(state, bigint_hash(element), size, seed, call) }
+/// `minhash_agg_add(state, element bigint [, slots [, seed]])`.
+#[pg_extern(sql = false)]
+fn minhash_agg_add_bigint(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let element = call.optional_argument(1);
+    let bytes = element.map(|datum| (datum.value() as i64).to_le_bytes());
+    add_element(
+        &call,
+        bytes.map(|bytes| move |key: &Key| key.element_hash(&bytes)),
+    )
 }
 
 /// Merges a signature into the state; NULLs are ignored.
@@ -357,11 +304,7 @@ pgrx::extension_sql_file!(
     requires = [
         "signature",
         minhash_agg_add_text,
-        minhash_agg_add_text_size,
-        minhash_agg_add_text_size_seed,
         minhash_agg_add_bigint,
-        minhash_agg_add_bigint_size,
-        minhash_agg_add_bigint_size_seed,
         minhash_union_add,
         minhash_agg_combine,
         minhash_agg_serialize,

@@ -1,7 +1,7 @@
 //! Band keys for ordinary B-tree indexes.
 
+use crate::minhash::datum::StoredSignature;
 use crate::options;
-use crate::pg::datum::StoredSignature;
 use crate::pg::error::OrRaise;
 use neardup::Error;
 use neardup::bands::{Bands, ClassicBands, band_keys};

@@ -1,13 +1,16 @@
-//! MinHash signatures of documents, and the similarity that they estimate.
+//! MinHash signatures of documents.
 
+use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
-use crate::pg::datum::{NewSignature, StoredSignature, Text};
 use crate::pg::error::check_interrupts;
+use crate::pg::text::Text;
 use neardup::minhash::{Header, Sketch};
 use neardup::shingle::{Key, for_each_block};
 use pgrx::JsonB;
+use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 use serde::Serialize;
+use std::collections::HashSet;
 
 /// The MinHash signature of a document: O(n + slots log slots) for n shingles.
 ///
@@ -32,6 +35,62 @@ fn minhash(
     });
     let header = Header::of_document(&shingling, sketch.slots().len(), key.id());
     NewSignature(sketch.encode(header))
+}
+
+/// The signature of a document without the shingles in `boilerplate`, comparable with those of
+/// `minhash`. A document that is all boilerplate is empty.
+///
+/// # Errors
+/// As `minhash`.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+#[allow(clippy::too_many_arguments)]
+fn minhash_excluding(
+    doc: Text<'_>,
+    boilerplate: Array<'_, i64>,
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+    slots: default!(i32, 128),
+    seed: default!(i64, 0),
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> NewSignature {
+    let shingling = options::shingling(k, &unit, &fold);
+    let mut sketch = Sketch::new(options::slots(slots));
+    let key = Key::from_seed(seed);
+    with_set(&boilerplate, fcinfo, |excluded| {
+        let mut kept = Vec::new();
+        for_each_block(&doc, &shingling, &key, &mut |hashes| {
+            check_interrupts();
+            kept.clear();
+            kept.extend(hashes.iter().filter(|hash| !excluded.contains(*hash)));
+            sketch.add(&kept);
+        });
+    });
+    let header = Header::of_document(&shingling, sketch.slots().len(), key.id());
+    NewSignature(sketch.encode(header))
+}
+
+/// Hands on the set of the elements; where the argument is the same in all calls of a query, it is
+/// made once.
+fn with_set(
+    elements: &Array<'_, i64>,
+    fcinfo: pg_sys::FunctionCallInfo,
+    then: impl FnOnce(&HashSet<u64>),
+) {
+    let make = || -> HashSet<u64> { elements.iter().flatten().map(|hash| hash as u64).collect() };
+    // SAFETY: PostgreSQL passes the call's own information, whose `fn_extra` only this function
+    // sets, to a value that lives as long as it.
+    unsafe {
+        let call = &mut *(*fcinfo).flinfo;
+        if call.fn_extra.is_null() {
+            if !pg_sys::get_fn_expr_arg_stable(call, 1) {
+                return then(&make());
+            }
+            let set = PgMemoryContexts::For(call.fn_mcxt).leak_and_drop_on_delete(make());
+            call.fn_extra = set.cast();
+        }
+        then(&*call.fn_extra.cast::<HashSet<u64>>());
+    }
 }
 
 /// What `minhash_describe` says of a signature.

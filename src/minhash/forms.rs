@@ -1,9 +1,10 @@
 //! Signatures from signatures and from slots: unions, packing, slots as arrays and as bits.
 
+use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::arrays::NewBigints;
 use crate::pg::bits::NewVarbit;
-use crate::pg::datum::{NewSignature, StoredSignature, Text};
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::text::Text;
 use neardup::minhash::combine;
 use pgrx::prelude::*;
 

@@ -19,7 +19,7 @@ fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
     bands::lsh_probability(similarity, i64::from(bands), i64::from(rows)).or_raise()
 }
 
-/// The bands and rows within `slots` slots that minimise the weighted sum of the areas of false
+/// The bands and rows within `slots` slots that minimize the weighted sum of the areas of false
 /// positives, under the S-curve below the threshold, and of false negatives, over it above.
 ///
 /// # Errors

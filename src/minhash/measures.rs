@@ -1,7 +1,7 @@
 //! What else two signatures, or one, tell: intervals, containment, cardinality.
 
+use crate::minhash::datum::StoredSignature;
 use crate::options;
-use crate::pg::datum::StoredSignature;
 use crate::pg::error::OrRaise;
 use crate::pg::record::Record;
 use neardup::bands;

@@ -2,6 +2,7 @@
 
 pub mod aggregates;
 pub mod bands;
+pub mod datum;
 pub mod document;
 pub mod forms;
 pub mod lsh;

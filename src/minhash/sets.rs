@@ -1,9 +1,10 @@
 //! Signatures of sets: of elements, and of a document's lexemes.
 
+use crate::minhash::datum::NewSignature;
 use crate::options;
 use crate::pg::arrays::texts;
-use crate::pg::datum::{NewSignature, Text};
 use crate::pg::error::check_interrupts;
+use crate::pg::text::Text;
 use crate::pg::tsvector::TsVector;
 use neardup::minhash::{Header, SignatureUnit, Sketch};
 use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};

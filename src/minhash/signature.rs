@@ -3,8 +3,9 @@
 //! Order and equality are those of the stored bytes: they serve DISTINCT, GROUP BY, indexes and
 //! replication, and say nothing about similarity.
 
-use crate::pg::datum::{NewSignature, StoredSignature, rest_of_message};
+use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::error::OrRaise;
+use crate::pg::varlena::rest_of_message;
 use neardup::minhash::Signature;
 use neardup::shingle::Key;
 use pgrx::Internal;

@@ -3,9 +3,9 @@
 //!
 //! Their planner support turns them into `<@`, which indexes serve.
 
+use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::call::{argument, finfo};
-use crate::pg::datum::StoredSignature;
 use crate::pg::error::OrRaise;
 use neardup::minhash::{estimate_stored, near_duplicates_stored};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};

@@ -1,11 +1,11 @@
 //! Arrays as results, and sets read from arrays.
 
-use crate::pg::datum::{Text, to_server_encoding};
 use crate::pg::error::check_interrupts;
+use crate::pg::text::{Text, to_server_encoding};
 use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
-use pgrx::pg_sys;
+use pgrx::{FromDatum, pg_sys};
 
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
@@ -36,6 +36,39 @@ pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
     let mut set: Vec<&[u8]> = texts.iter().map(|text| &**text).collect();
     sort_distinct(&mut set, &mut check_interrupts);
     set
+}
+
+/// The elements of a text[], each through `map`; NULLs are left out.
+pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
+    let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+    // SAFETY: the datum is a text[]; the arrays are valid for `count` elements.
+    unsafe {
+        pg_sys::deconstruct_array(
+            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
+            pg_sys::TEXTOID,
+            -1,
+            false,
+            pg_sys::TYPALIGN_INT as core::ffi::c_char,
+            &mut elements,
+            &mut nulls,
+            &mut count,
+        );
+        let present = (0..count as usize).filter(|&number| !*nulls.add(number));
+        let mapped = present
+            .map(|number| map(&Text::from_raw(*elements.add(number))))
+            .collect();
+        pg_sys::pfree(elements.cast());
+        pg_sys::pfree(nulls.cast());
+        mapped
+    }
+}
+
+/// The elements of a bigint[]; NULLs are left out.
+pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
+    // SAFETY: the datum is a bigint[].
+    let array: Option<pgrx::Array<'_, i64>> =
+        unsafe { FromDatum::from_polymorphic_datum(array, false, pg_sys::INT8OID) };
+    array.map_or_else(Vec::new, |array| array.iter().flatten().collect())
 }
 
 /// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.

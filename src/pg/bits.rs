@@ -1,8 +1,8 @@
 //! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose
 //! `BitSlice<u8, Msb0>` is laid out just as they are.
 
-use crate::pg::datum::{Varlena, result};
 use crate::pg::error::raise;
+use crate::pg::varlena::{Varlena, result};
 use bitvec::prelude::*;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};

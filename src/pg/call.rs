@@ -1,9 +1,74 @@
-//! Functions made for C by hand, without `#[pg_extern]`: those that a scan calls for every row, since
-//! the wrapper that it makes takes as long as the comparison of two signatures.
+//! Calls whose arguments are read by hand, and functions made for C without `#[pg_extern]`: those that
+//! a scan calls for every row, since the wrapper that it makes takes as long as the comparison of two
+//! signatures.
 
+use crate::pg::error::raise;
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
+use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
-/// The datum of argument `i`.
+/// A running call, whose arguments are read one by one.
+pub struct Call {
+    fcinfo: FunctionCallInfo,
+}
+
+impl Call {
+    /// # Safety
+    /// `fcinfo` is that of the running call.
+    pub unsafe fn new(fcinfo: FunctionCallInfo) -> Self {
+        Self { fcinfo }
+    }
+
+    pub fn fcinfo(&self) -> FunctionCallInfo {
+        self.fcinfo
+    }
+
+    /// Returns an argument that must not be NULL.
+    ///
+    /// # Errors
+    /// ERROR `null_value_not_allowed` if it is NULL.
+    pub fn argument(&self, number: usize, name: &str) -> Datum {
+        match self.optional_argument(number) {
+            Some(datum) => datum,
+            None => raise(
+                PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
+                &format!("{name} must not be NULL"),
+                "",
+            ),
+        }
+    }
+
+    /// Returns an argument that may be NULL.
+    pub fn optional_argument(&self, number: usize) -> Option<Datum> {
+        // SAFETY: the call is running, and its function has that many arguments.
+        unsafe { pgrx::fcinfo::pg_getarg_datum(self.fcinfo, number) }
+    }
+
+    /// Returns an argument that not all declarations of the function have: `default` where it is
+    /// missing, None where it is NULL.
+    pub fn trailing_argument<T: FromDatum>(&self, number: usize, default: T) -> Option<T> {
+        // SAFETY: the call is running.
+        if number >= usize::try_from(unsafe { (*self.fcinfo).nargs }).unwrap_or(0) {
+            return Some(default);
+        }
+        let datum = self.optional_argument(number)?;
+        // SAFETY: the argument is declared with the type that corresponds to `T`.
+        unsafe { T::from_datum(datum, false) }
+    }
+
+    /// Returns the type of an argument, where it is polymorphic.
+    pub fn argument_type(&self, number: i32) -> pg_sys::Oid {
+        // SAFETY: the call is running.
+        unsafe { pg_sys::get_fn_expr_argtype((*self.fcinfo).flinfo, number) }
+    }
+
+    /// Returns the schema of the extension.
+    pub fn schema(&self) -> pg_sys::Oid {
+        // SAFETY: the call is running.
+        unsafe { pg_sys::get_func_namespace((*(*self.fcinfo).flinfo).fn_oid) }
+    }
+}
+
+/// Returns the datum of argument `i`, which is not NULL.
 ///
 /// # Safety
 /// The function is called with more than `i` arguments.

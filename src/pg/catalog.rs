@@ -1,5 +1,5 @@
 //! Finding the extension's own objects: beside a function of ours, in whatever schema that is.
-//! Straight from the catalogue caches, so that neither search_path nor privileges on the schema
+//! Straight from the catalog caches, so that neither search_path nor privileges on the schema
 //! matter while a query is planned.
 
 use pgrx::pg_sys;
@@ -78,6 +78,38 @@ pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
 pub fn equality(type_: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the cache returns an entry for every type.
     found(unsafe { (*pg_sys::lookup_type_cache(type_, pg_sys::TYPECACHE_EQ_OPR as i32)).eq_opr })
+}
+
+/// The type of that name in a schema.
+pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
+    // SAFETY: plain catalog lookup.
+    unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
+            pg_sys::Anum_pg_type_oid as i16,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::null(),
+            pg_sys::Datum::null(),
+        )
+    }
+}
+
+/// Returns the name of a type as SQL writes it.
+pub fn type_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: gives a new NUL-terminated string for any OID.
+    unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Returns whether values of a type are stored as text is: `text`, `varchar` and `char(n)`, but not
+/// domains over them.
+pub fn is_text(type_: pg_sys::Oid) -> bool {
+    matches!(
+        type_,
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID
+    )
 }
 
 /// Whether a function is that one of this library, whatever its name and schema.

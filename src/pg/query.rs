@@ -1,9 +1,8 @@
 //! Reading a query given as text, row by row, in an order that depends on nothing but the query.
 
-use crate::pg::datum::Text;
+use crate::pg::catalog::type_name;
 use crate::pg::error::raise;
-use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
-use std::ffi::CStr;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::marker::PhantomData;
 
 /// Rows fetched at once.
@@ -13,27 +12,6 @@ const BATCH: i64 = 256;
 pub fn work_mem_bytes() -> usize {
     // SAFETY: reads a setting of this backend.
     unsafe { pg_sys::work_mem as usize * 1024 }
-}
-
-/// What each of a collection's record stores keeps in memory: signatures, documents and their sets
-/// have one work_mem together, and the sort beside them another.
-pub fn share_of_work_mem_bytes() -> usize {
-    work_mem_bytes() / 3
-}
-
-/// The type of that name in a schema.
-pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
-    // SAFETY: plain catalog lookup.
-    unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
-            pg_sys::Anum_pg_type_oid as i16,
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::null(),
-            pg_sys::Datum::null(),
-        )
-    }
 }
 
 /// A column of a query's result.
@@ -69,13 +47,6 @@ impl Column {
             );
         }
     }
-}
-
-fn type_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: gives a new NUL-terminated string for any OID.
-    unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) }
-        .to_string_lossy()
-        .into_owned()
 }
 
 /// A query that is being read.
@@ -179,37 +150,4 @@ impl Row<'_> {
             unsafe { pg_sys::SPI_getbinval(self.tuple, self.descriptor, column + 1, &mut is_null) };
         (!is_null).then_some(datum)
     }
-}
-
-/// The elements of a text[], each through `map`; NULLs are left out.
-pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
-    let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: the datum is a text[]; the arrays are valid for `count` elements.
-    unsafe {
-        pg_sys::deconstruct_array(
-            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
-            pg_sys::TEXTOID,
-            -1,
-            false,
-            pg_sys::TYPALIGN_INT as core::ffi::c_char,
-            &mut elements,
-            &mut nulls,
-            &mut count,
-        );
-        let present = (0..count as usize).filter(|&number| !*nulls.add(number));
-        let mapped = present
-            .map(|number| map(&Text::from_raw(*elements.add(number))))
-            .collect();
-        pg_sys::pfree(elements.cast());
-        pg_sys::pfree(nulls.cast());
-        mapped
-    }
-}
-
-/// The elements of a bigint[]; NULLs are left out.
-pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
-    // SAFETY: the datum is a bigint[].
-    let array: Option<pgrx::Array<'_, i64>> =
-        unsafe { FromDatum::from_polymorphic_datum(array, false, pg_sys::INT8OID) };
-    array.map_or_else(Vec::new, |array| array.iter().flatten().collect())
 }

@@ -1,7 +1,8 @@
 //! The lexemes of a `tsvector`, in the order in which they stand in the document.
 
-use crate::pg::datum::{Utf8, Varlena, argument};
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::text::Utf8;
+use crate::pg::varlena::{Varlena, argument};
 use neardup::Error;
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys;

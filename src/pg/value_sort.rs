@@ -1,7 +1,7 @@
 //! PostgreSQL's own sort over values of any type that has an order.
 
-use crate::collection::reading::Keys;
 use crate::pg::error::raise;
+use crate::pg::value::Keys;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::ptr::NonNull;

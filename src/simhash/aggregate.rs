@@ -5,8 +5,9 @@
 
 use crate::pg::aggregate;
 use crate::pg::bits::NewBits;
-use crate::pg::datum::Text;
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::text::Text;
 use crate::simhash::functions::width;
 use neardup::shingle::Key;
 use neardup::simhash::{Sums, fixed_point};
@@ -65,70 +66,36 @@ impl State {
     }
 }
 
-/// Adds one term; ignored if any argument is NULL.
-///
-/// # Safety
-/// `call` is the current function call.
-unsafe fn add_term(
-    state: Internal,
-    term: Option<Text<'_>>,
-    weight: Option<f64>,
-    bits: Option<i32>,
-    seed: Option<i64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    let state = State::of(state);
-    let (Some(term), Some(weight), Some(bits), Some(seed)) = (term, weight, bits, seed) else {
+/// The number of bits and the seed where they are not given, as in `simhash_terms`.
+const BITS: i32 = 64;
+const SEED: i64 = 0;
+
+/// `simhash_agg_add(state, term, weight [, bits [, seed]])`: adds one term, ignored if any argument is
+/// NULL.
+#[pg_extern(sql = false)]
+fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let state = State::of(call.optional_argument(0).into());
+    let (Some(term), Some(weight), Some(bits), Some(seed)) = (
+        call.optional_argument(1),
+        call.optional_argument(2),
+        call.trailing_argument(3, BITS),
+        call.trailing_argument(4, SEED),
+    ) else {
         return state.map_or_else(|| Internal::from(None), State::as_internal);
     };
+    // SAFETY: the term is declared as text, and outlives the call.
+    let term = unsafe { Text::from_raw(term) };
+    let weight = f64::from_bits(weight.value() as u64);
     let numbers = Sums::numbers_needed(width(bits));
-    // SAFETY: vouched for by the caller.
-    let state = state.unwrap_or_else(|| unsafe { State::new(call, numbers, seed) });
+    // SAFETY: the call is running.
+    let state = state.unwrap_or_else(|| unsafe { State::new(fcinfo, numbers, seed) });
     state.check_parameters(numbers, seed);
     let hash = Key::from_seed(seed).element_hash(&term);
     let weight = fixed_point(weight).or_raise();
     state.sums.add(hash, weight).or_raise();
     state.as_internal()
-}
-
-/// The number of bits and the seed where they are not given, as in `simhash_terms`.
-const BITS: Option<i32> = Some(64);
-const SEED: Option<i64> = Some(0);
-
-#[pg_extern(immutable, parallel_safe, name = "simhash_agg_add")]
-fn simhash_agg_add(
-    state: Internal,
-    term: Option<Text<'_>>,
-    weight: Option<f64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: PostgreSQL passes the current call.
-    unsafe { add_term(state, term, weight, BITS, SEED, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "simhash_agg_add")]
-fn simhash_agg_add_bits(
-    state: Internal,
-    term: Option<Text<'_>>,
-    weight: Option<f64>,
-    bits: Option<i32>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_term(state, term, weight, bits, SEED, call) }
-}
-
-#[pg_extern(immutable, parallel_safe, name = "simhash_agg_add")]
-fn simhash_agg_add_bits_seed(
-    state: Internal,
-    term: Option<Text<'_>>,
-    weight: Option<f64>,
-    bits: Option<i32>,
-    seed: Option<i64>,
-    call: pg_sys::FunctionCallInfo,
-) -> Internal {
-    // SAFETY: as above.
-    unsafe { add_term(state, term, weight, bits, seed, call) }
 }
 
 /// Adds the second state, of another process or another part of the rows, to the first.
@@ -192,8 +159,6 @@ pgrx::extension_sql_file!(
     name = "simhash_aggregate",
     requires = [
         simhash_agg_add,
-        simhash_agg_add_bits,
-        simhash_agg_add_bits_seed,
         simhash_agg_combine,
         simhash_agg_serialize,
         simhash_agg_deserialize,

@@ -1,8 +1,8 @@
 //! Two documents side by side: common chunks, edit distance, what differs, and a page that shows it.
 
-use crate::pg::datum::{NewText, Text};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::record::Record;
+use crate::pg::text::{NewText, Text};
 use neardup::align::{self, Costs, Place};
 use pgrx::prelude::*;
 

@@ -1,16 +1,14 @@
-//! Boilerplate: shingles that many documents of a collection share, found and left out.
+//! Boilerplate: shingles that many documents of a collection share.
 
 use crate::options;
 use crate::pg::arrays::NewBigints;
-use crate::pg::datum::{NewSignature, Text};
+use crate::pg::catalog::is_text;
 use crate::pg::error::{check_interrupts, raise};
 use crate::pg::query::{Column, Query};
 use crate::pg::sort::BigintSort;
-use neardup::minhash::{Header, Sketch};
-use neardup::shingle::{Key, for_each_block, shingle_hashes};
-use pgrx::memcxt::PgMemoryContexts;
+use crate::pg::text::Text;
+use neardup::shingle::{Key, shingle_hashes};
 use pgrx::prelude::*;
-use std::collections::HashSet;
 
 /// The hashes of the shingles that at least `min_documents` documents of the query have, sorted.
 /// They are counted by sorting, within `work_mem`.
@@ -56,7 +54,6 @@ fn common_shingles(
 }
 
 fn check_columns(columns: &[Column]) {
-    const TEXTS: [pg_sys::Oid; 3] = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
     let [document] = columns else {
         raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -64,69 +61,13 @@ fn check_columns(columns: &[Column]) {
             "Its only column is the document.",
         );
     };
-    if !TEXTS.contains(&document.base_type()) {
+    if !is_text(document.base_type()) {
         document.check_type(pg_sys::TEXTOID, "only", "document");
-    }
-}
-
-/// The signature of a document without the shingles in `boilerplate`, comparable with those of
-/// `minhash`. A document that is all boilerplate is empty.
-///
-/// # Errors
-/// As `minhash`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
-#[allow(clippy::too_many_arguments)]
-fn minhash_excluding(
-    doc: Text<'_>,
-    boilerplate: Array<'_, i64>,
-    k: default!(i32, 3),
-    unit: default!(Text<'_>, "'word'"),
-    fold: default!(Text<'_>, "'case'"),
-    slots: default!(i32, 128),
-    seed: default!(i64, 0),
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> NewSignature {
-    let shingling = options::shingling(k, &unit, &fold);
-    let mut sketch = Sketch::new(options::slots(slots));
-    let key = Key::from_seed(seed);
-    with_set(&boilerplate, fcinfo, |excluded| {
-        let mut kept = Vec::new();
-        for_each_block(&doc, &shingling, &key, &mut |hashes| {
-            check_interrupts();
-            kept.clear();
-            kept.extend(hashes.iter().filter(|hash| !excluded.contains(*hash)));
-            sketch.add(&kept);
-        });
-    });
-    let header = Header::of_document(&shingling, sketch.slots().len(), key.id());
-    NewSignature(sketch.encode(header))
-}
-
-/// Hands on the set of the elements; where the argument is the same in all calls of a query, it is
-/// made once.
-fn with_set(
-    elements: &Array<'_, i64>,
-    fcinfo: pg_sys::FunctionCallInfo,
-    then: impl FnOnce(&HashSet<u64>),
-) {
-    let make = || -> HashSet<u64> { elements.iter().flatten().map(|hash| hash as u64).collect() };
-    // SAFETY: PostgreSQL passes the call's own information, whose `fn_extra` only this function
-    // sets, to a value that lives as long as it.
-    unsafe {
-        let call = &mut *(*fcinfo).flinfo;
-        if call.fn_extra.is_null() {
-            if !pg_sys::get_fn_expr_arg_stable(call, 1) {
-                return then(&make());
-            }
-            let set = PgMemoryContexts::For(call.fn_mcxt).leak_and_drop_on_delete(make());
-            call.fn_extra = set.cast();
-        }
-        then(&*call.fn_extra.cast::<HashSet<u64>>());
     }
 }
 
 pgrx::extension_sql_file!(
     "../../sql/text/boilerplate.sql",
     name = "boilerplate",
-    requires = ["signature", common_shingles, minhash_excluding]
+    requires = [common_shingles]
 );

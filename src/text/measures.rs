@@ -2,8 +2,8 @@
 
 use crate::options;
 use crate::pg::arrays::{bigint_set, text_set, texts};
-use crate::pg::datum::Text;
 use crate::pg::error::check_interrupts;
+use crate::pg::text::Text;
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;

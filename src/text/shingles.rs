@@ -2,8 +2,8 @@
 
 use crate::options;
 use crate::pg::arrays::{MAX_TEXTS, NewBigints, NewTexts, bigint_set, texts};
-use crate::pg::datum::Text;
 use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::text::Text;
 use neardup::set;
 use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
 use pgrx::prelude::*;

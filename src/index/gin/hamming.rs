@@ -48,7 +48,7 @@ impl StoredOptions {
 pub struct HammingIndex(HammingBlocks);
 
 impl HammingIndex {
-    /// None if the options are out of range, which only a damaged catalogue can bring about.
+    /// None if the options are out of range, which only a damaged catalog can bring about.
     fn new(stored: Option<StoredOptions>) -> Option<Self> {
         let stored = stored.unwrap_or(StoredOptions {
             varlena_header: 0,
@@ -93,11 +93,11 @@ impl HammingIndex {
         self.0.occurrence(distance as usize).is_some()
     }
 
-    fn search(&self, centre: &BitSlice<u8, Msb0>, distance: u32) -> Search {
+    fn search(&self, center: &BitSlice<u8, Msb0>, distance: u32) -> Search {
         match self.0.occurrence(distance as usize) {
             None => Search::Everything,
             Some(occurrence) => Search::Keys {
-                keys: self.keys(centre),
+                keys: self.keys(center),
                 intact: occurrence.needed(),
             },
         }
@@ -135,8 +135,8 @@ fn gin_hamming_extract_query(
     unsafe {
         let index = HammingIndex::from_call(fcinfo);
         let ball = BitBall::from_raw(query.datum);
-        let (centre, distance) = ball.read();
-        index.search(centre, distance).extract(nkeys, extra, mode)
+        let (center, distance) = ball.read();
+        index.search(center, distance).extract(nkeys, extra, mode)
     }
 }
 

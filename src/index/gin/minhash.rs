@@ -6,8 +6,8 @@
 
 use crate::index::ball::MinhashBall;
 use crate::index::gin::support::{self, Query, Search};
+use crate::minhash::datum::StoredSignature;
 use crate::options;
-use crate::pg::datum::StoredSignature;
 use crate::pg::error::raise;
 use neardup::bands::{Bands, Occurrence, band_hashes};
 use neardup::minhash::{Header, Signature};
@@ -36,7 +36,7 @@ pub struct MinhashIndex {
 }
 
 impl MinhashIndex {
-    /// None if the options are out of range, which only a damaged catalogue can bring about.
+    /// None if the options are out of range, which only a damaged catalog can bring about.
     fn new(stored: Option<StoredOptions>) -> Option<Self> {
         let (threshold, key_bits) = stored
             .map_or((DEFAULT_THRESHOLD, DEFAULT_KEY_BITS), |stored| {
@@ -91,20 +91,20 @@ impl MinhashIndex {
     }
 
     /// Whether the index finds all signatures at or above `threshold` by their keys. Without the
-    /// centre, whether it does so for every centre.
-    pub fn serves(&self, centre: Option<&Header>, threshold: f64) -> bool {
+    /// center, whether it does so for every center.
+    pub fn serves(&self, center: Option<&Header>, threshold: f64) -> bool {
         threshold >= self.threshold
-            || centre.is_some_and(|header| self.occurrence(header, threshold).is_some())
+            || center.is_some_and(|header| self.occurrence(header, threshold).is_some())
     }
 
-    fn search(&self, centre: &Signature<'_>, threshold: f64) -> Search {
-        if centre.header.empty {
+    fn search(&self, center: &Signature<'_>, threshold: f64) -> Search {
+        if center.header.empty {
             return Search::Nothing;
         }
-        match self.occurrence(&centre.header, threshold) {
+        match self.occurrence(&center.header, threshold) {
             None => Search::Everything,
             Some(occurrence) => Search::Keys {
-                keys: self.keys(centre),
+                keys: self.keys(center),
                 intact: occurrence.needed(),
             },
         }
@@ -142,8 +142,8 @@ fn gin_minhash_extract_query(
     unsafe {
         let index = MinhashIndex::from_call(fcinfo);
         let ball = MinhashBall::from_raw(query.datum);
-        let (centre, threshold) = ball.read();
-        index.search(&centre, threshold).extract(nkeys, extra, mode)
+        let (center, threshold) = ball.read();
+        index.search(&center, threshold).extract(nkeys, extra, mode)
     }
 }
 

@@ -50,7 +50,7 @@ impl Search {
     /// which GIN hands to the consistent functions.
     ///
     /// # Safety
-    /// The arguments are those of an extractQuery call, and `mode` came initialised to the default.
+    /// The arguments are those of an extractQuery call, and `mode` came initialized to the default.
     pub unsafe fn extract(self, nkeys: Internal, extra: Internal, mode: Internal) -> Internal {
         match self {
             Self::Nothing => {

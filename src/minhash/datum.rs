@@ -1,0 +1,64 @@
+//! Signatures as arguments and results.
+
+use crate::pg::error::OrRaise;
+use crate::pg::varlena::{Varlena, argument, result};
+use neardup::minhash::{Header, Signature, SignatureUnit};
+use neardup::shingle::Shingling;
+use neardup::text::Unit;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// A `minhash_signature` argument: header and length are checked whenever it is read.
+pub struct StoredSignature<'a>(Varlena<'a>);
+
+impl StoredSignature<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type minhash_signature that outlives the value.
+    #[inline]
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        Self(unsafe { Varlena::detoast(datum) })
+    }
+
+    /// # Errors
+    /// ERROR `data_corrupted` if the bytes are no signature.
+    pub fn read(&self) -> Signature<'_> {
+        Signature::from_bytes(&self.0).or_raise()
+    }
+
+    /// The bytes, for bytewise comparison.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A new value of type `minhash_signature`, in its stored form.
+pub struct NewSignature(pub Vec<u8>);
+
+impl NewSignature {
+    /// Takes bytes that came from outside.
+    ///
+    /// # Errors
+    /// ERROR `invalid_binary_representation` if they are no signature.
+    pub fn from_foreign(bytes: &[u8]) -> Self {
+        Signature::from_foreign_bytes(bytes)
+            .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
+        Self(bytes.to_vec())
+    }
+}
+
+argument!(StoredSignature, "minhash_signature");
+
+result!(NewSignature, "minhash_signature");
+
+/// Returns how documents were cut for a signature with these parameters; None if it was not made
+/// from a document's text.
+pub fn shingling(header: &Header) -> Option<Shingling> {
+    let unit = match header.unit {
+        SignatureUnit::Word => Unit::Word,
+        SignatureUnit::Char => Unit::Char,
+        SignatureUnit::Stop => Unit::Stop,
+        SignatureUnit::Set | SignatureUnit::Lexeme | SignatureUnit::Imported => return None,
+    };
+    Some(Shingling::new(i64::from(header.k), unit, header.fold).or_raise())
+}

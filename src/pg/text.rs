@@ -1,0 +1,206 @@
+//! Text as UTF-8, whatever the database's encoding, and results in that encoding.
+
+use crate::pg::varlena::{Varlena, argument};
+use pgrx::datum::{Datum, UnboxDatum};
+use pgrx::pg_sys;
+use std::borrow::Cow;
+use std::ffi::{CStr, c_char, c_int};
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// A `text` argument as UTF-8, whatever the database's encoding. In SQL_ASCII, whose bytes have no
+/// known meaning, the bytes as they are.
+pub struct Text<'a> {
+    stored: Varlena<'a>,
+    converted: Option<Converted>,
+}
+
+/// Bytes in another encoding.
+pub struct Converted {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Deref for Converted {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is valid for `len` bytes while `self` lives.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Converted {
+    fn drop(&mut self) {
+        // SAFETY: allocated by the encoding conversion for this value alone.
+        unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
+    }
+}
+
+impl Text<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of a text type that outlives the value.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        let stored = unsafe { Varlena::detoast(datum) };
+        let converted = to_utf8(&stored);
+        Self { stored, converted }
+    }
+
+    /// The datum, as it is in the database's encoding.
+    pub fn stored(&self) -> pg_sys::Datum {
+        self.stored.datum()
+    }
+
+    /// The name of an option, such as a unit or a fold: never one of ours if it is not ASCII.
+    pub fn name(&self) -> Cow<'_, str> {
+        match std::str::from_utf8(self) {
+            Ok(name) if name.is_ascii() => Cow::Borrowed(name),
+            _ => Cow::Owned(self.escape_ascii().to_string()),
+        }
+    }
+}
+
+/// Bytes of a text in UTF-8, with the same rules.
+pub enum Utf8<'a> {
+    Stored(&'a [u8]),
+    Converted(Converted),
+}
+
+impl<'a> Utf8<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        match to_utf8(bytes) {
+            Some(converted) => Self::Converted(converted),
+            None => Self::Stored(bytes),
+        }
+    }
+}
+
+impl Deref for Utf8<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Stored(bytes) => bytes,
+            Self::Converted(converted) => converted,
+        }
+    }
+}
+
+/// `None` where the bytes are UTF-8 already.
+fn to_utf8(bytes: &[u8]) -> Option<Converted> {
+    convert(bytes, pg_sys::pg_server_to_any)
+}
+
+/// A text of ours in the database's encoding.
+///
+/// # Errors
+/// ERROR `untranslatable_character` where the encoding lacks a character.
+pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
+    match convert(text.as_bytes(), pg_sys::pg_any_to_server) {
+        Some(converted) => Cow::Owned(converted.to_vec()),
+        None => Cow::Borrowed(text.as_bytes()),
+    }
+}
+
+/// Whether the database's encoding differs from ours. Asked once: it stays the same while the backend
+/// runs, and every text argument depends on it.
+fn is_converted() -> bool {
+    static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
+    *IS_CONVERTED.get_or_init(|| {
+        // SAFETY: reads a global of the backend, without side effects.
+        let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
+        !matches!(
+            encoding,
+            pg_sys::pg_enc::PG_UTF8 | pg_sys::pg_enc::PG_SQL_ASCII
+        )
+    })
+}
+
+type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
+
+/// Between UTF-8 and the database's encoding; `None` where that changes nothing.
+fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
+    if !is_converted() || bytes.is_ascii() {
+        return None;
+    }
+    // SAFETY: the source is valid for its length, which fits an int as every varlena's does. The
+    // result is a new NUL-terminated string unless it is the source.
+    unsafe {
+        let start = conversion(
+            bytes.as_ptr().cast(),
+            bytes.len() as c_int,
+            pg_sys::pg_enc::PG_UTF8 as c_int,
+        )
+        .cast::<u8>();
+        if start.cast_const() == bytes.as_ptr() {
+            return None;
+        }
+        let len = CStr::from_ptr(start.cast()).count_bytes();
+        NonNull::new(start).map(|start| Converted { start, len })
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.converted {
+            Some(text) => text,
+            None => &self.stored,
+        }
+    }
+}
+
+/// A new `text`, made of UTF-8 or of pieces of [`Text`] arguments.
+pub struct NewText(pub Vec<u8>);
+
+impl pgrx::IntoDatum for NewText {
+    /// # Errors
+    /// ERROR `untranslatable_character` where the database's encoding lacks a character.
+    fn into_datum(self) -> Option<pg_sys::Datum> {
+        let converted = convert(&self.0, pg_sys::pg_any_to_server);
+        let bytes = converted.as_deref().unwrap_or(&self.0);
+        // SAFETY: the bytes are copied into a new value.
+        let text = unsafe {
+            pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as c_int)
+        };
+        Some(pg_sys::Datum::from(text))
+    }
+
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTOID
+    }
+}
+
+pgrx::impl_sql_translatable!(NewText, "text");
+
+// SAFETY: the datum is a palloc'd text.
+unsafe impl pgrx::callconv::BoxRet for NewText {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut pgrx::callconv::FcInfo<'fcx>) -> Datum<'fcx> {
+        match pgrx::IntoDatum::into_datum(self) {
+            // SAFETY: as above.
+            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+            None => fcinfo.return_null(),
+        }
+    }
+}
+
+argument!(Text, "text");
+
+// SAFETY: the elements of an array are datums of its element type.
+unsafe impl UnboxDatum for Text<'_> {
+    type As<'src>
+        = Text<'src>
+    where
+        Self: 'src;
+
+    unsafe fn unbox<'src>(datum: Datum<'src>) -> Text<'src>
+    where
+        Self: 'src,
+    {
+        // SAFETY: the array outlives its elements.
+        unsafe { Text::from_raw(datum.sans_lifetime()) }
+    }
+}

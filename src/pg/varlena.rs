@@ -1,0 +1,142 @@
+//! Values of variable length as arguments and results.
+//!
+//! A value is detoasted at most once and never copied unless it is compressed or stored out of line.
+
+use pgrx::{Internal, pg_sys};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+/// A detoasted varlena; its copy, if one was made, is freed with it, because index and
+/// sort support functions run in memory contexts that live long.
+pub struct Varlena<'a> {
+    start: NonNull<pg_sys::varlena>,
+    copied: bool,
+    lifetime: PhantomData<&'a [u8]>,
+}
+
+impl Varlena<'_> {
+    /// Returns the detoasted value as a datum.
+    pub fn datum(&self) -> pg_sys::Datum {
+        pg_sys::Datum::from(self.start.as_ptr())
+    }
+
+    /// # Safety
+    /// `datum` is a non-null datum of a variable-length type that outlives the value.
+    #[inline]
+    pub unsafe fn detoast(datum: pg_sys::Datum) -> Self {
+        let stored = datum.cast_mut_ptr::<pg_sys::varlena>();
+        // SAFETY: the caller vouches for the datum. The call is spared where there is nothing to
+        // do, since crossing into PostgreSQL costs more than comparing two signatures.
+        let start = unsafe {
+            if pgrx::varlena::varatt_is_4b_u(stored)
+                || (pgrx::varlena::varatt_is_1b(stored) && !pgrx::varlena::varatt_is_1b_e(stored))
+            {
+                stored
+            } else {
+                pg_sys::pg_detoast_datum_packed(stored)
+            }
+        };
+        Self {
+            start: NonNull::new(start).expect("a detoasted value has an address"),
+            copied: start != stored,
+            lifetime: PhantomData,
+        }
+    }
+}
+
+impl Deref for Varlena<'_> {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is a detoasted varlena that lives as long as `self`.
+        unsafe { pgrx::varlena::varlena_to_byte_slice(self.start.as_ptr()) }
+    }
+}
+
+impl Drop for Varlena<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.copied {
+            // SAFETY: the copy was allocated by the detoaster for this value alone.
+            unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
+        }
+    }
+}
+
+/// Returns the bytes of a message that were not read yet.
+///
+/// # Safety
+/// `message` is a StringInfo.
+pub unsafe fn rest_of_message(message: &mut Internal) -> &[u8] {
+    // SAFETY: vouched for by the caller; the bytes belong to the message.
+    unsafe {
+        let message = message
+            .get_mut::<pg_sys::StringInfoData>()
+            .expect("a receive function gets a message");
+        let len = message.len - message.cursor;
+        let start = pg_sys::pq_getmsgbytes(message, len);
+        std::slice::from_raw_parts(start.cast::<u8>(), len as usize)
+    }
+}
+
+/// Makes a type an argument of the SQL type it names; `from_raw` reads its datum.
+macro_rules! argument {
+    ($type:ident, $sql:literal) => {
+        impl pgrx::FromDatum for $type<'_> {
+            unsafe fn from_polymorphic_datum(
+                datum: pgrx::pg_sys::Datum,
+                is_null: bool,
+                _: pgrx::pg_sys::Oid,
+            ) -> Option<Self> {
+                // SAFETY: PostgreSQL passes a datum of the declared type.
+                (!is_null).then(|| unsafe { Self::from_raw(datum) })
+            }
+        }
+
+        // SAFETY: the datum is of the declared SQL type, which `from_raw` reads.
+        unsafe impl<'fcx> pgrx::callconv::ArgAbi<'fcx> for $type<'fcx> {
+            unsafe fn unbox_arg_unchecked(arg: pgrx::callconv::Arg<'_, 'fcx>) -> Self {
+                // SAFETY: STRICT functions get no NULL, others ask through `Option`.
+                unsafe { arg.unbox_arg_using_from_datum() }.expect("the argument is not NULL")
+            }
+        }
+
+        pgrx::impl_sql_translatable!($type<'_>, arg_only = $sql);
+    };
+}
+pub(crate) use argument;
+
+/// Makes a type that holds the bytes of a varlena a result of the SQL type it names.
+macro_rules! result {
+    ($type:ident, $sql:literal) => {
+        impl pgrx::IntoDatum for $type {
+            fn into_datum(self) -> Option<pgrx::pg_sys::Datum> {
+                self.0.into_datum()
+            }
+
+            fn type_oid() -> pgrx::pg_sys::Oid {
+                // Only results of known type are built from this type.
+                pgrx::pg_sys::InvalidOid
+            }
+        }
+
+        pgrx::impl_sql_translatable!($type, $sql);
+
+        // SAFETY: the datum is a palloc'd varlena of the declared type.
+        unsafe impl pgrx::callconv::BoxRet for $type {
+            unsafe fn box_into<'fcx>(
+                self,
+                fcinfo: &mut pgrx::callconv::FcInfo<'fcx>,
+            ) -> pgrx::datum::Datum<'fcx> {
+                match pgrx::IntoDatum::into_datum(self) {
+                    // SAFETY: as above.
+                    Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
+                    None => fcinfo.return_null(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use result;
