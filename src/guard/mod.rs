@@ -1,6 +1,5 @@
 //! The trigger `near_dup_guard`, which lets no near-duplicate into a table.
 
-pub mod kind;
 pub mod lock;
 pub mod lookup;
 pub mod options;

@@ -1,6 +1,7 @@
 //! The arguments of a `near_dup_guard` trigger.
 
-use crate::options::is_threshold;
+use crate::index::kind::{Bound, Kind};
+use crate::options;
 use crate::pg::error::OrRaise;
 use neardup::bands::MAX_BLOCKS;
 use neardup::{Error, quoted};
@@ -92,40 +93,18 @@ impl Options {
         }
     }
 
-    /// The bound as a threshold.
+    /// Returns the bound of a kind.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` outside 0 < threshold <= 1.
-    pub fn threshold(&self) -> f64 {
-        match self.bound.trim().parse().ok().filter(|&t| is_threshold(t)) {
-            Some(threshold) => threshold,
-            None => Err(Error::invalid(
-                format!("threshold {} is out of range", quoted(&self.bound)),
-                "Valid values are greater than 0 and at most 1.",
-            ))
-            .or_raise(),
-        }
-    }
-
-    /// The bound as a Hamming distance.
-    ///
-    /// # Errors
-    /// ERROR `invalid_parameter_value` outside 0 to 63.
-    pub fn distance(&self) -> i32 {
-        let most = MAX_BLOCKS as i32 - 1;
-        match self
-            .bound
-            .trim()
-            .parse()
-            .ok()
-            .filter(|d| (0..=most).contains(d))
-        {
-            Some(distance) => distance,
-            None => Err(Error::invalid(
-                format!("distance {} is out of range", quoted(&self.bound)),
-                format!("Valid values are 0 to {most}."),
-            ))
-            .or_raise(),
+    /// ERROR `invalid_parameter_value` for a threshold outside 0 < threshold <= 1, or a distance
+    /// outside 0 to 63.
+    pub fn bound(&self, kind: Kind) -> Bound {
+        match kind {
+            Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
+            Kind::Hamming => {
+                let most = MAX_BLOCKS as u32 - 1;
+                Bound::Distance(options::distance_in(&self.bound, most))
+            }
         }
     }
 }

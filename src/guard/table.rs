@@ -1,7 +1,7 @@
 //! The tables that a guard looks into, with their columns and indexes.
 
-use crate::guard::kind::{Functions, Kind};
 use crate::guard::options::Options;
+use crate::index::kind::{Bound, Objects};
 use crate::pg::error::raise;
 use crate::pg::relation::{Relation, column_type};
 use crate::pg::value::copy_value;
@@ -175,8 +175,8 @@ pub unsafe fn root_of(table: pg_sys::Relation) -> pg_sys::Oid {
 pub fn tables_under(
     root: pg_sys::Oid,
     options: &Options,
-    kind: &Kind,
-    functions: &Functions,
+    bound: &Bound,
+    objects: &Objects,
     tables: &mut Vec<Table>,
 ) {
     let relation = Relation::open_table(root);
@@ -187,7 +187,7 @@ pub fn tables_under(
             std::slice::from_raw_parts((*parts).oids, (*parts).nparts as usize).to_vec()
         };
         for partition in partitions {
-            tables_under(partition, options, kind, functions, tables);
+            tables_under(partition, options, bound, objects, tables);
         }
     } else if relation.kind() == pg_sys::RELKIND_RELATION {
         // SAFETY: the relation is open.
@@ -195,7 +195,7 @@ pub fn tables_under(
             let columns = Columns::of(relation.as_ptr(), options);
             tables.push(Table {
                 oid: root,
-                index: usable_index(relation.as_ptr(), columns.signature, kind, functions),
+                index: usable_index(relation.as_ptr(), columns.signature, bound, objects),
                 columns,
             });
         }
@@ -212,8 +212,8 @@ pub fn tables_under(
 unsafe fn usable_index(
     table: pg_sys::Relation,
     signature: i16,
-    kind: &Kind,
-    functions: &Functions,
+    bound: &Bound,
+    objects: &Objects,
 ) -> Option<(pg_sys::Oid, i16)> {
     // SAFETY: vouched for by the caller.
     let indexes = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
@@ -222,7 +222,7 @@ unsafe fn usable_index(
         let index = Relation::open_index(oid);
         // SAFETY: the index is open.
         unsafe {
-            let Some(column) = column_served(index.as_ptr(), signature, kind, functions) else {
+            let Some(column) = column_served(index.as_ptr(), signature, bound, objects) else {
                 continue;
             };
             if !collects(index.as_ptr()) {
@@ -250,8 +250,8 @@ unsafe fn usable_index(
 unsafe fn column_served(
     index: pg_sys::Relation,
     signature: i16,
-    kind: &Kind,
-    functions: &Functions,
+    bound: &Bound,
+    objects: &Objects,
 ) -> Option<i16> {
     // SAFETY: vouched for by the caller.
     unsafe {
@@ -260,13 +260,13 @@ unsafe fn column_served(
         let place = columns.iter().position(|&column| column == signature)?;
         let family = *(*index).rd_opfamily.add(place);
         let operator =
-            pg_sys::get_opfamily_member(family, functions.value_type, functions.ball_type, 1);
+            pg_sys::get_opfamily_member(family, objects.value_type, objects.ball_type, 1);
         let partial = !pg_sys::RelationGetIndexPredicate(index).is_null();
         if operator == pg_sys::InvalidOid || partial || !(*form).indisvalid || !(*form).indisready {
             return None;
         }
         let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
-        kind.is_served(options).then_some(place as i16 + 1)
+        bound.is_served(options, None).then_some(place as i16 + 1)
     }
 }
 
@@ -289,7 +289,7 @@ unsafe fn collects(index: pg_sys::Relation) -> bool {
 }
 
 /// The error of a table without a usable index.
-pub fn no_index(table: pg_sys::Oid, options: &Options, kind: &Kind) -> ! {
+pub fn no_index(table: pg_sys::Oid, options: &Options, bound: &Bound) -> ! {
     // SAFETY: the table exists; each call gives a new NUL-terminated string.
     let name = unsafe {
         let name = CStr::from_ptr(pg_sys::get_rel_name(table));
@@ -306,7 +306,7 @@ pub fn no_index(table: pg_sys::Oid, options: &Options, kind: &Kind) -> ! {
         &format!(
             "CREATE INDEX ON {name} USING gin ({} {}) WITH (fastupdate = off);",
             column.to_string_lossy(),
-            kind.operator_class()
+            bound.operator_class()
         ),
     )
 }

@@ -5,7 +5,6 @@
 //! that is not decided yet is waited for, without the locks, and the search begins anew. A row
 //! without a match keeps its locks until it can be found through the index.
 
-use crate::guard::kind::{Functions, Kind};
 use crate::guard::lock::{self, Owner};
 use crate::guard::lookup::{Found, Pending, for_each_candidate};
 use crate::guard::options::{Action, Options};
@@ -13,6 +12,7 @@ use crate::guard::refusal::{self, Refusal};
 use crate::guard::row::{Generated, Row, get};
 use crate::guard::table::{self, Columns, Table};
 use crate::guard::verify::Document;
+use crate::index::kind::{Bound, Kind, Objects};
 use crate::pg::call::finfo;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{check_interrupts, raise};
@@ -24,9 +24,8 @@ use std::ffi::{CStr, c_void};
 /// What a trigger needs to know, found out once for each statement.
 struct Guard {
     options: Options,
-    kind: Kind,
-    functions: Functions,
-    operator: pg_sys::Oid,
+    bound: Bound,
+    objects: Objects,
     owner: Owner,
     /// Of the table that the trigger fired for.
     columns: Columns,
@@ -128,20 +127,22 @@ impl Guard {
             let options = Options::parse(trigger);
             let columns = Columns::of(table, &options);
             let (signature_type, _) = column_type(table, columns.signature);
-            let kind = Kind::of_type(signature_type, function, &options).unwrap_or_else(|| {
+            let base_type = pg_sys::getBaseType(signature_type);
+            let schema = pg_sys::get_func_namespace(function);
+            let kind = Kind::of_type(base_type, schema).unwrap_or_else(|| {
                 raise(
                     PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                     "near_dup_guard: the column is neither minhash_signature nor bit",
                     "Name the column of the signatures in the trigger's first argument.",
                 )
             });
-            let functions = kind.functions(function);
-            check_columns(table, &columns, &kind);
+            let bound = options.bound(kind);
+            let objects = kind.objects(function);
+            check_columns(table, &columns, kind);
             let root = table::root_of(table);
             let mut tables = Vec::new();
-            table::tables_under(root, &options, &kind, &functions, &mut tables);
+            table::tables_under(root, &options, &bound, &objects, &mut tables);
             Self {
-                operator: kind.operator(function, &functions),
                 owner: Owner {
                     statement,
                     table: root,
@@ -151,8 +152,8 @@ impl Guard {
                 },
                 generated: Generated::of(table, columns.signature, statement),
                 options,
-                kind,
-                functions,
+                bound,
+                objects,
                 columns,
                 tables,
             }
@@ -169,7 +170,7 @@ impl Guard {
             return row.tuple.into();
         }
         // SAFETY: the column is of the kind's type.
-        let keys = signature.and_then(|value| unsafe { self.kind.lock_keys(value) });
+        let keys = signature.and_then(|value| unsafe { self.bound.keys(value) });
         let (Some(signature), Some(keys)) = (signature, keys) else {
             lock::release(&self.owner);
             return self.let_in(row, None);
@@ -244,15 +245,15 @@ impl Guard {
 
     fn search(&self, row: &Row, signature: pg_sys::Datum) -> Search {
         // SAFETY: the column is of the kind's type.
-        let ball = unsafe { self.kind.ball(&self.functions, signature) };
+        let ball = unsafe { self.bound.ball(&self.objects, signature) };
         let mut document = self
             .columns
             .document
-            .map(|column| Document::new(row.get(column), &self.kind, signature));
+            .map(|column| Document::new(row.get(column), &self.bound, signature));
         let (mut pending, mut best): (_, Option<Match>) = (None, None);
         for table in &self.tables {
             let Some((index, column)) = table.index else {
-                table::no_index(table.oid, &self.options, &self.kind);
+                table::no_index(table.oid, &self.options, &self.bound);
             };
             let (relation, index) = (Relation::open_table(table.oid), Relation::open_index(index));
             let mut visit = |found: &Found| {
@@ -275,7 +276,14 @@ impl Guard {
             };
             // SAFETY: the index was found to be of our operator class on that table.
             unsafe {
-                for_each_candidate(&relation, &index, column, self.operator, ball, &mut visit);
+                for_each_candidate(
+                    &relation,
+                    &index,
+                    column,
+                    self.objects.operator,
+                    ball,
+                    &mut visit,
+                );
             }
         }
         match (best, pending) {
@@ -317,7 +325,7 @@ impl Guard {
                 return false;
             }
             let near = theirs(table.columns.signature).is_some_and(|value| {
-                let function = pg_sys::get_opcode(self.operator);
+                let function = pg_sys::get_opcode(self.objects.operator);
                 pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, value, ball).value() != 0
             });
             near && document.is_none_or(|document| {
@@ -340,7 +348,7 @@ impl Guard {
                 table: table.oid,
                 key_index: table.columns.key_index,
                 key: key.collect(),
-                distance: self.kind.distance(&self.functions, signature, theirs),
+                distance: self.bound.distance(&self.objects, signature, theirs),
             }
         }
     }
@@ -381,7 +389,7 @@ impl Guard {
 ///
 /// # Safety
 /// The table is open.
-unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: &Kind) {
+unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: Kind) {
     let mismatch = |message: &str, hint: &str| {
         raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, hint);
     };
@@ -401,7 +409,7 @@ unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: &Kind)
         }
         if let Some(document) = columns.document {
             let document_type = pg_sys::getBaseType(column_type(table, document).0);
-            if !is_text(document_type) || !matches!(kind, Kind::Minhash { .. }) {
+            if !is_text(document_type) || kind != Kind::Minhash {
                 mismatch(
                     "near_dup_guard cannot verify by that column",
                     "verify= names a column of type text, beside a column of type minhash_signature.",

@@ -1,6 +1,6 @@
 //! Exact resemblance of documents, for a guard that verifies.
 
-use crate::guard::kind::Kind;
+use crate::index::kind::Bound;
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::Text;
@@ -18,14 +18,14 @@ pub struct Document {
 
 impl Document {
     /// `text` of a text type, `signature` of the kind's type; both outlive the value.
-    pub fn new(text: Option<pg_sys::Datum>, kind: &Kind, signature: pg_sys::Datum) -> Self {
-        let (shingling, threshold) = match kind {
-            Kind::Minhash { threshold } => {
+    pub fn new(text: Option<pg_sys::Datum>, bound: &Bound, signature: pg_sys::Datum) -> Self {
+        let (shingling, threshold) = match bound {
+            Bound::Threshold(threshold) => {
                 // SAFETY: the signature is of the kind's type.
                 let stored = unsafe { StoredSignature::from_raw(signature) };
                 (shingling(&stored.read().header), *threshold)
             }
-            Kind::Bits { .. } => (None, 1.0),
+            Bound::Distance(_) => (None, 1.0),
         };
         Self {
             text,

@@ -9,8 +9,8 @@ use crate::pg::text::Text;
 use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::minhash::{Header, Signature, estimate};
+use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use neardup::{Error, set};
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
@@ -57,8 +57,12 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 2);
-    let sample_rows = call.argument(3, "sample_rows").value() as i32;
-    check_sample_rows(sample_rows).or_raise();
+    let sample_rows = options::within(
+        "sample_rows",
+        call.argument(3, "sample_rows").value() as i32,
+        *SAMPLE_ROWS.start(),
+        *SAMPLE_ROWS.end(),
+    );
     let source = Source::new(&call);
     let rows = source.count();
     let sample = source.sample(sample_rows);
@@ -128,20 +132,6 @@ fn index_advice(
         candidates: sample.candidates(&bands, intact, key_bits, &mut check_interrupts),
         crowded: sample.crowded(intact),
     }
-}
-
-fn check_sample_rows(rows: i32) -> neardup::Result<()> {
-    if SAMPLE_ROWS.contains(&rows) {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        format!("sample_rows = {rows} is out of range"),
-        format!(
-            "Valid values are {} to {}.",
-            SAMPLE_ROWS.start(),
-            SAMPLE_ROWS.end()
-        ),
-    ))
 }
 
 /// Where the rows come from: the table and columns, quoted.

@@ -3,5 +3,7 @@
 pub mod advise;
 pub mod ball;
 pub mod gin;
+pub mod keys;
+pub mod kind;
 pub mod planner_hook;
 pub mod planner_support;

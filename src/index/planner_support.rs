@@ -1,16 +1,10 @@
 //! Planner support of `near_dup` and `hamming_within`: how many rows they keep, and the index
 //! condition `column <@ ball(center, bound)` that says the same.
 
-use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
-use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
-use crate::minhash::datum::StoredSignature;
-use crate::minhash::similarity::near_dup_wrapper;
-use crate::options;
+use crate::index::kind::Kind;
 use crate::pg::catalog;
-use crate::simhash::hamming::hamming_within_wrapper;
 use pgrx::prelude::*;
-use pgrx::{FromDatum, Internal, pg_sys};
-use std::ffi::CStr;
+use pgrx::{Internal, pg_sys};
 
 /// Strategy number of `<@` in our operator classes.
 const CONTAINED: i16 = 1;
@@ -18,95 +12,19 @@ const CONTAINED: i16 = 1;
 /// Share of rows that match where nothing is known; PostgreSQL's own for matching operators.
 const DEFAULT_SELECTIVITY: f64 = 0.01;
 
-/// A boolean function (a, b, bound), symmetric in a and b, that says what `a <@ ball(b, bound)` says.
-struct Predicate {
-    function: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
-    /// Name of the constructor of the query type.
-    ball: &'static CStr,
-    bound_type: pg_sys::Oid,
-    /// The extractValue function of the operator class.
-    extract_value: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
-    /// Whether a bound is one that the constructor takes.
-    in_range: fn(pg_sys::Datum) -> bool,
-    /// Whether an index with these options finds everything within a bound by its keys.
-    serves: unsafe fn(*mut pg_sys::bytea, center: Option<pg_sys::Datum>, pg_sys::Datum) -> bool,
-}
-
-const NEAR_DUP: Predicate = Predicate {
-    function: near_dup_wrapper,
-    ball: c"minhash_ball",
-    bound_type: pg_sys::FLOAT8OID,
-    extract_value: gin_minhash_extract_value_wrapper,
-    in_range: |bound| threshold(bound).is_some(),
-    serves: minhash_index_serves,
-};
-
-const HAMMING_WITHIN: Predicate = Predicate {
-    function: hamming_within_wrapper,
-    ball: c"bit_ball",
-    bound_type: pg_sys::INT4OID,
-    extract_value: gin_hamming_extract_value_wrapper,
-    in_range: |bound| distance(bound).is_some(),
-    serves: hamming_index_serves,
-};
-
-fn threshold(bound: pg_sys::Datum) -> Option<f64> {
-    // SAFETY: a float8 is passed by value.
-    unsafe { f64::from_datum(bound, false) }.filter(|&t| options::is_threshold(t))
-}
-
-fn distance(bound: pg_sys::Datum) -> Option<u32> {
-    // SAFETY: an int4 is passed by value.
-    unsafe { i32::from_datum(bound, false) }.and_then(|d| d.try_into().ok())
-}
-
-/// # Safety
-/// The options are NULL or those of an index of our operator class, the datums of the argument types.
-unsafe fn minhash_index_serves(
-    options: *mut pg_sys::bytea,
-    center: Option<pg_sys::Datum>,
-    bound: pg_sys::Datum,
-) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let center = center.map(|datum| StoredSignature::from_raw(datum));
-        let header = center.as_ref().map(|center| center.read().header);
-        match (MinhashIndex::from_options(options), threshold(bound)) {
-            (Some(index), Some(threshold)) => index.serves(header.as_ref(), threshold),
-            _ => false,
-        }
-    }
-}
-
-/// # Safety
-/// As [`minhash_index_serves`].
-unsafe fn hamming_index_serves(
-    options: *mut pg_sys::bytea,
-    _center: Option<pg_sys::Datum>,
-    bound: pg_sys::Datum,
-) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        match (HammingIndex::from_options(options), distance(bound)) {
-            (Some(index), Some(distance)) => index.serves(distance),
-            _ => false,
-        }
-    }
-}
-
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn near_dup_support(request: Internal) -> Internal {
-    support(request, &NEAR_DUP)
+    support(request, Kind::Minhash)
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn hamming_within_support(request: Internal) -> Internal {
-    support(request, &HAMMING_WITHIN)
+    support(request, Kind::Hamming)
 }
 
 /// Answers a planner's request, or declines it with a null pointer: also one about a function that
 /// is not ours, to which a superuser attached our support.
-fn support(request: Internal, predicate: &Predicate) -> Internal {
+fn support(request: Internal, kind: Kind) -> Internal {
     let answer = request.unwrap().and_then(|datum| {
         let node = datum.cast_mut_ptr::<pg_sys::Node>();
         // SAFETY: the planner passes a request node, whose tag tells its type.
@@ -114,14 +32,14 @@ fn support(request: Internal, predicate: &Predicate) -> Internal {
             match (*node).type_ {
                 pg_sys::NodeTag::T_SupportRequestIndexCondition => {
                     let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
-                    let ours = catalog::is_function(request.funcid, predicate.function);
-                    let condition = ours.then(|| index_condition(request, predicate));
+                    let ours = catalog::is_function(request.funcid, kind.predicate());
+                    let condition = ours.then(|| index_condition(request, kind));
                     condition.flatten().map(pg_sys::Datum::from)
                 }
                 pg_sys::NodeTag::T_SupportRequestSelectivity => {
                     let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
-                    let ours = catalog::is_function(request.funcid, predicate.function);
-                    let known = ours.then(|| selectivity(request, predicate));
+                    let ours = catalog::is_function(request.funcid, kind.predicate());
+                    let known = ours.then(|| selectivity(request, kind));
                     known.flatten().map(|()| pg_sys::Datum::from(node))
                 }
                 _ => None,
@@ -138,7 +56,7 @@ fn support(request: Internal, predicate: &Predicate) -> Internal {
 /// The request is the planner's.
 unsafe fn index_condition(
     request: &mut pg_sys::SupportRequestIndexCondition,
-    predicate: &Predicate,
+    kind: Kind,
 ) -> Option<*mut pg_sys::List> {
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
@@ -153,12 +71,12 @@ unsafe fn index_condition(
         let column_type = *(*index).opcintype.add(at);
         let usable = pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, bound, index)
-            && is_ours(request.opfamily, column_type, predicate)
-            && serves(options_of(index, at), center, bound, predicate);
+            && is_ours(request.opfamily, column_type, kind)
+            && serves(options_of(index, at), center, bound, kind);
         if !usable {
             return None;
         }
-        let ball = ball_expression(request.funcid, root, [center, bound], predicate)?;
+        let ball = ball_expression(request.funcid, root, [center, bound], kind)?;
         let ball_type = pg_sys::exprType(ball);
         let operator =
             pg_sys::get_opfamily_member(request.opfamily, column_type, ball_type, CONTAINED);
@@ -194,10 +112,10 @@ unsafe fn three(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 3]> {
 
 /// Whether an operator family is the one of our operator class, whatever its name and schema: it
 /// extracts keys by our function.
-fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, predicate: &Predicate) -> bool {
+fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, kind: Kind) -> bool {
     let number = pg_sys::GIN_EXTRACTVALUE_PROC as i16;
     catalog::support_function(family, column_type, number)
-        .is_some_and(|extract| catalog::is_function(extract, predicate.extract_value))
+        .is_some_and(|extract| catalog::is_function(extract, kind.extract_value()))
 }
 
 /// The parsed options of a column of an index; a hypothetical index may lack them.
@@ -218,12 +136,14 @@ unsafe fn serves(
     options: *mut pg_sys::bytea,
     center: *mut pg_sys::Node,
     bound: *mut pg_sys::Node,
-    predicate: &Predicate,
+    kind: Kind,
 ) -> bool {
     // SAFETY: the index has our operator class; constants are of the argument types.
     unsafe {
         match constant(bound) {
-            Some(bound) => (predicate.serves)(options, constant(center), bound),
+            Some(bound) => kind
+                .bound(bound)
+                .is_some_and(|bound| bound.is_served(options, constant(center))),
             None => true,
         }
     }
@@ -247,16 +167,16 @@ unsafe fn ball_expression(
     function: pg_sys::Oid,
     root: *mut pg_sys::PlannerInfo,
     [center, bound]: [*mut pg_sys::Node; 2],
-    predicate: &Predicate,
+    kind: Kind,
 ) -> Option<*mut pg_sys::Node> {
     // SAFETY: the nodes are the planner's, and the function exists.
     unsafe {
-        if constant(bound).is_some_and(|bound| !(predicate.in_range)(bound)) {
+        if constant(bound).is_some_and(|bound| kind.bound(bound).is_none()) {
             return None;
         }
         let center_type = catalog::first_argument_type(function)?;
-        let types = [center_type, predicate.bound_type];
-        let constructor = catalog::function_beside(function, predicate.ball, &types)?;
+        let types = [center_type, kind.bound_type()];
+        let constructor = catalog::function_beside(function, kind.ball(), &types)?;
         let args = pg_sys::lappend(std::ptr::null_mut(), center.cast());
         let call = pg_sys::makeFuncExpr(
             constructor,
@@ -293,17 +213,14 @@ unsafe fn condition(
 ///
 /// # Safety
 /// The request is the planner's.
-unsafe fn selectivity(
-    request: &mut pg_sys::SupportRequestSelectivity,
-    predicate: &Predicate,
-) -> Option<()> {
+unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
         let [a, b, bound] = three(request.args)?;
         request.selectivity = if request.is_join {
             pair_selectivity(request, [a, b])?
         } else {
-            row_selectivity(request, [a, b, bound], predicate)?
+            row_selectivity(request, [a, b, bound], kind)?
         };
         Some(())
     }
@@ -313,7 +230,7 @@ unsafe fn selectivity(
 unsafe fn row_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
     [a, b, bound]: [*mut pg_sys::Node; 3],
-    predicate: &Predicate,
+    kind: Kind,
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
     unsafe {
@@ -323,7 +240,7 @@ unsafe fn row_selectivity(
             (b, a)
         };
         let column_type = catalog::first_argument_type(request.funcid)?;
-        let ball = ball_expression(request.funcid, request.root, [center, bound], predicate)?;
+        let ball = ball_expression(request.funcid, request.root, [center, bound], kind)?;
         let ball_type = pg_sys::exprType(ball);
         let operator = catalog::operator_beside(request.funcid, c"<@", [column_type, ball_type])?;
         let args = pg_sys::lappend(std::ptr::null_mut(), column.cast());

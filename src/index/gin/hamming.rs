@@ -5,10 +5,11 @@
 
 use crate::index::ball::BitBall;
 use crate::index::gin::support::{self, Query, Search};
+use crate::index::keys::HammingKeys;
 use crate::pg::bits::Bits;
-use crate::pg::error::raise;
+use crate::pg::error::{OrRaise, raise};
 use bitvec::prelude::*;
-use neardup::bands::{HammingBlocks, MAX_BLOCKS};
+use neardup::bands::MAX_BLOCKS;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::ffi::{c_int, c_void};
@@ -33,19 +34,17 @@ struct StoredOptions {
 }
 
 impl StoredOptions {
-    fn blocks(&self) -> neardup::Result<HammingBlocks> {
-        let distance = i64::from(self.distance);
-        let blocks = match self.blocks {
-            DEFAULT_BLOCKS => distance + 1,
-            blocks => i64::from(blocks),
-        };
-        HammingBlocks::new(distance, blocks)
+    fn keys(&self) -> neardup::Result<HammingKeys> {
+        let blocks = (self.blocks != DEFAULT_BLOCKS).then_some(self.blocks);
+        HammingKeys::new(self.distance, blocks)
     }
 }
 
-/// What an index of this operator class stores.
+/// The keys that an index of this operator class stores.
 #[derive(Clone, Copy)]
-pub struct HammingIndex(HammingBlocks);
+pub struct HammingIndex {
+    pub keys: HammingKeys,
+}
 
 impl HammingIndex {
     /// None if the options are out of range, which only a damaged catalog can bring about.
@@ -55,7 +54,7 @@ impl HammingIndex {
             distance: DEFAULT_DISTANCE,
             blocks: DEFAULT_BLOCKS,
         });
-        stored.blocks().ok().map(Self)
+        stored.keys().ok().map(|keys| Self { keys })
     }
 
     /// # Safety
@@ -79,28 +78,12 @@ impl HammingIndex {
         })
     }
 
-    fn keys(&self, bits: &BitSlice<u8, Msb0>) -> Vec<i32> {
-        let Self(blocks) = self;
-        blocks
-            .block_hashes(bits)
-            .enumerate()
-            .map(|(block, hash)| support::key(blocks.blocks(), block, hash, KEY_BITS))
-            .collect()
-    }
-
-    /// Whether the index finds all bit strings within `distance` by their keys.
-    pub fn serves(&self, distance: u32) -> bool {
-        self.0.occurrence(distance as usize).is_some()
+    fn stored_keys(&self, bits: &BitSlice<u8, Msb0>) -> Vec<i32> {
+        support::stored(&self.keys.of(bits), KEY_BITS)
     }
 
     fn search(&self, center: &BitSlice<u8, Msb0>, distance: u32) -> Search {
-        match self.0.occurrence(distance as usize) {
-            None => Search::Everything,
-            Some(occurrence) => Search::Keys {
-                keys: self.keys(center),
-                intact: occurrence.needed(),
-            },
-        }
+        Search::of(self.stored_keys(center), self.keys.occurrence(distance))
     }
 }
 
@@ -114,7 +97,7 @@ fn gin_hamming_extract_value(
     // SAFETY: GIN calls this with the arguments of extractValue.
     unsafe {
         let index = HammingIndex::from_call(fcinfo);
-        support::return_keys(&index.keys(bits.as_bitslice()), nkeys)
+        support::return_keys(&index.stored_keys(bits.as_bitslice()), nkeys)
     }
 }
 
@@ -216,10 +199,9 @@ unsafe extern "C-unwind" fn check_options(
     _values: *mut pg_sys::relopt_value,
     _count: c_int,
 ) {
-    use crate::pg::error::OrRaise;
     // SAFETY: PostgreSQL passes what it has filled in.
     unsafe { parsed.cast::<StoredOptions>().read_unaligned() }
-        .blocks()
+        .keys()
         .or_raise();
 }
 

@@ -6,11 +6,10 @@
 
 use crate::index::ball::MinhashBall;
 use crate::index::gin::support::{self, Query, Search};
+use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
-use crate::options;
 use crate::pg::error::raise;
-use neardup::bands::{Bands, Occurrence, band_hashes};
-use neardup::minhash::{Header, Signature};
+use neardup::minhash::Signature;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
@@ -28,10 +27,10 @@ struct StoredOptions {
     threshold: f64,
 }
 
-/// What an index of this operator class stores.
+/// The keys that an index of this operator class stores.
 #[derive(Clone, Copy)]
 pub struct MinhashIndex {
-    threshold: f64,
+    pub keys: MinhashKeys,
     key_bits: u32,
 }
 
@@ -42,10 +41,9 @@ impl MinhashIndex {
             .map_or((DEFAULT_THRESHOLD, DEFAULT_KEY_BITS), |stored| {
                 (stored.threshold, stored.key_bits)
             });
-        let valid = options::is_threshold(threshold) && KEY_BITS.contains(&key_bits);
-        valid.then_some(Self {
-            threshold,
-            key_bits: key_bits as u32,
+        Some(Self {
+            keys: MinhashKeys::new(threshold)?,
+            key_bits: KEY_BITS.contains(&key_bits).then_some(key_bits as u32)?,
         })
     }
 
@@ -70,44 +68,16 @@ impl MinhashIndex {
         })
     }
 
-    fn bands(&self, header: &Header) -> Bands {
-        let slots = usize::from(header.slots);
-        Bands::for_threshold(slots, u32::from(header.slot_bits), self.threshold)
-    }
-
-    fn keys(&self, signature: &Signature<'_>) -> Vec<i32> {
-        let bands = self.bands(&signature.header);
-        band_hashes(signature, &bands)
-            .enumerate()
-            .map(|(band, hash)| support::key(bands.bands, band, hash, self.key_bits))
-            .collect()
-    }
-
-    /// Returns how many of its keys every near-duplicate of a signature shares; `None` if the index
-    /// cannot find them all.
-    fn occurrence(&self, header: &Header, threshold: f64) -> Option<Occurrence> {
-        self.bands(header)
-            .occurrence(u32::from(header.slot_bits), threshold)
-    }
-
-    /// Whether the index finds all signatures at or above `threshold` by their keys. Without the
-    /// center, whether it does so for every center.
-    pub fn serves(&self, center: Option<&Header>, threshold: f64) -> bool {
-        threshold >= self.threshold
-            || center.is_some_and(|header| self.occurrence(header, threshold).is_some())
+    fn stored_keys(&self, signature: &Signature<'_>) -> Vec<i32> {
+        support::stored(&self.keys.of(signature), self.key_bits)
     }
 
     fn search(&self, center: &Signature<'_>, threshold: f64) -> Search {
         if center.header.empty {
             return Search::Nothing;
         }
-        match self.occurrence(&center.header, threshold) {
-            None => Search::Everything,
-            Some(occurrence) => Search::Keys {
-                keys: self.keys(center),
-                intact: occurrence.needed(),
-            },
-        }
+        let occurrence = self.keys.occurrence(&center.header, threshold);
+        Search::of(self.stored_keys(center), occurrence)
     }
 }
 
@@ -121,7 +91,7 @@ fn gin_minhash_extract_value(
     // SAFETY: GIN calls this with the arguments of extractValue.
     unsafe {
         let index = MinhashIndex::from_call(fcinfo);
-        support::return_keys(&index.keys(&signature.read()), nkeys)
+        support::return_keys(&index.stored_keys(&signature.read()), nkeys)
     }
 }
 

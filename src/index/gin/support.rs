@@ -1,6 +1,7 @@
 //! What the GIN operator classes share. Both store a few short keys a row and count how many of a
 //! query's keys a row has; every candidate is rechecked.
 
+use neardup::bands::Occurrence;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
@@ -35,7 +36,7 @@ unsafe impl<T: SqlTranslatable> SqlTranslatable for Query<T> {
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
 }
 
-/// What a scan has to look for.
+/// The keys that a scan looks for.
 pub enum Search {
     /// No row can match.
     Nothing,
@@ -46,6 +47,17 @@ pub enum Search {
 }
 
 impl Search {
+    /// Looks for rows that share as many of the keys as matches do, or for all rows.
+    pub fn of(keys: Vec<i32>, occurrence: Option<Occurrence>) -> Self {
+        match occurrence {
+            Some(occurrence) => Self::Keys {
+                keys,
+                intact: occurrence.needed(),
+            },
+            None => Self::Everything,
+        }
+    }
+
     /// The results of GIN's extractQuery. The number of keys to demand travels in the extra data,
     /// which GIN hands to the consistent functions.
     ///
@@ -76,12 +88,15 @@ impl Search {
     }
 }
 
-/// The key of one band or block: its number above the low `key_bits` bits of its hash, fewer where
-/// `bands` of them would not fit 32 bits.
-pub fn key(bands: usize, band: usize, hash: u64, key_bits: u32) -> i32 {
-    let number_bits = usize::BITS - (bands - 1).leading_zeros();
+/// Returns what an index stores of keys: each one's number above the low `key_bits` bits of its
+/// hash, fewer where the numbers need the room.
+pub fn stored(keys: &[u64], key_bits: u32) -> Vec<i32> {
+    let number_bits = usize::BITS - keys.len().saturating_sub(1).leading_zeros();
     let key_bits = key_bits.min(u32::BITS - number_bits);
-    (band << key_bits | (hash & ((1 << key_bits) - 1)) as usize) as i32
+    keys.iter()
+        .enumerate()
+        .map(|(number, hash)| (number << key_bits | (hash & ((1 << key_bits) - 1)) as usize) as i32)
+        .collect()
 }
 
 /// Keys as extractValue and extractQuery return them.

@@ -1,0 +1,80 @@
+//! The keys of signatures and bit strings, of which two that are near each other share some.
+//!
+//! A value cut into b parts that differs from another in at most m places agrees with it in at least
+//! b - m parts; the hashes of the parts are the keys.
+
+use crate::options;
+use bitvec::prelude::*;
+use neardup::bands::{Bands, HammingBlocks, Occurrence, band_hashes};
+use neardup::minhash::{Header, Signature, equal_slots_needed};
+
+/// The keys of signatures for lookups at or above a threshold: one for each pigeonhole band. Which
+/// bands a signature has depends on its own parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct MinhashKeys {
+    threshold: f64,
+}
+
+impl MinhashKeys {
+    /// Returns None for a threshold out of range.
+    pub fn new(threshold: f64) -> Option<Self> {
+        options::is_threshold(threshold).then_some(Self { threshold })
+    }
+
+    fn bands(&self, header: &Header) -> Bands {
+        let slots = usize::from(header.slots);
+        Bands::for_threshold(slots, u32::from(header.slot_bits), self.threshold)
+    }
+
+    /// Returns the keys of a signature, one a band; none if it is empty.
+    pub fn of(&self, signature: &Signature<'_>) -> Vec<u64> {
+        band_hashes(signature, &self.bands(&signature.header)).collect()
+    }
+
+    /// Returns how many keys every signature at or above `threshold` shares with one of these
+    /// parameters; None if it may share none.
+    pub fn occurrence(&self, header: &Header, threshold: f64) -> Option<Occurrence> {
+        self.bands(header)
+            .occurrence(u32::from(header.slot_bits), threshold)
+    }
+
+    /// Returns whether lookups at `threshold` find everything by the keys: those for signatures of
+    /// these parameters or, without any, those for all.
+    pub fn serve(&self, header: Option<&Header>, threshold: f64) -> bool {
+        threshold >= self.threshold
+            || header.is_some_and(|header| self.occurrence(header, threshold).is_some())
+    }
+}
+
+/// Returns the fewest keys of which two signatures at or above `threshold` share at least one.
+pub fn fewest_minhash_keys(signature: &Signature<'_>, threshold: f64) -> Vec<u64> {
+    let slots = usize::from(signature.header.slots);
+    let bits = u32::from(signature.header.slot_bits);
+    let bands = slots - equal_slots_needed(slots, bits, threshold) + 1;
+    band_hashes(signature, &Bands { slots, bands }).collect()
+}
+
+/// The keys of bit strings for lookups up to a Hamming distance: one for each block.
+#[derive(Debug, Clone, Copy)]
+pub struct HammingKeys(HammingBlocks);
+
+impl HammingKeys {
+    /// Returns the keys of `blocks` blocks, one more than `distance` if they are not given.
+    ///
+    /// # Errors
+    /// `Invalid` unless 0 <= distance < blocks <= 64.
+    pub fn new(distance: i32, blocks: Option<i32>) -> neardup::Result<Self> {
+        let distance = i64::from(distance);
+        HammingBlocks::new(distance, blocks.map_or(distance + 1, i64::from)).map(Self)
+    }
+
+    /// Returns the keys of a bit string, one a block.
+    pub fn of(&self, bits: &BitSlice<u8, Msb0>) -> Vec<u64> {
+        self.0.block_hashes(bits).collect()
+    }
+
+    /// Returns how many keys all bit strings within `distance` share; None if they may share none.
+    pub fn occurrence(&self, distance: u32) -> Option<Occurrence> {
+        self.0.occurrence(distance as usize)
+    }
+}

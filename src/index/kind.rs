@@ -1,0 +1,238 @@
+//! What distinguishes one kind of similarity from another: the values compared, the bound of a
+//! search, the SQL objects that belong to them, and the keys that near values share.
+
+use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
+use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
+use crate::index::keys::{HammingKeys, fewest_minhash_keys};
+use crate::minhash::datum::StoredSignature;
+use crate::minhash::similarity::near_dup_wrapper;
+use crate::options;
+use crate::pg::bits::Bits;
+use crate::pg::catalog::{function_beside, operator_beside, type_named};
+use crate::pg::error::OrRaise;
+use crate::simhash::hamming::hamming_within_wrapper;
+use pgrx::{FromDatum, IntoDatum, pg_sys};
+use std::ffi::CStr;
+
+type CFunction = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+
+/// A kind of values and of similarity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Signatures, near each other from a similarity on.
+    Minhash,
+    /// Bit strings, near each other up to a Hamming distance.
+    Hamming,
+}
+
+/// How near values have to be: the bound of a ball.
+#[derive(Debug, Clone, Copy)]
+pub enum Bound {
+    Threshold(f64),
+    Distance(u32),
+}
+
+/// The functions, the operator and the types that belong to a kind, in the schema of the extension.
+pub struct Objects {
+    make_ball: pg_sys::Oid,
+    measure: pg_sys::Oid,
+    pub value_type: pg_sys::Oid,
+    pub ball_type: pg_sys::Oid,
+    /// `value <@ ball`.
+    pub operator: pg_sys::Oid,
+}
+
+impl Kind {
+    /// Returns the kind of values of a base type; None if it has none. The extension is in `schema`.
+    pub fn of_type(base_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Self> {
+        [Self::Minhash, Self::Hamming]
+            .into_iter()
+            .find(|kind| kind.value_type(schema) == base_type)
+    }
+
+    fn value_type(self, schema: pg_sys::Oid) -> pg_sys::Oid {
+        match self {
+            Self::Minhash => type_named(schema, c"minhash_signature"),
+            Self::Hamming => pg_sys::BITOID,
+        }
+    }
+
+    /// Returns the boolean function (a, b, bound), symmetric in a and b, that says what
+    /// `a <@ ball(b, bound)` says.
+    pub fn predicate(self) -> CFunction {
+        match self {
+            Self::Minhash => near_dup_wrapper,
+            Self::Hamming => hamming_within_wrapper,
+        }
+    }
+
+    /// Returns the extractValue function of the operator class.
+    pub fn extract_value(self) -> CFunction {
+        match self {
+            Self::Minhash => gin_minhash_extract_value_wrapper,
+            Self::Hamming => gin_hamming_extract_value_wrapper,
+        }
+    }
+
+    /// Returns the name of the query type, and of the function (value, bound) that makes it.
+    pub fn ball(self) -> &'static CStr {
+        match self {
+            Self::Minhash => c"minhash_ball",
+            Self::Hamming => c"bit_ball",
+        }
+    }
+
+    pub fn bound_type(self) -> pg_sys::Oid {
+        match self {
+            Self::Minhash => pg_sys::FLOAT8OID,
+            Self::Hamming => pg_sys::INT4OID,
+        }
+    }
+
+    /// Returns the bound that a datum of the bound's type holds; None if it is out of range.
+    pub fn bound(self, datum: pg_sys::Datum) -> Option<Bound> {
+        // SAFETY: both types are passed by value.
+        unsafe {
+            match self {
+                Self::Minhash => f64::from_datum(datum, false)
+                    .filter(|&threshold| options::is_threshold(threshold))
+                    .map(Bound::Threshold),
+                Self::Hamming => i32::from_datum(datum, false)
+                    .and_then(|distance| distance.try_into().ok())
+                    .map(Bound::Distance),
+            }
+        }
+    }
+
+    /// Returns the name of the function that measures how far two values are apart.
+    fn measure(self) -> &'static CStr {
+        match self {
+            Self::Minhash => c"minhash_distance",
+            Self::Hamming => c"bit_hamming",
+        }
+    }
+
+    /// Returns the objects beside `function`, one of the extension's.
+    pub fn objects(self, function: pg_sys::Oid) -> Objects {
+        // SAFETY: plain catalog lookup.
+        let schema = unsafe { pg_sys::get_func_namespace(function) };
+        let value_type = self.value_type(schema);
+        let ball_type = type_named(schema, self.ball());
+        let named = |name, types: &[pg_sys::Oid]| {
+            function_beside(function, name, types).expect("the extension has its functions")
+        };
+        Objects {
+            make_ball: named(self.ball(), &[value_type, self.bound_type()]),
+            measure: named(self.measure(), &[value_type, value_type]),
+            value_type,
+            ball_type,
+            operator: operator_beside(function, c"<@", [value_type, ball_type])
+                .expect("the extension has its operators"),
+        }
+    }
+}
+
+impl Bound {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Threshold(_) => Kind::Minhash,
+            Self::Distance(_) => Kind::Hamming,
+        }
+    }
+
+    fn datum(&self) -> pg_sys::Datum {
+        match self {
+            Self::Threshold(threshold) => threshold.into_datum(),
+            Self::Distance(distance) => (*distance as i32).into_datum(),
+        }
+        .expect("a number is not NULL")
+    }
+
+    /// Returns the ball of everything within the bound of a value.
+    ///
+    /// # Safety
+    /// `value` is of the kind's type, and the objects are the kind's.
+    pub unsafe fn ball(&self, objects: &Objects, value: pg_sys::Datum) -> pg_sys::Datum {
+        let no_collation = pg_sys::InvalidOid;
+        // SAFETY: the arguments are of the function's types.
+        unsafe {
+            pg_sys::OidFunctionCall2Coll(objects.make_ball, no_collation, value, self.datum())
+        }
+    }
+
+    /// Returns how far two values are apart: 1 - similarity, or differing bits.
+    ///
+    /// # Safety
+    /// Both values are of the kind's type and comparable, and the objects are the kind's.
+    pub unsafe fn distance(&self, objects: &Objects, a: pg_sys::Datum, b: pg_sys::Datum) -> f64 {
+        // SAFETY: vouched for by the caller.
+        let measured =
+            unsafe { pg_sys::OidFunctionCall2Coll(objects.measure, pg_sys::InvalidOid, a, b) };
+        match self {
+            Self::Threshold(_) => f64::from_bits(measured.value() as u64),
+            Self::Distance(_) => f64::from(measured.value() as i32),
+        }
+    }
+
+    /// Returns keys of which any two values within the bound share one, sorted and distinct; None
+    /// for a value that is near to nothing.
+    ///
+    /// # Safety
+    /// `value` is of the kind's type.
+    pub unsafe fn keys(&self, value: pg_sys::Datum) -> Option<Vec<u64>> {
+        let mut keys = match *self {
+            Self::Threshold(threshold) => {
+                // SAFETY: vouched for by the caller.
+                let stored = unsafe { StoredSignature::from_raw(value) };
+                let signature = stored.read();
+                if signature.header.empty {
+                    return None;
+                }
+                fewest_minhash_keys(&signature, threshold)
+            }
+            Self::Distance(distance) => {
+                // SAFETY: as above.
+                let bits = unsafe { Bits::from_raw(value) };
+                let keys = HammingKeys::new(distance as i32, None).or_raise();
+                keys.of(bits.as_bitslice())
+            }
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        Some(keys)
+    }
+
+    /// Returns whether an index with these options finds everything within the bound of the center,
+    /// or without it of any center, by its keys.
+    ///
+    /// # Safety
+    /// `options` are those of an index of the kind's operator class, or NULL; the center is of the
+    /// kind's type.
+    pub unsafe fn is_served(
+        &self,
+        options: *mut pg_sys::bytea,
+        center: Option<pg_sys::Datum>,
+    ) -> bool {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match *self {
+                Self::Threshold(threshold) => {
+                    let center = center.map(|datum| StoredSignature::from_raw(datum));
+                    let header = center.as_ref().map(|center| center.read().header);
+                    MinhashIndex::from_options(options)
+                        .is_some_and(|index| index.keys.serve(header.as_ref(), threshold))
+                }
+                Self::Distance(distance) => HammingIndex::from_options(options)
+                    .is_some_and(|index| index.keys.occurrence(distance).is_some()),
+            }
+        }
+    }
+
+    /// Returns the operator class, with options, of an index that serves the bound.
+    pub fn operator_class(&self) -> String {
+        match self {
+            Self::Threshold(threshold) => format!("minhash_ops (threshold = {threshold})"),
+            Self::Distance(distance) => format!("hamming_ops (distance = {distance})"),
+        }
+    }
+}
