@@ -1,10 +1,11 @@
 //! All pairs of bit strings within a Hamming distance: exact, any lengths mixed.
 
-use crate::collection::items::{Items, digest};
+use crate::collection::items::Items;
 use crate::collection::search::Search;
+use crate::collection::verify::HeldRecord;
 use crate::pg::bits::Bits;
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{Query, work_mem_bytes};
 use crate::pg::spool::Records;
@@ -14,6 +15,7 @@ use bitvec::prelude::*;
 use neardup::bands::HammingBlocks;
 use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::{Sides, token};
+use neardup::hamming;
 use pgrx::prelude::*;
 use std::collections::BTreeMap;
 
@@ -21,9 +23,8 @@ use std::collections::BTreeMap;
 struct BitStrings {
     keys: Keys,
     records: Records,
-    /// The bits that the last comparison held, and whose they are.
-    held: Vec<u8>,
-    held_row: Option<u32>,
+    /// The string that is compared with many.
+    held: HeldRecord,
 }
 
 /// `hamming_pairs(key, query, distance)`.
@@ -37,7 +38,7 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let distance = call.argument(2, "distance").value() as i32;
     let mut strings = BitStrings::read(&call);
-    let items = strings.items();
+    let items = Items::of_records(&mut strings.records);
     let mut rows = call.rows();
     let mut buffer = Vec::new();
     let mut by_length: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
@@ -46,7 +47,7 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
             .records
             .read(items.first_row(item) as usize, &mut buffer);
         by_length.entry(length(record)).or_default().push(item);
-        put_identical(&strings.keys, &items, item, &mut rows);
+        items.for_each_pair_within(item, &mut |x, y| put(&strings.keys, x, y, 0, &mut rows));
     }
     for (length, same_length) in by_length {
         match hamming_blocks(length, i64::from(distance)).or_raise() {
@@ -75,15 +76,18 @@ fn for_all_pairs(items: &[u32], visit: &mut dyn FnMut((u32, u32))) {
     }
 }
 
+/// Bytes of a record before the bits.
+const LENGTH_LEN: usize = size_of::<i32>();
+
 fn length(record: &[u8]) -> usize {
     let (length, _) = record
-        .split_first_chunk::<4>()
+        .split_first_chunk::<LENGTH_LEN>()
         .expect("a bit string has a length");
     i32::from_ne_bytes(*length) as usize
 }
 
 fn bits(record: &[u8]) -> &BitSlice<u8, Msb0> {
-    &record[4..].view_bits()[..length(record)]
+    &record[LENGTH_LEN..].view_bits()[..length(record)]
 }
 
 impl BitStrings {
@@ -92,8 +96,7 @@ impl BitStrings {
         let mut strings = Self {
             keys: Keys::new(key_type),
             records: Records::new(work_mem_bytes()),
-            held: Vec::new(),
-            held_row: None,
+            held: HeldRecord::default(),
         };
         let query = Query::open(call.argument(1, "query"));
         let columns = query.columns();
@@ -123,18 +126,6 @@ impl BitStrings {
         strings
     }
 
-    fn items(&mut self) -> Items {
-        let rows = self.keys.len();
-        let mut digests = Vec::new();
-        or_out_of_memory(digests.try_reserve_exact(rows));
-        let mut buffer = Vec::new();
-        for row in 0..rows {
-            digests.push((digest(self.records.read(row, &mut buffer)), row as u32));
-        }
-        digests.sort_unstable();
-        Items::of_digests(&digests)
-    }
-
     fn search(&mut self, items: &Items, same_length: &[u32], blocks: &HammingBlocks) -> Search {
         let mut buffer = Vec::new();
         let first = items.first_row(same_length[0]) as usize;
@@ -150,34 +141,11 @@ impl BitStrings {
 
     /// Puts the pairs of rows of two items, if they are close enough.
     fn compare(&mut self, items: &Items, (a, b): (u32, u32), distance: u32, rows: &mut Rows) {
-        let mut buffer = Vec::new();
-        let first = items.first_row(b);
-        if self.held_row != Some(first) {
-            self.held_row = Some(first);
-            let record = self.records.read(first as usize, &mut buffer);
-            self.held.clear();
-            self.held.extend_from_slice(record);
-        }
-        let other = self.records.read(items.first_row(a) as usize, &mut buffer);
-        let differing = |(x, y): (&u8, &u8)| (x ^ y).count_ones();
-        let found = self.held.iter().zip(other).map(differing).sum::<u32>();
-        if found > distance {
-            return;
-        }
-        for x in items.rows(a) {
-            for y in items.rows(b) {
-                put(&self.keys, x.min(y), x.max(y), found, rows);
-            }
-        }
-    }
-}
-
-/// The pairs among the rows of one item.
-fn put_identical(keys: &Keys, items: &Items, item: u32, rows: &mut Rows) {
-    let mut earlier = items.rows(item);
-    while let Some(x) = earlier.next() {
-        for y in earlier.clone() {
-            put(keys, x, y, 0, rows);
+        let (held, other) = (items.first_row(b), items.first_row(a));
+        let (x, y) = self.held.load(&mut self.records, held, other);
+        let found = hamming::distance(&x[LENGTH_LEN..], &y[LENGTH_LEN..]);
+        if found <= distance {
+            items.for_each_pair_across((a, b), &mut |x, y| put(&self.keys, x, y, found, rows));
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::collection::reading::Collection;
 use crate::collection::verify::Sets;
 use crate::pg::error::or_out_of_memory;
 use crate::pg::progress::Progress;
+use crate::pg::spool::Records;
 use neardup::candidates::Sides;
 use siphasher::sip128::SipHasher13;
 
@@ -20,26 +21,16 @@ pub struct Items {
 }
 
 /// 128 bits of a record: different records share them with a probability of 2^-128 a pair.
-pub type Digest = (u64, u64);
+type Digest = (u64, u64);
 
-pub fn digest(record: &[u8]) -> Digest {
+fn digest(record: &[u8]) -> Digest {
     SipHasher13::new().hash(record).as_u64()
 }
 
 impl Items {
     /// Rows with the same signature, and where there are documents with the same set of shingles.
     pub fn of(collection: &mut Collection, sets: Option<&Sets>) -> Self {
-        let rows = collection.rows();
-        let mut progress = Progress::begin("grouping identical rows", Some(rows as usize));
-        let mut digests: Vec<(Digest, u32)> = Vec::new();
-        or_out_of_memory(digests.try_reserve_exact(rows as usize));
-        let mut buffer = Vec::new();
-        for row in 0..rows {
-            progress.step();
-            let signature = collection.signatures.read(row as usize, &mut buffer);
-            digests.push((digest(signature), row));
-        }
-        digests.sort_unstable();
+        let mut digests = sorted_digests(&mut collection.signatures);
         if let Some(sets) = sets {
             tell_sets_apart(&mut digests, collection, sets);
         }
@@ -47,7 +38,11 @@ impl Items {
     }
 
     /// Rows with the same record.
-    pub fn of_digests(sorted: &[(Digest, u32)]) -> Self {
+    pub fn of_records(records: &mut Records) -> Self {
+        Self::of_digests(&sorted_digests(records))
+    }
+
+    fn of_digests(sorted: &[(Digest, u32)]) -> Self {
         let rows = sorted.len();
         let mut items = Self {
             first: Vec::new(),
@@ -108,6 +103,21 @@ impl Items {
         })
     }
 
+    /// Visits the pairs among the rows of one item, the earlier row first.
+    pub fn for_each_pair_within(&self, item: u32, visit: &mut dyn FnMut(u32, u32)) {
+        let mut rows = self.rows(item);
+        while let Some(x) = rows.next() {
+            rows.clone().for_each(|y| visit(x, y));
+        }
+    }
+
+    /// Visits the pairs of a row of one item and a row of another, the earlier row first.
+    pub fn for_each_pair_across(&self, (a, b): (u32, u32), visit: &mut dyn FnMut(u32, u32)) {
+        for x in self.rows(a) {
+            self.rows(b).for_each(|y| visit(x.min(y), x.max(y)));
+        }
+    }
+
     /// The sides of a join that an item has rows on.
     pub fn sides(&self, item: u32, collection: &Collection) -> Sides {
         let first = collection.sides(self.first_row(item));
@@ -117,6 +127,21 @@ impl Items {
         let other = self.rows(item).any(|row| collection.sides(row).b);
         Sides { a: true, b: other }
     }
+}
+
+/// Returns the digests of all records with their numbers, in order.
+fn sorted_digests(records: &mut Records) -> Vec<(Digest, u32)> {
+    let rows = records.len();
+    let mut progress = Progress::begin("grouping identical rows", Some(rows));
+    let mut digests = Vec::new();
+    or_out_of_memory(digests.try_reserve_exact(rows));
+    let mut buffer = Vec::new();
+    for row in 0..rows {
+        progress.step();
+        digests.push((digest(records.read(row, &mut buffer)), row as u32));
+    }
+    digests.sort_unstable();
+    digests
 }
 
 /// Where several rows have one signature, digests of their sets of shingles take its place.

@@ -4,6 +4,7 @@ pub mod clusters;
 pub mod components;
 pub mod hamming_pairs;
 pub mod items;
+pub mod matches;
 pub mod pairs;
 pub mod reading;
 pub mod search;

@@ -21,39 +21,41 @@ pub trait Similarity {
     ) -> Option<f64>;
 }
 
-/// One row's value, kept while it is compared with many.
-struct Held<T> {
-    row: Option<u32>,
-    value: T,
+/// Returns which of two rows to hold, and the other one.
+fn choose(held: Option<u32>, a: u32, b: u32) -> (u32, u32) {
+    if held == Some(a) { (a, b) } else { (b, a) }
 }
 
-impl<T: Default> Held<T> {
-    fn nothing() -> Self {
-        Self {
-            row: None,
-            value: T::default(),
-        }
-    }
+/// A record that is kept while it is compared with many.
+#[derive(Default)]
+pub struct HeldRecord {
+    row: Option<u32>,
+    value: Vec<u8>,
+    buffer: Vec<u8>,
+}
 
-    /// Which of two rows to hold, and the other one.
-    fn choose(&self, a: u32, b: u32) -> (u32, u32) {
-        if self.row == Some(a) { (a, b) } else { (b, a) }
+impl HeldRecord {
+    /// Returns the records of two rows, of which the first is held.
+    pub fn load<'a>(
+        &'a mut self,
+        records: &'a mut Records,
+        held: u32,
+        other: u32,
+    ) -> (&'a [u8], &'a [u8]) {
+        if self.row != Some(held) {
+            self.row = Some(held);
+            let record = records.read(held as usize, &mut self.buffer);
+            self.value.clear();
+            self.value.extend_from_slice(record);
+        }
+        (&self.value, records.read(other as usize, &mut self.buffer))
     }
 }
 
 /// The estimate from the signatures: the very value of `minhash_sim`.
+#[derive(Default)]
 pub struct Estimate {
-    held: Held<Vec<u8>>,
-    buffer: Vec<u8>,
-}
-
-impl Estimate {
-    pub fn new() -> Self {
-        Self {
-            held: Held::nothing(),
-            buffer: Vec::new(),
-        }
-    }
+    held: HeldRecord,
 }
 
 impl Similarity for Estimate {
@@ -64,17 +66,10 @@ impl Similarity for Estimate {
         b: u32,
         threshold: f64,
     ) -> Option<f64> {
-        let (held, other) = self.held.choose(a, b);
-        let signatures = &mut collection.signatures;
-        if self.held.row != Some(held) {
-            self.held.row = Some(held);
-            let record = signatures.read(held as usize, &mut self.buffer);
-            self.held.value.clear();
-            self.held.value.extend_from_slice(record);
-        }
-        let record = signatures.read(other as usize, &mut self.buffer);
+        let (held, other) = choose(self.held.row, a, b);
+        let (x, y) = self.held.load(&mut collection.signatures, held, other);
         let read = |record| Signature::from_bytes(record).or_raise();
-        let similarity = estimate(&read(&self.held.value), &read(record)).or_raise();
+        let similarity = estimate(&read(x), &read(y)).or_raise();
         (similarity >= threshold).then_some(similarity)
     }
 }
@@ -145,7 +140,8 @@ fn decode(record: &[u8], set: &mut Vec<i64>) {
 /// The exact Jaccard similarity of the documents.
 pub struct Resemblance {
     sets: Sets,
-    held: Held<Vec<i64>>,
+    held_row: Option<u32>,
+    held: Vec<i64>,
     other: Vec<i64>,
 }
 
@@ -153,7 +149,8 @@ impl Resemblance {
     pub fn new(sets: Sets) -> Self {
         Self {
             sets,
-            held: Held::nothing(),
+            held_row: None,
+            held: Vec::new(),
             other: Vec::new(),
         }
     }
@@ -167,13 +164,13 @@ impl Similarity for Resemblance {
         b: u32,
         threshold: f64,
     ) -> Option<f64> {
-        let (held, other) = self.held.choose(a, b);
-        if self.held.row != Some(held) {
-            self.held.row = Some(held);
-            self.sets.load(collection, held, &mut self.held.value);
+        let (held, other) = choose(self.held_row, a, b);
+        if self.held_row != Some(held) {
+            self.held_row = Some(held);
+            self.sets.load(collection, held, &mut self.held);
         }
         self.sets.load(collection, other, &mut self.other);
-        let (x, y) = (&self.held.value, &self.other);
+        let (x, y) = (&self.held, &self.other);
         let (smaller, larger) = (x.len().min(y.len()), x.len().max(y.len()));
         // The smaller set within the larger is the best case.
         if smaller == 0 || (smaller as f64 / larger as f64) < threshold {

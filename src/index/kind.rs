@@ -133,13 +133,6 @@ impl Kind {
 }
 
 impl Bound {
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Threshold(_) => Kind::Minhash,
-            Self::Distance(_) => Kind::Hamming,
-        }
-    }
-
     fn datum(&self) -> pg_sys::Datum {
         match self {
             Self::Threshold(threshold) => threshold.into_datum(),
