@@ -91,12 +91,12 @@ impl Items {
         self.of_row[row as usize]
     }
 
-    /// The rows of an item, ascending.
+    /// Returns the rows of an item, ascending.
     pub fn rows(&self, item: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         self.rows_from(self.first_row(item))
     }
 
-    /// A row, and the later rows of its item.
+    /// Returns a row, and the later rows of its item.
     pub fn rows_from(&self, row: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         std::iter::successors(Some(row), |&row| {
             Some(self.next[row as usize]).filter(|&next| next != NONE)
@@ -118,7 +118,7 @@ impl Items {
         }
     }
 
-    /// The sides of a join that an item has rows on.
+    /// Returns the sides of a join that an item has rows on.
     pub fn sides(&self, item: u32, collection: &Collection) -> Sides {
         let first = collection.sides(self.first_row(item));
         if first == Sides::BOTH || first.b {

@@ -1,4 +1,4 @@
-//! What a query yields: keys, signatures, and documents where exact verification is asked for.
+//! The rows that a query yields: keys, signatures, and documents where exact verification is asked for.
 
 use crate::minhash::datum::StoredSignature;
 use crate::pg::arrays::{bigint_elements, text_elements};
@@ -21,7 +21,7 @@ pub fn share_of_work_mem_bytes() -> usize {
     work_mem_bytes() / 3
 }
 
-/// How the third column gives a document.
+/// The form in which the third column gives a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentKind {
     Text,

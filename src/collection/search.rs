@@ -73,12 +73,12 @@ impl Search {
         });
     }
 
-    /// The item behind a kept number.
+    /// Returns the item behind a kept number.
     pub fn item(&self, kept: u32) -> u32 {
         self.items[kept as usize]
     }
 
-    /// Whether two kept items pass the prefilter.
+    /// Returns whether two kept items pass the prefilter.
     pub fn passes(&self, a: u32, b: u32) -> bool {
         self.prefilter
             .as_ref()

@@ -1,4 +1,4 @@
-//! How similar two rows are, where they are at or above a threshold.
+//! Similarity of two rows at or above a threshold.
 
 use crate::collection::reading::share_of_work_mem_bytes;
 use crate::collection::reading::{Collection, DocumentKind, Documents};
@@ -11,7 +11,7 @@ use neardup::shingle::{Key, Shingling, shingle_hashes};
 
 /// The similarity of two rows of a collection.
 pub trait Similarity {
-    /// None below `threshold`.
+    /// Returns the similarity of two rows; None below `threshold`.
     fn at_least(
         &mut self,
         collection: &mut Collection,
@@ -83,7 +83,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// None if the collection has no documents.
+    /// Returns None if the collection has no documents.
     pub fn of(collection: &Collection) -> Option<Self> {
         collection.documents.as_ref()?;
         let shingling = collection.header.and_then(|header| shingling(&header));
@@ -94,7 +94,7 @@ impl Sets {
         })
     }
 
-    /// The sorted hashes of a row's set.
+    /// Returns the sorted hashes of a row's set.
     pub fn load(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) {
         let documents = collection.documents.as_mut().expect("there are documents");
         if documents.kind != DocumentKind::Text {
@@ -117,7 +117,7 @@ impl Sets {
         self.record_of[row] = self.computed.len() as u32;
     }
 
-    /// The same, without keeping it.
+    /// Returns the same, without keeping it.
     pub fn compute(&self, documents: &mut Documents, row: u32, set: &mut Vec<i64>) {
         let mut buffer = Vec::new();
         let record = documents.records.read(row as usize, &mut buffer);

@@ -10,7 +10,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cell::RefCell;
 use std::ffi::c_void;
 
-/// Whose row it is: a trigger in a statement.
+/// The owner of a row: a trigger in a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// The memory context of the statement.

@@ -38,7 +38,7 @@ impl Pending {
     }
 }
 
-/// What sees rows of transactions in progress, and says which these are.
+/// Returns a snapshot that sees rows of transactions in progress, and says which these are.
 fn dirty_snapshot() -> pg_sys::SnapshotData {
     pg_sys::SnapshotData {
         snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,

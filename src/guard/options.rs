@@ -8,7 +8,7 @@ use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// What to do with a row that has a near-duplicate.
+/// The action on a row that has a near-duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Reject,

@@ -58,7 +58,7 @@ impl Row {
         self.old.and_then(|(slot, _)| unsafe { get(slot, column) })
     }
 
-    /// Whether a row found is the version that is being replaced.
+    /// Returns whether a row found is the version that is being replaced.
     pub fn replaces(&self, found: &Found, table: pg_sys::Oid) -> bool {
         self.old.is_some_and(|(_, tuple)| {
             // SAFETY: tuple, slot and table are valid for the call.
@@ -96,7 +96,7 @@ pub struct Generated {
 }
 
 impl Generated {
-    /// None if the column is not generated.
+    /// Returns None if the column is not generated.
     ///
     /// # Safety
     /// The table is open, and has that column.
@@ -122,7 +122,7 @@ impl Generated {
         }
     }
 
-    /// The value lives until the next one is evaluated.
+    /// Returns the value, which lives until the next one is evaluated.
     ///
     /// # Safety
     /// The slot holds a row of the table.

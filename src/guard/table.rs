@@ -40,7 +40,7 @@ impl EqualColumn {
         }
     }
 
-    /// A copy in the current memory context.
+    /// Returns a copy in the current memory context.
     ///
     /// # Safety
     /// The value is of the column's type.
@@ -154,7 +154,7 @@ fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
     }
 }
 
-/// The root of the partitions that a table belongs to; itself if it is no partition.
+/// Returns the root of the partitions that a table belongs to; itself if it is no partition.
 ///
 /// # Safety
 /// The table is open.
@@ -171,7 +171,7 @@ pub unsafe fn root_of(table: pg_sys::Relation) -> pg_sys::Oid {
     }
 }
 
-/// The tables with rows under a root.
+/// Appends the tables with rows under a root.
 pub fn tables_under(
     root: pg_sys::Oid,
     options: &Options,
@@ -202,7 +202,7 @@ pub fn tables_under(
     }
 }
 
-/// An index of our operator class that finds everything within the bound.
+/// Returns an index of our operator class that finds everything within the bound.
 ///
 /// # Errors
 /// ERROR if the only one collects new rows in a pending list, which every lookup would scan.
@@ -270,7 +270,7 @@ unsafe fn column_served(
     }
 }
 
-/// Whether the index is GIN with `fastupdate`, its default.
+/// Returns whether the index is GIN with `fastupdate`, its default.
 ///
 /// # Safety
 /// The index is open, and a GIN index.
@@ -288,7 +288,7 @@ unsafe fn collects(index: pg_sys::Relation) -> bool {
     }
 }
 
-/// The error of a table without a usable index.
+/// Raises the error of a table without a usable index.
 pub fn no_index(table: pg_sys::Oid, options: &Options, bound: &Bound) -> ! {
     // SAFETY: the table exists; each call gives a new NUL-terminated string.
     let name = unsafe {

@@ -21,7 +21,7 @@ use crate::pg::varlena::Varlena;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_void};
 
-/// What a trigger needs to know, found out once for each statement.
+/// A trigger with its table, columns and indexes, looked up once for each statement.
 struct Guard {
     options: Options,
     bound: Bound,
@@ -48,7 +48,7 @@ struct Match {
     distance: f64,
 }
 
-/// The trigger function.
+/// Decides about a row, and raises the ERROR that refuses it.
 ///
 /// # Safety
 /// PostgreSQL calls it.
@@ -66,7 +66,7 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
 
 finfo!(pg_finfo_near_dup_guard);
 
-/// The row to store, or none; a refusal is left to the caller, who has nothing to drop.
+/// Returns the row to store, or none; a refusal is left to the caller, who has nothing to drop.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call.
@@ -206,7 +206,7 @@ impl Guard {
         }
     }
 
-    /// Whether an UPDATE leaves all alone that the guard looks at.
+    /// Returns whether an UPDATE leaves all alone that the guard looks at.
     fn unchanged(&self, row: &Row, signature: Option<pg_sys::Datum>) -> bool {
         let same_bytes = match (signature, row.old(self.columns.signature)) {
             // SAFETY: both are of a variable-length type and outlive the call.
@@ -220,7 +220,7 @@ impl Guard {
         same_bytes && same_scope
     }
 
-    /// The row to store; `mark` fills its column with the key of the canonical row.
+    /// Returns the row to store; `mark` fills its column with the key of the canonical row.
     fn let_in(&self, row: &Row, canonical: Option<pg_sys::Datum>) -> pg_sys::Datum {
         let Some(into) = self.columns.into else {
             return row.tuple.into();
@@ -295,8 +295,8 @@ impl Guard {
         }
     }
 
-    /// Whether a row found counts as a near-duplicate of the new one. For `mark` only canonical
-    /// rows count.
+    /// Returns whether a row found counts as a near-duplicate of the new one. For `mark` only
+    /// canonical rows count.
     fn is_duplicate(
         &self,
         row: &Row,
@@ -353,7 +353,7 @@ impl Guard {
         }
     }
 
-    /// The key of a match, as `(id)=(1)`; NULL if the role may not see it.
+    /// Returns the key of a match, as `(id)=(1)`; NULL if the role may not see it.
     fn describe(&self, found: &Match) -> *mut std::ffi::c_char {
         if found.key.is_empty() {
             return std::ptr::null_mut();

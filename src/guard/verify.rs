@@ -35,7 +35,7 @@ impl Document {
         }
     }
 
-    /// Whether the exact resemblance to another document reaches the threshold.
+    /// Returns whether the exact resemblance to another document reaches the threshold.
     ///
     /// # Safety
     /// `other` is of a text type.

@@ -134,7 +134,7 @@ fn index_advice(
     }
 }
 
-/// Where the rows come from: the table and columns, quoted.
+/// The table and columns that the rows come from, quoted.
 struct Source {
     columns: String,
     table: String,
@@ -218,7 +218,7 @@ impl Source {
     }
 }
 
-/// A column's name as SQL writes it, from a datum of type name.
+/// Returns a column's name as SQL writes it, from a datum of type name.
 fn quoted(name: pg_sys::Datum) -> String {
     // SAFETY: a name is NUL-terminated.
     unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.cast_mut_ptr())) }
@@ -226,7 +226,7 @@ fn quoted(name: pg_sys::Datum) -> String {
         .into_owned()
 }
 
-/// The parameters of most of the signatures; those of empty documents do not count.
+/// Returns the parameters of most of the signatures; those of empty documents do not count.
 fn most_common_header(sample: &[SampledRow]) -> Option<Header> {
     let mut counts = std::collections::HashMap::<Header, usize>::new();
     for row in sample {
@@ -241,7 +241,7 @@ fn most_common_header(sample: &[SampledRow]) -> Option<Header> {
     most.map(|(header, _)| header)
 }
 
-/// None for packed signatures, and where no threshold keeps so many.
+/// Returns None for packed signatures, and where no threshold has that recall.
 fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64> {
     if header.slot_bits != 32 {
         return None;

@@ -108,7 +108,7 @@ impl NewBitBall {
     }
 }
 
-/// Every signature whose `minhash_sim` to the center is at least `threshold`.
+/// Returns every signature whose `minhash_sim` to the center is at least `threshold`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -118,7 +118,7 @@ fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
     NewMinhashBall::new(m.bytes(), options::threshold(threshold))
 }
 
-/// Every bit string of the center's length that differs from it in at most `distance` bits.
+/// Returns every bit string of the center's length that differs from it in at most `distance` bits.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
@@ -127,7 +127,8 @@ fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
     NewBitBall::new(center.bytes(), center.len(), options::distance(distance))
 }
 
-/// Whether the signature is in the ball; not if it is empty or was made with other parameters.
+/// Returns whether the signature is in the ball; not if it is empty or was made with other
+/// parameters.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
     let (center, threshold) = ball.read();
@@ -140,7 +141,7 @@ fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool 
     minhash_in_ball(m, ball)
 }
 
-/// Whether the bit string is in the ball; not if its length differs from the center's.
+/// Returns whether the bit string is in the ball; not if its length differs from the center's.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
     let (center, distance) = ball.read();
@@ -154,7 +155,7 @@ fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)
 }
 
-/// The two fields of `<center,bound>`.
+/// Returns the two fields of `<center,bound>`.
 fn text_fields(text: &str) -> Option<(&str, &str)> {
     text.trim()
         .strip_prefix('<')?

@@ -1,5 +1,5 @@
-//! What distinguishes one kind of similarity from another: the values compared, the bound of a
-//! search, the SQL objects that belong to them, and the keys that near values share.
+//! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
+//! that belong to them, and the keys that near values share. Said here alone.
 
 use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
 use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
@@ -25,7 +25,7 @@ pub enum Kind {
     Hamming,
 }
 
-/// How near values have to be: the bound of a ball.
+/// The bound of a ball: the lowest similarity, or the greatest distance.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
     Threshold(f64),

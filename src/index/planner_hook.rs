@@ -10,7 +10,7 @@ use crate::pg::catalog;
 use pgrx::prelude::*;
 use pgrx::{FromDatum, Internal, IntoDatum, PgList, pg_sys};
 
-/// What `1 - (1 - c)` may lose of c. Similarities are at least 1e-3 apart.
+/// Error of `1 - (1 - c)`. Similarities are at least 1e-3 apart.
 const ROUNDING: f64 = 1e-9;
 
 static mut PREVIOUS: pg_sys::set_rel_pathlist_hook_type = None;
@@ -54,7 +54,7 @@ unsafe extern "C-unwind" fn add_index_paths(
     }
 }
 
-/// Whether PostgreSQL makes index paths for a relation, and it has a GIN index.
+/// Returns whether PostgreSQL makes index paths for a relation, and it has a GIN index.
 unsafe fn has_index_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) -> bool {
     // SAFETY: vouched for by the caller.
     unsafe {
@@ -69,7 +69,7 @@ unsafe fn has_index_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
     }
 }
 
-/// The conditions that follow from those of a list.
+/// Returns the conditions that follow from those of a list.
 unsafe fn derived(
     root: *mut pg_sys::PlannerInfo,
     conditions: *mut pg_sys::List,
@@ -113,7 +113,7 @@ unsafe fn create_index_paths_with(
     }
 }
 
-/// A condition like another, with another clause.
+/// Returns a condition like another, with another clause.
 unsafe fn restriction(
     root: *mut pg_sys::PlannerInfo,
     like: *mut pg_sys::RestrictInfo,
@@ -191,7 +191,7 @@ struct Measure {
     above: bool,
 }
 
-/// A comparison of two float8, one of them constant.
+/// Returns a comparison of two float8, one of them constant.
 unsafe fn comparison(node: *mut pg_sys::Node) -> Option<(Measure, f64)> {
     // SAFETY: the tag tells the type of a node.
     unsafe {
@@ -259,8 +259,8 @@ unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys::Lis
     }
 }
 
-/// Whether a function has that name and is that one of this library. The name is looked at first,
-/// since looking up the address loads a function's library.
+/// Returns whether a function has that name and is that one of this library. The name is looked at
+/// first, since looking up the address loads a function's library.
 unsafe fn is(
     function: pg_sys::Oid,
     name: &std::ffi::CStr,

@@ -49,8 +49,9 @@ fn support(request: Internal, kind: Kind) -> Internal {
     Internal::from(Some(answer.unwrap_or(pg_sys::Datum::from(0usize))))
 }
 
-/// The list of the one condition that replaces a call whose argument `indexarg` is a column of an
-/// index of ours, if that index can serve it. The operator says exactly what the function says.
+/// Returns the list of the one condition that replaces a call whose argument `indexarg` is a column
+/// of an index of ours, if that index can serve it. The operator says exactly what the function
+/// says.
 ///
 /// # Safety
 /// The request is the planner's.
@@ -89,7 +90,7 @@ unsafe fn index_condition(
     }
 }
 
-/// The arguments of a call of three.
+/// Returns the arguments of a call of three.
 unsafe fn arguments(node: *mut pg_sys::Node) -> Option<[*mut pg_sys::Node; 3]> {
     // SAFETY: the planner's nodes are valid while it plans, and the tag tells the type.
     unsafe {
@@ -110,15 +111,15 @@ unsafe fn three(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 3]> {
     }
 }
 
-/// Whether an operator family is the one of our operator class, whatever its name and schema: it
-/// extracts keys by our function.
+/// Returns whether an operator family is the one of our operator class, whatever its name and
+/// schema: it extracts keys by our function.
 fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, kind: Kind) -> bool {
     let number = pg_sys::GIN_EXTRACTVALUE_PROC as i16;
     catalog::support_function(family, column_type, number)
         .is_some_and(|extract| catalog::is_function(extract, kind.extract_value()))
 }
 
-/// The parsed options of a column of an index; a hypothetical index may lack them.
+/// Returns the parsed options of a column of an index; a hypothetical index may lack them.
 unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg_sys::bytea {
     // SAFETY: the array, where there is one, has an element for every column.
     unsafe {
@@ -130,8 +131,8 @@ unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg
     }
 }
 
-/// Whether the index finds by its keys what is asked for. A bound that is not known yet may be
-/// one that it does not: then the index scans all its rows, and the answers are right too.
+/// Returns whether the index finds by its keys what is asked for. A bound that is not known yet may
+/// be one that it does not: then the index scans all its rows, and the answers are right too.
 unsafe fn serves(
     options: *mut pg_sys::bytea,
     center: *mut pg_sys::Node,
@@ -149,7 +150,7 @@ unsafe fn serves(
     }
 }
 
-/// The value of a constant that is not NULL.
+/// Returns the value of a constant that is not NULL.
 unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
     // SAFETY: the tag tells the type.
     unsafe {

@@ -24,7 +24,7 @@ const PENDING: usize = 512;
 /// The first room for elements: most groups of a GROUP BY are small.
 const FIRST_PENDING: usize = 16;
 
-/// What an aggregate keeps between rows.
+/// The state of an aggregate between rows.
 struct State {
     /// Of the signature that will result, but for emptiness.
     header: Header,
@@ -75,7 +75,8 @@ impl<T: Copy> PallocArray<T> {
 }
 
 impl State {
-    /// A state without elements in the memory context of the aggregate that `call` belongs to.
+    /// Returns a state without elements in the memory context of the aggregate that `call` belongs
+    /// to.
     ///
     /// # Safety
     /// `call` is the current function call.
@@ -98,7 +99,7 @@ impl State {
         }
     }
 
-    /// The state behind an argument; `None` before the first row.
+    /// Returns the state behind an argument; `None` before the first row.
     fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
         let datum = argument.unwrap()?;
         // SAFETY: arguments of type internal cannot be written in SQL; those of these functions
@@ -138,8 +139,8 @@ impl State {
         sketch::merge(self.slots.as_mut_slice(), other);
     }
 
-    /// The slots with the elements that wait. As a window function, an aggregate goes on after its
-    /// result was asked for, so that the state stays as it is.
+    /// Returns the slots with the elements that wait. As a window function, an aggregate goes on
+    /// after its result was asked for, so that the state stays as it is.
     fn finished_slots(&self) -> Vec<u32> {
         let mut slots = self.slots.as_slice().to_vec();
         sketch::add(&mut slots, &self.pending.as_slice()[..self.pending_count]);
@@ -292,7 +293,7 @@ fn minhash_agg_deserialize(
     state.argument()
 }
 
-/// The signature; NULL without rows.
+/// Returns the signature; NULL without rows.
 #[pg_extern(immutable, parallel_safe)]
 fn minhash_agg_result(state: Internal) -> Option<NewSignature> {
     State::of(state).map(|state| NewSignature(state.encode()))

@@ -8,8 +8,8 @@ use neardup::bands::{Bands, ClassicBands, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
-/// The band keys of a signature: two signatures whose `minhash_sim` reaches t share at least
-/// `minhash_intact(slots, threshold, t)` of them. None for an empty document.
+/// Returns the band keys of a signature: two signatures whose `minhash_sim` reaches t share at
+/// least `minhash_intact(slots, threshold, t)` of them. None for an empty document.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -20,7 +20,7 @@ fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
     band_keys(&signature, &bands).collect()
 }
 
-/// The keys of the classic scheme: `bands` bands of `rows` slots each. Documents of Jaccard
+/// Returns the keys of the classic scheme: `bands` bands of `rows` slots each. Documents of Jaccard
 /// similarity s share one with probability `lsh_probability(s, bands, rows)`. None for an empty
 /// document.
 ///
@@ -35,8 +35,8 @@ fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i
     classic.keys(&signature).collect()
 }
 
-/// How many band keys two signatures at or above `threshold` share at least, where the keys were
-/// made for `index_threshold`.
+/// Returns how many band keys two signatures at or above `threshold` share at least, where the keys
+/// were made for `index_threshold`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, and where keys made for
@@ -61,8 +61,8 @@ fn minhash_intact(
     occurrence.needed() as i32
 }
 
-/// The fewest keys of which every signature at or above `threshold` has at least one among its own,
-/// which were made for `index_threshold`. None for an empty document.
+/// Returns the fewest keys of which every signature at or above `threshold` has at least one among
+/// its own, which were made for `index_threshold`. None for an empty document.
 ///
 /// # Errors
 /// As `minhash_intact`.

@@ -25,7 +25,7 @@ impl StoredSignature<'_> {
         Signature::from_bytes(&self.0).or_raise()
     }
 
-    /// The bytes, for bytewise comparison.
+    /// Returns the bytes, for bytewise comparison.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.0

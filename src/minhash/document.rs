@@ -12,7 +12,7 @@ use pgrx::prelude::*;
 use serde::Serialize;
 use std::collections::HashSet;
 
-/// The MinHash signature of a document: O(n + slots log slots) for n shingles.
+/// Returns the MinHash signature of a document: O(n + slots log slots) for n shingles.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit or fold, slots outside 1 to
@@ -37,8 +37,8 @@ fn minhash(
     NewSignature(sketch.encode(header))
 }
 
-/// The signature of a document without the shingles in `boilerplate`, comparable with those of
-/// `minhash`. A document that is all boilerplate is empty.
+/// Returns the signature of a document without the shingles in `boilerplate`, comparable with those
+/// of `minhash`. A document that is all boilerplate is empty.
 ///
 /// # Errors
 /// As `minhash`.
@@ -93,7 +93,7 @@ fn with_set(
     }
 }
 
-/// What `minhash_describe` says of a signature.
+/// The result of `minhash_describe`.
 #[derive(Serialize)]
 struct Description {
     version: u8,
@@ -107,7 +107,7 @@ struct Description {
     bytes: usize,
 }
 
-/// The parameters behind a signature, as JSON.
+/// Returns the parameters behind a signature, as JSON.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn minhash_describe(m: StoredSignature<'_>) -> JsonB {
     let header = m.read().header;

@@ -8,7 +8,7 @@ use crate::pg::text::Text;
 use neardup::minhash::combine;
 use pgrx::prelude::*;
 
-/// The signature of the union of the two sets, bit for bit: also the operator `||`.
+/// Returns the signature of the union of the two sets, bit for bit: also the operator `||`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
@@ -17,7 +17,7 @@ fn minhash_union_of_two(a: StoredSignature<'_>, b: StoredSignature<'_>) -> NewSi
     NewSignature(combine::union(&a.read(), &b.read()).or_raise())
 }
 
-/// The signature with only the low bits of each slot.
+/// Returns the signature with only the low bits of each slot.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless bits is 1, 2, 4, 8, 16 or 32 and at most what m has.
@@ -26,13 +26,13 @@ fn minhash_pack(m: StoredSignature<'_>, bits: i32) -> NewSignature {
     NewSignature(combine::pack(&m.read(), i64::from(bits)).or_raise())
 }
 
-/// The slots, each as an unsigned number of its width.
+/// Returns the slots, each as an unsigned number of its width.
 #[pg_extern(immutable, parallel_safe, strict, cost = 100)]
 fn minhash_slots(m: StoredSignature<'_>) -> NewBigints {
     NewBigints(m.read().slots().map(i64::from).collect())
 }
 
-/// The slots as a bit string, each with its highest bit first.
+/// Returns the slots as a bit string, each with its highest bit first.
 #[pg_extern(immutable, parallel_safe, strict, cost = 150)]
 fn minhash_bits(m: StoredSignature<'_>) -> NewVarbit {
     let signature = m.read();
@@ -40,9 +40,9 @@ fn minhash_bits(m: StoredSignature<'_>) -> NewVarbit {
     NewVarbit::new(&combine::bits(&signature), bits)
 }
 
-/// A signature of slots that were computed elsewhere: smallest 32-bit hashes, 4294967295 in all of
-/// them for an empty document. Only signatures of one source are comparable; name in it the tool, its
-/// parameters and its seed.
+/// Returns a signature of slots that were computed elsewhere: smallest 32-bit hashes, 4294967295 in
+/// all of them for an empty document. Only signatures of one source are comparable; name in it the
+/// tool, its parameters and its seed.
 ///
 /// # Errors
 /// `null_value_not_allowed` for NULL slots; `invalid_parameter_value` for slots outside 0 to 4294967295, and none or more than

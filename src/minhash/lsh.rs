@@ -9,8 +9,8 @@ type Params = Record<(i32, i32, f64, f64)>;
 
 pgrx::impl_sql_translatable!(Params, "record");
 
-/// The probability that documents of Jaccard `similarity` share one of `bands` bands of `rows` rows:
-/// 1 - (1 - s^r)^b.
+/// Returns the probability that documents of Jaccard `similarity` share one of `bands` bands of
+/// `rows` rows: 1 - (1 - s^r)^b.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a similarity outside 0 to 1, and bands or rows below 1.
@@ -19,8 +19,8 @@ fn lsh_probability(similarity: f64, bands: i32, rows: i32) -> f64 {
     bands::lsh_probability(similarity, i64::from(bands), i64::from(rows)).or_raise()
 }
 
-/// The bands and rows within `slots` slots that minimize the weighted sum of the areas of false
-/// positives, under the S-curve below the threshold, and of false negatives, over it above.
+/// Returns the bands and rows within `slots` slots that minimize the weighted sum of the areas of
+/// false positives, under the S-curve below the threshold, and of false negatives, over it above.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < threshold <= 1, slots outside 1 to 1024, and

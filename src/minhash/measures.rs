@@ -1,4 +1,4 @@
-//! What else two signatures, or one, tell: intervals, containment, cardinality.
+//! Intervals, containment and cardinality from signatures.
 
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -12,8 +12,8 @@ type Interval = Record<(f64, f64, f64)>;
 
 pgrx::impl_sql_translatable!(Interval, "record");
 
-/// The estimate of `minhash_sim` between its Clopper-Pearson limits, corrected for packing as the
-/// estimate is.
+/// Returns the estimate of `minhash_sim` between its Clopper-Pearson limits, corrected for packing
+/// as the estimate is.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters, and for a confidence
@@ -28,7 +28,7 @@ fn minhash_interval(a: StoredSignature<'_>, b: StoredSignature<'_>, confidence: 
     Record((limits.low, limits.estimate, limits.high))
 }
 
-/// Half the width of the widest interval that estimates from so many slots have.
+/// Returns half the width of the widest interval that estimates from `slots` slots have.
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024 and a confidence outside 0 < confidence < 1.
@@ -37,8 +37,8 @@ fn minhash_margin(slots: default!(i32, 128), confidence: default!(f64, 0.95)) ->
     interval::margin(options::slots(slots), confidence).or_raise()
 }
 
-/// The threshold on `minhash_sim` that pairs of true Jaccard `threshold` reach with a probability of
-/// at least `recall`.
+/// Returns the threshold on `minhash_sim` that pairs of true Jaccard `threshold` reach with a
+/// probability of at least `recall`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, and where only a threshold of 0 would do.
@@ -47,8 +47,8 @@ fn minhash_relax(threshold: f64, slots: default!(i32, 128), recall: default!(f64
     bands::relax(threshold, i64::from(slots), recall).or_raise()
 }
 
-/// The estimated share of the set behind a that is in the set behind b, 1 for subsets. 0 if one of
-/// them is empty, NULL where no slot tells.
+/// Returns the estimated share of the set behind a that is in the set behind b, 1 for subsets. 0 if
+/// one of them is empty, NULL where no slot tells.
 ///
 /// # Errors
 /// `invalid_parameter_value` for signatures made with different parameters or packed.
@@ -57,8 +57,8 @@ fn minhash_containment(a: StoredSignature<'_>, b: StoredSignature<'_>) -> Option
     measures::containment(&a.read(), &b.read()).or_raise()
 }
 
-/// The estimated number of distinct shingles or elements, with a standard error of 6 to 9 % from 128
-/// slots.
+/// Returns the estimated number of distinct shingles or elements, with a standard error of 6 to 9 %
+/// from 128 slots.
 ///
 /// # Errors
 /// `invalid_parameter_value` for packed and for imported signatures.

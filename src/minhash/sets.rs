@@ -11,7 +11,7 @@ use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
 use neardup::text::Fold;
 use pgrx::prelude::*;
 
-/// The signature of a set of texts; NULLs are ignored.
+/// Returns the signature of a set of texts; NULLs are ignored.
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.
@@ -26,7 +26,7 @@ fn minhash_set_of_texts(
     signature_of_set(hashes, slots, &key)
 }
 
-/// The signature of a set of numbers; NULLs are ignored.
+/// Returns the signature of a set of numbers; NULLs are ignored.
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.
@@ -55,9 +55,9 @@ fn signature_of_set(hashes: impl Iterator<Item = u64>, slots: i32, key: &Key) ->
     encode(&sketch, SignatureUnit::Set, 1, key)
 }
 
-/// The signature of a document's lexemes, so that the stemming, stop words and dictionaries of its
-/// text search configuration count: of the sequences of k lexemes by position, several at one
-/// position by name, gaps ignored.
+/// Returns the signature of a document's lexemes, so that the stemming, stop words and dictionaries
+/// of its text search configuration count: of the sequences of k lexemes by position, several at
+/// one position by name, gaps ignored.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, slots outside 1 to 1024, and with k > 1 for a

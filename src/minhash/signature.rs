@@ -89,7 +89,7 @@ fn minhash_signature_ge(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool 
     order(&a, &b).is_ge()
 }
 
-/// The low half of the extended hash with salt 0, as PostgreSQL wants it.
+/// Returns the low half of the extended hash with salt 0, as PostgreSQL wants it.
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_signature_hash(signature: StoredSignature<'_>) -> i32 {
     minhash_signature_hash_extended(signature, 0) as i32

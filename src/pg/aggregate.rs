@@ -1,9 +1,9 @@
-//! Where an aggregate keeps its state between rows.
+//! The memory in which an aggregate keeps its state between rows.
 
 use crate::pg::error::raise;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The memory context of the aggregate that `call` belongs to.
+/// Returns the memory context of the aggregate that `call` belongs to.
 ///
 /// # Safety
 /// `call` is the current function call.

@@ -10,7 +10,7 @@ use pgrx::{FromDatum, pg_sys};
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
 
-/// The set of the elements of an array of any dimension, without NULLs.
+/// Returns the set of the elements of an array of any dimension, without NULLs.
 pub fn bigint_set(elements: &Array<'_, i64>) -> Vec<i64> {
     let mut set: Vec<i64> = match elements.as_slice() {
         Ok(elements) => elements.to_vec(),
@@ -20,7 +20,7 @@ pub fn bigint_set(elements: &Array<'_, i64>) -> Vec<i64> {
     set
 }
 
-/// The elements of an array of any dimension as UTF-8, without NULLs.
+/// Returns the elements of an array of any dimension as UTF-8, without NULLs.
 pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text<'a>> {
     let beating = elements.iter().enumerate().map(|(i, element)| {
         if i % HEARTBEAT == 0 {
@@ -31,14 +31,14 @@ pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text
     beating.flatten()
 }
 
-/// The set of these texts.
+/// Returns the set of these texts.
 pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
     let mut set: Vec<&[u8]> = texts.iter().map(|text| &**text).collect();
     sort_distinct(&mut set, &mut check_interrupts);
     set
 }
 
-/// The elements of a text[], each through `map`; NULLs are left out.
+/// Returns the elements of a text[], each through `map`; NULLs are left out.
 pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
     let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
     // SAFETY: the datum is a text[]; the arrays are valid for `count` elements.
@@ -63,7 +63,7 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
     }
 }
 
-/// The elements of a bigint[]; NULLs are left out.
+/// Returns the elements of a bigint[]; NULLs are left out.
 pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
     // SAFETY: the datum is a bigint[].
     let array: Option<pgrx::Array<'_, i64>> =
@@ -77,7 +77,7 @@ pub struct NewBigints(pub Vec<i64>);
 /// A new `text[]`, of at most [`MAX_TEXTS`] bytes.
 pub struct NewTexts(pub Vec<String>);
 
-/// What the texts of an array can take: all that a value can but its header.
+/// Most bytes of an array of texts: those of a value without its header.
 pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
 
 impl NewBigints {

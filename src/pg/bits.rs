@@ -38,7 +38,7 @@ impl Bits<'_> {
         &self.0
     }
 
-    /// The number of bits.
+    /// Returns the number of bits.
     pub fn len(&self) -> usize {
         // The value may be stored unaligned.
         self.0
@@ -46,7 +46,7 @@ impl Bits<'_> {
             .map_or(usize::MAX, |len| i32::from_ne_bytes(*len) as usize)
     }
 
-    /// The bits, eight a byte, the first the highest; unused bits of the last byte are 0.
+    /// Returns the bits, eight a byte, the first the highest; unused bits of the last byte are 0.
     pub fn bytes(&self) -> &[u8] {
         &self.0[COUNT_LEN..]
     }
@@ -81,7 +81,8 @@ pgrx::impl_sql_translatable!(Bits<'_>, arg_only = "bit");
 pub struct NewVarbit(Vec<u8>);
 
 impl NewVarbit {
-    /// Of so many bits, eight a byte, the first the highest; unused bits of the last byte are 0.
+    /// Makes a value of `bits` bits, eight a byte, the first the highest; unused bits of the last
+    /// byte are 0.
     pub fn new(bytes: &[u8], bits: usize) -> Self {
         Self([&(bits as i32).to_ne_bytes(), bytes].concat())
     }

@@ -5,7 +5,7 @@
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// The operator class support function `number` of a family for values of `column_type`.
+/// Returns the operator class support function `number` of a family for values of `column_type`.
 pub fn support_function(
     family: pg_sys::Oid,
     column_type: pg_sys::Oid,
@@ -25,7 +25,7 @@ pub fn support_function(
     })
 }
 
-/// The function of that name and argument types in the schema of `function`.
+/// Returns the function of that name and argument types in the schema of `function`.
 pub fn function_beside(
     function: pg_sys::Oid,
     name: &CStr,
@@ -44,7 +44,7 @@ pub fn function_beside(
     })
 }
 
-/// The operator of that name and operand types in the schema of `function`.
+/// Returns the operator of that name and operand types in the schema of `function`.
 pub fn operator_beside(
     function: pg_sys::Oid,
     name: &CStr,
@@ -63,7 +63,7 @@ pub fn operator_beside(
     })
 }
 
-/// The declared type of the first argument of a function.
+/// Returns the declared type of the first argument of a function.
 pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     let mut types = std::ptr::null_mut();
     let mut count = 0;
@@ -74,13 +74,13 @@ pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     }
 }
 
-/// The equality operator of a type.
+/// Returns the equality operator of a type.
 pub fn equality(type_: pg_sys::Oid) -> Option<pg_sys::Oid> {
     // SAFETY: the cache returns an entry for every type.
     found(unsafe { (*pg_sys::lookup_type_cache(type_, pg_sys::TYPECACHE_EQ_OPR as i32)).eq_opr })
 }
 
-/// The type of that name in a schema.
+/// Returns the type of that name in a schema.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     // SAFETY: plain catalog lookup.
     unsafe {
@@ -112,7 +112,7 @@ pub fn is_text(type_: pg_sys::Oid) -> bool {
     )
 }
 
-/// Whether a function is that one of this library, whatever its name and schema.
+/// Returns whether a function is that one of this library, whatever its name and schema.
 pub fn is_function(
     function: pg_sys::Oid,
     wrapper: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,

@@ -79,7 +79,7 @@ pub fn hold_interrupts(send: impl FnOnce()) {
     unsafe { pgrx::pg_sys::InterruptHoldoffCount -= 1 };
 }
 
-/// The value, or an ERROR where memory does not suffice.
+/// Returns the value; an ERROR where memory does not suffice.
 pub fn or_out_of_memory<T>(allocated: Result<T, TryReserveError>) -> T {
     allocated.unwrap_or_else(|_| {
         raise(

@@ -1,4 +1,4 @@
-//! What any extension would need of PostgreSQL: errors, arguments and results, queries, sorting, the catalog.
+//! PostgreSQL for any extension: errors, arguments and results, queries, sorting, the catalog.
 
 pub mod aggregate;
 pub mod arrays;

@@ -34,7 +34,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A stage of `total` steps, if their number is known.
+    /// Returns a stage of `total` steps, if their number is known.
     pub fn begin(stage: &'static str, total: Option<usize>) -> Self {
         let now = Instant::now();
         Self {

@@ -19,7 +19,7 @@ pub fn work_mem_bytes() -> usize {
 pub struct Column(pg_sys::Oid);
 
 impl Column {
-    /// The type, without domains over it.
+    /// Returns the type, without domains over it.
     pub fn base_type(&self) -> pg_sys::Oid {
         // SAFETY: plain catalog lookup.
         unsafe { pg_sys::getBaseType(self.0) }
@@ -142,7 +142,7 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// The value of a column, counted from 0; None for NULL.
+    /// Returns the value of a column, counted from 0; None for NULL.
     pub fn get(&self, column: i32) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the tuple has that descriptor.

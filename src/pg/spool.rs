@@ -44,7 +44,7 @@ impl Records {
             .push(self.starts[self.len()] + record.len() as u64);
     }
 
-    /// The bytes of a record, in `buffer` if they come from the file.
+    /// Returns the bytes of a record, in `buffer` if they come from the file.
     pub fn read<'a>(&'a mut self, record: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         let (start, end) = (self.starts[record], self.starts[record + 1]);
         let in_memory = self.memory.len() as u64;

@@ -48,12 +48,13 @@ impl Text<'_> {
         Self { stored, converted }
     }
 
-    /// The datum, as it is in the database's encoding.
+    /// Returns the datum, as it is in the database's encoding.
     pub fn stored(&self) -> pg_sys::Datum {
         self.stored.datum()
     }
 
-    /// The name of an option, such as a unit or a fold: never one of ours if it is not ASCII.
+    /// Returns the name of an option, such as a unit or a fold: never one of ours if it is not
+    /// ASCII.
     pub fn name(&self) -> Cow<'_, str> {
         match std::str::from_utf8(self) {
             Ok(name) if name.is_ascii() => Cow::Borrowed(name),
@@ -93,7 +94,7 @@ fn to_utf8(bytes: &[u8]) -> Option<Converted> {
     convert(bytes, pg_sys::pg_server_to_any)
 }
 
-/// A text of ours in the database's encoding.
+/// Returns a text of ours in the database's encoding.
 ///
 /// # Errors
 /// ERROR `untranslatable_character` where the encoding lacks a character.
@@ -104,8 +105,8 @@ pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether the database's encoding differs from ours. Asked once: it stays the same while the backend
-/// runs, and every text argument depends on it.
+/// Returns whether the database's encoding differs from ours. Asked once: it stays the same while
+/// the backend runs, and every text argument depends on it.
 fn is_converted() -> bool {
     static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
     *IS_CONVERTED.get_or_init(|| {

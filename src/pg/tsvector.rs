@@ -16,7 +16,7 @@ const MOST_POSITIONS: usize = 255;
 /// A `tsvector` argument.
 pub struct TsVector<'a>(Varlena<'a>);
 
-/// How often a lexeme occurs, and how much an occurrence counts.
+/// A lexeme with its frequency, and the weight of an occurrence.
 pub struct Frequency<'a> {
     pub lexeme: Utf8<'a>,
     /// The number of positions; 1 after `strip`.
@@ -42,14 +42,14 @@ impl TsVector<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// The distinct lexemes, in UTF-8.
+    /// Returns the distinct lexemes, in UTF-8.
     pub fn lexemes(&self) -> Vec<Utf8<'_>> {
         self.entries()
             .map(|entry| Utf8::new(entry.lexeme))
             .collect()
     }
 
-    /// The lexemes with their frequencies and weights.
+    /// Returns the lexemes with their frequencies and weights.
     pub fn frequencies(&self) -> impl Iterator<Item = Frequency<'_>> {
         self.entries().map(|entry| {
             let (mut frequency, mut tenths) = (0, 0);
@@ -68,7 +68,7 @@ impl TsVector<'_> {
         })
     }
 
-    /// The lexemes by position, those of one position by name; gaps are ignored.
+    /// Returns the lexemes by position, those of one position by name; gaps are ignored.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` where positions are missing: after `strip`, from position
@@ -133,7 +133,7 @@ impl<'a> Entry<'a> {
             .map(|bytes| u16::from_ne_bytes(*bytes) & 0x3FFF)
     }
 
-    /// The codes of the positions' weight classes.
+    /// Returns the codes of the positions' weight classes.
     fn classes(&self) -> impl Iterator<Item = usize> {
         let (positions, _) = self.positions.as_chunks();
         positions

@@ -15,14 +15,14 @@ use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::ptr::NonNull;
 
-/// What the aggregate keeps between rows.
+/// The state of the aggregate between rows.
 struct State {
     seed: i64,
     sums: Sums<&'static mut [i64]>,
 }
 
 impl State {
-    /// A state without terms in the memory context of the aggregate that `call` belongs to.
+    /// Returns a state without terms in the memory context of the aggregate that `call` belongs to.
     ///
     /// # Safety
     /// `call` is the current function call.
@@ -43,7 +43,7 @@ impl State {
         }
     }
 
-    /// The state behind an argument; `None` before the first row.
+    /// Returns the state behind an argument; `None` before the first row.
     fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
         let datum = argument.unwrap()?;
         // SAFETY: arguments of type internal cannot be written in SQL; those of these functions
@@ -147,7 +147,7 @@ fn simhash_agg_deserialize(
     state.as_internal()
 }
 
-/// The SimHash; NULL if no term has a weight other than 0.
+/// Returns the SimHash; NULL if no term has a weight other than 0.
 #[pg_extern(immutable, parallel_safe)]
 fn simhash_agg_result(state: Internal) -> Option<NewBits> {
     let state = State::of(state)?;

@@ -12,7 +12,7 @@ use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
-/// What `simhash` takes besides the document.
+/// The arguments of `simhash` besides the document.
 struct Options<'a> {
     k: i32,
     unit: Text<'a>,
@@ -22,7 +22,8 @@ struct Options<'a> {
     seed: i64,
 }
 
-/// The SimHash of a document; NULL if it is empty. Linear time, 3 us for 260 words and 64 bits.
+/// Returns the SimHash of a document; NULL if it is empty. Linear time, 3 us for 260 words and 64
+/// bits.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits
@@ -71,8 +72,8 @@ pub unsafe extern "C-unwind" fn simhash_wrapper(fcinfo: FunctionCallInfo) -> Dat
 
 finfo!(pg_finfo_simhash_wrapper);
 
-/// The SimHash of terms with a weight each; a term that repeats has the sum of its weights. Pairs
-/// with a NULL are ignored; NULL if no term has a weight other than 0.
+/// Returns the SimHash of terms with a weight each; a term that repeats has the sum of its weights.
+/// Pairs with a NULL are ignored; NULL if no term has a weight other than 0.
 ///
 /// # Errors
 /// `invalid_parameter_value` for NaN, infinite and too big weights, arrays of different length, and
@@ -104,9 +105,9 @@ fn simhash_terms(
     signature(&sums)
 }
 
-/// The SimHash of a document's lexemes; NULL if there are none. A lexeme's frequency is the number
-/// of its positions, of which a tsvector keeps 255; it counts times the mean of what `ts_rank` gives
-/// by default to the weight classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
+/// Returns the SimHash of a document's lexemes; NULL if there are none. A lexeme's frequency is the
+/// number of its positions, of which a tsvector keeps 255; it counts times the mean of what
+/// `ts_rank` gives by default to the weight classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown weighting, and bits as in `simhash`.
@@ -127,7 +128,7 @@ fn simhash_lexemes(
     signature(&sums)
 }
 
-/// The number of bits of a SimHash, checked.
+/// Returns the number of bits of a SimHash, checked.
 pub fn width(bits: i32) -> Width {
     Width::new(i64::from(bits)).or_raise()
 }

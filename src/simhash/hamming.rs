@@ -6,7 +6,7 @@ use crate::pg::error::{OrRaise, raise};
 use neardup::bands::HammingBlocks;
 use pgrx::prelude::*;
 
-/// The number of bits in which two bit strings of equal length differ.
+/// Returns the number of bits in which two bit strings of equal length differ.
 ///
 /// # Errors
 /// `string_data_length_mismatch` for different lengths, like PostgreSQL's own bit operators.
@@ -41,8 +41,8 @@ fn hamming_bands(
     Some(blocks.keys(b?.as_bitslice()).or_raise())
 }
 
-/// The keys of which every bit string at most `distance` away has one among its own, which were
-/// made by `hamming_bands(b, index_distance, blocks)`.
+/// Returns the keys of which every bit string at most `distance` away has one among its own, which
+/// were made by `hamming_bands(b, index_distance, blocks)`.
 ///
 /// # Errors
 /// As `hamming_bands`, and for a distance below 0 or above `index_distance`.
@@ -63,7 +63,7 @@ fn hamming_blocks(distance: i32, blocks: Option<i32>) -> HammingBlocks {
     HammingBlocks::new(distance, blocks.map_or(distance + 1, i64::from)).or_raise()
 }
 
-/// Whether two bit strings differ in at most `distance` bits; not if their lengths differ.
+/// Returns whether two bit strings differ in at most `distance` bits; not if their lengths differ.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.

@@ -14,7 +14,7 @@ pgrx::impl_sql_translatable!(Similarity, "record");
 pgrx::impl_sql_translatable!(Position, "record");
 pgrx::impl_sql_translatable!(Explanation, "record");
 
-/// The common runs of words. Positions count from 1, as `substr` does.
+/// Returns the common runs of words. Positions count from 1, as `substr` does.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown matching or `min_words` below 1;
@@ -101,7 +101,7 @@ fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>
     ))
 }
 
-/// The longest text that stands in both; empty if they have no character in common.
+/// Returns the longest text that stands in both; empty if they have no character in common.
 ///
 /// # Errors
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
@@ -122,7 +122,7 @@ fn longest_common_substring_position(a: Text<'_>, b: Text<'_>) -> Position {
     Record((found.chars as i32, place(found.a), place(found.b)))
 }
 
-/// The least cost of turning a into b; NULL if it is above `max`.
+/// Returns the least cost of turning a into b; NULL if it is above `max`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for costs outside 0 to [`align::MAX_COST`] or a negative `max`;
@@ -157,7 +157,7 @@ fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
     ))
 }
 
-/// A complete HTML page that shows both documents side by side.
+/// Returns a complete HTML page that shows both documents side by side.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_words` below 1; `program_limit_exceeded` for documents above

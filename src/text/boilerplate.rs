@@ -10,8 +10,8 @@ use crate::pg::text::Text;
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::prelude::*;
 
-/// The hashes of the shingles that at least `min_documents` documents of the query have, sorted.
-/// They are counted by sorting, within `work_mem`.
+/// Returns the hashes of the shingles that at least `min_documents` documents of the query have,
+/// sorted. They are counted by sorting, within `work_mem`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options;

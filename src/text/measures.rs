@@ -14,7 +14,7 @@ fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
     set::jaccard(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
 }
 
-/// The same for sets of texts.
+/// Returns the same for sets of texts.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
 fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
@@ -27,7 +27,7 @@ fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
     set::containment(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
 }
 
-/// The same for sets of texts.
+/// Returns the same for sets of texts.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));

@@ -8,7 +8,7 @@ use neardup::set;
 use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
 use pgrx::prelude::*;
 
-/// The distinct shingles of a document, in order of first appearance.
+/// Returns the distinct shingles of a document, in order of first appearance.
 ///
 /// # Errors
 /// `program_limit_exceeded` for more than fit in 1 GB.
@@ -24,7 +24,7 @@ fn shingles(
     NewTexts(distinct.or_raise())
 }
 
-/// The distinct 64-bit hashes of a document's shingles, sorted.
+/// Returns the distinct 64-bit hashes of a document's shingles, sorted.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
 fn shingle_hashes(
     doc: Text<'_>,
@@ -43,7 +43,7 @@ fn shingle_hashes(
     ))
 }
 
-/// The hashes of shingles made elsewhere, as a set.
+/// Returns the hashes of shingles made elsewhere, as a set.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -60,7 +60,7 @@ fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)
     NewBigints(hashes)
 }
 
-/// The hashes that are 0 modulo `modulus`.
+/// Returns the hashes that are 0 modulo `modulus`.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless `modulus` is at least 1.
@@ -74,7 +74,7 @@ fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
     ))
 }
 
-/// The minimum of each residue class modulo `buckets`.
+/// Returns the minimum of each residue class modulo `buckets`.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless `buckets` is at least 1.
@@ -88,7 +88,7 @@ fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
     ))
 }
 
-/// The hashes of all runs of `size` hashes of the sorted set.
+/// Returns the hashes of all runs of `size` hashes of the sorted set.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `size` outside 1 to 256.

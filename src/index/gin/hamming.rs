@@ -47,7 +47,7 @@ pub struct HammingIndex {
 }
 
 impl HammingIndex {
-    /// None if the options are out of range, which only a damaged catalog can bring about.
+    /// Returns None if the options are out of range, which only a damaged catalog can bring about.
     fn new(stored: Option<StoredOptions>) -> Option<Self> {
         let stored = stored.unwrap_or(StoredOptions {
             varlena_header: 0,

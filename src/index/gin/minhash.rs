@@ -35,7 +35,7 @@ pub struct MinhashIndex {
 }
 
 impl MinhashIndex {
-    /// None if the options are out of range, which only a damaged catalog can bring about.
+    /// Returns None if the options are out of range, which only a damaged catalog can bring about.
     fn new(stored: Option<StoredOptions>) -> Option<Self> {
         let (threshold, key_bits) = stored
             .map_or((DEFAULT_THRESHOLD, DEFAULT_KEY_BITS), |stored| {

@@ -1,4 +1,4 @@
-//! What the GIN operator classes share. Both store a few short keys a row and count how many of a
+//! Functions that the GIN operator classes share. Both store a few short keys a row and count how many of a
 //! query's keys a row has; every candidate is rechecked.
 
 use neardup::bands::Occurrence;
@@ -58,8 +58,8 @@ impl Search {
         }
     }
 
-    /// The results of GIN's extractQuery. The number of keys to demand travels in the extra data,
-    /// which GIN hands to the consistent functions.
+    /// Returns the results of GIN's extractQuery. The number of keys to demand travels in the extra
+    /// data, which GIN hands to the consistent functions.
     ///
     /// # Safety
     /// The arguments are those of an extractQuery call, and `mode` came initialized to the default.
@@ -112,8 +112,9 @@ pub unsafe fn return_keys(keys: &[i32], nkeys: Internal) -> Internal {
     }
 }
 
-/// Whether a row can have as many of the query's keys as extractQuery demanded: `check` holds one
-/// byte a key, 0 where the row does not have it. This serves consistent and triConsistent alike.
+/// Returns whether a row can have as many of the query's keys as extractQuery demanded: `check`
+/// holds one byte a key, 0 where the row does not have it. This serves consistent and triConsistent
+/// alike.
 ///
 /// # Safety
 /// `check` has `nkeys` bytes, and `extra` is what [`Search::extract`] set.
@@ -147,7 +148,7 @@ fn address<T>(argument: Internal) -> *mut T {
         .cast_mut_ptr()
 }
 
-/// The options of the index, or None if there are none or their length is not that of `T`.
+/// Returns the options of the index, or None if there are none or their length is not that of `T`.
 ///
 /// # Safety
 /// `fcinfo` is that of a GIN support function call; `T` may hold any bytes.
