@@ -10,29 +10,14 @@ mod known;
 mod regress;
 mod reliability;
 mod server;
+mod shared;
 
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
 use anyhow::Result;
 use libtest_mimic::{Arguments, Trial};
-use testbed::pg_config::PostgresChoice;
-use testbed::server::Server;
-use testbed::setup;
 
 use harness::Scale;
-
-static SERVER: OnceLock<Server> = OnceLock::new();
-
-/// The server of all tests, which runs before the first of them.
-fn shared_server() -> &'static Server {
-    SERVER.get().expect("the server was started")
-}
-
-/// Returns whether present output is to be accepted.
-fn is_blessing() -> bool {
-    std::env::var_os("NEARDUP_BLESS").is_some()
-}
 
 /// Runs the tests that the command line names.
 pub fn main() -> ExitCode {
@@ -53,11 +38,7 @@ fn run() -> Result<ExitCode> {
     let trials = trials(scale)?;
     let is_wanted = |trial: &Trial| !arguments.is_filtered_out(trial);
     if !arguments.list && trials.iter().any(is_wanted) {
-        let choice = PostgresChoice::from_environment()?;
-        SERVER.get_or_init({
-            let server = Server::start(setup::ensure(&choice)?)?;
-            || server
-        });
+        shared::start()?;
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();

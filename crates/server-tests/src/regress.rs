@@ -13,7 +13,7 @@ use testbed::server::database::Database;
 use testbed::{shell, workspace};
 
 use crate::harness::{Outcome, trial};
-use crate::{is_blessing, shared_server};
+use crate::shared;
 
 /// Every SQL test as a trial, sorted by name.
 pub fn trials() -> Result<Vec<Trial>> {
@@ -28,7 +28,7 @@ pub fn trials() -> Result<Vec<Trial>> {
     names.sort();
     let trial = |name: String| {
         trial(format!("regress::{name}"), move || {
-            let server = shared_server();
+            let server = shared::server();
             SqlTest { name, server }.run()
         })
     };
@@ -42,7 +42,7 @@ struct SqlTest {
 
 impl SqlTest {
     fn run(&self) -> Result<Outcome> {
-        match is_blessing() {
+        match shared::is_blessing() {
             true => self.bless(),
             false => self.check(),
         }

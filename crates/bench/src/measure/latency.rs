@@ -3,8 +3,7 @@
 use anyhow::Result;
 
 use crate::measure::session::Session;
-use crate::report::table::Cell;
-use crate::row;
+use crate::report::table::{Cell, row};
 
 /// Lookups to time.
 pub struct Lookup<'a> {

@@ -88,10 +88,10 @@ pub fn shown(number: f64) -> String {
 }
 
 /// The fields of a row, each of whatever type a [`Cell`] can be.
-#[macro_export]
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$($crate::report::table::Cell::from($cell)),*] };
 }
+pub(crate) use row;
 
 /// One table.
 #[derive(Debug, Serialize)]

@@ -8,8 +8,7 @@ use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
 use crate::peers;
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 
 /// Signatures and bit strings of equal bytes. Their content does not change the time.
 const TABLES: &str = "

@@ -9,8 +9,7 @@ use testbed::progress::bar;
 
 use crate::context::Bench;
 use crate::report::chart::{Axis, Chart, Curve};
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 
 const SLOTS: usize = 128;
 const SIMILARITIES: [f64; 3] = [0.3, 0.5, 0.8];

@@ -8,8 +8,7 @@ use crate::context::Bench;
 use crate::measure::latency::{Lookup, latencies};
 use crate::measure::session::Session;
 use crate::peers;
-use crate::report::table::{Cell, Table};
-use crate::row;
+use crate::report::table::{Cell, Table, row};
 
 /// Half of the strings are random, half in groups of ten with up to 6 bits flipped.
 const STRINGS: &str = "CREATE UNLOGGED TABLE strings (id bigint, b bit(64)); INSERT INTO strings

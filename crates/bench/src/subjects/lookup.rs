@@ -11,8 +11,7 @@ use crate::context::Bench;
 use crate::measure::latency::{Lookup, latencies};
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 
 /// Documents with that many near-duplicates are looked up, and how many groups of them there are
 /// among a million documents.

@@ -11,8 +11,7 @@ use crate::context::Bench;
 use crate::measure::latency::{Latency, Lookup, latencies};
 use crate::measure::session::Session;
 use crate::peers;
-use crate::report::table::{Cell, Table};
-use crate::row;
+use crate::report::table::{Cell, Table, row};
 
 /// A way to look up.
 struct Contest {

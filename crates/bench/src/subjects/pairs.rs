@@ -10,8 +10,7 @@ use testbed::server::memory;
 use crate::context::Bench;
 use crate::measure::race::{Times, quantile};
 use crate::measure::session::Session;
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 
 /// Steps, each in a fresh backend, and where they leave how many rows they found.
 const STEPS: &[(&str, &str)] = &[

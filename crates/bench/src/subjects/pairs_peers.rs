@@ -14,8 +14,7 @@ use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
 use crate::peers::dir;
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 use crate::score::{self, Pair, Scored};
 
 /// Corpora with a list of all pairs at or above 0.5, where they are present.

@@ -15,8 +15,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::peers::dir;
 use crate::report::chart::{Axis, Chart, Curve};
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 use crate::score::{self, Pair};
 
 const GENERATED: u64 = 20_000;

@@ -11,8 +11,7 @@ use crate::context::Bench;
 use crate::measure::latency::{Lookup, latencies};
 use crate::measure::session::Session;
 use crate::report::chart::{Axis, Chart, Curve};
-use crate::report::table::{Cell, Table};
-use crate::row;
+use crate::report::table::{Cell, Table, row};
 
 /// Inserts into the index, and lookups, at every size.
 const INSERTS: u64 = 2000;

@@ -11,8 +11,7 @@ use crate::context::Bench;
 use crate::measure::race::{Contender, Results, race};
 use crate::measure::session::Session;
 use crate::peers::dir;
-use crate::report::table::Table;
-use crate::row;
+use crate::report::table::{Table, row};
 
 /// MinHash as one writes it where the server has no function for it.
 const TEXTBOOK: &str = "CREATE FUNCTION textbook_minhash(doc text) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$

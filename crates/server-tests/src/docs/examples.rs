@@ -20,7 +20,7 @@ use testbed::server::database::Database;
 
 use super::pages::{self, Page, line_of};
 use crate::harness::{Outcome, trial};
-use crate::{is_blessing, shared_server};
+use crate::shared;
 
 /// Printed by psql between two examples; no example prints such a line.
 const MARKER: &str = "-- next example --";
@@ -60,8 +60,8 @@ impl Session {
     }
 
     fn run(&self) -> Result<Vec<String>> {
-        let outputs = execute(shared_server(), &self.examples)?;
-        if is_blessing() {
+        let outputs = execute(shared::server(), &self.examples)?;
+        if shared::is_blessing() {
             let text = fs::read_to_string(&self.path)?;
             fs::write(&self.path, rewrite(&text, &self.examples, &outputs))?;
         }
@@ -92,7 +92,7 @@ impl Example {
             if output.lines().any(is_error) {
                 bail!("{}", output.trim_end());
             }
-        } else if !is_blessing() && output != self.expected {
+        } else if !shared::is_blessing() && output != self.expected {
             let diff = TextDiff::from_lines(self.expected.as_str(), output);
             let mut diff = diff.unified_diff();
             bail!("{}", diff.header("documented", "printed"));

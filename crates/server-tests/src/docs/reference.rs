@@ -15,7 +15,7 @@ use super::pages;
 use super::samples::Samples;
 use super::subjects::{Entry, SUBJECTS};
 use crate::harness::Outcome;
-use crate::{is_blessing, shared_server};
+use crate::shared;
 
 /// The page. Its examples are those of other pages and are run there.
 pub const NAME: &str = "docs/reference.md";
@@ -35,14 +35,14 @@ that lists what is valid.
 /// Fails unless the page is what the catalog gives, or writes it.
 pub fn check() -> Result<Outcome> {
     let pages = pages::read()?;
-    let database = Database::with_extension(&shared_server().main, "reference")?;
+    let database = Database::with_extension(&shared::server().main, "reference")?;
     let objects = catalog::objects(&mut database.connect()?)?;
     let others = pages
         .iter()
         .filter(|page| page.name != NAME && page.name != "SECURITY.md");
     let wanted = render(&objects, &Samples::collect(others))?;
     let path = workspace::root().join(NAME);
-    if is_blessing() {
+    if shared::is_blessing() {
         fs::write(path, wanted)?;
         return Ok(Outcome::Passed);
     }

@@ -22,7 +22,7 @@ use libtest_mimic::Trial;
 use testbed::server::Server;
 
 use crate::harness::{Outcome, Scale, trial};
-use crate::shared_server;
+use crate::shared;
 
 /// A test's name and its function.
 type Test = (&'static str, fn(&Server, Scale) -> Result<Outcome>);
@@ -59,7 +59,7 @@ const ALL: &[Test] = &[
 pub fn trials(scale: Scale) -> impl Iterator<Item = Trial> {
     let trial = move |&(name, run): &Test| {
         trial(format!("reliability::{name}"), move || {
-            run(shared_server(), scale)
+            run(shared::server(), scale)
         })
     };
     ALL.iter().map(trial)

@@ -26,7 +26,7 @@ use libtest_mimic::Trial;
 use testbed::server::Server;
 
 use crate::harness::{Outcome, trial};
-use crate::shared_server;
+use crate::shared;
 
 /// A test's name and its function.
 type Test = (&'static str, fn(&Server) -> Result<Outcome>);
@@ -78,6 +78,6 @@ const ALL: &[Test] = &[
 /// Every test as a trial.
 pub fn trials() -> impl Iterator<Item = Trial> {
     let trial =
-        |&(name, run): &Test| trial(format!("server::{name}"), move || run(shared_server()));
+        |&(name, run): &Test| trial(format!("server::{name}"), move || run(shared::server()));
     ALL.iter().map(trial)
 }

@@ -1,0 +1,28 @@
+//! What the tests of a run have in common: the server, and what becomes of unexpected output.
+
+use std::sync::OnceLock;
+
+use anyhow::Result;
+use testbed::pg_config::PostgresChoice;
+use testbed::server::Server;
+use testbed::setup;
+
+static SERVER: OnceLock<Server> = OnceLock::new();
+
+/// Starts the server, of the PostgreSQL that the environment chooses.
+pub fn start() -> Result<()> {
+    let choice = PostgresChoice::from_environment()?;
+    let server = Server::start(setup::ensure(&choice)?)?;
+    SERVER.get_or_init(|| server);
+    Ok(())
+}
+
+/// The server of all tests, which runs before the first of them.
+pub fn server() -> &'static Server {
+    SERVER.get().expect("the server was started")
+}
+
+/// Returns whether present output is to be accepted as the expected one.
+pub fn is_blessing() -> bool {
+    std::env::var_os("NEARDUP_BLESS").is_some()
+}
