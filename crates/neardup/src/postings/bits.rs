@@ -3,10 +3,11 @@
 /// Numbers in a block, and so the most that are packed at once.
 pub const BLOCK: usize = 64;
 
-const WIDEST: usize = BLOCK * 32 / 8;
+/// Bytes of two blocks of the widest numbers, which have 32 bits.
+const LONGEST: usize = 2 * BLOCK * 32 / 8;
 
-/// Room for a 64-bit word that begins at any byte of the widest block.
-const PADDED: usize = WIDEST + 8;
+/// Room for a 64-bit word that begins at any of these bytes.
+const PADDED: usize = LONGEST + 8;
 
 /// Bits that the largest of some numbers takes, given by all of them or-ed together.
 pub fn width(ored: u32) -> u32 {
@@ -20,39 +21,39 @@ pub fn packed_len(numbers: usize, width: u32) -> usize {
 /// Appends numbers below 2^`width`, at most [`BLOCK`] of them.
 pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let mut bytes = [0; PADDED];
-    for (i, &number) in numbers.iter().enumerate() {
-        let (at, shift) = place(i, width);
-        let word = word(&bytes, at) | u64::from(number) << shift;
-        bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    let (mut at, mut pending, mut bits) = (0, 0, 0);
+    for &number in numbers {
+        pending |= u64::from(number) << bits;
+        bits += width;
+        // Whole words are written, of which the next overwrites what is no whole byte yet.
+        bytes[at..at + 8].copy_from_slice(&pending.to_le_bytes());
+        at += (bits / 8) as usize;
+        pending >>= bits / 8 * 8;
+        bits %= 8;
     }
     out.extend_from_slice(&bytes[..packed_len(numbers.len(), width)]);
 }
 
-/// The numbers of a block of `width` (at most 32) bits each; 0 beyond those that `packed` holds.
-///
-/// Without a branch in the loop: one load, shift and mask a number, whatever the width.
-#[inline]
-pub fn unpack(packed: &[u8], width: u32, out: &mut [u32; BLOCK]) {
-    let mut bytes = [0; PADDED];
-    bytes[..packed.len()].copy_from_slice(packed);
-    let mask = (1u64 << width) - 1;
-    for (i, number) in out.iter_mut().enumerate() {
-        let (at, shift) = place(i, width);
-        *number = (word(&bytes, at) >> shift & mask) as u32;
+/// A copy of packed numbers that any of them can be read from with one load.
+pub struct Packed([u8; PADDED]);
+
+impl Packed {
+    /// At most two blocks of numbers.
+    #[inline]
+    pub fn new(packed: &[u8]) -> Self {
+        let mut bytes = [0; PADDED];
+        bytes[..packed.len()].copy_from_slice(packed);
+        Self(bytes)
     }
-}
 
-/// First byte of number `i`, and its lowest bit in there.
-#[inline]
-fn place(i: usize, width: u32) -> (usize, u32) {
-    let bit = i as u32 * width;
-    // The remainder changes nothing, but shows the compiler that every access is within bounds.
-    ((bit / 8) as usize % WIDEST, bit % 8)
-}
-
-#[inline]
-fn word(bytes: &[u8; PADDED], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+    /// The number of `width` (at most 32) bits that begins at a bit.
+    #[inline]
+    pub fn number(&self, bit: u32, width: u32) -> u32 {
+        // The remainder changes nothing, but shows the compiler that every word is within bounds.
+        let at = (bit / 8) as usize % LONGEST;
+        let word = u64::from_le_bytes(self.0[at..at + 8].try_into().expect("8 bytes"));
+        (word >> (bit % 8) & ((1 << width) - 1)) as u32
+    }
 }
 
 #[cfg(test)]
@@ -75,10 +76,10 @@ mod tests {
             let mut bytes = Vec::new();
             pack(&numbers, width, &mut bytes);
             prop_assert_eq!(bytes.len(), packed_len(numbers.len(), width));
-            let mut out = [7; BLOCK];
-            unpack(&bytes, width, &mut out);
-            prop_assert_eq!(&out[..numbers.len()], &numbers[..]);
-            prop_assert!(out[numbers.len()..].iter().all(|number| *number == 0));
+            let packed = Packed::new(&bytes);
+            for (i, number) in (0..).zip(&numbers) {
+                prop_assert_eq!(packed.number(i * width, width), *number);
+            }
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Leaf pages: sorted postings in blocks of 64.
 //!
-//! Payload, little-endian: `postings u16 | 0 u16 | first key of each block u32... | of each block:
+//! Payload, little-endian: `postings u16 | bytes used u16 | first key of each block u32... | of each block:
 //! first offset u32, end of its bits u16, bits of a key u8, bits of an offset u8 | bits...`. Every
 //! block but the last holds 64 postings. Its bits are the differences of each key to the one before
 //! (0 for the first), then the offsets; each half begins at a byte. Where all keys of a block are one
 //! (0 bits a key), its offsets are stored as differences to its first.
 
-use super::bits::{BLOCK, pack, packed_len, unpack, width};
+use super::bits::{BLOCK, Packed, pack, packed_len, width};
 use super::{Damaged, Posting};
 use std::collections::TryReserveError;
 
@@ -141,13 +141,14 @@ impl LeafBuilder {
     /// length. The builder is empty then.
     pub fn finish(&mut self, page: &mut [u8]) -> usize {
         self.finish_block();
+        let used = HEADER + self.keys.len() + self.rests.len() + self.bits.len();
         let mut end = 0;
         let mut put = |bytes: &[u8]| {
             page[end..end + bytes.len()].copy_from_slice(bytes);
             end += bytes.len();
         };
         put(&(self.len as u16).to_le_bytes());
-        put(&[0; 2]);
+        put(&(used as u16).to_le_bytes());
         for part in [&mut self.keys, &mut self.rests, &mut self.bits] {
             put(part);
             part.clear();
@@ -172,6 +173,8 @@ impl LeafBuilder {
 }
 
 /// The postings of a leaf page: at least one.
+///
+/// What a look-up does not need is not looked at: a block is checked when it is unpacked.
 #[derive(Clone, Copy)]
 pub struct Leaf<'a> {
     keys: &'a [[u8; KEY]],
@@ -180,46 +183,28 @@ pub struct Leaf<'a> {
     len: usize,
 }
 
-/// A block's head.
-struct Head {
-    first: Posting,
-    end: usize,
-    key_bits: u32,
-    offset_bits: u32,
-}
-
 impl<'a> Leaf<'a> {
-    /// Checks all that reading relies on, but not the order of the postings within blocks.
-    ///
     /// # Errors
-    /// Where the payload is none that [`LeafBuilder`] writes.
+    /// Where the payload is too short for its postings.
+    #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");
-        let (header, rest) = payload.split_first_chunk::<HEADER>().ok_or(SHORT)?;
-        let len = usize::from(u16::from_le_bytes([header[0], header[1]]));
-        if len == 0 || header[2..] != [0; 2] {
-            return Err(Damaged("impossible header of a leaf page"));
-        }
+        let (&[l0, l1, u0, u1], _) = payload.split_first_chunk::<HEADER>().ok_or(SHORT)?;
+        let len = usize::from(u16::from_le_bytes([l0, l1]));
+        let used = usize::from(u16::from_le_bytes([u0, u1]));
         let blocks = len.div_ceil(BLOCK);
-        let (keys, rest) = rest.split_at_checked(blocks * KEY).ok_or(SHORT)?;
-        let (rests, bits) = rest.split_at_checked(blocks * REST).ok_or(SHORT)?;
-        let mut leaf = Self {
+        let heads = payload.get(HEADER..used).ok_or(SHORT)?;
+        let (keys, heads) = heads.split_at_checked(blocks * KEY).ok_or(SHORT)?;
+        let (rests, bits) = heads.split_at_checked(blocks * REST).ok_or(SHORT)?;
+        if len == 0 {
+            return Err(Damaged("leaf page without postings"));
+        }
+        Ok(Self {
             keys: keys.as_chunks().0,
             rests: rests.as_chunks().0,
             bits,
             len,
-        };
-        let mut end = 0;
-        for block in 0..blocks {
-            let head = leaf.head(block);
-            let postings = leaf.block_len(block);
-            end += packed_len(postings, head.key_bits) + packed_len(postings, head.offset_bits);
-            if head.end != end || head.key_bits > 32 || head.offset_bits > 32 {
-                return Err(Damaged("impossible head of a block on a leaf page"));
-            }
-        }
-        leaf.bits = bits.get(..end).ok_or(SHORT)?;
-        Ok(leaf)
+        })
     }
 
     /// Bytes of the payload that are used.
@@ -240,15 +225,13 @@ impl<'a> Leaf<'a> {
         self.first_of(0)
     }
 
-    #[inline]
-    fn head(&self, block: usize) -> Head {
-        let [.., end_low, end_high, key_bits, offset_bits] = self.rests[block];
-        Head {
-            first: self.first_of(block),
-            end: usize::from(u16::from_le_bytes([end_low, end_high])),
-            key_bits: u32::from(key_bits),
-            offset_bits: u32::from(offset_bits),
-        }
+    /// The last posting.
+    ///
+    /// # Errors
+    /// Where its block is damaged.
+    pub fn last(&self) -> Result<Posting, Damaged> {
+        let block = self.block(self.keys.len() - 1)?;
+        Ok(block.numbers[block.len - 1].into())
     }
 
     #[inline]
@@ -260,20 +243,17 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    fn block_len(&self, block: usize) -> usize {
-        (self.len - block * BLOCK).min(BLOCK)
-    }
-
     /// The last block that begins at or before a posting, or block 0.
     pub(super) fn block_of(&self, posting: Posting) -> usize {
-        let begins_before = |key: &[u8; KEY]| u32::from_le_bytes(*key) < posting.key;
-        let below = self.keys.partition_point(begins_before);
-        let mut above = below;
-        // Blocks that begin with the key itself are many only in the list of a hot key.
-        if self.keys.get(below) == Some(&posting.key.to_le_bytes()) {
+        // Compared with all of them, which are in two cache lines that are fetched at once, and in
+        // one step for many of them.
+        let begins_below = |key: &&[u8; KEY]| u32::from_le_bytes(**key) < posting.key;
+        let mut blocks = self.keys.iter().filter(begins_below).count();
+        // More than one block begins with the key only in the list of a hot key.
+        if self.keys.get(blocks) == Some(&posting.key.to_le_bytes()) {
             let same = |key: &[u8; KEY]| u32::from_le_bytes(*key) == posting.key;
-            let end = below + self.keys[below..].partition_point(same);
-            let (mut low, mut high) = (below, end);
+            let end = blocks + self.keys[blocks..].partition_point(same);
+            let (mut low, mut high) = (blocks, end);
             while low < high {
                 let middle = low.midpoint(high);
                 if self.first_of(middle) <= posting {
@@ -282,126 +262,100 @@ impl<'a> Leaf<'a> {
                     high = middle;
                 }
             }
-            above = low;
+            blocks = low;
         }
-        above.saturating_sub(1)
+        blocks.saturating_sub(1)
     }
 
     /// Unpacks a block.
+    ///
+    /// # Errors
+    /// Where its head or its last key are impossible.
     #[inline]
-    pub(super) fn block(&self, block: usize) -> Block {
-        let head = self.head(block);
-        let len = self.block_len(block);
-        let offsets_at = head.end - packed_len(len, head.offset_bits);
-        let keys_at = offsets_at - packed_len(len, head.key_bits);
-        let mut unpacked = Block {
-            keys: [0; BLOCK],
-            offsets: [0; BLOCK],
-            len,
+    pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
+        const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
+        let end_of = |block: usize| {
+            let [.., low, high, _, _] = self.rests[block];
+            usize::from(u16::from_le_bytes([low, high]))
         };
-        unpack(
-            &self.bits[keys_at..offsets_at],
-            head.key_bits,
-            &mut unpacked.keys,
-        );
-        unpack(
-            &self.bits[offsets_at..head.end],
-            head.offset_bits,
-            &mut unpacked.offsets,
-        );
-        let mut key = head.first.key;
-        for difference in &mut unpacked.keys {
-            key = key.wrapping_add(*difference);
-            *difference = key;
+        let [.., key_bits, offset_bits] = self.rests[number];
+        let (key_bits, offset_bits) = (u32::from(key_bits), u32::from(offset_bits));
+        let len = (self.len - number * BLOCK).min(BLOCK);
+        let start = if number == 0 { 0 } else { end_of(number - 1) };
+        let bits = self.bits.get(start..end_of(number)).ok_or(DAMAGED)?;
+        let keys_len = packed_len(len, key_bits);
+        let expected_len = keys_len + packed_len(len, offset_bits);
+        if key_bits > 32 || offset_bits > 32 || bits.len() != expected_len {
+            return Err(DAMAGED);
         }
-        if head.key_bits == 0 {
-            for offset in &mut unpacked.offsets {
-                *offset = offset.wrapping_add(head.first.offset);
+        // One copy, so that the processor waits for all of it at once.
+        let packed = Packed::new(bits);
+        let first = self.first_of(number);
+        let bias = if key_bits == 0 { first.offset } else { 0 };
+        let mut key = u64::from(first.key);
+        let (mut key_at, mut offset_at) = (0, keys_len as u32 * 8);
+        let mut numbers = [0; BLOCK];
+        for number in &mut numbers[..len] {
+            key += u64::from(packed.number(key_at, key_bits));
+            let offset = packed.number(offset_at, offset_bits).wrapping_add(bias);
+            *number = key << 32 | u64::from(offset);
+            key_at += key_bits;
+            offset_at += offset_bits;
+        }
+        let begins_as_said = numbers[0] == u64::from(first);
+        if key > u64::from(u32::MAX) || !begins_as_said {
+            return Err(DAMAGED);
+        }
+        Ok(Block { numbers, len })
+    }
+
+    /// Calls `visit` with the postings from `first` to `last`, as numbers, of one block after the
+    /// other, until it returns false.
+    ///
+    /// # Errors
+    /// Those of `visit`, and where a block is damaged.
+    #[inline]
+    pub fn visit(
+        &self,
+        first: Posting,
+        last: Posting,
+        visit: &mut impl FnMut(&[u64]) -> Result<bool, Damaged>,
+    ) -> Result<(), Damaged> {
+        let (first, last) = (u64::from(first), u64::from(last));
+        for number in self.block_of(first.into())..self.keys.len() {
+            let block = self.block(number)?;
+            let numbers = block.numbers();
+            let start = numbers.partition_point(|number| *number < first);
+            let end = numbers.partition_point(|number| *number <= last);
+            let wanted = numbers.get(start..end).unwrap_or_default();
+            if !(wanted.is_empty() || visit(wanted)?) || end < block.len {
+                break;
             }
         }
-        unpacked
-    }
-
-    pub(super) fn blocks(&self) -> usize {
-        self.keys.len()
-    }
-
-    pub fn iter(&self) -> Postings<'a> {
-        self.seek(Posting::MIN)
-    }
-
-    /// The postings from the first at or above `from` on.
-    pub fn seek(&self, from: Posting) -> Postings<'a> {
-        let number = self.block_of(from);
-        let block = self.block(number);
-        let at = block.rank(from);
-        Postings {
-            leaf: *self,
-            number,
-            block,
-            at,
-        }
+        Ok(())
     }
 
     /// The number of postings below one.
-    pub fn rank(&self, posting: Posting) -> usize {
-        let block = self.block_of(posting);
-        block * BLOCK + self.block(block).rank(posting)
-    }
-
-    /// The last posting.
-    pub fn last(&self) -> Posting {
-        let block = self.block(self.blocks() - 1);
-        block.get(block.len - 1)
+    ///
+    /// # Errors
+    /// Where the block that it would be in is damaged.
+    pub fn rank(&self, posting: Posting) -> Result<usize, Damaged> {
+        let number = self.block_of(posting);
+        let block = self.block(number)?;
+        let below = |number: &u64| *number < u64::from(posting);
+        Ok(number * BLOCK + block.numbers().partition_point(below))
     }
 }
 
-/// The postings of a block.
+/// The postings of a block, as numbers.
 pub(super) struct Block {
-    pub keys: [u32; BLOCK],
-    pub offsets: [u32; BLOCK],
-    pub len: usize,
+    numbers: [u64; BLOCK],
+    len: usize,
 }
 
 impl Block {
     #[inline]
-    pub fn get(&self, i: usize) -> Posting {
-        Posting {
-            key: self.keys[i],
-            offset: self.offsets[i],
-        }
-    }
-
-    /// The number of postings below one.
-    #[inline]
-    pub fn rank(&self, posting: Posting) -> usize {
-        let below = |i: &usize| self.get(*i) < posting;
-        (0..self.len).filter(below).count()
-    }
-}
-
-/// Ascending postings of a leaf.
-pub struct Postings<'a> {
-    leaf: Leaf<'a>,
-    number: usize,
-    block: Block,
-    at: usize,
-}
-
-impl Iterator for Postings<'_> {
-    type Item = Posting;
-
-    #[inline]
-    fn next(&mut self) -> Option<Posting> {
-        if self.at == self.block.len {
-            if self.number + 1 >= self.leaf.blocks() {
-                return None;
-            }
-            self.number += 1;
-            self.block = self.leaf.block(self.number);
-            self.at = 0;
-        }
-        self.at += 1;
-        Some(self.block.get(self.at - 1))
+    pub fn numbers(&self) -> &[u64] {
+        &self.numbers[..self.len]
     }
 }

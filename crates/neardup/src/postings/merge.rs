@@ -1,7 +1,7 @@
 //! Makes one segment of several, a leaf at a time.
 
 use super::walk::Walk;
-use super::{Damaged, LeafBuilder, Pages, Posting, Segment};
+use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
 use std::collections::TryReserveError;
 
 /// The postings of some segments from a split on, in the order of their merged segment.
@@ -10,10 +10,21 @@ use std::collections::TryReserveError;
 /// is not looked at again once a later page of its level begins at or before the split, which
 /// [`Posting`]s of that input are to be compared with as [`split_of_input`] says.
 pub struct Merge {
-    inputs: Vec<Walk>,
+    inputs: Vec<Input>,
+    /// The next posting of each input, in terms of the output; [`END`] where there is none.
+    next: Vec<u64>,
     lo: u64,
-    last: Option<Posting>,
+    last: Option<u64>,
 }
+
+struct Input {
+    walk: Walk,
+    /// From the output's first row to the input's.
+    shift: u64,
+}
+
+/// No posting, since its offset would be [`MAX_ROWS`].
+const END: u64 = u64::MAX;
 
 /// What [`Merge::fill`] has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,17 +41,20 @@ impl Merge {
     /// # Errors
     /// Where memory does not suffice.
     pub fn new(inputs: &[Segment], lo: u64, split: Posting) -> Result<Self, TryReserveError> {
-        let mut walks = Vec::new();
-        walks.try_reserve_exact(inputs.len())?;
-        walks.extend(inputs.iter().map(|input| {
-            let shift = input.lo.saturating_sub(lo);
-            Walk::new(input, split_of_input(split, shift))
-        }));
-        Ok(Self {
-            inputs: walks,
+        let mut merge = Self {
+            inputs: Vec::new(),
+            next: Vec::new(),
             lo,
             last: None,
-        })
+        };
+        merge.inputs.try_reserve_exact(inputs.len())?;
+        merge.next.try_reserve_exact(inputs.len())?;
+        merge.inputs.extend(inputs.iter().map(|segment| {
+            let shift = segment.lo.saturating_sub(lo);
+            let walk = Walk::new(segment, split_of_input(split, shift));
+            Input { walk, shift }
+        }));
+        Ok(merge)
     }
 
     /// Takes postings until `leaf` is full or there are no more; those of rows that `keep` refuses
@@ -56,49 +70,63 @@ impl Merge {
         leaf: &mut LeafBuilder,
         keep: &mut impl FnMut(u64) -> bool,
     ) -> Result<Filled, P::Error> {
+        for input in self.next.len()..self.inputs.len() {
+            let next = self.inputs[input].next(pages)?;
+            self.next.push(next);
+        }
         let mut dropped = 0;
         loop {
-            let Some((input, next)) = self.least(pages)? else {
+            let (input, number) = self.least();
+            if number == END {
                 let next = None;
                 return Ok(Filled { next, dropped });
-            };
-            if self.last.is_some_and(|last| last >= next) {
+            }
+            if self.last.is_some_and(|last| last >= number) {
                 return Err(Damaged("a row has postings in two segments").into());
             }
-            if !keep(self.lo + u64::from(next.offset)) {
+            let posting = Posting::from(number);
+            if !keep(self.lo + u64::from(posting.offset)) {
                 dropped += 1;
-            } else if !leaf.push(next) {
-                let next = Some(next);
+            } else if !leaf.push(posting) {
+                let next = Some(posting);
                 return Ok(Filled { next, dropped });
             }
-            self.last = Some(next);
-            self.inputs[input].skip();
+            self.last = Some(number);
+            self.inputs[input].walk.skip();
+            self.next[input] = self.inputs[input].next(pages)?;
         }
     }
 
-    /// The input whose next posting is the least, and that posting in terms of the output.
+    /// The least of the next postings and its input, without a branch that depends on either.
     #[inline]
-    fn least<P: Pages>(&mut self, pages: &mut P) -> Result<Option<(usize, Posting)>, P::Error> {
-        let mut least = None;
-        for (i, input) in self.inputs.iter_mut().enumerate() {
-            let posting = match input.loaded() {
-                Some(posting) => posting,
-                None => match input.peek(pages)? {
-                    Some(posting) => posting,
-                    None => continue,
-                },
-            };
-            let shift = input.segment().lo.wrapping_sub(self.lo);
-            let offset = u32::try_from(shift.saturating_add(u64::from(posting.offset)));
-            let Ok(offset) = offset else {
-                return Err(Damaged("segments too far apart to be merged").into());
-            };
-            let posting = Posting { offset, ..posting };
-            if least.is_none_or(|(_, other)| posting < other) {
-                least = Some((i, posting));
-            }
+    fn least(&self) -> (usize, u64) {
+        let mut least = (0, END);
+        for (input, &next) in self.next.iter().enumerate() {
+            let smaller = next < least.1;
+            least.0 = if smaller { input } else { least.0 };
+            least.1 = least.1.min(next);
         }
-        Ok(least)
+        least
+    }
+}
+
+impl Input {
+    /// The next posting in terms of the output, or [`END`].
+    #[inline]
+    fn next<P: Pages>(&mut self, pages: &mut P) -> Result<u64, P::Error> {
+        let posting = match self.walk.loaded() {
+            Some(posting) => posting,
+            None => match self.walk.peek(pages)? {
+                Some(posting) => posting,
+                None => return Ok(END),
+            },
+        };
+        let offset = self.shift.saturating_add(u64::from(posting.offset));
+        if offset >= MAX_ROWS {
+            return Err(Damaged("segments too far apart to be merged").into());
+        }
+        let offset = offset as u32;
+        Ok(Posting { offset, ..posting }.into())
     }
 }
 

@@ -77,6 +77,9 @@ impl fmt::Display for Damaged {
 
 impl std::error::Error for Damaged {}
 
+/// Rows that a segment's range can hold: one offset is never used.
+pub const MAX_ROWS: u64 = u32::MAX as u64;
+
 /// Levels of directory pages that a segment can have: more than 2^32 pages need.
 pub const MAX_DEPTH: u8 = 8;
 
@@ -85,7 +88,7 @@ pub const MAX_DEPTH: u8 = 8;
 pub struct Segment {
     /// Written on each of its pages, and never given to another segment.
     pub number: u64,
-    /// Its rows: from `lo` to before `hi`, at most 2^32 of them.
+    /// Its rows: from `lo` to before `hi`, at most [`MAX_ROWS`].
     pub lo: u64,
     pub hi: u64,
     /// Where there are none it has no pages either, and `root` means nothing.
@@ -99,7 +102,7 @@ impl Segment {
     /// The number of rows, or an error for a range that no segment can have.
     fn rows(&self) -> Result<u64, Damaged> {
         match self.hi.checked_sub(self.lo) {
-            Some(rows) if rows <= 1 << 32 && self.depth <= MAX_DEPTH => Ok(rows),
+            Some(rows) if rows <= MAX_ROWS && self.depth <= MAX_DEPTH => Ok(rows),
             _ => Err(Damaged("impossible range of rows or depth of a segment")),
         }
     }

@@ -1,6 +1,6 @@
 //! Which segments are merged next.
 
-use super::Segment;
+use super::{MAX_ROWS, Segment};
 use std::ops::Range;
 
 /// Segments of about one size that make one of the next size, and the growth from size to size.
@@ -41,7 +41,7 @@ fn run(segments: &[Segment], wanted: u32) -> Option<Range<usize>> {
     let mut start = 0;
     let mut of_class = 0;
     for (i, segment) in segments.iter().enumerate() {
-        let too_far = segment.hi.saturating_sub(segments[start].lo) > 1 << 32;
+        let too_far = segment.hi.saturating_sub(segments[start].lo) > MAX_ROWS;
         if class(segment) > wanted || too_far || i - start >= MOST_INPUTS {
             start = i + usize::from(class(segment) > wanted);
             of_class = 0;
@@ -57,8 +57,8 @@ fn run(segments: &[Segment], wanted: u32) -> Option<Range<usize>> {
 /// The neighbors that take the least work to merge.
 fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
     let windows = segments.windows(FANOUT).enumerate();
-    let near =
-        windows.filter(|(_, window)| window[FANOUT - 1].hi.saturating_sub(window[0].lo) <= 1 << 32);
+    let near = windows
+        .filter(|(_, window)| window[FANOUT - 1].hi.saturating_sub(window[0].lo) <= MAX_ROWS);
     let cost = |(_, window): &(usize, &[Segment])| window.iter().map(|s| s.postings).sum::<u64>();
     near.min_by_key(cost).map(|(i, _)| i..i + FANOUT)
 }

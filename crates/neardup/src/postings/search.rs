@@ -11,7 +11,7 @@ use super::directory::Entry;
 use super::leaf::{Block, Leaf};
 use super::merge::split_of_input;
 use super::walk::{Leaves, read_directory, read_leaf};
-use super::{Damaged, Group, Output, Pages, Posting, Segment};
+use super::{Damaged, Group, MAX_ROWS, Output, Pages, Posting, Segment};
 use std::collections::TryReserveError;
 use std::ops::Range;
 
@@ -123,7 +123,7 @@ impl<'g> Part<'g> {
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
         let rows = segment.rows()?;
         let shift = segment.lo.checked_sub(lo);
-        let shift = shift.filter(|shift| shift.saturating_add(rows) <= 1 << 32);
+        let shift = shift.filter(|shift| shift.saturating_add(rows) <= MAX_ROWS);
         let shift = shift.ok_or(Damaged("segments too far apart to be merged"))?;
         let part = Self {
             segment,
@@ -149,7 +149,8 @@ impl<'g> Part<'g> {
     }
 
     #[inline]
-    fn group_offset(&self, offset: u32) -> Result<u32, Damaged> {
+    fn group_offset(&self, number: u64) -> Result<u32, Damaged> {
+        let offset = Posting::from(number).offset;
         if u64::from(offset) >= self.rows {
             return Err(Damaged("posting of a row that is not its segment's"));
         }
@@ -309,21 +310,24 @@ impl Search {
                 let goes_on = visit.next.is_some_and(|next| next <= last);
                 let mut found = 0;
                 let mut is_long = goes_on;
-                for posting in leaf.seek(first).take_while(|posting| *posting <= last) {
-                    if found == SHORT {
+                leaf.visit(first, last, &mut |run| {
+                    let Some(places) = short.get_mut(found..found + run.len()) else {
                         is_long = true;
-                        break;
+                        return Ok(false);
+                    };
+                    for (place, number) in places.iter_mut().zip(run) {
+                        *place = part.group_offset(*number)?;
                     }
-                    short[found] = part.group_offset(posting.offset)?;
-                    found += 1;
-                }
+                    found += run.len();
+                    Ok(true)
+                })?;
                 if !is_long {
                     if let Err(failed) = self.tally.add(&short[..found], list.weight) {
                         return Ok(Err(failed));
                     }
                     continue;
                 }
-                let here = leaf.rank(last) - leaf.rank(first);
+                let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
                 list.long_postings += here as u64 + list.leaves * leaf.len() as u64;
                 if let Err(failed) = self.long.try_reserve(1) {
                     return Ok(Err(failed));
@@ -381,13 +385,16 @@ fn scan<P: Pages>(
             if let Err(failed) = run.try_reserve(leaf.len()) {
                 return Ok(Err(failed));
             }
-            for posting in leaf.seek(first).take_while(|posting| *posting <= last) {
-                let offset = part.group_offset(posting.offset)?;
-                if run.last().is_some_and(|last| *last >= offset) {
-                    return Err(Damaged("postings of a leaf page out of order"));
+            leaf.visit(first, last, &mut |numbers| {
+                for number in numbers {
+                    let offset = part.group_offset(*number)?;
+                    if run.last().is_some_and(|last| *last >= offset) {
+                        return Err(Damaged("postings of a leaf page out of order"));
+                    }
+                    run.push(offset);
                 }
-                run.push(offset);
-            }
+                Ok(true)
+            })?;
             Ok(Ok(()))
         })?;
         read.transpose()?;
@@ -421,15 +428,15 @@ fn probe<P: Pages>(
     while let Some(target) = left.first().and_then(posting_of) {
         let mut leaves = Leaves::seek(pages, part.segment, target)?;
         let looked_up = leaves.visit(pages, |leaf| {
-            let mut probe = Probe::new(leaf);
-            let leaf_last = leaf.last();
+            let mut probe = Probe::new(leaf)?;
+            let leaf_last = leaf.last()?;
             let mut looked_up = 0;
             for candidate in left.iter_mut() {
                 let posting = posting_of(candidate).filter(|posting| *posting <= leaf_last);
                 let Some(posting) = posting else {
                     break;
                 };
-                candidate.count += u32::from(probe.contains(posting)) * list.weight;
+                candidate.count += u32::from(probe.contains(posting)?) * list.weight;
                 looked_up += 1;
             }
             Ok(looked_up)
@@ -456,24 +463,29 @@ struct Probe<'l> {
 }
 
 impl<'l> Probe<'l> {
-    fn new(leaf: Leaf<'l>) -> Self {
-        let block = leaf.block(0);
-        Self {
+    fn new(leaf: Leaf<'l>) -> Result<Self, Damaged> {
+        let block = leaf.block(0)?;
+        Ok(Self {
             leaf,
             number: 0,
             block,
-        }
+        })
     }
 
-    fn contains(&mut self, posting: Posting) -> bool {
-        if self.block.get(self.block.len - 1) < posting {
+    fn contains(&mut self, posting: Posting) -> Result<bool, Damaged> {
+        let wanted = u64::from(posting);
+        if self
+            .block
+            .numbers()
+            .last()
+            .is_some_and(|last| *last < wanted)
+        {
             let number = self.leaf.block_of(posting);
             if number != self.number {
-                self.block = self.leaf.block(number);
+                self.block = self.leaf.block(number)?;
                 self.number = number;
             }
         }
-        let at = self.block.rank(posting);
-        at < self.block.len && self.block.get(at) == posting
+        Ok(self.block.numbers().binary_search(&wanted).is_ok())
     }
 }

@@ -50,26 +50,16 @@ fn exchange(postings: &mut [u64], shift: u32, check: &mut dyn FnMut()) -> [usize
         end += counts[value];
         ends[value] = end;
     }
-    let mut since_check = 0;
-    for value in 0..256 {
-        while next[value] < ends[value] {
-            // Follows the chain of numbers that displace each other back to the hole it began with.
-            let hole = next[value];
-            let mut number = postings[hole];
-            loop {
-                let home = byte(number);
-                let place = next[home];
-                next[home] += 1;
-                since_check += 1;
-                if home == value {
-                    postings[hole] = number;
-                    break;
-                }
-                std::mem::swap(&mut number, &mut postings[place]);
-            }
-            if since_check >= HEARTBEAT {
-                since_check = 0;
+    // Every exchange brings one number home, and none depends on the one before.
+    while next != ends {
+        for value in 0..256 {
+            for start in (next[value]..ends[value]).step_by(HEARTBEAT) {
                 check();
+                for i in start..ends[value].min(start + HEARTBEAT) {
+                    let home = byte(postings[i]);
+                    postings.swap(i, next[home]);
+                    next[home] += 1;
+                }
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Walks along the leaves of a segment.
 
+use super::bits::BLOCK;
 use super::directory::Entry;
 use super::{Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segment};
-use std::collections::TryReserveError;
 
 /// The leaves of a segment from some posting on.
 ///
@@ -71,14 +71,30 @@ impl Leaves {
         pages: &mut P,
         look: impl FnOnce(Leaf) -> Result<R, Damaged>,
     ) -> Result<Option<R>, P::Error> {
+        let seen = self.look(pages, look)?;
+        self.advance(pages)?;
+        Ok(seen)
+    }
+
+    /// Looks at the next leaf, unless there is none.
+    fn look<P: Pages, R>(
+        &self,
+        pages: &mut P,
+        look: impl FnOnce(Leaf) -> Result<R, Damaged>,
+    ) -> Result<Option<R>, P::Error> {
         let Some(entry) = self.next else {
             return Ok(None);
         };
         let expected = (self.segment.depth > 0).then_some(entry.first);
-        let seen = read_leaf(pages, &self.segment, entry.block, expected, look)?;
-        self.next = self.after(pages, entry.first)?;
-        pages.interrupt()?;
-        Ok(Some(seen))
+        read_leaf(pages, &self.segment, entry.block, expected, look).map(Some)
+    }
+
+    fn advance<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
+        if let Some(entry) = self.next {
+            self.next = self.after(pages, entry.first)?;
+            pages.interrupt()?;
+        }
+        Ok(())
     }
 
     fn after<P: Pages>(
@@ -147,9 +163,14 @@ pub(super) fn read_leaf<P: Pages, R>(
     })
 }
 
-/// The postings of a segment from some posting on, a leaf at a time in memory.
+/// Postings that a walk has in memory at least, but at the end of a leaf: about what a merge of four
+/// takes of each for a leaf, for all that is unpacked beyond that is unpacked again after a restart.
+const LOADED: usize = 512;
+
+/// The postings of a segment from some posting on.
 pub(super) struct Walk {
     segment: Segment,
+    /// The first posting that has not been loaded yet, at the earliest.
     from: Posting,
     leaves: Option<Leaves>,
     postings: Vec<u64>,
@@ -167,10 +188,6 @@ impl Walk {
             at: 0,
             last: None,
         }
-    }
-
-    pub fn segment(&self) -> &Segment {
-        &self.segment
     }
 
     /// The next posting, if it is in memory.
@@ -196,7 +213,8 @@ impl Walk {
         self.at += 1;
     }
 
-    /// Loads the postings of the next leaf; false at the end.
+    /// Loads postings that follow in the leaf, perhaps none, or goes on to the next leaf; false at
+    /// the end.
     fn load<P: Pages>(&mut self, pages: &mut P) -> Result<bool, P::Error> {
         let leaves = match &mut self.leaves {
             Some(leaves) => leaves,
@@ -205,31 +223,30 @@ impl Walk {
                 .insert(Leaves::seek(pages, &self.segment, self.from)?),
         };
         let rows = self.segment.rows()?;
-        let (from, postings, last) = (self.from, &mut self.postings, &mut self.last);
+        let (postings, last) = (&mut self.postings, &mut self.last);
         postings.clear();
+        postings.try_reserve(LOADED + BLOCK)?;
         self.at = 0;
-        let loaded = leaves.visit(pages, |leaf| {
-            if let Err(failed) = postings.try_reserve(leaf.len()) {
-                return Ok(Err(failed));
-            }
-            postings.extend(leaf.iter().map(u64::from));
-            for number in &*postings {
-                let in_order = last.is_none_or(|last| last < *number);
-                if !in_order || u64::from(Posting::from(*number).offset) >= rows {
-                    return Err(Damaged("postings of a leaf page out of order or range"));
+        let seen = leaves.look(pages, |leaf| {
+            leaf.visit(self.from, Posting::MAX, &mut |run| {
+                for number in run {
+                    let in_order = last.is_none_or(|last| last < *number);
+                    if !in_order || u64::from(Posting::from(*number).offset) >= rows {
+                        return Err(Damaged("postings of a leaf page out of order or range"));
+                    }
+                    *last = Some(*number);
                 }
-                *last = Some(*number);
-            }
-            let below = postings.partition_point(|number| *number < u64::from(from));
-            Ok(Ok::<usize, TryReserveError>(below))
+                postings.extend_from_slice(run);
+                Ok(postings.len() < LOADED)
+            })
         })?;
-        match loaded {
-            None => Ok(false),
-            Some(below) => {
-                self.at = below?;
-                Ok(true)
+        match self.last {
+            Some(last) if self.postings.len() >= LOADED => {
+                self.from = last.saturating_add(1).into();
             }
+            _ => leaves.advance(pages)?,
         }
+        Ok(seen.is_some())
     }
 }
 

@@ -41,6 +41,7 @@ pub struct Page {
 pub struct Store {
     /// `None`: free.
     pub pages: Vec<Option<Page>>,
+    free: Vec<u32>,
     pub capacity: usize,
     /// Reads still allowed.
     pub fuel: usize,
@@ -52,6 +53,7 @@ impl Store {
     pub fn new(capacity: usize) -> Self {
         Self {
             pages: Vec::new(),
+            free: Vec::new(),
             capacity,
             fuel: usize::MAX,
             leaves_read: 0,
@@ -59,19 +61,18 @@ impl Store {
         }
     }
 
-    /// Takes a free page, the first if there is one, as a real file would.
+    /// Takes a free page if there is one, as a real file would.
     pub fn put(&mut self, segment: u64, kind: PageKind, payload: Vec<u8>) -> u32 {
-        let block = self.pages.iter().position(Option::is_none);
-        let block = block.unwrap_or_else(|| {
+        let block = self.free.pop().unwrap_or_else(|| {
             self.pages.push(None);
-            self.pages.len() - 1
+            self.pages.len() as u32 - 1
         });
-        self.pages[block] = Some(Page {
+        self.pages[block as usize] = Some(Page {
             segment,
             kind,
             payload,
         });
-        block as u32
+        block
     }
 
     /// Writes a leaf and adds it to a segment.
@@ -136,6 +137,7 @@ impl Store {
                 .is_some_and(|page| page.segment == input.number)
         {
             *page = None;
+            self.free.push(block);
         }
     }
 
