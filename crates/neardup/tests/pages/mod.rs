@@ -280,19 +280,37 @@ impl Merging {
         store: &mut Store,
         keep: &mut impl FnMut(u64) -> bool,
     ) -> Result<bool, Failure> {
-        let lo = self.output.segment.lo;
-        let mut merge = Merge::new(&self.inputs, lo, self.output.split)?;
+        let next = self.write_leaf(store, keep)?;
+        for input in &self.inputs {
+            store.free_below(input, next, self.output.segment.lo);
+        }
+        Ok(next.is_some())
+    }
+
+    /// [`Self::step`] that leaves the inputs' pages as they are, damaged perhaps.
+    pub fn step_without_freeing(
+        &mut self,
+        store: &mut Store,
+        keep: &mut impl FnMut(u64) -> bool,
+    ) -> Result<bool, Failure> {
+        self.write_leaf(store, keep).map(|next| next.is_some())
+    }
+
+    /// Returns the new split.
+    fn write_leaf(
+        &mut self,
+        store: &mut Store,
+        keep: &mut impl FnMut(u64) -> bool,
+    ) -> Result<Option<Posting>, Failure> {
+        let mut merge = Merge::new(&self.inputs, self.output.segment.lo, self.output.split)?;
         let mut leaf = LeafBuilder::new(store.capacity)?;
         let filled = merge.fill(store, &mut leaf, keep)?;
         if !leaf.is_empty() {
             store.add_leaf(&mut self.output.segment, &mut leaf);
         }
-        for input in &self.inputs {
-            store.free_below(input, filled.next, lo);
-        }
         if let Some(next) = filled.next {
             self.output.split = next;
         }
-        Ok(filled.next.is_some())
+        Ok(filled.next)
     }
 }
