@@ -8,13 +8,13 @@ use crate::pg::query::Query;
 use crate::pg::text::Text;
 use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
 use neardup::bands::{Bands, band_hashes, relax};
-use neardup::minhash::{Header, Signature, estimate};
+use neardup::candidates::for_each_pair;
+use neardup::minhash::{Header, Signature};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
-/// Pairs of sampled documents are compared with each other: 12 500 000 at 5000 rows.
 const SAMPLE_ROWS: std::ops::RangeInclusive<i32> = 2..=50_000;
 
 /// Pairs of documents whose shingle sets are compared, at most.
@@ -253,20 +253,15 @@ fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64
 fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option<f64>) -> Recall {
     let shingling = shingling_of(header);
     let low = relaxed_threshold(header, threshold, SEARCH_RECALL).unwrap_or(threshold / 2.0);
-    let (mut pairs, mut reached, mut reached_relaxed, mut compared) = (0, 0, 0, 0);
+    let signatures: Vec<Signature<'_>> = rows.iter().map(|row| row.read()).collect();
     let mut sets: Vec<Option<Vec<i64>>> = vec![None; rows.len()];
-    'search: for a in 0..rows.len() {
-        check_interrupts();
-        let signature = rows[a].read();
-        for b in 0..a {
-            let similarity = estimate(&signature, &rows[b].read()).or_raise();
-            if similarity < low {
-                continue;
-            }
-            if compared == EXACT_PAIRS {
-                break 'search;
-            }
-            compared += 1;
+    let (mut pairs, mut reached, mut reached_relaxed, mut compared) = (0, 0, 0, 0);
+    let searched = for_each_pair(
+        &signatures,
+        low,
+        &mut check_interrupts,
+        &mut |a, b, found| {
+            check_interrupts();
             for row in [a, b] {
                 sets[row].get_or_insert_with(|| shingles(rows[row], &shingling));
             }
@@ -274,11 +269,14 @@ fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option
                 && set::jaccard(x, y, &mut check_interrupts) >= threshold
             {
                 pairs += 1;
-                reached += i64::from(similarity >= threshold);
-                reached_relaxed += i64::from(relaxed.is_some_and(|relaxed| similarity >= relaxed));
+                reached += i64::from(found >= threshold);
+                reached_relaxed += i64::from(relaxed.is_some_and(|relaxed| found >= relaxed));
             }
-        }
-    }
+            compared += 1;
+            compared < EXACT_PAIRS
+        },
+    );
+    searched.or_raise();
     let share = |of: i64| (pairs > 0).then(|| of as f64 / pairs as f64);
     Recall {
         pairs,

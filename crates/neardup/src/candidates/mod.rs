@@ -9,8 +9,10 @@
 
 mod frequencies;
 mod pairs;
+mod sample;
 mod tokens;
 
 pub use frequencies::Frequencies;
 pub use pairs::{Sides, pairs_of_group};
+pub use sample::for_each_pair;
 pub use tokens::{Tokens, token};
