@@ -3,6 +3,7 @@
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
 use crate::pg::error::check_interrupts;
+use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
 use neardup::minhash::{Header, Sketch};
 use neardup::shingle::{Key, for_each_block};
@@ -19,22 +20,28 @@ use std::collections::HashSet;
 /// 1024.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn minhash(
-    doc: Text<'_>,
+    doc: Document<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
     slots: default!(i32, 128),
     seed: default!(i64, 0),
-) -> NewSignature {
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Remembered<NewSignature> {
     let shingling = options::shingling(k, &unit, &fold);
-    let mut sketch = Sketch::new(options::slots(slots));
-    let key = Key::from_seed(seed);
-    for_each_block(&doc, &shingling, &key, &mut |hashes| {
-        check_interrupts();
-        sketch.add(hashes);
-    });
-    let header = Header::of_document(&shingling, sketch.slots().len(), key.id());
-    NewSignature(sketch.encode(header))
+    let options = (shingling, options::slots(slots), Key::from_seed(seed));
+    // SAFETY: the call is running.
+    unsafe {
+        remembered(fcinfo, &doc, options, |doc, (shingling, slots, key)| {
+            let mut sketch = Sketch::new(*slots);
+            for_each_block(doc, shingling, key, &mut |hashes| {
+                check_interrupts();
+                sketch.add(hashes);
+            });
+            let header = Header::of_document(shingling, *slots, key.id());
+            Some(NewSignature(sketch.encode(header)))
+        })
+    }
 }
 
 /// Returns the signature of a document without the shingles in `boilerplate`, comparable with those

@@ -81,7 +81,7 @@ pub struct NewTexts(pub Vec<String>);
 pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
 
 impl NewBigints {
-    fn into_datum(self) -> pg_sys::Datum {
+    fn into_array(self) -> pg_sys::Datum {
         let mut datums: Vec<_> = self.0.into_iter().map(pg_sys::Datum::from).collect();
         // SAFETY: as many datums of the fixed-length type bigint as are announced.
         let array = unsafe {
@@ -99,7 +99,7 @@ impl NewBigints {
 }
 
 impl NewTexts {
-    fn into_datum(self) -> pg_sys::Datum {
+    fn into_array(self) -> pg_sys::Datum {
         let mut datums = Vec::with_capacity(self.0.len());
         for (i, text) in self.0.iter().enumerate() {
             if i % HEARTBEAT == 0 {
@@ -127,18 +127,28 @@ impl NewTexts {
 }
 
 macro_rules! result {
-    ($type:ident, $sql:literal) => {
+    ($type:ident, $sql:literal, $array:expr) => {
         pgrx::impl_sql_translatable!($type, $sql);
+
+        impl pgrx::IntoDatum for $type {
+            fn into_datum(self) -> Option<pg_sys::Datum> {
+                Some(self.into_array())
+            }
+
+            fn type_oid() -> pg_sys::Oid {
+                $array
+            }
+        }
 
         // SAFETY: the datum is a palloc'd array of the declared type.
         unsafe impl BoxRet for $type {
             unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
                 // SAFETY: as above.
-                unsafe { fcinfo.return_raw_datum(self.into_datum()) }
+                unsafe { fcinfo.return_raw_datum(self.into_array()) }
             }
         }
     };
 }
 
-result!(NewBigints, "bigint[]");
-result!(NewTexts, "text[]");
+result!(NewBigints, "bigint[]", pg_sys::INT8ARRAYOID);
+result!(NewTexts, "text[]", pg_sys::TEXTARRAYOID);

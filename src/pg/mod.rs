@@ -6,6 +6,7 @@ pub mod bits;
 pub mod call;
 pub mod catalog;
 pub mod error;
+pub mod memo;
 pub mod progress;
 pub mod query;
 pub mod record;

@@ -5,6 +5,7 @@ use crate::pg::arrays::HEARTBEAT;
 use crate::pg::bits::NewBits;
 use crate::pg::call::{argument, finfo};
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::memo::{Document, remembered};
 use crate::pg::text::Text;
 use crate::pg::tsvector::TsVector;
 use neardup::shingle::Key;
@@ -12,58 +13,37 @@ use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
-/// The arguments of `simhash` besides the document.
-struct Options<'a> {
-    k: i32,
-    unit: Text<'a>,
-    fold: Text<'a>,
-    bits: i32,
-    weighting: Text<'a>,
-    seed: i64,
-}
-
-/// Returns the SimHash of a document; NULL if it is empty. Linear time, 3 us for 260 words and 64
-/// bits.
+/// The C function behind `simhash`: returns the SimHash of a document; NULL if it is empty. Linear
+/// time, 3 us for 260 words and 64 bits.
+///
+/// # Safety
+/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, an unknown unit, fold or weighting, and bits
 /// that are no multiple of 64 from 64 to 4096.
-fn simhash(doc: &Text<'_>, options: &Options<'_>) -> Option<NewBits> {
-    let shingling = options::shingling(options.k, &options.unit, &options.fold);
-    let weighting = weighting(&options.weighting);
-    let key = Key::from_seed(options.seed);
-    let width = width(options.bits);
-    let bits = document(
-        doc,
-        &shingling,
-        &key,
-        width,
-        weighting,
-        &mut check_interrupts,
-    );
-    bits.or_raise().map(NewBits::new)
-}
-
-/// The C function behind `simhash`.
-///
-/// # Safety
-/// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn simhash_wrapper(fcinfo: FunctionCallInfo) -> Datum {
     // SAFETY: of the declared types, and they outlive the call.
-    let bits = unsafe {
-        let options = Options {
-            k: argument(fcinfo, 1).value() as i32,
-            unit: Text::from_raw(argument(fcinfo, 2)),
-            fold: Text::from_raw(argument(fcinfo, 3)),
-            bits: argument(fcinfo, 4).value() as i32,
-            weighting: Text::from_raw(argument(fcinfo, 5)),
-            seed: argument(fcinfo, 6).value() as i64,
-        };
-        simhash(&Text::from_raw(argument(fcinfo, 0)), &options)
+    let result = unsafe {
+        let text = |i| Text::from_raw(argument(fcinfo, i));
+        let k = argument(fcinfo, 1).value() as i32;
+        let options = (
+            options::shingling(k, &text(2), &text(3)),
+            width(argument(fcinfo, 4).value() as i32),
+            weighting(&text(5)),
+            Key::from_seed(argument(fcinfo, 6).value() as i64),
+        );
+        let doc = Document::from_raw(argument(fcinfo, 0));
+        remembered(fcinfo, &doc, options, |doc, options| {
+            let (shingling, width, weighting, key) = options;
+            let check = &mut check_interrupts;
+            let bits = document(doc, shingling, key, *width, *weighting, check);
+            bits.or_raise().map(NewBits::new)
+        })
     };
-    bits.and_then(IntoDatum::into_datum).unwrap_or_else(|| {
+    result.datum().unwrap_or_else(|| {
         // SAFETY: the call is PostgreSQL's.
         unsafe { (*fcinfo).isnull = true };
         Datum::null()

@@ -3,6 +3,7 @@
 use crate::options;
 use crate::pg::arrays::{MAX_TEXTS, NewBigints, NewTexts, bigint_set, texts};
 use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
 use neardup::set;
 use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
@@ -14,33 +15,40 @@ use pgrx::prelude::*;
 /// `program_limit_exceeded` for more than fit in 1 GB.
 #[pg_extern(immutable, parallel_safe, strict, cost = 30000)]
 fn shingles(
-    doc: Text<'_>,
+    doc: Document<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
-) -> NewTexts {
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Remembered<NewTexts> {
     let shingling = options::shingling(k, &unit, &fold);
-    let distinct = shingle::shingles(&doc, &shingling, MAX_TEXTS, &mut check_interrupts);
-    NewTexts(distinct.or_raise())
+    // SAFETY: the call is running.
+    unsafe {
+        remembered(fcinfo, &doc, shingling, |doc, shingling| {
+            let distinct = shingle::shingles(doc, shingling, MAX_TEXTS, &mut check_interrupts);
+            Some(NewTexts(distinct.or_raise()))
+        })
+    }
 }
 
 /// Returns the distinct 64-bit hashes of a document's shingles, sorted.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
 fn shingle_hashes(
-    doc: Text<'_>,
+    doc: Document<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
     seed: default!(i64, 0),
-) -> NewBigints {
-    let shingling = options::shingling(k, &unit, &fold);
-    let key = Key::from_seed(seed);
-    NewBigints(shingle::shingle_hashes(
-        &doc,
-        &shingling,
-        &key,
-        &mut check_interrupts,
-    ))
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Remembered<NewBigints> {
+    let options = (options::shingling(k, &unit, &fold), Key::from_seed(seed));
+    // SAFETY: the call is running.
+    unsafe {
+        remembered(fcinfo, &doc, options, |doc, (shingling, key)| {
+            let hashes = shingle::shingle_hashes(doc, shingling, key, &mut check_interrupts);
+            Some(NewBigints(hashes))
+        })
+    }
 }
 
 /// Returns the hashes of shingles made elsewhere, as a set.
@@ -109,21 +117,24 @@ fn supershingles(hashes: Array<'_, i64>, size: i32) -> NewBigints {
 /// `invalid_parameter_value` for `window` outside 1 to 65536.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
 fn winnow(
-    doc: Text<'_>,
+    doc: Document<'_>,
     k: i32,
     window: i32,
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
     seed: default!(i64, 0),
-) -> NewBigints {
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Remembered<NewBigints> {
     let window = options::within("window", window, 1, MAX_WINDOW as i32);
-    NewBigints(shingle::winnow(
-        &doc,
-        &options::shingling(k, &unit, &fold),
-        &Key::from_seed(seed),
-        window as usize,
-        &mut check_interrupts,
-    ))
+    let shingling = options::shingling(k, &unit, &fold);
+    let options = (shingling, Key::from_seed(seed), window as usize);
+    // SAFETY: the call is running.
+    unsafe {
+        remembered(fcinfo, &doc, options, |doc, (shingling, key, window)| {
+            let fingerprints = shingle::winnow(doc, shingling, key, *window, &mut check_interrupts);
+            Some(NewBigints(fingerprints))
+        })
+    }
 }
 
 pgrx::extension_sql_file!(
