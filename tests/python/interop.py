@@ -3,10 +3,11 @@
 Arguments: connection string, SQLAlchemy address, path of the page. Exit code 77: a package is missing.
 """
 
+import pathlib
 import random
 import re
 import sys
-import types
+import tempfile
 import warnings
 
 try:
@@ -28,7 +29,6 @@ names = "psycopg", "sqlalchemy models", "sqlalchemy", "django models", "django",
 snippets = dict(zip(names, blocks, strict=True))
 
 conn = psycopg.connect(dsn, autocommit=True)
-conn.execute(table)
 conn.execute("CREATE TABLE imported (key int PRIMARY KEY, sig minhash_signature)")
 
 
@@ -43,93 +43,80 @@ def sketch(shingles):
     return m
 
 
-def stored(schema):
-    """What the table docs of a schema is made of: types, expressions, indexes."""
+def take_table():
+    """Drops the table docs; returns what it was made of: types, expressions, GIN indexes."""
     columns = conn.execute(
         "SELECT attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid)"
         " FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum"
-        " WHERE attrelid = %s::regclass AND attnum > 0 ORDER BY attnum",
-        [f"{schema}.docs"],
-    )
-    indexes = conn.execute(
-        "SELECT replace(indexdef, schemaname || '.', '') FROM pg_indexes"
-        " WHERE schemaname = %s AND indexdef LIKE '%%gin%%'",
-        [schema],
-    )
-    return columns.fetchall(), indexes.fetchall()
+        " WHERE attrelid = 'docs'::regclass AND attnum > 0 ORDER BY attnum"
+    ).fetchall()
+    indexes = conn.execute("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '% ON public.docs USING gin %'").fetchall()
+    conn.execute("DROP TABLE docs")
+    return columns, indexes
 
 
-def sqlalchemy_makes_the_table():
-    models = run("sqlalchemy models")
-    conn.execute("CREATE SCHEMA alchemy")
-    arguments = {"options": "-c search_path=alchemy,public"}
-    engine = sqlalchemy.create_engine(address, connect_args=arguments)
-    models["Base"].metadata.create_all(engine)
-    assert stored("alchemy") == stored("public"), (stored("alchemy"), stored("public"))
+def sqlalchemy_reflects(models):
+    """A reflected table is made again with the same types; where the type is unknown, not at all."""
 
-    # A reflected table is made again with the same types.
-    metadata = sqlalchemy.MetaData()
-    reflected = sqlalchemy.Table("docs", metadata, autoload_with=engine)
-    assert isinstance(reflected.c.sig.type, models["MinhashSignature"]), reflected.c.sig.type
-    metadata.drop_all(engine)
-    metadata.create_all(engine)
-    assert stored("alchemy")[0] == stored("public")[0], stored("alchemy")
-    return models
+    def reflect():
+        metadata = sqlalchemy.MetaData()
+        return sqlalchemy.Table("docs", metadata, autoload_with=models["engine"])
 
-
-def reflection_of_an_unknown_type_is_no_text():
-    types_by_name = sqlalchemy.dialects.postgresql.base.ischema_names
-    known = types_by_name.pop("minhash_signature")
-    engine = sqlalchemy.create_engine(address)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        table = sqlalchemy.Table("docs", sqlalchemy.MetaData(), autoload_with=engine)
-    assert any("minhash_signature" in str(warning.message) for warning in caught), caught
+    assert isinstance(reflect().c.sig.type, models["MinhashSignature"])
+    known = models["ischema_names"].pop("minhash_signature")
+    with warnings.catch_warnings(record=True):
+        unknown = reflect()
+    models["ischema_names"]["minhash_signature"] = known
     try:
-        sqlalchemy.schema.CreateTable(table).compile(engine)
+        sqlalchemy.schema.CreateTable(unknown).compile(models["engine"])
         raise AssertionError("a column of unknown type was made")
     except sqlalchemy.exc.CompileError:
-        types_by_name["minhash_signature"] = known
+        pass
+    again = reflect()
+    conn.execute("DROP TABLE docs")
+    again.create(models["engine"])
 
 
-def run_django():
-    """An application of one module, whose table Django makes in a schema of its own."""
+def start_django():
+    """The page's models as an application, whose table Django makes; what they define."""
     from django.conf import settings
     from django.core.management import call_command
 
-    application = types.ModuleType("archive")
-    application.__path__ = ["archive"]
-    sys.modules["archive"] = application
     place = psycopg.conninfo.conninfo_to_dict(dsn)
-    database = {
-        "ENGINE": "django.db.backends.postgresql",
-        "HOST": place["host"],
-        "USER": place["user"],
-        "NAME": place["dbname"],
-    }
-    schema = {"OPTIONS": {"options": "-c search_path=django,public"}}
-    settings.configure(
-        INSTALLED_APPS=["archive"],
-        DATABASES={"default": database, "empty": database | schema},
-    )
-    django.setup()
-    models = run("django models", __name__="archive.models")
-    conn.execute("CREATE SCHEMA django")
-    call_command("migrate", run_syncdb=True, database="empty", verbosity=0)
-    (columns, indexes), expected = stored("django"), stored("public")
-    assert columns == expected[0] and indexes == expected[1], (columns, indexes, expected)
-    made = models["Doc"].objects.using("empty").create(body="Some text, made by Django.")
-    made.refresh_from_db()
-    assert made.sig.startswith("minhash:1:word:3:"), made.sig
-    return run("django", **models)["rows"]
+    names = {"HOST": "host", "USER": "user", "NAME": "dbname"}
+    database = {name: place[parameter] for name, parameter in names.items()}
+    database["ENGINE"] = "django.db.backends.postgresql"
+    settings.configure(INSTALLED_APPS=["archive"], DATABASES={"default": database})
+    with tempfile.TemporaryDirectory() as directory:
+        application = pathlib.Path(directory, "archive")
+        (application / "migrations").mkdir(parents=True)
+        (application / "__init__.py").touch()
+        (application / "models.py").write_text(snippets["django models"])
+        (application / "migrations" / "__init__.py").touch()
+        sys.path.insert(0, directory)
+        django.setup()
+        call_command("makemigrations", verbosity=0)
+        call_command("migrate", verbosity=0)
+        sys.path.remove(directory)
+    return vars(sys.modules["archive.models"])
 
 
+conn.execute(table)
+expected = take_table()
+alchemy = run("sqlalchemy models")
+assert take_table() == expected
+alchemy["Base"].metadata.create_all(alchemy["engine"])
+sqlalchemy_reflects(alchemy)
+assert take_table()[0] == expected[0]
+archive = start_django()
+assert take_table() == expected
+
+conn.execute(table)
 similarity = run("psycopg")["rows"]
 assert similarity == [(1, 1.0)], similarity
-orm = run("sqlalchemy", **sqlalchemy_makes_the_table())["rows"]
+orm = run("sqlalchemy", **alchemy)["rows"]
 assert orm == similarity, orm
-reflection_of_an_unknown_type_is_no_text()
-orm = run_django()
+orm = run("django", **archive)["rows"]
 assert orm == similarity, orm
 conn.execute("INSERT INTO docs (body) VALUES ('Some text that somebody may send again.')")
 frame = run("pandas", engine=sqlalchemy.create_engine(address))["pairs"]
