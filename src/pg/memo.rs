@@ -2,8 +2,9 @@
 //! `ORDER BY sig <=> minhash((SELECT body ...))` it is the same for every row, and PostgreSQL computes
 //! it for each.
 
-use crate::pg::datum::{Text, argument};
 use crate::pg::query::work_mem_bytes;
+use crate::pg::text::Text;
+use crate::pg::varlena::argument;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pgrx_sql_entity_graph::metadata::{
@@ -36,8 +37,8 @@ impl Document<'_> {
         unsafe { Text::from_raw(self.datum) }
     }
 
-    /// The bytes as they are stored: compressed ones of compressed documents, and the pointer to one
-    /// that lies out of line, which PostgreSQL itself takes for its value (`datumIsEqual`). None for
+    /// Returns the bytes as they are stored: compressed ones of a compressed document, and the pointer to
+    /// one that lies out of line, which PostgreSQL itself takes for its value (`datumIsEqual`). None for
     /// pointers into memory, behind which the document may change.
     fn stored(&self) -> Option<&[u8]> {
         let start = self.datum.cast_mut_ptr::<pg_sys::varlena>();
@@ -61,7 +62,7 @@ pub struct Remembered<T> {
 }
 
 impl<T> Remembered<T> {
-    /// None for NULL.
+    /// Returns the datum, None for NULL.
     pub fn datum(self) -> Option<pg_sys::Datum> {
         self.datum
     }
@@ -86,7 +87,7 @@ unsafe impl<T> BoxRet for Remembered<T> {
     }
 }
 
-/// What the call site remembers. `O` are the options that the result depends on besides the document.
+/// The memory of a call site. `O` are the options that the result depends on besides the document.
 struct Memo<O> {
     /// Of the document of the last call.
     glimpse: Glimpse,
@@ -123,7 +124,7 @@ struct Kept<O> {
 }
 
 impl<O> Kept<O> {
-    /// None where the two take more than work_mem, or memory does not suffice.
+    /// Copies the two; None where they take more than work_mem, or memory does not suffice.
     fn new(options: O, document: &[u8], result: Option<&[u8]>) -> Option<Self> {
         if document.len() + result.map_or(0, <[u8]>::len) > work_mem_bytes() {
             return None;
@@ -146,10 +147,10 @@ fn copy(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(copy)
 }
 
-/// `compute`s the result of a document and options, unless both came in the call before and the one
-/// before that. A call site keeps one document and one result, no larger than work_mem together, and
-/// only once a document has come twice: where every row has its own, all that this costs is a glimpse
-/// of it.
+/// Returns the result of `compute`, or of the call before if that had the same document and options.
+///
+/// A call site keeps one document and its result, no larger than work_mem together, and only once a
+/// document has come twice in a row: where every row has its own, this costs no more than a glimpse.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, of a function that always passes options of this type.

@@ -27,3 +27,23 @@ SELECT * FROM near_dup_advise('docs', NULL);
 SELECT * FROM near_dup_advise(0, 'sig');
 DELETE FROM docs WHERE id <= 400;
 SELECT * FROM near_dup_advise('docs', 'sig');
+
+-- The bytes of an index made as advised, and built within maintenance_work_mem.
+CREATE TABLE many AS
+SELECT minhash(concat_ws(' ', md5(i::text), md5(i || 'a'), md5(i || 'b'), md5(i || 'c'), md5(i || 'd'))) AS sig
+FROM generate_series(1, 20000) i;
+ANALYZE many;
+SET maintenance_work_mem = '256MB';
+SELECT key_bits FROM near_dup_advise('many', 'sig');
+CREATE INDEX many_sig ON many USING gin (sig minhash_ops (key_bits = 10));
+SELECT bytes_per_row / (pg_relation_size('many_sig') / 20000.0) BETWEEN 0.9 AND 1.1 AS is_forecast
+FROM near_dup_advise('many', 'sig');
+RESET maintenance_work_mem;
+
+-- Pairs of the sample are searched for: comparing all 200 million would take a minute.
+CREATE TABLE sampled AS
+SELECT body, minhash(body) AS sig
+FROM (SELECT concat_ws(' ', md5(i::text), md5(i || 'a'), md5(i || 'b'), md5(i || 'c'), md5(i || 'd'), md5((i % 2)::text)) AS body
+      FROM generate_series(0, 19999) j, LATERAL (SELECT j / 2) AS halved(i)) docs;
+SET statement_timeout = '15s';
+SELECT true_pairs, recall FROM near_dup_advise('sampled', 'sig', sample_rows => 20000, document_column => 'body');

@@ -18,6 +18,7 @@ use similar::TextDiff;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
+use super::guards;
 use super::pages::{self, Page, line_of};
 use crate::harness::{Outcome, trial};
 use crate::shared;
@@ -30,7 +31,7 @@ pub fn trials(page: &Page) -> Vec<Trial> {
     let session = Arc::new(Session {
         path: page.path.clone(),
         examples: parse(&page.text),
-        outputs: OnceLock::new(),
+        printed: OnceLock::new(),
     });
     let mut trials = Vec::new();
     for (number, example) in session.examples.iter().enumerate() {
@@ -40,6 +41,10 @@ pub fn trials(page: &Page) -> Vec<Trial> {
             trials.push(trial(name, move || session.check(number)));
         }
     }
+    if !trials.is_empty() {
+        let name = format!("docs::guards on the tables of {}", page.name);
+        trials.push(trial(name, move || session.check_guards()));
+    }
     trials
 }
 
@@ -47,25 +52,42 @@ pub fn trials(page: &Page) -> Vec<Trial> {
 struct Session {
     path: PathBuf,
     examples: Vec<Example>,
-    outputs: OnceLock<Result<Vec<String>, String>>,
+    printed: OnceLock<Result<Printed, String>>,
+}
+
+/// What came of a page's examples.
+struct Printed {
+    outputs: Vec<String>,
+    /// Whether a guard on their tables lets rows in.
+    guards: Result<(), String>,
 }
 
 impl Session {
     /// Checks one example, or accepts the output of all.
     fn check(&self, number: usize) -> Result<Outcome> {
-        let run = || self.run().map_err(|error| format!("{error:#}"));
-        let outputs = self.outputs.get_or_init(run).as_ref();
-        let outputs = outputs.map_err(|error| anyhow!("{error}"))?;
-        self.examples[number].check(&outputs[number])
+        self.examples[number].check(&self.printed()?.outputs[number])
     }
 
-    fn run(&self) -> Result<Vec<String>> {
-        let outputs = execute(shared::server(), &self.examples)?;
+    fn check_guards(&self) -> Result<Outcome> {
+        match &self.printed()?.guards {
+            Ok(()) => Ok(Outcome::Passed),
+            Err(error) => bail!("{error}"),
+        }
+    }
+
+    fn printed(&self) -> Result<&Printed> {
+        let run = || self.run().map_err(|error| format!("{error:#}"));
+        let printed = self.printed.get_or_init(run).as_ref();
+        printed.map_err(|error| anyhow!("{error}"))
+    }
+
+    fn run(&self) -> Result<Printed> {
+        let printed = execute(shared::server(), &self.examples)?;
         if shared::is_blessing() {
             let text = fs::read_to_string(&self.path)?;
-            fs::write(&self.path, rewrite(&text, &self.examples, &outputs))?;
+            fs::write(&self.path, rewrite(&text, &self.examples, &printed.outputs))?;
         }
-        Ok(outputs)
+        Ok(printed)
     }
 }
 
@@ -156,7 +178,7 @@ fn normal<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// What psql prints for each example.
-fn execute(server: &Server, examples: &[Example]) -> Result<Vec<String>> {
+fn execute(server: &Server, examples: &[Example]) -> Result<Printed> {
     let database = Database::create(&server.main, "docs", "")?;
     let creates =
         |example: &Example| example.is_run && example.sql.contains("CREATE EXTENSION pg_neardup");
@@ -184,7 +206,8 @@ fn execute(server: &Server, examples: &[Example]) -> Result<Vec<String>> {
     if outputs.len() <= examples.len() {
         bail!("psql ended early:\n{printed}");
     }
-    Ok(outputs)
+    let guards = guards::check(&mut database.connect()?).map_err(|error| format!("{error:#}"));
+    Ok(Printed { outputs, guards })
 }
 
 /// The text with the output blocks filled by what was printed.

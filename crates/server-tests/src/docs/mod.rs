@@ -2,6 +2,7 @@
 
 mod catalog;
 mod examples;
+mod guards;
 mod links;
 mod pages;
 mod reference;

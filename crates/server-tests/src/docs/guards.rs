@@ -1,0 +1,43 @@
+//! A guard added to a page's table must not stop its writes for want of an index that it can use:
+//! who follows a page may go on to the guard.
+
+use anyhow::{Result, bail};
+use postgres::Client;
+use postgres::error::SqlState;
+
+/// The indexed columns of the database's tables, with a bound that every index serves, and the columns
+/// that take values.
+const GUARDED: &str = "
+    SELECT DISTINCT c.oid::regclass::text, quote_literal(a.attname),
+           CASE o.opcname WHEN 'minhash_ops' THEN '1' ELSE '0' END,
+           (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
+            WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '')
+    FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_opclass o ON o.oid = x.indclass[0]
+         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
+    WHERE o.opcname IN ('minhash_ops', 'hamming_ops') AND NOT c.relispartition";
+
+/// Adds a guard to every table with an indexed signature, and a row of it once more.
+///
+/// # Errors
+/// Where the guard has no index to look into.
+pub fn check(client: &mut Client) -> Result<()> {
+    for row in client.query(GUARDED, &[])? {
+        let [table, column, bound, columns] = [0, 1, 2, 3].map(|i| row.get::<_, String>(i));
+        let mut transaction = client.transaction()?;
+        transaction.batch_execute(&format!(
+            "CREATE TRIGGER guard_of_the_test BEFORE INSERT ON {table}
+             FOR EACH ROW EXECUTE FUNCTION near_dup_guard({column}, '{bound}', 'reject')"
+        ))?;
+        let inserted = transaction.batch_execute(&format!(
+            "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {table} LIMIT 1"
+        ));
+        match inserted {
+            Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
+                bail!("a guard on {table} stops all writes: {error:?}")
+            }
+            // Refused as a copy, or let in.
+            _ => transaction.rollback()?,
+        }
+    }
+    Ok(())
+}
