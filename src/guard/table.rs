@@ -1,7 +1,7 @@
 //! The tables that a guard looks into, with their columns and indexes.
 
 use crate::guard::options::Options;
-use crate::index::kind::{Bound, Objects};
+use crate::index::kind::{Bound, Method, Objects};
 use crate::pg::error::raise;
 use crate::pg::relation::{Relation, column_type};
 use crate::pg::value::copy_value;
@@ -222,10 +222,11 @@ unsafe fn usable_index(
         let index = Relation::open_index(oid);
         // SAFETY: the index is open.
         unsafe {
-            let Some(column) = column_served(index.as_ptr(), signature, bound, objects) else {
+            let Some((column, method)) = column_served(index.as_ptr(), signature, bound, objects)
+            else {
                 continue;
             };
-            if !collects(index.as_ptr()) {
+            if method != Method::Gin || !collects(index.as_ptr()) {
                 return Some((oid, column));
             }
             collecting = Some(oid);
@@ -252,7 +253,7 @@ unsafe fn column_served(
     signature: i16,
     bound: &Bound,
     objects: &Objects,
-) -> Option<i16> {
+) -> Option<(i16, Method)> {
     // SAFETY: vouched for by the caller.
     unsafe {
         let form = (*index).rd_index;
@@ -266,7 +267,9 @@ unsafe fn column_served(
             return None;
         }
         let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
-        bound.is_served(options, None).then_some(place as i16 + 1)
+        let method = bound.kind().method(family, objects.value_type)?;
+        let is_served = bound.is_served(method, options, None);
+        is_served.then_some((place as i16 + 1, method))
     }
 }
 

@@ -1,6 +1,10 @@
 //! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
 //! that belong to them, and the keys that near values share. Said here alone.
 
+use crate::index::classes::{
+    HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
+    neardup_minhash_kind_wrapper,
+};
 use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
 use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
 use crate::index::keys::{HammingKeys, fewest_minhash_keys};
@@ -8,7 +12,9 @@ use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::catalog::{function_beside, operator_beside, type_named};
+use crate::pg::catalog::{
+    function_beside, is_function, operator_beside, support_function, type_named,
+};
 use crate::pg::error::OrRaise;
 use crate::simhash::hamming::hamming_within_wrapper;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
@@ -23,6 +29,13 @@ pub enum Kind {
     Minhash,
     /// Bit strings, near each other up to a Hamming distance.
     Hamming,
+}
+
+/// An access method with an operator class for every kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Neardup,
+    Gin,
 }
 
 /// The bound of a ball: the lowest similarity, or the greatest distance.
@@ -66,12 +79,29 @@ impl Kind {
         }
     }
 
-    /// Returns the extractValue function of the operator class.
-    pub fn extract_value(self) -> CFunction {
-        match self {
-            Self::Minhash => gin_minhash_extract_value_wrapper,
-            Self::Hamming => gin_hamming_extract_value_wrapper,
-        }
+    /// Returns the access method of an operator family of ours, whatever its name and schema: it has
+    /// our support function.
+    pub fn method(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Method> {
+        [Method::Neardup, Method::Gin].into_iter().find(|method| {
+            let (number, function) = self.support_function(*method);
+            support_function(family, column_type, number)
+                .is_some_and(|found| is_function(found, function))
+        })
+    }
+
+    /// Returns the support function that tells our operator class, and its number.
+    fn support_function(self, method: Method) -> (i16, CFunction) {
+        let number = match method {
+            Method::Neardup => KIND_FUNCTION as i16,
+            Method::Gin => pg_sys::GIN_EXTRACTVALUE_PROC as i16,
+        };
+        let function: CFunction = match (method, self) {
+            (Method::Neardup, Self::Minhash) => neardup_minhash_kind_wrapper,
+            (Method::Neardup, Self::Hamming) => neardup_hamming_kind_wrapper,
+            (Method::Gin, Self::Minhash) => gin_minhash_extract_value_wrapper,
+            (Method::Gin, Self::Hamming) => gin_hamming_extract_value_wrapper,
+        };
+        (number, function)
     }
 
     /// Returns the name of the query type, and of the function (value, bound) that makes it.
@@ -133,6 +163,13 @@ impl Kind {
 }
 
 impl Bound {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Threshold(_) => Kind::Minhash,
+            Self::Distance(_) => Kind::Hamming,
+        }
+    }
+
     fn datum(&self) -> pg_sys::Datum {
         match self {
             Self::Threshold(threshold) => threshold.into_datum(),
@@ -199,10 +236,11 @@ impl Bound {
     /// or without it of any center, by its keys.
     ///
     /// # Safety
-    /// `options` are those of an index of the kind's operator class, or NULL; the center is of the
-    /// kind's type.
+    /// `options` are those of an index of the kind's operator class of the access method, or NULL;
+    /// the center is of the kind's type.
     pub unsafe fn is_served(
         &self,
+        method: Method,
         options: *mut pg_sys::bytea,
         center: Option<pg_sys::Datum>,
     ) -> bool {
@@ -212,11 +250,23 @@ impl Bound {
                 Self::Threshold(threshold) => {
                     let center = center.map(|datum| StoredSignature::from_raw(datum));
                     let header = center.as_ref().map(|center| center.read().header);
-                    MinhashIndex::from_options(options)
-                        .is_some_and(|index| index.keys.serve(header.as_ref(), threshold))
+                    let keys = match method {
+                        Method::Neardup => {
+                            MinhashClass::from_options(options).map(|class| class.keys)
+                        }
+                        Method::Gin => MinhashIndex::from_options(options).map(|index| index.keys),
+                    };
+                    keys.is_some_and(|keys| keys.serve(header.as_ref(), threshold))
                 }
-                Self::Distance(distance) => HammingIndex::from_options(options)
-                    .is_some_and(|index| index.keys.occurrence(distance).is_some()),
+                Self::Distance(distance) => {
+                    let keys = match method {
+                        Method::Neardup => {
+                            HammingClass::from_options(options).map(|class| class.keys)
+                        }
+                        Method::Gin => HammingIndex::from_options(options).map(|index| index.keys),
+                    };
+                    keys.is_some_and(|keys| keys.occurrence(distance).is_some())
+                }
             }
         }
     }

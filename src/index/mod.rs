@@ -1,7 +1,9 @@
 //! Index searches: operator classes, balls, planner support, the path hook, advice.
 
 pub mod advise;
+pub mod am;
 pub mod ball;
+pub mod classes;
 pub mod gin;
 pub mod keys;
 pub mod kind;

@@ -1,9 +1,10 @@
-//! `minhash_sim(column, x) > c`, and the like, through the GIN index.
+//! `minhash_sim(column, x) > c`, and the like, through an index.
 //!
 //! Like PostgreSQL itself in orclauses.c, the planner hook derives a weaker condition that an index
 //! serves: `near_dup(column, x, c)`. It is there only while index paths are made, so that no other
 //! plan evaluates it, and the original condition stays as a filter, so that every answer is right.
 
+use crate::index::am;
 use crate::minhash::similarity::minhash_distance_wrapper;
 use crate::minhash::similarity::minhash_sim_wrapper;
 use crate::pg::catalog;
@@ -65,7 +66,7 @@ unsafe fn has_index_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
             && !(*rel).pathlist.is_null()
             && PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist)
                 .iter_ptr()
-                .any(|index| (*index).relam == pg_sys::GIN_AM_OID)
+                .any(|index| (*index).relam == pg_sys::GIN_AM_OID || am::is_ours(index))
     }
 }
 

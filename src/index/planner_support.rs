@@ -1,7 +1,7 @@
 //! Planner support of `near_dup` and `hamming_within`: how many rows they keep, and the index
 //! condition `column <@ ball(center, bound)` that says the same.
 
-use crate::index::kind::Kind;
+use crate::index::kind::{Kind, Method};
 use crate::pg::catalog;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -70,10 +70,10 @@ unsafe fn index_condition(
         let (root, index) = (request.root, request.index);
         let at = request.indexcol as usize;
         let column_type = *(*index).opcintype.add(at);
+        let method = kind.method(request.opfamily, column_type)?;
         let usable = pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, bound, index)
-            && is_ours(request.opfamily, column_type, kind)
-            && serves(options_of(index, at), center, bound, kind);
+            && serves(method, options_of(index, at), center, bound, kind);
         if !usable {
             return None;
         }
@@ -111,14 +111,6 @@ unsafe fn three(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 3]> {
     }
 }
 
-/// Returns whether an operator family is the one of our operator class, whatever its name and
-/// schema: it extracts keys by our function.
-fn is_ours(family: pg_sys::Oid, column_type: pg_sys::Oid, kind: Kind) -> bool {
-    let number = pg_sys::GIN_EXTRACTVALUE_PROC as i16;
-    catalog::support_function(family, column_type, number)
-        .is_some_and(|extract| catalog::is_function(extract, kind.extract_value()))
-}
-
 /// Returns the parsed options of a column of an index; a hypothetical index may lack them.
 unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg_sys::bytea {
     // SAFETY: the array, where there is one, has an element for every column.
@@ -134,6 +126,7 @@ unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg
 /// Returns whether the index finds by its keys what is asked for. A bound that is not known yet may
 /// be one that it does not: then the index scans all its rows, and the answers are right too.
 unsafe fn serves(
+    method: Method,
     options: *mut pg_sys::bytea,
     center: *mut pg_sys::Node,
     bound: *mut pg_sys::Node,
@@ -144,7 +137,7 @@ unsafe fn serves(
         match constant(bound) {
             Some(bound) => kind
                 .bound(bound)
-                .is_some_and(|bound| bound.is_served(options, constant(center))),
+                .is_some_and(|bound| bound.is_served(method, options, constant(center))),
             None => true,
         }
     }

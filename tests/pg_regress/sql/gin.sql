@@ -33,7 +33,7 @@ CREATE INDEX ON options USING gin (b hamming_ops (distance = 64));
 CREATE INDEX ON options USING gin (b hamming_ops (distance = 3, blocks = 3));
 CREATE INDEX ON options USING gin (b hamming_ops (blocks = 65));
 CREATE INDEX ON options USING gin (b hamming_ops (distance = 63));
-SELECT opcname, amvalidate(oid) FROM pg_opclass WHERE opcname IN ('minhash_ops', 'hamming_ops') ORDER BY 1;
+SELECT opcname, amvalidate(oid) FROM pg_opclass WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'gin') AND opcname IN ('minhash_ops', 'hamming_ops') ORDER BY 1;
 DROP TABLE options;
 
 -- Documents of 60 words in groups of 20 with up to 40 % of the words changed; empty ones, NULLs,

@@ -166,6 +166,23 @@ impl Header {
         }
     }
 
+    /// Returns the header's bytes without emptiness: equal for exactly the comparable signatures.
+    pub fn parameters(&self) -> [u8; HEADER_LEN] {
+        Self {
+            empty: false,
+            ..*self
+        }
+        .to_bytes()
+    }
+
+    /// Reads what [`Self::parameters`] returned.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn from_parameters(bytes: &[u8; HEADER_LEN]) -> Result<Self> {
+        Self::parse(bytes)
+    }
+
     fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0] = VERSION;

@@ -38,6 +38,11 @@ pub fn init(payload: &mut [u8], level: u8) -> usize {
     HEADER
 }
 
+/// Returns whether a directory of so many entries has room for another in `capacity` bytes.
+pub fn has_room(entries: usize, capacity: usize) -> bool {
+    HEADER + (entries + 1) * ENTRY <= capacity
+}
+
 /// Appends an entry to a directory and returns the bytes that are used then; `None` where the page
 /// is full. The entry's first posting is above those before.
 ///

@@ -19,6 +19,11 @@ pub fn init(payload: &mut [u8]) -> usize {
     HEADER
 }
 
+/// Returns the bytes that a row takes.
+pub fn row_len(keys: usize) -> usize {
+    ROW + keys * KEY
+}
+
 /// Returns whether a row of `keys` keys fits on an empty page of `capacity` bytes (at most 65535).
 pub fn fits_empty(capacity: usize, keys: usize) -> bool {
     keys <= capacity.saturating_sub(HEADER + ROW) / KEY

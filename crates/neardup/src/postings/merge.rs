@@ -70,10 +70,7 @@ impl Merge {
         leaf: &mut LeafBuilder,
         keep: &mut impl FnMut(u64) -> bool,
     ) -> Result<Filled, P::Error> {
-        for input in self.next.len()..self.inputs.len() {
-            let next = self.inputs[input].next(pages)?;
-            self.next.push(next);
-        }
+        self.begin(pages)?;
         let mut dropped = 0;
         loop {
             let (input, number) = self.least();
@@ -81,9 +78,7 @@ impl Merge {
                 let next = None;
                 return Ok(Filled { next, dropped });
             }
-            if self.last.is_some_and(|last| last >= number) {
-                return Err(Damaged("a row has postings in two segments").into());
-            }
+            self.check_order(number)?;
             let posting = Posting::from(number);
             if !keep(self.lo + u64::from(posting.offset)) {
                 dropped += 1;
@@ -91,10 +86,55 @@ impl Merge {
                 let next = Some(posting);
                 return Ok(Filled { next, dropped });
             }
-            self.last = Some(number);
-            self.inputs[input].walk.skip();
-            self.next[input] = self.inputs[input].next(pages)?;
+            self.take(pages, input, number)?;
         }
+    }
+
+    /// Calls `each` with every posting that is left, in terms of the output.
+    ///
+    /// # Errors
+    /// As [`Self::fill`].
+    pub fn for_each<P: Pages>(
+        &mut self,
+        pages: &mut P,
+        each: &mut impl FnMut(Posting),
+    ) -> Result<(), P::Error> {
+        self.begin(pages)?;
+        loop {
+            let (input, number) = self.least();
+            if number == END {
+                return Ok(());
+            }
+            self.check_order(number)?;
+            each(number.into());
+            self.take(pages, input, number)?;
+        }
+    }
+
+    /// Reads the first posting of each input, unless that has been done.
+    fn begin<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
+        for input in self.next.len()..self.inputs.len() {
+            let next = self.inputs[input].next(pages)?;
+            self.next.push(next);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_order(&self, number: u64) -> Result<(), Damaged> {
+        if self.last.is_some_and(|last| last >= number) {
+            return Err(Damaged("a row has postings in two segments"));
+        }
+        Ok(())
+    }
+
+    /// Goes on to the posting of an input behind its next.
+    #[inline]
+    fn take<P: Pages>(&mut self, pages: &mut P, input: usize, number: u64) -> Result<(), P::Error> {
+        self.last = Some(number);
+        self.inputs[input].walk.skip();
+        self.next[input] = self.inputs[input].next(pages)?;
+        Ok(())
     }
 
     /// The least of the next postings and its input, without a branch that depends on either.

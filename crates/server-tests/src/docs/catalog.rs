@@ -9,7 +9,8 @@ use super::subjects::Entry;
 pub struct Object {
     /// As `pg_describe_object` names it; unique.
     pub identity: String,
-    /// `function`, `operator`, `type`, `operator class`, `operator family`, `cast` or `setting`.
+    /// `function`, `operator`, `type`, `operator class`, `operator family`, `access method`,
+    /// `cast` or `setting`.
     kind: String,
     /// Without arguments.
     name: String,
@@ -51,6 +52,9 @@ const QUERY: &str = "
         SELECT identity, comment, 'operator family', opfname, opfname, ''
         FROM objects JOIN pg_opfamily ON oid = objid AND classid = 'pg_opfamily'::regclass
         UNION ALL
+        SELECT identity, comment, 'access method', amname, format('USING %s', amname), ''
+        FROM objects JOIN pg_am ON oid = objid AND classid = 'pg_am'::regclass
+        UNION ALL
         SELECT identity, comment, 'cast', '',
                format('%s::%s', castsource::regtype, casttarget::regtype),
                CASE castcontext WHEN 'e' THEN ', explicit' ELSE ', implicit' END
@@ -88,6 +92,7 @@ impl Object {
             Entry::Operator(name) => ("operator", name),
             Entry::Type(name) => ("type", name),
             Entry::OperatorClass(name) => ("operator class", name),
+            Entry::AccessMethod(name) => ("access method", name),
             Entry::Setting(name) => ("setting", name),
             Entry::Casts => return self.kind == "cast",
         };
@@ -100,6 +105,8 @@ impl Object {
             "I/O",
             "implementation of",
             "GIN support",
+            "index support",
+            "handler of",
             "planner support",
             "transition of",
             "combination of",

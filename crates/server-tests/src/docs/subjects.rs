@@ -7,17 +7,19 @@ pub enum Entry {
     Operator(&'static str),
     Type(&'static str),
     OperatorClass(&'static str),
+    AccessMethod(&'static str),
     Casts,
     Setting(&'static str),
 }
 
-use Entry::{Casts, Function as F, Operator as Op, OperatorClass, Setting, Type};
+use Entry::{AccessMethod, Casts, Function as F, Operator as Op, OperatorClass, Setting, Type};
 
 impl Entry {
     /// The heading.
     pub fn title(&self) -> &'static str {
         match self {
-            F(name) | Op(name) | Type(name) | OperatorClass(name) | Setting(name) => name,
+            F(name) | Op(name) | Type(name) | OperatorClass(name) | AccessMethod(name)
+            | Setting(name) => name,
             Casts => "CAST",
         }
     }
@@ -105,6 +107,7 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[
             F("near_dup"),
             F("hamming_within"),
+            AccessMethod("neardup"),
             OperatorClass("minhash_ops"),
             OperatorClass("hamming_ops"),
             Type("minhash_ball"),
@@ -117,6 +120,8 @@ pub const SUBJECTS: &[Subject] = &[
             F("minhash_intact"),
             F("minhash_probe"),
             F("near_dup_advise"),
+            F("near_dup_index_check"),
+            F("near_dup_index_stats"),
         ],
     },
     Subject {

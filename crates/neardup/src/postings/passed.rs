@@ -1,0 +1,91 @@
+//! Pages of a merge's inputs that are needed no more.
+
+use super::directory::Entry;
+use super::walk::read_directory;
+use super::{Pages, Posting, Segment};
+
+/// Calls `found` with the block of every page of a merge's input that was needed while the split
+/// was `from` and is not at `to`: `None` at the merge's end, when nothing is. Both in terms of the
+/// input ([`super::split_of_input`]).
+///
+/// A page is needed until a later page of its level begins at or before the split. Looks only at the
+/// directory pages on the way from one split to the other.
+///
+/// # Errors
+/// Those of `pages`, and where memory does not suffice.
+pub fn passed<P: Pages>(
+    pages: &mut P,
+    segment: &Segment,
+    from: Posting,
+    to: Option<Posting>,
+    found: &mut impl FnMut(u32),
+) -> Result<(), P::Error> {
+    if segment.postings == 0 {
+        return Ok(());
+    }
+    let root = Entry {
+        first: Posting::MIN,
+        block: segment.root,
+    };
+    let mut steps = Steps {
+        pages,
+        segment,
+        from,
+        to,
+        found,
+    };
+    steps.visit(root, None, segment.depth)
+}
+
+struct Steps<'p, P, F> {
+    pages: &'p mut P,
+    segment: &'p Segment,
+    from: Posting,
+    to: Option<Posting>,
+    found: &'p mut F,
+}
+
+impl<P: Pages, F: FnMut(u32)> Steps<'_, P, F> {
+    /// Looks at a page of a level and those below it; `end` is where the next page of the level
+    /// begins.
+    fn visit(&mut self, page: Entry, end: Option<Posting>, level: u8) -> Result<(), P::Error> {
+        if level > 0 {
+            let (children, after) = self.children(page.block, level)?;
+            let ends = children
+                .iter()
+                .skip(1)
+                .chain(&after)
+                .map(|next| Some(next.first));
+            let ends: Vec<_> = ends.chain([end]).collect();
+            for (child, end) in children.iter().zip(ends) {
+                self.visit(*child, end, level - 1)?;
+            }
+        }
+        let is_passed = match (end, self.to) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(end), Some(to)) => end <= to,
+        };
+        if is_passed && end.is_none_or(|end| end > self.from) {
+            (self.found)(page.block);
+        }
+        Ok(())
+    }
+
+    /// The children from that of the one split to that of the other, and the one after them.
+    fn children(&mut self, block: u32, level: u8) -> Result<(Vec<Entry>, Option<Entry>), P::Error> {
+        let (from, to) = (self.from, self.to);
+        let children = read_directory(self.pages, self.segment, level, block, None, |directory| {
+            let first = directory.child_of(from);
+            let last = to.map_or(directory.len().saturating_sub(1), |to| {
+                directory.child_of(to)
+            });
+            let mut children = Vec::new();
+            children.try_reserve_exact((last + 1).saturating_sub(first))?;
+            children.extend((first..=last).filter_map(|i| directory.get(i)));
+            Ok((children, directory.get(last + 1)))
+        })?;
+        self.pages.interrupt()?;
+        children.map_err(|error: std::collections::TryReserveError| error.into())
+    }
+}

@@ -1,0 +1,13 @@
+CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING neardup AS
+    OPERATOR 1 <@ (minhash_signature, minhash_ball),
+    FUNCTION 1 (minhash_signature, minhash_signature) neardup_minhash_kind(internal),
+    FUNCTION 2 (minhash_signature, minhash_signature) neardup_minhash_options(internal);
+
+COMMENT ON FUNCTION neardup_minhash_kind(internal) IS
+    'index support for minhash_ops';
+COMMENT ON FUNCTION neardup_minhash_options(internal) IS
+    'index support for minhash_ops';
+COMMENT ON OPERATOR CLASS minhash_ops USING neardup IS
+    'exact near-duplicate lookup; option threshold (above 0, at most 1, default 0.8)';
+COMMENT ON OPERATOR FAMILY minhash_ops USING neardup IS
+    'exact near-duplicate lookup';

@@ -1,0 +1,296 @@
+//! Building an index: postings are collected in memory, sorted and written as segments, which are
+//! merged into one. Pages are logged at the end, all at once.
+
+use super::merge::{Merging, Writer, store};
+use super::meta::Meta;
+use super::page::{Changes, Index, Kind, META_BLOCK, Page};
+use super::rows::{self, Entry, ROWS_PER_PAGE};
+use crate::index::classes::{self, Class};
+use crate::pg::error::{check_interrupts, or_out_of_memory, raise};
+use neardup::postings::{Posting, sort_distinct};
+use pgrx::prelude::*;
+use std::ffi::{CStr, c_char, c_void};
+
+/// Segments of about one size that are merged before more are written.
+const MERGED_TOGETHER: usize = 32;
+
+/// Leaves written between two checks of the list of merges.
+const LEAVES_AT_ONCE: usize = 1024;
+
+/// What a build is doing, as pg_stat_progress_create_index shows it.
+#[derive(Clone, Copy)]
+enum Phase {
+    Scan = 2,
+    Sort = 3,
+    Merge = 4,
+    Log = 5,
+}
+
+impl Phase {
+    fn report(self) {
+        // SAFETY: writes to the backend's own entry.
+        unsafe {
+            pg_sys::pgstat_progress_update_param(
+                pg_sys::PROGRESS_CREATEIDX_SUBPHASE as i32,
+                self as i64,
+            );
+        }
+    }
+}
+
+/// The index's `ambuildphasename`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
+    let name: &CStr = match phase {
+        1 => c"initializing",
+        2 => c"scanning table",
+        3 => c"sorting and writing keys",
+        4 => c"merging",
+        5 => c"writing to WAL",
+        _ => return std::ptr::null_mut(),
+    };
+    name.as_ptr().cast_mut()
+}
+
+/// The index's `ambuildempty`: the metapage of an unlogged table's index, from which it begins anew
+/// after a crash.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
+    // SAFETY: PostgreSQL calls this with an open index of this access method.
+    unsafe {
+        let index = Index::new(relation).unlogged();
+        let mut page = index.extend_fork(pg_sys::ForkNumber::INIT_FORKNUM);
+        write_meta(&index, &mut page);
+        page.log();
+    }
+}
+
+fn write_meta(index: &Index, page: &mut Page) {
+    let mut changes = Changes::start(index);
+    Meta::new().write(&mut changes.init(page, Kind::Meta, 0));
+    changes.finish();
+}
+
+/// The index's `ambuild`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn build(
+    heap: pg_sys::Relation,
+    relation: pg_sys::Relation,
+    info: *mut pg_sys::IndexInfo,
+) -> *mut pg_sys::IndexBuildResult {
+    // SAFETY: PostgreSQL calls this with an open table and its new, empty index.
+    unsafe {
+        let index = Index::new(relation).unlogged();
+        if index.blocks() != 0 {
+            raise(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                &format!("index \"{}\" already contains data", index.name()),
+                "",
+            );
+        }
+        write_meta(&index, &mut index.extend());
+        let mut build = Build::new(index, classes::of_column(relation, 1));
+        Phase::Scan.report();
+        let tuples = pg_sys::table_index_build_scan(
+            heap,
+            relation,
+            info,
+            true,
+            true,
+            Some(take_row),
+            (&raw mut build).cast(),
+            std::ptr::null_mut(),
+        );
+        let rows = build.finish();
+        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
+            .cast::<pg_sys::IndexBuildResult>();
+        (*result).heap_tuples = tuples;
+        (*result).index_tuples = rows as f64;
+        result
+    }
+}
+
+/// An index that is being built.
+struct Build<'a> {
+    index: Index<'a>,
+    class: Box<dyn Class>,
+    /// Postings that fit into maintenance_work_mem.
+    most_postings: usize,
+    postings: Vec<u64>,
+    /// The first row of the postings.
+    start: u64,
+    /// Rows of the postings that have keys.
+    rows_with_keys: u64,
+    /// The number of the next row.
+    row: u64,
+    /// Entries of the last page of the row table, which is not written yet.
+    entries: Vec<Entry>,
+    keys: Vec<u32>,
+    /// The metapage as far as parameters go.
+    meta: Meta,
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn take_row(
+    _index: pg_sys::Relation,
+    tid: pg_sys::ItemPointer,
+    values: *mut pg_sys::Datum,
+    is_null: *mut bool,
+    _alive: bool,
+    build: *mut c_void,
+) {
+    // SAFETY: the table scan calls this with a row's values and the build it was given.
+    unsafe {
+        let build = &mut *build.cast::<Build>();
+        build.take(*tid, (!*is_null).then_some(*values));
+    }
+}
+
+impl<'a> Build<'a> {
+    fn new(index: Index<'a>, class: Box<dyn Class>) -> Self {
+        // SAFETY: reads a setting of the backend.
+        let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
+        Self {
+            index,
+            class,
+            most_postings: memory / size_of::<u64>(),
+            postings: Vec::new(),
+            start: 0,
+            rows_with_keys: 0,
+            row: 0,
+            entries: Vec::with_capacity(ROWS_PER_PAGE as usize),
+            keys: Vec::new(),
+            meta: Meta::new(),
+        }
+    }
+
+    /// # Safety
+    /// The value is of the index column's type.
+    unsafe fn take(&mut self, tid: pg_sys::ItemPointerData, value: Option<pg_sys::Datum>) {
+        self.keys.clear();
+        if let Some(value) = value {
+            // SAFETY: vouched for by the caller.
+            let parameters = unsafe { self.class.keys(value, &mut self.keys) };
+            self.meta.add_parameters(&parameters);
+            super::log::check_keys(self.keys.len());
+        }
+        let too_far = self.row - self.start > u64::from(u32::MAX);
+        if self.postings.len() + self.keys.len() > self.most_postings || too_far {
+            self.write_segment();
+            Phase::Scan.report();
+        }
+        self.reserve();
+        let offset = (self.row - self.start) as u32;
+        let postings = self
+            .keys
+            .iter()
+            .map(|&key| u64::from(Posting { key, offset }));
+        self.postings.extend(postings);
+        self.rows_with_keys += u64::from(!self.keys.is_empty());
+        self.entries.push(Entry {
+            tid,
+            keys: u16::try_from(self.keys.len()).unwrap_or(u16::MAX),
+        });
+        self.row += 1;
+        if self.entries.len() as u64 == ROWS_PER_PAGE {
+            self.write_entries();
+        }
+    }
+
+    /// Doubles the memory where it does not suffice, up to what it may be.
+    fn reserve(&mut self) {
+        let (len, capacity) = (self.postings.len(), self.postings.capacity());
+        if len + self.keys.len() > capacity {
+            let wanted = (2 * capacity).clamp(1 << 16, self.most_postings.max(1 << 16));
+            let wanted = wanted.max(len + self.keys.len());
+            or_out_of_memory(self.postings.try_reserve_exact(wanted - len));
+        }
+    }
+
+    fn write_entries(&mut self) {
+        let first = self.row - self.entries.len() as u64;
+        let (mut meta_page, mut meta) = Meta::lock(&self.index);
+        rows::add_page(&self.index, &mut meta_page, &mut meta, rows::page_of(first));
+        let mut page = self.index.lock(meta.last_rows_block);
+        let mut changes = Changes::start(&self.index);
+        let mut image = changes.change(&mut page);
+        for (row, entry) in (first..).zip(&self.entries) {
+            rows::put(&mut image, row, entry);
+        }
+        changes.finish();
+        self.entries.clear();
+    }
+
+    fn write_segment(&mut self) {
+        Phase::Sort.report();
+        sort_distinct(&mut self.postings, &mut check_interrupts);
+        if !self.postings.is_empty() {
+            let mut writer = Writer::begin(&self.index, self.start, self.row);
+            writer.segment.rows = self.rows_with_keys;
+            for posting in self.postings.drain(..) {
+                writer.push(posting.into());
+            }
+            let (mut page, mut meta, segment) = writer.finish();
+            meta.push_segment(segment);
+            store(&self.index, &mut page, &mut meta, &[]);
+            drop(page);
+            self.merge(MERGED_TOGETHER);
+        }
+        self.start = self.row;
+        self.rows_with_keys = 0;
+    }
+
+    /// Merges the last segments that are of about one size if they are at least `count`.
+    fn merge(&self, count: usize) {
+        let meta = Meta::read(&self.index);
+        let segments = meta.segments();
+        let Some(last) = segments.last() else {
+            return;
+        };
+        let alike = |segment: &&super::meta::Segment| segment.postings / 2 <= last.postings;
+        let run = segments.iter().rev().take_while(alike).count();
+        if run >= count {
+            self.merge_from(segments.len() - run);
+        }
+    }
+
+    fn merge_from(&self, first: usize) {
+        let count = Meta::read(&self.index).segments().len();
+        if count - first < 2 {
+            return;
+        }
+        Phase::Merge.report();
+        let merging = Merging::wait(&self.index);
+        merging.begin_merge(first..count);
+        while !merging.advance(0, LEAVES_AT_ONCE, &mut |_| true) {}
+    }
+
+    /// Writes what is left, and returns the number of rows.
+    fn finish(mut self) -> u64 {
+        if !self.entries.is_empty() {
+            self.write_entries();
+        }
+        self.write_segment();
+        self.merge_from(0);
+        let (mut page, mut meta) = Meta::lock(&self.index);
+        meta.log_start = self.row;
+        meta.parameters = self.meta.parameters;
+        meta.parameters_count = self.meta.parameters_count;
+        meta.store(&self.index, &mut page);
+        drop(page);
+        if self.index.needs_wal() {
+            Phase::Log.report();
+            // SAFETY: the index is open, and nobody else reads it yet.
+            unsafe {
+                pg_sys::log_newpage_range(
+                    self.index.as_ptr(),
+                    pg_sys::ForkNumber::MAIN_FORKNUM,
+                    META_BLOCK,
+                    self.index.blocks(),
+                    true,
+                );
+            }
+        }
+        self.row
+    }
+}

@@ -1,0 +1,296 @@
+//! `near_dup_index_check`: an index against itself and against its table, as amcheck does for
+//! B-trees.
+
+use super::log;
+use super::merge::Merging;
+use super::meta::Meta;
+use super::open::Opened;
+use super::page::{Index, META_BLOCK, raise_corrupted};
+use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::segment::{SegmentPages, Stop};
+use crate::index::classes::{self, Class};
+use crate::pg::call::Call;
+use crate::pg::error::{check_interrupts, or_out_of_memory};
+use neardup::postings::{self, Posting};
+use pgrx::prelude::*;
+use std::ffi::c_void;
+
+/// Checks an index: that its segments and its log are in order, that their postings are as many as
+/// they say, and that every row of the table is in the index, with all of its keys. Returns nothing,
+/// or ends with an ERROR.
+///
+/// Reads index and table once; 24 bytes of memory a row. Sessions that insert may wait while a
+/// segment is read.
+///
+/// # Errors
+/// `index_corrupted`; `wrong_object_type` if it is no neardup index.
+#[pg_extern(sql = false)]
+pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let index = pg_sys::Oid::from(call.argument(0, "index").value() as u32);
+    let opened = Opened::new(index);
+    let index = opened.index();
+    // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it.
+    unsafe {
+        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
+        let rows = read_index(&index);
+        compare(&opened, &rows, snapshot);
+        pg_sys::UnregisterSnapshot(snapshot);
+    }
+}
+
+/// A row of the index: where it lies in the heap, and the sum of its keys' hashes.
+struct Row {
+    tid: u64,
+    keys: u64,
+}
+
+fn number_of(tid: &pg_sys::ItemPointerData) -> u64 {
+    u64::from(tid.ip_blkid.bi_hi) << 32
+        | u64::from(tid.ip_blkid.bi_lo) << 16
+        | u64::from(tid.ip_posid)
+}
+
+/// Sums of this tell sets of keys apart.
+fn hash(key: u32) -> u64 {
+    let mixed = (u64::from(key) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
+}
+
+/// Sums of the keys of rows, by row number.
+#[derive(Default)]
+struct Sums {
+    /// The first row number, and the sums from there on, of each range of rows.
+    ranges: Vec<(u64, Vec<u64>)>,
+}
+
+impl Sums {
+    fn of_range(lo: u64, hi: u64) -> Vec<u64> {
+        let mut sums = Vec::new();
+        or_out_of_memory(sums.try_reserve_exact((hi - lo) as usize));
+        sums.resize((hi - lo) as usize, 0);
+        sums
+    }
+
+    fn of_row(&self, row: u64) -> u64 {
+        let after = self.ranges.partition_point(|(lo, _)| *lo <= row);
+        let Some((lo, sums)) = after.checked_sub(1).and_then(|at| self.ranges.get(at)) else {
+            return 0;
+        };
+        sums.get((row - lo) as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Reads and checks all of an index, and returns its rows, by tid.
+fn read_index(index: &Index) -> Vec<Row> {
+    let merging = Merging::wait(index);
+    let meta = Meta::read(index);
+    let mut sums = Sums::default();
+    check_segments(index, &meta, &mut sums).unwrap_or_else(|stop| fail(index, stop));
+    let start = meta.log_start;
+    let mut in_log = Vec::new();
+    let read = log::for_each_page(index, &meta, |_, log| {
+        for row in log.iter() {
+            let mut keys: Vec<u32> = row?.keys().collect();
+            in_log.push(sum(&mut keys));
+        }
+        Ok(())
+    });
+    read.unwrap_or_else(|stop| fail(index, stop));
+    sums.ranges.push((start, in_log));
+    drop(merging);
+    read_rows(index, &meta, &sums)
+}
+
+fn fail(index: &Index, stop: Stop) {
+    stop.raise(index);
+    raise_corrupted(
+        index,
+        Some(META_BLOCK),
+        "a page is not where its directory says",
+    );
+}
+
+/// The sum of a row's keys, each counted once.
+fn sum(keys: &mut Vec<u32>) -> u64 {
+    keys.sort_unstable();
+    keys.dedup();
+    keys.iter().fold(0, |sum, key| sum.wrapping_add(hash(*key)))
+}
+
+fn check_segments(index: &Index, meta: &Meta, sums: &mut Sums) -> Result<(), Stop> {
+    let mut pages = SegmentPages(*index);
+    let mut end = 0;
+    let mut numbers: Vec<u64> = meta
+        .merges()
+        .iter()
+        .map(|merge| merge.output.number)
+        .collect();
+    for segment in meta.segments() {
+        numbers.push(segment.number);
+        if segment.lo < end || segment.hi <= segment.lo || segment.hi > meta.log_start {
+            return Err(Stop::Damaged(
+                Some(META_BLOCK),
+                "segments whose rows overlap",
+            ));
+        }
+        end = segment.hi;
+    }
+    numbers.sort_unstable();
+    if numbers.windows(2).any(|two| two[0] == two[1])
+        || numbers
+            .last()
+            .is_some_and(|last| *last >= meta.next_segment)
+    {
+        return Err(Stop::Damaged(
+            Some(META_BLOCK),
+            "segments of the same number",
+        ));
+    }
+    for group in super::segment::groups(index, meta).iter().rev() {
+        let group = group.group();
+        let lo = group.inputs.first().map_or(0, |input| input.lo);
+        let hi = group.inputs.last().map_or(0, |input| input.hi);
+        let mut of_rows = Sums::of_range(lo, hi);
+        let mut add = |row: u64, key: u32| {
+            if let Some(sum) = of_rows.get_mut((row - lo) as usize) {
+                *sum = sum.wrapping_add(hash(key));
+            }
+        };
+        match group.output {
+            None => {
+                for input in group.inputs {
+                    postings::check(&mut pages, input, &mut add)?;
+                }
+            }
+            Some(output) => {
+                postings::check(&mut pages, &output.segment, &mut add)?;
+                read_rest(&mut pages, group.inputs, lo, output.split, &mut add)?;
+            }
+        }
+        sums.ranges.push((lo, of_rows));
+    }
+    Ok(())
+}
+
+/// Reads what a merge has not taken yet.
+fn read_rest(
+    pages: &mut SegmentPages,
+    inputs: &[postings::Segment],
+    lo: u64,
+    split: Posting,
+    add: &mut impl FnMut(u64, u32),
+) -> Result<(), Stop> {
+    let mut merge = postings::Merge::new(inputs, lo, split)?;
+    merge.for_each(pages, &mut |posting| {
+        add(lo + u64::from(posting.offset), posting.key);
+    })
+}
+
+/// The rows of the row table that are not blank.
+fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
+    let mut table = Rows::new(*index, meta);
+    let mut found = Vec::new();
+    for place in table.places(meta) {
+        check_interrupts();
+        let Some(page) = table.page(place) else {
+            continue;
+        };
+        let first = place * ROWS_PER_PAGE;
+        or_out_of_memory(found.try_reserve(ROWS_PER_PAGE as usize));
+        for (row, entry) in (first..).zip(rows::entries(page.payload())) {
+            if !entry.is_blank() {
+                found.push(Row {
+                    tid: number_of(&entry.tid),
+                    keys: sums.of_row(row),
+                });
+            }
+        }
+    }
+    found.sort_unstable_by_key(|row| row.tid);
+    if found.windows(2).any(|two| two[0].tid == two[1].tid) {
+        raise_corrupted(index, None, "two rows lie at the same place of the table");
+    }
+    found
+}
+
+/// What the scan of the table needs.
+struct Comparison<'a> {
+    index: Index<'a>,
+    class: Box<dyn Class>,
+    rows: &'a [Row],
+    keys: Vec<u32>,
+}
+
+/// Looks every row that a snapshot sees up among those of the index.
+///
+/// # Safety
+/// The snapshot is registered, and older than the reading of the rows.
+unsafe fn compare(opened: &Opened, rows: &[Row], snapshot: pg_sys::Snapshot) {
+    let index = opened.index();
+    // SAFETY: the relations are open, and the callback gets what it expects. As amcheck does it: a
+    // concurrent build's scan, of the rows that the snapshot sees.
+    unsafe {
+        let info = pg_sys::BuildIndexInfo(index.as_ptr());
+        (*info).ii_Concurrent = true;
+        (*info).ii_Unique = false;
+        (*info).ii_ExclusionOps = std::ptr::null_mut();
+        (*info).ii_ExclusionProcs = std::ptr::null_mut();
+        (*info).ii_ExclusionStrats = std::ptr::null_mut();
+        let mut comparison = Comparison {
+            index,
+            class: classes::of_column(index.as_ptr(), 1),
+            rows,
+            keys: Vec::new(),
+        };
+        let scan = pg_sys::table_beginscan_strat(
+            opened.table,
+            snapshot,
+            0,
+            std::ptr::null_mut(),
+            true,
+            true,
+        );
+        pg_sys::table_index_build_scan(
+            opened.table,
+            index.as_ptr(),
+            info,
+            true,
+            false,
+            Some(compare_row),
+            (&raw mut comparison).cast(),
+            scan,
+        );
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn compare_row(
+    _index: pg_sys::Relation,
+    tid: pg_sys::ItemPointer,
+    values: *mut pg_sys::Datum,
+    is_null: *mut bool,
+    _alive: bool,
+    comparison: *mut c_void,
+) {
+    // SAFETY: the table scan calls this with a row's values and what it was given.
+    unsafe {
+        let comparison = &mut *comparison.cast::<Comparison>();
+        comparison.keys.clear();
+        if !*is_null {
+            comparison.class.keys(*values, &mut comparison.keys);
+        }
+        let number = number_of(&*tid);
+        let wanted = sum(&mut comparison.keys);
+        let place = comparison.rows.binary_search_by_key(&number, |row| row.tid);
+        let reason = match place.ok().map(|place| &comparison.rows[place]) {
+            Some(row) if row.keys == wanted => return,
+            Some(_) => "has other keys in the index",
+            None => "is not in the index",
+        };
+        let (block, offset) = (number >> 16, number & 0xffff);
+        let message = format!("the row at ({block},{offset}) of the table {reason}");
+        raise_corrupted(&comparison.index, None, &message);
+    }
+}

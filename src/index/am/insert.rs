@@ -1,0 +1,70 @@
+//! Insertion of a row.
+
+use super::log::{self, Room};
+use super::meta::Meta;
+use super::page::Index;
+use super::rows::Entry;
+use crate::index::classes::{self, Parameters};
+use crate::pg::error::check_interrupts;
+use pgrx::prelude::*;
+
+/// The index's `aminsert`.
+#[pg_guard]
+#[expect(clippy::too_many_arguments, reason = "PostgreSQL's interface")]
+pub unsafe extern "C-unwind" fn insert(
+    relation: pg_sys::Relation,
+    values: *mut pg_sys::Datum,
+    is_null: *mut bool,
+    tid: pg_sys::ItemPointer,
+    _heap: pg_sys::Relation,
+    _check_unique: pg_sys::IndexUniqueCheck::Type,
+    _unchanged: bool,
+    _info: *mut pg_sys::IndexInfo,
+) -> bool {
+    // SAFETY: PostgreSQL calls this with an open index of this access method and a row's values.
+    unsafe {
+        let index = Index::new(relation);
+        let mut keys = Vec::new();
+        let parameters =
+            (!*is_null).then(|| classes::of_column(relation, 1).keys(*values, &mut keys));
+        insert_row(&index, *tid, &keys, parameters.as_ref());
+    }
+    false
+}
+
+fn insert_row(
+    index: &Index,
+    tid: pg_sys::ItemPointerData,
+    keys: &[u32],
+    parameters: Option<&Parameters>,
+) {
+    log::check_keys(keys.len());
+    let entry = Entry {
+        tid,
+        keys: u16::try_from(keys.len()).unwrap_or(u16::MAX),
+    };
+    loop {
+        let meta = Meta::read(index);
+        if let Some(parameters) = parameters
+            && !meta.knows(parameters)
+        {
+            add_parameters(index, parameters);
+        }
+        if log::append(index, &meta, &entry, keys).is_some() {
+            return;
+        }
+        check_interrupts();
+        match log::make_room(index, keys.len()) {
+            Room::Made => {}
+            Room::NewPage => super::merge::help(index),
+            Room::Full => super::merge::wait_for_room(index),
+        }
+    }
+}
+
+fn add_parameters(index: &Index, parameters: &Parameters) {
+    let (mut page, mut meta) = Meta::lock(index);
+    if meta.add_parameters(parameters) {
+        meta.store(index, &mut page);
+    }
+}

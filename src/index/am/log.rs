@@ -1,0 +1,163 @@
+//! The log: the newest rows, on a few pages that every lookup reads whole. The lock of its last page,
+//! the tail, makes a row visible and draws its number.
+
+use super::meta::{MAX_LOG_PAGES, Meta};
+use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::rows::{self, Entry};
+use super::segment::Stop;
+use crate::pg::error::raise;
+use neardup::postings::{Damaged, Log, LogQuery, log};
+use pgrx::PgSqlErrorCode;
+
+/// Most keys of one row.
+pub fn check_keys(keys: usize) {
+    if !log::fits_empty(PAYLOAD_LEN, keys) {
+        raise(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            &format!("a row of {keys} keys does not fit on an index page"),
+            "Create the index with a higher threshold.",
+        );
+    }
+}
+
+/// Appends a row and returns its number; None where a page has no room for it.
+pub fn append(index: &Index, meta: &Meta, entry: &Entry, keys: &[u32]) -> Option<u64> {
+    let mut tail = index.lock(meta.tail()?);
+    if tail.kind() != Some(Kind::Tail) {
+        return None;
+    }
+    let (row, fits) = next_row(index, &tail, keys.len());
+    let has_entry = meta.last_rows_block != NO_BLOCK && meta.last_rows_page == rows::page_of(row);
+    if !fits || !has_entry {
+        return None;
+    }
+    let mut row_page = index.lock(meta.last_rows_block);
+    if !row_page.is(Kind::Rows, rows::page_of(row)) {
+        return None;
+    }
+    let block = tail.block();
+    let mut changes = Changes::start(index);
+    let mut image = changes.change(&mut tail);
+    match log::append(image.payload(), keys) {
+        Ok(Some(used)) => image.set_used(used),
+        Ok(None) => raise_corrupted(index, Some(block), "log page fuller than it says"),
+        Err(Damaged(reason)) => raise_corrupted(index, Some(block), reason),
+    }
+    rows::put(&mut changes.change(&mut row_page), row, entry);
+    changes.finish();
+    Some(row)
+}
+
+/// Returns the number of the row that is appended next, and whether one of so many keys fits.
+fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
+    let log = parse(index, tail);
+    let fits = log.used() + log::row_len(keys) <= PAYLOAD_LEN;
+    (tail.number() + log.len() as u64, fits)
+}
+
+fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
+    Log::parse(page.payload())
+        .unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(page.block()), reason))
+}
+
+/// Returns the number of the next row to be inserted.
+pub fn end(index: &Index, meta: &Meta) -> u64 {
+    let Some(tail) = meta.tail() else {
+        return meta.log_start;
+    };
+    let page = index.read(tail);
+    match page.kind() {
+        Some(Kind::Tail | Kind::Log) => page.number() + parse(index, &page).len() as u64,
+        _ => meta.log_start,
+    }
+}
+
+/// What [`make_room`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// A row can be appended.
+    Made,
+    /// So it can, and the log has one more page.
+    NewPage,
+    /// The log has as many pages as it can have.
+    Full,
+}
+
+/// Adds what lacks to append a row: a page of the log, a page of the row table.
+pub fn make_room(index: &Index, keys: usize) -> Room {
+    let (mut meta_page, mut meta) = Meta::lock(index);
+    let mut made = Room::Made;
+    let mut row = meta.log_start;
+    let mut tail = meta.tail().map(|block| index.lock(block));
+    let mut has_room = false;
+    if let Some(page) = &tail {
+        (row, has_room) = next_row(index, page, keys);
+    }
+    if !has_room {
+        if meta.log().len() == MAX_LOG_PAGES {
+            return Room::Full;
+        }
+        let mut page = meta.allocate(index);
+        meta.push_log(page.block());
+        let mut changes = Changes::start(index);
+        let mut image = changes.init(&mut page, Kind::Tail, row);
+        let used = log::init(image.payload());
+        image.set_used(used);
+        if let Some(tail) = &mut tail {
+            changes.change(tail).set_kind(Kind::Log);
+        }
+        meta.write(&mut changes.change(&mut meta_page));
+        changes.finish();
+        made = Room::NewPage;
+    }
+    drop(tail);
+    let place = rows::page_of(row);
+    if meta.last_rows_block == NO_BLOCK || meta.last_rows_page != place {
+        rows::add_page(index, &mut meta_page, &mut meta, place);
+    }
+    made
+}
+
+/// Calls `look` with every page of the log and the number of its first row.
+///
+/// # Errors
+/// `Restart` where a page has been reused.
+pub fn for_each_page(
+    index: &Index,
+    meta: &Meta,
+    mut look: impl FnMut(u64, Log) -> Result<(), Damaged>,
+) -> Result<(), Stop> {
+    let mut start = meta.log_start;
+    for &block in meta.log() {
+        let page = index.read(block);
+        if !page.is(Kind::Log, start) && !page.is(Kind::Tail, start) {
+            return Err(Stop::Restart);
+        }
+        let damaged = |Damaged(reason)| Stop::Damaged(Some(block), reason);
+        let log = Log::parse(page.payload()).map_err(damaged)?;
+        look(start, log).map_err(damaged)?;
+        start += log.len() as u64;
+    }
+    Ok(())
+}
+
+/// Adds the rows of the log that share at least `needed` of a query's keys.
+///
+/// # Errors
+/// `Restart` where a page has been reused.
+pub fn search(
+    index: &Index,
+    meta: &Meta,
+    query: &LogQuery,
+    needed: usize,
+    found: &mut Vec<u64>,
+) -> Result<(), Stop> {
+    for_each_page(index, meta, |start, log| {
+        for (place, row) in log.iter().enumerate() {
+            if query.shared(row?) as usize >= needed {
+                found.push(start + place as u64);
+            }
+        }
+        Ok(())
+    })
+}

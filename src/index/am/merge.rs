@@ -1,0 +1,504 @@
+//! Merging: the log becomes a segment, neighboring segments become one. In bounded steps, each of
+//! them logged as a whole, so that it can end after any: the metapage says how far it has come.
+//!
+//! Whoever merges holds a lock for it, the heavyweight lock of the metapage; nobody else changes
+//! segments. Sessions that insert only try for it.
+
+use super::log;
+use super::meta::{self, MAX_MERGES, MAX_SEGMENTS, Merge, Meta, Segment};
+use super::page::{Changes, Image, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::segment::{SegmentPages, Stop};
+use crate::pg::error::{check_interrupts, or_out_of_memory};
+use neardup::postings::directory::{self, Directories, Entry};
+use neardup::postings::{self, Damaged, Directory, Filled, Leaf, LeafBuilder, Posting, plan};
+use pgrx::pg_sys;
+
+/// Full pages of the log that make a segment.
+const FLUSHED_PAGES: usize = 16;
+
+/// Leaves that a session that filled a page of the log writes for every merge: more than one, so
+/// that a merge ends before its inputs' successors are as many.
+const LEAVES_PER_PAGE: usize = 2;
+
+/// The right to change segments, until it is dropped or the transaction ends.
+pub struct Merging<'a> {
+    index: Index<'a>,
+}
+
+impl<'a> Merging<'a> {
+    const MODE: i32 = pg_sys::ExclusiveLock as i32;
+
+    /// Returns the right unless somebody else has it.
+    pub fn attempt(index: &Index<'a>) -> Option<Self> {
+        // SAFETY: the relation is open.
+        let locked = unsafe { pg_sys::ConditionalLockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
+        locked.then_some(Self { index: *index })
+    }
+
+    /// Waits for the right.
+    pub fn wait(index: &Index<'a>) -> Self {
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::LockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
+        Self { index: *index }
+    }
+}
+
+impl Drop for Merging<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the lock was taken for this value.
+            unsafe { pg_sys::UnlockPage(self.index.as_ptr(), META_BLOCK, Self::MODE) };
+        }
+    }
+}
+
+/// Does the share of the merging that falls to a session that has filled a page of the log.
+pub fn help(index: &Index) {
+    if let Some(merging) = Merging::attempt(index) {
+        merging.share();
+    }
+}
+
+/// Makes room in a log that has as many pages as it can have.
+pub fn wait_for_room(index: &Index) {
+    Merging::wait(index).share();
+}
+
+impl Merging<'_> {
+    fn share(&self) {
+        self.flush(FLUSHED_PAGES);
+        self.begin();
+        // Back to front, since a finished merge leaves the list.
+        for (place, merge) in Meta::read(&self.index).merges().iter().enumerate().rev() {
+            if merge.purges == 0 {
+                self.advance(place, LEAVES_PER_PAGE, &mut |_| true);
+            }
+        }
+    }
+
+    /// Makes a segment of the full pages of the log if there are at least `pages`.
+    pub fn flush(&self, pages: usize) {
+        let index = &self.index;
+        let mut meta = Meta::read(index);
+        let full = meta.log().len().saturating_sub(1);
+        if full < pages.max(1) || meta.segments().len() == MAX_SEGMENTS {
+            return;
+        }
+        meta.log_pages = full as u32;
+        let mut postings = Vec::new();
+        let mut end = meta.log_start;
+        let mut rows = 0;
+        let read = log::for_each_page(index, &meta, |start, log| {
+            end = start + log.len() as u64;
+            for (place, row) in log.iter().enumerate() {
+                let row = row?;
+                let offset = (start - meta.log_start) as u32 + place as u32;
+                or_out_of_memory(postings.try_reserve(row.len()));
+                postings.extend(row.keys().map(|key| u64::from(Posting { key, offset })));
+                rows += u64::from(!row.is_empty());
+            }
+            Ok(())
+        });
+        if let Err(stop) = read {
+            // Nobody else removes pages of the log.
+            stop.raise(index);
+            raise_corrupted(
+                index,
+                Some(META_BLOCK),
+                "the log's pages are not where it says",
+            );
+        }
+        postings::sort_distinct(&mut postings, &mut check_interrupts);
+        let lo = meta.log_start;
+        let mut writer = Writer::begin(index, lo, end);
+        writer.segment.rows = rows;
+        for posting in postings {
+            writer.push(posting.into());
+        }
+        let (mut page, mut meta, segment) = writer.finish();
+        let freed = meta.log[..full].to_vec();
+        meta.shift_log(full, end);
+        if segment.postings > 0 {
+            meta.push_segment(segment);
+        }
+        store(index, &mut page, &mut meta, &freed);
+    }
+
+    /// Begins the merges that are due.
+    pub fn begin(&self) {
+        loop {
+            let meta = Meta::read(&self.index);
+            let Some(range) = due(&self.index, &meta) else {
+                return;
+            };
+            self.begin_merge(range);
+        }
+    }
+
+    /// Begins to merge neighbors, none of which is being merged.
+    pub fn begin_merge(&self, range: std::ops::Range<usize>) {
+        let inputs = &Meta::read(&self.index).segments[range.clone()];
+        let rows = inputs.iter().map(|input| input.rows).sum();
+        self.begin_merge_of(range, rows, 0);
+    }
+
+    /// Begins a merge, also of one segment alone, that sessions that insert leave alone, and returns
+    /// the number of the output, which is to have `rows` rows.
+    pub fn begin_purge(&self, range: std::ops::Range<usize>, rows: u64) -> u64 {
+        self.begin_merge_of(range, rows, 1)
+    }
+
+    fn begin_merge_of(&self, range: std::ops::Range<usize>, rows: u64, purges: u32) -> u64 {
+        let (mut page, mut meta) = Meta::lock(&self.index);
+        let (first, last) = (meta.segments[range.start], meta.segments[range.end - 1]);
+        let number = meta.next_segment;
+        meta.merges[meta.merge_count as usize] = Merge {
+            output: Segment {
+                number,
+                lo: first.lo,
+                hi: last.hi,
+                rows,
+                ..Segment::default()
+            },
+            first_input: first.number,
+            inputs: range.len() as u32,
+            purges,
+            ..Merge::default()
+        };
+        meta.next_segment += 1;
+        meta.merge_count += 1;
+        meta.store(&self.index, &mut page);
+        number
+    }
+
+    /// Writes up to `leaves` leaves of a merge; rows that `keep` refuses lose their postings.
+    /// Returns whether the merge is done.
+    pub fn advance(&self, place: usize, leaves: usize, keep: &mut impl FnMut(u64) -> bool) -> bool {
+        self.try_advance(place, leaves, keep)
+            .unwrap_or_else(|stop| {
+                stop.raise(&self.index);
+                // Nobody else frees pages of segments.
+                let reason = "a page of a segment is not where its directory says";
+                raise_corrupted(&self.index, None, reason)
+            })
+    }
+
+    fn try_advance(
+        &self,
+        place: usize,
+        leaves: usize,
+        keep: &mut impl FnMut(u64) -> bool,
+    ) -> Result<bool, Stop> {
+        let index = &self.index;
+        let meta = Meta::read(index);
+        let mut state = meta.merges[place];
+        let Some(range) = meta.inputs(&state) else {
+            raise_corrupted(
+                index,
+                Some(META_BLOCK),
+                "a merge of segments that do not exist",
+            );
+        };
+        let inputs: Vec<postings::Segment> = meta.segments[range.clone()]
+            .iter()
+            .map(Into::into)
+            .collect();
+        let mut pages = SegmentPages(*index);
+        let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
+        let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
+        for _ in 0..leaves {
+            check_interrupts();
+            let Filled { next, .. } = merge.fill(&mut pages, &mut leaf, keep)?;
+            let mut freed = Vec::new();
+            for input in &inputs {
+                let shift = input.lo - state.output.lo;
+                let from = postings::split_of_input(Posting::from(state.split), shift);
+                let to = next.map(|next| postings::split_of_input(next, shift));
+                postings::passed(&mut pages, input, from, to, &mut |block| freed.push(block))?;
+            }
+            let (mut page, mut meta) = Meta::lock(index);
+            if let Some(next) = next {
+                state.split = next.into();
+            }
+            if leaf.is_empty() {
+                finish_merge(&mut meta, place, range.clone(), &state.output);
+                store(index, &mut page, &mut meta, &freed);
+                return Ok(true);
+            }
+            let done = next.is_none();
+            let rest = add_leaf(index, &mut page, &mut meta, &mut state.output, &mut leaf, {
+                let freed = &freed;
+                let range = range.clone();
+                move |meta, output| {
+                    meta.merges[place] = Merge {
+                        output: *output,
+                        ..state
+                    };
+                    if done {
+                        finish_merge(meta, place, range, output);
+                    }
+                    meta.push_free(freed)
+                }
+            });
+            drop(page);
+            meta::release(index, &rest);
+            if done {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Puts the output of a merge in the place of its inputs.
+fn finish_merge(meta: &mut Meta, place: usize, inputs: std::ops::Range<usize>, output: &Segment) {
+    let kept = usize::from(output.postings > 0);
+    if kept == 1 {
+        meta.segments[inputs.start] = *output;
+    }
+    let (from, to) = (inputs.end, inputs.start + kept);
+    let count = meta.segment_count as usize;
+    meta.segments.copy_within(from..count, to);
+    meta.segment_count -= (from - to) as u32;
+    let count = meta.merge_count as usize;
+    meta.merges.copy_within(place + 1..count, place);
+    meta.merge_count -= 1;
+}
+
+/// The neighbors to be merged next, if there is one more merge to be begun.
+fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
+    if meta.merges().len() == MAX_MERGES {
+        return None;
+    }
+    let segments: Vec<postings::Segment> = meta.segments().iter().map(Into::into).collect();
+    let mut free = vec![true; segments.len()];
+    for merge in meta.merges() {
+        let Some(inputs) = meta.inputs(merge) else {
+            raise_corrupted(
+                index,
+                Some(META_BLOCK),
+                "a merge of segments that do not exist",
+            );
+        };
+        free[inputs].fill(false);
+    }
+    let mut start = 0;
+    for run in free.chunk_by(|a, b| a == b) {
+        let end = start + run.len();
+        if run[0]
+            && let Some(range) = plan::next(&segments[start..end])
+        {
+            return Some(start + range.start..start + range.end);
+        }
+        start = end;
+    }
+    None
+}
+
+/// Writes the metapage together with the freeing of pages.
+pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
+    let rest = meta.push_free(freed);
+    meta.store(index, page);
+    meta::release(index, &rest);
+}
+
+/// Writes a segment that nothing refers to yet.
+pub struct Writer<'a> {
+    index: Index<'a>,
+    pub segment: Segment,
+    leaf: LeafBuilder,
+}
+
+impl<'a> Writer<'a> {
+    /// Begins the segment of the rows from `lo` to before `hi`.
+    pub fn begin(index: &Index<'a>, lo: u64, hi: u64) -> Self {
+        let (mut page, mut meta) = Meta::lock(index);
+        let number = meta.next_segment;
+        meta.next_segment += 1;
+        meta.store(index, &mut page);
+        Self {
+            index: *index,
+            segment: Segment {
+                number,
+                lo,
+                hi,
+                ..Segment::default()
+            },
+            leaf: or_out_of_memory(LeafBuilder::new(PAYLOAD_LEN)),
+        }
+    }
+
+    /// Takes the next posting.
+    pub fn push(&mut self, posting: Posting) {
+        if !self.leaf.push(posting) {
+            self.write();
+            let taken = self.leaf.push(posting);
+            debug_assert!(taken, "an empty leaf has room");
+        }
+    }
+
+    fn write(&mut self) {
+        check_interrupts();
+        let (mut page, mut meta) = Meta::lock(&self.index);
+        let nothing = |_: &mut Meta, _: &Segment| Vec::new();
+        add_leaf(
+            &self.index,
+            &mut page,
+            &mut meta,
+            &mut self.segment,
+            &mut self.leaf,
+            nothing,
+        );
+    }
+
+    /// Writes what is left; returns the segment, and the metapage to enter it in.
+    pub fn finish(mut self) -> (Page<'a>, Meta, Segment) {
+        if !self.leaf.is_empty() {
+            self.write();
+        }
+        let (page, meta) = Meta::lock(&self.index);
+        (page, meta, self.segment)
+    }
+}
+
+/// Writes a leaf behind the others of a segment, in one record with what `change` does to the
+/// metapage, which is locked. Returns what `change` returns.
+fn add_leaf(
+    index: &Index,
+    meta_page: &mut Page,
+    meta: &mut Meta,
+    segment: &mut Segment,
+    leaf: &mut LeafBuilder,
+    change: impl FnOnce(&mut Meta, &Segment) -> Vec<u32>,
+) -> Vec<u32> {
+    let first = leaf.first().expect("the leaf is not empty");
+    let postings = leaf.len() as u64;
+    let mut page = meta.allocate(index);
+    let entry = Entry {
+        first,
+        block: page.block(),
+    };
+    let mut grown = postings::Segment::from(&*segment);
+    let mut tree = Tree {
+        index,
+        meta,
+        number: segment.number,
+        appended: None,
+        created: 0,
+    };
+    if let Err(stop) = directory::add_leaf(&mut tree, &mut grown, entry) {
+        stop.raise(index);
+        raise_corrupted(index, None, "a directory page is not where it was written");
+    }
+    let Tree {
+        appended, created, ..
+    } = tree;
+    segment.root = grown.root;
+    segment.depth = u32::from(grown.depth);
+    segment.postings += postings;
+    segment.leaves += 1;
+    segment.directory_pages += created;
+    let rest = change(meta, segment);
+    let mut changes = Changes::start(index);
+    let mut image = changes.init(&mut page, Kind::Leaf, segment.number);
+    let used = leaf.finish(image.payload());
+    image.set_used(used);
+    let mut appended = appended;
+    if let Some((page, entry)) = &mut appended {
+        let block = page.block();
+        let mut image = changes.change(page);
+        append(index, block, &mut image, *entry);
+    }
+    meta.write(&mut changes.change(meta_page));
+    changes.finish();
+    rest
+}
+
+fn append(index: &Index, block: u32, image: &mut Image, entry: Entry) {
+    match directory::append(image.payload(), entry) {
+        Ok(Some(used)) => image.set_used(used),
+        Ok(None) => raise_corrupted(index, Some(block), "a directory page fuller than it says"),
+        Err(Damaged(reason)) => raise_corrupted(index, Some(block), reason),
+    }
+}
+
+/// The directory of a segment that is written. New pages are written at once, since nothing leads
+/// to them; the one page that is appended to is kept for the leaf's record.
+struct Tree<'t, 'a> {
+    index: &'t Index<'a>,
+    meta: &'t mut Meta,
+    number: u64,
+    appended: Option<(Page<'a>, Entry)>,
+    created: u32,
+}
+
+impl Tree<'_, '_> {
+    fn read<R>(
+        &self,
+        kind: Kind,
+        block: u32,
+        look: impl FnOnce(&[u8]) -> Result<Option<R>, Damaged>,
+    ) -> Result<R, Stop> {
+        let page = self.index.read(block);
+        if !page.is(kind, self.number) {
+            return Err(Stop::Restart);
+        }
+        match look(page.payload()) {
+            Ok(Some(result)) => Ok(result),
+            Ok(None) => Err(Stop::Damaged(Some(block), "directory page without entries")),
+            Err(Damaged(reason)) => Err(Stop::Damaged(Some(block), reason)),
+        }
+    }
+}
+
+impl Directories for Tree<'_, '_> {
+    type Error = Stop;
+
+    fn first(&mut self, level: u8, block: u32) -> Result<Posting, Stop> {
+        if level == 0 {
+            return self.read(Kind::Leaf, block, |payload| {
+                Leaf::parse(payload).map(|leaf| Some(leaf.first()))
+            });
+        }
+        self.read(Kind::Directory, block, |payload| {
+            let directory = Directory::parse(payload)?;
+            Ok(directory.get(0).map(|entry| entry.first))
+        })
+    }
+
+    fn last(&mut self, _level: u8, block: u32) -> Result<u32, Stop> {
+        self.read(Kind::Directory, block, |payload| {
+            let directory = Directory::parse(payload)?;
+            Ok(directory.last().map(|entry| entry.block))
+        })
+    }
+
+    fn append(&mut self, _level: u8, block: u32, entry: Entry) -> Result<bool, Stop> {
+        let page = self.index.lock(block);
+        if !page.is(Kind::Directory, self.number) {
+            return Err(Stop::Restart);
+        }
+        let directory = Directory::parse(page.payload())
+            .map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))?;
+        if !directory::has_room(directory.len(), PAYLOAD_LEN) {
+            return Ok(false);
+        }
+        self.appended = Some((page, entry));
+        Ok(true)
+    }
+
+    fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Stop> {
+        let mut page = self.meta.allocate(self.index);
+        let block = page.block();
+        let mut changes = Changes::start(self.index);
+        let mut image = changes.init(&mut page, Kind::Directory, self.number);
+        let used = directory::init(image.payload(), level);
+        image.set_used(used);
+        for &entry in entries {
+            append(self.index, block, &mut image, entry);
+        }
+        changes.finish();
+        self.created += 1;
+        Ok(block)
+    }
+}

@@ -1,0 +1,285 @@
+//! The metapage: where everything in an index begins.
+
+use super::page::raise_corrupted;
+use super::page::{Changes, Image, Index, Kind, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page};
+use super::rows::TOPS;
+use crate::index::classes::Parameters;
+use pgrx::pg_sys;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
+const VERSION: u32 = 1;
+
+pub const MAX_SEGMENTS: usize = 64;
+pub const MAX_MERGES: usize = 12;
+pub const MAX_LOG_PAGES: usize = 64;
+pub const MAX_FREE: usize = 128;
+pub const MAX_PARAMETERS: usize = 64;
+
+/// Sorted postings of the rows from `lo` to before `hi`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Segment {
+    /// Never used twice; its pages bear it.
+    pub number: u64,
+    pub lo: u64,
+    pub hi: u64,
+    pub postings: u64,
+    /// Rows that have postings here.
+    pub rows: u64,
+    pub root: u32,
+    /// Levels of directory pages above the leaves; without a root there is nothing.
+    pub depth: u32,
+    pub leaves: u32,
+    pub directory_pages: u32,
+}
+
+/// Neighboring segments that are being replaced by one. Postings before the split are found in the
+/// output, the others in the inputs.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Merge {
+    pub output: Segment,
+    /// Number of the first input.
+    pub first_input: u64,
+    /// The first posting that is not in the output, which counts offsets from the output's `lo`.
+    pub split: u64,
+    /// How many segments, from the first input on, are inputs.
+    pub inputs: u32,
+    /// Not 0: VACUUM has begun it to drop the postings of dead rows, and goes on with it alone.
+    pub purges: u32,
+}
+
+/// The contents of the metapage.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct Meta {
+    magic: u32,
+    version: u32,
+    /// The number of the next segment.
+    pub next_segment: u64,
+    /// Place of the last page of the row table, and its block.
+    pub last_rows_page: u64,
+    pub last_rows_block: u32,
+    pub log_pages: u32,
+    /// Number of the first row in the log; of the next row where the log is empty.
+    pub log_start: u64,
+    pub segment_count: u32,
+    pub merge_count: u32,
+    pub free_count: u32,
+    /// More than the most that are kept if there were too many.
+    pub parameters_count: u32,
+    /// Blocks of the highest pages of the row table's directory, used as a ring.
+    pub row_tops: [u32; TOPS],
+    /// Blocks of the log, oldest first; the last is the tail.
+    pub log: [u32; MAX_LOG_PAGES],
+    pub segments: [Segment; MAX_SEGMENTS],
+    pub merges: [Merge; MAX_MERGES],
+    /// Blocks that are free for reuse; their pages still bear what they held.
+    pub free: [u32; MAX_FREE],
+    pub parameters: [Parameters; MAX_PARAMETERS],
+}
+
+const _: () = assert!(size_of::<Meta>() <= PAYLOAD_LEN);
+
+impl Meta {
+    /// Of an index without rows.
+    pub fn new() -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            next_segment: 1,
+            last_rows_page: 0,
+            last_rows_block: NO_BLOCK,
+            log_pages: 0,
+            log_start: 0,
+            segment_count: 0,
+            merge_count: 0,
+            free_count: 0,
+            parameters_count: 0,
+            row_tops: [NO_BLOCK; _],
+            log: [NO_BLOCK; _],
+            segments: [Segment::default(); _],
+            merges: [Merge::default(); _],
+            free: [NO_BLOCK; _],
+            parameters: [[0; 16]; _],
+        }
+    }
+
+    /// The contents of the metapage at this moment.
+    pub fn read(index: &Index) -> Self {
+        Self::parse(index, &index.read(META_BLOCK))
+    }
+
+    /// The metapage, locked for a change, and its contents.
+    pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
+        let page = index.lock(META_BLOCK);
+        let meta = Self::parse(index, &page);
+        (page, meta)
+    }
+
+    fn parse(index: &Index, page: &Page) -> Self {
+        let payload = page.payload();
+        if !page.is(Kind::Meta, 0) || payload.len() != size_of::<Self>() {
+            raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
+        }
+        // SAFETY: the length is that of `Self`, of which any bytes are valid.
+        let meta = unsafe { payload.as_ptr().cast::<Self>().read_unaligned() };
+        let valid = meta.magic == MAGIC
+            && meta.version == VERSION
+            && meta.log_pages as usize <= MAX_LOG_PAGES
+            && meta.segment_count as usize <= MAX_SEGMENTS
+            && meta.merge_count as usize <= MAX_MERGES
+            && meta.free_count as usize <= MAX_FREE;
+        if !valid {
+            raise_corrupted(index, Some(META_BLOCK), "the metapage is out of range");
+        }
+        meta
+    }
+
+    /// Writes the contents as part of a change.
+    pub fn write(&self, image: &mut Image) {
+        // SAFETY: plain numbers without padding between them, read as bytes.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(std::ptr::from_ref(self).cast::<u8>(), size_of::<Self>())
+        };
+        image.fill(bytes);
+    }
+
+    /// Replaces the metapage alone.
+    pub fn store(&self, index: &Index, page: &mut Page) {
+        let mut changes = Changes::start(index);
+        self.write(&mut changes.change(page));
+        changes.finish();
+    }
+
+    /// The blocks of the log, oldest first.
+    pub fn log(&self) -> &[u32] {
+        &self.log[..self.log_pages as usize]
+    }
+
+    /// The block of the log page that takes new rows.
+    pub fn tail(&self) -> Option<u32> {
+        self.log().last().copied()
+    }
+
+    /// The segments, in the order of their rows.
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments[..self.segment_count as usize]
+    }
+
+    pub fn merges(&self) -> &[Merge] {
+        &self.merges[..self.merge_count as usize]
+    }
+
+    pub fn free(&self) -> &[u32] {
+        &self.free[..self.free_count as usize]
+    }
+
+    /// Appends a block to the log.
+    pub fn push_log(&mut self, block: u32) {
+        self.log[self.log_pages as usize] = block;
+        self.log_pages += 1;
+    }
+
+    /// Removes the oldest `count` pages from the log, whose next row then is `start`.
+    pub fn shift_log(&mut self, count: usize, start: u64) {
+        self.log.copy_within(count.., 0);
+        self.log_pages -= count as u32;
+        self.log_start = start;
+    }
+
+    pub fn push_segment(&mut self, segment: Segment) {
+        self.segments[self.segment_count as usize] = segment;
+        self.segment_count += 1;
+    }
+
+    /// The places of the inputs of a merge among the segments; None if they are not there.
+    pub fn inputs(&self, merge: &Merge) -> Option<std::ops::Range<usize>> {
+        let first = self
+            .segments()
+            .iter()
+            .position(|segment| segment.number == merge.first_input)?;
+        let range = first..first.checked_add(merge.inputs as usize)?;
+        (range.end <= self.segments().len()).then_some(range)
+    }
+
+    /// Keeps blocks for reuse; returns those for which there is no room.
+    pub fn push_free(&mut self, blocks: &[u32]) -> Vec<u32> {
+        let room = MAX_FREE - self.free_count as usize;
+        let (kept, rest) = blocks.split_at(blocks.len().min(room));
+        for &block in kept {
+            self.free[self.free_count as usize] = block;
+            self.free_count += 1;
+        }
+        rest.to_vec()
+    }
+
+    fn pop_free(&mut self) -> Option<u32> {
+        let block = *self.free().last()?;
+        self.free_count -= 1;
+        Some(block)
+    }
+
+    /// Takes a page for a new use, locked exclusively: a free one or one at the end of the file.
+    /// The metapage is locked meanwhile, so that nobody else takes the same.
+    pub fn allocate<'a>(&mut self, index: &Index<'a>) -> Page<'a> {
+        if let Some(block) = self.pop_free() {
+            return index.lock(block);
+        }
+        loop {
+            // SAFETY: the relation is open.
+            let block = unsafe { pg_sys::GetFreeIndexPage(index.as_ptr()) };
+            if block == pg_sys::InvalidBlockNumber {
+                return index.extend();
+            }
+            // The map is a hint, and after a crash an old one.
+            if block < index.blocks() {
+                let page = index.lock(block);
+                if page.is_new() || page.kind() == Some(Kind::Free) {
+                    return page;
+                }
+            }
+        }
+    }
+
+    /// Remembers the parameters of a value; tells whether they are new.
+    pub fn add_parameters(&mut self, parameters: &Parameters) -> bool {
+        let count = self.parameters_count as usize;
+        if count > MAX_PARAMETERS || self.parameters[..count].contains(parameters) {
+            return false;
+        }
+        if let Some(place) = self.parameters.get_mut(count) {
+            *place = *parameters;
+        }
+        self.parameters_count += 1;
+        true
+    }
+
+    /// Returns whether parameters are among those that are kept, or cannot be kept any more.
+    pub fn knows(&self, parameters: &Parameters) -> bool {
+        self.parameters()
+            .is_none_or(|known| known.contains(parameters))
+    }
+
+    /// The parameters of the indexed values; None if there were too many to be kept.
+    pub fn parameters(&self) -> Option<&[Parameters]> {
+        self.parameters.get(..self.parameters_count as usize)
+    }
+}
+
+/// Marks pages that nothing refers to as free, and puts them on the map of free space.
+pub fn release(index: &Index, blocks: &[u32]) {
+    for &block in blocks {
+        let mut page = index.lock(block);
+        let mut changes = Changes::start(index);
+        changes.init(&mut page, Kind::Free, 0);
+        changes.finish();
+        drop(page);
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), block) };
+    }
+    if let (Some(&first), Some(&last)) = (blocks.iter().min(), blocks.iter().max()) {
+        // SAFETY: as above.
+        unsafe { pg_sys::FreeSpaceMapVacuumRange(index.as_ptr(), first, last + 1) };
+    }
+}

@@ -1,0 +1,85 @@
+//! The access method `neardup`: an index that finds the rows that share at least T keys with a
+//! query.
+//!
+//! A new row goes to the row table ([`rows`]), which says where it lies in the heap, and with its
+//! keys to the log ([`log`]). Pages of the log become segments, sorted postings (key, row), and
+//! neighboring segments become one ([`merge`]). A scan ([`scan`]) looks for its keys in the log and
+//! in all segments, and then looks up where the rows lie. VACUUM ([`vacuum`]) blanks dead rows in
+//! the row table alone. The metapage ([`meta`]) knows where everything begins; what is on a page is
+//! the matter of `neardup::postings`.
+
+mod build;
+mod check;
+mod cost;
+mod insert;
+mod log;
+mod merge;
+mod meta;
+mod open;
+mod options;
+mod page;
+mod rows;
+mod scan;
+mod segment;
+mod stats;
+mod vacuum;
+mod validate;
+
+use crate::index::classes;
+use crate::pg::call::finfo;
+use pgrx::prelude::*;
+
+/// The handler of the access method.
+///
+/// # Safety
+/// PostgreSQL calls it.
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
+    _call: pg_sys::FunctionCallInfo,
+) -> pg_sys::Datum {
+    // SAFETY: the node is new.
+    let mut routine =
+        unsafe { PgBox::<pg_sys::IndexAmRoutine>::alloc_node(pg_sys::NodeTag::T_IndexAmRoutine) };
+    routine.amstrategies = classes::CONTAINED;
+    routine.amsupport = classes::FUNCTIONS;
+    routine.amoptsprocnum = classes::OPTIONS_FUNCTION;
+    // Every row is indexed, NULL too: a scan without conditions is complete.
+    routine.amoptionalkey = true;
+    routine.amusemaintenanceworkmem = true;
+    routine.amparallelvacuumoptions =
+        (pg_sys::VACUUM_OPTION_PARALLEL_BULKDEL | pg_sys::VACUUM_OPTION_PARALLEL_CLEANUP) as u8;
+    routine.amkeytype = pg_sys::InvalidOid;
+    routine.ambuild = Some(build::build);
+    routine.ambuildempty = Some(build::build_empty);
+    routine.aminsert = Some(insert::insert);
+    routine.ambulkdelete = Some(vacuum::bulk_delete);
+    routine.amvacuumcleanup = Some(vacuum::cleanup);
+    routine.amcostestimate = Some(cost::estimate);
+    routine.amoptions = Some(options::options);
+    routine.ambuildphasename = Some(build::phase_name);
+    routine.amvalidate = Some(validate::validate);
+    routine.ambeginscan = Some(scan::begin_scan);
+    routine.amrescan = Some(scan::rescan);
+    routine.amgettuple = Some(scan::get_tuple);
+    routine.amgetbitmap = Some(scan::get_bitmap);
+    routine.amendscan = Some(scan::end_scan);
+    pg_sys::Datum::from(routine.into_pg())
+}
+
+/// Returns whether an index is of this access method, whatever its name: it is priced by ours.
+///
+/// # Safety
+/// The index is one that the planner describes.
+pub unsafe fn is_ours(index: *const pg_sys::IndexOptInfo) -> bool {
+    // SAFETY: vouched for by the caller.
+    let estimate = unsafe { (*index).amcostestimate };
+    estimate.is_some_and(|estimate| estimate as usize == cost::estimate as *const () as usize)
+}
+
+finfo!(pg_finfo_neardup_handler_wrapper);
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup.sql",
+    name = "neardup_access_method"
+);

@@ -1,0 +1,80 @@
+//! Indexes named in calls of functions.
+
+use super::build;
+use super::page::Index;
+use crate::pg::error::raise;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
+
+/// An index of this access method and its table, open until it is dropped.
+pub struct Opened {
+    pub table: pg_sys::Relation,
+    index: pg_sys::Relation,
+}
+
+impl Opened {
+    /// Opens an index and its table with ACCESS SHARE locks.
+    ///
+    /// # Errors
+    /// ERROR `wrong_object_type` if it is no index of this access method.
+    pub fn new(oid: pg_sys::Oid) -> Self {
+        let lock = pg_sys::AccessShareLock as i32;
+        // SAFETY: the table is locked before its index, as everybody does; what does not exist is an
+        // ERROR.
+        unsafe {
+            let table = pg_sys::IndexGetRelation(oid, true);
+            if table == pg_sys::InvalidOid || !is_plain_index(oid) {
+                refuse(oid);
+            }
+            let table = pg_sys::table_open(table, lock);
+            let index = pg_sys::index_open(oid, lock);
+            let opened = Self { table, index };
+            if (*(*index).rd_indam).ambuild.map(|f| f as usize)
+                != Some(build::build as *const () as usize)
+            {
+                refuse(oid);
+            }
+            opened
+        }
+    }
+
+    pub fn index(&self) -> Index<'_> {
+        // SAFETY: the index is open while `self` lives.
+        unsafe { Index::new(self.index) }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // After an ERROR both are closed with the resource owner.
+        if !std::thread::panicking() {
+            // SAFETY: the relations are open; the locks are released with the transaction.
+            unsafe {
+                pg_sys::relation_close(self.index, pg_sys::NoLock as i32);
+                pg_sys::relation_close(self.table, pg_sys::NoLock as i32);
+            }
+        }
+    }
+}
+
+fn is_plain_index(oid: pg_sys::Oid) -> bool {
+    // SAFETY: looks a relation up in the catalog.
+    unsafe { pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_INDEX }
+}
+
+fn refuse(oid: pg_sys::Oid) -> ! {
+    // SAFETY: looks a relation up in the catalog; the name is NUL-terminated.
+    let name = unsafe {
+        let name = pg_sys::get_rel_name(oid);
+        if name.is_null() {
+            oid.to_u32().to_string()
+        } else {
+            CStr::from_ptr(name).to_string_lossy().into_owned()
+        }
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        &format!("\"{name}\" is not a neardup index"),
+        "Name an index made with USING neardup; of a partitioned one, an index of a partition.",
+    )
+}

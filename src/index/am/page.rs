@@ -1,0 +1,433 @@
+//! Raw access to the pages of an index: pinned and locked buffers, their contents as byte slices,
+//! and changes that are logged as one record.
+//!
+//! A page is a standard page of PostgreSQL: header, payload, free space, and a special space that
+//! says what the page is. A page is recognized by kind and number, so that a reader that comes to a
+//! page that has been reused in the meantime notices it.
+
+use crate::pg::error::raise;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::marker::PhantomData;
+
+pub const BLOCK_LEN: usize = pg_sys::BLCKSZ as usize;
+const HEADER_LEN: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
+const SPECIAL_LEN: usize = size_of::<Special>();
+const SPECIAL_START: usize = BLOCK_LEN - SPECIAL_LEN;
+
+/// Bytes of a page that belong to its user.
+pub const PAYLOAD_LEN: usize = SPECIAL_START - HEADER_LEN;
+
+/// Tells our pages from those of other access methods.
+const PAGE_ID: u16 = 0xFF94;
+
+/// The block of the metapage.
+pub const META_BLOCK: u32 = 0;
+
+/// Never the number of a block that is in use by anything but the metapage.
+pub const NO_BLOCK: u32 = 0;
+
+const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
+
+const NEW_BLOCK: u32 = pg_sys::InvalidBlockNumber;
+
+/// What a page holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Kind {
+    Meta = 1,
+    /// Keys of new rows; its number is that of its first row.
+    Log = 2,
+    /// The log page to which rows are appended.
+    Tail = 3,
+    /// Part of the row table; its number is its place there.
+    Rows = 4,
+    /// Block numbers of row pages, of pages of such numbers; the number is its place on its level.
+    RowsDirectory = 5,
+    RowsTop = 6,
+    /// Postings; its number is that of its segment.
+    Leaf = 7,
+    /// Directory of leaves or of further directories; its number is that of its segment.
+    Directory = 8,
+    /// Free for reuse.
+    Free = 9,
+}
+
+impl Kind {
+    fn from_code(code: u16) -> Option<Self> {
+        Some(match code {
+            1 => Self::Meta,
+            2 => Self::Log,
+            3 => Self::Tail,
+            4 => Self::Rows,
+            5 => Self::RowsDirectory,
+            6 => Self::RowsTop,
+            7 => Self::Leaf,
+            8 => Self::Directory,
+            9 => Self::Free,
+            _ => return None,
+        })
+    }
+}
+
+/// The special space.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Special {
+    number: u64,
+    kind: u16,
+    unused: [u16; 2],
+    page_id: u16,
+}
+
+/// Ends the statement because a page is damaged.
+pub fn raise_corrupted(index: &Index, block: Option<u32>, reason: &str) -> ! {
+    let place = block.map_or_else(String::new, |block| format!(" at block {block}"));
+    raise(
+        PgSqlErrorCode::ERRCODE_INDEX_CORRUPTED,
+        &format!("index \"{}\" is damaged{place}: {reason}", index.name()),
+        "Rebuild it with REINDEX INDEX.",
+    )
+}
+
+/// An open index.
+#[derive(Clone, Copy)]
+pub struct Index<'a> {
+    relation: pg_sys::Relation,
+    /// Changes are not logged page by page: the index is being built.
+    unlogged: bool,
+    open: PhantomData<&'a ()>,
+}
+
+impl<'a> Index<'a> {
+    /// # Safety
+    /// The relation is an index of this access method that stays open for `'a`.
+    pub unsafe fn new(relation: pg_sys::Relation) -> Self {
+        Self {
+            relation,
+            unlogged: false,
+            open: PhantomData,
+        }
+    }
+
+    /// The same index while it is built: its pages are logged at the end.
+    pub fn unlogged(self) -> Self {
+        Self {
+            unlogged: true,
+            ..self
+        }
+    }
+
+    pub fn as_ptr(&self) -> pg_sys::Relation {
+        self.relation
+    }
+
+    pub fn name(&self) -> String {
+        // SAFETY: an open relation has a catalog row with a NUL-terminated name.
+        unsafe {
+            let name = &(*(*self.relation).rd_rel).relname;
+            std::ffi::CStr::from_ptr(name.data.as_ptr())
+                .to_string_lossy()
+                .into_owned()
+        }
+    }
+
+    /// The number of blocks.
+    pub fn blocks(&self) -> u32 {
+        // SAFETY: the relation is open.
+        unsafe {
+            pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM)
+        }
+    }
+
+    /// Whether changes of the index are to be logged: RelationNeedsWAL.
+    pub fn needs_wal(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe {
+            let relation = &*self.relation;
+            #[cfg(feature = "pg15")]
+            let first = relation.rd_firstRelfilenodeSubid;
+            #[cfg(not(feature = "pg15"))]
+            let first = relation.rd_firstRelfilelocatorSubid;
+            let archived = pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32;
+            (*relation.rd_rel).relpersistence == pg_sys::RELPERSISTENCE_PERMANENT as i8
+                && (archived
+                    || (relation.rd_createSubid == NO_SUBTRANSACTION && first == NO_SUBTRANSACTION))
+        }
+    }
+
+    /// A page that others may read at the same time.
+    pub fn read(&self, block: u32) -> Page<'a> {
+        self.locked(block, pg_sys::BUFFER_LOCK_SHARE)
+    }
+
+    /// A page that nobody else reads or changes.
+    pub fn lock(&self, block: u32) -> Page<'a> {
+        self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
+    }
+
+    fn locked(&self, block: u32, mode: u32) -> Page<'a> {
+        if block == NEW_BLOCK {
+            raise_corrupted(self, None, "it refers to no block");
+        }
+        // SAFETY: the relation is open; a block beyond its end is an ERROR.
+        unsafe {
+            let buffer = pg_sys::ReadBuffer(self.relation, block);
+            pg_sys::LockBuffer(buffer, mode as i32);
+            Page::new(buffer, block)
+        }
+    }
+
+    /// A new page of zeros at the end of the index, locked exclusively.
+    pub fn extend(&self) -> Page<'a> {
+        self.extend_fork(pg_sys::ForkNumber::MAIN_FORKNUM)
+    }
+
+    /// A new page of zeros at the end of a fork, locked exclusively.
+    pub fn extend_fork(&self, fork: pg_sys::ForkNumber::Type) -> Page<'a> {
+        // SAFETY: the relation is open; the extension lock keeps others from adding the same block.
+        unsafe {
+            let lock = pg_sys::ExclusiveLock as i32;
+            pg_sys::LockRelationForExtension(self.relation, lock);
+            let buffer = pg_sys::ReadBufferExtended(
+                self.relation,
+                fork,
+                NEW_BLOCK,
+                pg_sys::ReadBufferMode::RBM_NORMAL,
+                std::ptr::null_mut(),
+            );
+            pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
+            pg_sys::UnlockRelationForExtension(self.relation, lock);
+            Page::new(buffer, pg_sys::BufferGetBlockNumber(buffer))
+        }
+    }
+}
+
+/// A pinned and locked page; unlocked and unpinned when dropped. After an ERROR that is left to
+/// PostgreSQL, which has reset its counters by then.
+pub struct Page<'a> {
+    buffer: pg_sys::Buffer,
+    block: u32,
+    start: *mut u8,
+    held: PhantomData<&'a ()>,
+}
+
+impl Page<'_> {
+    /// # Safety
+    /// The buffer is pinned and locked, and nobody else releases it.
+    unsafe fn new(buffer: pg_sys::Buffer, block: u32) -> Self {
+        Self {
+            buffer,
+            block,
+            // SAFETY: vouched for by the caller.
+            start: unsafe { pg_sys::BufferGetPage(buffer) }.cast(),
+            held: PhantomData,
+        }
+    }
+
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+
+    fn bytes(&self) -> &[u8; BLOCK_LEN] {
+        // SAFETY: the buffer is pinned and locked: nobody changes the page while `self` lives.
+        unsafe { &*self.start.cast() }
+    }
+
+    fn special(&self) -> Special {
+        // SAFETY: the special space of our pages lies at the end of the page, any bytes are valid.
+        unsafe { self.start.add(SPECIAL_START).cast::<Special>().read() }
+    }
+
+    fn header(&self) -> pg_sys::PageHeaderData {
+        // SAFETY: a page begins with its header, any bytes are valid.
+        unsafe { self.start.cast::<pg_sys::PageHeaderData>().read() }
+    }
+
+    /// Whether the page is all zeros: added to the file, but never written.
+    pub fn is_new(&self) -> bool {
+        self.header().pd_upper == 0
+    }
+
+    /// What the page holds; None if it is not one of ours.
+    pub fn kind(&self) -> Option<Kind> {
+        let header = self.header();
+        let lower = usize::from(header.pd_lower);
+        let special = self.special();
+        let valid = usize::from(header.pd_special) == SPECIAL_START
+            && (HEADER_LEN..=SPECIAL_START).contains(&lower)
+            && special.page_id == PAGE_ID;
+        if valid {
+            Kind::from_code(special.kind)
+        } else {
+            None
+        }
+    }
+
+    pub fn number(&self) -> u64 {
+        self.special().number
+    }
+
+    /// Whether the page is what a reader looks for; if not, it has been reused.
+    pub fn is(&self, kind: Kind, number: u64) -> bool {
+        self.kind() == Some(kind) && self.number() == number
+    }
+
+    /// The bytes in use; empty if the page is not one of ours.
+    pub fn payload(&self) -> &[u8] {
+        let lower = usize::from(self.header().pd_lower);
+        self.bytes()
+            .get(HEADER_LEN..lower.min(SPECIAL_START))
+            .unwrap_or(&[])
+    }
+}
+
+impl Page<'_> {
+    /// Logs the whole page, which was just filled without a log.
+    pub fn log(&self) {
+        // SAFETY: the buffer is locked exclusively; an ERROR between change and record would lose
+        // the record, so that it is made a PANIC.
+        unsafe {
+            pg_sys::CritSectionCount += 1;
+            pg_sys::MarkBufferDirty(self.buffer);
+            pg_sys::log_newpage_buffer(self.buffer, true);
+            pg_sys::CritSectionCount -= 1;
+        }
+    }
+}
+
+impl Drop for Page<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the buffer was pinned and locked for this value.
+            unsafe { pg_sys::UnlockReleaseBuffer(self.buffer) };
+        }
+    }
+}
+
+/// Changes of up to four exclusively locked pages that take effect together.
+pub struct Changes<'a> {
+    state: *mut pg_sys::GenericXLogState,
+    /// Without a log: the buffers to mark as changed.
+    buffers: [pg_sys::Buffer; pg_sys::MAX_GENERIC_XLOG_PAGES as usize],
+    count: usize,
+    index: PhantomData<&'a ()>,
+}
+
+impl<'a> Changes<'a> {
+    pub fn start(index: &Index<'a>) -> Self {
+        let state = if index.unlogged {
+            std::ptr::null_mut()
+        } else {
+            // SAFETY: the relation is open.
+            unsafe { pg_sys::GenericXLogStart(index.relation) }
+        };
+        Self {
+            state,
+            buffers: [0; _],
+            count: 0,
+            index: PhantomData,
+        }
+    }
+
+    fn register<'p>(&mut self, page: &'p mut Page, flags: u32) -> Image<'p> {
+        self.buffers[self.count] = page.buffer;
+        self.count += 1;
+        let start = if self.state.is_null() {
+            page.start
+        } else {
+            // SAFETY: the state is open, the buffer locked exclusively.
+            unsafe {
+                pg_sys::GenericXLogRegisterBuffer(self.state, page.buffer, flags as i32).cast()
+            }
+        };
+        Image {
+            start,
+            page: PhantomData,
+        }
+    }
+
+    /// The page as it is, to be changed.
+    pub fn change<'p>(&mut self, page: &'p mut Page) -> Image<'p> {
+        self.register(page, 0)
+    }
+
+    /// The page emptied, to be filled.
+    pub fn init<'p>(&mut self, page: &'p mut Page, kind: Kind, number: u64) -> Image<'p> {
+        let mut image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
+        image.init(kind, number);
+        image
+    }
+
+    /// Makes and logs the changes.
+    pub fn finish(self) {
+        // SAFETY: the state is open; or the buffers are locked exclusively.
+        unsafe {
+            if self.state.is_null() {
+                for &buffer in &self.buffers[..self.count] {
+                    pg_sys::MarkBufferDirty(buffer);
+                }
+            } else {
+                pg_sys::GenericXLogFinish(self.state);
+            }
+        }
+    }
+}
+
+/// The contents of a page that is being changed.
+pub struct Image<'p> {
+    start: *mut u8,
+    page: PhantomData<&'p mut ()>,
+}
+
+impl Image<'_> {
+    fn init(&mut self, kind: Kind, number: u64) {
+        // SAFETY: the image is a page, aligned for its header and its special space.
+        unsafe {
+            pg_sys::PageInit(self.start.cast(), BLOCK_LEN, SPECIAL_LEN);
+            self.start
+                .add(SPECIAL_START)
+                .cast::<Special>()
+                .write(Special {
+                    number,
+                    kind: kind as u16,
+                    unused: [0; 2],
+                    page_id: PAGE_ID,
+                });
+        }
+    }
+
+    pub fn set_kind(&mut self, kind: Kind) {
+        // SAFETY: as of `init`.
+        unsafe {
+            (*self.start.add(SPECIAL_START).cast::<Special>()).kind = kind as u16;
+        }
+    }
+
+    /// All bytes of the payload, those in use and those behind them.
+    pub fn payload(&mut self) -> &mut [u8] {
+        // SAFETY: the image is a page, and borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(HEADER_LEN), PAYLOAD_LEN) }
+    }
+
+    /// How many bytes of the payload are in use.
+    pub fn used(&self) -> usize {
+        // SAFETY: the image is a page.
+        let lower = unsafe { (*self.start.cast::<pg_sys::PageHeaderData>()).pd_lower };
+        usize::from(lower).clamp(HEADER_LEN, SPECIAL_START) - HEADER_LEN
+    }
+
+    /// Sets how many bytes of the payload are in use; the rest is not logged.
+    pub fn set_used(&mut self, len: usize) {
+        assert!(len <= PAYLOAD_LEN, "a payload fits its page");
+        // SAFETY: the image is a page.
+        unsafe {
+            (*self.start.cast::<pg_sys::PageHeaderData>()).pd_lower = (HEADER_LEN + len) as u16;
+        }
+    }
+
+    /// Replaces the payload.
+    pub fn fill(&mut self, bytes: &[u8]) {
+        self.payload()[..bytes.len()].copy_from_slice(bytes);
+        self.set_used(bytes.len());
+    }
+}

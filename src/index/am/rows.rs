@@ -1,0 +1,267 @@
+//! The row table: for every row of the index, in the order of insertion, where it lies in the heap
+//! and how many keys it has.
+//!
+//! Row numbers only grow. A row whose place is blank is dead, and stays so. Pages of the table are
+//! found through a directory of two levels, whose highest pages the metapage knows.
+
+use super::meta::{self, Meta};
+use super::page::{Changes, Image, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use pgrx::pg_sys;
+
+const ENTRY_LEN: usize = 8;
+const TID_LEN: usize = 6;
+
+/// Rows on one page.
+pub const ROWS_PER_PAGE: u64 = (PAYLOAD_LEN / ENTRY_LEN) as u64;
+
+/// Blocks on one page of the directory.
+const FANOUT: u64 = (PAYLOAD_LEN / size_of::<u32>()) as u64;
+
+/// Highest pages of the directory at the same time: room for 10^12 row numbers.
+pub const TOPS: usize = 256;
+
+/// The place of a row's page in the table.
+pub fn page_of(row: u64) -> u64 {
+    row / ROWS_PER_PAGE
+}
+
+fn place_of(row: u64) -> usize {
+    (row % ROWS_PER_PAGE) as usize
+}
+
+/// One row of the table.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    pub tid: pg_sys::ItemPointerData,
+    /// The number of keys, at most `u16::MAX`.
+    pub keys: u16,
+}
+
+impl Entry {
+    fn read(bytes: &[u8; ENTRY_LEN]) -> Self {
+        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        Self {
+            tid: pg_sys::ItemPointerData {
+                ip_blkid: pg_sys::BlockIdData {
+                    bi_hi: half(0),
+                    bi_lo: half(2),
+                },
+                ip_posid: half(4),
+            },
+            keys: half(TID_LEN),
+        }
+    }
+
+    fn write(&self) -> [u8; ENTRY_LEN] {
+        let mut bytes = [0; ENTRY_LEN];
+        let halves = [
+            self.tid.ip_blkid.bi_hi,
+            self.tid.ip_blkid.bi_lo,
+            self.tid.ip_posid,
+            self.keys,
+        ];
+        for (place, half) in bytes.chunks_exact_mut(2).zip(halves) {
+            place.copy_from_slice(&half.to_ne_bytes());
+        }
+        bytes
+    }
+
+    /// The entry of a row that is dead.
+    pub fn blank(self) -> Self {
+        Self {
+            tid: pg_sys::ItemPointerData::default(),
+            ..self
+        }
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.tid.ip_posid == pg_sys::InvalidOffsetNumber
+    }
+}
+
+/// The entries of a page of the table; an entry that was never written is blank.
+pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = Entry> {
+    payload.as_chunks().0.iter().map(Entry::read)
+}
+
+/// Writes a row's entry into the image of its page.
+pub fn put(image: &mut Image, row: u64, entry: &Entry) {
+    let start = place_of(row) * ENTRY_LEN;
+    image.payload()[start..start + ENTRY_LEN].copy_from_slice(&entry.write());
+    let used = image.used().max(start + ENTRY_LEN);
+    image.set_used(used);
+}
+
+/// Reads the row table. Blocks of the directory are remembered, since they do not change while
+/// there are rows below them.
+pub struct Rows<'a> {
+    index: Index<'a>,
+    tops: [u32; TOPS],
+    /// A page of the directory: its place, its block, the blocks on it.
+    directory: Option<(u64, u32, Vec<u32>)>,
+}
+
+impl<'a> Rows<'a> {
+    pub fn new(index: Index<'a>, meta: &Meta) -> Self {
+        Self {
+            index,
+            tops: meta.row_tops,
+            directory: None,
+        }
+    }
+
+    /// The block of a page of the table, after that of the directory page that says so; None if
+    /// there is no such page (any more).
+    fn find(&mut self, page: u64) -> Option<(u32, u32)> {
+        let place = page / FANOUT;
+        if self
+            .directory
+            .as_ref()
+            .is_none_or(|(known, ..)| *known != place)
+        {
+            let top = self.tops[(place / FANOUT) as usize % TOPS];
+            let top = self.blocks(top, Kind::RowsTop, place / FANOUT)?;
+            let block = *top.get((place % FANOUT) as usize)?;
+            let blocks = self.blocks(block, Kind::RowsDirectory, place)?;
+            self.directory = Some((place, block, blocks));
+        }
+        let (_, directory, blocks) = self.directory.as_ref()?;
+        let block = *blocks.get((page % FANOUT) as usize)?;
+        (block != NO_BLOCK).then_some((*directory, block))
+    }
+
+    fn blocks(&self, block: u32, kind: Kind, number: u64) -> Option<Vec<u32>> {
+        if block == NO_BLOCK {
+            return None;
+        }
+        let page = self.index.read(block);
+        page.is(kind, number).then(|| {
+            let (blocks, _) = page.payload().as_chunks();
+            blocks
+                .iter()
+                .map(|block| u32::from_ne_bytes(*block))
+                .collect()
+        })
+    }
+
+    /// The places of the pages that the table has at this moment.
+    pub fn places(&self, meta: &Meta) -> std::ops::Range<u64> {
+        let has_pages = meta.last_rows_block != NO_BLOCK;
+        0..meta.last_rows_page + u64::from(has_pages)
+    }
+
+    /// The page of the table at a place, locked for reading; None if all its rows are dead.
+    pub fn page(&mut self, place: u64) -> Option<Page<'a>> {
+        let (_, block) = self.find(place)?;
+        let page = self.index.read(block);
+        page.is(Kind::Rows, place).then_some(page)
+    }
+
+    /// As [`Self::page`], locked for a change.
+    pub fn lock_page(&mut self, place: u64) -> Option<Page<'a>> {
+        let (_, block) = self.find(place)?;
+        let page = self.index.lock(block);
+        page.is(Kind::Rows, place).then_some(page)
+    }
+}
+
+/// Adds the page of the table at `place`, the next one. The metapage is locked exclusively, and
+/// `meta` its contents, which are written.
+pub fn add_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {
+    let mut directory = directory_page(index, meta_page, meta, place / FANOUT);
+    let mut page = meta.allocate(index);
+    meta.last_rows_page = place;
+    meta.last_rows_block = page.block();
+    let mut changes = Changes::start(index);
+    let block = page.block();
+    changes.init(&mut page, Kind::Rows, place);
+    put_block(&mut changes.change(&mut directory), place % FANOUT, block);
+    meta.write(&mut changes.change(meta_page));
+    changes.finish();
+}
+
+/// Frees a page of the table of which all rows are dead, unless it is the last.
+pub fn remove_page(index: &Index, place: u64) {
+    let (mut meta_page, mut meta) = Meta::lock(index);
+    if place == meta.last_rows_page {
+        return;
+    }
+    let Some((directory, block)) = Rows::new(*index, &meta).find(place) else {
+        return;
+    };
+    let mut directory = known_page(index, directory, Kind::RowsDirectory, place / FANOUT);
+    let mut changes = Changes::start(index);
+    put_block(
+        &mut changes.change(&mut directory),
+        place % FANOUT,
+        NO_BLOCK,
+    );
+    let rest = meta.push_free(&[block]);
+    meta.write(&mut changes.change(&mut meta_page));
+    changes.finish();
+    drop((directory, meta_page));
+    meta::release(index, &rest);
+}
+
+fn put_block(image: &mut Image, place: u64, block: u32) {
+    let start = place as usize * size_of::<u32>();
+    let end = start + size_of::<u32>();
+    image.payload()[start..end].copy_from_slice(&block.to_ne_bytes());
+    let used = image.used().max(end);
+    image.set_used(used);
+}
+
+fn block_at(page: &Page, place: u64) -> u32 {
+    let (blocks, _) = page.payload().as_chunks();
+    blocks
+        .get(place as usize)
+        .map_or(NO_BLOCK, |block| u32::from_ne_bytes(*block))
+}
+
+/// The page of the directory at a place, locked; made if there is none.
+fn directory_page<'a>(
+    index: &Index<'a>,
+    meta_page: &mut Page,
+    meta: &mut Meta,
+    place: u64,
+) -> Page<'a> {
+    let mut top = top_page(index, meta_page, meta, place / FANOUT);
+    let block = block_at(&top, place % FANOUT);
+    if block != NO_BLOCK {
+        return known_page(index, block, Kind::RowsDirectory, place);
+    }
+    let mut page = meta.allocate(index);
+    let block = page.block();
+    let mut changes = Changes::start(index);
+    changes.init(&mut page, Kind::RowsDirectory, place);
+    put_block(&mut changes.change(&mut top), place % FANOUT, block);
+    meta.write(&mut changes.change(meta_page));
+    changes.finish();
+    page
+}
+
+fn top_page<'a>(index: &Index<'a>, meta_page: &mut Page, meta: &mut Meta, place: u64) -> Page<'a> {
+    let slot = place as usize % TOPS;
+    if meta.row_tops[slot] != NO_BLOCK {
+        return known_page(index, meta.row_tops[slot], Kind::RowsTop, place);
+    }
+    let mut page = meta.allocate(index);
+    meta.row_tops[slot] = page.block();
+    let mut changes = Changes::start(index);
+    changes.init(&mut page, Kind::RowsTop, place);
+    meta.write(&mut changes.change(meta_page));
+    changes.finish();
+    page
+}
+
+fn known_page<'a>(index: &Index<'a>, block: u32, kind: Kind, number: u64) -> Page<'a> {
+    let page = index.lock(block);
+    if !page.is(kind, number) {
+        raise_corrupted(
+            index,
+            Some(block),
+            "it is no page of the row table's directory",
+        );
+    }
+    page
+}

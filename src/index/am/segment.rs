@@ -1,0 +1,125 @@
+//! Segments: reading their pages, and writing them leaf by leaf.
+
+use super::meta::{Merge, Meta, Segment};
+use super::page::{Index, Kind, raise_corrupted};
+use crate::pg::error::check_interrupts;
+use neardup::postings::{self, Damaged, Group, Output, PageKind, Pages};
+use std::collections::TryReserveError;
+
+/// Why a search or a merge ended early.
+#[derive(Debug)]
+pub enum Stop {
+    /// A page has been reused: what the metapage said is out of date.
+    Restart,
+    /// A page is damaged; which one, if known.
+    Damaged(Option<u32>, &'static str),
+    OutOfMemory(TryReserveError),
+}
+
+impl From<Damaged> for Stop {
+    fn from(Damaged(reason): Damaged) -> Self {
+        Self::Damaged(None, reason)
+    }
+}
+
+impl From<TryReserveError> for Stop {
+    fn from(error: TryReserveError) -> Self {
+        Self::OutOfMemory(error)
+    }
+}
+
+impl Stop {
+    /// Ends the statement, unless all that is needed is to start anew.
+    pub fn raise(self, index: &Index) {
+        match self {
+            Self::Restart => {}
+            Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
+            Self::OutOfMemory(error) => crate::pg::error::or_out_of_memory(Err(error)),
+        }
+    }
+}
+
+/// Reads the pages of segments.
+pub struct SegmentPages<'a>(pub Index<'a>);
+
+impl Pages for SegmentPages<'_> {
+    type Error = Stop;
+
+    fn read<R>(
+        &mut self,
+        segment: &postings::Segment,
+        kind: PageKind,
+        block: u32,
+        look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
+    ) -> Result<R, Stop> {
+        let kind = match kind {
+            PageKind::Leaf => Kind::Leaf,
+            PageKind::Directory => Kind::Directory,
+        };
+        let page = self.0.read(block);
+        if !page.is(kind, segment.number) {
+            return Err(Stop::Restart);
+        }
+        look(page.payload()).map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))
+    }
+
+    fn interrupt(&mut self) -> Result<(), Stop> {
+        check_interrupts();
+        Ok(())
+    }
+}
+
+impl From<&Segment> for postings::Segment {
+    fn from(segment: &Segment) -> Self {
+        Self {
+            number: segment.number,
+            lo: segment.lo,
+            hi: segment.hi,
+            postings: segment.postings,
+            root: segment.root,
+            depth: segment.depth as u8,
+        }
+    }
+}
+
+/// Segments that are searched as one.
+pub struct Searched {
+    inputs: Vec<postings::Segment>,
+    output: Option<Output>,
+}
+
+impl Searched {
+    pub fn group(&self) -> Group<'_> {
+        Group {
+            inputs: &self.inputs,
+            output: self.output,
+        }
+    }
+}
+
+/// The groups of an index, the newest, which are the smallest, first.
+pub fn groups(index: &Index, meta: &Meta) -> Vec<Searched> {
+    let segments = meta.segments();
+    let mut output_of = vec![None; segments.len()];
+    for merge in meta.merges() {
+        let Some(inputs) = meta.inputs(merge) else {
+            raise_corrupted(index, None, "a merge of segments that do not exist");
+        };
+        output_of[inputs].fill(Some(merge));
+    }
+    let mut groups = Vec::new();
+    let mut end = segments.len();
+    while end > 0 {
+        let merge: Option<&Merge> = output_of[end - 1];
+        let start = end - merge.map_or(1, |merge| (merge.inputs as usize).clamp(1, end));
+        groups.push(Searched {
+            inputs: segments[start..end].iter().map(Into::into).collect(),
+            output: merge.map(|merge| Output {
+                segment: (&merge.output).into(),
+                split: merge.split.into(),
+            }),
+        });
+        end = start;
+    }
+    groups
+}

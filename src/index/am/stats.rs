@@ -1,0 +1,82 @@
+//! `near_dup_index_stats`: what is in an index.
+
+use super::log;
+use super::meta::Meta;
+use super::open::Opened;
+use super::page::{BLOCK_LEN, Index};
+use super::rows::{self, Rows};
+use super::vacuum::{Dead, crowded, is_to_be_purged};
+use crate::pg::call::Call;
+use crate::pg::error::check_interrupts;
+use pgrx::prelude::*;
+
+/// `near_dup_index_stats(index)`. Reads the row table.
+///
+/// # Errors
+/// `wrong_object_type` if it is no neardup index.
+#[pg_extern(sql = false)]
+fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let oid = pg_sys::Oid::from(call.argument(0, "index").value() as u32);
+    let opened = Opened::new(oid);
+    let index = opened.index();
+    let meta = Meta::read(&index);
+    let (mut dead, mut purges) = (0, 0);
+    for segment in meta.segments() {
+        let (_, live) = Dead::read(&index, &meta, segment);
+        dead += segment.rows.saturating_sub(live);
+        purges += usize::from(is_to_be_purged(segment, live));
+    }
+    let log_rows = log::end(&index, &meta) - meta.log_start;
+    call.rows().put([
+        (live_rows(&index, &meta) as i64).into_datum(),
+        (dead as i64).into_datum(),
+        (log_rows as i64).into_datum(),
+        (meta.segments().len() as i32).into_datum(),
+        (meta.merges().len() as i32).into_datum(),
+        (i64::from(index.blocks()) * BLOCK_LEN as i64).into_datum(),
+        next_vacuum(&meta, purges).into_datum(),
+    ]);
+}
+
+/// The number of rows that are not known to be dead.
+fn live_rows(index: &Index, meta: &Meta) -> u64 {
+    let mut table = Rows::new(*index, meta);
+    let mut live = 0;
+    for place in table.places(meta) {
+        check_interrupts();
+        if let Some(page) = table.page(place) {
+            live += rows::entries(page.payload())
+                .filter(|entry| !entry.is_blank())
+                .count() as u64;
+        }
+    }
+    live
+}
+
+fn next_vacuum(meta: &Meta, purges: usize) -> String {
+    let mut steps = Vec::new();
+    if purges > 0 {
+        steps.push(format!("write {purges} segments anew"));
+    }
+    if !meta.merges().is_empty() {
+        steps.push(format!("end {} merges", meta.merges().len()));
+    }
+    if meta.log().len() > 1 {
+        steps.push(format!("empty {} pages of the log", meta.log().len() - 1));
+    }
+    if let Some(first) = crowded(meta.segments()) {
+        steps.push(format!("merge {} segments", meta.segments().len() - first));
+    }
+    if steps.is_empty() {
+        return "nothing".to_owned();
+    }
+    steps.join(", ")
+}
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup_functions.sql",
+    name = "neardup_functions",
+    requires = [near_dup_index_stats, "neardup_access_method"]
+);

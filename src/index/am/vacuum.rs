@@ -1,0 +1,379 @@
+//! VACUUM: blanks dead rows in the row table; drops their postings where they are many; merges;
+//! frees pages that nothing refers to.
+
+use super::merge::{Merging, store};
+use super::meta::{MAX_MERGES, Meta, Segment};
+use super::page::{Changes, Index, Kind, META_BLOCK, Page};
+use super::rows::{self, ROWS_PER_PAGE, Rows};
+use crate::pg::error::or_out_of_memory;
+use pgrx::prelude::*;
+use std::collections::HashSet;
+use std::ffi::c_void;
+
+/// A segment is written anew if a larger share of its rows is dead.
+const DEAD_SHARE: f64 = 0.2;
+
+/// Leaves written before others may merge.
+const LEAVES_AT_ONCE: usize = 8;
+
+/// Pages looked at before others may merge.
+const PAGES_AT_ONCE: u32 = 256;
+
+fn delay() {
+    // SAFETY: VACUUM may be delayed or cancelled here: no page is locked.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::vacuum_delay_point();
+        #[cfg(feature = "pg18")]
+        pg_sys::vacuum_delay_point(false);
+    }
+}
+
+/// The index's `ambulkdelete`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn bulk_delete(
+    info: *mut pg_sys::IndexVacuumInfo,
+    stats: *mut pg_sys::IndexBulkDeleteResult,
+    callback: pg_sys::IndexBulkDeleteCallback,
+    state: *mut c_void,
+) -> *mut pg_sys::IndexBulkDeleteResult {
+    // SAFETY: VACUUM calls this with an open index of this access method; so does the validation of
+    // CREATE INDEX CONCURRENTLY, whose callback wants every row.
+    unsafe {
+        let index = Index::new((*info).index);
+        let stats = or_new(stats);
+        let is_dead = |tid: &mut pg_sys::ItemPointerData| {
+            callback.is_some_and(|callback| callback(tid, state))
+        };
+        let (live, removed) = blank_rows(&index, is_dead);
+        (*stats).num_index_tuples = live as f64;
+        (*stats).tuples_removed += removed as f64;
+        (*stats).num_pages = index.blocks();
+        stats
+    }
+}
+
+/// # Safety
+/// The result is NULL or valid.
+unsafe fn or_new(stats: *mut pg_sys::IndexBulkDeleteResult) -> *mut pg_sys::IndexBulkDeleteResult {
+    if stats.is_null() {
+        // SAFETY: all zeros are a valid result.
+        unsafe { pg_sys::palloc0(size_of::<pg_sys::IndexBulkDeleteResult>()).cast() }
+    } else {
+        stats
+    }
+}
+
+/// Blanks the dead rows, and returns how many live and how many were blanked.
+fn blank_rows(
+    index: &Index,
+    mut is_dead: impl FnMut(&mut pg_sys::ItemPointerData) -> bool,
+) -> (u64, u64) {
+    let meta = Meta::read(index);
+    let mut table = Rows::new(*index, &meta);
+    let (mut live, mut removed) = (0, 0);
+    for place in table.places(&meta) {
+        delay();
+        let Some(page) = table.page(place) else {
+            continue;
+        };
+        let mut entries: Vec<rows::Entry> = rows::entries(page.payload()).collect();
+        drop(page);
+        let mut dead = Vec::new();
+        let mut remaining = 0;
+        for (row, entry) in (place * ROWS_PER_PAGE..).zip(&mut entries) {
+            if entry.is_blank() {
+                continue;
+            }
+            if is_dead(&mut entry.tid) {
+                dead.push((row, entry.blank()));
+            } else {
+                remaining += 1;
+            }
+        }
+        live += remaining;
+        removed += dead.len() as u64;
+        if !dead.is_empty() {
+            blank(index, &mut table, place, &dead);
+        }
+        if remaining == 0 {
+            rows::remove_page(index, place);
+        }
+    }
+    (live, removed)
+}
+
+fn blank(index: &Index, table: &mut Rows, place: u64, dead: &[(u64, rows::Entry)]) {
+    let Some(mut page) = table.lock_page(place) else {
+        return;
+    };
+    let mut changes = Changes::start(index);
+    let mut image = changes.change(&mut page);
+    for (row, entry) in dead {
+        rows::put(&mut image, *row, entry);
+    }
+    changes.finish();
+}
+
+/// The index's `amvacuumcleanup`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn cleanup(
+    info: *mut pg_sys::IndexVacuumInfo,
+    stats: *mut pg_sys::IndexBulkDeleteResult,
+) -> *mut pg_sys::IndexBulkDeleteResult {
+    // SAFETY: VACUUM and ANALYZE call this with an open index of this access method.
+    unsafe {
+        let index = Index::new((*info).index);
+        if (*info).analyze_only {
+            // Autovacuum analyzes tables that only grow long before it vacuums them.
+            if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
+                Merging::wait(&index).flush(1);
+                merge_all(&index);
+            }
+            return stats;
+        }
+        let has_deleted = !stats.is_null();
+        let stats = or_new(stats);
+        if !has_deleted {
+            (*stats).num_index_tuples = (*info).num_heap_tuples;
+            (*stats).estimated_count = (*info).estimated_count;
+        }
+        Merging::wait(&index).flush(1);
+        purge(&index);
+        merge_all(&index);
+        if has_deleted {
+            reclaim(&index);
+        }
+        pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
+        (*stats).num_pages = index.blocks();
+        stats
+    }
+}
+
+/// Which rows of a range are dead, as bits for one row or more each.
+pub struct Dead {
+    lo: u64,
+    rows_per_bit: u64,
+    live: Vec<u64>,
+}
+
+impl Dead {
+    /// Reads the row table. Within maintenance_work_mem, so that of a very large range only groups
+    /// of dead rows are known.
+    pub fn read(index: &Index, meta: &Meta, segment: &Segment) -> (Self, u64) {
+        // SAFETY: reads a setting of the backend.
+        let most_bits = unsafe { pg_sys::maintenance_work_mem } as u64 * 1024 * 8;
+        let rows = segment.hi - segment.lo;
+        let mut dead = Self {
+            lo: segment.lo,
+            rows_per_bit: rows.div_ceil(most_bits).max(1),
+            live: Vec::new(),
+        };
+        let words = rows.div_ceil(dead.rows_per_bit).div_ceil(64) as usize;
+        or_out_of_memory(dead.live.try_reserve_exact(words));
+        dead.live.resize(words, 0);
+        let mut table = Rows::new(*index, meta);
+        let mut live = 0;
+        for place in rows::page_of(segment.lo)..=rows::page_of(segment.hi.max(1) - 1) {
+            delay();
+            let Some(page) = table.page(place) else {
+                continue;
+            };
+            for (row, entry) in (place * ROWS_PER_PAGE..).zip(rows::entries(page.payload())) {
+                let inside = (segment.lo..segment.hi).contains(&row);
+                if inside && !entry.is_blank() {
+                    live += u64::from(entry.keys > 0);
+                    let bit = (row - dead.lo) / dead.rows_per_bit;
+                    dead.live[(bit / 64) as usize] |= 1 << (bit % 64);
+                }
+            }
+        }
+        (dead, live)
+    }
+
+    fn is_live(&self, row: u64) -> bool {
+        let bit = (row - self.lo) / self.rows_per_bit;
+        self.live[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+    }
+}
+
+/// Returns whether VACUUM writes a segment anew that has so many live rows.
+pub fn is_to_be_purged(segment: &Segment, live: u64) -> bool {
+    (live as f64) < segment.rows as f64 * (1.0 - DEAD_SHARE)
+}
+
+/// Writes segments anew of whose rows many are dead.
+fn purge(index: &Index) {
+    let mut done = HashSet::new();
+    loop {
+        let meta = Meta::read(index);
+        // A merge that an earlier VACUUM did not end.
+        if let Some(merge) = meta.merges().iter().find(|merge| merge.purges != 0) {
+            let (dead, _) = Dead::read(index, &meta, &merge.output);
+            done.insert(merge.output.number);
+            drive(index, merge.output.number, &mut |row| dead.is_live(row));
+            continue;
+        }
+        let merging: HashSet<u64> = meta
+            .merges()
+            .iter()
+            .filter_map(|merge| meta.inputs(merge))
+            .flat_map(|inputs| meta.segments[inputs].iter().map(|input| input.number))
+            .collect();
+        let candidate = meta
+            .segments()
+            .iter()
+            .find(|s| !merging.contains(&s.number) && !done.contains(&s.number));
+        let Some(segment) = candidate else {
+            return;
+        };
+        done.insert(segment.number);
+        let (dead, live) = Dead::read(index, &meta, segment);
+        if is_to_be_purged(segment, live)
+            && let Some(number) = begin(index, segment.number, 1, live)
+        {
+            done.insert(number);
+            drive(index, number, &mut |row| dead.is_live(row));
+        }
+    }
+}
+
+/// Begins a merge of `count` neighbors that nobody else goes on with, and returns the number of its
+/// output; None if that cannot be.
+fn begin(index: &Index, first: u64, count: usize, rows: u64) -> Option<u64> {
+    let merging = Merging::wait(index);
+    let meta = Meta::read(index);
+    let start = meta.segments().iter().position(|s| s.number == first)?;
+    let range = start..start + count;
+    let taken = |merge| {
+        meta.inputs(merge)
+            .is_some_and(|inputs| inputs.start < range.end && range.start < inputs.end)
+    };
+    let fits = range.end <= meta.segments().len();
+    if !fits || meta.merges().len() == MAX_MERGES || meta.merges().iter().any(taken) {
+        return None;
+    }
+    Some(merging.begin_purge(range, rows))
+}
+
+/// Goes on with a merge to its end, a few leaves at a time.
+fn drive(index: &Index, output: u64, keep: &mut impl FnMut(u64) -> bool) {
+    loop {
+        delay();
+        let merging = Merging::wait(index);
+        let meta = Meta::read(index);
+        let place = meta
+            .merges()
+            .iter()
+            .position(|merge| merge.output.number == output);
+        let Some(place) = place else {
+            return;
+        };
+        if merging.advance(place, LEAVES_AT_ONCE, keep) {
+            return;
+        }
+    }
+}
+
+/// Merges until every segment is several times as large as all those after it.
+fn merge_all(index: &Index) {
+    loop {
+        let meta = Meta::read(index);
+        if let Some(merge) = meta.merges().first() {
+            drive(index, merge.output.number, &mut |_| true);
+            continue;
+        }
+        let Some(start) = crowded(meta.segments()) else {
+            return;
+        };
+        let inputs = &meta.segments()[start..];
+        let rows = inputs.iter().map(|input| input.rows).sum();
+        match begin(index, inputs[0].number, inputs.len(), rows) {
+            Some(number) => drive(index, number, &mut |_| true),
+            None => return,
+        }
+    }
+}
+
+/// The first segment that is less than 4 times as large as all those after it together.
+pub fn crowded(segments: &[Segment]) -> Option<usize> {
+    let mut after = 0;
+    let mut first = None;
+    for (place, segment) in segments.iter().enumerate().rev() {
+        if after > 0
+            && segment.postings < 4 * after
+            && segments[segments.len() - 1].hi - segment.lo <= 1 << 32
+        {
+            first = Some(place);
+        }
+        after += segment.postings;
+    }
+    first
+}
+
+/// Finds pages that nothing refers to, such as a crash leaves behind, and frees them.
+fn reclaim(index: &Index) {
+    let mut block = META_BLOCK + 1;
+    loop {
+        delay();
+        let end = index.blocks().min(block + PAGES_AT_ONCE);
+        if block >= end {
+            return;
+        }
+        let merging = Merging::wait(index);
+        let meta = Meta::read(index);
+        let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
+        let orphans: Vec<u32> = (block..end).filter(is_orphan).collect();
+        if !orphans.is_empty() {
+            reclaim_pages(index, &orphans);
+        }
+        drop(merging);
+        for free in (block..end).filter(|block| judge(&index.read(*block), &meta) == Use::Free) {
+            // SAFETY: the relation is open.
+            unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), free) };
+        }
+        block = end;
+    }
+}
+
+/// Frees those pages that are still orphans now that nobody can take pages.
+fn reclaim_pages(index: &Index, blocks: &[u32]) {
+    let (mut page, mut meta) = Meta::lock(index);
+    let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
+    let orphans: Vec<u32> = blocks.iter().copied().filter(is_orphan).collect();
+    store(index, &mut page, &mut meta, &orphans);
+}
+
+#[derive(PartialEq, Eq)]
+enum Use {
+    Used,
+    Free,
+    Orphan,
+}
+
+/// What a page is for, whose segment or place in the log nobody changes meanwhile.
+fn judge(page: &Page, meta: &Meta) -> Use {
+    let block = page.block();
+    if page.is_new() || page.kind() == Some(Kind::Free) {
+        return Use::Free;
+    }
+    let number = page.number();
+    let is_used = match page.kind() {
+        Some(Kind::Leaf | Kind::Directory) => {
+            meta.segments()
+                .iter()
+                .any(|segment| segment.number == number)
+                || meta
+                    .merges()
+                    .iter()
+                    .any(|merge| merge.output.number == number)
+        }
+        Some(Kind::Log | Kind::Tail) => meta.log().contains(&block),
+        _ => true,
+    };
+    if is_used || meta.free().contains(&block) {
+        Use::Used
+    } else {
+        Use::Orphan
+    }
+}

@@ -1,0 +1,117 @@
+//! The operator class `hamming_ops`: `bit <@ bit_ball`.
+//!
+//! An index for distance d stores the keys of d + 1 blocks of a bit string; keys depend on the
+//! length too, so that strings of all lengths share a column.
+
+use super::{Class, Open, Parameters, Search, read_options, shorten};
+use crate::index::ball::BitBall;
+use crate::index::keys::HammingKeys;
+use crate::pg::bits::Bits;
+use neardup::bands::MAX_BLOCKS;
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+use std::mem::offset_of;
+
+const DEFAULT_DISTANCE: i32 = 3;
+
+/// The options of an index column, as PostgreSQL fills them in.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StoredOptions {
+    varlena_header: i32,
+    distance: i32,
+}
+
+/// `hamming_ops` at the distance of an index column.
+#[derive(Clone, Copy)]
+pub struct HammingClass {
+    pub keys: HammingKeys,
+}
+
+impl HammingClass {
+    /// Returns the class with an index column's options; None if they are out of range, which only a
+    /// damaged catalog can bring about.
+    ///
+    /// # Safety
+    /// `options` is NULL or those of an index column of this class.
+    pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        let stored: Option<StoredOptions> = unsafe { read_options(options) };
+        let distance = stored.map_or(DEFAULT_DISTANCE, |stored| stored.distance);
+        HammingKeys::new(distance, None)
+            .ok()
+            .map(|keys| Self { keys })
+    }
+}
+
+/// Strings of different length do not compare.
+fn parameters(bits: usize) -> Parameters {
+    (bits as u128).to_le_bytes()
+}
+
+impl Class for HammingClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+        // SAFETY: vouched for by the caller.
+        let bits = unsafe { Bits::from_raw(value) };
+        keys.extend(self.keys.of(bits.as_bitslice()).into_iter().map(shorten));
+        parameters(bits.len())
+    }
+
+    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
+        // SAFETY: vouched for by the caller.
+        let ball = unsafe { BitBall::from_raw(query) };
+        let (center, distance) = ball.read();
+        let search = Search::of(self.keys.of(center), self.keys.occurrence(distance));
+        (search, parameters(center.len()))
+    }
+
+    fn describe(&self, parameters: &Parameters) -> String {
+        format!("{} bits", u128::from_le_bytes(*parameters))
+    }
+}
+
+const OPEN: Open = |options| {
+    // SAFETY: vouched for by the caller.
+    let class = unsafe { HammingClass::from_options(options) };
+    class.map(|class| Box::new(class) as Box<dyn Class>)
+};
+
+/// Returns the address of what makes [`HammingClass`].
+#[pg_extern(immutable, parallel_safe)]
+pub fn neardup_hamming_kind(_unused: Internal) -> Internal {
+    static KIND: Open = OPEN;
+    Internal::from(Some(pg_sys::Datum::from(&raw const KIND)))
+}
+
+/// Declares the options of `hamming_ops`.
+#[pg_extern(immutable, parallel_safe, strict)]
+fn neardup_hamming_options(mut relopts: Internal) {
+    // SAFETY: PostgreSQL calls this with a local_relopts; the offset is that of `StoredOptions`,
+    // name and description are static.
+    unsafe {
+        let relopts = relopts
+            .get_mut::<pg_sys::local_relopts>()
+            .expect("an options function gets the options");
+        pg_sys::init_local_reloptions(relopts, size_of::<StoredOptions>());
+        pg_sys::add_local_int_reloption(
+            relopts,
+            c"distance".as_ptr(),
+            c"greatest Hamming distance that the index finds by its keys".as_ptr(),
+            DEFAULT_DISTANCE,
+            0,
+            MAX_BLOCKS as i32 - 1,
+            offset_of!(StoredOptions, distance) as i32,
+        );
+    }
+}
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup_hamming.sql",
+    name = "neardup_hamming",
+    requires = [
+        "ball",
+        "neardup_access_method",
+        neardup_hamming_kind,
+        neardup_hamming_options
+    ]
+);

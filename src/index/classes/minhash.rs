@@ -1,0 +1,121 @@
+//! The operator class `minhash_ops`: `minhash_signature <@ minhash_ball`.
+//!
+//! An index for threshold t stores the keys of the pigeonhole bands of t. Which bands a value has
+//! depends on its own parameters, so that signatures of all kinds share a column: two comparable
+//! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
+
+use super::{Class, Open, Parameters, Search, read_options, shorten};
+use crate::index::ball::MinhashBall;
+use crate::index::keys::MinhashKeys;
+use crate::minhash::datum::StoredSignature;
+use neardup::minhash::Header;
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+use std::mem::offset_of;
+
+const DEFAULT_THRESHOLD: f64 = 0.8;
+
+/// The options of an index column, as PostgreSQL fills them in.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StoredOptions {
+    varlena_header: i32,
+    unused: i32,
+    threshold: f64,
+}
+
+/// `minhash_ops` at the threshold of an index column.
+#[derive(Clone, Copy)]
+pub struct MinhashClass {
+    pub keys: MinhashKeys,
+}
+
+impl MinhashClass {
+    /// Returns the class with an index column's options; None if they are out of range, which only a
+    /// damaged catalog can bring about.
+    ///
+    /// # Safety
+    /// `options` is NULL or those of an index column of this class.
+    pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        let stored: Option<StoredOptions> = unsafe { read_options(options) };
+        let threshold = stored.map_or(DEFAULT_THRESHOLD, |stored| stored.threshold);
+        MinhashKeys::new(threshold).map(|keys| Self { keys })
+    }
+}
+
+impl Class for MinhashClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+        // SAFETY: vouched for by the caller.
+        let stored = unsafe { StoredSignature::from_raw(value) };
+        let signature = stored.read();
+        keys.extend(self.keys.of(&signature).into_iter().map(shorten));
+        signature.header.parameters()
+    }
+
+    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
+        // SAFETY: vouched for by the caller.
+        let ball = unsafe { MinhashBall::from_raw(query) };
+        let (center, threshold) = ball.read();
+        let parameters = center.header.parameters();
+        if center.header.empty {
+            return (Search::Nothing, parameters);
+        }
+        let search = Search::of(
+            self.keys.of(&center),
+            self.keys.occurrence(&center.header, threshold),
+        );
+        (search, parameters)
+    }
+
+    fn describe(&self, parameters: &Parameters) -> String {
+        Header::from_parameters(parameters)
+            .map_or_else(|_| String::from("unknown"), |header| header.to_string())
+    }
+}
+
+const OPEN: Open = |options| {
+    // SAFETY: vouched for by the caller.
+    let class = unsafe { MinhashClass::from_options(options) };
+    class.map(|class| Box::new(class) as Box<dyn Class>)
+};
+
+/// Returns the address of what makes [`MinhashClass`].
+#[pg_extern(immutable, parallel_safe)]
+pub fn neardup_minhash_kind(_unused: Internal) -> Internal {
+    static KIND: Open = OPEN;
+    Internal::from(Some(pg_sys::Datum::from(&raw const KIND)))
+}
+
+/// Declares the options of `minhash_ops`.
+#[pg_extern(immutable, parallel_safe, strict)]
+fn neardup_minhash_options(mut relopts: Internal) {
+    // SAFETY: PostgreSQL calls this with a local_relopts; the offset is that of `StoredOptions`,
+    // name and description are static.
+    unsafe {
+        let relopts = relopts
+            .get_mut::<pg_sys::local_relopts>()
+            .expect("an options function gets the options");
+        pg_sys::init_local_reloptions(relopts, size_of::<StoredOptions>());
+        pg_sys::add_local_real_reloption(
+            relopts,
+            c"threshold".as_ptr(),
+            c"lowest similarity that the index finds by its keys".as_ptr(),
+            DEFAULT_THRESHOLD,
+            f64::MIN_POSITIVE,
+            1.0,
+            offset_of!(StoredOptions, threshold) as i32,
+        );
+    }
+}
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup_minhash.sql",
+    name = "neardup_minhash",
+    requires = [
+        "ball",
+        "neardup_access_method",
+        neardup_minhash_kind,
+        neardup_minhash_options
+    ]
+);
