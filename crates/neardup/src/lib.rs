@@ -23,7 +23,8 @@
 //! - [`postings`]: keys and rows on pages: which rows of an index share enough keys with a query;
 //! - [`candidates`]: the pairs of a collection that share enough keys;
 //! - [`cluster`]: connected components and stars of similar rows;
-//! - [`align`]: what two documents have in common, and where.
+//! - [`align`]: what two documents have in common, and where;
+//! - [`passages`]: what stands in several places of a collection.
 //!
 //! No database, no I/O.
 #![deny(unsafe_code)]
@@ -37,6 +38,7 @@ pub mod hamming;
 pub mod hash;
 pub mod kernels;
 pub mod minhash;
+pub mod passages;
 pub mod postings;
 pub mod set;
 pub mod shingle;

@@ -29,3 +29,7 @@ pub use explain::{Explanation, Kind, explain};
 pub use html::{MAX_PAGE_INPUT, diff_html};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
+
+pub(crate) use pace::Pace;
+pub(crate) use suffix_array::suffix_array;
+pub(crate) use suffixes::shared_with_previous;

@@ -4,7 +4,7 @@
 pub(super) const STEPS: u32 = 8192;
 
 /// Counts the steps of the long loops and calls `check`, which may unwind, now and then.
-pub(super) struct Pace<'c> {
+pub(crate) struct Pace<'c> {
     check: &'c mut dyn FnMut(),
     left: u32,
 }

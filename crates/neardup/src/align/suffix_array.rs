@@ -10,7 +10,7 @@ const NONE: u32 = u32::MAX;
 
 /// The suffixes of `text` in ascending order, by their first positions; every number in `text` is
 /// below `letters`. Time O(n + letters), memory 9 bytes a unit and 8 a letter, twice at most.
-pub(super) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Vec<u32> {
+pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Vec<u32> {
     match text.len() {
         0 => return Vec::new(),
         1 => return vec![0],

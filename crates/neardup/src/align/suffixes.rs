@@ -77,7 +77,7 @@ impl Suffixes {
 }
 
 /// Kasai, Lee, Arimura, Arikawa, Park, CPM 2001.
-fn shared_with_previous(text: &[u32], order: &[u32], pace: &mut Pace) -> Vec<u32> {
+pub(crate) fn shared_with_previous(text: &[u32], order: &[u32], pace: &mut Pace) -> Vec<u32> {
     let mut rank = vec![0u32; order.len()];
     for (r, &p) in order.iter().enumerate() {
         pace.step();

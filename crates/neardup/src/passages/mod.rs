@@ -1,0 +1,51 @@
+//! Passages that stand in more than one place: every maximal repeat of a collection.
+//!
+//! ```text
+//! documents -> fingerprints -> windows -> boundaries -> symbols -> tree -> places
+//! ```
+//!
+//! A **passage** is a run of at least `min_words` words, folded as the words of shingles are, that
+//! has at least two places in the collection which cannot all be extended by the same word to the
+//! left, nor to the right. Places of one passage may overlap; nothing reaches over the end of a
+//! document. That is a maximal repeat as a suffix tree has it, and all of them are found:
+//!
+//! 1. Every window of `min_words` words has an anchor, its first smallest k-gram hash (winnowing:
+//!    Schleimer, Wilkerson, Aiken, SIGMOD 2003). Equal windows have equal anchors, so a window whose
+//!    anchor's hash occurs at no other anchor is dropped: it does not repeat.
+//! 2. The other windows are sorted by their hashes. A window at whose occurrences the word before
+//!    differs, or the word behind, is a **boundary**. A passage begins with a window of the first kind
+//!    and ends with one of the second; from a window that is no boundary the text goes on in the same
+//!    way everywhere.
+//! 3. So each document becomes a sequence of its boundaries, which is short, and the maximal repeats
+//!    of these sequences are the passages. Their suffix tree has one node for each.
+//!
+//! Windows and words are the same where their 64-bit hashes are.
+
+mod boundaries;
+mod finder;
+mod places;
+mod sort;
+mod symbols;
+mod tree;
+mod windows;
+
+pub use finder::{Candidates, Fingerprints};
+pub use places::{Passages, Place};
+pub use sort::Scratch;
+
+use crate::{Error, Result};
+
+/// The longest shortest passage.
+pub const MAX_MIN_WORDS: usize = 1 << 16;
+
+/// # Errors
+/// `Invalid` unless 1 <= `min_words` <= [`MAX_MIN_WORDS`].
+pub fn min_words(min_words: i64) -> Result<usize> {
+    match usize::try_from(min_words) {
+        Ok(words) if (1..=MAX_MIN_WORDS).contains(&words) => Ok(words),
+        _ => Err(Error::invalid(
+            format!("min_words = {min_words} is out of range"),
+            format!("Valid values are 1 to {MAX_MIN_WORDS}."),
+        )),
+    }
+}

@@ -1,0 +1,230 @@
+//! The suffix tree of the sequences: one node for every run of symbols that goes on in several
+//! ways.
+
+use super::symbols::{BETWEEN, Sequences, filled};
+use crate::Result;
+use crate::align::{Pace, shared_with_previous, suffix_array};
+
+/// The node of the empty run, above all others.
+pub(super) const ROOT: u32 = 0;
+
+/// More than one symbol before the run.
+const SEVERAL: u32 = u32::MAX;
+
+/// A run of symbols with several places.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Node {
+    /// Its symbols.
+    pub depth: u32,
+    /// The next shorter run with other ways to go on that begins it.
+    pub parent: u32,
+    /// The next one upwards with places in more documents.
+    pub above: u32,
+    pub places: u32,
+    pub documents: u32,
+    /// Its first place, as the number of a symbol.
+    pub first: u32,
+    /// The symbol before all its places, or [`SEVERAL`].
+    left: u32,
+}
+
+impl Node {
+    /// Its places cannot all be extended to the left by the same symbol. None can be to the right.
+    pub fn is_maximal(&self) -> bool {
+        self.left == SEVERAL
+    }
+}
+
+pub(super) struct Tree {
+    pub nodes: Vec<Node>,
+    /// The deepest node over every suffix.
+    pub parents: Vec<u32>,
+    /// The document of every symbol.
+    pub documents: Vec<u32>,
+}
+
+impl Tree {
+    /// Time O(n log n), mostly linear.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(sequences: &Sequences, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
+        let pace = &mut Pace::new(check);
+        let documents = documents(sequences, starts, pace)?;
+        let order = suffix_array(&sequences.symbols, sequences.letters, pace);
+        let shared = shared_with_previous(&sequences.symbols, &order, pace);
+        let mut builder = Builder {
+            symbols: &sequences.symbols,
+            documents: &documents,
+            nodes: Vec::new(),
+            parents: filled(ROOT, order.len())?,
+            open: Vec::new(),
+            closed: Vec::new(),
+            last_of_document: filled(u32::MAX, starts.len())?,
+        };
+        builder.open(0, 0)?;
+        for (rank, suffix) in order.iter().enumerate() {
+            pace.step();
+            let next = shared.get(rank + 1).copied().unwrap_or(0);
+            if next > builder.depth() {
+                builder.open(next, rank as u32)?;
+            }
+            builder.add_leaf(rank as u32, *suffix);
+            while next < builder.depth() {
+                pace.step();
+                builder.close(next)?;
+            }
+        }
+        let Builder {
+            mut nodes,
+            parents,
+            closed,
+            ..
+        } = builder;
+        for &node in closed.iter().rev() {
+            pace.step();
+            let Node {
+                parent, documents, ..
+            } = nodes[node as usize];
+            let over = nodes[parent as usize];
+            let more = parent == ROOT || over.documents > documents;
+            nodes[node as usize].above = if more { parent } else { over.above };
+        }
+        Ok(Self {
+            nodes,
+            parents,
+            documents,
+        })
+    }
+
+    pub fn node(&self, node: u32) -> &Node {
+        &self.nodes[node as usize]
+    }
+}
+
+fn documents(sequences: &Sequences, starts: &[u64], pace: &mut Pace) -> Result<Vec<u32>> {
+    let mut documents = Vec::new();
+    documents.try_reserve_exact(sequences.firsts.len())?;
+    let mut document = 0;
+    for &first in &sequences.firsts {
+        pace.step();
+        if first != BETWEEN {
+            document += starts[document..].partition_point(|start| *start <= first) - 1;
+        }
+        documents.push(document as u32);
+    }
+    Ok(documents)
+}
+
+/// A node whose suffixes are still coming.
+struct Open {
+    node: u32,
+    depth: u32,
+    /// The rank of its first suffix.
+    start: u32,
+    /// Suffixes that have one of the same document before them in the node.
+    again: u32,
+}
+
+/// Goes through the sorted suffixes, with the nodes over the current one open.
+struct Builder<'a> {
+    symbols: &'a [u32],
+    documents: &'a [u32],
+    nodes: Vec<Node>,
+    parents: Vec<u32>,
+    open: Vec<Open>,
+    /// All nodes but the root, every node after those below it.
+    closed: Vec<u32>,
+    last_of_document: Vec<u32>,
+}
+
+impl Builder<'_> {
+    fn top(&mut self) -> &mut Open {
+        self.open.last_mut().expect("the root is open")
+    }
+
+    fn depth(&mut self) -> u32 {
+        self.top().depth
+    }
+
+    fn open(&mut self, depth: u32, start: u32) -> Result<()> {
+        let node = self.nodes.len() as u32;
+        self.nodes.try_reserve(1)?;
+        self.nodes.push(Node {
+            depth,
+            parent: ROOT,
+            above: ROOT,
+            places: 0,
+            documents: 0,
+            first: u32::MAX,
+            left: NO_PLACE_YET,
+        });
+        self.open.try_reserve(1)?;
+        self.open.push(Open {
+            node,
+            depth,
+            start,
+            again: 0,
+        });
+        Ok(())
+    }
+
+    fn add_leaf(&mut self, rank: u32, suffix: u32) {
+        let node = self.top().node;
+        self.parents[suffix as usize] = node;
+        let left = match suffix.checked_sub(1) {
+            Some(before) => self.symbols[before as usize],
+            None => SEVERAL,
+        };
+        self.join(node, suffix, left, 1);
+        let document = self.documents[suffix as usize] as usize;
+        let last = std::mem::replace(&mut self.last_of_document[document], rank);
+        if last != u32::MAX {
+            // Both are below the deepest node that was open already when the last one came (Hui,
+            // "Color set size problem", CPM 1992).
+            let over = self.open.partition_point(|open| open.start <= last) - 1;
+            self.open[over].again += 1;
+        }
+    }
+
+    /// Closes the deepest open node; its parent is at least `depth` deep.
+    fn close(&mut self, depth: u32) -> Result<()> {
+        let closed = self
+            .open
+            .pop()
+            .expect("a node deeper than the root is open");
+        if self.depth() < depth {
+            self.open(depth, closed.start)?;
+        }
+        self.closed.try_reserve(1)?;
+        self.closed.push(closed.node);
+        let parent = self.top();
+        parent.again += closed.again;
+        let parent = parent.node;
+        let node = &mut self.nodes[closed.node as usize];
+        node.documents = node.places - closed.again;
+        node.parent = parent;
+        let Node {
+            first,
+            left,
+            places,
+            ..
+        } = *node;
+        self.join(parent, first, left, places);
+        Ok(())
+    }
+
+    fn join(&mut self, node: u32, first: u32, left: u32, places: u32) {
+        let node = &mut self.nodes[node as usize];
+        node.first = node.first.min(first);
+        node.places += places;
+        node.left = match node.left {
+            NO_PLACE_YET => left,
+            same if same == left => left,
+            _ => SEVERAL,
+        };
+    }
+}
+
+/// The left symbol of a node without a place.
+const NO_PLACE_YET: u32 = u32::MAX - 1;

@@ -1,0 +1,229 @@
+//! Repeated passages, against all runs of words of a small collection.
+
+use neardup::passages::{Fingerprints, Place, Scratch};
+use neardup::text::{Fold, words};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+struct Memory(Vec<u8>);
+
+impl Scratch for Memory {
+    fn create() -> Self {
+        Self(Vec::new())
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn read(&mut self, start: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self.0[start as usize..][..bytes.len()]);
+    }
+}
+
+fn found(documents: &[String], min_words: usize) -> Vec<Place> {
+    let check = &mut || ();
+    let mut fingerprints = Fingerprints::<Memory>::new(min_words, 0).unwrap();
+    for document in documents {
+        fingerprints.add(document.as_bytes(), check).unwrap();
+    }
+    let mut candidates = fingerprints.repeated(check).unwrap();
+    for document in documents {
+        candidates.add(document.as_bytes(), check).unwrap();
+    }
+    let passages = candidates.passages(check).unwrap();
+    let mut places = Vec::new();
+    passages
+        .for_each(check, &mut |place| {
+            places.push(*place);
+            Ok(())
+        })
+        .unwrap();
+    let numbers: BTreeSet<_> = places.iter().map(|place| place.passage).collect();
+    assert_eq!(numbers.len(), passages.len());
+    places
+}
+
+fn words_of(document: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    words(
+        document.as_bytes(),
+        Fold::Case,
+        &mut || (),
+        &mut |word, _| {
+            found.push(word.to_owned());
+        },
+    );
+    found
+}
+
+/// A document and its first word.
+type Start = (usize, usize);
+
+/// All maximal repeats by their definition, with all their places.
+fn maximal_repeats(texts: &[Vec<String>], min_words: usize) -> BTreeMap<Vec<String>, Vec<Start>> {
+    let mut runs: BTreeMap<Vec<String>, Vec<Start>> = BTreeMap::new();
+    for (document, text) in texts.iter().enumerate() {
+        for start in 0..text.len() {
+            for end in start + min_words..=text.len() {
+                let run = text[start..end].to_vec();
+                runs.entry(run).or_default().push((document, start));
+            }
+        }
+    }
+    runs.retain(|run, places| {
+        let side = |before: bool| -> bool {
+            let neighbors: Vec<Option<&String>> = places
+                .iter()
+                .map(|&(document, start)| match before {
+                    true => start.checked_sub(1).map(|at| &texts[document][at]),
+                    false => texts[document].get(start + run.len()),
+                })
+                .collect();
+            neighbors.contains(&None) || neighbors.iter().any(|word| *word != neighbors[0])
+        };
+        places.len() > 1 && side(true) && side(false)
+    });
+    runs
+}
+
+/// What is to be listed, by the definition: passages by their first place, longest first.
+fn expected(texts: &[Vec<String>], min_words: usize) -> Vec<Place> {
+    let repeats = maximal_repeats(texts, min_words);
+    let documents =
+        |places: &[Start]| -> BTreeSet<usize> { places.iter().map(|place| place.0).collect() };
+    let within = |(document, start): Start, words: usize, places: &[Start], longer: usize| {
+        places.iter().any(|&(d, s)| {
+            longer > words && d == document && s <= start && start + words <= s + longer
+        })
+    };
+    let mut listed: BTreeMap<&Vec<String>, BTreeSet<Start>> = BTreeMap::new();
+    for (run, places) in &repeats {
+        let kept = |place: Start| {
+            let (document, start) = place;
+            let is_in_series = |other: usize| {
+                start.abs_diff(other) <= min_words / 2 && places.contains(&(document, other))
+            };
+            let in_middle = (0..start).any(is_in_series)
+                && (start + 1..texts[document].len()).any(is_in_series);
+            let within_longer = repeats.iter().any(|(other, theirs)| {
+                within(place, run.len(), theirs, other.len())
+                    && documents(theirs) == documents(places)
+            });
+            // A longer run with a place before.
+            let is_new = place != places[0]
+                && !repeats
+                    .iter()
+                    .any(|(other, theirs)| within(place, run.len(), &theirs[1..], other.len()));
+            (!within_longer && !in_middle) || is_new
+        };
+        let mut kept: BTreeSet<Start> = places
+            .iter()
+            .copied()
+            .filter(|place| kept(*place))
+            .collect();
+        if !kept.is_empty() {
+            kept.insert(places[0]);
+            listed.insert(run, kept);
+        }
+    }
+    let mut order: Vec<_> = listed
+        .keys()
+        .map(|run| (repeats[*run][0], usize::MAX - run.len()))
+        .collect();
+    order.sort();
+    let mut rows = Vec::new();
+    for (run, places) in &listed {
+        let number = order
+            .binary_search(&(repeats[*run][0], usize::MAX - run.len()))
+            .unwrap();
+        for &(document, start) in places {
+            rows.push(Place {
+                passage: number as u32 + 1,
+                document,
+                word: start as u64,
+                words: run.len() as u64,
+                occurrences: repeats[*run].len() as u32,
+                documents: documents(&repeats[*run]).len() as u32,
+            });
+        }
+    }
+    rows.sort_by_key(|place| (place.document, place.word, u64::MAX - place.words));
+    rows
+}
+
+fn check(documents: &[String], min_words: usize) {
+    let texts: Vec<_> = documents
+        .iter()
+        .map(|document| words_of(document))
+        .collect();
+    let places = found(documents, min_words);
+    assert_eq!(
+        places,
+        expected(&texts, min_words),
+        "{documents:?}, {min_words} words"
+    );
+    cutting_leaves_no_repeat(&texts, &places, min_words);
+}
+
+fn cutting_leaves_no_repeat(texts: &[Vec<String>], places: &[Place], min_words: usize) {
+    let mut is_cut: Vec<Vec<bool>> = texts.iter().map(|text| vec![false; text.len()]).collect();
+    let mut passages = BTreeSet::new();
+    for place in places {
+        if !passages.insert(place.passage) {
+            let start = place.word as usize;
+            is_cut[place.document][start..start + place.words as usize].fill(true);
+        }
+    }
+    let mut left = BTreeSet::new();
+    for (text, is_cut) in texts.iter().zip(&is_cut) {
+        for start in 0..(text.len() + 1).saturating_sub(min_words) {
+            let run = start..start + min_words;
+            if !is_cut[run.clone()].contains(&true) {
+                assert!(
+                    left.insert(&text[run]),
+                    "{texts:?}: {places:?} leave a repeat"
+                );
+            }
+        }
+    }
+}
+
+/// Documents of few words.
+fn documents(letters: u8) -> impl Strategy<Value = Vec<String>> {
+    let word = (0..letters).prop_map(|letter| format!("{} ", char::from(b'a' + letter)));
+    let text = prop::collection::vec(word, 0..24).prop_map(|words| words.concat());
+    prop::collection::vec(text, 0..6)
+}
+
+/// Documents made of each other's pieces, some of them periodic.
+fn related() -> impl Strategy<Value = Vec<String>> {
+    let source = "a b c d e f g a b c h i j k l a a a a a b a b a b a b m n o p b c d e";
+    let words: Vec<&str> = source.split(' ').collect();
+    let piece = (0..words.len(), 1..12usize, 1..5usize).prop_map(move |(start, length, times)| {
+        let end = words.len().min(start + length);
+        let times = if length < 5 { times } else { 1 };
+        format!("{} ", words[start..end].join(" ")).repeat(times)
+    });
+    let text = prop::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat());
+    prop::collection::vec(text, 0..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn as_the_definition_has_it(documents in documents(3), min_words in 1..8usize) {
+        check(&documents, min_words);
+    }
+
+    #[test]
+    fn as_the_definition_has_it_for_one_word(documents in documents(1), min_words in 1..8usize) {
+        check(&documents, min_words);
+    }
+
+    #[test]
+    fn as_the_definition_has_it_for_related_documents(documents in related(), min_words in 1..9usize) {
+        check(&documents, min_words);
+    }
+}
