@@ -23,7 +23,7 @@ impl Scratch for Memory {
 
 fn found(documents: &[String], min_words: usize) -> Vec<Place> {
     let check = &mut || ();
-    let mut fingerprints = Fingerprints::<Memory>::new(min_words, 0).unwrap();
+    let mut fingerprints = Fingerprints::<Memory>::new(min_words, Fold::Case, 0).unwrap();
     for document in documents {
         fingerprints.add(document.as_bytes(), check).unwrap();
     }
@@ -226,4 +226,60 @@ proptest! {
     fn as_the_definition_has_it_for_related_documents(documents in related(), min_words in 1..9usize) {
         check(&documents, min_words);
     }
+}
+
+#[test]
+fn words_of_every_script() {
+    let documents = [
+        "Правила: НЕ входить без стука! 入门须知请先敲门 ก่อนเข้า",
+        "x правила не входить, без стука y 须知请先敲 ก่อน",
+        "قِف هنا من فضلك",
+        "قف هنا من فضلك",
+    ]
+    .map(String::from);
+    for min_words in 1..7 {
+        check(&documents, min_words);
+    }
+}
+
+#[test]
+fn documents_without_words_and_identical_ones() {
+    let documents =
+        ["", "...", "a b c d", "", "a b c d", "A, B: C (D)", "a", "a"].map(String::from);
+    for min_words in 1..6 {
+        check(&documents, min_words);
+    }
+}
+
+/// More places than are kept in memory before a window is known to be a boundary.
+#[test]
+fn a_difference_after_thousands_of_copies() {
+    let mut documents = vec!["a b c d e f g h i j".to_owned(); 3000];
+    documents.push("a b c d e f z".to_owned());
+    let places = found(&documents, 4);
+    assert_eq!(places.len(), 3000 + 3001);
+    for place in places {
+        let expected = match place.passage {
+            1 => (10, 3000, 3000),
+            _ => (6, 3001, 3001),
+        };
+        assert_eq!((place.words, place.occurrences, place.documents), expected);
+    }
+}
+
+/// Each length is a passage, with its first and its last place in every row that is longer; and the
+/// shortest row repeats all but one of its own words.
+#[test]
+fn rows_of_one_word() {
+    let documents: Vec<String> = (60..70).map(|words| "0 ".repeat(words)).collect();
+    let texts: Vec<_> = documents
+        .iter()
+        .map(|document| words_of(document))
+        .collect();
+    let places = found(&documents, 50);
+    assert_eq!(places, expected(&texts, 50));
+    assert_eq!(
+        places.len(),
+        2 + (60..69).map(|words| 1 + 2 * (69 - words)).sum::<usize>()
+    );
 }

@@ -9,6 +9,7 @@ use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
 use super::words::{TABLES, Words};
+use crate::Result;
 use std::collections::HashMap;
 
 /// What became of a word.
@@ -33,8 +34,11 @@ pub(super) struct Alignment {
 
 impl Alignment {
     /// Time O(n log n), memory about 80 bytes a word.
-    pub fn new(words: &Words, min_words: u32, pace: &mut Pace) -> Self {
-        let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace);
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(words: &Words, min_words: u32, pace: &mut Pace) -> Result<Self> {
+        let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
         let chunks = tiles(&suffixes, min_words, pace);
         drop(suffixes);
         let mut alignment = Self {
@@ -43,8 +47,8 @@ impl Alignment {
             chunks,
         };
         alignment.note_chunks(pace);
-        alignment.match_rest(words, pace);
-        alignment
+        alignment.match_rest(words, pace)?;
+        Ok(alignment)
     }
 
     /// Whether the other document has this word at the same place.
@@ -67,13 +71,13 @@ impl Alignment {
     }
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
-    fn match_rest(&mut self, words: &Words, pace: &mut Pace) {
+    fn match_rest(&mut self, words: &Words, pace: &mut Pace) -> Result<()> {
         let mut numbers = GapNumbers::default();
         let a = self.rest(0, &words.a.ids, &mut numbers, pace);
         let b = self.rest(1, &words.b.ids, &mut numbers, pace);
         let [ids_a, ids_b] =
             [&a, &b].map(|rest| rest.iter().map(|r| r.number).collect::<Vec<u32>>());
-        let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.count as usize, pace);
+        let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.count as usize, pace)?;
         let runs = tiles(&suffixes, 1, pace);
         for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)) {
             for i in (0..run.words).filter(|_| kept) {
@@ -82,6 +86,7 @@ impl Alignment {
                 self.fates[1][b[(run.b + i) as usize].word as usize] = Fate::Same;
             }
         }
+        Ok(())
     }
 
     /// The words of one side outside the chunks. Equal words in the same gap between chunks in order

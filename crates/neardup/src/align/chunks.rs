@@ -103,7 +103,7 @@ pub fn common_chunks(
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
-    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace);
+    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
     let runs = match matching {
         Matching::Literal => tiles(&suffixes, min_words, pace),
         Matching::Information => information(&suffixes, min_words, pace).runs,
@@ -128,7 +128,7 @@ pub fn chunk_similarity(
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
-    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace);
+    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
     let (common, sizes) = match matching {
         Matching::Literal => {
             let runs = tiles(&suffixes, min_words, pace);

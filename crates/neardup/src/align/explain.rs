@@ -70,7 +70,7 @@ pub struct Explanation {
 pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanation> {
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
-    let alignment = Alignment::new(&words, MIN_WORDS, pace);
+    let alignment = Alignment::new(&words, MIN_WORDS, pace)?;
     let changed = [0, 1].map(|side: usize| changed_words(&alignment, &alignment.fates[side]));
     let kept = words.a.len() - changed[0].len();
     let kind = match a == b {

@@ -149,7 +149,7 @@ mod tests {
             let [a, b] = [a, b].map(|x| x.into_iter().map(|y| y % letters).collect::<Vec<u32>>());
             let mut check = || {};
             let pace = &mut Pace::new(&mut check);
-            let suffixes = Suffixes::new(&a, &b, 100, pace);
+            let suffixes = Suffixes::new(&a, &b, 100, pace).expect("there is memory");
             let found = information(&suffixes, w, pace);
             prop_assert_eq!((found.counted, found.common), brute_force_counts(&a, &b, w as usize));
             for run in &found.runs {

@@ -27,7 +27,7 @@ pub struct Substring {
 pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Substring> {
     let pace = &mut Pace::new(check);
     let characters = Characters::new(a, b, pace)?;
-    let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace);
+    let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace)?;
     let length = longest_shared(&suffixes, pace);
     if length == 0 {
         return Ok(Substring::default());

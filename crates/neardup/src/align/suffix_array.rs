@@ -5,31 +5,38 @@
 //! at 65 536 letters or use threads; the binding to libsais brings C code that cannot be cancelled.
 
 use super::pace::Pace;
+use crate::Result;
+use crate::error::filled;
 
 const NONE: u32 = u32::MAX;
 
 /// The suffixes of `text` in ascending order, by their first positions; every number in `text` is
 /// below `letters`. Time O(n + letters), memory 9 bytes a unit and 8 a letter, twice at most.
-pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Vec<u32> {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Result<Vec<u32>> {
     match text.len() {
-        0 => return Vec::new(),
-        1 => return vec![0],
+        0 => return Ok(Vec::new()),
+        1 => return filled(0, 1),
         _ => {}
     }
-    let level = Level::new(text, letters, pace);
-    let marks: Vec<u32> = (1..text.len() as u32)
-        .filter(|&p| {
-            pace.step();
-            level.is_mark(p as usize)
-        })
-        .collect();
-    let mut order = vec![NONE; text.len()];
-    level.induce(&marks, &mut order, pace);
-    if !marks.is_empty() {
-        let sorted = level.sort_marks(&marks, &order, pace);
-        level.induce(&sorted, &mut order, pace);
+    let level = Level::new(text, letters, pace)?;
+    let mut marks = Vec::new();
+    for p in 1..text.len() {
+        pace.step();
+        if level.is_mark(p) {
+            marks.try_reserve(1)?;
+            marks.push(p as u32);
+        }
     }
-    order
+    let mut order = filled(NONE, text.len())?;
+    level.induce(&marks, &mut order, pace)?;
+    if !marks.is_empty() {
+        let sorted = level.sort_marks(marks, &order, pace)?;
+        level.induce(&sorted, &mut order, pace)?;
+    }
+    Ok(order)
 }
 
 /// One level of the recursion.
@@ -42,9 +49,9 @@ struct Level<'t> {
 }
 
 impl<'t> Level<'t> {
-    fn new(text: &'t [u32], letters: usize, pace: &mut Pace) -> Self {
-        let mut starts = vec![0; letters + 1];
-        let mut rises = vec![false; text.len()];
+    fn new(text: &'t [u32], letters: usize, pace: &mut Pace) -> Result<Self> {
+        let mut starts = filled(0, letters + 1)?;
+        let mut rises = filled(false, text.len())?;
         for p in (0..text.len()).rev() {
             pace.step();
             starts[text[p] as usize + 1] += 1;
@@ -55,11 +62,11 @@ impl<'t> Level<'t> {
         for letter in 0..letters {
             starts[letter + 1] += starts[letter];
         }
-        Self {
+        Ok(Self {
             text,
             rises,
             starts,
-        }
+        })
     }
 
     /// A mark is a rising suffix after a falling one (leftmost S, LMS).
@@ -68,14 +75,17 @@ impl<'t> Level<'t> {
     }
 
     /// Sorts all suffixes, given the marks in their order.
-    fn induce(&self, marks: &[u32], order: &mut [u32], pace: &mut Pace) {
+    fn induce(&self, marks: &[u32], order: &mut [u32], pace: &mut Pace) -> Result<()> {
         order.fill(NONE);
-        let mut tails = self.starts[1..].to_vec();
+        let letters = self.starts.len() - 1;
+        let mut tails = filled(0, letters)?;
+        tails.copy_from_slice(&self.starts[1..]);
         for &p in marks.iter().rev() {
             pace.step();
             put_last(&mut tails, order, self.text[p as usize], p);
         }
-        let mut heads = self.starts.clone();
+        let mut heads = filled(0, letters)?;
+        heads.copy_from_slice(&self.starts[..letters]);
         let last = self.text.len() - 1;
         put_first(&mut heads, order, self.text[last], last as u32);
         for i in 0..order.len() {
@@ -95,12 +105,13 @@ impl<'t> Level<'t> {
                 put_last(&mut tails, order, self.text[p], p as u32);
             }
         }
+        Ok(())
     }
 
     /// The marks in the order of their suffixes, given an order that is right as far as the
     /// stretches from each mark to the next decide it.
-    fn sort_marks(&self, marks: &[u32], order: &[u32], pace: &mut Pace) -> Vec<u32> {
-        let mut names = vec![NONE; self.text.len()];
+    fn sort_marks(&self, marks: Vec<u32>, order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
+        let mut names = filled(NONE, self.text.len())?;
         let mut name = 0;
         let mut before = None;
         for &p in order {
@@ -111,10 +122,15 @@ impl<'t> Level<'t> {
                 before = Some(p);
             }
         }
-        let reduced: Vec<u32> = marks.iter().map(|&p| names[p as usize]).collect();
+        let mut reduced = Vec::new();
+        reduced.try_reserve_exact(marks.len())?;
+        reduced.extend(marks.iter().map(|&p| names[p as usize]));
         drop(names);
-        let sorted = suffix_array(&reduced, name as usize + 1, pace);
-        sorted.into_iter().map(|i| marks[i as usize]).collect()
+        let mut sorted = suffix_array(&reduced, name as usize + 1, pace)?;
+        for mark in &mut sorted {
+            *mark = marks[*mark as usize];
+        }
+        Ok(sorted)
     }
 
     /// Whether the stretches from the marks p and q to the next mark are equal.
@@ -157,7 +173,7 @@ mod tests {
 
     fn sorted(text: &[u32]) -> Vec<u32> {
         let letters = text.iter().max().map_or(0, |m| *m as usize + 1);
-        suffix_array(text, letters, &mut Pace::new(&mut || {}))
+        suffix_array(text, letters, &mut Pace::new(&mut || {})).expect("there is memory")
     }
 
     fn brute_force(text: &[u32]) -> Vec<u32> {

@@ -213,7 +213,7 @@ mod tests {
     fn tiled(a: &[u32], b: &[u32], min_words: u32) -> Vec<Run> {
         let mut check = || {};
         let pace = &mut Pace::new(&mut check);
-        let suffixes = Suffixes::new(a, b, 100, pace);
+        let suffixes = Suffixes::new(a, b, 100, pace).expect("there is memory");
         tiles(&suffixes, min_words, pace)
     }
 

@@ -5,8 +5,9 @@ use super::places::Passages;
 use super::sort::{Scratch, Sort};
 use super::symbols::Sequences;
 use super::tree::Tree;
-use super::windows::{Window, Windows, for_each_words};
+use super::windows::{Window, Windows};
 use crate::Result;
+use crate::text::Fold;
 use bitvec::vec::BitVec;
 
 /// The first reading: the fingerprints of all documents.
@@ -27,11 +28,11 @@ impl<S: Scratch> Fingerprints<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(min_words: usize, memory: usize) -> Result<Self> {
+    pub fn new(min_words: usize, fold: Fold, memory: usize) -> Result<Self> {
         Ok(Self {
             min_words,
             memory,
-            windows: Windows::new(min_words)?,
+            windows: Windows::new(min_words, fold)?,
             sort: Sort::new(memory),
             fingerprints: 0,
         })
@@ -43,14 +44,14 @@ impl<S: Scratch> Fingerprints<S> {
     /// `OutOfMemory`.
     pub fn add(&mut self, doc: &[u8], check: &mut dyn FnMut()) -> Result<()> {
         let (sort, fingerprints) = (&mut self.sort, &mut self.fingerprints);
-        let mut visit = |window: &Window, check: &mut dyn FnMut()| {
+        let mut visit = |window: Window, check: &mut dyn FnMut()| {
             if window.is_new_anchor {
                 sort.push([window.anchor, *fingerprints], check)?;
                 *fingerprints += 1;
             }
             Ok(())
         };
-        for_each_window(&mut self.windows, doc, check, &mut visit)?;
+        self.windows.for_each(doc, check, &mut visit)?;
         Ok(())
     }
 
@@ -115,13 +116,14 @@ impl<S: Scratch> Candidates<S> {
         self.starts.push(self.end);
         let start = self.end;
         let Self {
+            windows,
             sort,
             fingerprints,
             repeats,
             ..
         } = self;
         let mut is_candidate = false;
-        let mut visit = |window: &Window, check: &mut dyn FnMut()| {
+        let mut visit = |window: Window, check: &mut dyn FnMut()| {
             if window.is_new_anchor {
                 is_candidate = repeats[*fingerprints as usize];
                 *fingerprints += 1;
@@ -132,7 +134,7 @@ impl<S: Scratch> Candidates<S> {
             }
             Ok(())
         };
-        let words = for_each_window(&mut self.windows, doc, check, &mut visit)?;
+        let words = windows.for_each(doc, check, &mut visit)?;
         // A number between documents is nobody's, so that no run reaches over it.
         self.end += words + 1;
         Ok(())
@@ -154,27 +156,4 @@ impl<S: Scratch> Candidates<S> {
         let tree = Tree::new(&sequences, &self.starts, check)?;
         Passages::new(sequences, tree, self.starts, check)
     }
-}
-
-/// Visits every window of a document; returns the number of its words.
-fn for_each_window(
-    windows: &mut Windows,
-    doc: &[u8],
-    check: &mut dyn FnMut(),
-    visit: &mut dyn FnMut(&Window, &mut dyn FnMut()) -> Result<()>,
-) -> Result<u64> {
-    for_each_words(doc, &mut |words| {
-        check();
-        for word in words {
-            if let Some(window) = windows.push(*word) {
-                visit(&window, check)?;
-            }
-        }
-        Ok(())
-    })?;
-    let (words, last) = windows.finish();
-    if let Some(window) = last {
-        visit(&window, check)?;
-    }
-    Ok(words)
 }

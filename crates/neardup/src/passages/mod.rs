@@ -22,16 +22,20 @@
 //! Windows and words are the same where their 64-bit hashes are.
 
 mod boundaries;
+mod cut;
 mod finder;
 mod places;
 mod sort;
 mod symbols;
 mod tree;
 mod windows;
+mod word_places;
 
+pub use cut::cut;
 pub use finder::{Candidates, Fingerprints};
 pub use places::{Passages, Place};
 pub use sort::Scratch;
+pub use word_places::WordPlaces;
 
 use crate::{Error, Result};
 

@@ -1,9 +1,10 @@
 //! Which places of the passages are listed.
 
-use super::symbols::{BETWEEN, Sequences, filled};
+use super::symbols::{BETWEEN, Sequences};
 use super::tree::{Node, ROOT, Tree};
 use crate::Result;
 use crate::align::Pace;
+use crate::error::filled;
 
 /// A place of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

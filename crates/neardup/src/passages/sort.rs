@@ -307,6 +307,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         #[test]
         fn as_in_memory(records in prop::collection::vec(0u64..1 << 20, 0..40_000)) {
             let mut sort = Sort::<2, Memory>::new(0);

@@ -4,6 +4,7 @@ use super::boundaries::Boundary;
 use super::finder::HEARTBEAT;
 use super::sort::{Scratch, Sort, Sorted};
 use super::windows::NO_WORD;
+use crate::error::filled;
 use crate::hash::split_mix;
 use crate::{Error, Result};
 
@@ -128,12 +129,4 @@ impl Sequences {
             *length = (end - first).saturating_sub(period) as u32;
         }
     }
-}
-
-/// A vector of `length` equal values.
-pub(super) fn filled<T: Copy>(value: T, length: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(length)?;
-    values.resize(length, value);
-    Ok(values)
 }

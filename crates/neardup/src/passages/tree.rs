@@ -1,9 +1,10 @@
 //! The suffix tree of the sequences: one node for every run of symbols that goes on in several
 //! ways.
 
-use super::symbols::{BETWEEN, Sequences, filled};
+use super::symbols::{BETWEEN, Sequences};
 use crate::Result;
 use crate::align::{Pace, shared_with_previous, suffix_array};
+use crate::error::filled;
 
 /// The node of the empty run, above all others.
 pub(super) const ROOT: u32 = 0;
@@ -51,8 +52,8 @@ impl Tree {
     pub fn new(sequences: &Sequences, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
         let pace = &mut Pace::new(check);
         let documents = documents(sequences, starts, pace)?;
-        let order = suffix_array(&sequences.symbols, sequences.letters, pace);
-        let shared = shared_with_previous(&sequences.symbols, &order, pace);
+        let order = suffix_array(&sequences.symbols, sequences.letters, pace)?;
+        let shared = shared_with_previous(&sequences.symbols, &order, pace)?;
         let mut builder = Builder {
             symbols: &sequences.symbols,
             documents: &documents,

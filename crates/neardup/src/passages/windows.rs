@@ -13,28 +13,6 @@ const BASE: u64 = 0xDA94_2042_E4DD_58B5;
 /// Stands for the word before the first and behind the last. No word has it as its hash.
 pub(super) const NO_WORD: u64 = 0;
 
-const EACH_WORD: Shingling = Shingling {
-    k: 1,
-    unit: Unit::Word,
-    fold: Fold::Case,
-};
-
-/// Visits the hashes of a document's words in order; `visit` is also called with none now and then.
-///
-/// Linear time, constant memory.
-pub(super) fn for_each_words(
-    doc: &[u8],
-    visit: &mut dyn FnMut(&[u64]) -> Result<()>,
-) -> Result<()> {
-    let mut result = Ok(());
-    for_each_block(doc, &EACH_WORD, &Key::from_seed(0), &mut |words| {
-        if result.is_ok() {
-            result = visit(words);
-        }
-    });
-    result
-}
-
 /// A window.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
@@ -50,8 +28,12 @@ pub(super) struct Window {
     pub is_new_anchor: bool,
 }
 
-/// Makes windows of words. Memory for one window.
+/// Takes a window and the check for interrupts.
+pub(super) type Visit<'a> = dyn FnMut(Window, &mut dyn FnMut()) -> Result<()> + 'a;
+
+/// Makes windows of documents. Memory for one window.
 pub(super) struct Windows {
+    each_word: Shingling,
     words: usize,
     grams: Rolling,
     whole: Rolling,
@@ -67,12 +49,17 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub fn new(words: usize) -> Result<Self> {
+    pub fn new(words: usize, fold: Fold) -> Result<Self> {
         let mut recent = VecDeque::new();
         recent.try_reserve_exact(words + 1)?;
         let mut candidates = VecDeque::new();
         candidates.try_reserve_exact(words + 1)?;
         Ok(Self {
+            each_word: Shingling {
+                k: 1,
+                unit: Unit::Word,
+                fold,
+            },
             words,
             // Short grams are chosen less often, long ones repeat less often without their window.
             grams: Rolling::new(words.div_ceil(4)),
@@ -85,9 +72,38 @@ impl Windows {
         })
     }
 
+    /// Visits every window of a document; returns the number of its words.
+    ///
+    /// `check` is called at least every 64 KiB. Linear time.
+    pub fn for_each(
+        &mut self,
+        doc: &[u8],
+        check: &mut dyn FnMut(),
+        visit: &mut Visit<'_>,
+    ) -> Result<u64> {
+        let each_word = self.each_word;
+        let mut result = Ok(());
+        for_each_block(doc, &each_word, &Key::from_seed(0), &mut |words| {
+            check();
+            for word in words {
+                if let Some(window) = self.push(*word)
+                    && result.is_ok()
+                {
+                    result = visit(window, check);
+                }
+            }
+        });
+        let (words, last) = self.finish();
+        result?;
+        if let Some(window) = last {
+            visit(window, check)?;
+        }
+        Ok(words)
+    }
+
     /// Takes the next word; returns the window that ends before it.
     #[inline]
-    pub fn push(&mut self, word: u64) -> Option<Window> {
+    fn push(&mut self, word: u64) -> Option<Window> {
         let word = word.max(NO_WORD + 1);
         let complete = self.pending.take().map(|window| Window {
             right: word,
@@ -145,7 +161,7 @@ impl Windows {
     }
 
     /// Ends the document: its words, and its last window.
-    pub fn finish(&mut self) -> (u64, Option<Window>) {
+    fn finish(&mut self) -> (u64, Option<Window>) {
         let count = std::mem::take(&mut self.count);
         self.recent.clear();
         self.candidates.clear();

@@ -10,9 +10,11 @@
 mod decode;
 mod fold;
 mod properties;
+mod split;
 mod stop_words;
 mod words;
 
+pub use split::{SplitBy, split};
 pub use stop_words::STOP_WORDS;
 
 pub(crate) use decode::{fold_document, pieces};

@@ -42,7 +42,7 @@ pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) ->
     let resemblance = resemblance(a, b, check)?;
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
-    let alignment = Alignment::new(&words, min_words, pace);
+    let alignment = Alignment::new(&words, min_words, pace)?;
     let mut page = Page(String::with_capacity(4096 + 2 * (a.len() + b.len())));
     page.head(&alignment.chunks);
     page.figures(&words, &alignment, resemblance, min_words);

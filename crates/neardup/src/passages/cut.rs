@@ -1,0 +1,53 @@
+//! A document without some of its characters.
+
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// The document without the characters of `spans`, with `replacement` in place of each span.
+///
+/// Spans count characters from 0, ascend and do not overlap. Linear time.
+///
+/// # Errors
+/// `Invalid` for a span that reaches over the end of the document; `OutOfMemory`.
+pub fn cut(
+    doc: &str,
+    spans: impl Iterator<Item = Range<usize>>,
+    replacement: &str,
+) -> Result<String> {
+    let mut left = String::new();
+    let mut rest = doc.chars();
+    let mut at = 0;
+    for span in spans {
+        let before = take(&mut rest, span.start - at).ok_or_else(|| beyond(doc, &span))?;
+        take(&mut rest, span.len()).ok_or_else(|| beyond(doc, &span))?;
+        left.try_reserve(before.len() + replacement.len())?;
+        left.push_str(before);
+        left.push_str(replacement);
+        at = span.end;
+    }
+    left.try_reserve(rest.as_str().len())?;
+    left.push_str(rest.as_str());
+    Ok(left)
+}
+
+/// The next `count` characters; None if there are fewer.
+fn take<'d>(rest: &mut std::str::Chars<'d>, count: usize) -> Option<&'d str> {
+    let all = rest.as_str();
+    match count.checked_sub(1) {
+        Some(last) => rest.nth(last)?,
+        None => return Some(""),
+    };
+    Some(&all[..all.len() - rest.as_str().len()])
+}
+
+fn beyond(doc: &str, span: &Range<usize>) -> Error {
+    let characters = doc.chars().count();
+    Error::invalid(
+        format!(
+            "span [{},{}) reaches outside the document",
+            span.start + 1,
+            span.end + 1
+        ),
+        format!("The document has {characters} characters, numbered from 1."),
+    )
+}

@@ -1,0 +1,134 @@
+//! Paragraphs, lines and sentences.
+
+use super::properties::{Class, info};
+use crate::{Error, Result, quoted};
+use std::str::FromStr;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// What a document is split into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SplitBy {
+    /// Lines in a row that are not blank. U+2029 ends a paragraph, too.
+    Paragraph,
+    /// What stands between mandatory line breaks (UAX #14: BK, CR, LF, NL).
+    Line,
+    /// Sentences of the default rules (UAX #29), in which a line break ends a sentence.
+    Sentence,
+}
+
+impl FromStr for SplitBy {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "paragraph" => Ok(Self::Paragraph),
+            "line" => Ok(Self::Line),
+            "sentence" => Ok(Self::Sentence),
+            _ => Err(Error::invalid(
+                format!("cannot split by {}", quoted(name)),
+                "Valid are 'paragraph', 'line' and 'sentence'.",
+            )),
+        }
+    }
+}
+
+/// Visits the parts of a document in order: the number of characters before the part, and the part,
+/// without white space around it. A part of white space alone is none. So the parts and the white
+/// space between them are the document.
+///
+/// `check` is called for every line. Linear time, constant memory.
+pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn FnMut(usize, &str)) {
+    let mut parts = Parts {
+        doc,
+        counted: 0,
+        characters: 0,
+        visit,
+    };
+    let mut paragraph: Option<usize> = None;
+    let mut end = 0;
+    for line in lines(doc) {
+        check();
+        let start = end;
+        end += line.len();
+        match by {
+            SplitBy::Line => parts.put(start, line),
+            SplitBy::Sentence => {
+                for (offset, sentence) in line.split_sentence_bound_indices() {
+                    parts.put(start + offset, sentence);
+                }
+            }
+            SplitBy::Paragraph => {
+                if line.chars().all(is_space)
+                    && let Some(first) = paragraph.take()
+                {
+                    parts.put(first, &doc[first..start]);
+                }
+                let first = *paragraph.get_or_insert(start);
+                if line.ends_with(PARAGRAPH_SEPARATOR) {
+                    parts.put(first, &doc[first..end]);
+                    paragraph = None;
+                }
+            }
+        }
+    }
+    if let Some(first) = paragraph {
+        parts.put(first, &doc[first..]);
+    }
+}
+
+const PARAGRAPH_SEPARATOR: char = '\u{2029}';
+
+/// The lines of a text, with what ends them.
+fn lines(text: &str) -> impl Iterator<Item = &str> {
+    let breaks = [
+        '\n',
+        '\x0B',
+        '\x0C',
+        '\r',
+        '\u{85}',
+        '\u{2028}',
+        PARAGRAPH_SEPARATOR,
+    ];
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (at, found) = match rest.match_indices(breaks).next() {
+            Some(found) => found,
+            None if rest.is_empty() => return None,
+            None => (rest.len(), ""),
+        };
+        let mut end = at + found.len();
+        if found == "\r" && rest[end..].starts_with('\n') {
+            end += 1;
+        }
+        let (line, behind) = rest.split_at(end);
+        rest = behind;
+        Some(line)
+    })
+}
+
+fn is_space(c: char) -> bool {
+    info(c).class() == Class::Space
+}
+
+/// Counts characters up to the parts.
+struct Parts<'a> {
+    doc: &'a str,
+    /// Bytes of the document whose characters have been counted.
+    counted: usize,
+    characters: usize,
+    visit: &'a mut dyn FnMut(usize, &str),
+}
+
+impl Parts<'_> {
+    fn put(&mut self, start: usize, part: &str) {
+        let trimmed = part.trim_start_matches(is_space);
+        let start = start + part.len() - trimmed.len();
+        let trimmed = trimmed.trim_end_matches(is_space);
+        if trimmed.is_empty() {
+            return;
+        }
+        self.characters += self.doc[self.counted..start].chars().count();
+        self.counted = start;
+        (self.visit)(self.characters, trimmed);
+    }
+}
