@@ -7,6 +7,7 @@ pub mod call;
 pub mod catalog;
 pub mod error;
 pub mod memo;
+pub mod multirange;
 pub mod progress;
 pub mod query;
 pub mod record;

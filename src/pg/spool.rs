@@ -4,13 +4,14 @@
 //! that PostgreSQL counts, limits and removes like those of its own sorts.
 
 use crate::pg::error::{or_out_of_memory, raise};
+use neardup::passages::Scratch;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ptr::NonNull;
 
 pub struct Records {
     memory: Vec<u8>,
     budget: usize,
-    file: Option<File>,
+    file: Option<TemporaryFile>,
     /// Where each record begins, and the last one ends.
     starts: Vec<u64>,
 }
@@ -38,7 +39,9 @@ impl Records {
             or_out_of_memory(self.memory.try_reserve(record.len()));
             self.memory.extend_from_slice(record);
         } else {
-            self.file.get_or_insert_with(File::create).append(record);
+            self.file
+                .get_or_insert_with(TemporaryFile::create)
+                .append(record);
         }
         self.starts
             .push(self.starts[self.len()] + record.len() as u64);
@@ -61,13 +64,14 @@ impl Records {
     }
 }
 
-struct File {
+/// Temporary storage that PostgreSQL counts, limits and removes.
+pub struct TemporaryFile {
     handle: NonNull<pg_sys::BufFile>,
     len: u64,
     at_end: bool,
 }
 
-impl File {
+impl Scratch for TemporaryFile {
     /// In the memory context of the transaction: a file may be needed while a shorter-lived one,
     /// such as that of the query being read, is current. It goes with its handle or, after an
     /// ERROR, with the statement.
@@ -115,7 +119,9 @@ impl File {
             );
         }
     }
+}
 
+impl TemporaryFile {
     fn seek(&mut self, offset: u64) {
         // SAFETY: the handle is open.
         let failed = unsafe {
@@ -133,7 +139,7 @@ impl File {
 
 const SEEK_SET: i32 = 0;
 
-impl Drop for File {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After an ERROR the files of the statement are closed by PostgreSQL.
         if !std::thread::panicking() {

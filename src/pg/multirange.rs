@@ -1,0 +1,50 @@
+//! Multiranges of integers.
+
+use crate::pg::error::or_out_of_memory;
+use pgrx::pg_sys;
+use std::ops::Range;
+
+/// The header of a multirange in memory (utils/multirangetypes.h).
+#[repr(C)]
+struct Header {
+    length: i32,
+    multirange_type: pg_sys::Oid,
+    ranges: u32,
+}
+
+unsafe extern "C-unwind" {
+    /// Raises no ERROR.
+    fn multirange_get_bounds(
+        range_type: *mut pg_sys::TypeCacheEntry,
+        multirange: *const Header,
+        number: u32,
+        lower: *mut pg_sys::RangeBound,
+        upper: *mut pg_sys::RangeBound,
+    );
+}
+
+/// The ranges of an int4multirange, ascending and apart from each other; a range without a lower or
+/// an upper bound ends at the least or the greatest integer.
+///
+/// # Safety
+/// `datum` is a non-null int4multirange.
+pub unsafe fn integer_ranges(datum: pg_sys::Datum) -> Vec<Range<i32>> {
+    // SAFETY: the caller vouches for the type; detoasting gives an aligned value with that header.
+    unsafe {
+        let multirange = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<Header>();
+        let wanted = pg_sys::TYPECACHE_RANGE_INFO as i32;
+        let range_type = pg_sys::lookup_type_cache(pg_sys::INT4RANGEOID, wanted);
+        let mut ranges = Vec::new();
+        or_out_of_memory(ranges.try_reserve_exact((*multirange).ranges as usize));
+        for number in 0..(*multirange).ranges {
+            let [mut lower, mut upper] = [pg_sys::RangeBound::default(); 2];
+            multirange_get_bounds(range_type, multirange, number, &mut lower, &mut upper);
+            let bound = |bound: pg_sys::RangeBound, infinite| match bound.infinite {
+                true => infinite,
+                false => bound.val.value() as i32,
+            };
+            ranges.push(bound(lower, i32::MIN)..bound(upper, i32::MAX));
+        }
+        ranges
+    }
+}

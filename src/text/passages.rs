@@ -1,0 +1,82 @@
+//! Parts of a document: split, and cut out.
+
+use crate::pg::datum::{NewText, Text};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::multirange::integer_ranges;
+use crate::pg::srf::Call;
+use neardup::passages::cut;
+use neardup::text::split;
+use pgrx::prelude::*;
+
+/// `split_text(doc, by)`: the parts with their numbers and first characters, from 1.
+///
+/// # Errors
+/// `invalid_parameter_value` for an unknown kind of part.
+#[pg_extern(sql = false)]
+fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running; both arguments are declared as text.
+    let (call, doc, by) = unsafe {
+        let call = Call::new(fcinfo);
+        let [doc, by] = [(0, "doc"), (1, "by")].map(|(number, name)| call.argument(number, name));
+        (call, Text::from_raw(doc), Text::from_raw(by))
+    };
+    let by = by.name().parse().or_raise();
+    let (mut rows, mut number) = (call.rows(), 0);
+    split(utf8(&doc), by, &mut check_interrupts, &mut |start, part| {
+        number += 1;
+        let part = NewText(part.as_bytes().to_vec()).into_datum();
+        rows.put([number.into_datum(), (start as i32 + 1).into_datum(), part]);
+        if let Some(part) = part {
+            // SAFETY: the row has a copy.
+            unsafe { pg_sys::pfree(part.cast_mut_ptr()) };
+        }
+    });
+}
+
+/// `cut_passages(doc, spans, replacement)`: the document without these characters, from 1.
+///
+/// # Errors
+/// `invalid_parameter_value` for a span outside the document.
+#[pg_extern(sql = false)]
+fn cut_passages(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
+    // SAFETY: the call is running; the arguments are declared as text, int4multirange and text.
+    let (doc, spans, replacement) = unsafe {
+        let call = Call::new(fcinfo);
+        (
+            Text::from_raw(call.argument(0, "doc")),
+            integer_ranges(call.argument(1, "spans")),
+            Text::from_raw(call.argument(2, "replacement")),
+        )
+    };
+    let characters = spans.iter().map(|span| {
+        if span.start < 1 {
+            let [start, end] = [span.start, span.end].map(i64::from);
+            raise(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                &format!("span [{start},{end}) begins before the document"),
+                "Characters are numbered from 1.",
+            );
+        }
+        span.start as usize - 1..span.end as usize - 1
+    });
+    let left = cut(utf8(&doc), characters, utf8(&replacement)).or_raise();
+    NewText(left.into_bytes())
+}
+
+/// # Errors
+/// ERROR `character_not_in_repertoire` if it is not UTF-8, which happens in SQL_ASCII only.
+fn utf8<'a>(text: &'a Text<'_>) -> &'a str {
+    std::str::from_utf8(text).unwrap_or_else(|_| {
+        raise(
+            PgSqlErrorCode::ERRCODE_CHARACTER_NOT_IN_REPERTOIRE,
+            "the text is not valid UTF-8",
+            "Characters are those of the database's encoding; in SQL_ASCII, of UTF-8.",
+        )
+    })
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/text/passages.sql",
+    name = "text_passages",
+    requires = []
+);
