@@ -23,8 +23,9 @@
 
 mod boundaries;
 mod cut;
-mod finder;
+
 mod places;
+mod readings;
 mod sort;
 mod symbols;
 mod tree;
@@ -32,8 +33,8 @@ mod windows;
 mod word_places;
 
 pub use cut::cut;
-pub use finder::{Candidates, Fingerprints};
 pub use places::{Passages, Place};
+pub use readings::{Candidates, Fingerprints};
 pub use sort::Scratch;
 pub use word_places::WordPlaces;
 

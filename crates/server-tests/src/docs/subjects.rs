@@ -143,6 +143,11 @@ pub const SUBJECTS: &[Subject] = &[
         ],
     },
     Subject {
+        title: "Passages",
+        page: "passages.md",
+        entries: &[F("repeated_passages"), F("cut_passages"), F("split_text")],
+    },
+    Subject {
         title: "Looking at a pair",
         page: "pairs.md",
         entries: &[
