@@ -1,12 +1,14 @@
 //! Passages that stand in several places of a collection.
 
-use crate::collection::reading::Keys;
-use crate::pg::datum::Text;
+use crate::collection::reading::share_of_work_mem_bytes;
+use crate::pg::call::Call;
+use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::{Column, Query, share_of_work_mem_bytes, work_mem_bytes};
+use crate::pg::query::{Column, Query, work_mem_bytes};
 use crate::pg::spool::{Records, TemporaryFile};
-use crate::pg::srf::Call;
+use crate::pg::text::Text;
+use crate::pg::value::Keys;
 use neardup::passages::{Candidates, Fingerprints, Passages, Place, WordPlaces, min_words};
 use neardup::text::Fold;
 use pgrx::PgSqlErrorCode;
@@ -122,11 +124,10 @@ impl Documents {
 }
 
 fn check_columns(columns: &[Column], key_type: pg_sys::Oid) {
-    const TEXTS: [pg_sys::Oid; 3] = [pg_sys::TEXTOID, pg_sys::VARCHAROID, pg_sys::BPCHAROID];
     let problem = match columns {
         [key, document] => {
             key.check_type(key_type, "first", "key");
-            if TEXTS.contains(&document.base_type()) {
+            if is_text(document.base_type()) {
                 return;
             }
             format!(

@@ -1,9 +1,9 @@
 //! Parts of a document: split, and cut out.
 
-use crate::pg::datum::{NewText, Text};
+use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::multirange::integer_ranges;
-use crate::pg::srf::Call;
+use crate::pg::text::{NewText, Text};
 use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;
