@@ -4,14 +4,14 @@
 mod hostile;
 
 use neardup::hash::{GOLDEN, split_mix};
-use neardup::postings::{Group, PageKind, Segment, check};
+use neardup::postings::{Group, Leaf, PageKind, Segment, check};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
 /// Refuses memory that no page can ask for, which shows as [`hostile::pages::Failure::OutOfMemory`].
 struct Frugal;
 
-const LARGEST: usize = 4 << 20;
+const LARGEST: usize = 64 << 20;
 
 // SAFETY: refuses, or passes on to the system's allocator.
 unsafe impl GlobalAlloc for Frugal {
@@ -151,7 +151,70 @@ fn a_leaf_in_the_place_of_another_is_noticed() {
     let leaves: Vec<usize> = pages.iter().filter(is_leaf).copied().collect();
     for neighbors in leaves.windows(2) {
         let mut store = sound.clone();
+        let page = sound.pages[neighbors[0]].as_ref().expect("a page in use");
+        let key = Leaf::parse(&page.payload)
+            .expect("a sound leaf")
+            .first()
+            .key;
         store.pages[neighbors[0]] = sound.pages[neighbors[1]].clone();
         assert!(check(&mut store, &segment, &mut |_, _| ()).is_err());
+        assert!(store.find(&Group::alone(&segment), &[key], 1).is_err());
+    }
+}
+
+#[test]
+fn entries_of_directories_may_be_in_each_others_place() {
+    const ENTRY: usize = 12;
+    let (sound, segments) = hostile::sound();
+    for page in 0..sound.pages.len() {
+        let original = sound.pages[page].as_ref().expect("a page in use");
+        if original.kind != PageKind::Directory {
+            continue;
+        }
+        let entries = original.payload.len() / ENTRY;
+        let of = |entry: usize| 4 + entry * ENTRY..4 + (entry + 1) * ENTRY;
+        for (a, b) in (0..entries).flat_map(|a| (0..entries).map(move |b| (a, b))) {
+            let mut swapped = original.payload.clone();
+            swapped[of(a)].copy_from_slice(&original.payload[of(b)]);
+            let repeated = swapped.clone();
+            swapped[of(b)].copy_from_slice(&original.payload[of(a)]);
+            for payload in [swapped, repeated] {
+                let mut store = sound.clone();
+                store.pages[page].as_mut().expect("a page in use").payload = payload;
+                let segment = &segments[original.segment as usize];
+                let is_sound = check(&mut store, segment, &mut |_, _| ()).is_ok();
+                assert_eq!(is_sound, a == b, "{a} and {b}");
+                hostile::bear(store, segments);
+            }
+        }
+    }
+}
+
+/// Widths that no number has, in a page that is long enough for them.
+#[test]
+fn blocks_may_be_too_wide() {
+    for (key_bits, offset_bits) in [(33u8, 0u8), (0, 33), (200, 255), (255, 255)] {
+        let bits = 8 * (usize::from(key_bits) + usize::from(offset_bits));
+        let [used_low, used_high] = (16 + bits as u16).to_le_bytes();
+        let [end_low, end_high] = (bits as u16).to_le_bytes();
+        let mut payload = vec![64, 0, used_low, used_high, 0, 0, 0, 0, 0, 0, 0, 0];
+        payload.extend([end_low, end_high, key_bits, offset_bits]);
+        payload.resize(16 + bits, 0);
+        let leaf = Leaf::parse(&payload).expect("blocks are checked later");
+        assert!(leaf.last().is_err(), "{key_bits} and {offset_bits} bits");
+    }
+}
+
+#[test]
+fn two_bytes_may_be_wrong_and_their_sum_right() {
+    for page in hostile::sound().0.pages.into_iter().flatten() {
+        for place in 1..page.payload.len() {
+            for change in 1..=255 {
+                let mut payload = page.payload.clone();
+                payload[place - 1] = payload[place - 1].wrapping_add(change);
+                payload[place] = payload[place].wrapping_sub(change);
+                hostile::payload(&payload);
+            }
+        }
     }
 }
