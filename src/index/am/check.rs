@@ -85,31 +85,39 @@ impl Sums {
 /// Reads and checks all of an index, and returns its rows, by tid.
 fn read_index(index: &Index) -> Vec<Row> {
     let merging = Merging::wait(index);
-    let meta = Meta::read(index);
+    loop {
+        let meta = Meta::read(index);
+        match sums(index, &meta) {
+            Ok(sums) => {
+                drop(merging);
+                return read_rows(index, &meta, &sums);
+            }
+            Err(stop) => stop.raise(index),
+        }
+        // SAFETY: reads the backend's own state.
+        if !unsafe { pg_sys::RecoveryInProgress() } {
+            let reason = "a page is not where its directory says";
+            raise_corrupted(index, Some(META_BLOCK), reason);
+        }
+        // On a replica nobody waits for the lock: what merged on the primary is read anew.
+        check_interrupts();
+    }
+}
+
+/// Checks segments and log, and returns the sums of their rows' keys.
+fn sums(index: &Index, meta: &Meta) -> Result<Sums, Stop> {
     let mut sums = Sums::default();
-    check_segments(index, &meta, &mut sums).unwrap_or_else(|stop| fail(index, stop));
-    let start = meta.log_start;
+    check_segments(index, meta, &mut sums)?;
     let mut in_log = Vec::new();
-    let read = log::for_each_page(index, &meta, |_, log| {
+    log::for_each_page(index, meta, |_, log| {
         for row in log.iter() {
             let mut keys: Vec<u32> = row?.keys().collect();
             in_log.push(sum(&mut keys));
         }
         Ok(())
-    });
-    read.unwrap_or_else(|stop| fail(index, stop));
-    sums.ranges.push((start, in_log));
-    drop(merging);
-    read_rows(index, &meta, &sums)
-}
-
-fn fail(index: &Index, stop: Stop) {
-    stop.raise(index);
-    raise_corrupted(
-        index,
-        Some(META_BLOCK),
-        "a page is not where its directory says",
-    );
+    })?;
+    sums.ranges.push((meta.log_start, in_log));
+    Ok(sums)
 }
 
 /// The sum of a row's keys, each counted once.

@@ -4,7 +4,7 @@
 use neardup::postings::directory::{self, Directories, Entry};
 use neardup::postings::{
     Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages, Posting, Segment,
-    search, split_of_input,
+    passed, search, split_of_input,
 };
 use std::collections::TryReserveError;
 
@@ -280,9 +280,21 @@ impl Merging {
         store: &mut Store,
         keep: &mut impl FnMut(u64) -> bool,
     ) -> Result<bool, Failure> {
+        let from = self.output.split;
         let next = self.write_leaf(store, keep)?;
         for input in &self.inputs {
+            let shift = input.lo - self.output.segment.lo;
+            let split = |split| split_of_input(split, shift);
+            let mut found = Vec::new();
+            passed(store, input, split(from), next.map(split), &mut |block| {
+                found.push(block);
+            })?;
+            let freed = store.free.len();
             store.free_below(input, next, self.output.segment.lo);
+            let mut freed = store.free[freed..].to_vec();
+            found.sort_unstable();
+            freed.sort_unstable();
+            assert_eq!(found, freed, "pages of {input:?} passed");
         }
         Ok(next.is_some())
     }

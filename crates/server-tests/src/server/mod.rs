@@ -11,6 +11,7 @@ mod gin;
 mod guard;
 mod interop;
 mod lookup;
+mod neardup;
 mod package;
 mod page;
 mod pair;
@@ -42,6 +43,9 @@ const ALL: &[Test] = &[
     ("gin_minhash_equals_scan", gin::minhash_equals_scan),
     ("gin_multicolumn_equals_scan", gin::multicolumn_equals_scan),
     ("gin_hamming_equals_scan", gin::hamming_equals_scan),
+    ("neardup_equals_scan", neardup::equals_scan),
+    ("neardup_crash", neardup::crash),
+    ("neardup_replica", neardup::replica),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
     (
         "package_installed_and_removed",

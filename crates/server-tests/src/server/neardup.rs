@@ -1,0 +1,180 @@
+//! The access method `neardup`: exactly the rows of the sequential scan, whatever the index has been
+//! through.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::cluster::Cluster;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+
+/// Documents in groups of ten that differ in up to nine of forty words.
+const SIGNATURES: &str = "
+    CREATE FUNCTION body(id bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+        SELECT string_agg(CASE WHEN word <= id % 10 THEN 'edit' || id || word
+                               ELSE md5(id / 10 || ' ' || word) END, ' ' ORDER BY word * 7 % 40)
+        FROM generate_series(1, 40) word $$;
+    CREATE TABLE sigs (id bigserial, sig minhash_signature)";
+
+/// Rows that only one of index and sequential scan returns, and how many the index does. IS TRUE
+/// keeps the planner from using the index.
+fn differing(client: &mut Client, threshold: &str, every: u32) -> Result<(i64, i64)> {
+    client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
+    let near = format!("near_dup(d.sig, q.sig, {threshold})");
+    let pairs = "SELECT q.id AS q, d.id FROM queries q, sigs d WHERE";
+    let row = client.query_one(
+        &format!(
+            "WITH queries AS MATERIALIZED (SELECT * FROM sigs WHERE id % {every} = 0),
+                  scan AS MATERIALIZED ({pairs} {near} IS TRUE),
+                  found AS MATERIALIZED ({pairs} {near})
+             SELECT (SELECT count(*) FROM (TABLE scan EXCEPT ALL TABLE found) x)
+                  + (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE scan) x),
+                    (SELECT count(*) FROM found)"
+        ),
+        &[],
+    )?;
+    Ok((row.get(0), row.get(1)))
+}
+
+fn ensure_equal(client: &mut Client, threshold: &str, every: u32, state: &str) -> Result<()> {
+    let (differing, answers) = differing(client, threshold, every)?;
+    ensure!(
+        differing == 0 && answers > 0,
+        "{state}, threshold {threshold}: {differing} rows differ of {answers}"
+    );
+    Ok(())
+}
+
+/// Fails if the index is damaged or lacks a row.
+fn check(client: &mut Client) -> Result<()> {
+    Ok(client.batch_execute("SELECT near_dup_index_check('sigs_sig')")?)
+}
+
+/// Slot counts and thresholds, in the log, in segments, after deletes, VACUUM and REINDEX.
+pub fn equals_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "neardup")?;
+    let mut client = database.connect()?;
+    client.batch_execute(SIGNATURES)?;
+    for (slots, index_threshold) in [(1, 0.5), (64, 0.5), (100, 0.9), (128, 0.8), (1024, 0.6)] {
+        client.batch_execute(&format!(
+            "DROP INDEX IF EXISTS sigs_sig;
+             TRUNCATE sigs;
+             CREATE INDEX sigs_sig ON sigs USING neardup (sig minhash_ops (threshold = {index_threshold}));
+             INSERT INTO sigs (sig) SELECT minhash(body(i), slots => {slots}) FROM generate_series(1, 2000) i;
+             INSERT INTO sigs (sig) VALUES (NULL), (minhash('', slots => {slots}))"
+        ))?;
+        for change in [
+            "",
+            "DELETE FROM sigs WHERE id % 7 = 0",
+            "UPDATE sigs SET sig = minhash(body(id + 1), slots => 128) WHERE id % 5 = 0",
+            "VACUUM sigs",
+            "REINDEX INDEX sigs_sig",
+            "DELETE FROM sigs WHERE id % 3 > 0",
+            "VACUUM sigs",
+            "INSERT INTO sigs (sig) SELECT sig FROM sigs",
+        ] {
+            client.batch_execute(change)?;
+            let state = format!("{slots} slots, index at {index_threshold}, after {change:?}");
+            for threshold in ["0.9", "1", "(SELECT 0.3::float8)"] {
+                ensure_equal(&mut client, threshold, 101, &state)?;
+            }
+            check(&mut client)?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// What sessions do over and over at the same time.
+const WORK: &[&str] = &[
+    "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 300) i",
+    "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(5000, 5100) i",
+    "DELETE FROM sigs WHERE id % 19 = (SELECT max(id) % 19 FROM sigs)",
+    "VACUUM sigs",
+    "DROP INDEX IF EXISTS built; CREATE INDEX built ON sigs USING neardup (sig)",
+];
+
+/// Works until the sessions' statements fail, or for a while.
+fn work(cluster: &Cluster, statements: &[&str], mut end: impl FnMut() -> Result<()>) -> Result<()> {
+    thread::scope(|scope| {
+        for statement in statements {
+            let mut client = cluster.connect("postgres")?;
+            client.batch_execute("SET statement_timeout = '3s'")?;
+            scope.spawn(move || while client.batch_execute(statement).is_ok() {});
+        }
+        end()
+    })
+}
+
+fn prepare(cluster: &Cluster) -> Result<Client> {
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute(SIGNATURES)?;
+    client.batch_execute("CREATE INDEX sigs_sig ON sigs USING neardup (sig)")?;
+    Ok(client)
+}
+
+/// The server is killed during inserts with merging, VACUUM and builds.
+pub fn crash(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("neardup_crash")?;
+    cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
+    cluster.start()?;
+    cluster
+        .connect("postgres")?
+        .batch_execute("CREATE EXTENSION pg_neardup")?;
+    drop(prepare(&cluster)?);
+    for kill in 0..5 {
+        work(&cluster, WORK, || {
+            thread::sleep(Duration::from_millis(1000 + 370 * kill));
+            cluster.crash()
+        })?;
+        cluster.start()?;
+        let mut client = cluster.connect("postgres")?;
+        check(&mut client)?;
+        ensure_equal(&mut client, "0.8", 197, &format!("kill {kill}"))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A replica replays every page as the primary wrote it, answers as the scan does while it replays,
+/// and goes on by itself.
+pub fn replica(server: &Server) -> Result<Outcome> {
+    let primary = server.scratch_cluster("neardup_primary")?;
+    primary.create(&[
+        ("wal_level", "replica"),
+        ("wal_consistency_checking", "generic"),
+        ("max_standby_streaming_delay", "-1"),
+    ])?;
+    primary.start()?;
+    primary
+        .connect("postgres")?
+        .batch_execute("CREATE EXTENSION pg_neardup")?;
+    let mut client = prepare(&primary)?;
+    let replica = server.scratch_cluster("neardup_replica")?;
+    replica.create_replica_of(&primary)?;
+    client.batch_execute(WORK[0])?;
+    replica.wait_for(&primary)?;
+    work(&primary, &WORK[..4], || {
+        let mut client = replica.connect("postgres")?;
+        for lookup in 0..8 {
+            ensure_equal(
+                &mut client,
+                "0.8",
+                197,
+                &format!("replica, lookup {lookup}"),
+            )?;
+        }
+        primary.stop()
+    })?;
+    let mut client = replica.connect("postgres")?;
+    check(&mut client)?;
+    client.batch_execute("SELECT pg_promote()")?;
+    check(&mut client)?;
+    client.batch_execute(WORK[0])?;
+    client.batch_execute("VACUUM sigs")?;
+    check(&mut client)?;
+    ensure_equal(&mut client, "0.8", 197, "promoted")?;
+    Ok(Outcome::Passed)
+}
