@@ -2,7 +2,7 @@
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
 use neardup::minhash::{Header, Sketch};
@@ -77,26 +77,53 @@ fn minhash_excluding(
     NewSignature(sketch.encode(header))
 }
 
-/// Hands on the set of the elements; where the argument is the same in all calls of a query, it is
-/// made once.
+/// Hashes to exclude, as the last call got them.
+#[derive(Default)]
+struct Excluded {
+    elements: Vec<i64>,
+    set: HashSet<u64>,
+}
+
+impl Excluded {
+    fn hold(&mut self, elements: &[i64]) {
+        if self.elements != elements {
+            // Cleared together, they agree after an error too.
+            self.set.clear();
+            self.elements.clear();
+            or_out_of_memory(self.set.try_reserve(elements.len()));
+            or_out_of_memory(self.elements.try_reserve_exact(elements.len()));
+            self.set.extend(elements.iter().map(|&hash| hash as u64));
+            self.elements.extend_from_slice(elements);
+        }
+    }
+}
+
+/// Hands on the set of the elements, which is made anew where they differ from those of the last call:
+/// mostly the same come for every row.
 fn with_set(
     elements: &Array<'_, i64>,
     fcinfo: pg_sys::FunctionCallInfo,
     then: impl FnOnce(&HashSet<u64>),
 ) {
-    let make = || -> HashSet<u64> { elements.iter().flatten().map(|hash| hash as u64).collect() };
+    let present: Vec<i64>;
+    let elements = match elements.as_slice() {
+        Ok(elements) => elements,
+        Err(_) => {
+            present = elements.iter().flatten().collect();
+            &present
+        }
+    };
     // SAFETY: PostgreSQL passes the call's own information, whose `fn_extra` only this function
     // sets, to a value that lives as long as it.
     unsafe {
         let call = &mut *(*fcinfo).flinfo;
         if call.fn_extra.is_null() {
-            if !pg_sys::get_fn_expr_arg_stable(call, 1) {
-                return then(&make());
-            }
-            let set = PgMemoryContexts::For(call.fn_mcxt).leak_and_drop_on_delete(make());
-            call.fn_extra = set.cast();
+            let mut context = PgMemoryContexts::For(call.fn_mcxt);
+            call.fn_extra = context.leak_and_drop_on_delete(Excluded::default()).cast();
         }
-        then(&*call.fn_extra.cast::<HashSet<u64>>());
+        let excluded = &mut *call.fn_extra.cast::<Excluded>();
+        excluded.hold(elements);
+        then(&excluded.set);
     }
 }
 

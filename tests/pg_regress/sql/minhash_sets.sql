@@ -57,3 +57,18 @@ SELECT common_shingles('SELECT id, body FROM pages', 2);
 SELECT common_shingles('SELECT body FROM pages', 0);
 \echo :LAST_ERROR_SQLSTATE
 DROP TABLE pages;
+-- In PL/pgSQL, where a variable seems to stay the same.
+CREATE FUNCTION excluding() RETURNS TABLE (excluded text, is_right boolean) LANGUAGE plpgsql AS $$
+DECLARE
+    hashes bigint[];
+BEGIN
+    FOREACH excluded IN ARRAY ARRAY['one two', 'three four', '', 'six', 'one two'] LOOP
+        hashes := shingle_hashes(excluded, 1);
+        is_right := minhash_excluding('one two three four five', hashes, 1)
+            = minhash(replace('one two three four five', excluded, ''), 1);
+        RETURN NEXT;
+    END LOOP;
+END $$;
+SELECT * FROM excluding();
+SELECT minhash_excluding('one two three', ARRAY[NULL, hash, NULL], 1) = minhash('two three', 1) AS without_nulls
+FROM unnest(shingle_hashes('one one', 1)) hash;
