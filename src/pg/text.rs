@@ -1,11 +1,13 @@
 //! Text as UTF-8, whatever the database's encoding, and results in that encoding.
 
+use crate::pg::error::raise;
 use crate::pg::varlena::{Varlena, argument};
 use pgrx::datum::{Datum, UnboxDatum};
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
 use std::ffi::{CStr, c_char, c_int};
 use std::ops::Deref;
+use std::panic::AssertUnwindSafe;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
@@ -94,12 +96,65 @@ fn to_utf8(bytes: &[u8]) -> Option<Converted> {
     convert(bytes, pg_sys::pg_server_to_any)
 }
 
+/// `None` where the bytes are in the database's encoding already.
+fn from_utf8(bytes: &[u8]) -> Option<Converted> {
+    if !is_converted() || bytes.is_ascii() {
+        return None;
+    }
+    let lacking = PgSqlErrorCode::ERRCODE_UNTRANSLATABLE_CHARACTER;
+    PgTryBuilder::new(AssertUnwindSafe(|| {
+        convert(bytes, pg_sys::pg_any_to_server)
+    }))
+    .catch_when(lacking, |error| match first_lacking(bytes) {
+        Some((c, encoding)) => raise(
+            lacking,
+            &format!(
+                "the database's encoding {encoding} has no character U+{:04X}",
+                u32::from(c)
+            ),
+            "Folding may have made it of another character; with fold => 'none' characters stay as they are.",
+        ),
+        None => error.rethrow(),
+    })
+    .execute()
+}
+
+/// Returns the first character that the database's encoding lacks, and the encoding's name.
+fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut encoded = [0; 4];
+    let mut others = text.chars().filter(|c| !c.is_ascii());
+    // SAFETY: source and destination are valid for their lengths, the latter for any encoding's
+    // longest character and NUL; the name is NUL-terminated.
+    unsafe {
+        let encoding = pg_sys::GetDatabaseEncoding();
+        let unicode = pg_sys::pg_enc::PG_UTF8 as c_int;
+        let conversion = pg_sys::FindDefaultConversionProc(unicode, encoding);
+        let lacking = others.find(|c| {
+            let len = c.encode_utf8(&mut encoded).len() as c_int;
+            let mut converted = [0; 32];
+            pg_sys::pg_do_encoding_conversion_buf(
+                conversion,
+                unicode,
+                encoding,
+                encoded.as_mut_ptr(),
+                len,
+                converted.as_mut_ptr(),
+                converted.len() as c_int,
+                true,
+            ) < len
+        })?;
+        let name = CStr::from_ptr(pg_sys::pg_encoding_to_char(encoding));
+        Some((lacking, name.to_string_lossy().into_owned()))
+    }
+}
+
 /// Returns a text of ours in the database's encoding.
 ///
 /// # Errors
 /// ERROR `untranslatable_character` where the encoding lacks a character.
 pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
-    match convert(text.as_bytes(), pg_sys::pg_any_to_server) {
+    match from_utf8(text.as_bytes()) {
         Some(converted) => Cow::Owned(converted.to_vec()),
         None => Cow::Borrowed(text.as_bytes()),
     }
@@ -161,7 +216,7 @@ impl pgrx::IntoDatum for NewText {
     /// # Errors
     /// ERROR `untranslatable_character` where the database's encoding lacks a character.
     fn into_datum(self) -> Option<pg_sys::Datum> {
-        let converted = convert(&self.0, pg_sys::pg_any_to_server);
+        let converted = from_utf8(&self.0);
         let bytes = converted.as_deref().unwrap_or(&self.0);
         // SAFETY: the bytes are copied into a new value.
         let text = unsafe {

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
@@ -112,6 +114,9 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
         let answers = [&mut client, &mut unicode].map(|client| client.query_one(ANSWERS, &[text]));
         let [here, there] = answers.map(|row| row.map(|row| row.get::<_, String>(0)));
         ensure!(here? == there?, "{encoding} differs from UTF8");
+        if *encoding == "LATIN1" {
+            lacks_folded_character(&mut client)?;
+        }
         if *encoding == "SQL_ASCII" {
             let query = r"SELECT shingles(E'one\xff\xfetwo', 1), shingles(E'a\xc3b', 1, 'char')";
             let row = client.query_one(query, &[])?;
@@ -120,6 +125,23 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// A character of LATIN1 whose folded form is none is named, and kept where nothing is folded.
+fn lacks_folded_character(client: &mut Client) -> Result<()> {
+    let error = client.query_one("SELECT shingles('ein Haar hat 70 µm')", &[]);
+    let error = error.err().and_then(|error| error.as_db_error().cloned());
+    let error = error.context("the folded micro sign is not in LATIN1")?;
+    ensure!(
+        error.code() == &SqlState::UNTRANSLATABLE_CHARACTER
+            && error.message().contains("LATIN1 has no character U+03BC")
+            && error.hint().is_some_and(|hint| hint.contains("'none'")),
+        "{error:?}"
+    );
+    let row = client.query_one("SELECT shingles('70 µm', 2, fold => 'none')", &[])?;
+    let kept: Vec<String> = row.get(0);
+    ensure!(kept == ["70 µm"], "{kept:?}");
+    Ok(())
 }
 
 /// Long documents of every kind can be cancelled. The limit is generous: the machine may be busy.
