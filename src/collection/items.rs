@@ -149,8 +149,8 @@ fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection, s
     let mut progress = Progress::begin("comparing identical signatures", Some(digests.len()));
     let mut set = Vec::new();
     for same in digests.chunk_by_mut(|a, b| a.0 == b.0) {
-        progress.step();
         if same.len() == 1 {
+            progress.step();
             continue;
         }
         let signature = same[0].0;

@@ -1,7 +1,7 @@
 //! `pg_neardup.progress`: how far a long job has come.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, notice};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, notice, pg_sys};
 use std::time::{Duration, Instant};
 
 static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
@@ -12,7 +12,7 @@ const PAUSE: Duration = Duration::from_secs(3);
 /// Steps between two looks at the clock.
 const STRIDE: u64 = 256;
 
-/// Defines the setting, once when the library is loaded.
+/// Defines the setting and reserves its prefix, once when the library is loaded.
 pub fn define_setting() {
     GucRegistry::define_bool_guc(
         c"pg_neardup.progress",
@@ -22,6 +22,9 @@ pub fn define_setting() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    // It warns of settings that were made under the prefix before, and takes them back.
+    // SAFETY: the prefix is NUL-terminated.
+    hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_neardup".as_ptr()) });
 }
 
 /// One stage of a job.
@@ -46,9 +49,10 @@ impl Progress {
         }
     }
 
-    /// One step done. Lets a cancel through, and reports when it is time.
+    /// One step done, of at most as many as were announced. Lets a cancel through, and reports when it is time.
     pub fn step(&mut self) {
         self.done += 1;
+        debug_assert!(self.total.is_none_or(|total| self.done <= total));
         if self.done.is_multiple_of(STRIDE) {
             self.look();
         }

@@ -1,6 +1,7 @@
 //! The extension as a whole: created and dropped, in every kind of database.
 
 use anyhow::{Result, ensure};
+use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
@@ -51,5 +52,27 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
         let database = Database::create(&server.main, &name, &options)?;
         database.connect()?.batch_execute(CREATE)?;
     }
+    Ok(Outcome::Passed)
+}
+
+/// No setting but the extension's own can be made under its prefix: none after the library is loaded,
+/// and one that was made before is taken back.
+pub fn settings_prefix(server: &Server) -> Result<Outcome> {
+    const MISTAKE: &str = "SET pg_neardup.progres = on";
+    const LOAD: &str = "SELECT minhash('loads the library')";
+    let database = Database::with_extension(&server.main, "settings")?;
+    let mut client = database.connect()?;
+    client.batch_execute(LOAD)?;
+    let error = client.batch_execute(MISTAKE).err();
+    let code = error.as_ref().and_then(|error| error.code());
+    ensure!(code == Some(&SqlState::INVALID_NAME), "{code:?}");
+
+    let mut client = database.connect()?;
+    client.batch_execute(&format!("SET pg_neardup.progress = on; {MISTAKE}; {LOAD}"))?;
+    let query = "SELECT current_setting('pg_neardup.progress'),
+                     coalesce(current_setting('pg_neardup.progres', true), 'taken back')";
+    let row = client.query_one(query, &[])?;
+    let settings: (&str, &str) = (row.get(0), row.get(1));
+    ensure!(settings == ("on", "taken back"), "{settings:?}");
     Ok(Outcome::Passed)
 }
