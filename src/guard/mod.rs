@@ -1,5 +1,6 @@
 //! The trigger `near_dup_guard`, which lets no near-duplicate into a table.
 
+pub mod columns;
 pub mod lock;
 pub mod lookup;
 pub mod options;

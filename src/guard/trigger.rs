@@ -5,16 +5,16 @@
 //! that is not decided yet is waited for, without the locks, and the search begins anew. A row
 //! without a match keeps its locks until it can be found through the index.
 
+use crate::guard::columns::{Columns, EqualColumn, RootKey};
 use crate::guard::lock::{self, Owner};
 use crate::guard::lookup::{Found, Pending, for_each_candidate};
 use crate::guard::options::{Action, Options};
 use crate::guard::refusal::{self, Refusal};
 use crate::guard::row::{Generated, Row, get};
-use crate::guard::table::{self, Columns, Table};
+use crate::guard::table::{self, Table, Tables};
 use crate::guard::verify::Document;
 use crate::index::kind::{Bound, Kind, Objects};
 use crate::pg::call::finfo;
-use crate::pg::catalog::is_text;
 use crate::pg::error::{check_interrupts, raise};
 use crate::pg::relation::{Relation, column_type};
 use crate::pg::varlena::Varlena;
@@ -34,16 +34,16 @@ struct Guard {
 }
 
 /// The outcome of a search.
-enum Search {
+enum Search<'a> {
     Clear,
     Undecided(Pending),
-    Duplicate(Match),
+    Duplicate(Match<'a>),
 }
 
 /// A near-duplicate that is there.
-struct Match {
-    table: pg_sys::Oid,
-    key_index: pg_sys::Oid,
+struct Match<'a> {
+    table: &'a Table,
+    /// Values of its table's primary key.
     key: Vec<Option<pg_sys::Datum>>,
     distance: f64,
 }
@@ -125,7 +125,9 @@ impl Guard {
             let function = (*(*fcinfo).flinfo).fn_oid;
             let statement = (*(*fcinfo).flinfo).fn_mcxt;
             let options = Options::parse(trigger);
-            let columns = Columns::of(table, &options);
+            let root = table::root_of(table);
+            let root_key = RootKey::of(Relation::open_table(root).as_ptr());
+            let columns = Columns::of(table, &options, &root_key);
             let (signature_type, _) = column_type(table, columns.signature);
             let base_type = pg_sys::getBaseType(signature_type);
             let schema = pg_sys::get_func_namespace(function);
@@ -138,10 +140,15 @@ impl Guard {
             });
             let bound = options.bound(kind);
             let objects = kind.objects(function);
-            check_columns(table, &columns, kind);
-            let root = table::root_of(table);
             let mut tables = Vec::new();
-            table::tables_under(root, &options, &bound, &objects, &mut tables);
+            let search = Tables {
+                options: &options,
+                kind,
+                bound: &bound,
+                objects: &objects,
+                root_key: &root_key,
+            };
+            search.under(root, &[], &mut tables);
             Self {
                 owner: Owner {
                     statement,
@@ -178,7 +185,10 @@ impl Guard {
         match self.find(row, signature, &keys) {
             None => self.let_in(row, None),
             Some(found) => match self.options.action {
-                Action::Mark => self.let_in(row, found.key.first().copied().flatten()),
+                Action::Mark => {
+                    let key = found.key.first().copied().flatten();
+                    self.let_in(row, key.filter(|_| !found.table.hides_rows()))
+                }
                 Action::Skip => pg_sys::Datum::null(),
                 Action::Reject => {
                     *refusal = Refusal::new(row.table, &self.owner, self.describe(&found));
@@ -189,7 +199,7 @@ impl Guard {
     }
 
     /// Searches until the answer is certain. Without a match, the row's keys are locked.
-    fn find(&self, row: &Row, signature: pg_sys::Datum, keys: &[u64]) -> Option<Match> {
+    fn find(&self, row: &Row, signature: pg_sys::Datum, keys: &[u64]) -> Option<Match<'_>> {
         loop {
             lock::release(&self.owner);
             lock::acquire(&self.owner, keys);
@@ -243,17 +253,17 @@ impl Guard {
         }
     }
 
-    fn search(&self, row: &Row, signature: pg_sys::Datum) -> Search {
+    fn search(&self, row: &Row, signature: pg_sys::Datum) -> Search<'_> {
         // SAFETY: the column is of the kind's type.
         let ball = unsafe { self.bound.ball(&self.objects, signature) };
         let mut document = self
             .columns
             .document
             .map(|column| Document::new(row.get(column), &self.bound, signature));
-        let (mut pending, mut best): (_, Option<Match>) = (None, None);
+        let (mut pending, mut best): (_, Option<Match<'_>>) = (None, None);
         for table in &self.tables {
             let Some((index, column)) = table.index else {
-                table::no_index(table.oid, &self.options, &self.bound);
+                table::no_index(table.oid, &self.options, &self.bound, &self.objects);
             };
             let (relation, index) = (Relation::open_table(table.oid), Relation::open_index(index));
             let mut visit = |found: &Found| {
@@ -312,14 +322,23 @@ impl Guard {
                 .columns
                 .into
                 .is_some_and(|column| theirs(column).is_some());
-            let same = |ours: &[table::EqualColumn], columns: &[table::EqualColumn]| {
+            // Partitions have the same columns as their root, of the same types.
+            let same = |ours: &[EqualColumn], columns: &[EqualColumn]| {
                 let mut pairs = ours.iter().zip(columns);
                 pairs.all(|(a, b)| a.same(row.get(a.number), theirs(b.number)))
             };
-            let key = &table.columns.key;
+            // Another table's own key says nothing about this one's.
+            let same_key = match (&self.columns.key, &table.columns.key) {
+                (Some(ours), Some(key)) => {
+                    let comparable =
+                        (*row.table).rd_id == table.oid || (ours.is_of_root && key.is_of_root);
+                    comparable && same(&ours.columns, &key.columns)
+                }
+                _ => false,
+            };
             if marked
                 || row.replaces(found, table.oid)
-                || (!key.is_empty() && same(&self.columns.key, key))
+                || same_key
                 || !same(&self.columns.scope, &table.columns.scope)
             {
                 return false;
@@ -335,18 +354,20 @@ impl Guard {
         }
     }
 
-    fn describe_match(&self, table: &Table, found: &Found, signature: pg_sys::Datum) -> Match {
+    fn describe_match<'a>(
+        &self,
+        table: &'a Table,
+        found: &Found,
+        signature: pg_sys::Datum,
+    ) -> Match<'a> {
         // SAFETY: the slot holds a row of the table; its signature is near the new one.
         unsafe {
             let theirs = get(found.slot, table.columns.signature).expect("it has a signature");
-            let key = table
-                .columns
-                .key
-                .iter()
+            let columns = table.columns.key.iter().flat_map(|key| &key.columns);
+            let key = columns
                 .map(|column| get(found.slot, column.number).map(|value| column.copy(value)));
             Match {
-                table: table.oid,
-                key_index: table.columns.key_index,
+                table,
                 key: key.collect(),
                 distance: self.bound.distance(&self.objects, signature, theirs),
             }
@@ -354,8 +375,11 @@ impl Guard {
     }
 
     /// Returns the key of a match, as `(id)=(1)`; NULL if the role may not see it.
-    fn describe(&self, found: &Match) -> *mut std::ffi::c_char {
-        if found.key.is_empty() {
+    fn describe(&self, found: &Match<'_>) -> *mut std::ffi::c_char {
+        let Some(key) = &found.table.columns.key else {
+            return std::ptr::null_mut();
+        };
+        if found.table.hides_rows() {
             return std::ptr::null_mut();
         }
         let mut values: Vec<pg_sys::Datum> = found
@@ -364,57 +388,14 @@ impl Guard {
             .map(|value| value.unwrap_or(pg_sys::Datum::null()))
             .collect();
         let mut nulls: Vec<bool> = found.key.iter().map(Option::is_none).collect();
-        let index = Relation::open_index(found.key_index);
-        // SAFETY: the values are those of the index; it checks the privileges on the table and its
-        // row-level security, and the root is what the role inserts into.
+        let index = Relation::open_index(key.index);
+        // SAFETY: the values are those of the index; it checks the privileges on the table.
         unsafe {
-            let hidden = |table| {
-                pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true)
-                    == pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32
-            };
-            if hidden(self.owner.table) || hidden(found.table) {
-                return std::ptr::null_mut();
-            }
             pg_sys::BuildIndexValueDescription(
                 index.as_ptr(),
                 values.as_mut_ptr(),
                 nulls.as_mut_ptr(),
             )
-        }
-    }
-}
-
-/// # Errors
-/// ERROR for options that do not fit the table.
-///
-/// # Safety
-/// The table is open.
-unsafe fn check_columns(table: pg_sys::Relation, columns: &Columns, kind: Kind) {
-    let mismatch = |message: &str, hint: &str| {
-        raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, hint);
-    };
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        if let Some(into) = columns.into {
-            let types = columns
-                .key
-                .iter()
-                .map(|key| column_type(table, key.number).0);
-            if !types.eq([column_type(table, into).0]) {
-                mismatch(
-                    "near_dup_guard: the column for the mark does not fit the primary key",
-                    "'mark' needs a primary key of one column, and a column of the same type for into=.",
-                );
-            }
-        }
-        if let Some(document) = columns.document {
-            let document_type = pg_sys::getBaseType(column_type(table, document).0);
-            if !is_text(document_type) || kind != Kind::Minhash {
-                mismatch(
-                    "near_dup_guard cannot verify by that column",
-                    "verify= names a column of type text, beside a column of type minhash_signature.",
-                );
-            }
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
 use crate::pg::bits::Bits;
 use crate::pg::catalog::{
-    function_beside, is_function, operator_beside, support_function, type_named,
+    function_beside, is_function, operator_beside, qualified_name, support_function, type_named,
 };
 use crate::pg::error::OrRaise;
 use crate::simhash::hamming::hamming_within_wrapper;
@@ -47,6 +47,7 @@ pub enum Bound {
 
 /// The functions, the operator and the types that belong to a kind, in the schema of the extension.
 pub struct Objects {
+    schema: pg_sys::Oid,
     make_ball: pg_sys::Oid,
     measure: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
@@ -152,6 +153,7 @@ impl Kind {
             function_beside(function, name, types).expect("the extension has its functions")
         };
         Objects {
+            schema,
             make_ball: named(self.ball(), &[value_type, self.bound_type()]),
             measure: named(self.measure(), &[value_type, value_type]),
             value_type,
@@ -271,11 +273,13 @@ impl Bound {
         }
     }
 
-    /// Returns the operator class, with options, of an index that serves the bound.
-    pub fn operator_class(&self) -> String {
-        match self {
-            Self::Threshold(threshold) => format!("minhash_ops (threshold = {threshold})"),
-            Self::Distance(distance) => format!("hamming_ops (distance = {distance})"),
-        }
+    /// Returns the operator class, with its schema and options, of an index that serves the bound.
+    /// The objects are the kind's.
+    pub fn operator_class(&self, objects: &Objects) -> String {
+        let (name, option) = match self {
+            Self::Threshold(threshold) => (c"minhash_ops", format!("threshold = {threshold}")),
+            Self::Distance(distance) => (c"hamming_ops", format!("distance = {distance}")),
+        };
+        format!("{} ({option})", qualified_name(objects.schema, name))
     }
 }

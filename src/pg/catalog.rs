@@ -103,6 +103,36 @@ pub fn type_name(oid: pg_sys::Oid) -> String {
         .into_owned()
 }
 
+/// Returns a name as SQL writes it.
+pub fn quoted_identifier(name: &CStr) -> String {
+    // SAFETY: returns the NUL-terminated string, or a new one.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Returns the name of an object of a schema as SQL writes it, with that of the schema.
+pub fn qualified_name(schema: pg_sys::Oid, name: &CStr) -> String {
+    // SAFETY: returns a new NUL-terminated string.
+    unsafe {
+        let schema = pg_sys::get_namespace_name(schema);
+        CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name.as_ptr()))
+    }
+    .to_string_lossy()
+    .into_owned()
+}
+
+/// Returns the name of a table or an index as SQL writes it, with that of its schema; None if it does
+/// not exist.
+pub fn relation_name(relation: pg_sys::Oid) -> Option<String> {
+    // SAFETY: the name of a relation that does not exist is NULL.
+    unsafe {
+        let name = pg_sys::get_rel_name(relation);
+        let schema = pg_sys::get_rel_namespace(relation);
+        (!name.is_null()).then(|| qualified_name(schema, CStr::from_ptr(name)))
+    }
+}
+
 /// Returns whether values of a type are stored as text is: `text`, `varchar` and `char(n)`, but not
 /// domains over them.
 pub fn is_text(type_: pg_sys::Oid) -> bool {
