@@ -51,24 +51,25 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
 /// Puts the ends of all edges, two numbers an edge, and returns how many edges there are.
 fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
     let query = Query::open(call.argument(1, "query"));
-    match query.columns().as_slice() {
-        [a, b] => {
-            a.check_type(key_type, "first", "key at one end of the edge");
-            b.check_type(key_type, "second", "key at the other end of the edge");
-        }
-        columns => raise(
+    let columns = query.columns();
+    let [a, b] = columns.as_slice() else {
+        raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
             &format!("the query yields {} columns", columns.len()),
             "Valid are two columns: the keys at the two ends of an edge.",
-        ),
-    }
+        );
+    };
+    let columns = [
+        a.of_type(key_type, "first", "key at one end of the edge"),
+        b.of_type(key_type, "second", "key at the other end of the edge"),
+    ];
     let mut progress = Progress::begin("reading", None);
     let mut edges = 0;
     query.for_each(&mut |row| {
         progress.step();
-        for end in 0..2 {
-            if let Some(key) = row.get(end) {
-                ends.put(key, 2 * edges + i64::from(end));
+        for (end, column) in (0..).zip(columns) {
+            if let Some(key) = row.get(column) {
+                ends.put(key, 2 * edges + end);
             }
         }
         edges += 1;

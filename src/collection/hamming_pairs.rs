@@ -100,27 +100,25 @@ impl BitStrings {
         };
         let query = Query::open(call.argument(1, "query"));
         let columns = query.columns();
-        match columns.as_slice() {
-            [key, bits] => {
-                key.check_type(key_type, "first", "key");
-                if bits.base_type() != pg_sys::VARBITOID {
-                    bits.check_type(pg_sys::BITOID, "second", "bit string");
-                }
-            }
-            _ => raise(
+        let [key, bits] = columns.as_slice() else {
+            raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 &format!("the query yields {} columns", columns.len()),
                 "Valid are two columns: the key and the bit string.",
-            ),
-        }
+            );
+        };
+        let key = key.of_type(key_type, "first", "key");
+        let bits = bits
+            .if_type(pg_sys::VARBITOID)
+            .unwrap_or_else(|| bits.of_type(pg_sys::BITOID, "second", "bit string"));
         let mut progress = Progress::begin("reading", None);
         query.for_each(&mut |row| {
             progress.step();
-            if let Some(bits) = row.get(1) {
+            if let Some(bits) = row.get(bits) {
                 // SAFETY: the column's type has been checked; the row outlives the borrow.
                 let bits = unsafe { Bits::from_raw(bits) };
                 strings.records.push(bits.stored());
-                strings.keys.push(row.get(0));
+                strings.keys.push(row.get(key));
             }
         });
         strings

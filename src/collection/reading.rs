@@ -6,7 +6,7 @@ use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::{Column, Query, Row, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query, Row, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
@@ -35,6 +35,13 @@ pub enum DocumentKind {
 pub struct Documents {
     pub kind: DocumentKind,
     pub records: Records,
+}
+
+/// The columns of a query.
+struct Columns {
+    key: CheckedColumn,
+    signature: CheckedColumn,
+    document: Option<(DocumentKind, CheckedColumn)>,
 }
 
 /// Rows with a signature that is not empty, numbered from 0 in query order.
@@ -89,7 +96,8 @@ impl Collection {
     /// ERROR if its columns are others, or signatures were made with different parameters.
     pub fn read(&mut self, query: pg_sys::Datum) {
         let query = Query::open(query);
-        let kind = self.check_columns(&query.columns());
+        let columns = self.check_columns(&query.columns());
+        let kind = columns.document.map(|(kind, _)| kind);
         if self.documents.is_none() && self.rows() == 0 {
             self.documents = kind.map(|kind| Documents {
                 kind,
@@ -106,48 +114,43 @@ impl Collection {
         let mut progress = Progress::begin("reading", None);
         query.for_each(&mut |row| {
             progress.step();
-            self.add(row);
+            self.add(row, &columns);
         });
     }
 
-    fn check_columns(&self, columns: &[Column]) -> Option<DocumentKind> {
+    fn check_columns(&self, columns: &[Column]) -> Columns {
         let (key, signature, document) = match columns {
             [key, signature] => (key, signature, None),
             [key, signature, document] => (key, signature, Some(document)),
             _ => wrong_columns(&format!("the query yields {} columns", columns.len())),
         };
-        key.check_type(self.key_type, "first", "key");
-        signature.check_type(self.signature_type, "second", "signature");
-        document.map(|document| match document.base_type() {
-            text if is_text(text) => DocumentKind::Text,
-            pg_sys::TEXTARRAYOID => DocumentKind::TextSet,
-            pg_sys::INT8ARRAYOID => DocumentKind::HashSet,
-            _ => wrong_columns(&format!(
-                "the third column of the query is of type {}",
-                document.type_name()
-            )),
-        })
+        Columns {
+            key: key.of_type(self.key_type, "first", "key"),
+            signature: signature.of_type(self.signature_type, "second", "signature"),
+            document: document.map(document_column),
+        }
     }
 
-    fn add(&mut self, row: &Row<'_>) {
-        let Some(datum) = row.get(1) else {
-            return self.without.push(row.get(0));
+    fn add(&mut self, row: &Row<'_>, columns: &Columns) {
+        let key = row.get(columns.key);
+        let Some(datum) = row.get(columns.signature) else {
+            return self.without.push(key);
         };
         // SAFETY: the column's type has been checked; the row outlives the borrow.
         let stored = unsafe { StoredSignature::from_raw(datum) };
         let signature = stored.read();
         if signature.header.empty {
-            return self.without.push(row.get(0));
+            return self.without.push(key);
         }
         self.check_header(&signature);
-        if let Some(documents) = &mut self.documents {
-            let Some(document) = row.get(2) else {
-                return self.without.push(row.get(0));
+        if let (Some(documents), Some((_, column))) = (&mut self.documents, columns.document) {
+            let Some(document) = row.get(column) else {
+                return self.without.push(key);
             };
             push_document(documents, document);
         }
         self.signatures.push(stored.bytes());
-        self.keys.push(row.get(0));
+        self.keys.push(key);
         if self.keys.len() >= u32::MAX as usize {
             raise(
                 PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
@@ -175,6 +178,21 @@ impl Collection {
             );
         }
     }
+}
+
+fn document_column(column: &Column) -> (DocumentKind, CheckedColumn) {
+    let text = || Some((DocumentKind::Text, column.if_base_type(is_text)?));
+    let text_set = || Some((DocumentKind::TextSet, column.if_type(pg_sys::TEXTARRAYOID)?));
+    let hash_set = || Some((DocumentKind::HashSet, column.if_type(pg_sys::INT8ARRAYOID)?));
+    text()
+        .or_else(text_set)
+        .or_else(hash_set)
+        .unwrap_or_else(|| {
+            wrong_columns(&format!(
+                "the third column of the query is of type {}",
+                column.type_name()
+            ))
+        })
 }
 
 fn wrong_columns(message: &str) -> ! {

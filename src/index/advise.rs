@@ -3,6 +3,7 @@
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
+use crate::pg::catalog::{quoted_identifier, relation_name, type_named};
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::query::Query;
 use crate::pg::text::Text;
@@ -138,6 +139,7 @@ fn index_advice(
 struct Source {
     columns: String,
     table: String,
+    signature_type: pg_sys::Oid,
     has_documents: bool,
 }
 
@@ -148,36 +150,32 @@ impl Source {
         let document = call.optional_argument(4).map(quoted);
         let has_documents = document.is_some();
         let document = document.map(|document| document + "::pg_catalog.text");
-        // SAFETY: the names are NUL-terminated; that of a relation that does not exist is NULL.
-        unsafe {
-            let name = pg_sys::get_rel_name(relation);
-            if name.is_null() {
-                raise(
-                    PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-                    &format!("relation with OID {} does not exist", relation.to_u32()),
-                    "",
-                );
-            }
-            let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
-            let table = pg_sys::quote_qualified_identifier(schema, name);
-            Self {
-                columns: [Some(signature), document]
-                    .into_iter()
-                    .flatten()
-                    .collect::<Vec<_>>()
-                    .join(", "),
-                table: CStr::from_ptr(table).to_string_lossy().into_owned(),
-                has_documents,
-            }
+        let Some(table) = relation_name(relation) else {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                &format!("relation with OID {} does not exist", relation.to_u32()),
+                "",
+            );
+        };
+        Self {
+            columns: [Some(signature), document]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(", "),
+            table,
+            signature_type: type_named(call.schema(), c"minhash_signature"),
+            has_documents,
         }
     }
 
     fn count(&self) -> i64 {
+        let query = self.query(&format!("SELECT pg_catalog.count(*) FROM {}", self.table));
+        let column = query.columns()[0].of_type(pg_sys::INT8OID, "only", "number of rows");
         let mut count = None;
-        self.query(&format!("SELECT pg_catalog.count(*) FROM {}", self.table))
-            .for_each(&mut |row| {
-                count = row.get(0).map(|datum| datum.value() as i64);
-            });
+        query.for_each(&mut |row| {
+            count = row.get(column).map(|datum| datum.value() as i64);
+        });
         count.unwrap_or(0)
     }
 
@@ -188,18 +186,21 @@ impl Source {
             self.columns, self.table
         );
         let query = self.query(&sql);
-        let schema = query.columns()[0].type_name();
-        if !schema.ends_with("minhash_signature") {
+        let columns = query.columns();
+        let signature = columns[0].if_type(self.signature_type).unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                &format!("the signature column is of type {schema}"),
+                &format!("the signature column is of type {}", columns[0].type_name()),
                 "Name a column of type minhash_signature.",
-            );
-        }
+            )
+        });
+        let document = self
+            .has_documents
+            .then(|| columns[1].of_type(pg_sys::TEXTOID, "second", "document"));
         let mut sample = Vec::new();
         query.for_each(&mut |row| {
-            if let Some(signature) = row.get(0) {
-                let document = row.get(1).filter(|_| self.has_documents);
+            if let Some(signature) = row.get(signature) {
+                let document = document.and_then(|column| row.get(column));
                 // SAFETY: the columns are of these types.
                 sample.push(unsafe {
                     SampledRow {
@@ -221,9 +222,7 @@ impl Source {
 /// Returns a column's name as SQL writes it, from a datum of type name.
 fn quoted(name: pg_sys::Datum) -> String {
     // SAFETY: a name is NUL-terminated.
-    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.cast_mut_ptr())) }
-        .to_string_lossy()
-        .into_owned()
+    quoted_identifier(unsafe { CStr::from_ptr(name.cast_mut_ptr()) })
 }
 
 /// Returns the parameters of most of the signatures; those of empty documents do not count.

@@ -10,6 +10,7 @@ pub mod memo;
 pub mod multirange;
 pub mod progress;
 pub mod query;
+mod query_errors;
 pub mod record;
 pub mod relation;
 pub mod sort;

@@ -2,6 +2,7 @@
 
 use crate::pg::catalog::type_name;
 use crate::pg::error::raise;
+use crate::pg::query_errors::{QueryErrors, Work};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::marker::PhantomData;
 
@@ -14,38 +15,60 @@ pub fn work_mem_bytes() -> usize {
     unsafe { pg_sys::work_mem as usize * 1024 }
 }
 
-/// A column of a query's result.
+/// A column of a query's result, of a type that is not known yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Column(pg_sys::Oid);
+pub struct Column {
+    number: i32,
+    column_type: pg_sys::Oid,
+}
+
+/// A column whose type has been checked. No value of a query is read without one.
+#[derive(Debug, Clone, Copy)]
+pub struct CheckedColumn(i32);
 
 impl Column {
-    /// Returns the type, without domains over it.
-    pub fn base_type(&self) -> pg_sys::Oid {
-        // SAFETY: plain catalog lookup.
-        unsafe { pg_sys::getBaseType(self.0) }
-    }
-
     pub fn type_name(&self) -> String {
-        type_name(self.0)
+        type_name(self.column_type)
     }
 
-    /// # Errors
-    /// ERROR `datatype_mismatch` if the column is not of that type, or of a domain over it.
-    pub fn check_type(&self, expected: pg_sys::Oid, position: &str, what: &str) {
-        if self.0 != expected && self.base_type() != expected {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                &format!(
-                    "the {position} column of the query is of type {} instead of {}",
-                    self.type_name(),
-                    type_name(expected)
-                ),
-                &format!(
-                    "The {position} column is the {what}; cast it to {}.",
-                    type_name(expected)
-                ),
-            );
+    /// Returns the column if its type, without domains over it, is accepted.
+    pub fn if_base_type(&self, accepts: impl FnOnce(pg_sys::Oid) -> bool) -> Option<CheckedColumn> {
+        // SAFETY: plain catalog lookup.
+        accepts(unsafe { pg_sys::getBaseType(self.column_type) })
+            .then_some(CheckedColumn(self.number))
+    }
+
+    /// Returns the column if it is of that type, or of a domain over it.
+    pub fn if_type(&self, expected: pg_sys::Oid) -> Option<CheckedColumn> {
+        if self.column_type == expected {
+            return Some(CheckedColumn(self.number));
         }
+        self.if_base_type(|base_type| base_type == expected)
+    }
+
+    /// Returns the column, which is of that type, or of a domain over it.
+    ///
+    /// # Errors
+    /// ERROR `datatype_mismatch` otherwise.
+    pub fn of_type(&self, expected: pg_sys::Oid, position: &str, what: &str) -> CheckedColumn {
+        self.if_type(expected)
+            .unwrap_or_else(|| self.mismatch(expected, position, what))
+    }
+
+    /// Raises the error of a column of another type than the expected one.
+    pub fn mismatch(&self, expected: pg_sys::Oid, position: &str, what: &str) -> ! {
+        raise(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            &format!(
+                "the {position} column of the query is of type {} instead of {}",
+                self.type_name(),
+                type_name(expected)
+            ),
+            &format!(
+                "The {position} column is the {what}; cast it to {}.",
+                type_name(expected)
+            ),
+        )
     }
 }
 
@@ -53,6 +76,7 @@ impl Column {
 pub struct Query {
     portal: pg_sys::Portal,
     guc_level: i32,
+    errors: QueryErrors,
 }
 
 impl Query {
@@ -63,6 +87,7 @@ impl Query {
         // PostgreSQL after an ERROR, which takes back the setting too.
         unsafe {
             let query = pg_sys::text_to_cstring(text.cast_mut_ptr());
+            let errors = QueryErrors::begin(query);
             let guc_level = pg_sys::NewGUCNestLevel();
             pg_sys::set_config_option(
                 c"synchronize_seqscans".as_ptr(),
@@ -81,17 +106,23 @@ impl Query {
                     "",
                 );
             }
-            let portal = pg_sys::SPI_cursor_open_with_args(
-                std::ptr::null(),
-                query,
-                0,
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                std::ptr::null(),
-                false,
-                pg_sys::CURSOR_OPT_NO_SCROLL as i32,
-            );
-            Self { portal, guc_level }
+            let portal = errors.during(Work::Planning, || {
+                pg_sys::SPI_cursor_open_with_args(
+                    std::ptr::null(),
+                    query,
+                    0,
+                    std::ptr::null_mut(),
+                    std::ptr::null_mut(),
+                    std::ptr::null(),
+                    false,
+                    pg_sys::CURSOR_OPT_NO_SCROLL as i32,
+                )
+            });
+            Self {
+                portal,
+                guc_level,
+                errors,
+            }
         }
     }
 
@@ -100,7 +131,10 @@ impl Query {
         unsafe {
             let descriptor = (*self.portal).tupDesc;
             (1..=(*descriptor).natts)
-                .map(|number| Column(pg_sys::SPI_gettypeid(descriptor, number)))
+                .map(|number| Column {
+                    number,
+                    column_type: pg_sys::SPI_gettypeid(descriptor, number),
+                })
                 .collect()
         }
     }
@@ -110,7 +144,9 @@ impl Query {
         loop {
             // SAFETY: the portal is open; table and tuples live until they are freed below.
             unsafe {
-                pg_sys::SPI_cursor_fetch(self.portal, true, BATCH as _);
+                self.errors.during(Work::Fetching, || {
+                    pg_sys::SPI_cursor_fetch(self.portal, true, BATCH as _);
+                });
                 let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
                 for number in 0..rows {
                     visit(&Row {
@@ -142,12 +178,12 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Returns the value of a column, counted from 0; None for NULL.
-    pub fn get(&self, column: i32) -> Option<pg_sys::Datum> {
+    /// Returns the value of a column of this query; None for NULL.
+    pub fn get(&self, column: CheckedColumn) -> Option<pg_sys::Datum> {
         let mut is_null = false;
         // SAFETY: the tuple has that descriptor.
         let datum =
-            unsafe { pg_sys::SPI_getbinval(self.tuple, self.descriptor, column + 1, &mut is_null) };
+            unsafe { pg_sys::SPI_getbinval(self.tuple, self.descriptor, column.0, &mut is_null) };
         (!is_null).then_some(datum)
     }
 }

@@ -4,7 +4,7 @@ use crate::options;
 use crate::pg::arrays::NewBigints;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{check_interrupts, raise};
-use crate::pg::query::{Column, Query};
+use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::sort::BigintSort;
 use crate::pg::text::Text;
 use neardup::shingle::{Key, shingle_hashes};
@@ -30,9 +30,9 @@ fn common_shingles(
     let key = Key::from_seed(seed);
     let mut sort = BigintSort::begin();
     let query = Query::open(query.stored());
-    check_columns(&query.columns());
+    let document = check_columns(&query.columns());
     query.for_each(&mut |row| {
-        if let Some(doc) = row.get(0) {
+        if let Some(doc) = row.get(document) {
             // SAFETY: the column is of type text or one of those that are stored as it is.
             let doc = unsafe { Text::from_raw(doc) };
             for hash in shingle_hashes(&doc, &shingling, &key, &mut check_interrupts) {
@@ -53,7 +53,7 @@ fn common_shingles(
     NewBigints(common)
 }
 
-fn check_columns(columns: &[Column]) {
+fn check_columns(columns: &[Column]) -> CheckedColumn {
     let [document] = columns else {
         raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
@@ -61,9 +61,9 @@ fn check_columns(columns: &[Column]) {
             "Its only column is the document.",
         );
     };
-    if !is_text(document.base_type()) {
-        document.check_type(pg_sys::TEXTOID, "only", "document");
-    }
+    document
+        .if_base_type(is_text)
+        .unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "only", "document"))
 }
 
 pgrx::extension_sql_file!(

@@ -16,6 +16,8 @@ pub enum Outcome {
 pub enum Missing {
     /// A second major version of PostgreSQL.
     ServerVersion,
+    /// A PostgreSQL built with assertions, which can discard its caches at every chance.
+    Assertions,
     Citus,
     Pgvector,
     Chromium,
@@ -29,6 +31,9 @@ impl fmt::Display for Missing {
             Missing::ServerVersion => formatter.write_str(
                 "no second major version of PostgreSQL; NEARDUP_PG_CONFIGS may name others",
             ),
+            Missing::Assertions => {
+                formatter.write_str("the server was built without --enable-cassert")
+            }
             Missing::Citus => formatter.write_str("Citus is not installed"),
             Missing::Pgvector => formatter.write_str("pgvector is not installed"),
             Missing::Chromium => formatter.write_str("Chromium is not installed"),

@@ -5,6 +5,7 @@ mod cancel;
 mod churn;
 mod collection;
 mod crash;
+mod discard;
 mod foreign;
 mod fuzz;
 mod fuzz_values;
@@ -41,6 +42,7 @@ const ALL: &[Test] = &[
         "aggregates_parallel_as_serial",
         aggregates::parallel_as_serial,
     ),
+    ("discarded_caches_change_nothing", discard::changes_nothing),
     ("cancel_within_bounds", cancel::within_bounds),
     ("fuzz_every_function", fuzz::every_function),
     ("giants_answered_or_refused", giants::answered_or_refused),

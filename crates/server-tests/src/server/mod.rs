@@ -9,6 +9,7 @@ mod collections;
 mod extension;
 mod gin;
 mod guard;
+mod hostile;
 mod interop;
 mod lookup;
 mod neardup;
@@ -36,6 +37,8 @@ type Test = (&'static str, fn(&Server) -> Result<Outcome>);
 const ALL: &[Test] = &[
     ("extension_lifecycle", extension::lifecycle),
     ("extension_encodings", extension::encodings),
+    ("extension_settings_prefix", extension::settings_prefix),
+    ("hostile_role", hostile::role),
     ("transfer_dump", transfer::dump),
     ("transfer_copy_binary", transfer::copy_binary),
     ("similarity_truth_on_top", similarity::truth_on_top),

@@ -1,0 +1,75 @@
+//! PostgreSQL discards its caches whenever it likes: nothing may be read through a pointer into them
+//! after a call that could let it.
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Missing, Outcome, Scale};
+
+/// Tables of every kind that the library opens by itself, and a guard on the partitioned one.
+const TABLES: &str = "
+    CREATE TABLE docs (id int, part int, body text, sig minhash_signature, PRIMARY KEY (id, part))
+        PARTITION BY LIST (part);
+    CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
+    CREATE TABLE docs_2 (sig minhash_signature, body text, part int NOT NULL, id int NOT NULL);
+    ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2);
+    CREATE INDEX ON docs USING gin (sig) WITH (fastupdate = off);
+    CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON docs FOR EACH ROW
+        EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip', 'scope=part', 'verify=body');
+    CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
+    CREATE INDEX ON images USING gin (hash)";
+
+/// Statements that look into the catalog, the last a query of their results.
+const STATEMENTS: &[&str] = &[
+    "INSERT INTO docs SELECT n, 1 + n % 2, body, minhash(body)
+     FROM generate_series(1, 6) n, LATERAL (SELECT 'one document of ' || n / 3 || ' kinds') AS d (body)",
+    "UPDATE docs SET body = body || ' or more', sig = minhash(body || ' or more') WHERE id = 1",
+    "INSERT INTO images SELECT n, simhash('picture ' || n) FROM generate_series(1, 4) n",
+    "SELECT id, part FROM docs WHERE near_dup(sig, minhash('one document of 1 kinds')) ORDER BY 1",
+    "SELECT id FROM images WHERE hamming_within(hash, simhash('picture 2'), 3) ORDER BY 1",
+    "SELECT id FROM docs ORDER BY sig <=> minhash('one document of 1 kinds'), id LIMIT 2",
+    "SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig, body FROM docs', 0.3) ORDER BY 1, 2",
+    "SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs', 0.3) ORDER BY 1",
+    "SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, hash FROM images', 20) ORDER BY 1, 2",
+    "SELECT * FROM connected_components(NULL::text, $$VALUES ('a', 'b'), ('b', 'c')$$) ORDER BY 1",
+    "SELECT rows, sampled, true_pairs FROM near_dup_advise('docs', 'sig', document_column => 'body')",
+    "SELECT minhash_union(sig) = minhash_union(sig || sig) FROM docs",
+];
+
+/// Every statement has the same result where caches are discarded at every chance.
+pub fn changes_nothing(server: &Server, _: Scale) -> Result<Outcome> {
+    let mut client = server.main.connect("postgres")?;
+    let query = "SELECT max_val::int FROM pg_settings WHERE name = 'debug_discard_caches'";
+    if client.query_one(query, &[])?.get::<_, i32>(0) == 0 {
+        return Ok(Outcome::Skipped(Missing::Assertions));
+    }
+    let [kept, discarded] = ["0", "1"].map(|discard| -> Result<Vec<String>> {
+        let database = Database::with_extension(&server.main, "discard")?;
+        let mut client = database.connect()?;
+        client.batch_execute(TABLES)?;
+        client.batch_execute(&format!(
+            "SET enable_seqscan = off; SET debug_discard_caches = {discard}"
+        ))?;
+        let results = STATEMENTS
+            .iter()
+            .map(|statement| rows(&mut client, statement));
+        results.collect()
+    });
+    let (kept, discarded) = (kept?, discarded?);
+    for (statement, (kept, discarded)) in STATEMENTS.iter().zip(kept.iter().zip(&discarded)) {
+        ensure!(kept == discarded, "{statement}: {discarded}, not {kept}");
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The rows of a query as text; of another statement nothing.
+fn rows(client: &mut Client, statement: &str) -> Result<String> {
+    if !statement.starts_with("SELECT") {
+        client.batch_execute(statement)?;
+        return Ok(String::new());
+    }
+    let query = format!("SELECT coalesce(string_agg(r::text, ' '), '') FROM ({statement}) r");
+    Ok(client.query_one(&query, &[])?.get(0))
+}

@@ -1,0 +1,150 @@
+//! A role that may do nothing but create temporary objects, against every function that runs a query
+//! or names an object.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+
+/// Types by the names of those that the functions look for, of values that are no pointers to them,
+/// and tables of such values.
+const TRAPS: &str = "
+    CREATE DOMAIN pg_temp.minhash_signature AS bigint;
+    CREATE DOMAIN pg_temp.minhash_ball AS bigint;
+    CREATE DOMAIN pg_temp.text AS bigint;
+    CREATE DOMAIN pg_temp.int4 AS bigint;
+    CREATE DOMAIN pg_temp.int8 AS pg_catalog.text;
+    CREATE DOMAIN pg_temp.varbit AS bigint;
+    CREATE DOMAIN pg_temp.\"bit\" AS bigint;
+    CREATE TEMP TABLE z (k pg_temp.int4, s pg_temp.minhash_signature, d pg_temp.text,
+        b pg_temp.varbit, c pg_temp.\"bit\", n pg_temp.int8);
+    INSERT INTO z VALUES (16, 16, 16, 16, 16, '16'), (4096, 4096, 4096, 4096, 4096, '4096')";
+
+/// Calls of each function with values of these types, every one a mismatch.
+const MISMATCHES: &[(&str, &str)] = &[
+    (
+        "near_dup_pairs",
+        "FROM near_dup_pairs(NULL::int, 'SELECT 1, s FROM z')",
+    ),
+    (
+        "near_dup_pairs",
+        "FROM near_dup_pairs(NULL::int, 'SELECT k, minhash(''a'') FROM z')",
+    ),
+    (
+        "near_dup_pairs",
+        "FROM near_dup_pairs(NULL::int, 'SELECT 1, minhash(''a''), d FROM z')",
+    ),
+    (
+        "near_dup_pairs",
+        "FROM near_dup_pairs(NULL::pg_catalog.int8, 'SELECT n, minhash(''a'') FROM z')",
+    ),
+    (
+        "near_dup_join",
+        "FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT 1, s FROM z')",
+    ),
+    (
+        "near_dup_clusters",
+        "FROM near_dup_clusters(NULL::int, 'SELECT 1, s FROM z')",
+    ),
+    (
+        "hamming_pairs",
+        "FROM hamming_pairs(NULL::int, 'SELECT 1, b FROM z', 3)",
+    ),
+    (
+        "hamming_pairs",
+        "FROM hamming_pairs(NULL::int, 'SELECT 1, c FROM z', 3)",
+    ),
+    (
+        "connected_components",
+        "FROM connected_components(NULL::pg_catalog.text, 'SELECT d, d FROM z')",
+    ),
+    (
+        "common_shingles",
+        "FROM common_shingles('SELECT d FROM z', 2)",
+    ),
+    ("near_dup_advise", "FROM near_dup_advise('z', 's')"),
+    ("near_dup_advise", "FROM near_dup_advise('z', 'z')"),
+    (
+        "near_dup_advise",
+        "FROM near_dup_advise('z', 's', document_column => 'd')",
+    ),
+    ("near_dup_guard", "FROM z"),
+];
+
+/// Calls that read a table without a privilege for it.
+const READS: &[&str] = &[
+    "FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM private.docs')",
+    "FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT id, sig FROM private.docs')",
+    "FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM private.docs')",
+    "FROM hamming_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
+    "FROM connected_components(NULL::int, 'SELECT id, id FROM private.docs')",
+    "FROM common_shingles('SELECT body FROM private.docs', 2)",
+    "FROM near_dup_advise(DOCS, 'sig')",
+];
+
+/// Functions whose result depends on more than their arguments: those that run a query or a trigger.
+const VOLATILE: &str = "SELECT DISTINCT p.proname::text FROM pg_proc p
+    JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+    JOIN pg_extension e ON e.oid = d.refobjid
+    WHERE e.extname = 'pg_neardup' AND p.provolatile = 'v'";
+
+/// Types are checked by themselves and not by their names, and queries run with the caller's rights.
+pub fn role(server: &Server) -> Result<Outcome> {
+    let database = Database::create(&server.main, "hostile_role", "")?;
+    let name = &database.name;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!(
+        "CREATE SCHEMA ext; CREATE EXTENSION pg_neardup SCHEMA ext; SET search_path = ext;
+         CREATE SCHEMA private; CREATE TABLE private.docs (id int, body text, sig minhash_signature);
+         INSERT INTO private.docs VALUES (1, 'a secret', minhash('a secret'));
+         REVOKE ALL ON DATABASE {name} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;
+         DROP ROLE IF EXISTS {name}; CREATE ROLE {name};
+         GRANT TEMP ON DATABASE {name} TO {name}; GRANT USAGE ON SCHEMA ext TO {name}"
+    ))?;
+    for row in client.query(VOLATILE, &[])? {
+        let function: String = row.get(0);
+        let is_tried = MISMATCHES.iter().any(|(tried, _)| *tried == function);
+        ensure!(is_tried, "{function} is not tried by a hostile role");
+    }
+    let docs: u32 = client
+        .query_one("SELECT 'private.docs'::regclass::oid", &[])?
+        .get(0);
+    client.batch_execute(&format!(
+        "SET ROLE {name}; SET search_path = pg_temp, ext; {TRAPS}"
+    ))?;
+    for (function, call) in MISMATCHES {
+        let call = match *function {
+            "near_dup_guard" => "INSERT INTO z VALUES (1, 1, 1, 1, 1, '1')".to_owned(),
+            _ => format!("SELECT count(*) {call}"),
+        };
+        if *function == "near_dup_guard" {
+            client.batch_execute(
+                "CREATE TRIGGER guard BEFORE INSERT ON z FOR EACH ROW
+                     EXECUTE FUNCTION near_dup_guard('s', '0.8', 'reject')",
+            )?;
+        }
+        expect(&mut client, &call, &SqlState::DATATYPE_MISMATCH)?;
+    }
+    for call in READS {
+        let call = call.replace("DOCS", &docs.to_string());
+        expect(
+            &mut client,
+            &format!("SELECT count(*) {call}"),
+            &SqlState::INSUFFICIENT_PRIVILEGE,
+        )?;
+    }
+    client.batch_execute(&format!(
+        "RESET ROLE; DROP OWNED BY {name}; DROP ROLE {name}"
+    ))?;
+    Ok(Outcome::Passed)
+}
+
+fn expect(client: &mut Client, call: &str, code: &SqlState) -> Result<()> {
+    let error = client.batch_execute(call).err();
+    let error = error.with_context(|| format!("{call} is answered"))?;
+    ensure!(error.code() == Some(code), "{call}: {error:?}");
+    Ok(())
+}

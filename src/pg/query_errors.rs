@@ -1,0 +1,151 @@
+//! Errors inside a query that a function of this library runs: where in the query they are, and in
+//! what context.
+//!
+//! An ERROR that passes through Rust keeps its message, detail and hint alone. The rest of its report
+//! is noted when PostgreSQL raises it, and added when it is raised again at the library's border: both
+//! times PostgreSQL calls the error context callback of this module.
+
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+
+/// The work on a query during which errors are its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// SPI names the query in the error's context.
+    Planning,
+    /// SPI does not.
+    Fetching,
+}
+
+/// Reports errors of a query in full, until it is dropped.
+pub struct QueryErrors(NonNull<State>);
+
+/// Lives in PostgreSQL's memory, since it is needed after the Rust frames are gone.
+struct State {
+    callback: pg_sys::ErrorContextCallback,
+    memory: pg_sys::MemoryContext,
+    query: *const c_char,
+    work: Option<Work>,
+    /// The report of the last error or message while at work.
+    noted: *mut pg_sys::ErrorData,
+}
+
+impl QueryErrors {
+    /// # Safety
+    /// The query is NUL-terminated and lives as long as the current memory context.
+    pub unsafe fn begin(query: *const c_char) -> Self {
+        // SAFETY: the allocation has the size of the state, and outlives the call of the function.
+        unsafe {
+            let memory = pg_sys::CurrentMemoryContext;
+            let state = pg_sys::palloc(size_of::<State>()).cast::<State>();
+            state.write(State {
+                callback: pg_sys::ErrorContextCallback {
+                    previous: pg_sys::error_context_stack,
+                    callback: Some(report),
+                    arg: state.cast(),
+                },
+                memory,
+                query,
+                work: None,
+                noted: null_mut(),
+            });
+            pg_sys::error_context_stack = &raw mut (*state).callback;
+            Self(NonNull::new(state).expect("allocated memory has an address"))
+        }
+    }
+
+    /// Returns the result of `work_on` the query.
+    pub fn during<T>(&self, work: Work, work_on: impl FnOnce() -> T) -> T {
+        let state = self.0.as_ptr();
+        // SAFETY: the state lives as long as the call of the function.
+        unsafe { (*state).work = Some(work) };
+        let _ended = AtEnd(state);
+        work_on()
+    }
+}
+
+impl Drop for QueryErrors {
+    fn drop(&mut self) {
+        // An error on its way is still to be raised again. Whoever catches it resets the stack.
+        if !std::thread::panicking() {
+            // SAFETY: the state was pushed last, and lives as long as the call of the function.
+            unsafe { pg_sys::error_context_stack = (*self.0.as_ptr()).callback.previous };
+        }
+    }
+}
+
+/// Ends the work on a query, by an error too.
+struct AtEnd(*mut State);
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        // SAFETY: the state lives as long as the call of the function.
+        unsafe { (*self.0).work = None };
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn errcontext_msg(format: *const c_char, ...) -> c_int;
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn report(state: *mut c_void) {
+    // SAFETY: PostgreSQL calls it with the state, within the report of an error; what was noted
+    // lives as long as the state.
+    unsafe {
+        let state = &mut *state.cast::<State>();
+        match state.work {
+            Some(work) => note(state, work),
+            None => {
+                if let Some(noted) = state.noted.as_ref() {
+                    add(noted);
+                }
+            }
+        }
+    }
+}
+
+/// Notes the report of an error, with the query where nobody has named it.
+///
+/// # Safety
+/// An error is being reported.
+unsafe fn note(state: &mut State, work: Work) {
+    // SAFETY: vouched for by the caller; strings are NUL-terminated.
+    unsafe {
+        let position = pg_sys::geterrposition();
+        if position > 0 {
+            pg_sys::errposition(0);
+            pg_sys::internalerrposition(position);
+            pg_sys::internalerrquery(state.query);
+        } else if work == Work::Fetching {
+            pg_sys::set_errcontext_domain(null_mut());
+            errcontext_msg(c"SQL statement \"%s\"".as_ptr(), state.query);
+        }
+        // Where memory is short the copy would be one error more.
+        if pg_sys::geterrcode() != PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
+            let current = pg_sys::MemoryContextSwitchTo(state.memory);
+            state.noted = pg_sys::CopyErrorData();
+            pg_sys::MemoryContextSwitchTo(current);
+        }
+    }
+}
+
+/// Adds to the report of an error what was noted of it.
+///
+/// # Safety
+/// An error is being reported.
+unsafe fn add(noted: &pg_sys::ErrorData) {
+    // SAFETY: vouched for by the caller; strings are NUL-terminated or NULL.
+    unsafe {
+        if !noted.internalquery.is_null() {
+            pg_sys::internalerrquery(noted.internalquery);
+            pg_sys::internalerrposition(noted.internalpos);
+        }
+        if !noted.context.is_null() {
+            let context: &CStr = CStr::from_ptr(noted.context);
+            pg_sys::set_errcontext_domain(null_mut());
+            errcontext_msg(c"%s".as_ptr(), context.as_ptr());
+        }
+    }
+}
