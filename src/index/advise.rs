@@ -3,7 +3,7 @@
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::{quoted_identifier, relation_name, type_named};
+use crate::pg::catalog::{quoted_identifier, relation_name, type_name, type_named};
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::query::Query;
 use crate::pg::text::Text;
@@ -191,7 +191,7 @@ impl Source {
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 &format!("the signature column is of type {}", columns[0].type_name()),
-                "Name a column of type minhash_signature.",
+                &format!("Name a column of type {}.", type_name(self.signature_type)),
             )
         });
         let document = self

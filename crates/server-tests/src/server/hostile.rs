@@ -27,27 +27,27 @@ const TRAPS: &str = "
 const MISMATCHES: &[(&str, &str)] = &[
     (
         "near_dup_pairs",
-        "FROM near_dup_pairs(NULL::int, 'SELECT 1, s FROM z')",
+        "FROM near_dup_pairs(NULL::int, 'SELECT 1, s FROM z', 0.5)",
     ),
     (
         "near_dup_pairs",
-        "FROM near_dup_pairs(NULL::int, 'SELECT k, minhash(''a'') FROM z')",
+        "FROM near_dup_pairs(NULL::int, 'SELECT k, minhash(''a'') FROM z', 0.5)",
     ),
     (
         "near_dup_pairs",
-        "FROM near_dup_pairs(NULL::int, 'SELECT 1, minhash(''a''), d FROM z')",
+        "FROM near_dup_pairs(NULL::int, 'SELECT 1, minhash(''a''), d FROM z', 0.5)",
     ),
     (
         "near_dup_pairs",
-        "FROM near_dup_pairs(NULL::pg_catalog.int8, 'SELECT n, minhash(''a'') FROM z')",
+        "FROM near_dup_pairs(NULL::pg_catalog.int8, 'SELECT n, minhash(''a'') FROM z', 0.5)",
     ),
     (
         "near_dup_join",
-        "FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT 1, s FROM z')",
+        "FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT 1, s FROM z', 0.5)",
     ),
     (
         "near_dup_clusters",
-        "FROM near_dup_clusters(NULL::int, 'SELECT 1, s FROM z')",
+        "FROM near_dup_clusters(NULL::int, 'SELECT 1, s FROM z', 0.5)",
     ),
     (
         "hamming_pairs",
@@ -76,9 +76,9 @@ const MISMATCHES: &[(&str, &str)] = &[
 
 /// Calls that read a table without a privilege for it.
 const READS: &[&str] = &[
-    "FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM private.docs')",
-    "FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT id, sig FROM private.docs')",
-    "FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM private.docs')",
+    "FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
+    "FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT id, sig FROM private.docs', 0.5)",
+    "FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
     "FROM hamming_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
     "FROM connected_components(NULL::int, 'SELECT id, id FROM private.docs')",
     "FROM common_shingles('SELECT body FROM private.docs', 2)",
