@@ -5,7 +5,7 @@ use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::{Column, Query, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::{Records, TemporaryFile};
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
@@ -62,17 +62,17 @@ impl Documents {
     ) -> Fingerprints<TemporaryFile> {
         let mut fingerprints = Fingerprints::new(min_words, fold, work_mem_bytes()).or_raise();
         let query = Query::open(query);
-        check_columns(&query.columns(), self.key_type);
+        let [key, document] = check_columns(&query.columns(), self.key_type);
         let mut progress = Progress::begin("reading", None);
         query.for_each(&mut |row| {
             progress.step();
-            let Some(doc) = row.get(1) else {
+            let Some(doc) = row.get(document) else {
                 return;
             };
             // SAFETY: the column is of type text or one of those that are stored as it is.
             let doc = unsafe { Text::from_raw(doc) };
             fingerprints.add(&doc, &mut || progress.look()).or_raise();
-            self.keys.push(row.get(0));
+            self.keys.push(row.get(key));
             self.records.push(&doc);
         });
         fingerprints
@@ -123,12 +123,12 @@ impl Documents {
     }
 }
 
-fn check_columns(columns: &[Column], key_type: pg_sys::Oid) {
+fn check_columns(columns: &[Column], key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
     let problem = match columns {
         [key, document] => {
-            key.check_type(key_type, "first", "key");
-            if is_text(document.base_type()) {
-                return;
+            let key = key.of_type(key_type, "first", "key");
+            if let Some(document) = document.if_base_type(is_text) {
+                return [key, document];
             }
             format!(
                 "the second column of the query is of type {}",
