@@ -19,7 +19,7 @@ const TABLES: &str = "
     CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON docs FOR EACH ROW
         EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip', 'scope=part', 'verify=body');
     CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
-    CREATE INDEX ON images USING gin (hash)";
+    CREATE INDEX ON images USING gin (hash hamming_ops (distance = 3))";
 
 /// Statements that look into the catalog, the last a query of their results.
 const STATEMENTS: &[&str] = &[
