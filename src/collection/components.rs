@@ -1,12 +1,13 @@
 //! Connected components of any list of edges.
 
 use crate::pg::call::Call;
-use crate::pg::error::{or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, or_out_of_memory, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::Query;
 use crate::pg::value::Keys;
 use crate::pg::value_sort::ValueSort;
 use neardup::cluster::UnionFind;
+use neardup::memory::filled;
 use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
 
@@ -26,9 +27,7 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
     let mut ends = ValueSort::begin(key_type);
     let edges = read(&call, key_type, &mut ends);
     let mut keys = Keys::new(key_type);
-    let mut places = Vec::new();
-    or_out_of_memory(places.try_reserve_exact(2 * edges));
-    places.resize(2 * edges, NONE);
+    let mut places = filled(NONE, 2 * edges).or_raise();
     let mut progress = Progress::begin("sorting keys", Some(2 * edges));
     ends.for_each(&mut keys, &mut |place, end| {
         progress.step();

@@ -16,6 +16,7 @@ use neardup::bands::HammingBlocks;
 use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::{Sides, token};
 use neardup::hamming;
+use neardup::memory::Grow;
 use pgrx::prelude::*;
 use std::collections::BTreeMap;
 
@@ -46,7 +47,8 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
         let record = strings
             .records
             .read(items.first_row(item) as usize, &mut buffer);
-        by_length.entry(length(record)).or_default().push(item);
+        let same_length = by_length.entry(length(record)).or_default();
+        same_length.try_push(item).or_raise();
         items.for_each_pair_within(item, &mut |x, y| put(&strings.keys, x, y, 0, &mut rows));
     }
     for (length, same_length) in by_length {
@@ -133,7 +135,8 @@ impl BitStrings {
             let row = items.first_row(item) as usize;
             let record = self.records.read(row, &mut buffer);
             let keys = blocks.keys(bits(record)).or_raise();
-            tokens.extend(keys.into_iter().map(|key| token(key as u64)));
+            let keys = keys.into_iter().map(|key| token(key as u64));
+            tokens.try_extend(keys).or_raise();
         })
     }
 

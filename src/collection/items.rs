@@ -2,10 +2,11 @@
 
 use crate::collection::reading::Collection;
 use crate::collection::verify::Sets;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::candidates::Sides;
+use neardup::memory::{Grow, collected, filled, with_room};
 use siphasher::sip128::SipHasher13;
 
 const NONE: u32 = u32::MAX;
@@ -46,13 +47,9 @@ impl Items {
         let rows = sorted.len();
         let mut items = Self {
             first: Vec::new(),
-            of_row: Vec::new(),
-            next: Vec::new(),
+            of_row: filled(NONE, rows).or_raise(),
+            next: filled(NONE, rows).or_raise(),
         };
-        or_out_of_memory(items.of_row.try_reserve_exact(rows));
-        or_out_of_memory(items.next.try_reserve_exact(rows));
-        items.of_row.resize(rows, NONE);
-        items.next.resize(rows, NONE);
         // The first row of each item stands in for its number until they are numbered in order.
         for same in sorted.chunk_by(|a, b| a.0 == b.0) {
             for pair in same.windows(2) {
@@ -70,8 +67,7 @@ impl Items {
         for row in 0..self.of_row.len() {
             let first = self.of_row[row] as usize;
             self.of_row[row] = if first == row {
-                or_out_of_memory(self.first.try_reserve(1));
-                self.first.push(row as u32);
+                self.first.try_push(row as u32).or_raise();
                 self.first.len() as u32 - 1
             } else {
                 self.of_row[first]
@@ -133,12 +129,12 @@ impl Items {
 fn sorted_digests(records: &mut Records) -> Vec<(Digest, u32)> {
     let rows = records.len();
     let mut progress = Progress::begin("grouping identical rows", Some(rows));
-    let mut digests = Vec::new();
-    or_out_of_memory(digests.try_reserve_exact(rows));
+    let mut digests = with_room(rows).or_raise();
     let mut buffer = Vec::new();
     for row in 0..rows {
         progress.step();
-        digests.push((digest(records.read(row, &mut buffer)), row as u32));
+        let digest = digest(records.read(row, &mut buffer));
+        digests.try_push((digest, row as u32)).or_raise();
     }
     digests.sort_unstable();
     digests
@@ -158,7 +154,7 @@ fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection, s
             progress.step();
             let documents = collection.documents.as_mut().expect("there are sets");
             sets.compute(documents, *row, &mut set);
-            let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+            let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
             let (low, high) = digest(&bytes);
             *place = (low ^ signature.0, high ^ signature.1);
         }

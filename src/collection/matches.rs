@@ -14,6 +14,7 @@ use neardup::bands::band_hashes;
 use neardup::bands::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use neardup::candidates::token;
 use neardup::cluster::{Canonicals, UnionFind, connect_group};
+use neardup::memory::{Grow, collected, filled};
 use neardup::minhash::{Header, Signature};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -81,13 +82,12 @@ impl Matches {
         for item in 0..measured.items.len() {
             measured.visit_identical(item, visit);
         }
-        let sides: Vec<_> = (0..search.tokens.rows())
-            .map(|kept| {
-                measured
-                    .items
-                    .sides(search.item(kept), &measured.collection)
-            })
-            .collect();
+        let sides = (0..search.tokens.rows()).map(|kept| {
+            measured
+                .items
+                .sides(search.item(kept), &measured.collection)
+        });
+        let sides = collected(sides).or_raise();
         search.for_each_pair(&|kept| sides[kept as usize], &mut |a, b| {
             let (a, b) = (search.item(a), search.item(b));
             if let Some(similarity) = measured.similarity(a, b) {
@@ -138,7 +138,8 @@ impl Matches {
                     && measured
                         .similarity(search.item(a), search.item(b))
                         .is_some()
-            });
+            })
+            .or_raise();
         });
         for item in 0..measured.items.len() {
             let canonical = match kept_of[item as usize] {
@@ -159,9 +160,7 @@ impl Matches {
     /// Returns one more than the number under which the search kept each item.
     fn kept_of_items(&self) -> Vec<Option<NonZeroU32>> {
         let items = self.measured.items.len() as usize;
-        let mut kept_of = Vec::new();
-        or_out_of_memory(kept_of.try_reserve_exact(items));
-        kept_of.resize(items, None);
+        let mut kept_of = filled(None, items).or_raise();
         for kept in 0..self.search.tokens.rows() {
             kept_of[self.search.item(kept) as usize] = NonZeroU32::new(kept + 1);
         }
@@ -233,11 +232,12 @@ fn verified_search(
         slot_bits: header.slot_bits.min(PREFILTER_BITS),
         ..*header
     };
-    let (mut buffer, mut slots) = (Vec::new(), Vec::with_capacity(slots));
+    let (mut buffer, mut slots) = (Vec::new(), Vec::new());
     search.prefilter(packed, verified.equal_slots, &mut |item, bytes| {
         let row = items.first_row(item) as usize;
         slots.clear();
-        slots.extend(read_signature(collection, row, &mut buffer).slots());
+        let signature = read_signature(collection, row, &mut buffer);
+        slots.try_extend(signature.slots()).or_raise();
         packed.push_slots(&slots, bytes);
     });
     collection.signatures = Records::new(0);
@@ -247,11 +247,12 @@ fn verified_search(
 fn search(collection: &mut Collection, items: &Items, plan: Plan) -> Search {
     let Plan { bands, needed } = plan;
     let mut buffer = Vec::new();
-    let all: Vec<u32> = (0..items.len()).collect();
+    let all = collected(0..items.len()).or_raise();
     Search::new(&all, bands.bands, needed, &mut |item, tokens| {
         let row = items.first_row(item) as usize;
         let signature = read_signature(collection, row, &mut buffer);
-        tokens.extend(band_hashes(&signature, &bands).map(token));
+        let hashes = band_hashes(&signature, &bands);
+        tokens.try_extend(hashes.map(token)).or_raise();
     })
 }
 

@@ -11,6 +11,7 @@ use crate::pg::spool::Records;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::candidates::Sides;
+use neardup::memory::collected;
 use neardup::minhash::{Header, Signature, SignatureUnit};
 use neardup::shingle::Key;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -218,6 +219,6 @@ fn push_document(documents: &mut Documents, datum: pg_sys::Datum) {
 fn push_set(documents: &mut Documents, mut set: Vec<i64>) {
     set.sort_unstable();
     set.dedup();
-    let bytes: Vec<u8> = set.iter().flat_map(|hash| hash.to_le_bytes()).collect();
+    let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
     documents.records.push(&bytes);
 }

@@ -1,10 +1,11 @@
 //! From the tokens of items to the pairs worth comparing.
 
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::progress::Progress;
 use crate::pg::sort::RowSort;
 use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
 use neardup::kernels::count_equal;
+use neardup::memory::Grow;
 use neardup::minhash::Header;
 
 /// The items that may have partners, under new numbers ("kept"), with their tokens.
@@ -26,7 +27,7 @@ impl Search {
         let memory = crate::pg::query::work_mem_bytes();
         let mut counts = or_out_of_memory(Frequencies::new(items.len() * bands, memory));
         let mut tokens = Tokens::new(bands, needed);
-        let (mut row, mut kept) = (Vec::with_capacity(bands), Vec::new());
+        let (mut row, mut kept) = (Vec::new(), Vec::new());
         let mut progress = Progress::begin("counting bands", Some(items.len()));
         for &item in items {
             progress.step();
@@ -40,8 +41,7 @@ impl Search {
             row.clear();
             read(item, &mut row);
             if or_out_of_memory(tokens.keep(&row, &counts)) {
-                or_out_of_memory(kept.try_reserve(1));
-                kept.push(item);
+                kept.try_push(item).or_raise();
             }
         }
         Self {
@@ -93,7 +93,8 @@ impl Search {
                 if self.passes(a, b) {
                     visit(a, b);
                 }
-            });
+            })
+            .or_raise();
         });
     }
 

@@ -5,6 +5,7 @@ use crate::collection::reading::{Collection, DocumentKind, Documents};
 use crate::minhash::datum::shingling;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
+use neardup::memory::{Grow, filled};
 use neardup::minhash::{Signature, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -46,7 +47,7 @@ impl HeldRecord {
             self.row = Some(held);
             let record = records.read(held as usize, &mut self.buffer);
             self.value.clear();
-            self.value.extend_from_slice(record);
+            self.value.try_extend_from_slice(record).or_raise();
         }
         (&self.value, records.read(other as usize, &mut self.buffer))
     }
@@ -102,9 +103,7 @@ impl Sets {
         }
         let row = row as usize;
         if self.record_of.is_empty() {
-            let rows = documents.records.len();
-            crate::pg::error::or_out_of_memory(self.record_of.try_reserve_exact(rows));
-            self.record_of.resize(rows, 0);
+            self.record_of = filled(0, documents.records.len()).or_raise();
         }
         let mut buffer = Vec::new();
         if self.record_of[row] > 0 {
@@ -112,7 +111,9 @@ impl Sets {
             return decode(self.computed.read(record, &mut buffer), set);
         }
         self.compute(documents, row as u32, set);
-        buffer.extend(set.iter().flat_map(|hash| hash.to_le_bytes()));
+        for hash in set.iter() {
+            buffer.try_extend_from_slice(&hash.to_le_bytes()).or_raise();
+        }
         self.computed.push(&buffer);
         self.record_of[row] = self.computed.len() as u32;
     }
@@ -124,7 +125,8 @@ impl Sets {
         match (documents.kind, &self.shingling) {
             (DocumentKind::Text, Some(shingling)) => {
                 let key = Key::from_seed(0);
-                *set = shingle_hashes(record, shingling, &key, &mut check_interrupts);
+                let hashes = shingle_hashes(record, shingling, &key, &mut check_interrupts);
+                *set = hashes.or_raise();
             }
             _ => decode(record, set),
         }
@@ -134,7 +136,8 @@ impl Sets {
 fn decode(record: &[u8], set: &mut Vec<i64>) {
     let (hashes, _) = record.as_chunks::<8>();
     set.clear();
-    set.extend(hashes.iter().map(|bytes| i64::from_le_bytes(*bytes)));
+    let hashes = hashes.iter().map(|bytes| i64::from_le_bytes(*bytes));
+    set.try_extend(hashes).or_raise();
 }
 
 /// The exact Jaccard similarity of the documents.

@@ -1,4 +1,8 @@
 //! The trigger `near_dup_guard`, which lets no near-duplicate into a table.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an entry a key, row, column or partition; pages have at most MAX_OFFSETS rows"
+)]
 
 pub mod columns;
 pub mod lock;

@@ -54,7 +54,7 @@ impl Document {
         let hashes = |datum| {
             // SAFETY: vouched for by the callers of this function and of `new`.
             let text = unsafe { Text::from_raw(datum) };
-            shingle_hashes(&text, &shingling, &Key::from_seed(0), &mut check_interrupts)
+            shingle_hashes(&text, &shingling, &Key::from_seed(0), &mut check_interrupts).or_raise()
         };
         let ours = self.hashes.get_or_insert_with(|| hashes(text));
         set::jaccard(ours, &hashes(other), &mut check_interrupts) >= self.threshold

@@ -4,12 +4,13 @@ use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{quoted_identifier, relation_name, type_name, type_named};
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::query::Query;
 use crate::pg::text::Text;
 use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::candidates::for_each_pair;
+use neardup::memory::{Grow, collected, copied, filled};
 use neardup::minhash::{Header, Signature};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -75,7 +76,7 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
         );
     };
     let is_comparable = |row: &&SampledRow| row.read().header == header;
-    let comparable: Vec<&SampledRow> = sample.iter().filter(is_comparable).collect();
+    let comparable = collected(sample.iter().filter(is_comparable)).or_raise();
     let index = index_advice(&comparable, &header, threshold, rows as f64);
     let relaxed = relaxed_threshold(&header, threshold, RELAXED_RECALL);
     let recall = source
@@ -122,7 +123,7 @@ fn index_advice(
         .map_or(1, |found| found.needed());
     let key_bits = key_bits(table_rows);
     let hashes = rows.iter().map(|row| band_hashes(&row.read(), &bands));
-    let sample = or_out_of_memory(Sample::new(hashes, table_rows));
+    let sample = Sample::new(hashes, table_rows).or_raise();
     let bytes = rows.first().map_or(0, |row| row.signature.len()) as f64;
     let pages = table_rows * (bytes + ROW_OVERHEAD) / PAGE;
     IndexAdvice {
@@ -130,8 +131,10 @@ fn index_advice(
         intact: intact as i32,
         key_bits: key_bits as i32,
         bytes_per_row: bytes_per_row(table_rows, pages, bands.bands, key_bits),
-        candidates: sample.candidates(&bands, intact, key_bits, &mut check_interrupts),
-        crowded: sample.crowded(intact),
+        candidates: sample
+            .candidates(&bands, intact, key_bits, &mut check_interrupts)
+            .or_raise(),
+        crowded: sample.crowded(intact).or_raise(),
     }
 }
 
@@ -144,6 +147,7 @@ struct Source {
 }
 
 impl Source {
+    #[allow(clippy::disallowed_methods, reason = "two columns")]
     fn new(call: &Call) -> Self {
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
         let signature = quoted(call.argument(1, "signature_column"));
@@ -202,12 +206,13 @@ impl Source {
             if let Some(signature) = row.get(signature) {
                 let document = document.and_then(|column| row.get(column));
                 // SAFETY: the columns are of these types.
-                sample.push(unsafe {
+                let row = unsafe {
                     SampledRow {
-                        signature: StoredSignature::from_raw(signature).bytes().to_vec(),
-                        document: document.map(|text| Text::from_raw(text).to_vec()),
+                        signature: copied(StoredSignature::from_raw(signature).bytes()).or_raise(),
+                        document: document.map(|text| copied(&Text::from_raw(text)).or_raise()),
                     }
-                });
+                };
+                sample.try_push(row).or_raise();
             }
         });
         sample
@@ -252,8 +257,8 @@ fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64
 fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option<f64>) -> Recall {
     let shingling = shingling_of(header);
     let low = relaxed_threshold(header, threshold, SEARCH_RECALL).unwrap_or(threshold / 2.0);
-    let signatures: Vec<Signature<'_>> = rows.iter().map(|row| row.read()).collect();
-    let mut sets: Vec<Option<Vec<i64>>> = vec![None; rows.len()];
+    let signatures = collected(rows.iter().map(|row| row.read())).or_raise();
+    let mut sets = filled(None, rows.len()).or_raise();
     let (mut pairs, mut reached, mut reached_relaxed, mut compared) = (0, 0, 0, 0);
     let searched = for_each_pair(
         &signatures,
@@ -292,6 +297,7 @@ fn shingles(row: &SampledRow, shingling: &Shingling) -> Vec<i64> {
         &Key::from_seed(0),
         &mut check_interrupts,
     )
+    .or_raise()
 }
 
 /// # Errors

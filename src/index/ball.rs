@@ -7,6 +7,7 @@ use crate::pg::bits::Bits;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, argument, rest_of_message, result};
 use bitvec::prelude::*;
+use neardup::memory::{Grow, copied, filled, joined, with_room};
 use neardup::minhash::{Signature, near_duplicates};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -97,14 +98,14 @@ result!(NewBitBall, "bit_ball");
 
 impl NewMinhashBall {
     fn new(center: &[u8], threshold: f64) -> Self {
-        Self([&threshold.to_le_bytes()[..], center].concat())
+        Self(joined(&[&threshold.to_le_bytes(), center]).or_raise())
     }
 }
 
 impl NewBitBall {
     fn new(center: &[u8], bits: usize, distance: u32) -> Self {
         let numbers = [distance.to_le_bytes(), (bits as u32).to_le_bytes()];
-        Self([numbers.as_flattened(), center].concat())
+        Self(joined(&[numbers.as_flattened(), center]).or_raise())
     }
 }
 
@@ -210,7 +211,7 @@ fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
         Some((threshold, center)) if options::is_threshold(f64::from_le_bytes(*threshold)) => {
             Signature::from_foreign_bytes(center)
                 .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
-            NewMinhashBall(bytes.to_vec())
+            NewMinhashBall(copied(bytes).or_raise())
         }
         _ => bad_binary("minhash_ball"),
     }
@@ -219,7 +220,7 @@ fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_ball_send(ball: MinhashBall<'_>) -> Vec<u8> {
     ball.read();
-    ball.0.to_vec()
+    copied(&ball.0).or_raise()
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
@@ -231,28 +232,34 @@ fn bit_ball_in(text: &CStr) -> NewBitBall {
         _ => None,
     };
     let parsed = text_fields(&text).and_then(|(center, distance)| {
-        let center: BitVec<u8, Msb0> = center.trim().chars().map(bit).collect::<Option<_>>()?;
+        let mut bytes = filled(0u8, center.trim().len().div_ceil(8)).or_raise();
+        let bits = bytes.view_bits_mut::<Msb0>();
+        let mut count = 0;
+        for digit in center.trim().chars() {
+            bits.set(count, bit(digit)?);
+            count += 1;
+        }
         let distance = distance.trim().parse::<i32>().ok()?;
-        Some((center, u32::try_from(distance).ok()?))
+        Some((bytes, count, u32::try_from(distance).ok()?))
     });
-    let Some((mut center, distance)) = parsed else {
+    let Some((center, bits, distance)) = parsed else {
         bad_text(
             "bit_ball",
             "The text form is <bits,distance>, as in <0110,2>, with a distance from 0.",
         );
     };
-    center.set_uninitialized(false);
-    NewBitBall::new(center.as_raw_slice(), center.len(), distance)
+    NewBitBall::new(&center, bits, distance)
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn bit_ball_out(ball: BitBall<'_>) -> CString {
     let (center, distance) = ball.read();
-    let mut text = String::with_capacity(center.len() + 16);
-    text.push('<');
-    text.extend(center.iter().map(|bit| if *bit { '1' } else { '0' }));
-    text.push_str(&format!(",{distance}>"));
-    CString::new(text).expect("the text form has no NUL")
+    let distance = format!(",{distance}>\0");
+    let mut text = with_room(1 + center.len() + distance.len()).or_raise();
+    let digits = center.iter().map(|bit| if *bit { b'1' } else { b'0' });
+    let bytes = [b'<'].into_iter().chain(digits).chain(distance.bytes());
+    text.try_extend(bytes).or_raise();
+    CString::from_vec_with_nul(text).expect("the text form has no NUL")
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
@@ -262,13 +269,13 @@ fn bit_ball_recv(mut message: Internal) -> NewBitBall {
     if read_bit_ball(bytes).is_none() {
         bad_binary("bit_ball");
     }
-    NewBitBall(bytes.to_vec())
+    NewBitBall(copied(bytes).or_raise())
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn bit_ball_send(ball: BitBall<'_>) -> Vec<u8> {
     ball.read();
-    ball.0.to_vec()
+    copied(&ball.0).or_raise()
 }
 
 pgrx::extension_sql!(

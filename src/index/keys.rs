@@ -2,6 +2,7 @@
 //!
 //! A value cut into b parts that differs from another in at most m places agrees with it in at least
 //! b - m parts; the hashes of the parts are the keys.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use crate::options;
 use bitvec::prelude::*;

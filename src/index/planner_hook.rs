@@ -3,6 +3,7 @@
 //! Like PostgreSQL itself in orclauses.c, the planner hook derives a weaker condition that an index
 //! serves: `near_dup(column, x, c)`. It is there only while index paths are made, so that no other
 //! plan evaluates it, and the original condition stays as a filter, so that every answer is right.
+#![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
 use crate::index::am;
 use crate::minhash::similarity::minhash_distance_wrapper;

@@ -3,6 +3,7 @@
 //! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem: the
 //! slots, and up to [`PENDING`] hashes of elements that wait for being added together, since one by
 //! one they cost more.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;

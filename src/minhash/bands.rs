@@ -1,4 +1,5 @@
 //! Band keys for ordinary B-tree indexes.
+#![allow(clippy::disallowed_methods, reason = "at most a key a slot")]
 
 use crate::minhash::datum::StoredSignature;
 use crate::options;

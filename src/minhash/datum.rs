@@ -1,4 +1,5 @@
 //! Signatures as arguments and results.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::pg::error::OrRaise;
 use crate::pg::varlena::{Varlena, argument, result};

@@ -2,9 +2,10 @@
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
+use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, Sketch};
 use neardup::shingle::{Key, for_each_block};
 use pgrx::JsonB;
@@ -37,7 +38,9 @@ fn minhash(
             for_each_block(doc, shingling, key, &mut |hashes| {
                 check_interrupts();
                 sketch.add(hashes);
-            });
+                Ok(())
+            })
+            .or_raise();
             let header = Header::of_document(shingling, *slots, key.id());
             Some(NewSignature(sketch.encode(header)))
         })
@@ -69,9 +72,16 @@ fn minhash_excluding(
         for_each_block(&doc, &shingling, &key, &mut |hashes| {
             check_interrupts();
             kept.clear();
-            kept.extend(hashes.iter().filter(|hash| !excluded.contains(*hash)));
+            kept.try_extend(
+                hashes
+                    .iter()
+                    .filter(|hash| !excluded.contains(*hash))
+                    .copied(),
+            )?;
             sketch.add(&kept);
-        });
+            Ok(())
+        })
+        .or_raise();
     });
     let header = Header::of_document(&shingling, sketch.slots().len(), key.id());
     NewSignature(sketch.encode(header))
@@ -85,6 +95,7 @@ struct Excluded {
 }
 
 impl Excluded {
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn hold(&mut self, elements: &[i64]) {
         if self.elements != elements {
             // Cleared together, they agree after an error too.
@@ -109,7 +120,7 @@ fn with_set(
     let elements = match elements.as_slice() {
         Ok(elements) => elements,
         Err(_) => {
-            present = elements.iter().flatten().collect();
+            present = collected(elements.iter().flatten()).or_raise();
             &present
         }
     };

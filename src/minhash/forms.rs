@@ -5,6 +5,7 @@ use crate::pg::arrays::NewBigints;
 use crate::pg::bits::NewVarbit;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::text::Text;
+use neardup::memory::collected;
 use neardup::minhash::combine;
 use pgrx::prelude::*;
 
@@ -29,7 +30,7 @@ fn minhash_pack(m: StoredSignature<'_>, bits: i32) -> NewSignature {
 /// Returns the slots, each as an unsigned number of its width.
 #[pg_extern(immutable, parallel_safe, strict, cost = 100)]
 fn minhash_slots(m: StoredSignature<'_>) -> NewBigints {
-    NewBigints(m.read().slots().map(i64::from).collect())
+    NewBigints(collected(m.read().slots().map(i64::from)).or_raise())
 }
 
 /// Returns the slots as a bit string, each with its highest bit first.
@@ -49,14 +50,14 @@ fn minhash_bits(m: StoredSignature<'_>) -> NewVarbit {
 /// 1024 of them.
 #[pg_extern(immutable, parallel_safe, strict, cost = 300)]
 fn minhash_import(slots: Array<'_, i64>, source: default!(Text<'_>, "''")) -> NewSignature {
-    let slots: Option<Vec<i64>> = slots.iter().collect();
-    let slots = slots.unwrap_or_else(|| {
+    if slots.contains_nulls() {
         raise(
             PgSqlErrorCode::ERRCODE_NULL_VALUE_NOT_ALLOWED,
             "slots must not be NULL",
             "Valid slots are 0 to 4294967295.",
-        )
-    });
+        );
+    }
+    let slots = collected(slots.iter().flatten()).or_raise();
     NewSignature(combine::import(&slots, &source).or_raise())
 }
 

@@ -1,4 +1,8 @@
 //! Choosing the bands of the classic scheme.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "as many curves as there are marks"
+)]
 
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::record::Record;

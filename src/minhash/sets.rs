@@ -3,9 +3,10 @@
 use crate::minhash::datum::NewSignature;
 use crate::options;
 use crate::pg::arrays::texts;
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::Text;
 use crate::pg::tsvector::TsVector;
+use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, SignatureUnit, Sketch};
 use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
 use neardup::text::Fold;
@@ -45,11 +46,11 @@ fn minhash_set(
 fn signature_of_set(hashes: impl Iterator<Item = u64>, slots: i32, key: &Key) -> NewSignature {
     let mut hashes = hashes.peekable();
     let mut sketch = Sketch::new(options::slots(slots));
-    let mut block = Vec::with_capacity(BLOCK);
+    let mut block = Vec::new();
     while hashes.peek().is_some() {
         check_interrupts();
         block.clear();
-        block.extend(hashes.by_ref().take(BLOCK));
+        block.try_extend(hashes.by_ref().take(BLOCK)).or_raise();
         sketch.add(&block);
     }
     encode(&sketch, SignatureUnit::Set, 1, key)
@@ -76,12 +77,9 @@ fn minhash_lexemes(
     } else {
         doc.sequence()
     };
-    let tokens: Vec<u64> = lexemes
-        .iter()
-        .map(|lexeme| key.token_hash(lexeme))
-        .collect();
+    let tokens = collected(lexemes.iter().map(|lexeme| key.token_hash(lexeme))).or_raise();
     let mut sketch = Sketch::new(options::slots(slots));
-    sketch.add(&sequence_hashes(&tokens, k));
+    sketch.add(&sequence_hashes(&tokens, k).or_raise());
     encode(&sketch, SignatureUnit::Lexeme, k as u16, &key)
 }
 

@@ -2,24 +2,42 @@
 //!
 //! Order and equality are those of the stored bytes: they serve DISTINCT, GROUP BY, indexes and
 //! replication, and say nothing about similarity.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::error::OrRaise;
 use crate::pg::varlena::rest_of_message;
+use neardup::memory::GrowText;
 use neardup::minhash::Signature;
 use neardup::shingle::Key;
 use pgrx::Internal;
 use pgrx::prelude::*;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ffi::{CStr, CString};
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_signature_in(text: &CStr) -> NewSignature {
-    let text = String::from_utf8_lossy(text.to_bytes());
     NewSignature(
-        Signature::parse_text(&text)
+        lossy(text)
+            .and_then(|text| Signature::parse_text(&text))
             .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION),
     )
+}
+
+/// Returns the text with U+FFFD for bytes that are not UTF-8.
+fn lossy(text: &CStr) -> neardup::Result<Cow<'_, str>> {
+    if let Ok(text) = text.to_str() {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut valid = String::new();
+    for chunk in text.to_bytes().utf8_chunks() {
+        valid.try_push_str(chunk.valid())?;
+        if !chunk.invalid().is_empty() {
+            valid.try_push(char::REPLACEMENT_CHARACTER)?;
+        }
+    }
+    Ok(Cow::Owned(valid))
 }
 
 #[pg_extern(immutable, parallel_safe, strict, cost = 100)]

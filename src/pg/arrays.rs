@@ -1,7 +1,8 @@
 //! Arrays as results, and sets read from arrays.
 
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::{Text, to_server_encoding};
+use neardup::memory::{Grow, collected, copied, with_room};
 use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
@@ -12,10 +13,11 @@ pub const HEARTBEAT: usize = 1 << 16;
 
 /// Returns the set of the elements of an array of any dimension, without NULLs.
 pub fn bigint_set(elements: &Array<'_, i64>) -> Vec<i64> {
-    let mut set: Vec<i64> = match elements.as_slice() {
-        Ok(elements) => elements.to_vec(),
-        Err(_) => elements.iter().flatten().collect(),
+    let set = match elements.as_slice() {
+        Ok(elements) => copied(elements),
+        Err(_) => collected(elements.iter().flatten()),
     };
+    let mut set = set.or_raise();
     sort_distinct(&mut set, &mut check_interrupts);
     set
 }
@@ -33,7 +35,7 @@ pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text
 
 /// Returns the set of these texts.
 pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
-    let mut set: Vec<&[u8]> = texts.iter().map(|text| &**text).collect();
+    let mut set = collected(texts.iter().map(|text| &**text)).or_raise();
     sort_distinct(&mut set, &mut check_interrupts);
     set
 }
@@ -54,9 +56,8 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
             &mut count,
         );
         let present = (0..count as usize).filter(|&number| !*nulls.add(number));
-        let mapped = present
-            .map(|number| map(&Text::from_raw(*elements.add(number))))
-            .collect();
+        let mapped = present.map(|number| map(&Text::from_raw(*elements.add(number))));
+        let mapped = collected(mapped).or_raise();
         pg_sys::pfree(elements.cast());
         pg_sys::pfree(nulls.cast());
         mapped
@@ -68,7 +69,9 @@ pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
     // SAFETY: the datum is a bigint[].
     let array: Option<pgrx::Array<'_, i64>> =
         unsafe { FromDatum::from_polymorphic_datum(array, false, pg_sys::INT8OID) };
-    array.map_or_else(Vec::new, |array| array.iter().flatten().collect())
+    array.map_or_else(Vec::new, |array| {
+        collected(array.iter().flatten()).or_raise()
+    })
 }
 
 /// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.
@@ -82,7 +85,7 @@ pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
 
 impl NewBigints {
     fn into_array(self) -> pg_sys::Datum {
-        let mut datums: Vec<_> = self.0.into_iter().map(pg_sys::Datum::from).collect();
+        let mut datums = collected(self.0.into_iter().map(pg_sys::Datum::from)).or_raise();
         // SAFETY: as many datums of the fixed-length type bigint as are announced.
         let array = unsafe {
             pg_sys::construct_array(
@@ -100,16 +103,17 @@ impl NewBigints {
 
 impl NewTexts {
     fn into_array(self) -> pg_sys::Datum {
-        let mut datums = Vec::with_capacity(self.0.len());
+        let mut datums = with_room(self.0.len()).or_raise();
         for (i, text) in self.0.iter().enumerate() {
             if i % HEARTBEAT == 0 {
                 check_interrupts();
             }
             let bytes = to_server_encoding(text);
             // SAFETY: the bytes are copied into a new value.
-            datums.push(pg_sys::Datum::from(unsafe {
+            let datum = pg_sys::Datum::from(unsafe {
                 pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as i32)
-            }));
+            });
+            datums.try_push(datum).or_raise();
         }
         // SAFETY: as many datums of the variable-length type text as are announced.
         let array = unsafe {

@@ -1,9 +1,10 @@
 //! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose
 //! `BitSlice<u8, Msb0>` is laid out just as they are.
 
-use crate::pg::error::raise;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, result};
 use bitvec::prelude::*;
+use neardup::memory::joined;
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
@@ -84,7 +85,7 @@ impl NewVarbit {
     /// Makes a value of `bits` bits, eight a byte, the first the highest; unused bits of the last
     /// byte are 0.
     pub fn new(bytes: &[u8], bits: usize) -> Self {
-        Self([&(bits as i32).to_ne_bytes(), bytes].concat())
+        Self(joined(&[&(bits as i32).to_ne_bytes(), bytes]).or_raise())
     }
 }
 
@@ -96,7 +97,8 @@ pub struct NewBits(Vec<u8>);
 impl NewBits {
     pub fn new(mut bits: BitVec<u8, Msb0>) -> Self {
         bits.set_uninitialized(false);
-        Self([&(bits.len() as i32).to_ne_bytes(), bits.as_raw_slice()].concat())
+        let count = bits.len() as i32;
+        Self(joined(&[&count.to_ne_bytes(), bits.as_raw_slice()]).or_raise())
     }
 }
 

@@ -126,6 +126,7 @@ impl Query {
         }
     }
 
+    #[allow(clippy::disallowed_methods, reason = "at most 1600 columns")]
     pub fn columns(&self) -> Vec<Column> {
         // SAFETY: the portal is open, and one that returns rows.
         unsafe {

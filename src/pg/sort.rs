@@ -1,6 +1,7 @@
 //! PostgreSQL's own sort: within work_mem, spilling to temporary files, interruptible.
 
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ptr::NonNull;
 
@@ -103,8 +104,7 @@ impl RowSort {
                 current = Some(key);
             }
             if group.last() != Some(&row) {
-                or_out_of_memory(group.try_reserve(1));
-                group.push(row);
+                group.try_push(row).or_raise();
             }
         }
         if let Some(key) = current {

@@ -3,7 +3,8 @@
 //! The first of them stay in memory, as many as a budget allows; the others go to a temporary file
 //! that PostgreSQL counts, limits and removes like those of its own sorts.
 
-use crate::pg::error::{or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, or_out_of_memory, raise};
+use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ptr::NonNull;
@@ -23,7 +24,7 @@ impl Records {
             memory: Vec::new(),
             budget,
             file: None,
-            starts: vec![0],
+            starts: filled(0, 1).or_raise(),
         }
     }
 
@@ -34,20 +35,19 @@ impl Records {
 
     /// Appends a record; its number is the [`Self::len`] of before.
     pub fn push(&mut self, record: &[u8]) {
-        or_out_of_memory(self.starts.try_reserve(1));
         if self.file.is_none() && self.memory.len() + record.len() <= self.budget {
-            or_out_of_memory(self.memory.try_reserve(record.len()));
-            self.memory.extend_from_slice(record);
+            self.memory.try_extend_from_slice(record).or_raise();
         } else {
             self.file
                 .get_or_insert_with(TemporaryFile::create)
                 .append(record);
         }
-        self.starts
-            .push(self.starts[self.len()] + record.len() as u64);
+        let end = self.starts[self.len()] + record.len() as u64;
+        self.starts.try_push(end).or_raise();
     }
 
     /// Returns the bytes of a record, in `buffer` if they come from the file.
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn read<'a>(&'a mut self, record: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         let (start, end) = (self.starts[record], self.starts[record + 1]);
         let in_memory = self.memory.len() as u64;

@@ -1,7 +1,8 @@
 //! Text as UTF-8, whatever the database's encoding, and results in that encoding.
 
-use crate::pg::error::raise;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, argument};
+use neardup::memory::copied;
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
 use std::borrow::Cow;
@@ -155,7 +156,7 @@ fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
 /// ERROR `untranslatable_character` where the encoding lacks a character.
 pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
     match from_utf8(text.as_bytes()) {
-        Some(converted) => Cow::Owned(converted.to_vec()),
+        Some(converted) => Cow::Owned(copied(&converted).or_raise()),
         None => Cow::Borrowed(text.as_bytes()),
     }
 }

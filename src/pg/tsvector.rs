@@ -4,6 +4,7 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::text::Utf8;
 use crate::pg::varlena::{Varlena, argument};
 use neardup::Error;
+use neardup::memory::{Grow, collected};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys;
 
@@ -44,9 +45,8 @@ impl TsVector<'_> {
 
     /// Returns the distinct lexemes, in UTF-8.
     pub fn lexemes(&self) -> Vec<Utf8<'_>> {
-        self.entries()
-            .map(|entry| Utf8::new(entry.lexeme))
-            .collect()
+        let lexemes = self.entries().map(|entry| Utf8::new(entry.lexeme));
+        collected(lexemes).or_raise()
     }
 
     /// Returns the lexemes with their frequencies and weights.
@@ -77,13 +77,15 @@ impl TsVector<'_> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
             check_positions(&entry).or_raise();
-            occurrences.extend(entry.positions().map(|position| Occurrence {
+            let more = entry.positions().map(|position| Occurrence {
                 position,
                 lexeme: Utf8::new(entry.lexeme),
-            }));
+            });
+            occurrences.try_extend(more).or_raise();
         }
-        occurrences.sort_by(|a, b| (a.position, &*a.lexeme).cmp(&(b.position, &*b.lexeme)));
-        occurrences.into_iter().map(|found| found.lexeme).collect()
+        occurrences
+            .sort_unstable_by(|a, b| (a.position, &*a.lexeme).cmp(&(b.position, &*b.lexeme)));
+        collected(occurrences.into_iter().map(|found| found.lexeme)).or_raise()
     }
 
     /// Layout, after the varlena header: the number of lexemes (4 bytes); for each 1 bit "has

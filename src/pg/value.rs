@@ -1,6 +1,7 @@
 //! Values of any type, copied and kept.
 
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 
 /// Copies a value into the current memory context.
@@ -50,7 +51,6 @@ impl Keys {
 
     /// Appends a copy, in the memory context of the transaction: that of the query will be gone.
     pub fn push(&mut self, key: Option<pg_sys::Datum>) {
-        or_out_of_memory(self.values.try_reserve(1));
         // SAFETY: the datum is of the key's type; the contexts outlive the copy.
         let copy = key.map(|key| unsafe {
             let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
@@ -58,7 +58,7 @@ impl Keys {
             pg_sys::MemoryContextSwitchTo(current);
             copy
         });
-        self.values.push(copy);
+        self.values.try_push(copy).or_raise();
     }
 
     pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {

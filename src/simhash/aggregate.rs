@@ -2,6 +2,7 @@
 //!
 //! A state lives in the aggregate's memory context, where PostgreSQL counts it against work_mem. The
 //! sums are integers: neither the order of rows nor parallel workers change a bit.
+#![allow(clippy::disallowed_methods, reason = "at most MAX_BITS sums")]
 
 use crate::pg::aggregate;
 use crate::pg::bits::NewBits;

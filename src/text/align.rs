@@ -4,6 +4,7 @@ use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::record::Record;
 use crate::pg::text::{NewText, Text};
 use neardup::align::{self, Costs, Place};
+use neardup::memory::{collected, copied};
 use pgrx::prelude::*;
 
 type Similarity = Record<(i32, i32, i32, f64, f64)>;
@@ -51,7 +52,7 @@ fn common_chunks(
         &mut check_interrupts,
     )
     .or_raise();
-    let a = a.to_vec();
+    let a = copied(&a).or_raise();
     TableIterator::new(chunks.into_iter().map(move |chunk| {
         let [a_place, b_place] = [&chunk.a, &chunk.b].map(from_one);
         (
@@ -62,7 +63,7 @@ fn common_chunks(
             b_place.0,
             b_place.1,
             b_place.2,
-            NewText(a[chunk.a.bytes].to_vec()),
+            NewText(copied(&a[chunk.a.bytes]).or_raise()),
         )
     }))
 }
@@ -108,7 +109,7 @@ fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000)]
 fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     let found = align::longest_common_substring(&a, &b, &mut check_interrupts).or_raise();
-    NewText(a[found.bytes].to_vec())
+    NewText(copied(&a[found.bytes]).or_raise())
 }
 
 /// Its length and its places, which are NULL if there is none.
@@ -148,7 +149,7 @@ fn edit_distance(
 #[pg_extern(sql = false)]
 fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
     let found = align::explain(&a, &b, &mut check_interrupts).or_raise();
-    let texts = |words: Vec<Vec<u8>>| words.into_iter().map(NewText).collect();
+    let texts = |words: Vec<Vec<u8>>| collected(words.into_iter().map(NewText)).or_raise();
     Record((
         NewText(found.kind.to_string().into_bytes()),
         found.similarity,

@@ -3,10 +3,11 @@
 use crate::options;
 use crate::pg::arrays::NewBigints;
 use crate::pg::catalog::is_text;
-use crate::pg::error::{check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::sort::BigintSort;
 use crate::pg::text::Text;
+use neardup::memory::Grow;
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::prelude::*;
 
@@ -35,7 +36,8 @@ fn common_shingles(
         if let Some(doc) = row.get(document) {
             // SAFETY: the column is of type text or one of those that are stored as it is.
             let doc = unsafe { Text::from_raw(doc) };
-            for hash in shingle_hashes(&doc, &shingling, &key, &mut check_interrupts) {
+            let hashes = shingle_hashes(&doc, &shingling, &key, &mut check_interrupts);
+            for hash in hashes.or_raise() {
                 sort.put(hash);
             }
         }
@@ -47,7 +49,7 @@ fn common_shingles(
         documents = if last == Some(hash) { documents + 1 } else { 1 };
         last = Some(hash);
         if documents == least {
-            common.push(hash);
+            common.try_push(hash).or_raise();
         }
     }
     NewBigints(common)

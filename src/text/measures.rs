@@ -2,8 +2,9 @@
 
 use crate::options;
 use crate::pg::arrays::{bigint_set, text_set, texts};
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::Text;
+use neardup::memory::collected;
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
@@ -17,7 +18,8 @@ fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
 /// Returns the same for sets of texts.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "jaccard")]
 fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
-    let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
+    let (a, b) = (collected(texts(&a)), collected(texts(&b)));
+    let (a, b) = (a.or_raise(), b.or_raise());
     set::jaccard(&text_set(&a), &text_set(&b), &mut check_interrupts)
 }
 
@@ -30,7 +32,8 @@ fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
 /// Returns the same for sets of texts.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000, name = "containment")]
 fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
-    let (a, b) = (Vec::from_iter(texts(&a)), Vec::from_iter(texts(&b)));
+    let (a, b) = (collected(texts(&a)), collected(texts(&b)));
+    let (a, b) = (a.or_raise(), b.or_raise());
     set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)
 }
 
@@ -74,7 +77,7 @@ fn text_containment(
 
 fn shingle_sets(docs: [Text<'_>; 2], shingling: &Shingling) -> [Vec<i64>; 2] {
     let key = Key::from_seed(0);
-    docs.map(|doc| shingle_hashes(&doc, shingling, &key, &mut check_interrupts))
+    docs.map(|doc| shingle_hashes(&doc, shingling, &key, &mut check_interrupts).or_raise())
 }
 
 pgrx::extension_sql_file!(

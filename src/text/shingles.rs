@@ -5,6 +5,7 @@ use crate::pg::arrays::{MAX_TEXTS, NewBigints, NewTexts, bigint_set, texts};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
+use neardup::memory::collected;
 use neardup::set;
 use neardup::shingle::{self, Key, MAX_K, MAX_WINDOW};
 use pgrx::prelude::*;
@@ -46,7 +47,7 @@ fn shingle_hashes(
     unsafe {
         remembered(fcinfo, &doc, options, |doc, (shingling, key)| {
             let hashes = shingle::shingle_hashes(doc, shingling, key, &mut check_interrupts);
-            Some(NewBigints(hashes))
+            Some(NewBigints(hashes.or_raise()))
         })
     }
 }
@@ -61,9 +62,8 @@ fn shingle_hashes(
 )]
 fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)) -> NewBigints {
     let key = Key::from_seed(seed);
-    let mut hashes: Vec<i64> = texts(&shingles)
-        .map(|shingle| key.element_hash(&shingle) as i64)
-        .collect();
+    let hashes = texts(&shingles).map(|shingle| key.element_hash(&shingle) as i64);
+    let mut hashes = collected(hashes).or_raise();
     set::sort_distinct(&mut hashes, &mut check_interrupts);
     NewBigints(hashes)
 }
@@ -75,11 +75,8 @@ fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
 fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
     let modulus = options::within("modulus", modulus, 1, i32::MAX);
-    NewBigints(set::shingle_sample(
-        &bigint_set(&hashes),
-        modulus,
-        &mut check_interrupts,
-    ))
+    let sample = set::shingle_sample(&bigint_set(&hashes), modulus, &mut check_interrupts);
+    NewBigints(sample.or_raise())
 }
 
 /// Returns the minimum of each residue class modulo `buckets`.
@@ -89,11 +86,8 @@ fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
 fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
     let buckets = options::within("buckets", buckets, 1, i32::MAX);
-    NewBigints(set::bucket_sketch(
-        &bigint_set(&hashes),
-        buckets,
-        &mut check_interrupts,
-    ))
+    let minima = set::bucket_sketch(&bigint_set(&hashes), buckets, &mut check_interrupts);
+    NewBigints(minima.or_raise())
 }
 
 /// Returns the hashes of all runs of `size` hashes of the sorted set.
@@ -103,11 +97,8 @@ fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn supershingles(hashes: Array<'_, i64>, size: i32) -> NewBigints {
     let size = options::within("size", size, 1, MAX_K as i32);
-    NewBigints(set::supershingles(
-        &bigint_set(&hashes),
-        size as usize,
-        &mut check_interrupts,
-    ))
+    let hashes = bigint_set(&hashes);
+    NewBigints(set::supershingles(&hashes, size as usize, &mut check_interrupts).or_raise())
 }
 
 /// Fingerprints of a document's passages: documents with a common run of at least
@@ -132,7 +123,7 @@ fn winnow(
     unsafe {
         remembered(fcinfo, &doc, options, |doc, (shingling, key, window)| {
             let fingerprints = shingle::winnow(doc, shingling, key, *window, &mut check_interrupts);
-            Some(NewBigints(fingerprints))
+            Some(NewBigints(fingerprints.or_raise()))
         })
     }
 }

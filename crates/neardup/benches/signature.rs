@@ -73,7 +73,9 @@ fn main() {
             let mut all = Vec::new();
             for_each_block(text.as_bytes(), &shingling, &key, &mut |block| {
                 all.extend_from_slice(block);
-            });
+                Ok(())
+            })
+            .unwrap();
             all
         })
         .collect();
@@ -99,7 +101,9 @@ fn main() {
             Box::new(|i| {
                 for_each_block(texts[i].as_bytes(), &shingling, &key, &mut |block| {
                     black_box(block);
-                });
+                    Ok(())
+                })
+                .unwrap();
             }),
         ),
     ]);

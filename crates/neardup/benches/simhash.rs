@@ -240,7 +240,9 @@ fn speed(corpus: &Corpus) {
         time(format!("shingle hashes, k = {k}"), &mut |doc| {
             for_each_block(doc, &words(k), &key, &mut |hashes| {
                 black_box(hashes);
-            });
+                Ok(())
+            })
+            .unwrap();
         });
         for (name, weighting) in WEIGHTINGS {
             time(format!("SimHash, k = {k}, {name}"), &mut |doc| {

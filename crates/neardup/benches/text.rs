@@ -88,8 +88,10 @@ fn hash(text: &str, fold: Fold) -> u64 {
         &Key::from_seed(0),
         &mut |hashes| {
             sum = hashes.iter().fold(sum, |sum, hash| sum.wrapping_add(*hash));
+            Ok(())
         },
-    );
+    )
+    .unwrap();
     sum
 }
 

@@ -62,14 +62,3 @@ impl From<TryReserveError> for Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// A vector of `length` equal values.
-///
-/// # Errors
-/// `OutOfMemory`.
-pub(crate) fn filled<T: Copy>(value: T, length: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values.try_reserve_exact(length)?;
-    values.resize(length, value);
-    Ok(values)
-}

@@ -9,6 +9,7 @@
 //!
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
+//! - [`memory`]: allocation that can fail;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
 //! - [`kernels`]: the inner loops, for every processor and its vectors, and the only `unsafe` code.
 //!
@@ -28,6 +29,7 @@
 //!
 //! No database, no I/O.
 #![deny(unsafe_code)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod align;
 pub mod bands;
@@ -37,6 +39,7 @@ pub mod error;
 pub mod hamming;
 pub mod hash;
 pub mod kernels;
+pub mod memory;
 pub mod minhash;
 pub mod passages;
 pub mod postings;

@@ -3,7 +3,9 @@
 //! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
 //! included.
 
+use crate::Result;
 use crate::kernels::combine_windows;
+use crate::memory::{Grow, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -90,12 +92,17 @@ impl Distinct {
         }
     }
 
-    pub fn extend(&mut self, elements: impl IntoIterator<Item = i64>, check: &mut dyn FnMut()) {
-        self.elements.extend(elements);
+    pub fn extend(
+        &mut self,
+        elements: impl IntoIterator<Item = i64>,
+        check: &mut dyn FnMut(),
+    ) -> Result<()> {
+        self.elements.try_extend(elements)?;
         if self.elements.len() >= self.limit {
             sort_distinct(&mut self.elements, check);
             self.limit = (2 * self.elements.len()).max(Self::FIRST_LIMIT);
         }
+        Ok(())
     }
 
     pub fn into_sorted(mut self, check: &mut dyn FnMut()) -> Vec<i64> {
@@ -107,42 +114,54 @@ impl Distinct {
 /// Returns the elements that are 0 modulo `modulus`: a sample in which every element has the same
 /// chance wherever it occurs, so that samples of two sets overlap as the sets do (Broder, "On the
 /// resemblance and containment of documents", SEQUENCES 1997).
-pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Vec<i64> {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn shingle_sample(set: &[i64], modulus: i32, check: &mut dyn FnMut()) -> Result<Vec<i64>> {
     let mut beat = beat(check);
     let is_sampled = |hash: &&i64| {
         beat();
         *hash % i64::from(modulus) == 0
     };
-    set.iter().filter(is_sampled).copied().collect()
+    collected(set.iter().filter(is_sampled).copied())
 }
 
 /// Returns the minimum of every residue class modulo `buckets`, as a set.
-pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Vec<i64> {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn bucket_sketch(set: &[i64], buckets: i32, check: &mut dyn FnMut()) -> Result<Vec<i64>> {
     let mut beat = beat(check);
-    let mut taken = HashSet::new();
-    let is_minimum = |hash: &&i64| {
+    let (mut taken, mut minima) = (HashSet::new(), Vec::new());
+    for &hash in set {
         beat();
-        taken.insert(hash.rem_euclid(i64::from(buckets)))
-    };
-    set.iter().filter(is_minimum).copied().collect()
+        taken.try_reserve(1)?;
+        if taken.insert(hash.rem_euclid(i64::from(buckets))) {
+            minima.try_push(hash)?;
+        }
+    }
+    Ok(minima)
 }
 
 /// Returns the hashes of all runs of `size` elements of a set, in its order; of the whole set if it
 /// is smaller. `size` is at least 1. Two sets share one if they have a run of `size` elements in
 /// common (Broder, Glassman, Manasse, Zweig, "Syntactic clustering of the web", WWW 1997).
-pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Vec<i64> {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Result<Vec<i64>> {
     if set.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let elements: Vec<u64> = set.iter().map(|hash| *hash as u64).collect();
+    let elements = collected(set.iter().map(|hash| *hash as u64))?;
     let size = size.min(elements.len());
-    let mut hashes = Vec::new();
+    let mut hashes = with_room(elements.len())?;
     for start in (0..=elements.len() - size).step_by(HEARTBEAT) {
         check();
         let end = elements.len().min(start + HEARTBEAT + size - 1);
         combine_windows(&elements[start..end], size, &mut hashes);
     }
-    let mut supershingles = hashes.into_iter().map(|hash| hash as i64).collect();
+    let mut supershingles = collected(hashes.into_iter().map(|hash| hash as i64))?;
     sort_distinct(&mut supershingles, check);
-    supershingles
+    Ok(supershingles)
 }

@@ -14,7 +14,8 @@ fn similarity(a: &str, b: &str, matching: Matching) -> Similarity {
 fn resemblance(a: &str, b: &str, k: i64) -> f64 {
     let shingling = Shingling::new(k, Unit::Word, Fold::Case).unwrap();
     let key = Key::from_seed(0);
-    let [a, b] = [a, b].map(|doc| shingle_hashes(doc.as_bytes(), &shingling, &key, &mut || {}));
+    let [a, b] =
+        [a, b].map(|doc| shingle_hashes(doc.as_bytes(), &shingling, &key, &mut || {}).unwrap());
     jaccard(&a, &b, &mut || {})
 }
 

@@ -43,7 +43,7 @@ fn visited(tokens: &Tokens, sides: &dyn Fn(u32) -> Sides) -> Vec<(u32, u32)> {
     let mut pairs = Vec::new();
     for (met, group) in groups(tokens) {
         let mut visit = |x, y| pairs.push((x, y));
-        pairs_of_group(tokens, &group, met, sides, &mut visit);
+        pairs_of_group(tokens, &group, met, sides, &mut visit).unwrap();
     }
     pairs.sort_unstable();
     pairs
@@ -80,7 +80,7 @@ proptest! {
         let mut sets = UnionFind::new();
         sets.grow_to(tokens.rows()).unwrap();
         for (met, group) in groups(&tokens) {
-            connect_group(&tokens, &group, met, &mut sets, &mut |x, y| similar(x, y));
+            connect_group(&tokens, &group, met, &mut sets, &mut |x, y| similar(x, y)).unwrap();
         }
         let mut expected = UnionFind::new();
         expected.grow_to(tokens.rows()).unwrap();

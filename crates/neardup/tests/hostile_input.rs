@@ -71,8 +71,10 @@ impl Dice {
         let key = Key::from_seed(0);
         let mut sketch = Sketch::new(1 + self.roll(40));
         for_each_block(&self.document(), &shingling, &key, &mut |block| {
-            sketch.add(block)
-        });
+            sketch.add(block);
+            Ok(())
+        })
+        .unwrap();
         let header = Header::of_document(&shingling, sketch.slots().len(), key.id());
         let whole = sketch.encode(header);
         let bits = [1, 2, 4, 8, 16, 32][self.roll(6)];

@@ -43,7 +43,7 @@ fn hashes(text: &str, unit: &str, k: usize, fold: &str, key: &Key) -> Vec<u64> {
             .collect(),
         "lexeme" => {
             let tokens: Vec<u64> = words().map(|w| key.token_hash(w.as_bytes())).collect();
-            sequence_hashes(&tokens, k)
+            sequence_hashes(&tokens, k).unwrap()
         }
         _ => {
             let (unit, fold) = (unit.parse().expect("a unit"), fold.parse().expect("a fold"));
@@ -51,7 +51,9 @@ fn hashes(text: &str, unit: &str, k: usize, fold: &str, key: &Key) -> Vec<u64> {
             let mut hashes = Vec::new();
             for_each_block(text.as_bytes(), &shingling, key, &mut |block| {
                 hashes.extend_from_slice(block);
-            });
+                Ok(())
+            })
+            .unwrap();
             hashes
         }
     }

@@ -50,12 +50,12 @@ proptest! {
     fn samples_and_sketches(set in set(i64::MIN..i64::MAX), n in 1..20i32) {
         let residue = |hash: &i64| ((hash % i64::from(n)) + i64::from(n)) % i64::from(n);
         let sample: Vec<i64> = set.iter().filter(|hash| residue(hash) == 0).copied().collect();
-        prop_assert_eq!(shingle_sample(&set, n, &mut || ()), sample);
+        prop_assert_eq!(shingle_sample(&set, n, &mut || ())?, sample);
         let minima: BTreeSet<i64> = (0..i64::from(n))
             .filter_map(|class| set.iter().filter(|hash| residue(hash) == class).min().copied())
             .collect();
         prop_assert!(minima.len() <= n as usize);
-        prop_assert_eq!(bucket_sketch(&set, n, &mut || ()), Vec::from_iter(minima));
+        prop_assert_eq!(bucket_sketch(&set, n, &mut || ())?, Vec::from_iter(minima));
     }
 
     #[test]
@@ -66,7 +66,7 @@ proptest! {
         let supershingles_with = |others: &[i64]| {
             let mut all = [others, &run].concat();
             set::sort_distinct(&mut all, &mut || ());
-            supershingles(&all, size, &mut || ())
+            supershingles(&all, size, &mut || ()).unwrap()
         };
         let [a, b] = [supershingles_with(&a), supershingles_with(&b)];
         prop_assert!(set::intersection_size(&a, &b, &mut || ()) > run.len() - size);
@@ -81,7 +81,7 @@ proptest! {
         let shingling = Shingling { k, ..WORDS };
         let key = Key::from_seed(1);
         let fingerprints = |parts: &[&[u16]]| {
-            winnow(text(&parts.concat()).as_bytes(), &shingling, &key, window, &mut || ())
+            winnow(text(&parts.concat()).as_bytes(), &shingling, &key, window, &mut || ()).unwrap()
         };
         let a = fingerprints(&[&before, &run, &after]);
         let b = fingerprints(&[&after, &run, &before]);
@@ -97,10 +97,11 @@ proptest! {
         let mut hashes = Vec::new();
         neardup::shingle::for_each_block(doc.as_bytes(), &WORDS, &key, &mut |block| {
             hashes.extend(block.iter().map(|hash| *hash as i64));
-        });
+            Ok(())
+        })?;
         let windows = hashes.windows(window.min(hashes.len()).max(1));
         let minima: BTreeSet<i64> = windows.filter_map(|hashes| hashes.iter().min().copied()).collect();
-        let chosen = winnow(doc.as_bytes(), &WORDS, &key, window, &mut || ());
+        let chosen = winnow(doc.as_bytes(), &WORDS, &key, window, &mut || ())?;
         prop_assert_eq!(chosen, Vec::from_iter(minima));
     }
 }
@@ -112,7 +113,9 @@ fn density_of_winnowing() {
     let doc = words.join(" ");
     let key = Key::from_seed(0);
     for window in [4, 16, 64] {
-        let chosen = winnow(doc.as_bytes(), &WORDS, &key, window, &mut || ()).len() as f64;
+        let chosen = winnow(doc.as_bytes(), &WORDS, &key, window, &mut || ())
+            .unwrap()
+            .len() as f64;
         let density = chosen / (words.len() - 2) as f64;
         let expected = 2.0 / (window + 1) as f64;
         assert!(
@@ -131,6 +134,6 @@ fn large_sets_are_sorted_with_checks() {
     assert_eq!(elements, Vec::from_iter(0..1000));
     assert!(checks > 10);
     let doc = "a b c d e f g h ".repeat(400_000);
-    let hashes = shingle_hashes(doc.as_bytes(), &WORDS, &Key::from_seed(0), &mut || ());
+    let hashes = shingle_hashes(doc.as_bytes(), &WORDS, &Key::from_seed(0), &mut || ()).unwrap();
     assert_eq!(hashes.len(), 8);
 }

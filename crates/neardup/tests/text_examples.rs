@@ -19,7 +19,8 @@ fn shingles_of(text: &str, shingling: &Shingling) -> Vec<String> {
 
 fn resemblance(a: &str, b: &str, shingling: &Shingling) -> f64 {
     let key = Key::from_seed(0);
-    let [a, b] = [a, b].map(|text| shingle_hashes(text.as_bytes(), shingling, &key, &mut || ()));
+    let [a, b] =
+        [a, b].map(|text| shingle_hashes(text.as_bytes(), shingling, &key, &mut || ()).unwrap());
     set::jaccard(&a, &b, &mut || ())
 }
 

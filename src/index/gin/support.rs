@@ -1,5 +1,10 @@
 //! Functions that the GIN operator classes share. Both store a few short keys a row and count how many of a
 //! query's keys a row has; every candidate is rechecked.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "at most 1024 keys"
+)]
 
 use neardup::bands::Occurrence;
 use pgrx::callconv::{Arg, ArgAbi};

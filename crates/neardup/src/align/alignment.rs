@@ -10,6 +10,7 @@ use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
 use super::words::{TABLES, Words};
 use crate::Result;
+use crate::memory::{Grow, collected, filled, with_room};
 use std::collections::HashMap;
 
 /// What became of a word.
@@ -39,11 +40,14 @@ impl Alignment {
     /// `OutOfMemory`.
     pub fn new(words: &Words, min_words: u32, pace: &mut Pace) -> Result<Self> {
         let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
-        let chunks = tiles(&suffixes, min_words, pace);
+        let chunks = tiles(&suffixes, min_words, pace)?;
         drop(suffixes);
         let mut alignment = Self {
-            in_order: heaviest_chain(&chunks, pace),
-            fates: [words.a.len(), words.b.len()].map(|n| vec![Fate::Different; n]),
+            in_order: heaviest_chain(&chunks, pace)?,
+            fates: [
+                filled(Fate::Different, words.a.len())?,
+                filled(Fate::Different, words.b.len())?,
+            ],
             chunks,
         };
         alignment.note_chunks(pace);
@@ -73,13 +77,13 @@ impl Alignment {
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
     fn match_rest(&mut self, words: &Words, pace: &mut Pace) -> Result<()> {
         let mut numbers = GapNumbers::default();
-        let a = self.rest(0, &words.a.ids, &mut numbers, pace);
-        let b = self.rest(1, &words.b.ids, &mut numbers, pace);
-        let [ids_a, ids_b] =
-            [&a, &b].map(|rest| rest.iter().map(|r| r.number).collect::<Vec<u32>>());
+        let a = self.rest(0, &words.a.ids, &mut numbers, pace)?;
+        let b = self.rest(1, &words.b.ids, &mut numbers, pace)?;
+        let ids_a = collected(a.iter().map(|rest| rest.number))?;
+        let ids_b = collected(b.iter().map(|rest| rest.number))?;
         let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.count as usize, pace)?;
-        let runs = tiles(&suffixes, 1, pace);
-        for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)) {
+        let runs = tiles(&suffixes, 1, pace)?;
+        for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)?) {
             for i in (0..run.words).filter(|_| kept) {
                 pace.step();
                 self.fates[0][a[(run.a + i) as usize].word as usize] = Fate::Same;
@@ -97,7 +101,7 @@ impl Alignment {
         ids: &[u32],
         numbers: &mut GapNumbers,
         pace: &mut Pace,
-    ) -> Vec<Rest> {
+    ) -> Result<Vec<Rest>> {
         let mut rest = Vec::new();
         let (mut gap, mut chunk_before) = (0, None);
         for (word, &fate) in self.fates[side].iter().enumerate() {
@@ -110,19 +114,19 @@ impl Alignment {
                     chunk_before = Some(chunk);
                 }
                 _ => {
-                    let number = numbers.of(gap, ids[word]);
+                    let number = numbers.of(gap, ids[word])?;
                     let word = word as u32;
-                    rest.push(Rest { word, number });
+                    rest.try_push(Rest { word, number })?;
                 }
             }
         }
-        rest
+        Ok(rest)
     }
 }
 
 /// Numbers of equal words in the same gap.
 struct GapNumbers {
-    tables: Vec<HashMap<(u32, u32), u32>>,
+    tables: [HashMap<(u32, u32), u32>; TABLES],
     count: u32,
 }
 
@@ -130,18 +134,19 @@ impl Default for GapNumbers {
     /// Many small tables: a large one takes long to grow.
     fn default() -> Self {
         Self {
-            tables: vec![HashMap::new(); TABLES],
+            tables: std::array::from_fn(|_| HashMap::new()),
             count: 0,
         }
     }
 }
 
 impl GapNumbers {
-    fn of(&mut self, gap: u32, word: u32) -> u32 {
+    fn of(&mut self, gap: u32, word: u32) -> Result<u32> {
         let table = &mut self.tables[word as usize % TABLES];
+        table.try_reserve(1)?;
         let number = *table.entry((gap, word)).or_insert(self.count);
         self.count += u32::from(number == self.count);
-        number
+        Ok(number)
     }
 }
 
@@ -153,29 +158,29 @@ struct Rest {
 
 /// Which of the runs, disjoint and in the order of `a`, belong to a sequence that is in the order of `b`
 /// too and has the most words. Time O(n log n).
-fn heaviest_chain(runs: &[Run], pace: &mut Pace) -> Vec<bool> {
-    let mut order_in_b: Vec<u32> = (0..runs.len() as u32).collect();
+fn heaviest_chain(runs: &[Run], pace: &mut Pace) -> Result<Vec<bool>> {
+    let mut order_in_b = collected(0..runs.len() as u32)?;
     pace.sort_by_key(&mut order_in_b, |&i| runs[i as usize].b);
-    let mut rank_in_b = vec![0; runs.len()];
+    let mut rank_in_b = filled(0, runs.len())?;
     for (rank, &i) in order_in_b.iter().enumerate() {
         pace.step();
         rank_in_b[i as usize] = rank;
     }
-    let mut best = PrefixMaximum::new(runs.len());
-    let mut before = Vec::with_capacity(runs.len());
+    let mut best = PrefixMaximum::new(runs.len())?;
+    let mut before = with_room(runs.len())?;
     for (i, run) in runs.iter().enumerate() {
         pace.step();
         let (weight, last) = best.below(rank_in_b[i]);
-        before.push(last);
+        before.try_push(last)?;
         best.raise(rank_in_b[i], (weight + run.words, Some(i)));
     }
-    let mut kept = vec![false; runs.len()];
+    let mut kept = filled(false, runs.len())?;
     let mut next = best.below(runs.len()).1;
     while let Some(i) = next {
         kept[i] = true;
         next = before[i];
     }
-    kept
+    Ok(kept)
 }
 
 /// The weight and the end of a chain.
@@ -187,10 +192,10 @@ struct PrefixMaximum {
 }
 
 impl PrefixMaximum {
-    fn new(n: usize) -> Self {
-        Self {
-            tree: vec![(0, None); n + 1],
-        }
+    fn new(n: usize) -> Result<Self> {
+        Ok(Self {
+            tree: filled((0, None), n + 1)?,
+        })
     }
 
     fn below(&self, mut place: usize) -> Chain {

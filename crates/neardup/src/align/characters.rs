@@ -3,6 +3,7 @@
 use super::pace::Pace;
 use super::suffixes::within_limit;
 use crate::Result;
+use crate::memory::with_room;
 use crate::text::pieces;
 use std::collections::HashMap;
 
@@ -17,18 +18,18 @@ pub(super) struct Characters {
 
 impl Characters {
     /// # Errors
-    /// `TooLarge` above [`super::MAX_UNITS`] characters.
+    /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
     pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
-        let count = count_characters(a, pace) + count_characters(b, pace);
-        within_limit(count, "characters")?;
+        let counts = [a, b].map(|doc| count_characters(doc, pace));
+        within_limit(counts[0] + counts[1], "characters")?;
         let mut numbers = Numbers {
             ascii: [None; 128],
             other: HashMap::new(),
             count: 0,
         };
         Ok(Self {
-            a: numbers.of(a, pace),
-            b: numbers.of(b, pace),
+            a: numbers.of(a, counts[0], pace)?,
+            b: numbers.of(b, counts[1], pace)?,
             distinct: numbers.count as usize,
         })
     }
@@ -41,8 +42,9 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn of(&mut self, doc: &[u8], pace: &mut Pace) -> Vec<u32> {
-        let mut numbers = Vec::with_capacity(doc.len());
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    fn of(&mut self, doc: &[u8], count: usize, pace: &mut Pace) -> Result<Vec<u32>> {
+        let mut numbers = with_room(count)?;
         for (character, _) in characters(doc) {
             pace.step();
             let known = match self.ascii.get_mut(character as usize) {
@@ -53,12 +55,13 @@ impl Numbers {
             if number == self.count {
                 self.count += 1;
                 if character >= 128 {
+                    self.other.try_reserve(1)?;
                     self.other.insert(character, number);
                 }
             }
             numbers.push(number);
         }
-        numbers
+        Ok(numbers)
     }
 }
 

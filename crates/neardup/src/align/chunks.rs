@@ -7,6 +7,7 @@ use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
 use super::words::{Side, Words};
 
+use crate::memory::{Grow, collected, with_room};
 use crate::{Error, Result, quoted};
 use std::ops::Range;
 use std::str::FromStr;
@@ -92,7 +93,7 @@ fn share(part: usize, whole: usize) -> f64 {
 /// Time O(n log n), memory about 60 bytes a word.
 ///
 /// # Errors
-/// `Invalid` if `min_words` is below 1, `TooLarge` above [`super::MAX_UNITS`] words.
+/// `Invalid` if `min_words` is below 1, `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
 pub fn common_chunks(
     a: &[u8],
     b: &[u8],
@@ -105,10 +106,10 @@ pub fn common_chunks(
     let words = Words::new(a, b, pace)?;
     let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
     let runs = match matching {
-        Matching::Literal => tiles(&suffixes, min_words, pace),
-        Matching::Information => information(&suffixes, min_words, pace).runs,
+        Matching::Literal => tiles(&suffixes, min_words, pace)?,
+        Matching::Information => information(&suffixes, min_words, pace)?.runs,
     };
-    Ok(located(a, b, &words, &runs, pace))
+    located(a, b, &words, &runs, pace)
 }
 
 /// C, L and S of two documents, for chunks of at least `min_words` words. With
@@ -131,12 +132,12 @@ pub fn chunk_similarity(
     let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
     let (common, sizes) = match matching {
         Matching::Literal => {
-            let runs = tiles(&suffixes, min_words, pace);
+            let runs = tiles(&suffixes, min_words, pace)?;
             let common = runs.iter().map(|run| run.words as usize).sum();
             (common, [words.a.len(), words.b.len()])
         }
         Matching::Information => {
-            let found = information(&suffixes, min_words, pace);
+            let found = information(&suffixes, min_words, pace)?;
             (found.common[0].min(found.common[1]), found.counted)
         }
     };
@@ -158,16 +159,15 @@ pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     Ok(u32::try_from(min_words).unwrap_or(u32::MAX))
 }
 
-fn located(a: &[u8], b: &[u8], words: &Words, runs: &[Run], pace: &mut Pace) -> Vec<Chunk> {
-    let in_a = places(a, &words.a, runs.iter().map(|run| (run.a, run.words)), pace);
-    let in_b = places(b, &words.b, runs.iter().map(|run| (run.b, run.words)), pace);
+fn located(a: &[u8], b: &[u8], words: &Words, runs: &[Run], pace: &mut Pace) -> Result<Vec<Chunk>> {
+    let in_a = places(a, &words.a, runs.iter().map(|run| (run.a, run.words)), pace)?;
+    let in_b = places(b, &words.b, runs.iter().map(|run| (run.b, run.words)), pace)?;
     let both = runs.iter().zip(in_a.into_iter().zip(in_b));
-    both.map(|(run, (a, b))| Chunk {
+    collected(both.map(|(run, (a, b))| Chunk {
         words: run.words,
         a,
         b,
-    })
-    .collect()
+    }))
 }
 
 /// Byte and character positions of runs in one document: one pass over its text.
@@ -176,30 +176,23 @@ fn places(
     side: &Side,
     runs: impl Iterator<Item = (u32, u32)>,
     pace: &mut Pace,
-) -> Vec<Place> {
-    let runs: Vec<_> = runs
-        .map(|(word, count)| (word, side.span(word, count)))
-        .collect();
-    let mut ends: Vec<usize> = runs
-        .iter()
-        .flat_map(|(_, span)| [span.start, span.end])
-        .collect();
+) -> Result<Vec<Place>> {
+    let runs = collected(runs.map(|(word, count)| (word, side.span(word, count))))?;
+    let mut ends = collected(runs.iter().flat_map(|(_, span)| [span.start, span.end]))?;
     pace.sort_by_key(&mut ends, |end| *end);
     ends.dedup();
     let (mut chars, mut from) = (0u32, 0);
-    let mut counts = Vec::with_capacity(ends.len());
+    let mut counts = with_room(ends.len())?;
     for &end in &ends {
         pace.step();
         chars += count_characters(&doc[from..end], pace) as u32;
         from = end;
-        counts.push(chars);
+        counts.try_push(chars)?;
     }
     let chars_before = |end: usize| counts[ends.partition_point(|&e| e < end)];
-    runs.into_iter()
-        .map(|(word, bytes)| Place {
-            word,
-            chars: chars_before(bytes.start)..chars_before(bytes.end),
-            bytes,
-        })
-        .collect()
+    collected(runs.into_iter().map(|(word, bytes)| Place {
+        word,
+        chars: chars_before(bytes.start)..chars_before(bytes.end),
+        bytes,
+    }))
 }

@@ -4,6 +4,7 @@ use super::characters::Characters;
 use super::costs::Costs;
 use super::edit_band::banded_distance;
 use super::pace::Pace;
+use crate::memory::with_room;
 use crate::{Error, Result};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 use std::cell::RefCell;
@@ -16,7 +17,7 @@ use std::cell::RefCell;
 /// Memory at most 64 bytes a character.
 ///
 /// # Errors
-/// `Invalid` if `max` is negative, `TooLarge` above [`super::MAX_UNITS`] characters.
+/// `Invalid` if `max` is negative, `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
 pub fn edit_distance(
     a: &[u8],
     b: &[u8],
@@ -34,10 +35,10 @@ pub fn edit_distance(
     let characters = Characters::new(a, b, &mut pace)?;
     let (a, b) = without_common_ends(&characters.a, &characters.b);
     let max = max.unwrap_or(i64::MAX);
-    Ok(match Uniform::of(costs, a.len(), b.len()) {
+    match Uniform::of(costs, a.len(), b.len()) {
         Some(uniform) => uniform.distance(a, b, max, &mut pace),
         None => banded_distance(a, b, costs, max, &mut pace),
-    })
+    }
 }
 
 fn without_common_ends<'s>(a: &'s [u32], b: &'s [u32]) -> (&'s [u32], &'s [u32]) {
@@ -74,10 +75,10 @@ impl Uniform {
         })
     }
 
-    fn distance(&self, a: &[u32], b: &[u32], max: i64, pace: &mut Pace) -> Option<i64> {
+    fn distance(&self, a: &[u32], b: &[u32], max: i64, pace: &mut Pace) -> Result<Option<i64>> {
         let spare = max.saturating_mul(2).saturating_sub(self.base);
         if spare < 0 {
-            return None;
+            return Ok(None);
         }
         let most = match self.step {
             0 => i64::MAX, // insertions and deletions are free
@@ -87,16 +88,17 @@ impl Uniform {
             .unwrap_or(usize::MAX)
             .min(a.len() + b.len());
         let edits = if self.step == 0 {
-            0
+            Some(0)
         } else {
             self.edits(a, b, most, pace)?
         };
-        Some((self.step * edits as i64 + self.base) / 2)
+        Ok(edits.map(|edits| (self.step * edits as i64 + self.base) / 2))
     }
 
     /// The least number of edits up to `most`. Bounds that double keep the band of the dynamic
     /// programming as narrow as the distance.
-    fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Option<usize> {
+    fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Result<Option<usize>> {
+        reserve_for_crate(a.len() + b.len())?;
         let mut bound = 31.max(a.len().abs_diff(b.len())).min(most);
         loop {
             let found = if self.substitutions {
@@ -105,11 +107,23 @@ impl Uniform {
                 indel_within(a, b, bound, pace)
             };
             if found.is_some() || bound == most {
-                return found;
+                return Ok(found);
             }
             bound = (bound * 2).min(most);
         }
     }
+}
+
+/// Makes sure that the crate, whose allocations cannot fail, finds as much memory as it takes for so
+/// many characters: 64 bytes each for the places of every character in blocks of 64, and a few
+/// lists of machine words.
+///
+/// # Errors
+/// `OutOfMemory`.
+fn reserve_for_crate(characters: usize) -> Result<()> {
+    const BYTES: usize = 80;
+    const SMALL: usize = 1 << 16;
+    with_room::<u8>(BYTES * characters + SMALL).map(drop)
 }
 
 /// Insertions, deletions and substitutions, if no more than `bound`.

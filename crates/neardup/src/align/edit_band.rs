@@ -6,6 +6,8 @@
 
 use super::costs::Costs;
 use super::pace::Pace;
+use crate::Result;
+use crate::memory::filled;
 use std::ops::{Add, Range};
 
 /// The least cost up to `max` that turns a into b. The band widens until it is certain to contain the
@@ -16,7 +18,7 @@ pub(super) fn banded_distance(
     costs: Costs,
     max: i64,
     pace: &mut Pace,
-) -> Option<i64> {
+) -> Result<Option<i64>> {
     let longer = b.len() as i64 - a.len() as i64;
     let least = if longer >= 0 {
         longer * costs.insert
@@ -24,7 +26,7 @@ pub(super) fn banded_distance(
         -longer * costs.delete
     };
     if max < least {
-        return None;
+        return Ok(None);
     }
     // A way that leaves the diagonals between the corners by e pays e insertions and e deletions.
     let pair = costs.insert + costs.delete;
@@ -32,10 +34,10 @@ pub(super) fn banded_distance(
     let widest = affordable.min(a.len().min(b.len()) as i64);
     let mut margin = 32.min(widest);
     loop {
-        let cost = cost_within(a, b, margin, costs, pace);
+        let cost = cost_within(a, b, margin, costs, pace)?;
         let needed = ((cost - least) / pair).min(widest);
         if margin >= needed {
-            return (cost <= max).then_some(cost);
+            return Ok((cost <= max).then_some(cost));
         }
         // A narrow band mostly finds the cheapest way already, but may be far off.
         margin = if needed <= 8 * margin {
@@ -47,13 +49,13 @@ pub(super) fn banded_distance(
 }
 
 /// The least cost of the ways that leave the diagonals between the corners by `margin` at most.
-fn cost_within(a: &[u32], b: &[u32], margin: i64, costs: Costs, pace: &mut Pace) -> i64 {
+fn cost_within(a: &[u32], b: &[u32], margin: i64, costs: Costs, pace: &mut Pace) -> Result<i64> {
     let dearest = costs.insert.max(costs.delete).max(costs.substitute);
     let too_much = i32::MAX / 2;
     if (a.len() + b.len()) as i64 * dearest < i64::from(too_much) {
-        Band::new(a, b, margin, too_much).cost(costs, pace)
+        Ok(Band::new(a, b, margin, too_much)?.cost(costs, pace))
     } else {
-        Band::new(a, b, margin, i64::MAX / 4).cost(costs, pace)
+        Ok(Band::new(a, b, margin, i64::MAX / 4)?.cost(costs, pace))
     }
 }
 
@@ -73,17 +75,17 @@ impl<'s, Cell> Band<'s, Cell>
 where
     Cell: Copy + Ord + Add<Output = Cell> + From<i32> + Into<i64>,
 {
-    fn new(a: &'s [u32], b: &'s [u32], margin: i64, too_much: Cell) -> Self {
+    fn new(a: &'s [u32], b: &'s [u32], margin: i64, too_much: Cell) -> Result<Self> {
         let longer = b.len() as i64 - a.len() as i64;
         let lowest = longer.min(0) - margin;
         let highest = longer.max(0) + margin;
-        Self {
+        Ok(Self {
             a,
             b,
             lowest,
-            row: vec![too_much; (highest - lowest + 2) as usize],
+            row: filled(too_much, (highest - lowest + 2) as usize)?,
             too_much,
-        }
+        })
     }
 
     fn cost(mut self, costs: Costs, pace: &mut Pace) -> i64 {

@@ -4,6 +4,7 @@ use super::alignment::{Alignment, Fate};
 use super::pace::Pace;
 use super::words::{Side, Words};
 use crate::Result;
+use crate::memory::{Grow, collected, copied, filled};
 use std::fmt;
 
 /// Runs shorter than this are aligned only between longer ones.
@@ -66,20 +67,23 @@ pub struct Explanation {
 /// Explains the difference between two documents. Time O(n log n), memory about 80 bytes a word.
 ///
 /// # Errors
-/// `TooLarge` above [`super::MAX_UNITS`] words.
+/// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
 pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanation> {
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
     let alignment = Alignment::new(&words, MIN_WORDS, pace)?;
-    let changed = [0, 1].map(|side: usize| changed_words(&alignment, &alignment.fates[side]));
+    let changed = [
+        changed_words(&alignment, &alignment.fates[0])?,
+        changed_words(&alignment, &alignment.fates[1])?,
+    ];
     let kept = words.a.len() - changed[0].len();
     let kind = match a == b {
         true => Kind::Identical,
-        false => kind([a, b], &words, &changed, pace),
+        false => kind([a, b], &words, &changed, pace)?,
     };
     let [gone, new] = match kind {
         Kind::Numbers => changed,
-        _ => without_moved(&words, changed, pace),
+        _ => without_moved(&words, changed, pace)?,
     };
     let positions = words.a.len() + words.b.len() - kept;
     Ok(Explanation {
@@ -89,25 +93,28 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
         } else {
             kept as f64 / positions as f64
         },
-        only_in_a: written(a, &words, &words.a, &gone, pace),
-        only_in_b: written(b, &words, &words.b, &new, pace),
+        only_in_a: written(a, &words, &words.a, &gone, pace)?,
+        only_in_b: written(b, &words, &words.b, &new, pace)?,
     })
 }
 
-fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Vec<usize> {
-    (0..fates.len())
-        .filter(|&word| !alignment.keeps(fates[word]))
-        .collect()
+fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Result<Vec<usize>> {
+    collected((0..fates.len()).filter(|&word| !alignment.keeps(fates[word])))
 }
 
 /// The kind of two documents whose bytes differ.
-fn kind(docs: [&[u8]; 2], words: &Words, changed: &[Vec<usize>; 2], pace: &mut Pace) -> Kind {
+fn kind(
+    docs: [&[u8]; 2],
+    words: &Words,
+    changed: &[Vec<usize>; 2],
+    pace: &mut Pace,
+) -> Result<Kind> {
     let (a, b) = (&words.a.ids[..], &words.b.ids[..]);
     if a == b {
-        return Kind::Format;
+        return Ok(Kind::Format);
     }
     if a.is_empty() || b.is_empty() {
-        return Kind::Rewritten;
+        return Ok(Kind::Rewritten);
     }
     let numbers_only = [&words.a, &words.b].into_iter().zip(docs).zip(changed);
     if numbers_only
@@ -117,15 +124,15 @@ fn kind(docs: [&[u8]; 2], words: &Words, changed: &[Vec<usize>; 2], pace: &mut P
             has_digit(word)
         })
     {
-        return Kind::Numbers;
+        return Ok(Kind::Numbers);
     }
     if let Some(kind) = one_block(a, b).or_else(|| cut_inside_a_word(docs, words)) {
-        return kind;
+        return Ok(kind);
     }
-    if same_words(words, pace) {
-        return Kind::Reordered;
+    if same_words(words, pace)? {
+        return Ok(Kind::Reordered);
     }
-    Kind::Rewritten
+    Ok(Kind::Rewritten)
 }
 
 /// One of the documents is the other without one block.
@@ -167,26 +174,31 @@ fn cut_inside_a_word(docs: [&[u8]; 2], words: &Words) -> Option<Kind> {
 }
 
 fn has_digit(word: &[u8]) -> bool {
-    String::from_utf8_lossy(word).chars().any(char::is_numeric)
+    word.utf8_chunks()
+        .any(|chunk| chunk.valid().contains(char::is_numeric))
 }
 
 /// Whether every word occurs as often in one document as in the other.
-fn same_words(words: &Words, pace: &mut Pace) -> bool {
-    let mut surplus = vec![0i32; words.distinct];
+fn same_words(words: &Words, pace: &mut Pace) -> Result<bool> {
+    let mut surplus = filled(0i32, words.distinct)?;
     for (side, sign) in [(&words.a, 1), (&words.b, -1)] {
         for &id in &side.ids {
             pace.step();
             surplus[id as usize] += sign;
         }
     }
-    surplus.iter().all(|count| *count == 0)
+    Ok(surplus.iter().all(|count| *count == 0))
 }
 
 /// Takes out of both lists what stands in the other as often.
-fn without_moved(words: &Words, changed: [Vec<usize>; 2], pace: &mut Pace) -> [Vec<usize>; 2] {
+fn without_moved(
+    words: &Words,
+    changed: [Vec<usize>; 2],
+    pace: &mut Pace,
+) -> Result<[Vec<usize>; 2]> {
     let [ids_a, ids_b] = [&words.a.ids, &words.b.ids];
     let mut lacking = |of: &[usize], ids: &[u32], others: &[usize], other_ids: &[u32]| {
-        let mut there = vec![0u32; words.distinct];
+        let mut there = filled(0u32, words.distinct)?;
         for &word in others {
             pace.step();
             there[other_ids[word] as usize] += 1;
@@ -198,12 +210,12 @@ fn without_moved(words: &Words, changed: [Vec<usize>; 2], pace: &mut Pace) -> [V
             *count -= u32::from(is_there);
             !is_there
         };
-        of.iter().filter(is_lacking).copied().collect()
+        collected(of.iter().filter(is_lacking).copied())
     };
-    [
-        lacking(&changed[0], ids_a, &changed[1], ids_b),
-        lacking(&changed[1], ids_b, &changed[0], ids_a),
-    ]
+    Ok([
+        lacking(&changed[0], ids_a, &changed[1], ids_b)?,
+        lacking(&changed[1], ids_b, &changed[0], ids_a)?,
+    ])
 }
 
 /// Every different word once, as it is written where it first occurs.
@@ -213,14 +225,14 @@ fn written(
     side: &Side,
     positions: &[usize],
     pace: &mut Pace,
-) -> Vec<Vec<u8>> {
-    let mut seen = vec![false; words.distinct];
-    positions
-        .iter()
-        .filter(|&&word| {
-            pace.step();
-            !std::mem::replace(&mut seen[side.ids[word] as usize], true)
-        })
-        .map(|&word| side.written(doc, word).to_vec())
-        .collect()
+) -> Result<Vec<Vec<u8>>> {
+    let mut seen = filled(false, words.distinct)?;
+    let mut written = Vec::new();
+    for &word in positions {
+        pace.step();
+        if !std::mem::replace(&mut seen[side.ids[word] as usize], true) {
+            written.try_push(copied(side.written(doc, word))?)?;
+        }
+    }
+    Ok(written)
 }

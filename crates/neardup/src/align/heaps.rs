@@ -1,6 +1,9 @@
 //! Many heaps over one set of numbers that merge in O(log n), amortised: skew heaps (Sleator,
 //! Tarjan, 'Self-adjusting heaps', SIAM Journal on Computing 15(1), 1986).
 
+use crate::Result;
+use crate::memory::filled;
+
 /// No number: the top of an empty heap.
 pub(super) const NIL: u32 = u32::MAX;
 
@@ -15,11 +18,11 @@ pub(super) struct Heaps {
 
 impl Heaps {
     /// Every number below n is a heap of its own.
-    pub fn new(n: usize) -> Self {
-        Self {
-            left: vec![NIL; n],
-            right: vec![NIL; n],
-        }
+    pub fn new(n: usize) -> Result<Self> {
+        Ok(Self {
+            left: filled(NIL, n)?,
+            right: filled(NIL, n)?,
+        })
     }
 
     /// The top of both heaps together.

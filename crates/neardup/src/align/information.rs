@@ -4,6 +4,8 @@ use super::matches::{Longest, longest_matches};
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::Run;
+use crate::Result;
+use crate::memory::{Grow, filled};
 use std::ops::Range;
 
 /// What counts in the two documents.
@@ -18,39 +20,45 @@ pub(super) struct Information {
 }
 
 /// Runs have at least `min_words` words. Time O(n log n) for the sorting of the runs, else O(n).
-pub(super) fn information(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Information {
-    let repeats = repeating_windows(suffixes, min_words, pace);
-    let longest = longest_matches(suffixes, pace);
+pub(super) fn information(
+    suffixes: &Suffixes,
+    min_words: u32,
+    pace: &mut Pace,
+) -> Result<Information> {
+    let repeats = repeating_windows(suffixes, min_words, pace)?;
+    let longest = longest_matches(suffixes, pace)?;
     let mut result = Information {
         counted: [0; 2],
         common: [0; 2],
         runs: Vec::new(),
     };
     for (side, range) in suffixes.sides().into_iter().enumerate() {
-        let cover = Cover::new(&repeats, &longest, min_words, range, pace);
+        let cover = Cover::new(&repeats, &longest, min_words, range, pace)?;
         result.counted[side] = cover.counted;
         result.common[side] = cover.common;
-        result.runs.extend(cover.runs.into_iter().map(|(p, found)| {
-            let (a, b) = if side == 0 {
-                (p, found.at)
-            } else {
-                (found.at, p)
-            };
-            Run {
-                a,
-                b: suffixes.to_b(b),
-                words: found.length,
-            }
-        }));
+        result
+            .runs
+            .try_extend(cover.runs.into_iter().map(|(p, found)| {
+                let (a, b) = if side == 0 {
+                    (p, found.at)
+                } else {
+                    (found.at, p)
+                };
+                Run {
+                    a,
+                    b: suffixes.to_b(b),
+                    words: found.length,
+                }
+            }))?;
     }
     pace.sort_by_key(&mut result.runs, |run| *run);
     result.runs.dedup();
-    result
+    Ok(result)
 }
 
 /// Marks the joint positions whose first `length` words start earlier in the same document too.
-fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Vec<bool> {
-    let mut repeats = vec![false; suffixes.order.len()];
+fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Result<Vec<bool>> {
+    let mut repeats = filled(false, suffixes.order.len())?;
     for group in suffixes.groups(length) {
         let mut first = [u32::MAX; 2];
         for &p in group {
@@ -62,7 +70,7 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Vec<b
             repeats[p as usize] = !first.contains(&p);
         }
     }
-    repeats
+    Ok(repeats)
 }
 
 /// One document from left to right.
@@ -80,7 +88,7 @@ impl Cover {
         min_words: u32,
         range: Range<u32>,
         pace: &mut Pace,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut cover = Self {
             counted: 0,
             common: 0,
@@ -106,12 +114,12 @@ impl Cover {
             if p < reach {
                 cover.common += 1;
                 if p >= covered_until {
-                    cover.runs.extend(best);
+                    cover.runs.try_extend(best)?;
                     covered_until = reach;
                 }
             }
         }
-        cover
+        Ok(cover)
     }
 }
 
@@ -149,8 +157,8 @@ mod tests {
             let [a, b] = [a, b].map(|x| x.into_iter().map(|y| y % letters).collect::<Vec<u32>>());
             let mut check = || {};
             let pace = &mut Pace::new(&mut check);
-            let suffixes = Suffixes::new(&a, &b, 100, pace).expect("there is memory");
-            let found = information(&suffixes, w, pace);
+            let suffixes = Suffixes::new(&a, &b, 100, pace)?;
+            let found = information(&suffixes, w, pace)?;
             prop_assert_eq!((found.counted, found.common), brute_force_counts(&a, &b, w as usize));
             for run in &found.runs {
                 let (i, j, n) = (run.a as usize, run.b as usize, run.words as usize);

@@ -2,6 +2,8 @@
 
 use super::pace::Pace;
 use super::suffixes::Suffixes;
+use crate::Result;
+use crate::memory::{Grow, filled};
 
 /// What a suffix shares with the other document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,21 +20,21 @@ const NOTHING: Longest = Longest {
 };
 
 /// For every joint position. Time O(n), memory 24 bytes a unit at most.
-pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Vec<Longest> {
+pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Vec<Longest>> {
     let n = suffixes.order.len();
-    let mut found = vec![NOTHING; n];
+    let mut found = filled(NOTHING, n)?;
     let mut above = [Nearest::default(), Nearest::default()];
     for r in 0..n {
         pace.step();
-        visit(suffixes, r, suffixes.shared[r], &mut above, &mut found);
+        visit(suffixes, r, suffixes.shared[r], &mut above, &mut found)?;
     }
     let mut below = [Nearest::default(), Nearest::default()];
     for r in (0..n).rev() {
         pace.step();
         let shared = suffixes.shared.get(r + 1).copied().unwrap_or(0);
-        visit(suffixes, r, shared, &mut below, &mut found);
+        visit(suffixes, r, shared, &mut below, &mut found)?;
     }
-    found
+    Ok(found)
 }
 
 /// One suffix in the sweep: notes what it shares with those seen, then joins them.
@@ -42,9 +44,9 @@ fn visit(
     shared: u32,
     seen: &mut [Nearest; 2],
     found: &mut [Longest],
-) {
+) -> Result<()> {
     for side in seen.iter_mut() {
-        side.cut(shared);
+        side.cut(shared)?;
     }
     let p = suffixes.order[rank];
     let side = usize::from(!suffixes.in_a(p));
@@ -57,11 +59,12 @@ fn visit(
         }
     }
     if p != suffixes.split {
-        seen[side].stack.push(Longest {
+        seen[side].stack.try_push(Longest {
             length: u32::MAX,
             at: p,
-        });
+        })?;
     }
+    Ok(())
 }
 
 /// Suffixes of one document seen so far, grouped by what they share with the present one, the
@@ -73,13 +76,14 @@ struct Nearest {
 
 impl Nearest {
     /// The next suffix shares `shared` units with the present one.
-    fn cut(&mut self, shared: u32) {
+    fn cut(&mut self, shared: u32) -> Result<()> {
         let mut at = u32::MAX;
         while let Some(top) = self.stack.pop_if(|top| top.length >= shared) {
             at = at.min(top.at);
         }
         if at != u32::MAX && shared > 0 {
-            self.stack.push(Longest { length: shared, at });
+            self.stack.try_push(Longest { length: shared, at })?;
         }
+        Ok(())
     }
 }

@@ -23,7 +23,7 @@ pub struct Substring {
 /// there the leftmost in `b`. Time O(n), memory 29 bytes a character.
 ///
 /// # Errors
-/// `TooLarge` above [`super::MAX_UNITS`] characters.
+/// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
 pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Substring> {
     let pace = &mut Pace::new(check);
     let characters = Characters::new(a, b, pace)?;
@@ -34,8 +34,11 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
     }
     let places = suffixes.groups(length).filter_map(|group| {
         pace.step();
-        let (in_a, in_b): (Vec<u32>, Vec<u32>) = group.iter().partition(|&&p| suffixes.in_a(p));
-        in_a.into_iter().min().zip(in_b.into_iter().min())
+        let first = |in_a: bool| {
+            let places = group.iter().filter(|&&p| suffixes.in_a(p) == in_a);
+            places.copied().min()
+        };
+        first(true).zip(first(false))
     });
     let Some((first_a, first_b)) = places.min() else {
         return Ok(Substring::default());

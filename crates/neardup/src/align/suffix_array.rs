@@ -6,7 +6,7 @@
 
 use super::pace::Pace;
 use crate::Result;
-use crate::error::filled;
+use crate::memory::{Grow, collected, copied, filled};
 
 const NONE: u32 = u32::MAX;
 
@@ -26,8 +26,7 @@ pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Res
     for p in 1..text.len() {
         pace.step();
         if level.is_mark(p) {
-            marks.try_reserve(1)?;
-            marks.push(p as u32);
+            marks.try_push(p as u32)?;
         }
     }
     let mut order = filled(NONE, text.len())?;
@@ -77,15 +76,12 @@ impl<'t> Level<'t> {
     /// Sorts all suffixes, given the marks in their order.
     fn induce(&self, marks: &[u32], order: &mut [u32], pace: &mut Pace) -> Result<()> {
         order.fill(NONE);
-        let letters = self.starts.len() - 1;
-        let mut tails = filled(0, letters)?;
-        tails.copy_from_slice(&self.starts[1..]);
+        let mut tails = copied(&self.starts[1..])?;
         for &p in marks.iter().rev() {
             pace.step();
             put_last(&mut tails, order, self.text[p as usize], p);
         }
-        let mut heads = filled(0, letters)?;
-        heads.copy_from_slice(&self.starts[..letters]);
+        let mut heads = copied(&self.starts[..self.starts.len() - 1])?;
         let last = self.text.len() - 1;
         put_first(&mut heads, order, self.text[last], last as u32);
         for i in 0..order.len() {
@@ -122,9 +118,7 @@ impl<'t> Level<'t> {
                 before = Some(p);
             }
         }
-        let mut reduced = Vec::new();
-        reduced.try_reserve_exact(marks.len())?;
-        reduced.extend(marks.iter().map(|&p| names[p as usize]));
+        let reduced = collected(marks.iter().map(|&p| names[p as usize]))?;
         drop(names);
         let mut sorted = suffix_array(&reduced, name as usize + 1, pace)?;
         for mark in &mut sorted {
@@ -173,7 +167,7 @@ mod tests {
 
     fn sorted(text: &[u32]) -> Vec<u32> {
         let letters = text.iter().max().map_or(0, |m| *m as usize + 1);
-        suffix_array(text, letters, &mut Pace::new(&mut || {})).expect("there is memory")
+        suffix_array(text, letters, &mut Pace::new(&mut || {})).unwrap()
     }
 
     fn brute_force(text: &[u32]) -> Vec<u32> {

@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use super::suffix_array::suffix_array;
-use crate::error::filled;
+use crate::memory::{Grow, filled, with_room};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -39,11 +39,10 @@ impl Suffixes {
     /// `OutOfMemory`.
     pub fn new(a: &[u32], b: &[u32], letters: usize, pace: &mut Pace) -> Result<Self> {
         let separator = letters as u32;
-        let mut text = Vec::new();
-        text.try_reserve_exact(a.len() + b.len() + 1)?;
-        text.extend_from_slice(a);
-        text.push(separator);
-        text.extend_from_slice(b);
+        let mut text = with_room(a.len() + b.len() + 1)?;
+        text.try_extend_from_slice(a)?;
+        text.try_push(separator)?;
+        text.try_extend_from_slice(b)?;
         let order = suffix_array(&text, letters + 1, pace)?;
         let shared = shared_with_previous(&text, &order, pace)?;
         Ok(Self {

@@ -11,6 +11,8 @@
 use super::heaps::{Heaps, NIL};
 use super::pace::Pace;
 use super::suffixes::Suffixes;
+use crate::Result;
+use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -27,23 +29,25 @@ pub struct Run {
 
 /// Disjoint common runs of at least `min_words` words, longest first, among equals leftmost in `a`
 /// and then in `b`; in the order of `a`.
-pub(super) fn tiles(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Vec<Run> {
-    let mut tiling = Tiling::new(suffixes, min_words, pace);
-    let mut merges: Vec<u32> = (1..suffixes.order.len() as u32)
-        .filter(|&r| suffixes.shared[r as usize] >= min_words)
-        .collect();
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(super) fn tiles(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Result<Vec<Run>> {
+    let mut tiling = Tiling::new(suffixes, min_words, pace)?;
+    let is_long = |r: &u32| suffixes.shared[*r as usize] >= min_words;
+    let mut merges = collected((1..suffixes.order.len() as u32).filter(is_long))?;
     pace.sort_by_key(&mut merges, |&r| (suffixes.shared[r as usize], Reverse(r)));
     while let Some(length) = tiling.next_length(&merges) {
-        let mut touched = tiling.merge_classes(&mut merges, length, pace);
-        tiling.reopen(length, &mut touched, pace);
+        let mut touched = tiling.merge_classes(&mut merges, length, pace)?;
+        tiling.reopen(length, &mut touched, pace)?;
         for p in touched {
             let class = tiling.class_of(p);
-            tiling.consider(class, length);
+            tiling.consider(class, length)?;
         }
-        tiling.place_all(length, pace);
+        tiling.place_all(length, pace)?;
     }
     pace.sort_by_key(&mut tiling.runs, |run| *run);
-    tiling.runs
+    Ok(tiling.runs)
 }
 
 struct Tiling<'s> {
@@ -65,10 +69,10 @@ struct Tiling<'s> {
 }
 
 impl<'s> Tiling<'s> {
-    fn new(suffixes: &'s Suffixes, min_words: u32, pace: &mut Pace) -> Self {
+    fn new(suffixes: &'s Suffixes, min_words: u32, pace: &mut Pace) -> Result<Self> {
         let n = suffixes.order.len() as u32;
-        let mut tops = [vec![NIL; n as usize], vec![NIL; n as usize]];
-        let mut free = vec![0; n as usize];
+        let mut tops = [filled(NIL, n as usize)?, filled(NIL, n as usize)?];
+        let mut free = filled(0, n as usize)?;
         for (side, range) in suffixes.sides().into_iter().enumerate() {
             for p in range.clone() {
                 pace.step();
@@ -76,18 +80,18 @@ impl<'s> Tiling<'s> {
                 free[p as usize] = range.end - p;
             }
         }
-        Self {
+        Ok(Self {
             suffixes,
             min_words,
-            parent: (0..n).collect(),
-            heaps: Heaps::new(n as usize),
+            parent: collected(0..n)?,
+            heaps: Heaps::new(n as usize)?,
             tops,
             free,
             closed: BinaryHeap::new(),
             candidates: BinaryHeap::new(),
-            is_candidate: vec![false; n as usize],
+            is_candidate: filled(false, n as usize)?,
             runs: Vec::new(),
-        }
+        })
     }
 
     /// The next length at which something happens. `merges` has the longest last.
@@ -107,7 +111,12 @@ impl<'s> Tiling<'s> {
     }
 
     /// One position of every class that grew.
-    fn merge_classes(&mut self, merges: &mut Vec<u32>, length: u32, pace: &mut Pace) -> Vec<u32> {
+    fn merge_classes(
+        &mut self,
+        merges: &mut Vec<u32>,
+        length: u32,
+        pace: &mut Pace,
+    ) -> Result<Vec<u32>> {
         let first = merges.partition_point(|&r| self.suffixes.shared[r as usize] < length);
         let mut touched = Vec::new();
         for r in merges.drain(first..) {
@@ -118,12 +127,12 @@ impl<'s> Tiling<'s> {
             for top in &mut self.tops {
                 top[x as usize] = self.heaps.meld(top[x as usize], top[y as usize]);
             }
-            touched.push(x);
+            touched.try_push(x)?;
         }
-        touched
+        Ok(touched)
     }
 
-    fn reopen(&mut self, length: u32, touched: &mut Vec<u32>, pace: &mut Pace) {
+    fn reopen(&mut self, length: u32, touched: &mut Vec<u32>, pace: &mut Pace) -> Result<()> {
         while let Some(&(opens, p)) = self.closed.peek() {
             if opens < length {
                 break;
@@ -138,18 +147,21 @@ impl<'s> Tiling<'s> {
                 let top = &mut self.tops[usize::from(!self.suffixes.in_a(p))][class as usize];
                 *top = self.heaps.meld(*top, p);
             }
-            touched.push(p);
+            touched.try_push(p)?;
         }
+        Ok(())
     }
 
     /// Puts a class on the list if it has open positions on both sides.
-    fn consider(&mut self, class: u32, length: u32) {
+    fn consider(&mut self, class: u32, length: u32) -> Result<()> {
         if !self.is_candidate[class as usize]
             && let Some((a, _)) = self.open_pair(class, length)
         {
             self.is_candidate[class as usize] = true;
+            self.candidates.try_reserve(1)?;
             self.candidates.push(Reverse((a, class)));
         }
+        Ok(())
     }
 
     /// The leftmost open positions of a class.
@@ -164,7 +176,7 @@ impl<'s> Tiling<'s> {
         (a != NIL && b != NIL).then_some((a, b))
     }
 
-    fn place_all(&mut self, length: u32, pace: &mut Pace) {
+    fn place_all(&mut self, length: u32, pace: &mut Pace) -> Result<()> {
         while let Some(Reverse((expected, class))) = self.candidates.pop() {
             pace.step();
             self.is_candidate[class as usize] = false;
@@ -172,20 +184,21 @@ impl<'s> Tiling<'s> {
                 continue;
             };
             if a == expected {
-                self.place(a, length, pace);
-                self.place(b, length, pace);
-                self.runs.push(Run {
+                self.place(a, length, pace)?;
+                self.place(b, length, pace)?;
+                self.runs.try_push(Run {
                     a,
                     b: self.suffixes.to_b(b),
                     words: length,
-                });
+                })?;
             }
-            self.consider(class, length);
+            self.consider(class, length)?;
         }
+        Ok(())
     }
 
     /// Uses up the words of one side of a tile.
-    fn place(&mut self, start: u32, length: u32, pace: &mut Pace) {
+    fn place(&mut self, start: u32, length: u32, pace: &mut Pace) -> Result<()> {
         for p in start..start + length {
             pace.step();
             self.free[p as usize] = 0;
@@ -199,9 +212,11 @@ impl<'s> Tiling<'s> {
             pace.step();
             self.free[p as usize] = left;
             if left >= self.min_words {
+                self.closed.try_reserve(1)?;
                 self.closed.push((left, p));
             }
         }
+        Ok(())
     }
 }
 
@@ -213,8 +228,8 @@ mod tests {
     fn tiled(a: &[u32], b: &[u32], min_words: u32) -> Vec<Run> {
         let mut check = || {};
         let pace = &mut Pace::new(&mut check);
-        let suffixes = Suffixes::new(a, b, 100, pace).expect("there is memory");
-        tiles(&suffixes, min_words, pace)
+        let suffixes = Suffixes::new(a, b, 100, pace).unwrap();
+        tiles(&suffixes, min_words, pace).unwrap()
     }
 
     /// Wise's algorithm as he gives it, with ties to the left.

@@ -2,8 +2,9 @@
 
 use super::pace::{Pace, STEPS};
 use super::suffixes::{MAX_UNITS, within_limit};
-use crate::Result;
+use crate::memory::{Grow, GrowText};
 use crate::text::{Fold, words};
+use crate::{Error, Result};
 use hashbrown::HashTable;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -28,11 +29,11 @@ impl Words {
     /// Words as shingles have them by default: upper and lower case are one.
     ///
     /// # Errors
-    /// `TooLarge` above [`MAX_UNITS`] words.
+    /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
     pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
         let mut numbers = Numbers::new();
-        let a = Side::new(a, &mut numbers, pace);
-        let b = Side::new(b, &mut numbers, pace);
+        let a = Side::new(a, &mut numbers, pace)?;
+        let b = Side::new(b, &mut numbers, pace)?;
         within_limit(a.len() + b.len(), "words")?;
         Ok(Self {
             a,
@@ -51,7 +52,7 @@ pub(super) const TABLES: usize = 256;
 struct Numbers {
     texts: String,
     ends: Vec<usize>,
-    tables: Vec<HashTable<u32>>,
+    tables: [HashTable<u32>; TABLES],
     hasher: RandomState,
 }
 
@@ -60,12 +61,12 @@ impl Numbers {
         Self {
             texts: String::new(),
             ends: Vec::new(),
-            tables: (0..TABLES).map(|_| HashTable::new()).collect(),
+            tables: [const { HashTable::new() }; TABLES],
             hasher: RandomState::new(),
         }
     }
 
-    fn of(&mut self, word: &str) -> u32 {
+    fn of(&mut self, word: &str) -> Result<u32> {
         let text = |number: &u32| {
             let number = *number as usize;
             let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -75,19 +76,22 @@ impl Numbers {
         // Not the bits by which a table itself chooses a place.
         let table = &mut self.tables[(hash >> 32) as usize % TABLES];
         if let Some(&number) = table.find(hash, |number| text(number) == word) {
-            return number;
+            return Ok(number);
         }
         let number = self.ends.len() as u32;
         let rehash = |number: &u32| self.hasher.hash_one(text(number));
+        table
+            .try_reserve(1, rehash)
+            .map_err(|_| Error::OutOfMemory)?;
         table.insert_unique(hash, number, rehash);
-        self.texts.push_str(word);
-        self.ends.push(self.texts.len());
-        number
+        self.texts.try_push_str(word)?;
+        self.ends.try_push(self.texts.len())?;
+        Ok(number)
     }
 }
 
 impl Side {
-    fn new(doc: &[u8], numbers: &mut Numbers, pace: &mut Pace) -> Self {
+    fn new(doc: &[u8], numbers: &mut Numbers, pace: &mut Pace) -> Result<Self> {
         let mut side = Self {
             ids: Vec::new(),
             places: Vec::new(),
@@ -97,12 +101,12 @@ impl Side {
         words(doc, Fold::Case, &mut check, &mut |word, place| {
             pace.borrow_mut().step();
             if side.len() > MAX_UNITS {
-                return; // refused in the end
+                return Ok(()); // refused in the end
             }
-            side.ids.push(numbers.of(word));
-            side.places.push(place.start as u32..place.end as u32);
-        });
-        side
+            side.ids.try_push(numbers.of(word)?)?;
+            side.places.try_push(place.start as u32..place.end as u32)
+        })?;
+        Ok(side)
     }
 
     pub fn len(&self) -> usize {

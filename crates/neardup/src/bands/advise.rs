@@ -1,7 +1,8 @@
 //! What an index of band keys will cost and give, judged by a sample of its rows.
 
+use crate::Result;
 use crate::bands::Bands;
-use std::collections::TryReserveError;
+use crate::memory::{Grow, filled};
 
 /// A band is crowded if more rows of the table share it.
 pub const CROWDED: f64 = 1000.0;
@@ -58,17 +59,16 @@ impl Sample {
     /// `table_rows`.
     ///
     /// # Errors
-    /// When there is no memory for 16 bytes a band and row.
+    /// `OutOfMemory`: it takes 16 bytes a band and row.
     pub fn new<H: IntoIterator<Item = u64>>(
         hashes: impl IntoIterator<Item = H>,
         table_rows: f64,
-    ) -> Result<Self, TryReserveError> {
+    ) -> Result<Self> {
         let mut entries = Vec::new();
         let mut rows = 0;
         for row in hashes {
             for hash in row {
-                entries.try_reserve(1)?;
-                entries.push((hash, rows));
+                entries.try_push((hash, rows))?;
             }
             rows += 1;
         }
@@ -83,8 +83,11 @@ impl Sample {
 
     /// Returns the share of the rows with so many crowded bands that a lookup of them, which reads
     /// all but the `intact` - 1 longest lists, has to read a crowded one.
-    pub fn crowded(&self, intact: usize) -> f64 {
-        let mut crowded_bands = vec![0usize; self.rows as usize];
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn crowded(&self, intact: usize) -> Result<f64> {
+        let mut crowded_bands = filled(0usize, self.rows as usize)?;
         for group in self.entries.chunk_by(|a, b| a.0 == b.0) {
             if (group.len() - 1) as f64 * self.scale > CROWDED {
                 group
@@ -93,39 +96,42 @@ impl Sample {
             }
         }
         let crowded = crowded_bands.iter().filter(|&&bands| bands >= intact);
-        crowded.count() as f64 / f64::from(self.rows.max(1))
+        Ok(crowded.count() as f64 / f64::from(self.rows.max(1)))
     }
 
     /// Returns the mean number of rows that a lookup of a row finds besides it, before they are
     /// rechecked: those that share `intact` of its bands, and those that seem to, with keys of
     /// `key_bits` bits.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
     pub fn candidates(
         &self,
         bands: &Bands,
         intact: usize,
         key_bits: u32,
         check: &mut dyn FnMut(),
-    ) -> f64 {
+    ) -> Result<f64> {
         let lookups = LOOKUPS.min(self.rows as usize);
-        let mut keys: Vec<Vec<u64>> = vec![Vec::new(); lookups];
+        let mut keys = filled(Vec::new(), lookups)?;
         for &(hash, row) in &self.entries {
             if let Some(keys) = keys.get_mut(row as usize) {
-                keys.push(hash);
+                keys.try_push(hash)?;
             }
         }
-        let found: usize = keys
-            .iter()
-            .map(|keys| self.sharing(keys, intact, check))
-            .sum();
+        let mut found = 0;
+        for keys in &keys {
+            found += self.sharing(keys, intact, check)?;
+        }
         // Less the row itself.
         let others = found as f64 / lookups.max(1) as f64 - 1.0;
         let rows = self.scale * f64::from(self.rows);
-        others.max(0.0) * self.scale + rows * by_chance(bands.bands, intact, key_bits)
+        Ok(others.max(0.0) * self.scale + rows * by_chance(bands.bands, intact, key_bits))
     }
 
     /// Returns how many sampled rows have at least `intact` of these band hashes.
-    fn sharing(&self, hashes: &[u64], intact: usize, check: &mut dyn FnMut()) -> usize {
-        let mut shared = vec![0usize; self.rows as usize];
+    fn sharing(&self, hashes: &[u64], intact: usize, check: &mut dyn FnMut()) -> Result<usize> {
+        let mut shared = filled(0usize, self.rows as usize)?;
         for hash in hashes {
             check();
             let start = self.entries.partition_point(|entry| entry.0 < *hash);
@@ -134,7 +140,7 @@ impl Sample {
                 shared[row as usize] += 1;
             }
         }
-        shared.iter().filter(|&&bands| bands >= intact).count()
+        Ok(shared.iter().filter(|&&bands| bands >= intact).count())
     }
 }
 
@@ -197,16 +203,16 @@ mod tests {
         let row =
             |row: u64| (0..30).map(move |band| if band == 0 { 0 } else { row / 4 * 100 + band });
         let sample = Sample::new((0..2000).map(row), 2000.0).unwrap();
-        let candidates = sample.candidates(&BANDS, 5, 16, &mut || {});
+        let candidates = sample.candidates(&BANDS, 5, 16, &mut || {}).unwrap();
         assert!((candidates - 3.0).abs() < 0.01, "{candidates}");
-        assert_eq!(sample.crowded(1), 1.0);
-        assert_eq!(sample.crowded(2), 0.0);
+        assert_eq!(sample.crowded(1).unwrap(), 1.0);
+        assert_eq!(sample.crowded(2).unwrap(), 0.0);
     }
 
     #[test]
     fn an_empty_table() {
         let sample = Sample::new(std::iter::empty::<Vec<u64>>(), 0.0).unwrap();
-        assert_eq!(sample.crowded(1), 0.0);
-        assert_eq!(sample.candidates(&BANDS, 5, 16, &mut || {}), 0.0);
+        assert_eq!(sample.crowded(1).unwrap(), 0.0);
+        assert_eq!(sample.candidates(&BANDS, 5, 16, &mut || {}).unwrap(), 0.0);
     }
 }

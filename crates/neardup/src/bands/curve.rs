@@ -1,4 +1,9 @@
 //! The S-curve of classic bands, the best (b, r) for a threshold, and thresholds on estimates.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a number for each of POINTS or of 1024 slots"
+)]
 
 use crate::minhash::{MAX_SLOTS, equal_slots_needed};
 use crate::{Error, Result};

@@ -1,4 +1,9 @@
 //! S-curves as text.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "a drawing of WIDTH times HEIGHT"
+)]
 
 use super::curve::s_curve;
 use crate::{Error, Result};

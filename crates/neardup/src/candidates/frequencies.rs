@@ -32,6 +32,7 @@ impl Frequencies {
             .map_or(most, |wanted| wanted.clamp(64, most));
         let mut nibbles = Vec::new();
         nibbles.try_reserve_exact(bytes)?;
+        #[allow(clippy::disallowed_methods, reason = "reserved before")]
         nibbles.resize(bytes, 0);
         Ok(Self {
             nibbles,

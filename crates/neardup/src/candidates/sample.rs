@@ -4,6 +4,7 @@ use super::{Frequencies, Tokens, token};
 use crate::Result;
 use crate::bands::band_hashes;
 use crate::bands::plan::Plan;
+use crate::memory::Grow;
 use crate::minhash::{Signature, estimate};
 use std::collections::HashSet;
 
@@ -32,6 +33,7 @@ pub fn for_each_pair(
         u32::from(first.header.slot_bits),
     );
     let Plan { bands, needed } = Plan::estimate(slots, bits, low);
+    #[allow(clippy::disallowed_methods, reason = "a token a band")]
     let row = |row: &Signature<'_>| band_hashes(row, &bands).map(token).collect::<Vec<u32>>();
     let mut counts = Frequencies::new(signatures.len() * bands.bands, COUNTER_BYTES)?;
     for signature in signatures {
@@ -47,8 +49,7 @@ pub fn for_each_pair(
                 .keys(tokens.rows() - 1)
                 .map(|key| (key, number as u32));
             for entry in new {
-                keys.try_reserve(1)?;
-                keys.push(entry);
+                keys.try_push(entry)?;
             }
         }
     }

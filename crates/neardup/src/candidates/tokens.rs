@@ -52,6 +52,10 @@ impl Tokens {
     ///
     /// # Errors
     /// Where memory does not suffice.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "reserved before, or a count a band"
+    )]
     pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool, TryReserveError> {
         self.counts.clear();
         let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);

@@ -1,22 +1,28 @@
 //! Connected components: sets of rows joined where two of them are similar.
 
 use super::UnionFind;
+use crate::Result;
 use crate::candidates::Tokens;
+use crate::memory::{FirstError, Grow, collected};
 
 /// Joins the sets of similar rows of a group that met under the key of the group. Rows whose sets
 /// are one already are not compared, so that a group of copies takes one comparison a row.
+///
+/// # Errors
+/// `OutOfMemory`.
 pub fn connect_group(
     tokens: &Tokens,
     group: &[u32],
     met: u32,
     sets: &mut UnionFind,
     similar: &mut dyn FnMut(u32, u32) -> bool,
-) {
-    let mut by_set: Vec<(u32, u32)> = group.iter().map(|&row| (sets.find(row), row)).collect();
+) -> Result<()> {
+    let mut by_set = collected(group.iter().map(|&row| (sets.find(row), row)))?;
     by_set.sort_unstable();
     let mut parts: Vec<Vec<u32>> = Vec::new();
+    let mut error = FirstError::default();
     for part in by_set.chunk_by(|a, b| a.0 == b.0) {
-        let mut joined: Vec<u32> = part.iter().map(|&(_, row)| row).collect();
+        let mut joined = collected(part.iter().map(|&(_, row)| row))?;
         parts.retain_mut(|other| {
             let mut pairs = other
                 .iter()
@@ -28,10 +34,11 @@ pub fn connect_group(
                 if other.len() > joined.len() {
                     std::mem::swap(other, &mut joined);
                 }
-                joined.append(other);
+                error.run(|| joined.try_extend_from_slice(other));
             }
             found.is_none()
         });
-        parts.push(joined);
+        parts.try_push(joined)?;
     }
+    error.into_result()
 }

@@ -22,6 +22,7 @@ impl Canonicals {
     ///
     /// # Errors
     /// Where memory does not suffice.
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn new(tokens: &Tokens) -> Result<Self, TryReserveError> {
         let rows = tokens.rows() as usize;
         let chains = (rows * tokens.looked_for())
@@ -79,6 +80,7 @@ impl Canonicals {
         Ok(best)
     }
 
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn insert(&mut self, tokens: &Tokens, row: u32) -> Result<(), TryReserveError> {
         self.is_canonical[row as usize] = true;
         for key in tokens.keys(row) {

@@ -27,6 +27,7 @@ impl UnionFind {
     ///
     /// # Errors
     /// Where memory does not suffice.
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn grow_to(&mut self, rows: u32) -> Result<(), TryReserveError> {
         let old = self.parents.len() as u32;
         self.parents

@@ -5,6 +5,10 @@
 //!
 //! There are none for NEON: every arm64 processor has it, so that the compiler makes the portable
 //! comparison, merge and bit sums of it (`cmeq`, `umin`, `bic` in the assembly).
+#![allow(
+    clippy::disallowed_methods,
+    reason = "blocks of a document, or reserved by the caller"
+)]
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]

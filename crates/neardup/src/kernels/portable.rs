@@ -6,6 +6,7 @@ use super::{Kernels, siphash};
 use crate::hash::slot::MAX_SLOTS;
 use crate::hash::slot::{code, first_code, slot};
 use crate::hash::{Key, POLYNOMIAL_BASE, combine, finish};
+use crate::memory::copied;
 use std::ops::Range;
 
 pub static KERNELS: Kernels = Kernels {
@@ -104,10 +105,13 @@ pub fn sketch_with(
             return;
         }
         if distinct.is_empty() && round * hashes.len() > REPEATS_SEEN * slots.len() {
-            distinct = hashes.to_vec();
-            distinct.sort_unstable();
-            distinct.dedup();
-            hashes = &distinct;
+            // Without the memory for it, the rounds take longer, no more.
+            if let Ok(copy) = copied(hashes) {
+                distinct = copy;
+                distinct.sort_unstable();
+                distinct.dedup();
+                hashes = &distinct;
+            }
         }
         // A slot that is filled meanwhile stays open for a few rounds, which cannot lower it.
         let rounds = (2 * slots.len() / hashes.len()).clamp(1, slots.len() - round);

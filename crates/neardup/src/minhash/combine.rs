@@ -1,4 +1,9 @@
 //! New signatures from old ones: unions, packing, slots made elsewhere.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "at most MAX_SLOTS slots"
+)]
 
 use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, UNFILLED};
 use crate::hash::Key;

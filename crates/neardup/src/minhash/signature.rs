@@ -4,12 +4,18 @@
 //! `version u8 | unit u8 | k u16 | slots u16 | slot_bits u8 | flags u8 | seed_id u64 | slots...`.
 //! Flags: bits 0 and 1 the fold, bit 7 an empty document, whose slots are all unfilled. Slots of
 //! fewer than 8 bits are packed from the low end of each byte; unused bits of the last byte are 0.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "at most MAX_SLOTS slots"
+)]
 
+use crate::memory::with_room;
 use crate::shingle::{MAX_K, Shingling};
 use crate::text::{Fold, Unit};
 use crate::{Error, Result, quoted};
-use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::{Engine, decoded_len_estimate};
 use std::fmt;
 use std::str::FromStr;
 
@@ -331,13 +337,18 @@ impl<'a> Signature<'a> {
     /// # Errors
     /// `Corrupt`, saying what was found in place of what.
     pub fn parse_text(text: &str) -> Result<Vec<u8>> {
-        let fields: Vec<&str> = text.trim().split(':').collect();
-        let &[name, version, unit, k, fold, size, seed_id, slots] = fields.as_slice() else {
+        let (text, mut fields) = (text.trim(), [""; 8]);
+        let found = text.split(':').count();
+        if found != fields.len() {
             return Err(Error::corrupt(format!(
-                "8 fields separated by colons expected, {} found",
-                fields.len()
+                "8 fields separated by colons expected, {found} found"
             )));
-        };
+        }
+        fields
+            .iter_mut()
+            .zip(text.split(':'))
+            .for_each(|(field, part)| *field = part);
+        let [name, version, unit, k, fold, size, seed_id, slots] = fields;
         if name != "minhash" {
             return Err(Error::corrupt("it does not begin with \"minhash:\""));
         }
@@ -363,10 +374,11 @@ impl<'a> Signature<'a> {
         if header.empty {
             return Ok(header.encode(&vec![UNFILLED; usize::from(header.slots)]));
         }
-        let payload = BASE64
-            .decode(slots)
+        let mut bytes = with_room(HEADER_LEN + decoded_len_estimate(slots.len()))?;
+        bytes.extend_from_slice(&header.to_bytes());
+        BASE64
+            .decode_vec(slots, &mut bytes)
             .map_err(|error| Error::corrupt(format!("the slots are not base64: {error}")))?;
-        let bytes = [&header.to_bytes()[..], &payload].concat();
         Signature::from_foreign_bytes(&bytes)?;
         Ok(bytes)
     }

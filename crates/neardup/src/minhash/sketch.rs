@@ -1,4 +1,9 @@
 //! From shingle hashes to slots: the sketch of a set while it is made.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "at most MAX_SLOTS slots"
+)]
 
 use crate::kernels;
 use crate::minhash::{Header, UNFILLED};

@@ -4,7 +4,7 @@ use super::symbols::{BETWEEN, Sequences};
 use super::tree::{Node, ROOT, Tree};
 use crate::Result;
 use crate::align::Pace;
-use crate::error::filled;
+use crate::memory::filled;
 
 /// A place of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

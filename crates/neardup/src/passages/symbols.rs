@@ -4,8 +4,8 @@ use super::boundaries::Boundary;
 use super::readings::HEARTBEAT;
 use super::sort::{Scratch, Sort, Sorted};
 use super::windows::NO_WORD;
-use crate::error::filled;
 use crate::hash::split_mix;
+use crate::memory::filled;
 use crate::{Error, Result};
 
 /// Symbols at most: their numbers, and those of the nodes above them, have 32 bits.

@@ -4,7 +4,7 @@
 use super::symbols::{BETWEEN, Sequences};
 use crate::Result;
 use crate::align::{Pace, shared_with_previous, suffix_array};
-use crate::error::filled;
+use crate::memory::filled;
 
 /// The node of the empty run, above all others.
 pub(super) const ROOT: u32 = 0;

@@ -82,19 +82,16 @@ impl Windows {
         visit: &mut Visit<'_>,
     ) -> Result<u64> {
         let each_word = self.each_word;
-        let mut result = Ok(());
         for_each_block(doc, &each_word, &Key::from_seed(0), &mut |words| {
             check();
             for word in words {
-                if let Some(window) = self.push(*word)
-                    && result.is_ok()
-                {
-                    result = visit(window, check);
+                if let Some(window) = self.push(*word) {
+                    visit(window, check)?;
                 }
             }
-        });
+            Ok(())
+        })?;
         let (words, last) = self.finish();
-        result?;
         if let Some(window) = last {
             visit(window, check)?;
         }

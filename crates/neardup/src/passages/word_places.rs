@@ -1,7 +1,8 @@
 //! Where the words of a document stand, in characters.
 
+use crate::Result;
+use crate::memory::Grow;
 use crate::text::{Fold, words};
-use crate::{Error, Result};
 use std::ops::Range;
 
 /// The characters that each word was made from. 8 bytes a word.
@@ -14,19 +15,12 @@ impl WordPlaces {
     /// `OutOfMemory`.
     pub fn new(doc: &[u8], fold: Fold, check: &mut dyn FnMut()) -> Result<Self> {
         let mut places = Vec::new();
-        let mut is_full = false;
         let (mut counted, mut characters) = (0, 0);
         words(doc, fold, check, &mut |_, bytes| {
-            is_full |= places.try_reserve(1).is_err();
-            if !is_full {
-                characters += count(&doc[counted..bytes.start]);
-                counted = bytes.start;
-                places.push(characters..characters + count(&doc[bytes]));
-            }
-        });
-        if is_full {
-            return Err(Error::OutOfMemory);
-        }
+            characters += count(&doc[counted..bytes.start]);
+            counted = bytes.start;
+            places.try_push(characters..characters + count(&doc[bytes]))
+        })?;
         Ok(Self(places))
     }
 

@@ -9,6 +9,7 @@
 //! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
 //! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that
 //! their or the query's size determines is reserved fallibly.
+#![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 mod bits;
 mod count;

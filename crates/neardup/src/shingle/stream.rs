@@ -3,8 +3,10 @@
 use super::spaces::Spaces;
 use super::stop::StopHashes;
 use super::{BLOCK, Key, Shingling};
+use crate::Result;
 use crate::hash::combine;
 use crate::kernels::{ascii_word_hashes, combine_windows};
+use crate::memory::{FirstError, with_room};
 use crate::set::Distinct;
 use crate::text::{Class, Fold, FoldedText, Folder, Unit, WordSink, Words, fold_document, pieces};
 use siphasher::sip::SipHasher13;
@@ -18,40 +20,54 @@ use std::ops::Range;
 /// `sink` is also called, possibly with nothing, at least every 64 KiB of the document, so that it
 /// can check for interrupts. Linear time; constant memory, except for sequences of combining marks,
 /// which have to be brought into order: 8 bytes a mark.
-pub fn for_each_block(doc: &[u8], shingling: &Shingling, key: &Key, sink: &mut dyn FnMut(&[u64])) {
+///
+/// # Errors
+/// The first that `sink` returns, which is not called again; `OutOfMemory`.
+pub fn for_each_block(
+    doc: &[u8],
+    shingling: &Shingling,
+    key: &Key,
+    sink: &mut dyn FnMut(&[u64]) -> Result<()>,
+) -> Result<()> {
     let mut shingler = Shingler::new(shingling, key, sink);
     match shingling.unit {
-        Unit::Word | Unit::Stop => hash_words(doc, shingling.fold, key, &mut shingler),
-        Unit::Char => hash_chars(doc, shingling.fold, key, &mut shingler),
+        Unit::Word | Unit::Stop => hash_words(doc, shingling.fold, key, &mut shingler)?,
+        Unit::Char => hash_chars(doc, shingling.fold, key, &mut shingler)?,
     }
-    shingler.finish();
+    shingler.finish()
 }
 
 /// The set of a document's shingle hashes.
 ///
 /// Time linear but for the sorting; memory for twice the distinct hashes.
+///
+/// # Errors
+/// `OutOfMemory`.
 pub fn shingle_hashes(
     doc: &[u8],
     shingling: &Shingling,
     key: &Key,
     check: &mut dyn FnMut(),
-) -> Vec<i64> {
+) -> Result<Vec<i64>> {
     let mut set = Distinct::new();
     for_each_block(doc, shingling, key, &mut |hashes| {
         check();
-        set.extend(hashes.iter().map(|hash| *hash as i64), check);
-    });
-    set.into_sorted(check)
+        set.extend(hashes.iter().map(|hash| *hash as i64), check)
+    })?;
+    Ok(set.into_sorted(check))
 }
 
 /// The shingle hashes of a sequence of tokens that were hashed elsewhere: of all of it where it is
 /// shorter than k.
-pub fn sequence_hashes(tokens: &[u64], k: usize) -> Vec<u64> {
-    let mut hashes = Vec::new();
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn sequence_hashes(tokens: &[u64], k: usize) -> Result<Vec<u64>> {
+    let mut hashes = with_room(tokens.len())?;
     if !tokens.is_empty() {
         combine_windows(tokens, k.min(tokens.len()), &mut hashes);
     }
-    hashes
+    Ok(hashes)
 }
 
 /// Numbers that room is kept for, at most.
@@ -69,11 +85,16 @@ struct Shingler<'a> {
     hashes: Vec<u64>,
     stop: Option<StopHashes>,
     is_long_enough: bool,
-    sink: &'a mut dyn FnMut(&[u64]),
+    sink: &'a mut dyn FnMut(&[u64]) -> Result<()>,
+    error: FirstError,
 }
 
 impl<'a> Shingler<'a> {
-    fn new(shingling: &Shingling, key: &Key, sink: &'a mut dyn FnMut(&[u64])) -> Self {
+    fn new(
+        shingling: &Shingling,
+        key: &Key,
+        sink: &'a mut dyn FnMut(&[u64]) -> Result<()>,
+    ) -> Self {
         let [tokens, hashes] = ROOM.take();
         Self {
             k: shingling.k,
@@ -82,10 +103,12 @@ impl<'a> Shingler<'a> {
             stop: (shingling.unit == Unit::Stop).then(|| StopHashes::new(shingling.fold, key)),
             is_long_enough: false,
             sink,
+            error: FirstError::default(),
         }
     }
 
     #[inline]
+    #[allow(clippy::disallowed_methods, reason = "at most BLOCK + k tokens")]
     fn push(&mut self, token: u64) {
         if self.tokens.len() >= BLOCK + self.k - 1 {
             self.flush();
@@ -94,7 +117,7 @@ impl<'a> Shingler<'a> {
     }
 
     fn heartbeat(&mut self) {
-        (self.sink)(&[]);
+        self.error.run(|| (self.sink)(&[]));
     }
 
     /// Hands on the shingles of the tokens so far, and keeps those that begin further ones.
@@ -111,20 +134,22 @@ impl<'a> Shingler<'a> {
                 .retain(|_| firsts.next().is_some_and(|first| stop.contains(*first)));
         }
         for block in self.hashes.chunks(BLOCK) {
-            (self.sink)(block);
+            self.error.run(|| (self.sink)(block));
         }
         self.tokens.drain(..=self.tokens.len() - self.k);
     }
 
-    fn finish(mut self) {
+    fn finish(mut self) -> Result<()> {
         self.flush();
         if !self.is_long_enough && !self.tokens.is_empty() && self.stop.is_none() {
-            (self.sink)(&[combine(&self.tokens)]);
+            let whole = combine(&self.tokens);
+            self.error.run(|| (self.sink)(&[whole]));
         }
         if self.tokens.capacity().max(self.hashes.capacity()) <= MOST_ROOM {
             self.tokens.clear();
             ROOM.set([self.tokens, self.hashes]);
         }
+        self.error.into_result()
     }
 }
 
@@ -137,7 +162,7 @@ const ASCII_RUN: usize = 128;
 
 /// Words by the general path, and runs of ASCII words, which no other code point touches, by the
 /// fast one.
-fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) {
+fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) -> Result<()> {
     let is_lowered = fold != Fold::None;
     let mut hasher = WordHasher {
         key,
@@ -147,7 +172,7 @@ fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) {
     if doc.len() <= ASCII_AT_ONCE && doc.is_ascii() {
         hasher.check();
         hasher.ascii(doc, is_lowered);
-        return;
+        return Ok(());
     }
     let mut folder = Folder::new(fold);
     let mut words = Words::new(hasher);
@@ -184,8 +209,9 @@ fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) {
             is_between_words = true;
         }
     }
-    folder.flush(&mut words);
-    words.end_word();
+    folder.finish(&mut words)?;
+    words.finish()?;
+    Ok(())
 }
 
 /// The longest part of `bytes`, which begin between words, that is ASCII and ends between words;
@@ -252,14 +278,14 @@ impl WordSink for WordHasher<'_, '_> {
     }
 }
 
-fn hash_chars(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) {
+fn hash_chars(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) -> Result<()> {
     let mut chars = CharHasher {
         key,
         shingler,
         spaces: Spaces::new(fold),
         cache: [(u32::MAX, 0); CACHE],
     };
-    fold_document(doc, fold, &mut chars);
+    fold_document(doc, fold, &mut chars)
 }
 
 /// Token hashes of code points that are remembered: most of a text in any alphabet.

@@ -3,6 +3,7 @@
 use super::spaces::Spaces;
 use super::stop::StopHashes;
 use super::{Key, Shingling};
+use crate::memory::{FirstError, GrowText, collected, owned};
 use crate::text::{Class, FoldedText, Unit, WordSink, Words, fold_document};
 use crate::{Error, Result};
 use indexmap::IndexSet;
@@ -14,7 +15,7 @@ use std::ops::Range;
 /// `check` is called at least every 64 KiB. Linear time; memory for the result.
 ///
 /// # Errors
-/// `TooLarge` if they take more than `max_bytes`, a word of 4 bytes for the length of each included.
+/// `OutOfMemory`; `TooLarge` if they take more than `max_bytes`, a word of 4 bytes for the length of each included.
 pub fn shingles(
     doc: &[u8],
     shingling: &Shingling,
@@ -25,46 +26,50 @@ pub fn shingles(
     let mut bytes = 0usize;
     for_each_shingle(doc, shingling, check, &mut |shingle| {
         if bytes <= max_bytes && !distinct.contains(shingle) {
-            distinct.insert(shingle.to_owned());
+            distinct.try_reserve(1).map_err(|_| Error::OutOfMemory)?;
+            distinct.insert(owned(shingle)?);
             bytes += 4 + shingle.len().next_multiple_of(4);
         }
-    });
+        Ok(())
+    })?;
     if bytes > max_bytes {
         return Err(Error::TooLarge {
             message: format!("the shingles take more than {max_bytes} bytes"),
-            hint: "Hashes of shingles take 8 bytes each.".to_owned(),
+            hint: "Hashes of shingles take 8 bytes each.".into(),
         });
     }
-    Ok(distinct.into_iter().collect())
+    collected(distinct)
 }
 
 /// The shingles of a document in document order, repeated where they repeat.
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest shingle.
+///
+/// # Errors
+/// The first that `emit` returns, which is not called again; `OutOfMemory`.
 pub fn for_each_shingle(
     doc: &[u8],
     shingling: &Shingling,
     check: &mut dyn FnMut(),
-    emit: &mut dyn FnMut(&str),
-) {
+    emit: &mut dyn FnMut(&str) -> Result<()>,
+) -> Result<()> {
     let window = Window::new(shingling, check, emit);
     let window = match shingling.unit {
         Unit::Word | Unit::Stop => {
             let mut words = Words::new(window);
-            fold_document(doc, shingling.fold, &mut words);
-            words.end_word();
-            words.sink
+            fold_document(doc, shingling.fold, &mut words)?;
+            words.finish()?
         }
         Unit::Char => {
             let mut chars = Chars {
                 spaces: Spaces::new(shingling.fold),
                 window,
             };
-            fold_document(doc, shingling.fold, &mut chars);
+            fold_document(doc, shingling.fold, &mut chars)?;
             chars.window
         }
     };
-    window.finish();
+    window.finish()
 }
 
 /// The last k units, joined.
@@ -78,7 +83,8 @@ struct Window<'a> {
     starts: VecDeque<usize>,
     is_long_enough: bool,
     check: &'a mut dyn FnMut(),
-    emit: &'a mut dyn FnMut(&str),
+    emit: &'a mut dyn FnMut(&str) -> Result<()>,
+    error: FirstError,
 }
 
 /// Bytes done with from which on they are dropped.
@@ -88,7 +94,7 @@ impl<'a> Window<'a> {
     fn new(
         shingling: &Shingling,
         check: &'a mut dyn FnMut(),
-        emit: &'a mut dyn FnMut(&str),
+        emit: &'a mut dyn FnMut(&str) -> Result<()>,
     ) -> Self {
         let key = Key::from_seed(0);
         Self {
@@ -105,13 +111,22 @@ impl<'a> Window<'a> {
             is_long_enough: false,
             check,
             emit,
+            error: FirstError::default(),
         }
     }
 
     fn push(&mut self, unit: &str) {
-        self.starts.push_back(self.text.len());
-        self.text.push_str(unit);
-        self.text.push_str(self.separator);
+        let start = self.text.len();
+        let (text, starts) = (&mut self.text, &mut self.starts);
+        self.error.run(|| {
+            starts.try_reserve(1)?;
+            text.try_push_str(unit)?;
+            text.try_push_str(self.separator)
+        });
+        if self.error.is_set() {
+            return;
+        }
+        self.starts.push_back(start);
         if self.starts.len() < self.k {
             return;
         }
@@ -135,13 +150,15 @@ impl<'a> Window<'a> {
     }
 
     fn emit(&mut self) {
-        (self.emit)(&self.text[self.starts[0]..self.text.len() - self.separator.len()]);
+        let shingle = &self.text[self.starts[0]..self.text.len() - self.separator.len()];
+        self.error.run(|| (self.emit)(shingle));
     }
 
-    fn finish(mut self) {
+    fn finish(mut self) -> Result<()> {
         if !self.is_long_enough && !self.starts.is_empty() && self.stop.is_none() {
             self.emit();
         }
+        self.error.into_result()
     }
 }
 

@@ -1,6 +1,8 @@
 //! Winnowing: fingerprints of a document's passages.
 
 use super::{Key, Shingling, for_each_block};
+use crate::Result;
+use crate::memory::Grow;
 use crate::set::Distinct;
 use std::collections::VecDeque;
 
@@ -14,24 +16,27 @@ pub const MAX_WINDOW: usize = 1 << 16;
 /// shingles that do not repeat, 2 / (window + 1) are chosen (Schleimer, Wilkerson, Aiken,
 /// "Winnowing: local algorithms for document fingerprinting", SIGMOD 2003). Linear time; memory
 /// for the window and the result.
+///
+/// # Errors
+/// `OutOfMemory`.
 pub fn winnow(
     doc: &[u8],
     shingling: &Shingling,
     key: &Key,
     window: usize,
     check: &mut dyn FnMut(),
-) -> Vec<i64> {
+) -> Result<Vec<i64>> {
     let mut chosen = Distinct::new();
     let mut winnower = Winnower::new(window);
     for_each_block(doc, shingling, key, &mut |hashes| {
         check();
         for hash in hashes {
-            winnower.push(*hash as i64);
+            winnower.push(*hash as i64)?;
         }
-        chosen.extend(winnower.chosen.drain(..), check);
-    });
-    chosen.extend(winnower.finish(), check);
-    chosen.into_sorted(check)
+        chosen.extend(winnower.chosen.drain(..), check)
+    })?;
+    chosen.extend(winnower.finish()?, check)?;
+    Ok(chosen.into_sorted(check))
 }
 
 struct Winnower {
@@ -54,33 +59,36 @@ impl Winnower {
         }
     }
 
-    fn push(&mut self, hash: i64) {
+    fn push(&mut self, hash: i64) -> Result<()> {
         while self.candidates.back().is_some_and(|last| last.1 >= hash) {
             self.candidates.pop_back();
         }
+        self.candidates.try_reserve(1)?;
         self.candidates.push_back((self.seen, hash));
         self.seen += 1;
         if self.candidates[0].0 + self.window < self.seen {
             self.candidates.pop_front();
         }
         if self.seen >= self.window {
-            self.choose();
+            self.choose()?;
         }
+        Ok(())
     }
 
     /// Chooses the minimum of the window, once for all windows that have it.
-    fn choose(&mut self) {
+    fn choose(&mut self) -> Result<()> {
         let (position, hash) = self.candidates[0];
         if self.last_chosen != Some(position) {
             self.last_chosen = Some(position);
-            self.chosen.push(hash);
+            self.chosen.try_push(hash)?;
         }
+        Ok(())
     }
 
-    fn finish(mut self) -> Vec<i64> {
+    fn finish(mut self) -> Result<Vec<i64>> {
         if self.seen < self.window && self.seen > 0 {
-            self.choose();
+            self.choose()?;
         }
-        self.chosen
+        Ok(self.chosen)
     }
 }

@@ -18,6 +18,7 @@ mod terms;
 use sums::ONE;
 pub use sums::{Sums, Width, fixed_point};
 
+use crate::memory::{Grow, with_room};
 use crate::shingle::{Key, Shingling, for_each_block};
 use crate::{Error, Result, quoted};
 use bitvec::prelude::*;
@@ -102,16 +103,18 @@ pub fn document(
 ) -> Result<Option<BitVec<u8, Msb0>>> {
     let mut sums = Sums::new(width);
     if weighting == Weighting::Frequency {
-        for_each_try_block(doc, shingling, key, check, |terms| {
+        for_each_block(doc, shingling, key, &mut |terms| {
+            check();
             sums.add_all(terms, ONE, &mut || ())
         })?;
     } else {
         let mut short = SHORT.take().unwrap_or_default();
         short.terms.clear();
         let mut counts = None;
-        for_each_try_block(doc, shingling, key, check, |terms| {
+        for_each_block(doc, shingling, key, &mut |terms| {
+            check();
             if short.terms.is_empty() {
-                short.terms.extend_from_slice(terms);
+                short.terms.try_extend_from_slice(terms)?;
             } else if !terms.is_empty() {
                 let counts = counts.get_or_insert_with(TermCounts::new);
                 counts.add(terms)?;
@@ -128,24 +131,6 @@ pub fn document(
         SHORT.set(Some(short));
     }
     Ok((!sums.is_empty()).then(|| sums.signature()))
-}
-
-/// [`for_each_block`] with a sink that may fail, which ends the work but not the walk.
-fn for_each_try_block(
-    doc: &[u8],
-    shingling: &Shingling,
-    key: &Key,
-    check: &mut dyn FnMut(),
-    mut sink: impl FnMut(&[u64]) -> Result<()>,
-) -> Result<()> {
-    let mut outcome = Ok(());
-    for_each_block(doc, shingling, key, &mut |terms| {
-        check();
-        if outcome.is_ok() {
-            outcome = sink(terms);
-        }
-    });
-    outcome
 }
 
 /// A document of one block of terms, in memory that is kept for the next one.
@@ -168,7 +153,7 @@ impl Short {
         self.differences.clear();
         for tf in counts {
             let difference = weighting.fixed_point(*tf)? - ONE * i64::from(*tf);
-            self.differences.push(difference);
+            self.differences.try_push(difference)?;
         }
         sums.add_each(repeated, &self.differences, &mut || ())
     }
@@ -193,10 +178,11 @@ fn add_counted(
         }
         keep_frequent(tf + 1, &mut terms, &mut counts);
     }
-    let weights = counts
-        .iter()
-        .map(|tf| Ok(weighting.fixed_point(*tf)? - added));
-    sums.add_each(&terms, &weights.collect::<Result<Vec<_>>>()?, check)
+    let mut differences = with_room(counts.len())?;
+    for tf in counts {
+        differences.try_push(weighting.fixed_point(tf)? - added)?;
+    }
+    sums.add_each(&terms, &differences, check)
 }
 
 /// Keeps the terms that occur at least `tf` times, without a branch, since none can be predicted.

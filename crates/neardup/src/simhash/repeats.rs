@@ -1,4 +1,5 @@
 //! Finding the few terms of a short document that occur more than once.
+#![allow(clippy::disallowed_methods, reason = "at most BLOCK terms")]
 
 use crate::shingle::BLOCK;
 

@@ -1,4 +1,9 @@
 //! The weighted sums behind the bits.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "at most MAX_BITS sums, and TERMS_AT_ONCE terms"
+)]
 
 use crate::hash::{GOLDEN, split_mix};
 use crate::kernels::{add_weight, add_where_set};

@@ -73,6 +73,7 @@ impl TermCounts {
         (self.terms, self.counts)
     }
 
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn make_room(&mut self, more: usize) -> Result<()> {
         let positions = self.end + more;
         let growth = positions.saturating_sub(self.terms.len());
@@ -87,6 +88,7 @@ impl TermCounts {
         Ok(())
     }
 
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn rebuild(&mut self, places: usize) -> Result<()> {
         self.places.clear();
         self.places.try_reserve_exact(places)?;

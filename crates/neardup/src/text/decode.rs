@@ -2,6 +2,7 @@
 
 use super::Fold;
 use super::fold::{FoldedText, Folder};
+use crate::Result;
 use std::ops::Range;
 use std::str::from_utf8;
 
@@ -56,7 +57,10 @@ fn window_end(doc: &[u8], start: usize) -> usize {
 }
 
 /// Hands the whole document, folded, to `out`, with a check at every piece.
-pub(crate) fn fold_document(doc: &[u8], fold: Fold, out: &mut impl FoldedText) {
+///
+/// # Errors
+/// `OutOfMemory`, where a sequence of combining marks is too long to be brought into order.
+pub(crate) fn fold_document(doc: &[u8], fold: Fold, out: &mut impl FoldedText) -> Result<()> {
     let mut folder = Folder::new(fold);
     for piece in pieces(doc) {
         out.check();
@@ -68,5 +72,5 @@ pub(crate) fn fold_document(doc: &[u8], fold: Fold, out: &mut impl FoldedText) {
             folder.push(char::REPLACEMENT_CHARACTER, piece.invalid, out);
         }
     }
-    folder.flush(out);
+    folder.finish(out)
 }

@@ -7,6 +7,8 @@
 
 use super::properties::{Class, Info, Mapped, Table, info};
 use super::{Fold, HEARTBEAT};
+use crate::Result;
+use crate::memory::{FirstError, Grow, copied};
 use std::ops::Range;
 use unicode_normalization::char::{compose, decompose_canonical};
 
@@ -32,6 +34,8 @@ pub(crate) struct Folder {
     composes: bool,
     /// Where the pending code point or the open segment comes from.
     source: Range<usize>,
+    /// Set when a segment does not fit into memory; [`Folder::finish`] returns it.
+    error: FirstError,
 }
 
 impl Folder {
@@ -44,6 +48,7 @@ impl Folder {
             is_ordered: true,
             composes: false,
             source: 0..0,
+            error: FirstError::default(),
         }
     }
 
@@ -81,6 +86,15 @@ impl Folder {
         }
     }
 
+    /// Hands on the rest: the document ends here.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, if a sequence of combining marks was too long; parts of it are missing.
+    pub fn finish(mut self, out: &mut impl FoldedText) -> Result<()> {
+        self.flush(out);
+        self.error.into_result()
+    }
+
     fn extend(&mut self, info: Info, source: &Range<usize>, out: &mut impl FoldedText) {
         if info.is_boundary() {
             self.flush(out);
@@ -107,14 +121,11 @@ impl Folder {
 
     #[inline]
     fn push_part(&mut self, info: Info) {
-        if self.segment.try_reserve(1).is_err() {
-            out_of_memory(self.segment.len());
-        }
         let part = Part::new(info);
         let last = self.segment.last().map_or(0, |last| last.class());
         self.is_ordered &= part.class() == 0 || last <= part.class();
         self.composes |= info.composes();
-        self.segment.push(part);
+        self.error.run(|| self.segment.try_push(part));
     }
 
     fn flush_segment(&mut self, out: &mut impl FoldedText) {
@@ -122,7 +133,7 @@ impl Folder {
             .segment
             .chunk_by_mut(|a, b| (a.class() == 0) == (b.class() == 0))
         {
-            order(run, out);
+            self.error.run(|| order(run, out));
         }
         let kept = compose_segment(&mut self.segment, out);
         for parts in self.segment[..kept].chunks(HEARTBEAT) {
@@ -159,19 +170,23 @@ impl Part {
     }
 }
 
-#[cold]
-fn out_of_memory(marks: usize) -> ! {
-    panic!("out of memory for a sequence of more than {marks} combining marks");
-}
+/// A run of so few marks is sorted by insertion.
+const FEW: usize = 20;
 
 /// The canonical ordering algorithm on one run of marks.
-fn order(run: &mut [Part], out: &mut impl FoldedText) {
+///
+/// # Errors
+/// `OutOfMemory`.
+fn order(run: &mut [Part], out: &mut impl FoldedText) -> Result<()> {
     if run.is_sorted_by_key(|part| part.class()) {
-        return;
+        return Ok(());
     }
-    if run.len() <= HEARTBEAT {
-        run.sort_by_key(|part| part.class());
-        return;
+    if run.len() <= FEW {
+        for sorted in 1..run.len() {
+            let place = run[..sorted].partition_point(|part| part.class() <= run[sorted].class());
+            run[place..=sorted].rotate_right(1);
+        }
+        return Ok(());
     }
     // Counting sort: linear, stable, and with a pause for interrupts.
     let mut next = [0usize; 257];
@@ -184,14 +199,8 @@ fn order(run: &mut [Part], out: &mut impl FoldedText) {
     for class in 1..next.len() {
         next[class] += next[class - 1];
     }
-    let mut ordered = Vec::new();
-    if ordered.try_reserve_exact(run.len()).is_err() {
-        out_of_memory(run.len());
-    }
-    for parts in run.chunks(HEARTBEAT) {
-        ordered.extend_from_slice(parts);
-        out.check();
-    }
+    let ordered = copied(run)?;
+    out.check();
     for parts in ordered.chunks(HEARTBEAT) {
         for part in parts {
             let place = &mut next[usize::from(part.class())];
@@ -200,6 +209,7 @@ fn order(run: &mut [Part], out: &mut impl FoldedText) {
         }
         out.check();
     }
+    Ok(())
 }
 
 /// The canonical composition algorithm in place; the number of parts that are left.

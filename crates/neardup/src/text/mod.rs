@@ -22,6 +22,7 @@ pub(crate) use fold::{FoldedText, Folder};
 pub(crate) use properties::Class;
 pub(crate) use words::{WordSink, Words};
 
+use crate::memory::FirstError;
 use crate::{Error, Result, quoted};
 use std::fmt;
 use std::ops::Range;
@@ -108,20 +109,28 @@ impl fmt::Display for Fold {
 /// from. Two ranges overlap where one code point becomes parts of two words ("½" folds to "1⁄2").
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
+///
+/// # Errors
+/// The first that `emit` returns, which is not called again; `OutOfMemory`.
 pub fn words(
     doc: &[u8],
     fold: Fold,
     check: &mut dyn FnMut(),
-    emit: &mut dyn FnMut(&str, Range<usize>),
-) {
-    let mut words = Words::new(EachWord { check, emit });
-    fold_document(doc, fold, &mut words);
-    words.end_word();
+    emit: &mut dyn FnMut(&str, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut words = Words::new(EachWord {
+        check,
+        emit,
+        error: FirstError::default(),
+    });
+    fold_document(doc, fold, &mut words)?;
+    words.finish()?.error.into_result()
 }
 
 struct EachWord<'a> {
     check: &'a mut dyn FnMut(),
-    emit: &'a mut dyn FnMut(&str, Range<usize>),
+    emit: &'a mut dyn FnMut(&str, Range<usize>) -> Result<()>,
+    error: FirstError,
 }
 
 impl WordSink for EachWord<'_> {
@@ -130,7 +139,7 @@ impl WordSink for EachWord<'_> {
     fn part(&mut self, _: &str) {}
 
     fn word(&mut self, word: &str, source: Range<usize>) {
-        (self.emit)(word, source);
+        self.error.run(|| (self.emit)(word, source));
     }
 
     fn check(&mut self) {

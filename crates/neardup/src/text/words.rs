@@ -2,6 +2,8 @@
 
 use super::fold::FoldedText;
 use super::properties::Class;
+use crate::Result;
+use crate::memory::{FirstError, GrowText};
 use std::ops::Range;
 
 /// Takes the words of a text.
@@ -30,6 +32,8 @@ pub(crate) struct Words<W> {
     state: State,
     word: String,
     source: Range<usize>,
+    /// Set when a word does not fit into memory; [`Words::finish`] returns it.
+    error: FirstError,
 }
 
 impl<W: WordSink> Words<W> {
@@ -39,7 +43,18 @@ impl<W: WordSink> Words<W> {
             state: State::Outside,
             word: String::new(),
             source: 0..0,
+            error: FirstError::default(),
         }
+    }
+
+    /// Ends the text, and returns the sink.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, if a word was too long; parts of it are missing.
+    pub fn finish(mut self) -> Result<W> {
+        self.end_word();
+        self.error.into_result()?;
+        Ok(self.sink)
     }
 
     /// Ends the word that the text was in.
@@ -62,7 +77,8 @@ impl<W: WordSink> Words<W> {
     #[inline]
     fn append(&mut self, c: char, source: Range<usize>) {
         self.source.end = source.end;
-        self.word.push(c);
+        let word = &mut self.word;
+        self.error.run(|| word.try_push(c));
         if self.word.len() >= W::LONGEST {
             self.sink.part(&self.word);
             self.word.clear();

@@ -69,18 +69,25 @@ pub fn text(bytes: &[u8]) {
 
     words(doc, fold, idle, &mut |word, place| {
         assert!(!word.is_empty() && place.start <= place.end && place.end <= doc.len());
-    });
-    let hashes = shingle_hashes(doc, &shingling, &key, idle);
+        Ok(())
+    })
+    .expect("memory");
+    let hashes = shingle_hashes(doc, &shingling, &key, idle).expect("memory");
     assert!(hashes.is_sorted_by(|a, b| a < b), "sorted and distinct");
     let texts = shingles(doc, &shingling, usize::MAX, idle).expect("no limit");
     assert_eq!(texts.len(), hashes.len(), "a shingle, a hash");
-    let fingerprints = winnow(doc, &shingling, &key, usize::from(window) + 1, idle);
+    let fingerprints =
+        winnow(doc, &shingling, &key, usize::from(window) + 1, idle).expect("memory");
     let known: HashSet<i64> = hashes.iter().copied().collect();
     assert!(fingerprints.iter().all(|hash| known.contains(hash)));
 
     let slots = 4 * usize::from(size) + 1;
     let mut sketch = Sketch::new(slots);
-    for_each_block(doc, &shingling, &key, &mut |block| sketch.add(block));
+    for_each_block(doc, &shingling, &key, &mut |block| {
+        sketch.add(block);
+        Ok(())
+    })
+    .expect("memory");
     let mut of_set = Sketch::new(slots);
     of_set.add(&hashes.iter().map(|hash| *hash as u64).collect::<Vec<_>>());
     assert_eq!(

@@ -64,19 +64,19 @@ impl<'p> Column<'p> {
         self.close();
         self.fate = Fate::Same;
         self.text(&doc[written..]);
-        self.page.0.push_str("</div>\n</article>\n");
+        self.page.push("</div>\n</article>\n");
     }
 
     fn text(&mut self, mut text: &[u8]) {
         while let Some(end) = block_end(text, self.in_block) {
-            escape::append(&mut self.page.0, &text[..end]);
+            escape::append(self.page, &text[..end]);
             self.close();
-            self.page.0.push_str("</div>\n<div dir=\"auto\">");
+            self.page.push("</div>\n<div dir=\"auto\">");
             self.open(false);
             self.in_block = 0;
             text = &text[end..];
         }
-        escape::append(&mut self.page.0, text);
+        escape::append(self.page, text);
         self.in_block += text.len();
     }
 
@@ -85,7 +85,7 @@ impl<'p> Column<'p> {
     fn open(&mut self, begins: bool) {
         match self.fate {
             Fate::Same => {}
-            Fate::Different => self.page.0.push_str(["<del>", "<ins>"][self.side]),
+            Fate::Different => self.page.push(["<del>", "<ins>"][self.side]),
             Fate::Chunk(chunk) => {
                 let (own, other) = [("a", "b"), ("b", "a")][self.side];
                 let moved = if self.alignment.keeps(self.fate) {
@@ -105,7 +105,7 @@ impl<'p> Column<'p> {
     }
 
     fn close(&mut self) {
-        self.page.0.push_str(match self.fate {
+        self.page.push(match self.fate {
             Fate::Same => "",
             Fate::Different => ["</del>", "</ins>"][self.side],
             Fate::Chunk(_) => "</a>",

@@ -1,32 +1,32 @@
 //! Text of documents as HTML: no markup of theirs survives, and nothing in them stays unseen.
 
-use std::fmt::Write;
+use super::page::Page;
 
 /// Appends `text` so that a browser shows it as text. Control and format characters, line and
 /// paragraph separators, noncharacters and bytes that are not UTF-8 appear as marks: they could hide
 /// text, reorder it or be lost on the way. Line feeds and tabs stay, and so do the joiners that
 /// Persian, Indian scripts and emoji need.
-pub(super) fn append(page: &mut String, text: &[u8]) {
+pub(super) fn append(page: &mut Page, text: &[u8]) {
     let mut marks = Marks { page, open: false };
     for chunk in text.utf8_chunks() {
         let mut characters = chunk.valid().chars().peekable();
         while let Some(c) = characters.next() {
             match c {
                 '\r' if characters.peek() == Some(&'\n') => {}
-                '\n' | '\t' => marks.text(|page| page.push(c)),
-                '\0'..='\u{1f}' => marks.mark(|page| write!(page, "&#x{:x};", 0x2400 + c as u32)),
-                '\u{7f}' => marks.mark(|page| write!(page, "&#x2421;")),
-                _ if is_unseen(c) => marks.mark(|page| write!(page, "U+{:04X} ", c as u32)),
-                '&' => marks.text(|page| page.push_str("&amp;")),
-                '<' => marks.text(|page| page.push_str("&lt;")),
-                '>' => marks.text(|page| page.push_str("&gt;")),
-                '"' => marks.text(|page| page.push_str("&quot;")),
-                '\'' => marks.text(|page| page.push_str("&#39;")),
-                _ => marks.text(|page| page.push(c)),
+                '\n' | '\t' => marks.text(c.encode_utf8(&mut [0; 4])),
+                '\0'..='\u{1f}' => marks.mark(format_args!("&#x{:x};", 0x2400 + c as u32)),
+                '\u{7f}' => marks.mark(format_args!("&#x2421;")),
+                _ if is_unseen(c) => marks.mark(format_args!("U+{:04X} ", c as u32)),
+                '&' => marks.text("&amp;"),
+                '<' => marks.text("&lt;"),
+                '>' => marks.text("&gt;"),
+                '"' => marks.text("&quot;"),
+                '\'' => marks.text("&#39;"),
+                _ => marks.text(c.encode_utf8(&mut [0; 4])),
             }
         }
         for byte in chunk.invalid() {
-            marks.mark(|page| write!(page, "{byte:02X} "));
+            marks.mark(format_args!("{byte:02X} "));
         }
     }
     marks.close();
@@ -45,27 +45,27 @@ fn is_unseen(c: char) -> bool {
 
 /// Consecutive marks share one element.
 struct Marks<'p> {
-    page: &'p mut String,
+    page: &'p mut Page,
     open: bool,
 }
 
 impl Marks<'_> {
-    fn text(&mut self, append: impl FnOnce(&mut String)) {
+    fn text(&mut self, text: &str) {
         self.close();
-        append(self.page);
+        self.page.push(text);
     }
 
-    fn mark(&mut self, append: impl FnOnce(&mut String) -> std::fmt::Result) {
+    fn mark(&mut self, text: std::fmt::Arguments<'_>) {
         if !self.open {
-            self.page.push_str("<i>");
+            self.page.push("<i>");
             self.open = true;
         }
-        append(self.page).expect("writing to a String does not fail");
+        self.page.write(text);
     }
 
     fn close(&mut self) {
         if self.open {
-            self.page.push_str("</i>");
+            self.page.push("</i>");
             self.open = false;
         }
     }
@@ -74,9 +74,9 @@ impl Marks<'_> {
 #[cfg(test)]
 mod tests {
     fn escaped(text: &[u8]) -> String {
-        let mut page = String::new();
+        let mut page = super::Page::default();
         super::append(&mut page, text);
-        page
+        page.finish().unwrap()
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The map: both documents as bars, each common chunk as a ribbon from one to the other.
 
-use super::page::hue;
+use super::page::{Page, hue, longest};
+use crate::Result;
 use crate::align::alignment::Alignment;
-use std::fmt::Write;
 
 /// Ribbons drawn, the longest chunks first: more would cover each other.
 const RIBBONS: usize = 1000;
@@ -11,34 +11,32 @@ const RIBBONS: usize = 1000;
 const WIDTH: f64 = 1000.0;
 
 /// `words`: the lengths of both documents.
-pub(super) fn append(page: &mut String, alignment: &Alignment, words: [usize; 2]) {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(super) fn append(page: &mut Page, alignment: &Alignment, words: [usize; 2]) -> Result<()> {
     let longer = words[0].max(words[1]).max(1) as f64;
     let scale = |words: usize| words as f64 / longer * WIDTH;
-    let mut svg = format!(
+    page.write(format_args!(
         "<svg viewBox=\"0 0 1000 60\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"Where the common \
          chunks stand in A, above, and in B, below\">\n\
          <rect width=\"{:.1}\" height=\"12\"/><rect y=\"48\" width=\"{:.1}\" height=\"12\"/>\n",
         scale(words[0]),
         scale(words[1])
-    );
+    ));
     let chunks = &alignment.chunks;
-    let mut longest: Vec<usize> = (0..chunks.len()).collect();
-    longest.sort_by_key(|&i| std::cmp::Reverse(chunks[i].words));
-    longest.truncate(RIBBONS);
-    for i in longest {
+    for i in longest(chunks, RIBBONS)? {
         let run = chunks[i];
         let [a, b] = [run.a, run.b].map(|start| {
             [start, start + run.words].map(|word| format!("{:.1}", scale(word as usize)))
         });
         let ([a0, a1], [b0, b1]) = (a, b);
-        writeln!(
-            svg,
+        page.write(format_args!(
             "<a id=\"m{i}\" href=\"#a{i}\"><path style=\"--h:{}\" d=\"M{a0} 0V12C{a0} 30 {b0} 30 {b0} 48V60H{b1}V48\
-             C{b1} 30 {a1} 30 {a1} 12V0z\"/></a>",
+             C{b1} 30 {a1} 30 {a1} 12V0z\"/></a>\n",
             hue(i)
-        )
-        .expect("writing to a String does not fail");
+        ));
     }
-    page.push_str(&svg);
-    page.push_str("</svg>\n");
+    page.push("</svg>\n");
+    Ok(())
 }

@@ -14,7 +14,7 @@ use crate::shingle::{Key, Shingling, shingle_hashes};
 use crate::text::{Fold, Unit};
 use crate::{Error, Result, set};
 use column::Column;
-use page::Page;
+use page::{Page, longest};
 
 /// Bytes of both documents together, at most: a page has up to 35 bytes for one of theirs.
 pub const MAX_PAGE_INPUT: usize = 1 << 24;
@@ -30,7 +30,7 @@ const HOVERED: usize = 300;
 /// Time O(n log n).
 ///
 /// # Errors
-/// `Invalid` if `min_words` is below 1, `TooLarge` above [`MAX_PAGE_INPUT`] bytes.
+/// `Invalid` if `min_words` is below 1, `TooLarge` above [`MAX_PAGE_INPUT`] bytes, `OutOfMemory`.
 pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) -> Result<String> {
     let min_words = valid_min_words(min_words)?;
     if a.len() + b.len() > MAX_PAGE_INPUT {
@@ -43,28 +43,28 @@ pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) ->
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
     let alignment = Alignment::new(&words, min_words, pace)?;
-    let mut page = Page(String::with_capacity(4096 + 2 * (a.len() + b.len())));
-    page.head(&alignment.chunks);
-    page.figures(&words, &alignment, resemblance, min_words);
-    page.0.push_str("<main>\n");
+    let mut page = Page::new(4096 + 2 * (a.len() + b.len()))?;
+    page.head(&alignment.chunks)?;
+    page.figures(&words, &alignment, resemblance, min_words)?;
+    page.push("<main>\n");
     Column::new(&mut page, &alignment, 0).write(a, &words.a, pace);
     Column::new(&mut page, &alignment, 1).write(b, &words.b, pace);
-    page.0.push_str("</main>\n</body>\n</html>\n");
-    Ok(page.0)
+    page.push("</main>\n</body>\n</html>\n");
+    page.finish()
 }
 
 /// Of sets of three-word shingles, the default of all measures on shingles.
 fn resemblance(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
     let shingling = Shingling::new(3, Unit::Word, Fold::Case)?;
     let key = Key::from_seed(0);
-    let a = shingle_hashes(a, &shingling, &key, check);
-    let b = shingle_hashes(b, &shingling, &key, check);
+    let a = shingle_hashes(a, &shingling, &key, check)?;
+    let b = shingle_hashes(b, &shingling, &key, check)?;
     Ok(set::jaccard(&a, &b, check))
 }
 
 impl Page {
-    fn head(&mut self, chunks: &[Run]) {
-        self.0.push_str(concat!(
+    fn head(&mut self, chunks: &[Run]) -> Result<()> {
+        self.push(concat!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
             "<meta http-equiv=\"Content-Security-Policy\" ",
@@ -72,19 +72,23 @@ impl Page {
             "<title>Two documents side by side</title>\n<style>\n",
             include_str!("page.css")
         ));
-        let mut longest: Vec<usize> = (0..chunks.len()).collect();
-        longest.sort_by_key(|&i| std::cmp::Reverse(chunks[i].words));
-        longest.truncate(HOVERED);
-        for i in longest {
+        for i in longest(chunks, HOVERED)? {
             self.write(format_args!(
                 "body:has(#b{i}:hover,#m{i}:hover) #a{i},body:has(#a{i}:hover,#m{i}:hover) #b{i}\
                  {{box-shadow:0 0 0 2px hsl(var(--h) var(--s) var(--edge))}}\n"
             ));
         }
-        self.0.push_str("</style>\n</head>\n<body>\n");
+        self.push("</style>\n</head>\n<body>\n");
+        Ok(())
     }
 
-    fn figures(&mut self, words: &Words, alignment: &Alignment, resemblance: f64, min_words: u32) {
+    fn figures(
+        &mut self,
+        words: &Words,
+        alignment: &Alignment,
+        resemblance: f64,
+        min_words: u32,
+    ) -> Result<()> {
         let (a, b) = (words.a.len(), words.b.len());
         let found = Similarity {
             common: alignment.chunks.iter().map(|run| run.words as usize).sum(),
@@ -92,7 +96,7 @@ impl Page {
             shorter: a.min(b),
         };
         let moved = alignment.in_order.iter().filter(|kept| !**kept).count();
-        self.0.push_str("<header>\n<dl>\n");
+        self.push("<header>\n<dl>\n");
         let percent = |share: f64| format!("{:.1}&nbsp;%", share * 100.0);
         for (title, name, value) in [
             (
@@ -130,11 +134,12 @@ impl Page {
                 "<div title=\"{title}\"><dt>{name}</dt><dd>{value}</dd></div>\n"
             ));
         }
-        self.0.push_str("</dl>\n");
-        map::append(&mut self.0, alignment, [a, b]);
+        self.push("</dl>\n");
+        map::append(self, alignment, [a, b])?;
         self.write(format_args!(
             "<p><span class=\"c\" style=\"--h:205\">common run of {min_words} words or more</span> \
              <span class=\"c m\" style=\"--h:205\">moved</span> <del>only in A</del> <ins>only in B</ins></p>\n</header>\n"
         ));
+        Ok(())
     }
 }

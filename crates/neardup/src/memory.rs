@@ -1,0 +1,170 @@
+//! Memory in proportion to the input: where it cannot be had, an error, not the end of the process.
+//!
+//! The methods of the standard library that these stand for are disallowed by `clippy.toml`. They
+//! are allowed where a constant bounds what they take; the exception states the bound.
+
+use crate::{Error, Result};
+
+/// Returns an empty list with room for `capacity` elements.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn with_room<T>(capacity: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(capacity)?;
+    Ok(list)
+}
+
+/// Returns a list of `length` copies of `value`.
+///
+/// # Errors
+/// `OutOfMemory`.
+#[allow(clippy::disallowed_methods, reason = "reserved before")]
+pub fn filled<T: Clone>(value: T, length: usize) -> Result<Vec<T>> {
+    let mut list = with_room(length)?;
+    list.resize(length, value);
+    Ok(list)
+}
+
+/// Returns a list of its own of what a slice holds.
+///
+/// # Errors
+/// `OutOfMemory`.
+#[allow(clippy::disallowed_methods, reason = "reserved before")]
+pub fn copied<T: Clone>(slice: &[T]) -> Result<Vec<T>> {
+    let mut list = with_room(slice.len())?;
+    list.extend_from_slice(slice);
+    Ok(list)
+}
+
+/// Returns the bytes of several slices, one behind the other.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn joined(parts: &[&[u8]]) -> Result<Vec<u8>> {
+    let mut bytes = with_room(parts.iter().map(|part| part.len()).sum())?;
+    for part in parts {
+        bytes.try_extend_from_slice(part)?;
+    }
+    Ok(bytes)
+}
+
+/// Returns the elements of an iterator as a list.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn collected<T>(elements: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    let elements = elements.into_iter();
+    let mut list = with_room(elements.size_hint().0)?;
+    list.try_extend(elements)?;
+    Ok(list)
+}
+
+/// A list that grows, or says that it cannot.
+pub trait Grow<T> {
+    /// # Errors
+    /// `OutOfMemory`; the list is as before.
+    fn try_push(&mut self, element: T) -> Result<()>;
+
+    /// # Errors
+    /// `OutOfMemory`; the list holds the elements up to the one that did not fit.
+    fn try_extend(&mut self, elements: impl IntoIterator<Item = T>) -> Result<()>;
+
+    /// # Errors
+    /// `OutOfMemory`; the list is as before.
+    fn try_extend_from_slice(&mut self, elements: &[T]) -> Result<()>
+    where
+        T: Clone;
+}
+
+#[allow(clippy::disallowed_methods, reason = "reserved before")]
+impl<T> Grow<T> for Vec<T> {
+    #[inline]
+    fn try_push(&mut self, element: T) -> Result<()> {
+        self.try_reserve(1)?;
+        self.push(element);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, elements: impl IntoIterator<Item = T>) -> Result<()> {
+        let elements = elements.into_iter();
+        self.try_reserve(elements.size_hint().0)?;
+        for element in elements {
+            self.try_push(element)?;
+        }
+        Ok(())
+    }
+
+    fn try_extend_from_slice(&mut self, elements: &[T]) -> Result<()>
+    where
+        T: Clone,
+    {
+        self.try_reserve(elements.len())?;
+        self.extend_from_slice(elements);
+        Ok(())
+    }
+}
+
+/// A text that grows, or says that it cannot.
+pub trait GrowText {
+    /// # Errors
+    /// `OutOfMemory`; the text is as before.
+    fn try_push_str(&mut self, text: &str) -> Result<()>;
+
+    /// # Errors
+    /// `OutOfMemory`; the text is as before.
+    fn try_push(&mut self, c: char) -> Result<()>;
+}
+
+#[allow(clippy::disallowed_methods, reason = "reserved before")]
+impl GrowText for String {
+    #[inline]
+    fn try_push_str(&mut self, text: &str) -> Result<()> {
+        self.try_reserve(text.len())?;
+        self.push_str(text);
+        Ok(())
+    }
+
+    #[inline]
+    fn try_push(&mut self, c: char) -> Result<()> {
+        self.try_reserve(c.len_utf8())?;
+        self.push(c);
+        Ok(())
+    }
+}
+
+/// Returns a text of its own.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn owned(text: &str) -> Result<String> {
+    let mut own = String::new();
+    own.try_reserve_exact(text.len())?;
+    own.try_push_str(text)?;
+    Ok(own)
+}
+
+/// Keeps the first error of steps inside callbacks that cannot return one.
+#[derive(Debug, Default)]
+pub struct FirstError(Option<Error>);
+
+impl FirstError {
+    /// Runs a step, unless one failed before.
+    #[inline]
+    pub fn run(&mut self, step: impl FnOnce() -> Result<()>) {
+        if self.0.is_none() {
+            self.0 = step().err();
+        }
+    }
+
+    /// Returns whether a step failed.
+    pub fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// # Errors
+    /// The first error of any step.
+    pub fn into_result(self) -> Result<()> {
+        self.0.map_or(Ok(()), Err)
+    }
+}
