@@ -3,6 +3,7 @@
 //!
 //! The modules follow the pipeline: text, signatures, indexes, collections. Each imports only from
 //! those above it in this list.
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod pg;
 
@@ -27,6 +28,8 @@ pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 /// Called once when a session loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    pg::error::disable_backtraces();
+    pg::memory::register_callback();
     pg::progress::define_setting();
     index::planner_hook::install();
     guard::lock::register_callbacks();

@@ -1,13 +1,16 @@
 //! From errors of the algorithms to PostgreSQL's, with SQLSTATE and HINT.
 
+use super::memory;
 use neardup::Error;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
+use std::backtrace::Backtrace;
 use std::collections::TryReserveError;
+use std::env;
 
 /// Ends the statement with an ERROR.
 pub fn raise(code: PgSqlErrorCode, message: &str, hint: &str) -> ! {
-    let report = ErrorReport::new(code, message.to_owned(), "pg_neardup");
+    let report = ErrorReport::new(code, String::from(message), "pg_neardup");
     let report = if hint.is_empty() {
         report
     } else {
@@ -64,8 +67,11 @@ impl<T> OrRaise<T> for neardup::Result<T> {
     }
 }
 
-/// Lets a pending cancel or timeout end the statement.
+/// Lets a pending cancel or timeout end the statement, or memory that ran short.
 pub fn check_interrupts() {
+    if memory::was_short() {
+        raise(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", "");
+    }
     pgrx::check_for_interrupts!();
 }
 
@@ -88,4 +94,24 @@ pub fn or_out_of_memory<T>(allocated: Result<T, TryReserveError>) -> T {
             "Work on fewer rows at once.",
         )
     })
+}
+
+/// Keeps backtraces out of errors where RUST_BACKTRACE is in the server's environment: pgrx would
+/// send them to clients as DETAIL, and making one takes more memory than may be left.
+///
+/// The standard library reads its variables once, and this copy of it belongs to this library
+/// alone; so the environment is as it was when this returns.
+pub fn disable_backtraces() {
+    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
+    let before = env::var_os(VARIABLE);
+    // SAFETY: a library is loaded by the only thread of a backend.
+    unsafe { env::set_var(VARIABLE, "0") };
+    let _ = Backtrace::capture();
+    // SAFETY: as above.
+    unsafe {
+        match before {
+            Some(value) => env::set_var(VARIABLE, value),
+            None => env::remove_var(VARIABLE),
+        }
+    }
 }

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod error;
 pub mod memo;
 pub mod multirange;
+pub mod memory;
 pub mod progress;
 pub mod query;
 mod query_errors;
