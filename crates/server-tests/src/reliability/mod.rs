@@ -15,6 +15,7 @@ mod install;
 mod logical;
 mod major_upgrade;
 mod memory;
+mod out_of_memory;
 mod replica;
 mod versions;
 
@@ -48,6 +49,10 @@ const ALL: &[Test] = &[
     ("giants_answered_or_refused", giants::answered_or_refused),
     ("churn_loses_no_match", churn::loses_no_match),
     ("memory_does_not_grow", memory::does_not_grow),
+    (
+        "out_of_memory_ends_the_statement",
+        out_of_memory::ends_the_statement,
+    ),
     ("replica_answers_alike", replica::answers_alike),
     ("logical_replication_byte_equal", logical::byte_equal),
     (

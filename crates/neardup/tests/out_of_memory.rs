@@ -1,0 +1,322 @@
+//! Every function in proportion to its input, with an allocation that fails: an error, or the same
+//! result as ever.
+
+use neardup::align::{self, Costs, Matching};
+use neardup::bands::Bands;
+use neardup::bands::advise::Sample;
+use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
+use neardup::cluster::{UnionFind, connect_group};
+use neardup::minhash::{Header, Signature, Sketch};
+use neardup::shingle::{self, Key, Shingling};
+use neardup::simhash::{self, Weighting, Width};
+use neardup::text::{self, Fold, Unit};
+use neardup::{Error, Result, set};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+/// Smaller requests never fail: the extension has a reserve for them.
+const SMALL: usize = 128 << 10;
+
+#[derive(Debug, Clone, Copy)]
+enum Plan {
+    Succeed,
+    /// Refuses the request after so many.
+    One(usize),
+    /// Refuses that one and all later ones.
+    From(usize),
+    /// Refuses what would take more bytes in all.
+    Bytes(usize),
+}
+
+thread_local! {
+    static PLAN: Cell<Plan> = const { Cell::new(Plan::Succeed) };
+    /// Large requests since the plan was made.
+    static REQUESTS: Cell<usize> = const { Cell::new(0) };
+    /// Bytes taken since then, and the most of them.
+    static TAKEN: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
+}
+
+struct Scarce;
+
+#[global_allocator]
+static ALLOCATOR: Scarce = Scarce;
+
+/// SAFETY: what is not refused is the system's.
+unsafe impl GlobalAlloc for Scarce {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let [taken, most] = TAKEN.get();
+        let taken = taken + layout.size();
+        if layout.size() > SMALL {
+            let number = REQUESTS.replace(REQUESTS.get() + 1);
+            let is_refused = match PLAN.get() {
+                Plan::Succeed => false,
+                Plan::One(refused) => number == refused,
+                Plan::From(first) => number >= first,
+                Plan::Bytes(bytes) => taken > bytes,
+            };
+            if is_refused {
+                return std::ptr::null_mut();
+            }
+        }
+        TAKEN.set([taken, most.max(taken)]);
+        // SAFETY: the caller's contract is the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        let [taken, most] = TAKEN.get();
+        TAKEN.set([taken.saturating_sub(layout.size()), most]);
+        // SAFETY: allocated by the system.
+        unsafe { System.dealloc(memory, layout) };
+    }
+}
+
+type Run<'a> = &'a dyn Fn() -> Result<u64>;
+
+/// Runs with a plan; the result, the large requests, and the most bytes taken.
+fn run_with(plan: Plan, run: Run) -> (Result<u64>, usize, usize) {
+    REQUESTS.set(0);
+    TAKEN.set([0; 2]);
+    PLAN.set(plan);
+    let result = run();
+    PLAN.set(Plan::Succeed);
+    (result, REQUESTS.get(), TAKEN.get()[1])
+}
+
+fn check(name: &str, plan: Plan, expected: u64, run: Run) -> bool {
+    match run_with(plan, run).0 {
+        Ok(found) => assert_eq!(found, expected, "{name}, {plan:?}"),
+        Err(Error::OutOfMemory) => return false,
+        Err(other) => panic!("{name}, {plan:?}: {other}"),
+    }
+    true
+}
+
+/// Refuses every request once, alone and with all later ones.
+fn refuse_each(name: &str, run: Run) {
+    let (expected, _, _) = run_with(Plan::Succeed, run);
+    let expected = expected.expect(name);
+    // Memory that is kept for the next document is there the second time.
+    let (_, requests, _) = run_with(Plan::Succeed, run);
+    assert!(requests > 0, "{name} takes little memory");
+    let mut refused = 0;
+    for number in 0..requests {
+        refused += usize::from(!check(name, Plan::One(number), expected, run));
+        refused += usize::from(!check(name, Plan::From(number), expected, run));
+    }
+    assert!(refused > 0, "{name} never fails");
+}
+
+/// Gives less and less memory.
+fn give_less(name: &str, run: Run) {
+    let (expected, _, most) = run_with(Plan::Succeed, run);
+    let expected = expected.expect(name);
+    let refused = (0..64).filter(|part| !check(name, Plan::Bytes(most / 64 * part), expected, run));
+    assert!(refused.count() > 0, "{name} never fails");
+    assert!(check(name, Plan::Bytes(2 * most), expected, run), "{name}");
+}
+
+fn digest(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// `words` words in no order, some of them in every alphabet, every `other`th another one.
+fn document(words: usize, other: usize) -> Vec<u8> {
+    let mut random = 7u64;
+    let mut text = String::new();
+    for i in 0..words {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let number = random >> 48;
+        match i % other {
+            0 => text.push_str(&format!("other{number} ")),
+            1 => text.push_str(&format!("größer{number}\u{301} ")),
+            _ => text.push_str(&format!("word{number:x} ")),
+        }
+    }
+    text.into_bytes()
+}
+
+/// Requests are counted for each thread: the tests do not disturb each other.
+#[test]
+fn shingles_and_sets() {
+    let doc = [&[b'x'; 300_000][..], &document(40_000, 90)].concat();
+    let marks = ["a", &"\u{301}\u{323}".repeat(100_000)]
+        .concat()
+        .into_bytes();
+    let key = Key::from_seed(0);
+    let shingling = |unit, fold| Shingling::new(3, unit, fold).expect("3 is valid");
+    let hashes = |doc: &[u8], shingling: &Shingling| {
+        shingle::shingle_hashes(doc, shingling, &key, &mut || ())
+    };
+    refuse_each("words", &|| {
+        let mut all = 0;
+        text::words(&doc, Fold::Case, &mut || (), &mut |word, _| {
+            all ^= digest(word);
+            Ok(())
+        })?;
+        Ok(all)
+    });
+    for (unit, fold) in [
+        (Unit::Word, Fold::Case),
+        (Unit::Char, Fold::Marks),
+        (Unit::Stop, Fold::None),
+    ] {
+        let shingling = shingling(unit, fold);
+        if unit != Unit::Stop {
+            refuse_each("shingle_hashes", &|| hashes(&doc, &shingling).map(digest));
+        }
+        refuse_each("shingles", &|| {
+            shingle::shingles(&doc, &shingling, usize::MAX, &mut || ()).map(digest)
+        });
+        refuse_each("marks", &|| hashes(&marks, &shingling).map(digest));
+    }
+    let words = shingling(Unit::Word, Fold::Case);
+    refuse_each("winnow", &|| {
+        shingle::winnow(&doc, &words, &key, 2, &mut || ()).map(digest)
+    });
+    let all = hashes(&doc, &words).expect("memory");
+    refuse_each("shingle_sample", &|| {
+        set::shingle_sample(&all, 2, &mut || ()).map(digest)
+    });
+    refuse_each("bucket_sketch", &|| {
+        set::bucket_sketch(&all, 50_000, &mut || ()).map(digest)
+    });
+    refuse_each("supershingles", &|| {
+        set::supershingles(&all, 7, &mut || ()).map(digest)
+    });
+    let tokens: Vec<u64> = all.iter().map(|hash| *hash as u64).collect();
+    refuse_each("sequence_hashes", &|| {
+        shingle::sequence_hashes(&tokens, 3).map(digest)
+    });
+}
+
+#[test]
+fn signatures() {
+    let doc = document(60_000, 90);
+    let repeats = document(100, 9).repeat(1000);
+    let key = Key::from_seed(0);
+    let words = Shingling::new(1, Unit::Word, Fold::Case).expect("1 is valid");
+    for doc in [&doc, &repeats] {
+        let (signature, requests, _) = run_with(Plan::Succeed, &|| {
+            let mut sketch = Sketch::new(1024);
+            shingle::for_each_block(doc, &words, &key, &mut |block| {
+                sketch.add(block);
+                Ok(())
+            })?;
+            Ok(digest(sketch.encode(Header::of_document(
+                &words,
+                1024,
+                key.id(),
+            ))))
+        });
+        assert!(
+            signature.is_ok() && requests == 0,
+            "minhash takes {requests}"
+        );
+    }
+    for weighting in [Weighting::Set, Weighting::Logarithm] {
+        refuse_each("simhash", &|| {
+            let width = Width::new(64)?;
+            simhash::document(&doc, &words, &key, width, weighting, &mut || ()).map(digest)
+        });
+    }
+    let text = "minhash:1:word:3:case:128x32:0123456789abcdef:".to_owned() + &"A".repeat(400_000);
+    refuse_each("the text form", &|| match Signature::parse_text(&text) {
+        Err(Error::Corrupt(reason)) => Ok(digest(reason)),
+        other => other.map(digest),
+    });
+}
+
+#[test]
+fn pairs_of_documents() {
+    let (a, b) = (document(30_000, 90), document(30_000, 110));
+    for matching in [Matching::Literal, Matching::Information] {
+        refuse_each("common_chunks", &|| {
+            let chunks = align::common_chunks(&a, &b, 2, matching, &mut || ())?;
+            Ok(digest(format!("{chunks:?}").len()))
+        });
+        refuse_each("chunk_similarity", &|| {
+            let found = align::chunk_similarity(&a, &b, 2, matching, &mut || ())?;
+            Ok(digest(found.common))
+        });
+    }
+    refuse_each("longest_common_substring", &|| {
+        let found = align::longest_common_substring(&a, &b, &mut || ())?;
+        Ok(digest(found.bytes))
+    });
+    refuse_each("explain", &|| {
+        let found = align::explain(&a, &b, &mut || ())?;
+        Ok(digest((found.only_in_a, found.only_in_b)))
+    });
+    refuse_each("diff_html", &|| {
+        align::diff_html(&a, &b, 5, &mut || ()).map(digest)
+    });
+}
+
+#[test]
+fn edit_distances() {
+    let (a, b) = (document(6000, 90), document(6000, 110));
+    refuse_each("costs that differ", &|| {
+        let costs = Costs::new(1, 3, 1)?;
+        align::edit_distance(&a[..40_000], &b[..30_000], costs, None, &mut || ()).map(digest)
+    });
+    // What the crate allocates cannot fail, so that as much is asked for before.
+    let chinese = |doc: &[u8]| {
+        let han = |byte: &u8| char::from_u32(0x4E00 + u32::from(*byte)).expect("a character");
+        doc.iter().map(han).collect::<String>().into_bytes()
+    };
+    for (a, b) in [(a.clone(), b.clone()), (chinese(&a), chinese(&b))] {
+        for substitute in [1, 2] {
+            give_less("Levenshtein, longest common subsequence", &|| {
+                let costs = Costs::new(1, 1, substitute)?;
+                align::edit_distance(&a, &b, costs, Some(2000), &mut || ()).map(digest)
+            });
+        }
+    }
+}
+
+#[test]
+fn collections() {
+    let row = |row: u32| [row % 3, row / 2, 5, 7];
+    let mut counts = Frequencies::new(1 << 16, 1 << 20).expect("memory");
+    let mut tokens = Tokens::new(4, 2);
+    (0..100_000).for_each(|number| counts.add(&row(number)));
+    for number in 0..100_000 {
+        tokens.keep(&row(number), &counts).expect("memory");
+    }
+    let group: Vec<u32> = (0..tokens.rows()).collect();
+    let met = tokens.keys(0).next().expect("a key");
+    refuse_each("pairs_of_group", &|| {
+        let sides = |row| Sides {
+            a: row == 0,
+            b: true,
+        };
+        let mut pairs = 0;
+        pairs_of_group(&tokens, &group, met, &sides, &mut |_, _| pairs += 1)?;
+        Ok(pairs)
+    });
+    refuse_each("connect_group", &|| {
+        let mut sets = UnionFind::new();
+        sets.grow_to(tokens.rows())?;
+        group.iter().for_each(|row| {
+            sets.union(0, *row);
+        });
+        connect_group(&tokens, &group, met, &mut sets, &mut |_, _| true)?;
+        Ok(u64::from(sets.find(7)))
+    });
+    refuse_each("an advised index", &|| {
+        let sample = Sample::new((0..20_000).map(|row| [row / 4, 7]), 1e6)?;
+        let bands = Bands {
+            slots: 128,
+            bands: 30,
+        };
+        let candidates = sample.candidates(&bands, 5, 16, &mut || ())?;
+        Ok(digest((candidates.to_bits(), sample.crowded(1)?.to_bits())))
+    });
+}

@@ -1,0 +1,143 @@
+//! Memory that runs out: the statement ends, the server goes on.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+use testbed::shell;
+
+use crate::harness::{Outcome, Scale, figure};
+
+/// Statements whose memory grows with their documents.
+const STATEMENTS: &[&str] = &[
+    "SELECT minhash(a) FROM big",
+    "SELECT minhash(repeat('a', 4000000) || a, 5, 'char', 'marks') FROM big",
+    "SELECT minhash_excluding(a, shingle_hashes(b)) FROM big",
+    "SELECT simhash(a), simhash(a, weighting => 'set') FROM big",
+    "SELECT cardinality(shingles(a)) FROM big",
+    "SELECT cardinality(shingle_hashes(a)), cardinality(winnow(a, 3, 4)) FROM big",
+    "SELECT cardinality(supershingles(bucket_sketch(shingle_hashes(a), 100000), 3)) FROM big",
+    "SELECT resemblance(a, b), text_containment(a, b) FROM big",
+    "SELECT jaccard(string_to_array(a, ' '), string_to_array(b, ' ')) FROM big",
+    "SELECT jaccard(shingle_hashes(a), shingle_hashes(b)) FROM big",
+    "SELECT cardinality(common_shingles('SELECT a FROM big', 1))",
+    "SELECT count(*) FROM big, common_chunks(a, b)",
+    "SELECT count(*) FROM big, common_chunks(a, b, 5, 'information')",
+    "SELECT chunk_similarity(a, b) FROM big",
+    "SELECT length(longest_common_substring(a, b)) FROM big",
+    "SELECT edit_distance(left(a, 200000), left(b, 200000), max => 500) FROM big",
+    "SELECT edit_distance(left(a, 20000), left(b, 20000), 1, 3, 2, 500) FROM big",
+    "SELECT near_dup_explain(a, b) FROM big",
+    "SELECT length(diff_html(a, b)) FROM big",
+    "SELECT minhash_lexemes(to_tsvector('simple', left(a, 300000))) FROM big",
+    "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig, body FROM many', 0.5)",
+    "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
+];
+
+/// Two documents of `$1` words that share most of them, and a thousand small ones.
+const TABLES: &str = "
+    SELECT setseed(0.5);
+    CREATE TABLE big AS
+        SELECT string_agg(w, ' ' ORDER BY i) AS a,
+               string_agg(CASE WHEN i % 100 = 0 THEN 'other' ELSE w END, ' ' ORDER BY i) AS b
+        FROM (SELECT i, md5((random() * 1e5)::int::text) AS w FROM generate_series(1, WORDS) i) s;
+    CREATE TABLE many AS
+        SELECT id, body, minhash(body) AS sig
+        FROM (SELECT id, (SELECT string_agg('word' || (id / 4 * 40 + w), ' ')
+                          FROM generate_series(1, 40) w) || ' ' || id AS body
+              FROM generate_series(1, 2000) id) s;
+    ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
+
+/// The least memory left to a backend; each further try leaves half as much again.
+const LEAST: u64 = 64 << 10;
+
+/// No statement kills its backend, however little memory it is left, and no error carries a
+/// backtrace to the client, though the server's environment asks for one.
+pub fn ends_the_statement(server: &Server, scale: Scale) -> Result<Outcome> {
+    let mut cluster = server.scratch_cluster("out_of_memory")?;
+    cluster.set_environment("RUST_BACKTRACE", "1");
+    cluster.create(&[
+        ("shared_buffers", "32MB"),
+        ("max_parallel_workers_per_gather", "0"),
+    ])?;
+    cluster.start()?;
+    let database = Database::with_extension(&cluster, "out_of_memory")?;
+    let words = scale.of(20_000, 60_000).to_string();
+    database
+        .connect()?
+        .batch_execute(&TABLES.replace("WORDS", &words))?;
+    errors_have_no_backtrace(&database)?;
+    let (mut refused, mut answered) = (0, 0);
+    for statement in STATEMENTS {
+        let mut spare = LEAST;
+        loop {
+            let outcome = run_within(&database, statement, spare)
+                .with_context(|| format!("{statement} with {spare} bytes left"))?;
+            if outcome {
+                answered += 1;
+                break;
+            }
+            refused += 1;
+            ensure!(spare < 1 << 32, "{statement} never has enough");
+            spare += spare / 2;
+        }
+    }
+    let log = fs::read_to_string(cluster.log_file())?;
+    ensure!(!log.contains("terminated by signal"), "a backend died");
+    ensure!(refused > STATEMENTS.len(), "memory was never short");
+    figure!("out of memory: {refused} statements refused, {answered} answered");
+    Ok(Outcome::Passed)
+}
+
+fn errors_have_no_backtrace(database: &Database) -> Result<()> {
+    for statement in [
+        "SELECT minhash('some words', 0)",
+        "SELECT * FROM near_dup_pairs(NULL::int, 'SELECT 1 / 0, NULL::minhash_signature', 0.5)",
+    ] {
+        let Err(error) = database.connect()?.simple_query(statement) else {
+            bail!("{statement} is no error");
+        };
+        let error = error.as_db_error().context("the connection is lost")?;
+        ensure!(error.detail().is_none(), "DETAIL: {:?}", error.detail());
+    }
+    Ok(())
+}
+
+/// Returns whether a statement has an answer where its backend may take `spare` more bytes.
+fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> {
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "SET statement_timeout = '60s'; SET work_mem = '1MB'; SELECT minhash('a')",
+    )?;
+    limit(&mut client, spare)?;
+    let Err(error) = client.simple_query(statement) else {
+        return Ok(true);
+    };
+    let error = error.as_db_error().context("the connection is lost")?;
+    let detail = error.detail().unwrap_or_default();
+    ensure!(*error.code() == SqlState::OUT_OF_MEMORY, "{error}");
+    ensure!(!detail.contains("  0: "), "DETAIL: {detail}");
+    client
+        .simple_query("SELECT 1")
+        .context("the session is lost")?;
+    Ok(false)
+}
+
+/// Limits a backend to the address space that it has, and `spare` bytes.
+fn limit(client: &mut Client, spare: u64) -> Result<()> {
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmSize:"));
+    let taken = line.and_then(|line| line.split_whitespace().nth(1));
+    let taken: u64 = taken.context("no VmSize")?.parse()?;
+    shell::run_quietly(
+        Command::new("prlimit")
+            .arg(format!("--pid={pid}"))
+            .arg(format!("--as={}", taken * 1024 + spare)),
+    )?;
+    Ok(())
+}
