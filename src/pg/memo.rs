@@ -5,6 +5,7 @@
 use crate::pg::query::work_mem_bytes;
 use crate::pg::text::Text;
 use crate::pg::varlena::argument;
+use neardup::memory::copied;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pgrx_sql_entity_graph::metadata::{
@@ -131,20 +132,13 @@ impl<O> Kept<O> {
         }
         Some(Self {
             options,
-            document: copy(document)?,
+            document: copied(document).ok()?,
             result: match result {
-                Some(result) => Some(copy(result)?),
+                Some(result) => Some(copied(result).ok()?),
                 None => None,
             },
         })
     }
-}
-
-fn copy(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut copy = Vec::new();
-    copy.try_reserve_exact(bytes.len()).ok()?;
-    copy.extend_from_slice(bytes);
-    Some(copy)
 }
 
 /// Returns the result of `compute`, or of the call before if that had the same document and options.

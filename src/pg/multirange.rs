@@ -1,6 +1,7 @@
 //! Multiranges of integers.
 
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ops::Range;
 
@@ -35,7 +36,6 @@ pub unsafe fn integer_ranges(datum: pg_sys::Datum) -> Vec<Range<i32>> {
         let wanted = pg_sys::TYPECACHE_RANGE_INFO as i32;
         let range_type = pg_sys::lookup_type_cache(pg_sys::INT4RANGEOID, wanted);
         let mut ranges = Vec::new();
-        or_out_of_memory(ranges.try_reserve_exact((*multirange).ranges as usize));
         for number in 0..(*multirange).ranges {
             let [mut lower, mut upper] = [pg_sys::RangeBound::default(); 2];
             multirange_get_bounds(range_type, multirange, number, &mut lower, &mut upper);
@@ -43,7 +43,8 @@ pub unsafe fn integer_ranges(datum: pg_sys::Datum) -> Vec<Range<i32>> {
                 true => infinite,
                 false => bound.val.value() as i32,
             };
-            ranges.push(bound(lower, i32::MIN)..bound(upper, i32::MAX));
+            let range = bound(lower, i32::MIN)..bound(upper, i32::MAX);
+            ranges.try_push(range).or_raise();
         }
         ranges
     }

@@ -4,6 +4,7 @@ use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::multirange::integer_ranges;
 use crate::pg::text::{NewText, Text};
+use neardup::memory::copied;
 use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;
@@ -24,7 +25,7 @@ fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
     let (mut rows, mut number) = (call.rows(), 0);
     split(utf8(&doc), by, &mut check_interrupts, &mut |start, part| {
         number += 1;
-        let part = NewText(part.as_bytes().to_vec()).into_datum();
+        let part = NewText(copied(part.as_bytes()).or_raise()).into_datum();
         rows.put([number.into_datum(), (start as i32 + 1).into_datum(), part]);
         if let Some(part) = part {
             // SAFETY: the row has a copy.

@@ -94,7 +94,7 @@ fn check(name: &str, plan: Plan, expected: u64, run: Run) -> bool {
     true
 }
 
-/// Refuses every request once, alone and with all later ones.
+/// Refuses every request once, alone and with all later ones; of a great many, which are alike, some.
 fn refuse_each(name: &str, run: Run) {
     let (expected, _, _) = run_with(Plan::Succeed, run);
     let expected = expected.expect(name);
@@ -102,7 +102,7 @@ fn refuse_each(name: &str, run: Run) {
     let (_, requests, _) = run_with(Plan::Succeed, run);
     assert!(requests > 0, "{name} takes little memory");
     let mut refused = 0;
-    for number in 0..requests {
+    for number in (0..requests).step_by(1 + requests / 100) {
         refused += usize::from(!check(name, Plan::One(number), expected, run));
         refused += usize::from(!check(name, Plan::From(number), expected, run));
     }
@@ -174,7 +174,9 @@ fn shingles_and_sets() {
         refuse_each("shingles", &|| {
             shingle::shingles(&doc, &shingling, usize::MAX, &mut || ()).map(digest)
         });
-        refuse_each("marks", &|| hashes(&marks, &shingling).map(digest));
+        if fold != Fold::None {
+            refuse_each("marks", &|| hashes(&marks, &shingling).map(digest));
+        }
     }
     let words = shingling(Unit::Word, Fold::Case);
     refuse_each("winnow", &|| {

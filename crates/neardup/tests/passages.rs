@@ -52,8 +52,10 @@ fn words_of(document: &str) -> Vec<String> {
         &mut || (),
         &mut |word, _| {
             found.push(word.to_owned());
+            Ok(())
         },
-    );
+    )
+    .unwrap();
     found
 }
 

@@ -7,6 +7,11 @@
 //! in all segments, and then looks up where the rows lie. VACUUM ([`vacuum`]) blanks dead rows in
 //! the row table alone. The metapage ([`meta`]) knows where everything begins; what is on a page is
 //! the matter of `neardup::postings`.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "reserved before, or an entry a key of a row, a row of a page or of the log, a segment"
+)]
 
 mod build;
 mod check;

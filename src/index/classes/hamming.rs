@@ -2,6 +2,7 @@
 //!
 //! An index for distance d stores the keys of d + 1 blocks of a bit string; keys depend on the
 //! length too, so that strings of all lengths share a column.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::{Class, Open, Parameters, Search, read_options, shorten};
 use crate::index::ball::BitBall;

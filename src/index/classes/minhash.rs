@@ -3,6 +3,7 @@
 //! An index for threshold t stores the keys of the pigeonhole bands of t. Which bands a value has
 //! depends on its own parameters, so that signatures of all kinds share a column: two comparable
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::{Class, Open, Parameters, Search, read_options, shorten};
 use crate::index::ball::MinhashBall;

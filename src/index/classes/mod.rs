@@ -1,5 +1,6 @@
 //! The operator classes of the access method `neardup`: the keys of a value, and how many of a
 //! query's keys a row must have to be a candidate.
+#![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 mod hamming;
 mod minhash;

@@ -95,8 +95,10 @@ mod tests {
             let text: String = (0..60).map(word).collect();
             let mut sketch = Sketch::new(128);
             for_each_block(text.as_bytes(), &shingling, &key, &mut |hashes| {
-                sketch.add(hashes)
-            });
+                sketch.add(hashes);
+                Ok(())
+            })
+            .unwrap();
             sketch.encode(Header::of_document(&shingling, 128, key.id()))
         };
         (0..rows).map(signature).collect()
