@@ -1,14 +1,12 @@
 //! Memory that runs out: the statement ends, the server goes on.
 
 use std::fs;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::database::Database;
-use testbed::shell;
 
 use crate::harness::{Outcome, Scale, figure};
 
@@ -63,6 +61,7 @@ pub fn ends_the_statement(server: &Server, scale: Scale) -> Result<Outcome> {
     cluster.create(&[
         ("shared_buffers", "32MB"),
         ("max_parallel_workers_per_gather", "0"),
+        ("jit", "off"),
     ])?;
     cluster.start()?;
     let database = Database::with_extension(&cluster, "out_of_memory")?;
@@ -113,7 +112,7 @@ fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> 
     client.batch_execute(
         "SET statement_timeout = '60s'; SET work_mem = '1MB'; SELECT minhash('a')",
     )?;
-    limit(&mut client, spare)?;
+    limit(database, &mut client, spare)?;
     let Err(error) = client.simple_query(statement) else {
         return Ok(true);
     };
@@ -128,16 +127,16 @@ fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> 
 }
 
 /// Limits a backend to the address space that it has, and `spare` bytes.
-fn limit(client: &mut Client, spare: u64) -> Result<()> {
+fn limit(database: &Database, client: &mut Client, spare: u64) -> Result<()> {
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmSize:"));
     let taken = line.and_then(|line| line.split_whitespace().nth(1));
     let taken: u64 = taken.context("no VmSize")?.parse()?;
-    shell::run_quietly(
-        Command::new("prlimit")
-            .arg(format!("--pid={pid}"))
-            .arg(format!("--as={}", taken * 1024 + spare)),
-    )?;
+    let bytes = taken * 1024 + spare;
+    // The server's account may limit its processes.
+    let command =
+        format!("COPY (SELECT WHERE false) TO PROGRAM 'prlimit --pid={pid} --as={bytes}'");
+    database.connect()?.batch_execute(&command)?;
     Ok(())
 }
