@@ -137,30 +137,26 @@ impl Merging<'_> {
 
     /// Begins to merge neighbors, none of which is being merged.
     pub fn begin_merge(&self, range: std::ops::Range<usize>) {
-        let inputs = &Meta::read(&self.index).segments[range.clone()];
-        let rows = inputs.iter().map(|input| input.rows).sum();
-        self.begin_merge_of(range, rows, 0);
+        self.begin_merge_for(range, 0);
     }
 
-    /// Begins a merge, also of one segment alone, that sessions that insert leave alone, and returns
-    /// the number of the output, which is to have `rows` rows.
-    pub fn begin_purge(&self, range: std::ops::Range<usize>, rows: u64) -> u64 {
-        self.begin_merge_of(range, rows, 1)
+    /// Begins a merge, also of one segment alone, that sessions that insert leave alone.
+    pub fn begin_purge(&self, range: std::ops::Range<usize>) {
+        self.begin_merge_for(range, 1);
     }
 
-    fn begin_merge_of(&self, range: std::ops::Range<usize>, rows: u64, purges: u32) -> u64 {
+    fn begin_merge_for(&self, range: std::ops::Range<usize>, purges: u32) {
         let (mut page, mut meta) = Meta::lock(&self.index);
-        let (first, last) = (meta.segments[range.start], meta.segments[range.end - 1]);
-        let number = meta.next_segment;
+        let inputs = &meta.segments[range.clone()];
         meta.merges[meta.merge_count as usize] = Merge {
             output: Segment {
-                number,
-                lo: first.lo,
-                hi: last.hi,
-                rows,
+                number: meta.next_segment,
+                lo: meta.segments[range.start].lo,
+                hi: meta.segments[range.end - 1].hi,
+                rows: inputs.iter().map(|input| input.rows).sum(),
                 ..Segment::default()
             },
-            first_input: first.number,
+            first_input: meta.segments[range.start].number,
             inputs: range.len() as u32,
             purges,
             ..Merge::default()
@@ -168,7 +164,33 @@ impl Merging<'_> {
         meta.next_segment += 1;
         meta.merge_count += 1;
         meta.store(&self.index, &mut page);
-        number
+    }
+
+    /// Keeps sessions that insert from going on with a merge, whose output is to have only the live
+    /// rows from here on, of which there are `live`.
+    pub fn take_over(&self, output: u64, live: u64) {
+        let (mut page, mut meta) = Meta::lock(&self.index);
+        let count = meta.merge_count as usize;
+        let merges = &mut meta.merges[..count];
+        let Some(place) = merges
+            .iter()
+            .position(|merge| merge.output.number == output)
+        else {
+            return;
+        };
+        let Some(inputs) = meta.inputs(&meta.merges[place]) else {
+            return;
+        };
+        let postings: u64 = meta.segments[inputs]
+            .iter()
+            .map(|input| input.postings)
+            .sum();
+        let merge = &mut meta.merges[place];
+        let dead = merge.output.rows.saturating_sub(live) as f64;
+        let written = merge.output.postings as f64 / postings.max(1) as f64;
+        merge.output.rows = live + (dead * written.min(1.0)) as u64;
+        merge.purges = 1;
+        meta.store(&self.index, &mut page);
     }
 
     /// Writes up to `leaves` leaves of a merge; rows that `keep` refuses lose their postings.

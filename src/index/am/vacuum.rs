@@ -2,7 +2,7 @@
 //! frees pages that nothing refers to.
 
 use super::merge::{Merging, store};
-use super::meta::{MAX_MERGES, Meta, Segment};
+use super::meta::{MAX_MERGES, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use crate::pg::error::or_out_of_memory;
@@ -127,8 +127,7 @@ pub unsafe extern "C-unwind" fn cleanup(
         if (*info).analyze_only {
             // Autovacuum analyzes tables that only grow long before it vacuums them.
             if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
-                Merging::wait(&index).flush(1);
-                merge_all(&index);
+                tidy(&index);
             }
             return stats;
         }
@@ -138,9 +137,7 @@ pub unsafe extern "C-unwind" fn cleanup(
             (*stats).num_index_tuples = (*info).num_heap_tuples;
             (*stats).estimated_count = (*info).estimated_count;
         }
-        Merging::wait(&index).flush(1);
-        purge(&index);
-        merge_all(&index);
+        tidy(&index);
         if has_deleted {
             reclaim(&index);
         }
@@ -202,62 +199,60 @@ pub fn is_to_be_purged(segment: &Segment, live: u64) -> bool {
     (live as f64) < segment.rows as f64 * (1.0 - DEAD_SHARE)
 }
 
-/// Writes segments anew of whose rows many are dead.
-fn purge(index: &Index) {
-    let mut done = HashSet::new();
+/// Ends the merges in progress, merges until every segment is several times as large as all those
+/// after it, and writes segments anew of whose rows many are dead. Dead rows lose their postings.
+fn tidy(index: &Index) {
+    Merging::wait(index).flush(1);
+    // Rows that come meanwhile are left to the next VACUUM, or this one might not end.
+    let end = Meta::read(index).log_start;
+    let mut looked_at = HashSet::new();
     loop {
         let meta = Meta::read(index);
-        // A merge that an earlier VACUUM did not end.
-        if let Some(merge) = meta.merges().iter().find(|merge| merge.purges != 0) {
-            let (dead, _) = Dead::read(index, &meta, &merge.output);
-            done.insert(merge.output.number);
-            drive(index, merge.output.number, &mut |row| dead.is_live(row));
+        if let Some(merge) = meta.merges().iter().find(|merge| merge.output.lo < end) {
+            drive(index, merge);
             continue;
         }
-        let merging: HashSet<u64> = meta
-            .merges()
-            .iter()
-            .filter_map(|merge| meta.inputs(merge))
-            .flat_map(|inputs| meta.segments[inputs].iter().map(|input| input.number))
-            .collect();
-        let candidate = meta
-            .segments()
-            .iter()
-            .find(|s| !merging.contains(&s.number) && !done.contains(&s.number));
-        let Some(segment) = candidate else {
-            return;
+        let old = meta.segments().partition_point(|segment| segment.hi <= end);
+        let segments = &meta.segments()[..old];
+        let inputs = match crowded(segments) {
+            Some(first) => &segments[first..],
+            None => match segments.iter().find(|s| looked_at.insert(s.number)) {
+                Some(segment) => std::slice::from_ref(segment),
+                None => return,
+            },
         };
-        done.insert(segment.number);
-        let (dead, live) = Dead::read(index, &meta, segment);
-        if is_to_be_purged(segment, live)
-            && let Some(number) = begin(index, segment.number, 1, live)
-        {
-            done.insert(number);
-            drive(index, number, &mut |row| dead.is_live(row));
+        if inputs.len() > 1 || is_to_be_purged(&inputs[0], Dead::read(index, &meta, &inputs[0]).1) {
+            begin(index, inputs);
         }
     }
 }
 
-/// Begins a merge of `count` neighbors that nobody else goes on with, and returns the number of its
-/// output; None if that cannot be.
-fn begin(index: &Index, first: u64, count: usize, rows: u64) -> Option<u64> {
+/// Begins a merge that nobody else goes on with, unless its inputs are being merged already.
+fn begin(index: &Index, inputs: &[Segment]) {
     let merging = Merging::wait(index);
     let meta = Meta::read(index);
-    let start = meta.segments().iter().position(|s| s.number == first)?;
-    let range = start..start + count;
-    let taken = |merge| {
-        meta.inputs(merge)
-            .is_some_and(|inputs| inputs.start < range.end && range.start < inputs.end)
+    let first = meta.segments().iter().position(|s| *s == inputs[0]);
+    let range = first.map(|first| first..first + inputs.len());
+    let taken = |range: &std::ops::Range<usize>| {
+        let inputs = meta.merges().iter().filter_map(|merge| meta.inputs(merge));
+        inputs
+            .into_iter()
+            .any(|taken| taken.start < range.end && range.start < taken.end)
     };
-    let fits = range.end <= meta.segments().len();
-    if !fits || meta.merges().len() == MAX_MERGES || meta.merges().iter().any(taken) {
-        return None;
+    if let Some(range) = range
+        && meta.merges().len() < MAX_MERGES
+        && !taken(&range)
+        && meta.segments().get(range.clone()) == Some(inputs)
+    {
+        merging.begin_purge(range);
     }
-    Some(merging.begin_purge(range, rows))
 }
 
-/// Goes on with a merge to its end, a few leaves at a time.
-fn drive(index: &Index, output: u64, keep: &mut impl FnMut(u64) -> bool) {
+/// Goes on with a merge to its end, a few leaves at a time, without the postings of dead rows.
+fn drive(index: &Index, merge: &Merge) {
+    let number = merge.output.number;
+    let (dead, live) = Dead::read(index, &Meta::read(index), &merge.output);
+    Merging::wait(index).take_over(number, live);
     loop {
         delay();
         let merging = Merging::wait(index);
@@ -265,32 +260,12 @@ fn drive(index: &Index, output: u64, keep: &mut impl FnMut(u64) -> bool) {
         let place = meta
             .merges()
             .iter()
-            .position(|merge| merge.output.number == output);
+            .position(|merge| merge.output.number == number);
         let Some(place) = place else {
             return;
         };
-        if merging.advance(place, LEAVES_AT_ONCE, keep) {
+        if merging.advance(place, LEAVES_AT_ONCE, &mut |row| dead.is_live(row)) {
             return;
-        }
-    }
-}
-
-/// Merges until every segment is several times as large as all those after it.
-fn merge_all(index: &Index) {
-    loop {
-        let meta = Meta::read(index);
-        if let Some(merge) = meta.merges().first() {
-            drive(index, merge.output.number, &mut |_| true);
-            continue;
-        }
-        let Some(start) = crowded(meta.segments()) else {
-            return;
-        };
-        let inputs = &meta.segments()[start..];
-        let rows = inputs.iter().map(|input| input.rows).sum();
-        match begin(index, inputs[0].number, inputs.len(), rows) {
-            Some(number) => drive(index, number, &mut |_| true),
-            None => return,
         }
     }
 }
