@@ -23,7 +23,8 @@ use std::ffi::c_void;
 /// segment is read.
 ///
 /// # Errors
-/// `index_corrupted`; `wrong_object_type` if it is no neardup index.
+/// `index_corrupted`; `wrong_object_type` if it is no neardup index; `insufficient_privilege` unless
+/// the caller owns it or is a member of pg_stat_scan_tables.
 #[pg_extern(sql = false)]
 pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -31,12 +32,50 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     let index = pg_sys::Oid::from(call.argument(0, "index").value() as u32);
     let opened = Opened::new(index);
     let index = opened.index();
+    let owner = Owner::assume(&opened);
     // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it.
     unsafe {
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
         let rows = read_index(&index);
         compare(&opened, &rows, snapshot);
         pg_sys::UnregisterSnapshot(snapshot);
+    }
+    owner.resign();
+}
+
+/// The rights of the table's owner, with which an index's expressions are evaluated: they may call
+/// functions of the owner's, which must not run with the caller's rights.
+struct Owner {
+    caller: pg_sys::Oid,
+    context: i32,
+    settings: i32,
+}
+
+impl Owner {
+    /// Takes these rights until [`Self::resign`] or the end of the transaction.
+    fn assume(opened: &Opened) -> Self {
+        let mut caller = pg_sys::InvalidOid;
+        let mut context = 0;
+        // SAFETY: the table is open; an ERROR ends the transaction, which restores all three.
+        unsafe {
+            pg_sys::GetUserIdAndSecContext(&mut caller, &mut context);
+            let owner = (*(*opened.table).rd_rel).relowner;
+            let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+            pg_sys::SetUserIdAndSecContext(owner, context | restricted);
+            Self {
+                caller,
+                context,
+                settings: pg_sys::NewGUCNestLevel(),
+            }
+        }
+    }
+
+    fn resign(self) {
+        // SAFETY: what `assume` has read is set again.
+        unsafe {
+            pg_sys::AtEOXact_GUC(false, self.settings);
+            pg_sys::SetUserIdAndSecContext(self.caller, self.context);
+        }
     }
 }
 

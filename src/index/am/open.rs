@@ -6,6 +6,9 @@ use crate::pg::error::raise;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
+/// The predefined role pg_stat_scan_tables, of which pg_monitor is a member.
+const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
+
 /// An index of this access method and its table, open until it is dropped.
 pub struct Opened {
     pub table: pg_sys::Relation,
@@ -16,7 +19,8 @@ impl Opened {
     /// Opens an index and its table with ACCESS SHARE locks.
     ///
     /// # Errors
-    /// ERROR `wrong_object_type` if it is no index of this access method.
+    /// ERROR `wrong_object_type` if it is no index of this access method, `insufficient_privilege`
+    /// unless the caller owns it or is a member of pg_stat_scan_tables.
     pub fn new(oid: pg_sys::Oid) -> Self {
         let lock = pg_sys::AccessShareLock as i32;
         // SAFETY: the table is locked before its index, as everybody does; what does not exist is an
@@ -33,6 +37,13 @@ impl Opened {
                 != Some(build::build as *const () as usize)
             {
                 refuse(oid);
+            }
+            if !may_read(oid) {
+                pg_sys::aclcheck_error(
+                    pg_sys::AclResult::ACLCHECK_NOT_OWNER,
+                    pg_sys::ObjectType::OBJECT_INDEX,
+                    pg_sys::get_rel_name(oid),
+                );
             }
             opened
         }
@@ -54,6 +65,20 @@ impl Drop for Opened {
                 pg_sys::relation_close(self.table, pg_sys::NoLock as i32);
             }
         }
+    }
+}
+
+/// Returns whether the caller may read the whole of an index: its pages show how many rows there
+/// are, also those that row-level security hides.
+fn may_read(oid: pg_sys::Oid) -> bool {
+    // SAFETY: looks roles and a relation up in the catalog.
+    unsafe {
+        let role = pg_sys::GetUserId();
+        #[cfg(feature = "pg15")]
+        let owns = pg_sys::pg_class_ownercheck(oid, role);
+        #[cfg(not(feature = "pg15"))]
+        let owns = pg_sys::object_ownercheck(pg_sys::RelationRelationId, oid, role);
+        owns || pg_sys::has_privs_of_role(role, STAT_SCAN_TABLES)
     }
 }
 

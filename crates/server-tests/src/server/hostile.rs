@@ -125,6 +125,8 @@ const READS: &[&str] = &[
     "FROM repeated_passages(NULL::int, 'SELECT id, body FROM private.docs')",
     "FROM common_shingles('SELECT body FROM private.docs', 2)",
     "FROM near_dup_advise(DOCS, 'sig')",
+    "FROM near_dup_index_stats(INDEX)",
+    "FROM near_dup_index_check(INDEX)",
 ];
 
 /// Functions that a user can call and whose result depends on more than their arguments: those that
@@ -144,6 +146,7 @@ pub fn role(server: &Server) -> Result<Outcome> {
         "CREATE SCHEMA ext; CREATE EXTENSION pg_neardup SCHEMA ext; SET search_path = ext;
          CREATE SCHEMA private; CREATE TABLE private.docs (id int, body text, sig minhash_signature);
          INSERT INTO private.docs VALUES (1, 'a secret', minhash('a secret'));
+         CREATE INDEX docs_sig ON private.docs USING neardup (sig);
          REVOKE ALL ON DATABASE {name} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;
          DROP ROLE IF EXISTS {name}; CREATE ROLE {name};
          GRANT TEMP ON DATABASE {name} TO {name}; GRANT USAGE ON SCHEMA ext TO {name}"
@@ -153,9 +156,9 @@ pub fn role(server: &Server) -> Result<Outcome> {
         let is_tried = REFUSED.iter().any(|(tried, ..)| *tried == function);
         ensure!(is_tried, "{function} is not tried by a hostile role");
     }
-    let docs: u32 = client
-        .query_one("SELECT 'private.docs'::regclass::oid", &[])?
-        .get(0);
+    let oids = "SELECT 'private.docs'::regclass::oid, 'private.docs_sig'::regclass::oid";
+    let row = client.query_one(oids, &[])?;
+    let (docs, index): (u32, u32) = (row.get(0), row.get(1));
     client.batch_execute(&format!(
         "SET ROLE {name}; SET search_path = pg_temp, ext; {TRAPS}"
     ))?;
@@ -164,6 +167,7 @@ pub fn role(server: &Server) -> Result<Outcome> {
     }
     for call in READS {
         let call = call.replace("DOCS", &docs.to_string());
+        let call = call.replace("INDEX", &index.to_string());
         expect(
             &mut client,
             &format!("SELECT count(*) {call}"),
