@@ -2,12 +2,14 @@
 
 use super::page::raise_corrupted;
 use super::page::{Changes, Image, Index, Kind, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page};
-use super::rows::TOPS;
 use crate::index::classes::Parameters;
 use pgrx::pg_sys;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
 const VERSION: u32 = 1;
+
+/// Highest pages of the row table's directory at the same time: room for 10^12 row numbers.
+pub const TOPS: usize = 256;
 
 pub const MAX_SEGMENTS: usize = 64;
 pub const MAX_MERGES: usize = 12;

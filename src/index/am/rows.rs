@@ -4,7 +4,7 @@
 //! Row numbers only grow. A row whose place is blank is dead, and stays so. Pages of the table are
 //! found through a directory of two levels, whose highest pages the metapage knows.
 
-use super::meta::{self, Meta};
+use super::meta::{self, Meta, TOPS};
 use super::page::{Changes, Image, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use pgrx::pg_sys;
 
@@ -16,9 +16,6 @@ pub const ROWS_PER_PAGE: u64 = (PAYLOAD_LEN / ENTRY_LEN) as u64;
 
 /// Blocks on one page of the directory.
 const FANOUT: u64 = (PAYLOAD_LEN / size_of::<u32>()) as u64;
-
-/// Highest pages of the directory at the same time: room for 10^12 row numbers.
-pub const TOPS: usize = 256;
 
 /// The place of a row's page in the table.
 pub fn page_of(row: u64) -> u64 {

@@ -1,7 +1,6 @@
 //! Windows at which the text goes on in different ways.
 
-use super::readings::HEARTBEAT;
-use super::sort::{Scratch, Sort, Sorted};
+use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
 use super::windows::NO_WORD;
 use crate::Result;
 

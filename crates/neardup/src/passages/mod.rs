@@ -24,7 +24,6 @@
 
 mod boundaries;
 mod cut;
-
 mod places;
 mod readings;
 mod sort;

@@ -2,7 +2,7 @@
 
 use super::boundaries::boundaries;
 use super::places::Passages;
-use super::sort::{Scratch, Sort};
+use super::sort::{HEARTBEAT, Scratch, Sort};
 use super::symbols::Sequences;
 use super::tree::Tree;
 use super::windows::{Window, Windows};
@@ -88,9 +88,6 @@ impl<S: Scratch> Fingerprints<S> {
         })
     }
 }
-
-/// Records between two checks.
-pub(super) const HEARTBEAT: usize = 1 << 16;
 
 /// The second reading: the windows whose fingerprints repeat.
 pub struct Candidates<S> {

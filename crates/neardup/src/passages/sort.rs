@@ -20,8 +20,8 @@ const BLOCK: usize = 1 << 13;
 /// What a sort takes however little memory it is granted.
 const LEAST_MEMORY: usize = 1 << 16;
 
-/// Comparisons between two checks.
-const HEARTBEAT: u32 = 1 << 16;
+/// Records, or comparisons of records, between two checks.
+pub(super) const HEARTBEAT: usize = 1 << 16;
 
 /// A sort of records of N numbers, by the first number, then the second, and so on.
 pub(super) struct Sort<const N: usize, S> {

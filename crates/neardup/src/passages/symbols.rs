@@ -1,8 +1,7 @@
 //! Documents as short sequences: their boundaries, and which way the text goes on between.
 
 use super::boundaries::Boundary;
-use super::readings::HEARTBEAT;
-use super::sort::{Scratch, Sort, Sorted};
+use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
 use super::windows::NO_WORD;
 use crate::hash::split_mix;
 use crate::memory::filled;
