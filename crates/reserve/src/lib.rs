@@ -1,0 +1,304 @@
+//! An allocator with a bounded reserve for when the one behind it has nothing left.
+//!
+//! Where a small allocation fails, Rust ends the process. With this allocator it comes from the
+//! reserve instead, and [`Allocator::was_short`] says so: the caller's chance to stop in good order.
+//! Large allocations still fail, so that whoever asks with `try_reserve` hears of it.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The size and the number of slots of each kind: 5 MiB in all, of which pages that are never
+/// touched take none. The largest slot is the largest request that the reserve serves; a failure
+/// to allocate more is the caller's to handle.
+const KINDS: [(usize, usize); 4] = [(64, 16_384), (1024, 1024), (16_384, 64), (131_072, 16)];
+
+const BYTES: usize = total(0);
+const WORDS: usize = total(1);
+
+/// Returns the sum over all kinds of slots: of bytes (0) or of the words with a bit a slot (1).
+const fn total(what: usize) -> usize {
+    let (mut sum, mut kind) = (0, 0);
+    while kind < KINDS.len() {
+        let (size, slots) = KINDS[kind];
+        sum += [size * slots, slots.div_ceil(64)][what];
+        kind += 1;
+    }
+    sum
+}
+
+#[repr(align(4096))]
+struct Memory(UnsafeCell<[u8; BYTES]>);
+
+/// Slots that any thread takes and gives back without waiting.
+struct Reserve {
+    memory: Memory,
+    /// One bit a slot, set while it is taken.
+    taken: [AtomicU64; WORDS],
+    /// Set when a slot is taken, until [`Allocator::was_short`] reads it.
+    is_used: AtomicBool,
+}
+
+/// SAFETY: a slot belongs to the thread whose atomic operation set its bit.
+unsafe impl Sync for Reserve {}
+
+/// One slot: its place in the reserve.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Slot {
+    offset: usize,
+    size: usize,
+    word: usize,
+    bit: u64,
+}
+
+impl Reserve {
+    const fn new() -> Self {
+        Self {
+            memory: Memory(UnsafeCell::new([0; BYTES])),
+            taken: [const { AtomicU64::new(0) }; WORDS],
+            is_used: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns a slot that `layout` fits into; null if there is none.
+    #[cold]
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let (mut offset, mut word) = (0, 0);
+        for (size, slots) in KINDS {
+            // Every slot begins at a multiple of the smallest.
+            if size >= layout.size() && layout.align() <= KINDS[0].0 {
+                for number in (0..slots).step_by(64) {
+                    let free = self.set_bit(word + number / 64, slots - number);
+                    if let Some(bit) = free {
+                        self.is_used.store(true, Ordering::Relaxed);
+                        let start = offset + (number + bit) * size;
+                        // SAFETY: within the memory, by the sums of `total`.
+                        return unsafe { self.memory.0.get().cast::<u8>().add(start) };
+                    }
+                }
+            }
+            offset += size * slots;
+            word += slots.div_ceil(64);
+        }
+        std::ptr::null_mut()
+    }
+
+    /// Sets one of the lowest `bits` bits of a word that is not set, and returns its number.
+    fn set_bit(&self, word: usize, bits: usize) -> Option<usize> {
+        loop {
+            let free = self.taken[word].load(Ordering::Relaxed).trailing_ones() as usize;
+            if free >= bits.min(64) {
+                return None;
+            }
+            let bit = 1 << free;
+            if self.taken[word].fetch_or(bit, Ordering::Acquire) & bit == 0 {
+                return Some(free);
+            }
+        }
+    }
+
+    /// Returns the slot that begins at an address, if it is in the reserve.
+    #[inline]
+    fn slot(&self, address: *mut u8) -> Option<Slot> {
+        let at = (address as usize).wrapping_sub(self.memory.0.get() as usize);
+        if at >= BYTES {
+            return None;
+        }
+        let (mut offset, mut word) = (0, 0);
+        for (size, slots) in KINDS {
+            if at < offset + size * slots {
+                let number = (at - offset) / size;
+                return Some(Slot {
+                    offset: at,
+                    size,
+                    word: word + number / 64,
+                    bit: 1 << (number % 64),
+                });
+            }
+            offset += size * slots;
+            word += slots.div_ceil(64);
+        }
+        None
+    }
+
+    fn give_back(&self, slot: Slot) {
+        self.taken[slot.word].fetch_and(!slot.bit, Ordering::Release);
+    }
+}
+
+/// An allocator with a reserve of its own.
+pub struct Allocator<A> {
+    behind: A,
+    reserve: Reserve,
+}
+
+impl<A> Allocator<A> {
+    pub const fn new(behind: A) -> Self {
+        Self {
+            behind,
+            reserve: Reserve::new(),
+        }
+    }
+
+    /// Returns whether the reserve had to help since the last call.
+    pub fn was_short(&self) -> bool {
+        let is_used = &self.reserve.is_used;
+        is_used.load(Ordering::Relaxed) && is_used.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// SAFETY: memory comes from the allocator behind or from a slot of the reserve, which is taken once until it
+/// is given back, is no smaller than asked for, and begins at a multiple of the alignment.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract is that of the allocator behind.
+        let memory = unsafe { self.behind.alloc(layout) };
+        if memory.is_null() {
+            return self.reserve.take(layout);
+        }
+        memory
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's contract is that of the allocator behind.
+        let memory = unsafe { self.behind.alloc_zeroed(layout) };
+        if !memory.is_null() {
+            return memory;
+        }
+        let memory = self.reserve.take(layout);
+        if !memory.is_null() {
+            // SAFETY: a slot of at least this size.
+            unsafe { memory.write_bytes(0, layout.size()) };
+        }
+        memory
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        match self.reserve.slot(memory) {
+            Some(slot) => self.reserve.give_back(slot),
+            // SAFETY: outside the reserve, so it came from the allocator behind.
+            None => unsafe { self.behind.dealloc(memory, layout) },
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let slot = self.reserve.slot(memory);
+        if slot.is_none() {
+            // SAFETY: outside the reserve, so it came from the allocator behind.
+            let grown = unsafe { self.behind.realloc(memory, layout, size) };
+            if !grown.is_null() {
+                return grown;
+            }
+        } else if slot.is_some_and(|slot| size <= slot.size) {
+            return memory;
+        }
+        // SAFETY: the caller vouches for `size`; the new block is another, of at least the bytes
+        // that are copied, and the old one is the caller's until it is given back.
+        unsafe {
+            let moved = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !moved.is_null() {
+                moved.copy_from_nonoverlapping(memory, size.min(layout.size()));
+                self.dealloc(memory, layout);
+            }
+            moved
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::alloc::System;
+
+    static RESERVE: Reserve = Reserve::new();
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, 16).unwrap()
+    }
+
+    #[test]
+    fn every_slot_is_taken_once_and_again_when_given_back() {
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    let mut taken = Vec::new();
+                    loop {
+                        let memory = RESERVE.take(layout(1));
+                        if memory.is_null() {
+                            return taken;
+                        }
+                        taken.push(memory as usize);
+                    }
+                })
+            })
+            .collect();
+        let mut taken: Vec<usize> = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect();
+        taken.sort_unstable();
+        taken.dedup();
+        assert_eq!(taken.len(), KINDS.iter().map(|kind| kind.1).sum::<usize>());
+        for address in taken {
+            let slot = RESERVE.slot(address as *mut u8).unwrap();
+            let start = RESERVE.memory.0.get() as usize;
+            assert_eq!((address - start, address % 64), (slot.offset, 0));
+            RESERVE.give_back(slot);
+        }
+        for (size, slots) in KINDS {
+            let memory = RESERVE.take(layout(size));
+            assert_eq!(RESERVE.slot(memory).unwrap().size, size, "{slots}");
+        }
+        assert!(RESERVE.take(layout(KINDS[3].0 + 1)).is_null());
+        assert!(RESERVE.is_used.load(Ordering::Relaxed));
+        assert_eq!(RESERVE.slot(std::ptr::null_mut()), None);
+    }
+
+    /// Has only large memory.
+    struct Scarce;
+
+    /// SAFETY: what it has is the system's.
+    unsafe impl GlobalAlloc for Scarce {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            if layout.size() < 200_000 {
+                return std::ptr::null_mut();
+            }
+            // SAFETY: the caller's contract is the system's.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+            // SAFETY: allocated by the system.
+            unsafe { System.dealloc(memory, layout) };
+        }
+    }
+
+    #[test]
+    fn memory_moves_between_the_reserve_and_the_allocator_behind() {
+        static SHORT: Allocator<Scarce> = Allocator::new(Scarce);
+        // SAFETY: each block is used within its size, and freed with it.
+        unsafe {
+            let mut memory = SHORT.alloc_zeroed(layout(10));
+            assert!(SHORT.was_short() && !SHORT.was_short());
+            assert_eq!(std::slice::from_raw_parts(memory, 10), [0; 10]);
+            memory.write_bytes(7, 10);
+            let mut size = 10;
+            for next in [60, 100, 5000, 200_000, 300_000, 70_000, 20] {
+                memory = SHORT.realloc(memory, layout(size), next);
+                size = next;
+                assert_eq!(std::slice::from_raw_parts(memory, 10), [7; 10], "{size}");
+                assert_eq!(SHORT.reserve.slot(memory).is_none(), size >= 200_000);
+            }
+            assert!(SHORT.alloc(layout(150_000)).is_null());
+            assert!(SHORT.realloc(memory, layout(size), 150_000).is_null());
+            assert_eq!(std::slice::from_raw_parts(memory, 10), [7; 10]);
+            SHORT.dealloc(memory, layout(size));
+        }
+        let is_free = |word: &AtomicU64| word.load(Ordering::Relaxed) == 0;
+        assert!(SHORT.reserve.taken.iter().all(is_free));
+    }
+}
