@@ -256,7 +256,9 @@ fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64
 /// Of the sampled pairs whose documents reach the threshold, the share whose estimates do.
 fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option<f64>) -> Recall {
     let shingling = shingling_of(header);
-    let low = relaxed_threshold(header, threshold, SEARCH_RECALL).unwrap_or(threshold / 2.0);
+    // Half of the least threshold would be 0, which bands cannot serve.
+    let low = relaxed_threshold(header, threshold, SEARCH_RECALL)
+        .unwrap_or((threshold / 2.0).max(f64::MIN_POSITIVE));
     let signatures = collected(rows.iter().map(|row| row.read())).or_raise();
     let mut sets = filled(None, rows.len()).or_raise();
     let (mut pairs, mut reached, mut reached_relaxed, mut compared) = (0, 0, 0, 0);

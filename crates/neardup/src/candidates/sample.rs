@@ -11,8 +11,8 @@ use std::collections::HashSet;
 /// Memory for counting tokens.
 const COUNTER_BYTES: usize = 1 << 23;
 
-/// Visits the pairs of signatures, comparable and not empty, whose estimate reaches `low`, with the
-/// estimate, until `visit` returns false. None comes twice; all come if `visit` never does.
+/// Visits the pairs of signatures, comparable and not empty, whose estimate reaches `low`, above 0,
+/// with the estimate, until `visit` returns false. None comes twice; all come if `visit` never does.
 ///
 /// The time is that of a search by bands, not of comparing all with all. Memory: 5 bytes a band of a
 /// signature, and 16 for each pair visited.
