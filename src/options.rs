@@ -3,7 +3,7 @@
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::text::Text;
-use neardup::minhash::MAX_SLOTS;
+use neardup::minhash::{MAX_SLOTS, is_slot_bits};
 use neardup::shingle::Shingling;
 use neardup::{Error, quoted};
 use std::fmt::Display;
@@ -46,9 +46,10 @@ pub fn slots(slots: i32) -> usize {
 /// # Errors
 /// ERROR `invalid_parameter_value` unless it is a power of two up to 32.
 pub fn slot_bits(bits: i32) -> u32 {
-    u32::try_from(bits)
+    u8::try_from(bits)
         .ok()
-        .filter(|bits| matches!(bits, 1 | 2 | 4 | 8 | 16 | 32))
+        .filter(|&bits| is_slot_bits(bits))
+        .map(u32::from)
         .ok_or_else(|| {
             Error::invalid(
                 format!("bits = {bits} is out of range"),

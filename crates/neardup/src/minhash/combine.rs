@@ -5,7 +5,7 @@
     reason = "at most MAX_SLOTS slots"
 )]
 
-use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, UNFILLED};
+use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, UNFILLED, is_slot_bits};
 use crate::hash::Key;
 use crate::text::Fold;
 use crate::{Error, Result};
@@ -47,7 +47,7 @@ pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
 pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
     let from = signature.header.slot_bits;
     match u8::try_from(bits) {
-        Ok(slot_bits) if matches!(slot_bits, 1 | 2 | 4 | 8 | 16 | 32) && slot_bits <= from => {
+        Ok(slot_bits) if is_slot_bits(slot_bits) && slot_bits <= from => {
             let slots: Vec<u32> = signature.slots().collect();
             let header = signature.header;
             Ok(Header {

@@ -14,5 +14,5 @@ pub use estimate::{
     equal_slots_needed, estimate, estimate_stored, near_duplicates, near_duplicates_stored,
     similarity,
 };
-pub use signature::{Header, Signature, SignatureUnit};
+pub use signature::{Header, Signature, SignatureUnit, is_slot_bits};
 pub use sketch::Sketch;
