@@ -1,4 +1,4 @@
-//! What every measurement works with.
+//! The servers, documents and options shared by all measurements.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub struct Scale {
     pub long_rounds: usize,
 }
 
-/// What measurements work with.
+/// The context of a measurement.
 pub struct Bench<'a> {
     pub server: &'a Server,
     pub peers: &'a Peers,

@@ -131,7 +131,7 @@ fn main() {
     merges(&keys);
 }
 
-/// What a lookup cannot avoid some of for every key.
+/// The unavoidable cost of a key in a lookup.
 fn random_reads(store: &Store) -> f64 {
     const READS: usize = 1_000_000;
     let start = Instant::now();

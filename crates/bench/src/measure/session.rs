@@ -10,7 +10,7 @@ use testbed::server::database::Database;
 
 use crate::measure::race::Contender;
 
-/// What every measurement runs with.
+/// Settings common to all measurements.
 pub const SETTINGS: &str = "SET max_parallel_workers_per_gather = 0; SET max_parallel_maintenance_workers = 0;
     SET jit = off; SET work_mem = '64MB'; SET maintenance_work_mem = '1GB'; SET client_min_messages = warning";
 

@@ -24,7 +24,7 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// What an axis shows, and how far it goes.
+/// The label and the range of an axis.
 pub struct Axis {
     about: String,
     from: f64,

@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! The machine and the versions behind the figures.
 
 use std::fs;
 

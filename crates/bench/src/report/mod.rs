@@ -1,4 +1,4 @@
-//! What a subject's measurement gave: written as JSON and Markdown, put where the pages want it.
+//! Results of a subject: written as JSON and Markdown, put where the pages want it.
 
 pub mod chart;
 pub mod machine;
@@ -17,7 +17,7 @@ use table::Table;
 /// Pages in which a table replaces what stands between `<!-- bench:NAME -->` and `<!-- /bench -->`.
 const PAGES: [&str; 2] = ["benches/RESULTS.md", "README.md"];
 
-/// What one subject's measurement gave.
+/// Results of one subject.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub subject: &'static str,

@@ -18,7 +18,7 @@ const TABLES: &str = "
     CREATE UNLOGGED TABLE bytes AS SELECT sig::bytea AS bytes FROM sigs;
     CREATE UNLOGGED TABLE packed AS SELECT minhash_pack(sig, 8) AS sig FROM sigs";
 
-/// What is done with every row, with what, and to what it is compared.
+/// The operation applied to every row, its operand, and its counterpart.
 const SCANS: &[(&str, &str)] = &[
     ("count(octet_length(bytes))", "bytes"),
     (

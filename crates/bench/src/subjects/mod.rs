@@ -1,4 +1,4 @@
-//! What can be measured, a module each.
+//! The subjects of the benchmarks, one module each.
 
 mod compare;
 mod estimate;
@@ -30,7 +30,7 @@ pub enum Subject {
     Generate,
 }
 
-/// What measures a subject.
+/// Measures a subject.
 pub type Measure = fn(&Bench<'_>) -> Result<Vec<Table>>;
 
 /// Every subject that is measured: its name, and what measures it.

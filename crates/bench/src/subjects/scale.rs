@@ -1,4 +1,4 @@
-//! What a document costs as the collection grows, and how many bytes it takes.
+//! Time and bytes per document as the collection grows.
 
 use anyhow::{Context, Result};
 use plotters::chart::SeriesLabelPosition;
@@ -20,7 +20,7 @@ const LOOKUPS: u64 = 500;
 /// Growth is looked at from here on.
 const LEAST: u64 = 10_000;
 
-/// What is measured at every size.
+/// Measurements taken at every size.
 struct Costs {
     documents: u64,
     /// Microseconds a document: of every step, in the order of [`STEPS`].
@@ -29,7 +29,7 @@ struct Costs {
     bytes: [f64; 3],
 }
 
-/// What is timed, for a document.
+/// Operations timed per document.
 const STEPS: [&str; 6] = [
     "signature",
     "index build",

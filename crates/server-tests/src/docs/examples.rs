@@ -55,7 +55,7 @@ struct Session {
     printed: OnceLock<Result<Printed, String>>,
 }
 
-/// What came of a page's examples.
+/// The outcome of a page's examples.
 struct Printed {
     outputs: Vec<String>,
     /// Whether a guard on their tables lets rows in.
@@ -159,7 +159,7 @@ pub fn parse(text: &str) -> Vec<Example> {
     examples
 }
 
-/// What lies between the fences of a code block.
+/// The text between the fences of a code block.
 fn content(text: &str, block: &Range<usize>) -> Range<usize> {
     let block_text = text[block.clone()].trim_end();
     let start = block_text.find('\n').map_or(block_text.len(), |at| at + 1);
@@ -177,7 +177,7 @@ fn normal<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// What psql prints for each example.
+/// Returns the output of psql for each example.
 fn execute(server: &Server, examples: &[Example]) -> Result<Printed> {
     let database = Database::create(&server.main, "docs", "")?;
     let creates =

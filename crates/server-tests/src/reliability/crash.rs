@@ -13,7 +13,7 @@ use testbed::server::cluster::Cluster;
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// What sessions do over and over until the server is killed.
+/// Statements that sessions repeat until the server is killed.
 const WORK: &[&str] = &[
     "INSERT INTO docs SELECT i, make_body(i) FROM generate_series(
          (SELECT max(id) + 1 FROM docs), (SELECT max(id) + 50 FROM docs)) i",

@@ -1,4 +1,4 @@
-//! What the extension does in a server, beyond what psql can show.
+//! Tests against a real server, beyond the reach of psql.
 //!
 //! A test is a function listed in [`ALL`]. It gets the running server and makes its databases
 //! (`testbed::server::database`) and further clusters (`Server::scratch_cluster`).

@@ -88,7 +88,7 @@ pub fn equals_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What sessions do over and over at the same time.
+/// Statements that concurrent sessions repeat.
 const WORK: &[&str] = &[
     "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 300) i",
     "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(5000, 5100) i",

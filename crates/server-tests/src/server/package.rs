@@ -42,7 +42,7 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What `cargo xtask package` makes.
+/// The files made by `cargo xtask package`.
 struct Packages {
     tarball: PathBuf,
     deb: Option<PathBuf>,
