@@ -23,7 +23,9 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
     if which::which("dpkg-deb").is_err() {
         return Ok(Err("dpkg-deb is not installed".into()));
     }
-    if !pg.pkglibdir.starts_with("/usr/lib/postgresql") {
+    let is_debians = pg.pkglibdir.starts_with("/usr/lib/postgresql")
+        && pg.sharedir.starts_with("/usr/share/postgresql");
+    if !is_debians {
         let place = pg.bindir.display();
         return Ok(Err(format!(
             "the PostgreSQL in {place} is not from a Debian package"
