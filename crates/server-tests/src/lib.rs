@@ -10,6 +10,7 @@ mod known;
 mod regress;
 mod reliability;
 mod server;
+mod sessions;
 mod shared;
 
 use std::process::ExitCode;

@@ -17,6 +17,7 @@ mod package;
 mod page;
 mod pair;
 mod partitions;
+mod sessions;
 mod shards;
 mod similarity;
 mod storage;
@@ -38,6 +39,10 @@ const ALL: &[Test] = &[
     ("extension_lifecycle", extension::lifecycle),
     ("extension_encodings", extension::encodings),
     ("extension_settings_prefix", extension::settings_prefix),
+    (
+        "sessions_wait_for_each_other",
+        sessions::wait_for_each_other,
+    ),
     ("hostile_role", hostile::role),
     ("transfer_dump", transfer::dump),
     ("transfer_copy_binary", transfer::copy_binary),

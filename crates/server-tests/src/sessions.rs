@@ -1,0 +1,196 @@
+//! Sessions driven statement by statement, in exactly the order that a test says: a statement is
+//! started after the one before has ended, or waits for another session.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::error::SqlState;
+use postgres::{Client, Error};
+use testbed::server::database::Database;
+
+/// How a statement stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    Done,
+    Failed(SqlState),
+    /// Waits for another session, or for a statement of its own that does.
+    Waits,
+}
+
+/// The longest time between two changes of what the sessions do.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The time between two looks at who waits.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// The sessions among these backends that wait for others, prepared transactions among them.
+const WAITING: &str =
+    "SELECT place::int FROM unnest($1::int[]) WITH ORDINALITY AS backends (pid, place)
+    WHERE pg_blocking_pids(pid) && array_append($1, 0)";
+
+/// Sessions of one database.
+pub struct Sessions {
+    sessions: Vec<Session>,
+    endings: Receiver<(usize, Result<(), Error>)>,
+    observer: Client,
+}
+
+struct Session {
+    pid: i32,
+    statements: Sender<String>,
+    /// What it runs when it has ended what it runs now.
+    queue: VecDeque<String>,
+    is_running: bool,
+    /// The last statement's.
+    ending: Step,
+}
+
+impl Sessions {
+    /// Opens sessions, numbered from 0.
+    pub fn open(database: &Database<'_>, count: usize) -> Result<Sessions> {
+        let (results, endings) = mpsc::channel();
+        let mut sessions = Vec::new();
+        for number in 0..count {
+            let mut client = database.connect()?;
+            let pid = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+            let (statements, script) = mpsc::channel::<String>();
+            let results = results.clone();
+            thread::spawn(move || {
+                for statement in script {
+                    if results
+                        .send((number, client.batch_execute(&statement)))
+                        .is_err()
+                    {
+                        break;
+                    }
+                }
+            });
+            sessions.push(Session {
+                pid,
+                statements,
+                queue: VecDeque::new(),
+                is_running: false,
+                ending: Step::Done,
+            });
+        }
+        let observer = database.connect()?;
+        Ok(Sessions {
+            sessions,
+            endings,
+            observer,
+        })
+    }
+
+    /// Runs a statement and returns how it stands when every session has ended its own or waits.
+    pub fn step(&mut self, session: usize, statement: &str) -> Result<Step> {
+        self.sessions[session]
+            .queue
+            .push_back(statement.to_string());
+        self.settle(false)?;
+        Ok(self.state(session))
+    }
+
+    /// Waits until every session has ended its statements.
+    pub fn finish(&mut self) -> Result<()> {
+        self.settle(true)
+    }
+
+    /// Returns how the last statement of a session stands.
+    pub fn state(&self, session: usize) -> Step {
+        let session = &self.sessions[session];
+        match session.is_running || !session.queue.is_empty() {
+            true => Step::Waits,
+            false => session.ending.clone(),
+        }
+    }
+
+    /// Lets the sessions work until none does, or, if `wholly`, none waits either.
+    fn settle(&mut self, wholly: bool) -> Result<()> {
+        let mut last_change = Instant::now();
+        // What waits at one moment only may wait for a lock that is released at once.
+        let mut waited = Vec::new();
+        loop {
+            self.start_statements()?;
+            let running: Vec<usize> = (0..self.sessions.len())
+                .filter(|&number| self.sessions[number].is_running)
+                .collect();
+            if running.is_empty() {
+                return Ok(());
+            }
+            match self.endings.recv_timeout(PAUSE) {
+                Ok((number, result)) => {
+                    let session = &mut self.sessions[number];
+                    session.is_running = false;
+                    session.ending = ending(result)?;
+                    last_change = Instant::now();
+                    waited.clear();
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("the sessions are gone"),
+            }
+            let waiting = self.waiting()?;
+            if !wholly && waiting == running && waited == running {
+                return Ok(());
+            }
+            waited = waiting;
+            ensure!(
+                last_change.elapsed() < PATIENCE,
+                "sessions {running:?} run and {waited:?} wait for {PATIENCE:?}"
+            );
+        }
+    }
+
+    fn start_statements(&mut self) -> Result<()> {
+        for session in self
+            .sessions
+            .iter_mut()
+            .filter(|session| !session.is_running)
+        {
+            if let Some(statement) = session.queue.pop_front() {
+                session
+                    .statements
+                    .send(statement)
+                    .context("a session is gone")?;
+                session.is_running = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn waiting(&mut self) -> Result<Vec<usize>> {
+        let pids: Vec<i32> = self.sessions.iter().map(|session| session.pid).collect();
+        let rows = self.observer.query(WAITING, &[&pids])?;
+        Ok(rows
+            .iter()
+            .map(|row| row.get::<_, i32>(0) as usize - 1)
+            .collect())
+    }
+}
+
+fn ending(result: Result<(), Error>) -> Result<Step> {
+    match result {
+        Ok(()) => Ok(Step::Done),
+        Err(error) => match error.code() {
+            Some(code) => Ok(Step::Failed(code.clone())),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Returns every order in which two sessions can take so many steps, as the numbers of the sessions.
+pub fn orders(first: usize, second: usize) -> Vec<Vec<usize>> {
+    if first == 0 || second == 0 {
+        return vec![[vec![0; first], vec![1; second]].concat()];
+    }
+    let after = |session: usize, rest: Vec<Vec<usize>>| {
+        rest.into_iter()
+            .map(move |rest| [vec![session], rest].concat())
+    };
+    after(0, orders(first - 1, second))
+        .chain(after(1, orders(first, second - 1)))
+        .collect()
+}
