@@ -7,7 +7,7 @@ use testbed::server::Server;
 
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
-use crate::subjects::{lookup, pairs, scale};
+use crate::subjects::{index, lookup, pairs, scale};
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
 pub fn run(server: &Server) -> Result<()> {
@@ -30,7 +30,12 @@ pub fn run(server: &Server) -> Result<()> {
         results: peers::dir().join("smoke"),
     };
     std::fs::create_dir_all(&bench.results)?;
-    for measure in [lookup::measure, pairs::measure, scale::measure] {
+    for measure in [
+        lookup::measure,
+        index::measure,
+        pairs::measure,
+        scale::measure,
+    ] {
         for table in measure(&bench)? {
             ensure!(!table.rows.is_empty(), "{} is empty", table.name);
         }

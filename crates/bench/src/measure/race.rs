@@ -64,11 +64,16 @@ impl Times {
         let scale = other.documents as f64 / self.documents as f64;
         let rounds = self.seconds.iter().zip(&other.seconds);
         let ratios: Vec<f64> = rounds.map(|(a, b)| scale * a / b).collect();
-        Ratio {
-            median: quantile(&ratios, 0.5),
-            low: quantile(&ratios, 0.25),
-            high: quantile(&ratios, 0.75),
-        }
+        spread(&ratios)
+    }
+}
+
+/// The median and the quartiles of the ratios of all rounds.
+pub fn spread(ratios: &[f64]) -> Ratio {
+    Ratio {
+        median: quantile(ratios, 0.5),
+        low: quantile(ratios, 0.25),
+        high: quantile(ratios, 0.75),
     }
 }
 

@@ -3,6 +3,7 @@
 mod compare;
 mod estimate;
 mod hamming;
+pub mod index;
 pub mod lookup;
 mod lookup_peers;
 mod methods;
@@ -24,6 +25,7 @@ pub enum Subject {
     Signature,
     Compare,
     Lookup,
+    Index,
     Pairs,
     Quality,
     Memory,
@@ -42,6 +44,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         "lookup",
         &[lookup::measure, lookup_peers::measure, hamming::measure],
     ),
+    (Subject::Index, "index", &[index::measure]),
     (
         Subject::Pairs,
         "pairs",

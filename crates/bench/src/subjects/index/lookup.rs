@@ -1,0 +1,127 @@
+//! Lookups in both indexes.
+
+use anyhow::Result;
+
+use super::{Collection, GIN, Indexed, NEARDUP};
+use crate::measure::latency::{Latency, Lookup, latencies};
+use crate::measure::race::{quantile, spread};
+use crate::measure::session::Session;
+use crate::report::table::{Cell, Table, row};
+
+/// Near-duplicates of a row where they have not been counted, and of one with boilerplate.
+pub const ANY: i64 = -2;
+const BOILERPLATE: i64 = -1;
+
+/// Lookups of documents with the same number of near-duplicates.
+const LOOKUPS: usize = 500;
+const HOT_LOOKUPS: usize = 20;
+
+/// Turns of each.
+const ROUNDS: usize = 5;
+
+pub fn table() -> Table {
+    let about = format!(
+        "Rows at or above 0.8 of a document, by how many near-duplicates it has; a loop over a prepared lookup in the \
+         server, warm, up to {ROUNDS} times in turn. The hot bands are those of a text that a tenth as many more rows share."
+    );
+    let columns = [
+        "documents",
+        "index",
+        "near-duplicates",
+        "lookups",
+        "rows found",
+        "GIN, median, ms",
+        "neardup, median, ms",
+        "GIN / neardup",
+        "neardup, 99 %, ms",
+    ];
+    Table::new("index.lookup", about, &columns)
+}
+
+/// Makes the table of what is looked up.
+pub fn choose_queries(session: &Session) -> Result<()> {
+    session.execute(&format!(
+        "CREATE UNLOGGED TABLE queries AS SELECT others, sig FROM (
+             SELECT *, row_number() OVER (PARTITION BY others ORDER BY hashint8(id)) AS nth FROM {}) d
+         WHERE nth <= {LOOKUPS}",
+        NEARDUP.table
+    ))
+}
+
+impl Collection<'_> {
+    /// Both in turn, in the state that `when` names.
+    pub fn look_up(&self, when: &str, rounds: usize, table: &mut Table) -> Result<()> {
+        let queries = "SELECT others, sig AS q FROM queries";
+        let mut turns = Vec::new();
+        self.answer(&GIN, queries)?;
+        self.answer(&NEARDUP, queries)?;
+        for _ in 0..rounds.min(ROUNDS) {
+            let gin = self.answer(&GIN, queries)?;
+            turns.push((gin, self.answer(&NEARDUP, queries)?));
+        }
+        for group in 0..turns[0].0.len() {
+            let of = |figure: fn(&Latency) -> f64| -> (Vec<f64>, Vec<f64>) {
+                let both = turns.iter().map(|(gin, neardup)| {
+                    let (gin, neardup) = (&gin[group], &neardup[group]);
+                    (figure(gin), figure(neardup))
+                });
+                both.unzip()
+            };
+            let (gin, neardup) = of(|latency| latency.median);
+            let ratios: Vec<f64> = gin.iter().zip(&neardup).map(|(g, n)| g / n).collect();
+            let latency = &turns[0].1[group];
+            table.push(row![
+                self.origin,
+                when,
+                group_name(latency.others),
+                latency.lookups,
+                latency.found,
+                quantile(&gin, 0.5),
+                quantile(&neardup, 0.5),
+                spread(&ratios),
+                quantile(&of(|latency| latency.p99).1, 0.5),
+            ]);
+        }
+        Ok(())
+    }
+
+    /// The latencies of lookups in one table, by its index.
+    pub fn answer(&self, indexed: &Indexed, queries: &str) -> Result<Vec<Latency>> {
+        let table = indexed.table;
+        self.session
+            .execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")?;
+        let answer = format!("SELECT count(*) FROM {table} WHERE near_dup(sig, query.q, 0.8)");
+        let lookup = Lookup {
+            queries,
+            answer: &answer,
+        };
+        let groups = latencies(&self.session, &lookup)?;
+        self.session
+            .execute("RESET plan_cache_mode; RESET enable_seqscan")?;
+        Ok(groups)
+    }
+
+    /// Inserts a tenth as many more rows, which share most of their text.
+    pub fn insert_boilerplate(&self) -> Result<()> {
+        self.session.execute(&format!(
+            "CREATE UNLOGGED TABLE hot AS SELECT -n::bigint AS id, {BOILERPLATE}::bigint AS others, minhash(
+                 (SELECT string_agg('b' || i, ' ') FROM generate_series(1, 80) i)
+                 || (SELECT string_agg(format(' u%sx%s', n, i), '') FROM generate_series(1, 18) i)) AS sig
+             FROM generate_series(1, {}) n;
+             INSERT INTO {} TABLE hot;
+             INSERT INTO {} TABLE hot;
+             INSERT INTO queries SELECT others, sig FROM hot LIMIT {HOT_LOOKUPS}",
+            self.rows / 10,
+            GIN.table,
+            NEARDUP.table
+        ))
+    }
+}
+
+fn group_name(others: i64) -> Cell {
+    match others {
+        BOILERPLATE => "hot band".into(),
+        ANY => "".into(),
+        others => others.into(),
+    }
+}

@@ -1,0 +1,151 @@
+//! The access method `neardup` beside GIN with the same keys: building, inserting, looking up, sizes,
+//! what a long life does to it, and the longest wait for a single row.
+
+mod build;
+mod lookup;
+mod write;
+
+use anyhow::Result;
+use testbed::documents::generator::Generator;
+use testbed::documents::{load, load_generated};
+use testbed::progress::waiting;
+use testbed::server::database::Database;
+
+use crate::context::Bench;
+use crate::measure::session::Session;
+use crate::report::table::Table;
+use crate::subjects::lookup::plan;
+
+/// A table with an index to be measured.
+struct Indexed {
+    name: &'static str,
+    table: &'static str,
+    /// What follows USING, with a THRESHOLD.
+    method: &'static str,
+}
+
+const GIN: Indexed = Indexed {
+    name: "GIN",
+    table: "with_gin",
+    method: "gin (sig minhash_ops (threshold = THRESHOLD)) WITH (fastupdate = off)",
+};
+
+const NEARDUP: Indexed = Indexed {
+    name: "neardup",
+    table: "with_neardup",
+    method: "neardup (sig minhash_ops (threshold = THRESHOLD))",
+};
+
+/// The table without any index.
+const BARE: &str = "bare";
+
+/// One in so many documents is inserted later in bulk, and another one row by row.
+const PARTS: u64 = 12;
+
+/// Fewer documents say nothing about an index.
+const LEAST: usize = 1000;
+
+/// Documents of one origin, in tables of their own.
+struct Collection<'a> {
+    origin: &'a str,
+    session: Session,
+    /// Rows of each table before anything is inserted.
+    rows: usize,
+}
+
+/// All tables of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let cluster = bench.started_cluster()?;
+    let mut tables = vec![
+        build::table(),
+        write::insert_table(),
+        lookup::table(),
+        write::stall_table(),
+        write::churn_table(),
+    ];
+    for generated in [true, false] {
+        if !generated && bench.texts.bodies.len() < LEAST {
+            continue;
+        }
+        let database = Database::with_extension(&cluster, "index")?;
+        let collection = Collection::new(bench, &database, generated)?;
+        collection.measure(bench, &mut tables)?;
+    }
+    Ok(tables)
+}
+
+impl<'a> Collection<'a> {
+    /// Signatures of generated documents, or of real ones.
+    fn new(
+        bench: &'a Bench<'_>,
+        database: &Database<'_>,
+        generated: bool,
+    ) -> Result<Collection<'a>> {
+        let session = Session::open(database)?;
+        if generated {
+            let documents = bench.scale.documents * PARTS / (PARTS - 2);
+            let generator = Generator::new(bench.words, plan(documents));
+            load_generated(&mut session.client(), "texts", &generator)?;
+        } else {
+            let bodies = bench.texts.bodies.iter().map(String::as_str);
+            load(&mut session.client(), "texts", bodies)?;
+            session.execute(&format!(
+                "ALTER TABLE texts ADD others bigint DEFAULT {}",
+                lookup::ANY
+            ))?;
+        }
+        let progress = waiting("signing the documents")?;
+        session.execute(&format!(
+            "CREATE UNLOGGED TABLE docs AS SELECT id, others, minhash(body) AS sig FROM texts;
+             DROP TABLE texts;
+             CREATE TABLE {BARE} (LIKE docs);
+             CREATE TABLE {gin} AS SELECT * FROM docs WHERE id % {PARTS} > 1;
+             CREATE TABLE {neardup} AS SELECT * FROM docs WHERE id % {PARTS} > 1;
+             CREATE UNLOGGED TABLE bulk AS SELECT row_number() OVER () - 1 AS n, * FROM docs WHERE id % {PARTS} = 0;
+             CREATE UNLOGGED TABLE single AS SELECT row_number() OVER () - 1 AS n, * FROM docs WHERE id % {PARTS} = 1;
+             ALTER TABLE bulk ADD PRIMARY KEY (n);
+             ALTER TABLE single ADD PRIMARY KEY (n)",
+            gin = GIN.table,
+            neardup = NEARDUP.table,
+        ))?;
+        lookup::choose_queries(&session)?;
+        session.vacuum("with_gin, with_neardup, bulk, single")?;
+        progress.finish_and_clear();
+        let origin = match generated {
+            true => "generated",
+            false => bench.texts.origin.as_str(),
+        };
+        let rows = session.number("SELECT count(*) FROM with_neardup")? as usize;
+        Ok(Collection {
+            origin,
+            session,
+            rows,
+        })
+    }
+
+    /// Appends to each of the tables what this collection has to say.
+    fn measure(&self, bench: &Bench<'_>, tables: &mut [Table]) -> Result<()> {
+        let [built, inserted, found, stalls, churned] = tables else {
+            unreachable!("a table for each part");
+        };
+        let rounds = bench.scale.rounds;
+        self.build(bench.scale.long_rounds, built)?;
+        self.look_up("built", rounds, found)?;
+        self.insert(inserted)?;
+        self.session.vacuum("with_gin, with_neardup")?;
+        self.look_up("inserted into", rounds, found)?;
+        self.insert_singly(stalls)?;
+        self.insert_boilerplate()?;
+        self.session.vacuum("with_gin, with_neardup")?;
+        self.look_up("with hot bands", rounds, found)?;
+        self.churn(rounds, churned)
+    }
+
+    /// The bytes of a table's index, by row.
+    fn bytes(&self, indexed: &Indexed) -> Result<f64> {
+        let table = indexed.table;
+        self.session.number(&format!(
+            "SELECT pg_indexes_size('{table}')::float8 / greatest(count(*), 1) FROM {table}"
+        ))
+    }
+}

@@ -1,0 +1,183 @@
+//! Inserting in bulk and row by row, and replacing every row.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use testbed::progress::bar;
+
+use super::{BARE, Collection, GIN, NEARDUP};
+use crate::measure::race::quantile;
+use crate::report::table::{Table, row};
+
+/// Rows of a statement, which commits.
+const CHUNK: usize = 1000;
+
+/// Every row is replaced in as many portions, with a VACUUM after each.
+const PORTIONS: usize = 10;
+
+/// The tables that take turns.
+const TABLES: [&str; 3] = [BARE, GIN.table, NEARDUP.table];
+
+pub fn insert_table() -> Table {
+    let about = format!(
+        "Inserting signatures, {CHUNK} a statement, in turn into a table without an index and into those with one, at \
+         threshold 0.8. The indexes' times are those on top of the bare row's, the merging included."
+    );
+    let columns = [
+        "documents",
+        "rows before",
+        "rows",
+        "bare row, µs",
+        "GIN, µs",
+        "neardup, µs",
+        "GIN / neardup",
+    ];
+    Table::new("index.insert", about, &columns)
+}
+
+pub fn stall_table() -> Table {
+    let about = "One INSERT of one row a transaction, from the client, a round trip included.";
+    let columns = [
+        "documents",
+        "rows before",
+        "index",
+        "inserts",
+        "median, ms",
+        "99 %, ms",
+        "99.9 %, ms",
+        "longest, ms",
+    ];
+    Table::new("index.stall", about, &columns)
+}
+
+pub fn churn_table() -> Table {
+    let about = format!(
+        "A neardup index whose rows have all been deleted and inserted again, and vacuumed, beside a fresh one of the same \
+         rows: in {PORTIONS} portions, each followed by VACUUM, and then all at once. Lookups of documents with at most ten \
+         near-duplicates."
+    );
+    let columns = [
+        "documents",
+        "index",
+        "bytes a row",
+        "times fresh",
+        "lookup, median, ms",
+        "times fresh",
+    ];
+    Table::new("index.churn", about, &columns)
+}
+
+impl Collection<'_> {
+    pub fn insert(&self, table: &mut Table) -> Result<()> {
+        let rows = self.session.number("SELECT count(*) FROM bulk")? as usize;
+        let progress = bar(rows.div_ceil(CHUNK) as u64, "inserting")?;
+        let mut seconds = [0.0; 3];
+        for from in (0..rows).step_by(CHUNK) {
+            for (table, seconds) in TABLES.iter().zip(&mut seconds) {
+                *seconds += self.session.seconds(&format!(
+                    "INSERT INTO {table} SELECT id, others, sig FROM bulk WHERE n >= {from} AND n < {}",
+                    from + CHUNK
+                ))?;
+            }
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        let [bare, gin, neardup] = seconds.map(|seconds| 1e6 * seconds / rows as f64);
+        table.push(row![
+            self.origin,
+            self.rows as f64,
+            rows as f64,
+            bare,
+            gin - bare,
+            neardup - bare,
+            (gin - bare) / (neardup - bare),
+        ]);
+        Ok(())
+    }
+
+    pub fn insert_singly(&self, table: &mut Table) -> Result<()> {
+        let rows = self.session.number("SELECT count(*) FROM single")? as i64;
+        for (into, name) in TABLES.into_iter().zip(["none", GIN.name, NEARDUP.name]) {
+            let before = self
+                .session
+                .number(&format!("SELECT count(*) FROM {into}"))?;
+            let mut client = self.session.client();
+            let insert = client.prepare(&format!(
+                "INSERT INTO {into} SELECT id, others, sig FROM single WHERE n = $1"
+            ))?;
+            let progress = bar(rows as u64, "inserting single rows")?;
+            let mut milliseconds = Vec::new();
+            for n in 0..rows {
+                let start = Instant::now();
+                client.execute(&insert, &[&n])?;
+                milliseconds.push(1e3 * start.elapsed().as_secs_f64());
+                progress.inc(1);
+            }
+            progress.finish_and_clear();
+            let [median, p99, p999, longest] =
+                [0.5, 0.99, 0.999, 1.0].map(|share| quantile(&milliseconds, share));
+            table.push(row![
+                self.origin,
+                before,
+                name,
+                rows,
+                median,
+                p99,
+                p999,
+                longest
+            ]);
+        }
+        Ok(())
+    }
+
+    /// Replaces every row, and compares the index with a fresh one.
+    pub fn churn(&self, rounds: usize, table: &mut Table) -> Result<()> {
+        let name = NEARDUP.table;
+        self.session.execute(&format!("REINDEX TABLE {name}"))?;
+        let fresh = self.figures(rounds)?;
+        let mut tell = |what: &str, [bytes, lookup]: [f64; 2]| {
+            table.push(row![
+                self.origin,
+                what,
+                bytes,
+                bytes / fresh[0],
+                lookup,
+                lookup / fresh[1]
+            ]);
+        };
+        tell("fresh", fresh);
+        let progress = bar(PORTIONS as u64 + 1, "replacing every row")?;
+        for portion in 0..PORTIONS {
+            self.replace(&format!("abs(id % {PORTIONS}) = {portion}"))?;
+            progress.inc(1);
+        }
+        tell("replaced in portions", self.figures(rounds)?);
+        self.replace("true")?;
+        progress.finish_and_clear();
+        tell("replaced at once", self.figures(rounds)?);
+        Ok(())
+    }
+
+    fn replace(&self, condition: &str) -> Result<()> {
+        let name = NEARDUP.table;
+        self.session.execute(&format!(
+            "WITH gone AS (DELETE FROM {name} WHERE {condition} RETURNING *) INSERT INTO {name} TABLE gone"
+        ))?;
+        self.session.vacuum(name)
+    }
+
+    /// Bytes a row of the index, and the median of a lookup in milliseconds.
+    fn figures(&self, rounds: usize) -> Result<[f64; 2]> {
+        let queries = "SELECT 0::bigint AS others, sig AS q FROM queries WHERE others BETWEEN -2 AND 10 AND others <> -1";
+        self.answer(&NEARDUP, queries)?;
+        let mut medians = Vec::new();
+        for _ in 0..rounds.min(5) {
+            medians.extend(
+                self.answer(&NEARDUP, queries)?
+                    .iter()
+                    .map(|group| group.median),
+            );
+        }
+        Ok([self.bytes(&NEARDUP)?, quantile(&medians, 0.5)])
+    }
+}
