@@ -1,5 +1,6 @@
 //! Insertion of a row.
 
+use super::cache::{self, Places};
 use super::log::{self, Room};
 use super::meta::Meta;
 use super::page::Index;
@@ -44,13 +45,20 @@ fn insert_row(
         keys: u16::try_from(keys.len()).unwrap_or(u16::MAX),
     };
     loop {
+        if let Some(places) = cache::recall(index, parameters)
+            && log::append(index, &places, &entry, keys).is_some()
+        {
+            return;
+        }
         let meta = Meta::read(index);
         if let Some(parameters) = parameters
             && !meta.knows(parameters)
         {
             add_parameters(index, parameters);
+            continue;
         }
-        if log::append(index, &meta, &entry, keys).is_some() {
+        cache::remember(index, &meta);
+        if log::append(index, &Places::of(&meta), &entry, keys).is_some() {
             return;
         }
         check_interrupts();

@@ -1,6 +1,7 @@
 //! The log: the newest rows, on a few pages that every lookup reads whole. The lock of its last page,
 //! the tail, makes a row visible and draws its number.
 
+use super::cache::Places;
 use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
@@ -21,17 +22,19 @@ pub fn check_keys(keys: usize) {
 }
 
 /// Appends a row and returns its number; None where a page has no room for it.
-pub fn append(index: &Index, meta: &Meta, entry: &Entry, keys: &[u32]) -> Option<u64> {
-    let mut tail = index.lock(meta.tail()?);
+pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Option<u64> {
+    if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
+        return None;
+    }
+    let mut tail = index.lock(places.tail);
     if tail.kind() != Some(Kind::Tail) {
         return None;
     }
     let (row, fits) = next_row(index, &tail, keys.len());
-    let has_entry = meta.last_rows_block != NO_BLOCK && meta.last_rows_page == rows::page_of(row);
-    if !fits || !has_entry {
+    if !fits || places.rows_page != rows::page_of(row) {
         return None;
     }
-    let mut row_page = index.lock(meta.last_rows_block);
+    let mut row_page = index.lock(places.rows_block);
     if !row_page.is(Kind::Rows, rows::page_of(row)) {
         return None;
     }

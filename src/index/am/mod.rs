@@ -14,6 +14,7 @@
 )]
 
 mod build;
+mod cache;
 mod check;
 mod cost;
 mod insert;

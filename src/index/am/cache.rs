@@ -1,0 +1,63 @@
+//! What a session remembers of an index from one insert to the next, so that not every one reads the
+//! metapage.
+
+use super::meta::{MAX_PARAMETERS, Meta};
+use super::page::{Index, NO_BLOCK};
+use crate::index::classes::Parameters;
+use pgrx::pg_sys;
+
+/// Where the next row goes, as far as is known: pages say themselves whether they are still what
+/// they were.
+#[derive(Clone, Copy)]
+pub struct Places {
+    /// The last page of the log, or [`NO_BLOCK`].
+    pub tail: u32,
+    /// The last page of the row table, or [`NO_BLOCK`], and its place there.
+    pub rows_block: u32,
+    pub rows_page: u64,
+}
+
+impl Places {
+    pub fn of(meta: &Meta) -> Self {
+        Self {
+            tail: meta.tail().unwrap_or(NO_BLOCK),
+            rows_block: meta.last_rows_block,
+            rows_page: meta.last_rows_page,
+        }
+    }
+}
+
+/// Kept in the relation's `rd_amcache`, which PostgreSQL frees when it invalidates the relation.
+struct Cached {
+    places: Places,
+    /// Of the index's parameters, which are never removed, those that this session has seen.
+    parameters: [Parameters; MAX_PARAMETERS],
+    parameters_count: usize,
+}
+
+/// Returns where the next row goes if the index is known to have the parameters of its value.
+pub fn recall(index: &Index, parameters: Option<&Parameters>) -> Option<Places> {
+    // SAFETY: the relation is open; nobody else writes what `remember` has put there.
+    let cached = unsafe { (*index.as_ptr()).rd_amcache.cast::<Cached>().as_ref()? };
+    let known = &cached.parameters[..cached.parameters_count];
+    let is_known = parameters.is_none_or(|parameters| known.contains(parameters));
+    is_known.then_some(cached.places)
+}
+
+/// Keeps what the metapage says for the next [`recall`].
+pub fn remember(index: &Index, meta: &Meta) {
+    // SAFETY: the relation is open; the memory lives as long as its entry of the relation cache, and
+    // is one chunk, as PostgreSQL expects.
+    unsafe {
+        let relation = &mut *index.as_ptr();
+        if relation.rd_amcache.is_null() {
+            relation.rd_amcache =
+                pg_sys::MemoryContextAlloc(relation.rd_indexcxt, size_of::<Cached>());
+        }
+        relation.rd_amcache.cast::<Cached>().write(Cached {
+            places: Places::of(meta),
+            parameters: meta.parameters,
+            parameters_count: meta.parameters().map_or(0, <[_]>::len),
+        });
+    }
+}
