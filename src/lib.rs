@@ -32,5 +32,4 @@ pub extern "C-unwind" fn _PG_init() {
     pg::memory::register_callback();
     pg::progress::define_setting();
     index::planner_hook::install();
-    guard::lock::register_callbacks();
 }

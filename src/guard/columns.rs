@@ -1,24 +1,27 @@
 //! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
 //! the keys.
 
-use crate::guard::options::{Action, Options};
+use crate::guard::options::Options;
+use crate::guard::row::get;
 use crate::index::kind::Kind;
 use crate::pg::catalog::{is_text, quoted_identifier, relation_name};
 use crate::pg::error::raise;
 use crate::pg::relation::{Relation, column_type};
-use crate::pg::value::copy_value;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// A column that decides whether two rows count as one: equal, or both NULL.
 #[derive(Debug, Clone, Copy)]
-pub struct EqualColumn {
+pub struct ScopeColumn {
     pub number: i16,
     equality: *mut pg_sys::TypeCacheEntry,
     collation: pg_sys::Oid,
 }
 
-impl EqualColumn {
+impl ScopeColumn {
+    /// # Errors
+    /// ERROR `undefined_function` for a type without equality.
+    ///
     /// # Safety
     /// The table is open, and has that column.
     unsafe fn new(table: pg_sys::Relation, number: i16) -> Self {
@@ -42,15 +45,8 @@ impl EqualColumn {
         }
     }
 
-    /// Returns a copy in the current memory context.
+    /// Returns whether two values are equal, or both NULL.
     ///
-    /// # Safety
-    /// The value is of the column's type.
-    pub unsafe fn copy(&self, value: pg_sys::Datum) -> pg_sys::Datum {
-        // SAFETY: vouched for by the caller; cache entries are never freed.
-        unsafe { copy_value(value, (*self.equality).typbyval, (*self.equality).typlen) }
-    }
-
     /// # Safety
     /// Both values are of the column's type.
     pub unsafe fn same(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> bool {
@@ -66,95 +62,89 @@ impl EqualColumn {
     }
 }
 
-/// The primary key of a table.
-pub struct Key {
-    pub columns: Vec<EqualColumn>,
-    pub index: pg_sys::Oid,
-    /// Whether it is that of the root of the partitions, so that its values are unique among the rows
-    /// of all.
-    pub is_of_root: bool,
+/// The primary key of a table, by which rows are named.
+struct Key {
+    columns: Vec<i16>,
+    index: pg_sys::Oid,
 }
 
 /// The columns that a guard reads.
 pub struct Columns {
     pub signature: i16,
     pub document: Option<i16>,
-    pub into: Option<i16>,
-    pub scope: Vec<EqualColumn>,
+    pub scope: Vec<ScopeColumn>,
     /// None for a table without a primary key.
-    pub key: Option<Key>,
-}
-
-/// The names of the columns of the root's primary key; none if it has no key.
-pub struct RootKey(Vec<CString>);
-
-impl RootKey {
-    /// # Safety
-    /// The root is open.
-    pub unsafe fn of(root: pg_sys::Relation) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe { Self(key_names(root, &key_columns(primary_key(root)))) }
-    }
+    key: Option<Key>,
 }
 
 impl Columns {
     /// # Errors
-    /// ERROR `undefined_column`, and `feature_not_supported` for a generated column: its value is
-    /// computed after the trigger.
+    /// ERROR `undefined_column`, and `feature_not_supported` for a virtual generated column, which
+    /// has no value in a row.
     ///
     /// # Safety
     /// The table is open.
-    pub unsafe fn of(table: pg_sys::Relation, options: &Options, root_key: &RootKey) -> Self {
+    pub unsafe fn of(table: pg_sys::Relation, options: &Options) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let read = |name: &CString, option: &str| {
-                let number = column_number(table, name);
-                refuse_generated(table, number, option);
-                number
-            };
-            let scope = options.scope.iter().map(|name| read(name, "scope="));
+            let scope = options.scope.iter();
             Self {
                 signature: column_number(table, &options.column),
-                document: options.verify.as_ref().map(|name| read(name, "verify=")),
-                into: options.into.as_ref().map(|name| read(name, "into=")),
+                document: options
+                    .verify
+                    .as_ref()
+                    .map(|name| column_number(table, name)),
                 scope: scope
-                    .map(|number| EqualColumn::new(table, number))
+                    .map(|name| ScopeColumn::new(table, column_number(table, name)))
                     .collect(),
-                key: Key::of(table, root_key),
+                key: Key::of(table),
             }
         }
     }
 
     /// # Errors
-    /// ERROR `datatype_mismatch` for columns that do not fit the options.
+    /// ERROR `datatype_mismatch` where the document is no text, or cannot be compared.
     ///
     /// # Safety
     /// The table is open, and has these columns.
-    pub unsafe fn check_types(&self, table: pg_sys::Relation, options: &Options, kind: Kind) {
-        let mismatch = |message: &str, hint: &str| {
-            raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, hint);
+    pub unsafe fn check_document(&self, table: pg_sys::Relation, kind: Kind) {
+        let Some(document) = self.document else {
+            return;
         };
         // SAFETY: vouched for by the caller.
+        let document_type = unsafe { pg_sys::getBaseType(column_type(table, document).0) };
+        if !is_text(document_type) || kind != Kind::Minhash {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "near_dup_guard cannot verify by that column",
+                "verify= names a column of type text, beside a column of type minhash_signature.",
+            );
+        }
+    }
+
+    /// Returns the key of a row as PostgreSQL writes it in messages, `(id)=(1)`; None without a key,
+    /// and if the role may not see it.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    pub unsafe fn key(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
+        let key = self.key.as_ref()?;
+        // SAFETY: vouched for by the caller; a primary key has no NULLs; the function checks the
+        // privileges and returns a new string.
         unsafe {
-            if options.action == Action::Mark {
-                let of = |number| column_type(table, number).0;
-                let keys = self.key.iter().flat_map(|key| &key.columns);
-                if !keys.map(|key| of(key.number)).eq(self.into.map(of)) {
-                    mismatch(
-                        "near_dup_guard: the column for the mark does not fit the primary key",
-                        "'mark' needs a primary key of one column, in each partition too, and a column of the same type for into=.",
-                    );
-                }
-            }
-            if let Some(document) = self.document {
-                let document_type = pg_sys::getBaseType(column_type(table, document).0);
-                if !is_text(document_type) || kind != Kind::Minhash {
-                    mismatch(
-                        "near_dup_guard cannot verify by that column",
-                        "verify= names a column of type text, beside a column of type minhash_signature.",
-                    );
-                }
-            }
+            let mut values: Vec<pg_sys::Datum> = key
+                .columns
+                .iter()
+                .map(|&column| get(slot, column).unwrap_or(pg_sys::Datum::null()))
+                .collect();
+            let mut nulls: Vec<bool> = values.iter().map(|_| false).collect();
+            let index = Relation::open_index(key.index);
+            let text = pg_sys::BuildIndexValueDescription(
+                index.as_ptr(),
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
         }
     }
 }
@@ -162,98 +152,59 @@ impl Columns {
 impl Key {
     /// # Safety
     /// The table is open.
-    unsafe fn of(table: pg_sys::Relation, root_key: &RootKey) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let index = primary_key(table);
-            let numbers = key_columns(index);
-            if numbers.is_empty() {
-                return None;
-            }
-            for &number in &numbers {
-                refuse_generated(table, number, "the primary key");
-            }
-            Some(Self {
-                is_of_root: key_names(table, &numbers) == root_key.0,
-                columns: numbers
-                    .into_iter()
-                    .map(|number| EqualColumn::new(table, number))
-                    .collect(),
-                index,
-            })
+    unsafe fn of(table: pg_sys::Relation) -> Option<Self> {
+        // SAFETY: vouched for by the caller; listing the indexes fills in the primary key's.
+        let index = unsafe {
+            pg_sys::list_free(pg_sys::RelationGetIndexList(table));
+            (*table).rd_pkindex
+        };
+        if index == pg_sys::InvalidOid {
+            return None;
         }
+        let opened = Relation::open_index(index);
+        // SAFETY: the index is open; a primary key has no expressions.
+        let columns = unsafe {
+            let form = (*opened.as_ptr()).rd_index;
+            let numbers = (*form).indkey.values.as_slice((*form).indnatts as usize);
+            numbers[..(*form).indnkeyatts as usize].to_vec()
+        };
+        Some(Self { columns, index })
     }
 }
 
 /// # Safety
 /// The table is open.
 unsafe fn column_number(table: pg_sys::Relation, name: &CStr) -> i16 {
+    /// In `pg_attribute.attgenerated`, from PostgreSQL 18 on.
+    const VIRTUAL: u8 = b'v';
     // SAFETY: vouched for by the caller.
-    let number = unsafe { pg_sys::get_attnum((*table).rd_id, name.as_ptr()) };
+    let (number, generated) = unsafe {
+        let number = pg_sys::get_attnum((*table).rd_id, name.as_ptr());
+        let generated = match number {
+            1.. => pg_sys::get_attgenerated((*table).rd_id, number),
+            _ => 0,
+        };
+        (number, generated as u8)
+    };
+    // SAFETY: as above.
+    let table = || relation_name(unsafe { (*table).rd_id }).unwrap_or_default();
+    let column = quoted_identifier(name);
     if number <= 0 {
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-            &format!(
-                "near_dup_guard: there is no column {}",
-                neardup::quoted(&name.to_string_lossy())
-            ),
-            "Name a column of the table in the arguments of the trigger.",
+            &format!("near_dup_guard: table {} has no column {column}", table()),
+            "Name columns of the table in the arguments of the trigger.",
         );
     }
-    number
-}
-
-/// # Safety
-/// The table is open, and has that column.
-unsafe fn refuse_generated(table: pg_sys::Relation, number: i16, read_for: &str) {
-    // SAFETY: vouched for by the caller; the name of a column is NUL-terminated.
-    unsafe {
-        let table = (*table).rd_id;
-        if pg_sys::get_attgenerated(table, number) == 0 {
-            return;
-        }
-        let column = CStr::from_ptr(pg_sys::get_attname(table, number, false));
+    if generated == VIRTUAL {
         raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             &format!(
-                "near_dup_guard cannot use generated column {} of table {} for {read_for}",
-                quoted_identifier(column),
-                relation_name(table).unwrap_or_default()
+                "near_dup_guard cannot read virtual generated column {column} of table {}",
+                table()
             ),
-            "Its value is computed after the trigger; use columns that are not generated.",
+            "Use columns that are stored.",
         );
     }
-}
-
-/// # Safety
-/// The table is open.
-unsafe fn primary_key(table: pg_sys::Relation) -> pg_sys::Oid {
-    // SAFETY: vouched for by the caller; listing the indexes fills in the primary key's.
-    unsafe {
-        pg_sys::list_free(pg_sys::RelationGetIndexList(table));
-        (*table).rd_pkindex
-    }
-}
-
-fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
-    if index == pg_sys::InvalidOid {
-        return Vec::new();
-    }
-    let index = Relation::open_index(index);
-    // SAFETY: the index is open; a primary key has no expressions.
-    unsafe {
-        let form = (*index.as_ptr()).rd_index;
-        let numbers = (*form).indkey.values.as_slice((*form).indnatts as usize);
-        numbers[..(*form).indnkeyatts as usize].to_vec()
-    }
-}
-
-/// # Safety
-/// The table is open, and has these columns.
-unsafe fn key_names(table: pg_sys::Relation, numbers: &[i16]) -> Vec<CString> {
-    // SAFETY: vouched for by the caller; names are NUL-terminated.
-    let name = |&number: &i16| unsafe {
-        CStr::from_ptr(pg_sys::get_attname((*table).rd_id, number, false)).to_owned()
-    };
-    numbers.iter().map(name).collect()
+    number
 }

@@ -1,15 +1,17 @@
 //! The trigger `near_dup_guard`, which lets no near-duplicate into a table.
 #![allow(
     clippy::disallowed_methods,
-    reason = "an entry a key, row, column or partition; pages have at most MAX_OFFSETS rows"
+    clippy::disallowed_macros,
+    reason = "an entry a key, column, partition or index"
 )]
 
-pub mod columns;
-pub mod lock;
-pub mod lookup;
-pub mod options;
-pub mod refusal;
-pub mod row;
-pub mod table;
-pub mod trigger;
-pub mod verify;
+mod columns;
+mod options;
+mod protect;
+mod refusal;
+mod row;
+mod search;
+mod table;
+mod trigger;
+mod verify;
+mod version;

@@ -8,68 +8,38 @@ use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// The action on a row that has a near-duplicate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    Reject,
-    Skip,
-    Mark,
-}
-
-/// `near_dup_guard(column, bound, action [, 'into=column'] [, 'scope=column,...'] [, 'verify=column'])`.
+/// `near_dup_guard(column, bound [, 'scope=column,...'] [, 'verify=column'])`.
 pub struct Options {
     pub column: CString,
     /// A similarity threshold for signatures, a distance for bit strings.
     pub bound: String,
-    pub action: Action,
-    pub into: Option<CString>,
     pub scope: Vec<CString>,
     pub verify: Option<CString>,
 }
 
-const SHAPE: &str = "Valid are the signature column, the threshold, 'reject', 'skip' or 'mark', and then 'into=column', 'scope=column,...' and 'verify=column', as in near_dup_guard('sig', '0.8', 'reject').";
+const SHAPE: &str = "Valid are the signature column, the threshold, and then 'scope=column,...' and 'verify=column', as in near_dup_guard('sig', '0.8', 'scope=tenant_id').";
 
 fn invalid(message: String) -> ! {
     Err(Error::invalid(message, SHAPE)).or_raise()
 }
 
 impl Options {
+    /// Reads the arguments of a trigger.
+    ///
     /// # Errors
     /// ERROR `invalid_parameter_value` that says what is valid.
-    ///
-    /// # Safety
-    /// The trigger is that of the running call.
-    pub unsafe fn parse(trigger: *const pg_sys::Trigger) -> Self {
-        // SAFETY: the array has that many NUL-terminated strings.
-        let arguments: Vec<&CStr> = unsafe {
-            (0..(*trigger).tgnargs as usize)
-                .map(|number| CStr::from_ptr(*(*trigger).tgargs.add(number)))
-                .collect()
-        };
-        let [column, bound, action, rest @ ..] = arguments.as_slice() else {
+    pub fn parse(arguments: &[&CStr]) -> Self {
+        let [column, bound, rest @ ..] = arguments else {
             invalid(format!("near_dup_guard got {} arguments", arguments.len()));
         };
         let mut options = Self {
             column: (*column).to_owned(),
             bound: bound.to_string_lossy().into_owned(),
-            action: match action.to_bytes() {
-                b"reject" => Action::Reject,
-                b"skip" => Action::Skip,
-                b"mark" => Action::Mark,
-                _ => invalid(format!(
-                    "unknown action {}",
-                    quoted(&action.to_string_lossy())
-                )),
-            },
-            into: None,
             scope: Vec::new(),
             verify: None,
         };
         for option in rest {
             options.add(option);
-        }
-        if (options.action == Action::Mark) != options.into.is_some() {
-            invalid("'mark' and 'into=column' need each other".to_owned());
         }
         options
     }
@@ -83,7 +53,6 @@ impl Options {
         };
         let value = value.strip_prefix(b"=").unwrap_or_default();
         match name {
-            b"into" => self.into = Some(column(value)),
             b"scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
             b"verify" => self.verify = Some(column(value)),
             _ => invalid(format!(
@@ -106,5 +75,18 @@ impl Options {
                 Bound::Distance(options::distance_in(&self.bound, most))
             }
         }
+    }
+}
+
+/// Returns the arguments of a trigger.
+///
+/// # Safety
+/// The trigger is that of the running call.
+pub unsafe fn arguments<'t>(trigger: *const pg_sys::Trigger) -> Vec<&'t CStr> {
+    // SAFETY: the array has that many NUL-terminated strings.
+    unsafe {
+        (0..(*trigger).tgnargs as usize)
+            .map(|number| CStr::from_ptr(*(*trigger).tgargs.add(number)))
+            .collect()
     }
 }

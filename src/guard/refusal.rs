@@ -1,17 +1,16 @@
 //! The refusal of a row, raised from the frame that PostgreSQL called: only there nothing has to be
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
-use crate::guard::lock::Owner;
 use pgrx::pg_sys;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr::null_mut;
 
 /// Nothing in it needs to be dropped; strings are PostgreSQL's.
 #[derive(Clone, Copy)]
 pub struct Refusal {
     table: pg_sys::Relation,
-    trigger: *mut c_char,
-    key: *mut c_char,
+    trigger: *const c_char,
+    detail: *const c_char,
 }
 
 impl Refusal {
@@ -19,17 +18,23 @@ impl Refusal {
     pub const NONE: Self = Self {
         table: null_mut(),
         trigger: null_mut(),
-        key: null_mut(),
+        detail: null_mut(),
     };
 
-    /// `key` is the description of the key that is there, or NULL if it must not be shown.
-    pub fn new(table: pg_sys::Relation, owner: &Owner, key: *mut c_char) -> Self {
-        let trigger = CString::new(owner.trigger.as_str()).unwrap_or_default();
-        Self {
-            table,
-            // SAFETY: copies a NUL-terminated string.
-            trigger: unsafe { pg_sys::pstrdup(trigger.as_ptr()) },
-            key,
+    /// # Safety
+    /// The table is open, and the trigger is that of the running call.
+    pub unsafe fn new(
+        table: pg_sys::Relation,
+        trigger: *const pg_sys::Trigger,
+        detail: Option<&CStr>,
+    ) -> Self {
+        // SAFETY: vouched for by the caller; strings are NUL-terminated, and copied.
+        unsafe {
+            Self {
+                table,
+                trigger: (*trigger).tgname,
+                detail: detail.map_or(null_mut(), |detail| pg_sys::pstrdup(detail.as_ptr())),
+            }
         }
     }
 }
@@ -61,8 +66,8 @@ pub unsafe fn raise(refusal: &Refusal) {
             refusal.trigger,
             table,
         );
-        if !refusal.key.is_null() {
-            errdetail(c"Key %s has a near-duplicate row.".as_ptr(), refusal.key);
+        if !refusal.detail.is_null() {
+            errdetail(c"%s".as_ptr(), refusal.detail);
         }
         errtableconstraint(refusal.table, refusal.trigger);
         errfinish(

@@ -1,7 +1,7 @@
-//! The row that a guard's trigger fired for, and its signature where that is generated.
+//! The row that a trigger fired for, and tuple slots.
 
-use crate::guard::lookup::Found;
 use crate::pg::error::raise;
+use pgrx::itemptr::item_pointer_get_both;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The row that a trigger fired for.
@@ -9,66 +9,44 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 pub struct Row {
     pub table: pg_sys::Relation,
     pub slot: *mut pg_sys::TupleTableSlot,
-    pub tuple: pg_sys::HeapTuple,
-    /// The version that an UPDATE replaces.
-    pub old: Option<(*mut pg_sys::TupleTableSlot, pg_sys::HeapTuple)>,
+    /// The version that an UPDATE replaced.
+    pub old: Option<*mut pg_sys::TupleTableSlot>,
 }
 
 impl Row {
+    /// Returns the row of a call.
+    ///
     /// # Errors
-    /// ERROR unless called as a BEFORE INSERT OR UPDATE trigger for each row.
+    /// ERROR unless called as an AFTER INSERT OR UPDATE trigger for each row.
+    ///
+    /// # Safety
+    /// `fcinfo` is that of the running call.
     pub unsafe fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Self {
         // SAFETY: vouched for by the caller; a trigger's context is its data.
         unsafe {
             let data = (*fcinfo).context.cast::<pg_sys::TriggerData>();
-            let event = match data.as_ref() {
-                Some(data) if data.type_ == pg_sys::NodeTag::T_TriggerData => data.tg_event,
+            let data = match data.as_ref() {
+                Some(data) if data.type_ == pg_sys::NodeTag::T_TriggerData => data,
                 _ => not_so("near_dup_guard was not called as a trigger"),
             };
             let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
-            if event & timing != pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW {
-                not_so("near_dup_guard was not fired before each row");
+            if data.tg_event & timing != pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW {
+                not_so("near_dup_guard was not fired after each row");
             }
-            let data = &*data;
-            match event & pg_sys::TRIGGER_EVENT_OPMASK {
+            match data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK {
                 pg_sys::TRIGGER_EVENT_INSERT => Self {
                     table: data.tg_relation,
                     slot: data.tg_trigslot,
-                    tuple: data.tg_trigtuple,
                     old: None,
                 },
                 pg_sys::TRIGGER_EVENT_UPDATE => Self {
                     table: data.tg_relation,
                     slot: data.tg_newslot,
-                    tuple: data.tg_newtuple,
-                    old: Some((data.tg_trigslot, data.tg_trigtuple)),
+                    old: Some(data.tg_trigslot),
                 },
                 _ => not_so("near_dup_guard was fired by another event than INSERT or UPDATE"),
             }
         }
-    }
-
-    pub fn get(&self, column: i16) -> Option<pg_sys::Datum> {
-        // SAFETY: the slot holds the row, which has that column.
-        unsafe { get(self.slot, column) }
-    }
-
-    pub fn old(&self, column: i16) -> Option<pg_sys::Datum> {
-        // SAFETY: as above.
-        self.old.and_then(|(slot, _)| unsafe { get(slot, column) })
-    }
-
-    /// Returns whether a row found is the version that is being replaced.
-    pub fn replaces(&self, found: &Found, table: pg_sys::Oid) -> bool {
-        self.old.is_some_and(|(_, tuple)| {
-            // SAFETY: tuple, slot and table are valid for the call.
-            unsafe {
-                let place = &(*tuple).t_self;
-                (*self.table).rd_id == table
-                    && pgrx::itemptr::item_pointer_get_both(*place)
-                        == pgrx::itemptr::item_pointer_get_both((*found.slot).tts_tid)
-            }
-        })
     }
 }
 
@@ -76,10 +54,12 @@ fn not_so(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         message,
-        "Use it as CREATE TRIGGER ... BEFORE INSERT OR UPDATE ON ... FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject').",
+        "Use it as CREATE TRIGGER ... AFTER INSERT OR UPDATE ON ... FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8').",
     )
 }
 
+/// Returns the value of a column; None for NULL.
+///
 /// # Safety
 /// The slot holds a row with that column.
 pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_sys::Datum> {
@@ -89,51 +69,82 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
     (!is_null).then_some(value)
 }
 
-/// A stored generated signature, which a BEFORE trigger has to evaluate itself.
-pub struct Generated {
-    state: *mut pg_sys::ExprState,
-    context: *mut pg_sys::ExprContext,
+/// A row's place in its table: block and offset.
+pub type Place = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
+
+/// Returns the place of the row that a slot holds.
+///
+/// # Safety
+/// The slot holds a row of a table.
+pub unsafe fn place(slot: *mut pg_sys::TupleTableSlot) -> Place {
+    // SAFETY: vouched for by the caller.
+    item_pointer_get_both(unsafe { (*slot).tts_tid })
 }
 
-impl Generated {
-    /// Returns None if the column is not generated.
-    ///
+/// A slot for rows of a table.
+pub struct Slot(*mut pg_sys::TupleTableSlot);
+
+impl Slot {
     /// # Safety
-    /// The table is open, and has that column.
-    pub unsafe fn of(
-        table: pg_sys::Relation,
-        column: i16,
-        statement: pg_sys::MemoryContext,
-    ) -> Option<Self> {
-        // SAFETY: vouched for by the caller; all is allocated in the statement's memory.
-        unsafe {
-            if pg_sys::get_attgenerated((*table).rd_id, column) == 0 {
-                return None;
-            }
-            let current = pg_sys::MemoryContextSwitchTo(statement);
-            let expression = pg_sys::build_column_default(table, i32::from(column));
-            let expression = pg_sys::expression_planner(expression.cast());
-            let generated = Self {
-                state: pg_sys::ExecInitExpr(expression, std::ptr::null_mut()),
-                context: pg_sys::CreateStandaloneExprContext(),
-            };
-            pg_sys::MemoryContextSwitchTo(current);
-            Some(generated)
-        }
+    /// The table is open, and stays so as long as the slot.
+    pub unsafe fn new(table: pg_sys::Relation) -> Self {
+        // SAFETY: vouched for by the caller.
+        Self(unsafe { pg_sys::table_slot_create(table, std::ptr::null_mut()) })
     }
 
-    /// Returns the value, which lives until the next one is evaluated.
+    pub fn as_ptr(&self) -> *mut pg_sys::TupleTableSlot {
+        self.0
+    }
+
+    /// Fetches the newest version of a row, of which one version lies at a place: what this
+    /// transaction and those before it have left of it. Returns whether there is one.
     ///
     /// # Safety
-    /// The slot holds a row of the table.
-    pub unsafe fn evaluate(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::Datum> {
-        let mut is_null = false;
-        // SAFETY: vouched for by the caller.
-        let value = unsafe {
-            pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
-            (*self.context).ecxt_scantuple = slot;
-            pg_sys::ExecEvalExprSwitchContext(self.state, self.context, &mut is_null)
-        };
-        (!is_null).then_some(value)
+    /// The slot is one of that table. The version was visible to this transaction at one time.
+    pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, place: Place) -> bool {
+        let mut place = place;
+        // SAFETY: vouched for by the caller; the rows of a table are heap tuples.
+        unsafe {
+            loop {
+                let mut tid = pg_sys::ItemPointerData::default();
+                pgrx::itemptr::item_pointer_set_all(&mut tid, place.0, place.1);
+                let any = &raw mut pg_sys::SnapshotAnyData;
+                if !pg_sys::table_tuple_fetch_row_version(table, &mut tid, any, self.0) {
+                    return false;
+                }
+                if is_current(table, self.0) {
+                    return true;
+                }
+                let tuple = pg_sys::ExecFetchSlotHeapTuple(self.0, false, std::ptr::null_mut());
+                let next = item_pointer_get_both((*(*tuple).t_data).t_ctid);
+                // Deleted, or moved to another partition.
+                if next == place || next.0 == pg_sys::InvalidBlockNumber {
+                    return false;
+                }
+                place = next;
+            }
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // After an ERROR its buffer is released with the resource owner.
+        if !std::thread::panicking() {
+            // SAFETY: `new` made it, and nobody else drops it.
+            unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.0) };
+        }
+    }
+}
+
+/// Returns whether the version of a row that a slot holds is the newest that this transaction and
+/// those before it have left.
+///
+/// # Safety
+/// The slot holds a stored row of the open table.
+pub unsafe fn is_current(table: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        pg_sys::table_tuple_satisfies_snapshot(table, slot, &raw mut pg_sys::SnapshotSelfData)
     }
 }

@@ -1,22 +1,180 @@
 //! The tables that a guard looks into, with their indexes.
 
-use crate::guard::columns::{Columns, RootKey};
+use crate::guard::columns::Columns;
 use crate::guard::options::Options;
 use crate::index::kind::{Bound, Kind, Method, Objects};
 use crate::pg::catalog::{quoted_identifier, relation_name};
 use crate::pg::error::raise;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{Relation, column_type};
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
+
+/// What a guard was told, for the tables under one root.
+pub struct Rule {
+    pub options: Options,
+    pub bound: Bound,
+    pub objects: Objects,
+}
 
 /// A table that is looked into: the guarded one, or a partition beside it.
 pub struct Table {
     pub oid: pg_sys::Oid,
     /// The partitioned tables that it belongs to, from the root on.
-    pub ancestors: Vec<pg_sys::Oid>,
+    ancestors: Vec<pg_sys::Oid>,
     pub columns: Columns,
-    /// The index, and the column of it that holds the signature; None where the table has no
-    /// usable one.
-    pub index: Option<(pg_sys::Oid, i16)>,
+    /// None where the table has no usable index.
+    pub index: Option<UsableIndex>,
+}
+
+/// An index that finds everything within the bound.
+#[derive(Debug, Clone, Copy)]
+pub struct UsableIndex {
+    pub oid: pg_sys::Oid,
+    /// The column of it that holds the signature.
+    pub column: i16,
+    /// Whether everybody searches through it: there is no other one, and none that REINDEX
+    /// CONCURRENTLY is about to put in its place.
+    pub is_only_one: bool,
+}
+
+impl Rule {
+    /// # Errors
+    /// ERROR for options that do not fit the table.
+    ///
+    /// # Safety
+    /// The table is open, and the function is `near_dup_guard`, or another one beside it.
+    pub unsafe fn new(table: pg_sys::Relation, options: Options, function: pg_sys::Oid) -> Self {
+        // SAFETY: vouched for by the caller.
+        let kind = unsafe {
+            let columns = Columns::of(table, &options);
+            let (signature_type, _) = column_type(table, columns.signature);
+            let schema = pg_sys::get_func_namespace(function);
+            Kind::of_type(pg_sys::getBaseType(signature_type), schema)
+        };
+        let Some(kind) = kind else {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "near_dup_guard: the column is neither minhash_signature nor bit",
+                "Name the column of the signatures first.",
+            );
+        };
+        Self {
+            bound: options.bound(kind),
+            objects: kind.objects(function),
+            options,
+        }
+    }
+
+    /// Returns the tables with rows under a root.
+    ///
+    /// # Errors
+    /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
+    pub fn tables(&self, root: pg_sys::Oid) -> Vec<Table> {
+        let mut tables = Vec::new();
+        self.add_tables(root, &[], &mut tables);
+        tables
+    }
+
+    fn add_tables(&self, table: pg_sys::Oid, ancestors: &[pg_sys::Oid], tables: &mut Vec<Table>) {
+        let relation = Relation::open_table(table);
+        match relation.kind() {
+            pg_sys::RELKIND_PARTITIONED_TABLE => {
+                // SAFETY: the relation is open; the array has that many elements.
+                let partitions = unsafe {
+                    let parts = pg_sys::RelationGetPartitionDesc(relation.as_ptr(), true);
+                    match (*parts).nparts {
+                        0 => &[],
+                        count => std::slice::from_raw_parts((*parts).oids, count as usize),
+                    }
+                    .to_vec()
+                };
+                let ancestors = [ancestors, &[table]].concat();
+                for partition in partitions {
+                    self.add_tables(partition, &ancestors, tables);
+                }
+            }
+            pg_sys::RELKIND_RELATION => tables.push(self.table(&relation, ancestors)),
+            pg_sys::RELKIND_FOREIGN_TABLE => foreign(table, ancestors),
+            _ => {}
+        }
+    }
+
+    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid]) -> Table {
+        // SAFETY: the relation is open.
+        unsafe {
+            let columns = Columns::of(relation.as_ptr(), &self.options);
+            columns.check_document(relation.as_ptr(), self.bound.kind());
+            Table {
+                oid: (*relation.as_ptr()).rd_id,
+                ancestors: ancestors.to_vec(),
+                index: self.usable_index(relation.as_ptr(), columns.signature),
+                columns,
+            }
+        }
+    }
+
+    /// Returns an index of the access method that finds everything within the bound.
+    ///
+    /// # Safety
+    /// The table is open.
+    unsafe fn usable_index(&self, table: pg_sys::Relation, signature: i16) -> Option<UsableIndex> {
+        let mut usable = None;
+        let mut count = 0;
+        // SAFETY: vouched for by the caller.
+        for oid in unsafe { indexes(table) } {
+            let index = Relation::open_index(oid);
+            // SAFETY: the index is open.
+            let Some(column) = (unsafe { self.column_of(index.as_ptr(), signature) }) else {
+                continue;
+            };
+            count += 1;
+            // SAFETY: as above.
+            if usable.is_none() && unsafe { self.is_served(index.as_ptr(), column) } {
+                usable = Some((oid, column));
+            }
+        }
+        usable.map(|(oid, column)| UsableIndex {
+            oid,
+            column,
+            is_only_one: count == 1,
+        })
+    }
+
+    /// Returns the column of an index of ours that holds the signature.
+    ///
+    /// # Safety
+    /// The index is open.
+    unsafe fn column_of(&self, index: pg_sys::Relation, signature: i16) -> Option<i16> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let form = (*index).rd_index;
+            let columns = (*form).indkey.values.as_slice((*form).indnatts as usize);
+            let place = columns.iter().position(|&column| column == signature)?;
+            let family = *(*index).rd_opfamily.add(place);
+            let types = [self.objects.value_type, self.objects.ball_type];
+            let operator = pg_sys::get_opfamily_member(family, types[0], types[1], 1);
+            let method = self.bound.kind().method(family, types[0]);
+            (operator != pg_sys::InvalidOid && method == Some(Method::Neardup))
+                .then_some(place as i16 + 1)
+        }
+    }
+
+    /// Returns whether a complete index finds everything within the bound.
+    ///
+    /// # Safety
+    /// The index is open, and one of ours that has the signature in that column.
+    unsafe fn is_served(&self, index: pg_sys::Relation, column: i16) -> bool {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let form = (*index).rd_index;
+            let is_whole = pg_sys::RelationGetIndexPredicate(index).is_null();
+            let options =
+                *pg_sys::RelationGetIndexAttOptions(index, false).add(column as usize - 1);
+            is_whole
+                && (*form).indisvalid
+                && (*form).indisready
+                && self.bound.is_served(Method::Neardup, options, None)
+        }
+    }
 }
 
 impl Table {
@@ -29,6 +187,33 @@ impl Table {
             unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) == enabled }
         })
     }
+
+    /// Returns the index to search through.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` if there is none.
+    pub fn index(&self, rule: &Rule) -> UsableIndex {
+        self.index.unwrap_or_else(|| {
+            let table = relation_name(self.oid).unwrap_or_default();
+            let column = quoted_identifier(&rule.options.column);
+            let class = rule.bound.operator_class(&rule.objects);
+            raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                &format!("near_dup_guard needs an index on column {column} of table {table}"),
+                &format!("CREATE INDEX ON {table} USING neardup ({column} {class});"),
+            )
+        })
+    }
+}
+
+/// Returns the indexes of a table, in the order in which a new row enters them.
+///
+/// # Safety
+/// The table is open.
+pub unsafe fn indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
+    // SAFETY: vouched for by the caller; the list is a new one.
+    let indexes = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
+    indexes.iter_oid().collect()
 }
 
 /// Returns the root of the partitions that a table belongs to; itself if it is no partition.
@@ -48,60 +233,6 @@ pub unsafe fn root_of(table: pg_sys::Relation) -> pg_sys::Oid {
     }
 }
 
-/// The tables with rows under a root, for a guard with these options.
-pub struct Tables<'a> {
-    pub options: &'a Options,
-    pub kind: Kind,
-    pub bound: &'a Bound,
-    pub objects: &'a Objects,
-    pub root_key: &'a RootKey,
-}
-
-impl Tables<'_> {
-    /// Appends the tables under `table`, a table under `ancestors`.
-    ///
-    /// # Errors
-    /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
-    pub fn under(&self, table: pg_sys::Oid, ancestors: &[pg_sys::Oid], tables: &mut Vec<Table>) {
-        let relation = Relation::open_table(table);
-        match relation.kind() {
-            pg_sys::RELKIND_PARTITIONED_TABLE => {
-                // SAFETY: the relation is open; the array has that many elements.
-                let partitions = unsafe {
-                    let parts = pg_sys::RelationGetPartitionDesc(relation.as_ptr(), true);
-                    std::slice::from_raw_parts((*parts).oids, (*parts).nparts as usize).to_vec()
-                };
-                let ancestors = [ancestors, &[table]].concat();
-                for partition in partitions {
-                    self.under(partition, &ancestors, tables);
-                }
-            }
-            pg_sys::RELKIND_RELATION => tables.push(self.table(&relation, ancestors)),
-            pg_sys::RELKIND_FOREIGN_TABLE => foreign(table, ancestors),
-            _ => {}
-        }
-    }
-
-    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid]) -> Table {
-        // SAFETY: the relation is open.
-        unsafe {
-            let columns = Columns::of(relation.as_ptr(), self.options, self.root_key);
-            columns.check_types(relation.as_ptr(), self.options, self.kind);
-            Table {
-                oid: (*relation.as_ptr()).rd_id,
-                ancestors: ancestors.to_vec(),
-                index: usable_index(
-                    relation.as_ptr(),
-                    columns.signature,
-                    self.bound,
-                    self.objects,
-                ),
-                columns,
-            }
-        }
-    }
-}
-
 /// Raises the error of a foreign partition, whose server keeps no index of ours and shows nothing of
 /// transactions in progress.
 fn foreign(table: pg_sys::Oid, ancestors: &[pg_sys::Oid]) -> ! {
@@ -117,109 +248,5 @@ fn foreign(table: pg_sys::Oid, ancestors: &[pg_sys::Oid]) -> ! {
             ),
             None => "Put the guard on a table of the foreign server.".to_owned(),
         },
-    )
-}
-
-/// Returns an index of our operator class that finds everything within the bound.
-///
-/// # Errors
-/// ERROR if the only one collects new rows in a pending list, which every lookup would scan.
-///
-/// # Safety
-/// The table is open.
-unsafe fn usable_index(
-    table: pg_sys::Relation,
-    signature: i16,
-    bound: &Bound,
-    objects: &Objects,
-) -> Option<(pg_sys::Oid, i16)> {
-    // SAFETY: vouched for by the caller.
-    let indexes = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
-    let mut collecting = None;
-    for oid in indexes.iter_oid() {
-        let index = Relation::open_index(oid);
-        // SAFETY: the index is open.
-        unsafe {
-            let Some((column, method)) = column_served(index.as_ptr(), signature, bound, objects)
-            else {
-                continue;
-            };
-            if method != Method::Gin || !collects(index.as_ptr()) {
-                return Some((oid, column));
-            }
-            collecting = Some(oid);
-        }
-    }
-    if let Some(oid) = collecting {
-        let index = relation_name(oid).unwrap_or_default();
-        // SAFETY: vouched for by the caller.
-        let table = relation_name(unsafe { (*table).rd_id }).unwrap_or_default();
-        raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            &format!("near_dup_guard needs index {index} without a pending list"),
-            &format!(
-                "ALTER INDEX {index} SET (fastupdate = off); then VACUUM {table}; once to empty the list."
-            ),
-        );
-    }
-    None
-}
-
-/// # Safety
-/// The index is open.
-unsafe fn column_served(
-    index: pg_sys::Relation,
-    signature: i16,
-    bound: &Bound,
-    objects: &Objects,
-) -> Option<(i16, Method)> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let form = (*index).rd_index;
-        let columns = (*form).indkey.values.as_slice((*form).indnatts as usize);
-        let place = columns.iter().position(|&column| column == signature)?;
-        let family = *(*index).rd_opfamily.add(place);
-        let operator =
-            pg_sys::get_opfamily_member(family, objects.value_type, objects.ball_type, 1);
-        let partial = !pg_sys::RelationGetIndexPredicate(index).is_null();
-        if operator == pg_sys::InvalidOid || partial || !(*form).indisvalid || !(*form).indisready {
-            return None;
-        }
-        let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
-        let method = bound.kind().method(family, objects.value_type)?;
-        let is_served = bound.is_served(method, options, None);
-        is_served.then_some((place as i16 + 1, method))
-    }
-}
-
-/// Returns whether the index is GIN with `fastupdate`, its default.
-///
-/// # Safety
-/// The index is open, and a GIN index.
-unsafe fn collects(index: pg_sys::Relation) -> bool {
-    /// The beginning of GIN's storage parameters.
-    #[repr(C)]
-    struct GinOptions {
-        varlena_header: i32,
-        fast_update: bool,
-    }
-    // SAFETY: vouched for by the caller; without parameters there are no options.
-    unsafe {
-        let options = (*index).rd_options.cast::<GinOptions>();
-        options.is_null() || (*options).fast_update
-    }
-}
-
-/// Raises the error of a table without a usable index.
-pub fn no_index(table: pg_sys::Oid, options: &Options, bound: &Bound, objects: &Objects) -> ! {
-    let table = relation_name(table).unwrap_or_default();
-    let column = quoted_identifier(&options.column);
-    raise(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        &format!("near_dup_guard needs an index on column {column} of table {table}"),
-        &format!(
-            "CREATE INDEX ON {table} USING gin ({column} {}) WITH (fastupdate = off);",
-            bound.operator_class(objects)
-        ),
     )
 }

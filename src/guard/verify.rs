@@ -8,7 +8,7 @@ use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
-/// The new row's document, its shingles computed when they are first asked for.
+/// A version's document, its shingles computed when they are first asked for.
 pub struct Document {
     text: Option<pg_sys::Datum>,
     shingling: Option<Shingling>,
@@ -35,14 +35,12 @@ impl Document {
         }
     }
 
-    /// Returns whether the exact resemblance to another document reaches the threshold.
+    /// Returns the exact resemblance to another document; None below the threshold.
     ///
     /// # Safety
     /// `other` is of a text type.
-    pub unsafe fn resembles(&mut self, other: Option<pg_sys::Datum>) -> bool {
-        let (Some(text), Some(other)) = (self.text, other) else {
-            return false;
-        };
+    pub unsafe fn resemblance(&mut self, other: Option<pg_sys::Datum>) -> Option<f64> {
+        let (text, other) = (self.text?, other?);
         let shingling = match &self.shingling {
             Some(shingling) => *shingling,
             None => Err(neardup::Error::invalid(
@@ -57,6 +55,7 @@ impl Document {
             shingle_hashes(&text, &shingling, &Key::from_seed(0), &mut check_interrupts).or_raise()
         };
         let ours = self.hashes.get_or_insert_with(|| hashes(text));
-        set::jaccard(ours, &hashes(other), &mut check_interrupts) >= self.threshold
+        let resemblance = set::jaccard(ours, &hashes(other), &mut check_interrupts);
+        (resemblance >= self.threshold).then_some(resemblance)
     }
 }

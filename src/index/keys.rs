@@ -7,7 +7,7 @@
 use crate::options;
 use bitvec::prelude::*;
 use neardup::bands::{Bands, HammingBlocks, Occurrence, band_hashes};
-use neardup::minhash::{Header, Signature, equal_slots_needed};
+use neardup::minhash::{Header, Signature};
 
 /// The keys of signatures for lookups at or above a threshold: one for each pigeonhole band. Which
 /// bands a signature has depends on its own parameters.
@@ -45,14 +45,6 @@ impl MinhashKeys {
         threshold >= self.threshold
             || header.is_some_and(|header| self.occurrence(header, threshold).is_some())
     }
-}
-
-/// Returns the fewest keys of which two signatures at or above `threshold` share at least one.
-pub fn fewest_minhash_keys(signature: &Signature<'_>, threshold: f64) -> Vec<u64> {
-    let slots = usize::from(signature.header.slots);
-    let bits = u32::from(signature.header.slot_bits);
-    let bands = slots - equal_slots_needed(slots, bits, threshold) + 1;
-    band_hashes(signature, &Bands { slots, bands }).collect()
 }
 
 /// The keys of bit strings for lookups up to a Hamming distance: one for each block.

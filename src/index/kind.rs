@@ -7,15 +7,12 @@ use crate::index::classes::{
 };
 use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
 use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
-use crate::index::keys::{HammingKeys, fewest_minhash_keys};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
-use crate::pg::bits::Bits;
 use crate::pg::catalog::{
     function_beside, is_function, operator_beside, qualified_name, support_function, type_named,
 };
-use crate::pg::error::OrRaise;
 use crate::simhash::hamming::hamming_within_wrapper;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
@@ -204,34 +201,6 @@ impl Bound {
             Self::Threshold(_) => f64::from_bits(measured.value() as u64),
             Self::Distance(_) => f64::from(measured.value() as i32),
         }
-    }
-
-    /// Returns keys of which any two values within the bound share one, sorted and distinct; None
-    /// for a value that is near to nothing.
-    ///
-    /// # Safety
-    /// `value` is of the kind's type.
-    pub unsafe fn keys(&self, value: pg_sys::Datum) -> Option<Vec<u64>> {
-        let mut keys = match *self {
-            Self::Threshold(threshold) => {
-                // SAFETY: vouched for by the caller.
-                let stored = unsafe { StoredSignature::from_raw(value) };
-                let signature = stored.read();
-                if signature.header.empty {
-                    return None;
-                }
-                fewest_minhash_keys(&signature, threshold)
-            }
-            Self::Distance(distance) => {
-                // SAFETY: as above.
-                let bits = unsafe { Bits::from_raw(value) };
-                let keys = HammingKeys::new(distance as i32, None).or_raise();
-                keys.of(bits.as_bitslice())
-            }
-        };
-        keys.sort_unstable();
-        keys.dedup();
-        Some(keys)
     }
 
     /// Returns whether an index with these options finds everything within the bound of the center,

@@ -35,6 +35,7 @@ const WAITING: &str =
 pub struct Sessions {
     sessions: Vec<Session>,
     endings: Receiver<(usize, Result<(), Error>)>,
+    failures: Vec<SqlState>,
     observer: Client,
 }
 
@@ -80,6 +81,7 @@ impl Sessions {
         Ok(Sessions {
             sessions,
             endings,
+            failures: Vec::new(),
             observer,
         })
     }
@@ -107,6 +109,11 @@ impl Sessions {
         }
     }
 
+    /// Returns the errors of all statements since the last call, in their order.
+    pub fn take_failures(&mut self) -> Vec<SqlState> {
+        std::mem::take(&mut self.failures)
+    }
+
     /// Lets the sessions work until none does, or, if `wholly`, none waits either.
     fn settle(&mut self, wholly: bool) -> Result<()> {
         let mut last_change = Instant::now();
@@ -125,6 +132,9 @@ impl Sessions {
                     let session = &mut self.sessions[number];
                     session.is_running = false;
                     session.ending = ending(result)?;
+                    if let Step::Failed(code) = &session.ending {
+                        self.failures.push(code.clone());
+                    }
                     last_change = Instant::now();
                     waited.clear();
                     continue;

@@ -19,6 +19,7 @@ mod check;
 mod cost;
 mod insert;
 mod log;
+pub mod lookup;
 mod merge;
 mod meta;
 mod open;

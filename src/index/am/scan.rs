@@ -28,7 +28,7 @@ struct Left<'a> {
     tids: Vec<pg_sys::ItemPointerData>,
 }
 
-enum Remaining {
+pub(super) enum Remaining {
     /// Ascending row numbers, and how many of them have been looked up.
     Some(Vec<u64>, usize),
     /// All rows from a page of the row table on, up to before a row.
@@ -214,7 +214,7 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, class: &dyn Class) -> 
 }
 
 /// What a scan looks for: of several conditions the most selective; the others are rechecked.
-struct Conditions {
+pub(super) struct Conditions {
     search: Search,
     parameters: Option<Parameters>,
 }
@@ -222,7 +222,7 @@ struct Conditions {
 impl Conditions {
     /// # Safety
     /// The keys are those of a scan of the class.
-    unsafe fn read(keys: &[pg_sys::ScanKeyData], class: &dyn Class) -> Self {
+    pub unsafe fn read(keys: &[pg_sys::ScanKeyData], class: &dyn Class) -> Self {
         let mut best = Self {
             search: Search::Everything,
             parameters: None,
@@ -245,7 +245,7 @@ impl Conditions {
         best
     }
 
-    fn find(&self, index: Index, class: &dyn Class) -> Result<(Meta, Remaining), Stop> {
+    pub fn find(&self, index: Index, class: &dyn Class) -> Result<(Meta, Remaining), Stop> {
         let meta = Meta::read(&index);
         if let Some(parameters) = &self.parameters {
             warn_of_parameters(&index, &meta, class, parameters);
@@ -318,7 +318,7 @@ fn warn_of_parameters(index: &Index, meta: &Meta, class: &dyn Class, parameters:
 ///
 /// # Safety
 /// The relation is open.
-unsafe fn count_scan(relation: pg_sys::Relation) {
+pub(super) unsafe fn count_scan(relation: pg_sys::Relation) {
     // SAFETY: vouched for by the caller.
     unsafe {
         let relation = &mut *relation;

@@ -1,18 +1,20 @@
 -- No near-duplicate gets in.
 CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject');
 
--- It insists on an index, and on one without a pending list.
+-- It insists on an index, when it is set up and before a row is let in.
+SELECT near_dup_protect('docs', 'sig', 0.8);
+CREATE INDEX docs_sig ON docs USING neardup (sig minhash_ops (threshold = 0.9));
+SELECT near_dup_protect('docs', 'sig', 0.8);
+CREATE TRIGGER guard AFTER INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8');
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
-CREATE INDEX docs_sig ON docs USING gin (sig minhash_ops (threshold = 0.9)) WITH (fastupdate = off);
-INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
+DROP TRIGGER guard ON docs;
 DROP INDEX docs_sig;
-CREATE INDEX docs_sig ON docs USING gin (sig);
-INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
-ALTER INDEX docs_sig SET (fastupdate = off);
+CREATE INDEX docs_sig ON docs USING neardup (sig);
+SELECT near_dup_protect('docs', 'sig', 0.8, trigger_name => 'guard');
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'guard';
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
 
--- Refused, as a unique index would.
+-- Refused, as by an exclusion constraint.
 \set VERBOSITY sqlstate
 INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten!');
 \set VERBOSITY default
@@ -25,6 +27,12 @@ EXCEPTION WHEN exclusion_violation THEN
     GET STACKED DIAGNOSTICS c = CONSTRAINT_NAME, t = TABLE_NAME, s = SCHEMA_NAME, d = PG_EXCEPTION_DETAIL;
     RAISE NOTICE '% % % %', c, t, s, d;
 END $$;
+
+-- The message says how similar, rounded down.
+INSERT INTO docs SELECT 2, 1, string_agg('w' || n, ' ') FROM generate_series(1, 200) n;
+INSERT INTO docs SELECT 3, 1, string_agg('w' || n, ' ') || ' more' FROM generate_series(1, 200) n;
+SELECT minhash_sim(a.sig, minhash(a.body || ' more')) FROM docs a WHERE id = 2;
+DELETE FROM docs WHERE id = 2;
 
 -- Within one statement, and by COPY.
 INSERT INTO docs VALUES (2, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (3, 1, 'alpha beta gamma delta epsilon zeta eta theta');
@@ -46,6 +54,9 @@ UPDATE docs SET body = 'one two three four five six seven eight nine ten eleven'
 UPDATE docs SET id = 9 WHERE id = 8;
 DELETE FROM docs WHERE id = 9;
 INSERT INTO docs VALUES (8, 1, 'a text of its own that has nothing to do with others');
+MERGE INTO docs USING (VALUES (8), (9)) AS new (id) ON docs.id = new.id
+WHEN MATCHED THEN UPDATE SET tenant = 2
+WHEN NOT MATCHED THEN INSERT VALUES (9, 1, 'a text of its own that has nothing to do with others');
 BEGIN;
 SAVEPOINT s;
 INSERT INTO docs VALUES (10, 1, 'first written then rolled back and written again later');
@@ -55,17 +66,74 @@ SAVEPOINT t;
 INSERT INTO docs VALUES (12, 1, 'first written then rolled back and written again later');
 ROLLBACK TO t;
 COMMIT;
+-- Rows that exchange their documents, and one that takes that of a row deleted by the same statement.
+INSERT INTO docs VALUES (13, 1, 'the document of the thirteenth row is this one');
+UPDATE docs SET body = other.body FROM docs AS other WHERE docs.id + other.id = 24 AND docs.id <> other.id;
+WITH gone AS (DELETE FROM docs WHERE id = 13 RETURNING body) INSERT INTO docs SELECT 14, 1, body FROM gone;
 SELECT id FROM docs ORDER BY id;
 
--- skip.
+-- What earlier triggers change or delete is looked at as it is at last.
+CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.tenant = 101 THEN
+        UPDATE docs SET body = 'what the trigger writes is unlike all the other rows', tenant = 1 WHERE id = NEW.id;
+    ELSIF NEW.tenant = 102 THEN
+        UPDATE docs SET body = 'one two three four five six seven eight nine ten eleven', tenant = 1 WHERE id = NEW.id;
+    ELSIF NEW.tenant = 103 THEN
+        DELETE FROM docs WHERE id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER change AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION change();
+INSERT INTO docs VALUES (15, 101, 'one two three four five six seven eight nine ten eleven');
+INSERT INTO docs VALUES (16, 102, 'a row whose words nobody else has at first');
+INSERT INTO docs VALUES (17, 103, 'one two three four five six seven eight nine ten eleven');
+SELECT id, body FROM docs WHERE id > 14;
+DROP TRIGGER change ON docs;
+
+-- A constraint trigger can be deferred to the end of the transaction.
 DROP TRIGGER guard ON docs;
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip');
-INSERT INTO docs VALUES (20, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (21, 1, 'quite another text that is not there yet'), (22, 1, 'Quite another text that is not there yet') RETURNING id;
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE ON docs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8');
+BEGIN;
+INSERT INTO docs VALUES (18, 1, 'one two three four five six seven eight nine ten eleven');
+DELETE FROM docs WHERE id = 1;
+COMMIT;
+BEGIN;
+INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten eleven');
+COMMIT;
+BEGIN;
+INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten eleven');
+UPDATE docs SET body = 'no longer what it was at the time of its insertion' WHERE id = 1;
+UPDATE docs SET id = 19 WHERE id = 1;
+COMMIT;
+-- Whatever changed it last, the row that stays is checked.
+DROP TRIGGER guard ON docs;
+CREATE CONSTRAINT TRIGGER guard AFTER INSERT OR UPDATE OF tenant ON docs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8');
+BEGIN;
+INSERT INTO docs VALUES (20, 1, 'one two three four five six seven eight nine ten eleven');
+UPDATE docs SET id = 21 WHERE id = 20;
+COMMIT;
+DROP TRIGGER guard ON docs;
+
+-- A table with duplicates stays editable: only what a row was not near before counts.
+CREATE TABLE legacy (id int PRIMARY KEY, tenant int, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+INSERT INTO legacy VALUES (1, 1, 'one two three four five six seven eight nine ten'), (2, 1, 'one two three four five six seven eight nine ten'),
+    (3, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (4, 2, 'one two three four five six seven eight nine ten');
+CREATE INDEX legacy_sig ON legacy USING neardup (sig);
+SELECT near_dup_protect('legacy', 'sig', 0.8, scope => '{tenant}');
+UPDATE legacy SET id = 10 WHERE id = 1;
+UPDATE legacy SET body = body || ' eleven' WHERE id = 10;
+UPDATE legacy SET body = body || ' twelve thirteen';
+UPDATE legacy SET tenant = 3 WHERE tenant = 1;
+UPDATE legacy SET body = 'one two three four five six seven eight nine ten twelve thirteen' WHERE id = 3;
+UPDATE legacy SET tenant = 3 WHERE id = 4;
+UPDATE legacy SET body = 'a text of its own that has nothing to do with others' WHERE id = 2;
+UPDATE legacy SET body = 'one two three four five six seven eight nine ten eleven twelve thirteen' WHERE id = 2;
+SELECT id, tenant, body FROM legacy ORDER BY id;
 
 -- scope: near-duplicates of other tenants do not count.
-DROP TRIGGER guard ON docs;
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject', 'scope=tenant');
-INSERT INTO docs VALUES (30, 2, 'alpha beta gamma delta epsilon zeta eta theta');
+CREATE TRIGGER guard AFTER INSERT OR UPDATE ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'scope=tenant');
+INSERT INTO docs VALUES (30, 2, 'alpha beta gamma delta epsilon zeta eta theta'), (34, 1, 'alpha beta gamma delta epsilon zeta eta theta');
 INSERT INTO docs VALUES (31, 2, 'alpha beta gamma delta epsilon zeta eta theta');
 UPDATE docs SET tenant = 1 WHERE id = 30;
 INSERT INTO docs VALUES (32, NULL, 'alpha beta gamma delta epsilon zeta eta theta');
@@ -73,24 +141,21 @@ INSERT INTO docs VALUES (33, NULL, 'alpha beta gamma delta epsilon zeta eta thet
 
 -- verify: the estimate alone refuses nothing.
 CREATE TABLE verified (id int PRIMARY KEY, body text, sig minhash_signature);
-CREATE INDEX ON verified USING gin (sig) WITH (fastupdate = off);
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON verified FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject', 'verify=body');
-INSERT INTO verified VALUES (1, 'a b c d e', minhash('x y z')), (2, 'f g h i j', minhash('x y z'));
-INSERT INTO verified VALUES (3, 'A B C D E', minhash('x y z'));
-
--- mark: the key of the canonical row.
-CREATE TABLE marked (id int PRIMARY KEY, body text, canonical_id int, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-CREATE INDEX ON marked USING gin (sig) WITH (fastupdate = off);
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON marked FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'mark', 'into=canonical_id');
-INSERT INTO marked (id, body) VALUES (1, 'alpha beta gamma delta epsilon zeta eta theta'), (2, 'other words in another document here'), (3, 'alpha beta gamma delta epsilon zeta eta theta'), (4, 'Alpha beta gamma delta epsilon zeta eta theta');
-SELECT id, canonical_id FROM marked ORDER BY id;
-UPDATE marked SET body = 'other words in another document here' WHERE id = 4 RETURNING id, canonical_id;
+CREATE INDEX ON verified USING neardup (sig);
+SELECT near_dup_protect('verified', 'sig', 0.8, verify => 'body');
+INSERT INTO verified VALUES (1, 'a b c d e f g', minhash('x y z')), (2, 'f g h i j', minhash('x y z'));
+INSERT INTO verified VALUES (3, 'A B C D E F G', minhash('x y z'));
+INSERT INTO verified VALUES (3, 'k l m n o', minhash('x y z'));
+UPDATE verified SET body = 'a b c d e f g' WHERE id = 3;
+UPDATE verified SET body = 'a b c d e f g h' WHERE id = 1;
 
 -- Bit strings.
 CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
-CREATE INDEX ON images USING gin (hash hamming_ops (distance = 3)) WITH (fastupdate = off);
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON images FOR EACH ROW EXECUTE FUNCTION near_dup_guard('hash', '3', 'reject');
+CREATE INDEX ON images USING neardup (hash hamming_ops (distance = 3));
+SELECT near_dup_protect('images', 'hash', 2.5);
+SELECT near_dup_protect('images', 'hash', 3);
 INSERT INTO images VALUES (1, x'0123456789abcdef');
+INSERT INTO images VALUES (2, x'0123456789abcdee');
 INSERT INTO images VALUES (2, x'0123456789abcde8');
 INSERT INTO images VALUES (3, x'0123456789abcd00');
 
@@ -99,8 +164,8 @@ CREATE TABLE parts (id int, day int, body text, sig minhash_signature, PRIMARY K
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);
 CREATE TABLE parts_2 (sig minhash_signature, day int NOT NULL, id int NOT NULL, body text);
 ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES FROM (10) TO (20);
-CREATE INDEX ON parts USING gin (sig) WITH (fastupdate = off);
-CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON parts FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject');
+CREATE INDEX ON parts USING neardup (sig);
+SELECT near_dup_protect('parts', 'sig', 0.8);
 INSERT INTO parts SELECT 1, 1, 'a b c d e', minhash('a b c d e');
 INSERT INTO parts SELECT 2, 11, 'a b c d e', minhash('a b c d e');
 INSERT INTO parts_2 (id, day, body, sig) SELECT 3, 12, 'a b c d e', minhash('a b c d e');
@@ -120,29 +185,55 @@ ALTER TABLE docs DISABLE ROW LEVEL SECURITY;
 REVOKE SELECT ON docs FROM guard_reader;
 SET ROLE guard_reader;
 INSERT INTO docs VALUES (41, 7, 'some text for tenant seven that is new here');
+SELECT near_dup_protect('docs', 'sig', 0.8, trigger_name => 'another');
 RESET ROLE;
 DROP OWNED BY guard_reader;
 DROP ROLE guard_reader;
 
 -- Refused arguments.
-CREATE TABLE wrong (id int, sig minhash_signature, into_here text);
+CREATE TABLE wrong (id int, sig minhash_signature, "into here" text);
+SELECT near_dup_protect('wrong', 'sig', 1.8);
+SELECT near_dup_protect('wrong', 'signature', 0.8);
+SELECT near_dup_protect('wrong', 'id', 0.8);
+SELECT near_dup_protect('wrong', 'sig', 0.8, verify => 'id');
+SELECT near_dup_protect('wrong', 'sig', 0.8, scope => '{id,tenant}');
+SELECT near_dup_protect('wrong', NULL, 0.8);
+SELECT near_dup_protect(0, 'sig', 0.8);
+CREATE VIEW view AS SELECT * FROM wrong;
+SELECT near_dup_protect('view', 'sig', 0.8);
 CREATE FUNCTION try(arguments text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    EXECUTE 'CREATE OR REPLACE TRIGGER guard BEFORE INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION near_dup_guard(' || arguments || ')';
+    EXECUTE 'CREATE OR REPLACE TRIGGER guard AFTER INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION near_dup_guard(' || arguments || ')';
     INSERT INTO wrong SELECT 1, minhash('a b c');
 END $$;
-SELECT try($$'sig', '0.8'$$);
-SELECT try($$'sig', '1.8', 'reject'$$);
-SELECT try($$'sig', '0.8', 'refuse'$$);
-SELECT try($$'signature', '0.8', 'reject'$$);
-SELECT try($$'id', '0.8', 'reject'$$);
-SELECT try($$'sig', '0.8', 'mark'$$);
-SELECT try($$'sig', '0.8', 'mark', 'into=into_here'$$);
-SELECT try($$'sig', '0.8', 'reject', 'verify=id'$$);
-SELECT try($$'sig', '0.8', 'reject', 'sope=id'$$);
-CREATE TRIGGER after_guard AFTER INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject');
-DROP TRIGGER guard ON wrong;
+SELECT try($$'sig'$$);
+SELECT try($$'sig', '0.8', 'reject'$$);
+SELECT try($$'sig', '0.8', 'sope=id'$$);
+SELECT try($$'sig', '0.8', 'scope='$$);
+DROP TRIGGER IF EXISTS guard ON wrong;
+CREATE TRIGGER before_guard BEFORE INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8');
 INSERT INTO wrong VALUES (1);
+DROP TRIGGER before_guard ON wrong;
+CREATE TRIGGER statement_guard AFTER INSERT ON wrong EXECUTE FUNCTION near_dup_guard('sig', '0.8');
+INSERT INTO wrong VALUES (1);
+DROP TRIGGER statement_guard ON wrong;
+CREATE TRIGGER delete_guard AFTER DELETE ON wrong FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8');
+INSERT INTO wrong VALUES (1);
+DELETE FROM wrong;
 
--- No lock outlives its statement.
-SELECT count(*) FROM pg_locks WHERE locktype = 'userlock';
+-- Names are quoted.
+CREATE SCHEMA "The schema";
+CREATE TABLE "The schema"."The table" ("The id" int PRIMARY KEY, "The sig" minhash_signature, "The scope" text);
+SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, '{The scope}', trigger_name => 'It''s a guard');
+CREATE INDEX "The index" ON "The schema"."The table" USING neardup ("The sig");
+SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, '{The scope}', trigger_name => 'It''s a guard');
+INSERT INTO "The schema"."The table" VALUES (1, minhash('a b c'), 'x'), (2, minhash('a b c'), 'y');
+INSERT INTO "The schema"."The table" VALUES (3, minhash('a b c'), 'x');
+
+-- A unique index that is filled later is told, and a REINDEX puts it before the guard's.
+CREATE TABLE late (id int, sig minhash_signature);
+CREATE INDEX late_sig ON late USING neardup (sig);
+ALTER TABLE late ADD PRIMARY KEY (id);
+SELECT near_dup_protect('late', 'sig', 0.8);
+REINDEX INDEX CONCURRENTLY late_sig;
+SELECT near_dup_protect('late', 'sig', 0.8, trigger_name => 'again');

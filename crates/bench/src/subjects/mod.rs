@@ -2,6 +2,7 @@
 
 mod compare;
 mod estimate;
+pub mod guard;
 mod hamming;
 pub mod index;
 pub mod lookup;
@@ -48,7 +49,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (
         Subject::Pairs,
         "pairs",
-        &[pairs::measure, pairs_peers::measure],
+        &[pairs::measure, guard::measure, pairs_peers::measure],
     ),
     (
         Subject::Quality,

@@ -1,4 +1,4 @@
-//! All pairs of a large collection, its clusters, what memory they take, and the cost of the guard.
+//! All pairs of a large collection, its clusters, and what memory they take.
 
 use anyhow::Result;
 use testbed::documents::generator::{Generator, Plan};
@@ -8,7 +8,6 @@ use testbed::server::database::Database;
 use testbed::server::memory;
 
 use crate::context::Bench;
-use crate::measure::race::{Times, quantile};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
@@ -51,10 +50,6 @@ const RECALL: &str = "SELECT count(*) FILTER (WHERE EXISTS (
            OR f.b = least(x.id, y.id) AND f.a = greatest(x.id, y.id)))::float8 / greatest(count(*), 1)
     FROM docs x JOIN docs y ON x.grp = y.grp AND x.id < y.id WHERE resemblance(x.body, y.body) >= 0.8";
 
-/// Documents that go into a table in turn with and without the guard, and in how many turns.
-const GUARDED_SHARE: u64 = 10;
-const TURNS: u64 = 20;
-
 /// All tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
@@ -62,10 +57,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let session = Session::open(&database)?;
     let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents));
     load_generated(&mut session.client(), "docs", &generator)?;
-    Ok(vec![
-        million(bench, &database, &session)?,
-        guard(bench, &session)?,
-    ])
+    Ok(vec![million(bench, &database, &session)?])
 }
 
 fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<Table> {
@@ -132,64 +124,4 @@ fn temporary_bytes(session: &Session) -> Result<f64> {
     // A backend that has just ended leaves its figures a moment later.
     std::thread::sleep(std::time::Duration::from_millis(200));
     session.number("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
-}
-
-/// The same inserts into an index, with the guard and without.
-fn guard(bench: &Bench<'_>, session: &Session) -> Result<Table> {
-    session.execute(
-        "CREATE TABLE plain (id bigint PRIMARY KEY, body text,
-             sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-         CREATE INDEX ON plain USING gin (sig) WITH (fastupdate = off);
-         CREATE TABLE guarded (LIKE plain INCLUDING ALL);
-         CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON guarded
-             FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip')",
-    )?;
-    let turn = (bench.scale.documents / GUARDED_SHARE / TURNS).max(1);
-    let progress = bar(TURNS, "inserts with and without the guard")?;
-    let times = |name: &str| Times {
-        name: name.to_string(),
-        documents: turn as usize,
-        seconds: Vec::new(),
-    };
-    let mut both = ["plain", "guarded"].map(times);
-    for number in 0..TURNS {
-        for times in &mut both {
-            let (from, name) = (number * turn, &times.name);
-            let statement = format!(
-                "INSERT INTO {name} SELECT id, body FROM docs WHERE id >= {from} AND id < {} ORDER BY id",
-                from + turn
-            );
-            times.seconds.push(session.seconds(&statement)?);
-        }
-        progress.inc(1);
-    }
-    progress.finish_and_clear();
-    let [plain, guarded] = &both;
-    let rows =
-        ["plain", "guarded"].map(|name| session.number(&format!("SELECT count(*) FROM {name}")));
-    let [all, kept] = rows;
-    let about = format!(
-        "{} documents inserted in one session, {turn} a statement in turn, into a table with a GIN index \
-         (fastupdate off) and into one that near_dup_guard ('skip') keeps free of near-duplicates besides.",
-        turn * TURNS
-    );
-    let columns = [
-        "table",
-        "µs an insert",
-        "99 % of the statements, µs an insert",
-        "rows in the end",
-        "times plain",
-    ];
-    let mut table = Table::new("pairs.guard", about, &columns);
-    for (times, rows) in [(plain, all?), (guarded, kept?)] {
-        let slow = 1e6 * quantile(&times.seconds, 0.99) / turn as f64;
-        table.push(row![
-            times.name.clone(),
-            times.microseconds(),
-            slow,
-            rows,
-            times.over(plain)
-        ]);
-    }
-    Ok(table)
 }

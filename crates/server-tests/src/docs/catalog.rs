@@ -65,7 +65,7 @@ const QUERY: &str = "
     )
     SELECT identity, kind, name,
            regexp_replace(replace(signature, ' DEFAULT ', ' = '),
-                          '::(text|integer|bigint|name|double precision)\\M', '', 'g') AS signature,
+                          '::(text|integer|bigint|name|double precision)\\M(\\[\\])?', '', 'g') AS signature,
            coalesce(marks, '') AS marks, coalesce(comment, '') AS comment
     FROM described ORDER BY identity COLLATE \"C\"";
 

@@ -13,6 +13,7 @@ const GUARDED: &str = "
            (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
             WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '')
     FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_opclass o ON o.oid = x.indclass[0]
+         JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'neardup'
          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
     WHERE o.opcname IN ('minhash_ops', 'hamming_ops') AND NOT c.relispartition";
 
@@ -25,8 +26,8 @@ pub fn check(client: &mut Client) -> Result<()> {
         let [table, column, bound, columns] = [0, 1, 2, 3].map(|i| row.get::<_, String>(i));
         let mut transaction = client.transaction()?;
         transaction.batch_execute(&format!(
-            "CREATE TRIGGER guard_of_the_test BEFORE INSERT ON {table}
-             FOR EACH ROW EXECUTE FUNCTION near_dup_guard({column}, '{bound}', 'reject')"
+            "CREATE TRIGGER guard_of_the_test AFTER INSERT ON {table}
+             FOR EACH ROW EXECUTE FUNCTION near_dup_guard({column}, '{bound}')"
         ))?;
         let inserted = transaction.batch_execute(&format!(
             "INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE SELECT {columns} FROM {table} LIMIT 1"

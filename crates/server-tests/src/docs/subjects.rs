@@ -139,6 +139,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("near_dup_clusters"),
             F("connected_components"),
             F("near_dup_guard"),
+            F("near_dup_protect"),
             Setting("pg_neardup.progress"),
         ],
     },

@@ -24,9 +24,8 @@ const WORK: &[&str] = &[
 
 const GUARDED: &str = "CREATE TABLE guarded (id bigserial PRIMARY KEY, body text,
          sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-     CREATE INDEX guarded_sig ON guarded USING gin (sig) WITH (fastupdate = off);
-     CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON guarded
-         FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject')";
+     CREATE INDEX guarded_sig ON guarded USING neardup (sig);
+     SELECT near_dup_protect('guarded', 'sig', 0.8)";
 
 const GUARDED_SESSIONS: u64 = 4;
 

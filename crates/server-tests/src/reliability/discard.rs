@@ -15,16 +15,17 @@ const TABLES: &str = "
     CREATE TABLE docs_1 PARTITION OF docs FOR VALUES IN (1);
     CREATE TABLE docs_2 (sig minhash_signature, body text, part int NOT NULL, id int NOT NULL);
     ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2);
-    CREATE INDEX ON docs USING gin (sig) WITH (fastupdate = off);
-    CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON docs FOR EACH ROW
-        EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip', 'scope=part', 'verify=body');
+    CREATE INDEX ON docs USING neardup (sig);
+    SELECT near_dup_protect('docs', 'sig', 0.8, '{part}', 'body');
     CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
     CREATE INDEX ON images USING gin (hash hamming_ops (distance = 3))";
 
 /// Statements that look into the catalog, the last a query of their results.
 const STATEMENTS: &[&str] = &[
     "INSERT INTO docs SELECT n, 1 + n % 2, body, minhash(body)
-     FROM generate_series(1, 6) n, LATERAL (SELECT 'one document of ' || n / 3 || ' kinds') AS d (body)",
+     FROM generate_series(1, 6) n, LATERAL (SELECT 'one document of ' || n / 2 || ' kinds') AS d (body)",
+    "DO $$ BEGIN INSERT INTO docs VALUES (7, 1, 'one document of 1 kinds', minhash('one document of 1 kinds'));
+     EXCEPTION WHEN exclusion_violation THEN END $$",
     "UPDATE docs SET body = body || ' or more', sig = minhash(body || ' or more') WHERE id = 1",
     "INSERT INTO images SELECT n, simhash('picture ' || n) FROM generate_series(1, 4) n",
     "SELECT id, part FROM docs WHERE near_dup(sig, minhash('one document of 1 kinds')) ORDER BY 1",

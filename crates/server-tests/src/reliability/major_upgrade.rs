@@ -19,13 +19,10 @@ const OTHERS: &str = "CREATE TABLE forms (id int PRIMARY KEY, sig minhash_signat
      CREATE INDEX forms_bits ON forms USING gin (bits hamming_ops (distance = 4));
      CREATE TABLE guarded (id int, body text,
          sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-     CREATE INDEX ON guarded USING gin (sig) WITH (fastupdate = off);
-     CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON guarded
-         FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'skip');
-     INSERT INTO guarded (id, body) SELECT id, body FROM docs ORDER BY id;
-     DROP TRIGGER guard ON guarded;
-     CREATE TRIGGER guard BEFORE INSERT OR UPDATE ON guarded
-         FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'reject')";
+     CREATE INDEX ON guarded USING neardup (sig);
+     SELECT near_dup_protect('guarded', 'sig', 0.8);
+     INSERT INTO guarded (id, body) SELECT id, body FROM docs d WHERE NOT EXISTS (
+         SELECT FROM docs e WHERE e.id < d.id AND near_dup(e.sig, d.sig, 0.8))";
 
 const DIGEST: &str = "SELECT md5(concat(
         (SELECT string_agg(concat(id, sig::bytea, minhash(body)::bytea), ',' ORDER BY id) FROM docs),

@@ -98,9 +98,19 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
     ),
     (
         "near_dup_guard",
-        "CREATE TRIGGER guard BEFORE INSERT ON z FOR EACH ROW
-             EXECUTE FUNCTION near_dup_guard('s', '0.8', 'reject');
+        "CREATE TRIGGER guard AFTER INSERT ON z FOR EACH ROW
+             EXECUTE FUNCTION near_dup_guard('s', '0.8');
          INSERT INTO z VALUES (1, 1, 1, 1, 1, '1')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_protect",
+        "SELECT near_dup_protect('z', 's', 0.8)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_protect",
+        "SELECT near_dup_protect('z', 'c', 3, trigger_name => 'guard')",
         SqlState::DATATYPE_MISMATCH,
     ),
     (
@@ -125,6 +135,7 @@ const READS: &[&str] = &[
     "FROM repeated_passages(NULL::int, 'SELECT id, body FROM private.docs')",
     "FROM common_shingles('SELECT body FROM private.docs', 2)",
     "FROM near_dup_advise(DOCS, 'sig')",
+    "FROM near_dup_protect(DOCS, 'sig', 0.8)",
     "FROM near_dup_index_stats(INDEX)",
     "FROM near_dup_index_check(INDEX)",
 ];

@@ -1,0 +1,99 @@
+//! What it costs to keep near-duplicates out, row by row.
+
+use anyhow::Result;
+use testbed::documents::generator::{Generator, Plan};
+use testbed::documents::load_generated;
+use testbed::progress::bar;
+use testbed::server::database::Database;
+
+use crate::context::Bench;
+use crate::measure::race::{Times, quantile};
+use crate::measure::session::Session;
+use crate::report::table::{Table, row};
+
+/// Tables that take the same documents, and what distinguishes each.
+const TABLES: &[(&str, &str)] = &[
+    ("without an index", ""),
+    ("indexed", "CREATE INDEX ON {} USING neardup (sig)"),
+    (
+        "guarded",
+        "CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8)",
+    ),
+    (
+        "guarded, verified",
+        "CREATE INDEX ON {} USING neardup (sig);
+         SELECT near_dup_protect('{}', 'sig', 0.8, verify => 'body')",
+    ),
+];
+
+/// Documents that are inserted, as a share of all, and in how many turns.
+const SHARE: u64 = 10;
+const TURNS: u64 = 20;
+
+/// All tables of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let cluster = bench.started_cluster()?;
+    let database = Database::with_extension(&cluster, "guard")?;
+    let session = Session::open(&database)?;
+    let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents / SHARE));
+    load_generated(&mut session.client(), "docs", &generator)?;
+    // No near-duplicates: none of the tables refuses a row.
+    session.execute(
+        "CREATE TABLE originals AS SELECT row_number() OVER () - 1 AS number, body, minhash(body) AS sig
+         FROM (SELECT DISTINCT ON (grp) body FROM docs ORDER BY grp, id) d;
+         CREATE INDEX ON originals (number)",
+    )?;
+    let documents = session.number("SELECT count(*) FROM originals")? as u64;
+    let turn = (documents / TURNS).max(1);
+    let progress = bar(TURNS, "inserts with and without the guard")?;
+    let mut all = Vec::new();
+    for (number, (name, objects)) in TABLES.iter().enumerate() {
+        let table = format!("target_{number}");
+        session.execute(&format!(
+            "CREATE TABLE {table} (number bigint PRIMARY KEY, body text, sig minhash_signature); {}",
+            objects.replace("{}", &table)
+        ))?;
+        all.push(Times {
+            name: (*name).to_string(),
+            documents: turn as usize,
+            seconds: Vec::new(),
+        });
+    }
+    for round in 0..TURNS {
+        for (number, times) in all.iter_mut().enumerate() {
+            let from = round * turn;
+            times.seconds.push(session.seconds(&format!(
+                "DO $$ DECLARE d originals; BEGIN
+                     FOR d IN SELECT * FROM originals WHERE number >= {from} AND number < {} LOOP
+                         INSERT INTO target_{number} VALUES (d.number, d.body, d.sig);
+                     END LOOP;
+                 END $$",
+                from + turn
+            ))?);
+        }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    let about = format!(
+        "{} documents without near-duplicates, their signatures computed before, inserted row by row in one session, \
+         {turn} in turn into each table.",
+        turn * TURNS
+    );
+    let columns = [
+        "table",
+        "µs an insert",
+        "99 % of the turns, µs an insert",
+        "times indexed",
+    ];
+    let mut table = Table::new("pairs.guard", about, &columns);
+    for times in &all {
+        let slow = 1e6 * quantile(&times.seconds, 0.99) / turn as f64;
+        table.push(row![
+            times.name.clone(),
+            times.microseconds(),
+            slow,
+            times.over(&all[1])
+        ]);
+    }
+    Ok(vec![table])
+}

@@ -1,0 +1,253 @@
+//! Every pair of changes in two sessions, their steps in every order: no copy is let in.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use super::prepared_cluster;
+use crate::harness::{Outcome, figure};
+use crate::sessions::{Sessions, Step, orders};
+
+/// The guarded tables: rows of a tenant are compared with each other, in one table and in two
+/// partitions.
+const TABLES: &str = "
+    CREATE TABLE plain (id int PRIMARY KEY, tenant int, part int, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+    CREATE INDEX ON plain USING neardup (sig);
+    SELECT near_dup_protect('plain', 'sig', 0.8, '{tenant}', 'body');
+    CREATE TABLE parted (id int, tenant int, part int, body text, sig minhash_signature
+        GENERATED ALWAYS AS (minhash(body)) STORED, PRIMARY KEY (id, part)) PARTITION BY LIST (part);
+    CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
+    CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2);
+    CREATE INDEX ON parted USING neardup (sig);
+    SELECT near_dup_protect('parted', 'sig', 0.8, '{tenant}', 'body');
+    DO $$ BEGIN
+        EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10ms''', current_database());
+    END $$;";
+
+/// Rows before the changes. HELD is a document that row 1 has; rows of tenants 3 and 4 have it too.
+const ROWS: &str = "INSERT INTO {TABLE} VALUES (1{ID}, 1, 1, {HELD}), (3{ID}, 3, 1, {HELD}), (4{ID}, 4, 2, {HELD}),
+    (5{ID}, 1, 1, 'the first other of {ID}'), (6{ID}, 1, 2, 'the second other of {ID}')";
+
+/// Changes of session N, 0 or 1. FREE is a document that no row has; both sessions want it.
+const CHANGES: &[(&str, &[&str])] = &[
+    (
+        "insert free",
+        &["INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1 + {N}, {FREE})"],
+    ),
+    (
+        "insert held",
+        &["INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1 + {N}, {HELD})"],
+    ),
+    (
+        "insert free, change the key",
+        &[
+            "INSERT INTO {TABLE} VALUES (2{ID}, 1, 1, {FREE}) ON CONFLICT DO NOTHING",
+            "UPDATE {TABLE} SET id = 1{N}{ID} WHERE id = 2{ID}",
+        ],
+    ),
+    (
+        "insert free, roll back",
+        &[
+            "SAVEPOINT s; INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1, {FREE})",
+            "ROLLBACK TO s",
+        ],
+    ),
+    (
+        "insert free in a savepoint",
+        &["SAVEPOINT s; INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1, {FREE}); RELEASE s"],
+    ),
+    (
+        "signature to free",
+        &["UPDATE {TABLE} SET body = {FREE} WHERE id = 5{ID} + {N} * 1000000"],
+    ),
+    (
+        "signature to held",
+        &["UPDATE {TABLE} SET body = {HELD} WHERE id = 5{ID} + {N} * 1000000"],
+    ),
+    (
+        "scope",
+        &["UPDATE {TABLE} SET tenant = 1 WHERE id = 3{ID} + {N} * 1000000"],
+    ),
+    ("key", &["UPDATE {TABLE} SET id = 7{ID} WHERE id = 1{ID}"]),
+    (
+        "partition",
+        &["UPDATE {TABLE} SET part = 3 - part WHERE id = 1{ID}"],
+    ),
+    (
+        "held to another",
+        &["UPDATE {TABLE} SET body = 'unlike all, {ID} {N}' WHERE id = 1{ID}"],
+    ),
+    ("delete", &["DELETE FROM {TABLE} WHERE id = 1{ID}"]),
+];
+
+const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+
+/// How the transactions end: one of the first session's, one of the second's.
+const ENDS: [[&str; 2]; 4] = [
+    ["COMMIT", "COMMIT"],
+    ["COMMIT", "PREPARE"],
+    ["ROLLBACK", "COMMIT"],
+    ["PREPARE", "ROLLBACK"],
+];
+
+/// Copies that are there, and those of the free document.
+const COPIES: &str = "SELECT
+    (SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id % 1000000 = {ID}
+        GROUP BY tenant, body HAVING count(*) > 1) copies),
+    (SELECT count(*) FROM {TABLE} WHERE body = {FREE})";
+
+/// All pairs of changes, each in all orders of its steps, at the isolation levels in turn.
+pub fn every_order(server: &Server) -> Result<Outcome> {
+    let cluster = prepared_cluster(server, "guard_orders")?;
+    let database = Database::with_extension(&cluster, "guard_orders")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLES)?;
+    let mut sessions = Sessions::open(&database, 2)?;
+    let mut total = Seen::default();
+    let mut rng = Rng::with_seed(1);
+    let start = Instant::now();
+    for (place, first) in CHANGES.iter().enumerate() {
+        for second in &CHANGES[place..] {
+            for order in orders(first.1.len() + 1, second.1.len() + 1) {
+                let run = Run {
+                    number: total.runs,
+                    table: ["plain", "parted"][rng.usize(..2)],
+                    level: LEVELS[rng.usize(..LEVELS.len())],
+                    ends: ENDS[rng.usize(..ENDS.len())],
+                    changes: [first.1, second.1],
+                };
+                let seen = run.play(&mut client, &mut sessions, &order);
+                let label = || format!("{} and {}, {order:?}, {run:?}", first.0, second.0);
+                total.add(&seen.with_context(label)?);
+            }
+        }
+    }
+    let Seen {
+        runs,
+        waits,
+        refusals,
+        victims,
+    } = total;
+    ensure!(
+        waits > 0 && refusals > 0 && victims > 0,
+        "{waits} waits, {refusals} refusals, {victims} victims: nothing was tested"
+    );
+    figure!(
+        "{runs} interleavings, no copy: {waits} waits, {refusals} refusals, {victims} deadlocks and serialization failures, {:.1?}",
+        start.elapsed()
+    );
+    Ok(Outcome::Passed)
+}
+
+/// Two transactions.
+#[derive(Debug)]
+struct Run {
+    number: u32,
+    table: &'static str,
+    level: &'static str,
+    ends: [&'static str; 2],
+    changes: [&'static [&'static str]; 2],
+}
+
+/// How often what happened.
+#[derive(Default)]
+struct Seen {
+    runs: u32,
+    waits: u32,
+    refusals: u32,
+    victims: u32,
+}
+
+impl Run {
+    /// Fills in a statement; rows have ids of their own in every run.
+    fn fill(&self, statement: &str, session: usize) -> String {
+        statement
+            .replace("{TABLE}", self.table)
+            .replace("{HELD}", &format!("'document {} held by one'", self.number))
+            .replace(
+                "{FREE}",
+                &format!("'document {} free for all'", self.number),
+            )
+            .replace("{ID}", &format!("{:06}", self.number))
+            .replace("{N}", &session.to_string())
+    }
+
+    /// Returns whether a transaction that is to be committed brings the free document.
+    fn brings_free(&self) -> bool {
+        let is_brought = |session: usize| {
+            let change = self.changes[session].concat();
+            self.ends[session] != "ROLLBACK"
+                && change.contains("{FREE}")
+                && !change.contains("ROLLBACK")
+        };
+        is_brought(0) || is_brought(1)
+    }
+
+    fn play(&self, client: &mut Client, sessions: &mut Sessions, order: &[usize]) -> Result<Seen> {
+        client.batch_execute(&self.fill(ROWS, 0))?;
+        let mut taken = [0, 0];
+        let mut waits = 0;
+        for &session in order {
+            let statement = match self.changes[session].get(taken[session]) {
+                Some(statement) => self.fill(statement, session),
+                None if self.ends[session] == "PREPARE" => {
+                    format!("PREPARE TRANSACTION 'p{session}'")
+                }
+                None => self.ends[session].to_string(),
+            };
+            if taken[session] == 0 {
+                sessions.step(session, &format!("BEGIN ISOLATION LEVEL {}", self.level))?;
+            }
+            taken[session] += 1;
+            waits += u32::from(sessions.step(session, &statement)? == Step::Waits);
+            // Who waits for a prepared transaction waits until it is committed.
+            if self.ends[session] == "PREPARE" && taken[session] > self.changes[session].len() {
+                sessions.step(session, &format!("COMMIT PREPARED 'p{session}'"))?;
+            }
+        }
+        sessions.finish()?;
+        let seen = Seen::of(waits, &sessions.take_failures())?;
+        let row = client.query_one(&self.fill(COPIES, 0), &[])?;
+        let (copies, free): (i64, i64) = (row.get(0), row.get(1));
+        ensure!(copies == 0, "{copies} copies");
+        ensure!(free <= 1, "{free} rows with the free document");
+        let is_lost = free == 0 && seen.victims == 0 && self.brings_free();
+        ensure!(!is_lost, "nobody has brought the free document");
+        Ok(seen)
+    }
+}
+
+impl Seen {
+    fn add(&mut self, other: &Seen) {
+        self.runs += other.runs;
+        self.waits += other.waits;
+        self.refusals += other.refusals;
+        self.victims += other.victims;
+    }
+
+    fn of(waits: u32, failures: &[SqlState]) -> Result<Seen> {
+        let mut seen = Seen {
+            runs: 1,
+            waits,
+            ..Seen::default()
+        };
+        for code in failures {
+            match *code {
+                SqlState::EXCLUSION_VIOLATION => seen.refusals += 1,
+                SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE => {
+                    seen.victims += 1;
+                }
+                // Of statements after a failure, and of a transaction that was not prepared for it.
+                SqlState::IN_FAILED_SQL_TRANSACTION | SqlState::UNDEFINED_OBJECT => {}
+                _ => anyhow::bail!("{code:?}"),
+            }
+        }
+        Ok(seen)
+    }
+}

@@ -1,0 +1,273 @@
+//! The guard under concurrency: of many sessions that insert near-duplicates at once, one wins.
+
+mod interleavings;
+mod moments;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+use postgres::error::SqlState;
+use postgres::{Client, IsolationLevel};
+use testbed::server::database::Database;
+use testbed::server::{ScratchCluster, Server};
+
+use crate::harness::{Outcome, figure};
+
+pub use interleavings::every_order;
+pub use moments::{
+    changed_key, changed_while_searched, earlier_first, hot_update, prepared_transaction,
+    twin_index,
+};
+
+const SESSIONS: u64 = 16;
+
+const TABLE: &str = "CREATE TABLE docs (id bigserial PRIMARY KEY, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+    CREATE INDEX ON docs USING neardup (sig);
+    SELECT near_dup_protect('docs', 'sig', 0.8)";
+
+const LEVELS: [IsolationLevel; 3] = [
+    IsolationLevel::ReadCommitted,
+    IsolationLevel::RepeatableRead,
+    IsolationLevel::Serializable,
+];
+
+/// Documents that are not near each other, each of few words.
+fn document(number: u64) -> String {
+    let word = |word: u64| format!("w{}x{word}", number);
+    (0..20).map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A document with one word added, or none.
+fn variant(rng: &mut Rng, number: u64) -> String {
+    match rng.bool() {
+        true => document(number),
+        false => format!("{} edit{}", document(number), rng.u32(..)),
+    }
+}
+
+/// Runs `work` in 16 sessions at once; each gets its number, from 1.
+fn in_sessions<T: Send>(
+    database: &Database<'_>,
+    work: impl Fn(u64, Client) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    std::thread::scope(|scope| {
+        let start = |session| {
+            let work = &work;
+            scope.spawn(move || work(session, database.connect()?))
+        };
+        let sessions: Vec<_> = (1..=SESSIONS).map(start).collect();
+        let results = sessions.into_iter().map(|session| session.join());
+        results
+            .map(|result| result.unwrap_or_else(|_| anyhow::bail!("a session panicked")))
+            .collect()
+    })
+}
+
+fn ensure_once(client: &mut Client, documents: u64) -> Result<()> {
+    let row = client.query_one(
+        "SELECT (SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0.8)),
+                (SELECT count(*) FROM docs WHERE body ~ '^w')",
+        &[],
+    )?;
+    let (pairs, rows): (i64, i64) = (row.get(0), row.get(1));
+    ensure!(pairs == 0, "{pairs} pairs of near-duplicates");
+    ensure!(
+        rows as u64 == documents,
+        "{rows} rows of {documents} documents"
+    );
+    Ok(())
+}
+
+/// 16 sessions insert the same documents row by row: each arrives once, nobody waits for a deadlock to
+/// be noticed, and there is none.
+pub fn row_by_row(server: &Server) -> Result<Outcome> {
+    const DOCUMENTS: u64 = 150;
+    let database = Database::with_extension(&server.main, "guard_rows")?;
+    let name = &database.name;
+    let mut client = database.connect()?;
+    client.batch_execute(&format!(
+        "{TABLE}; ALTER DATABASE {name} SET deadlock_timeout = '10min';
+         ALTER DATABASE {name} SET statement_timeout = '30s'"
+    ))?;
+    let start = Instant::now();
+    let refused = in_sessions(&database, |session, mut client| {
+        let mut rng = Rng::with_seed(session);
+        let mut refused = 0;
+        for number in 0..DOCUMENTS {
+            let body = variant(&mut rng, number);
+            let mut transaction = client.transaction()?;
+            match transaction.execute("INSERT INTO docs (body) VALUES ($1)", &[&body]) {
+                Ok(_) => transaction.commit()?,
+                Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => refused += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(refused)
+    })?;
+    ensure_once(&mut client, DOCUMENTS)?;
+    let refused: u64 = refused.into_iter().sum();
+    ensure!(
+        refused == (SESSIONS - 1) * DOCUMENTS,
+        "{refused} refusals for {DOCUMENTS} documents in {SESSIONS} sessions"
+    );
+    figure!(
+        "{} inserts in {SESSIONS} sessions: {DOCUMENTS} accepted, {refused} refused, no deadlock, {:.1?}",
+        SESSIONS * DOCUMENTS,
+        start.elapsed()
+    );
+    Ok(Outcome::Passed)
+}
+
+/// 16 sessions bring the same documents in by every way there is, at every isolation level, while the
+/// index is built anew again and again: each arrives once, and no error is another than is said.
+pub fn every_way(server: &Server) -> Result<Outcome> {
+    const DOCUMENTS: u64 = 40;
+    let cluster = prepared_cluster(server, "guard_every_way")?;
+    for level in LEVELS {
+        let database = Database::with_extension(&cluster, "guard")?;
+        let name = &database.name;
+        let mut client = database.connect()?;
+        client.batch_execute(&format!(
+            "{TABLE}; ALTER DATABASE {name} SET deadlock_timeout = '50ms';
+             ALTER DATABASE {name} SET statement_timeout = '30s'"
+        ))?;
+        let start = Instant::now();
+        let is_over = AtomicBool::new(false);
+        let failures = std::thread::scope(|scope| {
+            scope.spawn(|| reindex_until(&is_over, database.connect()?));
+            let failures = in_sessions(&database, |session, mut client| {
+                let mut rng = Rng::with_seed(session);
+                let mut numbers: Vec<u64> = (0..DOCUMENTS).collect();
+                rng.shuffle(&mut numbers);
+                let mut failures = 0;
+                for number in numbers {
+                    while !bring(&mut client, level, session, number, &mut rng)? {
+                        failures += 1;
+                    }
+                }
+                Ok(failures)
+            });
+            is_over.store(true, Ordering::Relaxed);
+            failures
+        })?;
+        ensure_once(&mut client, DOCUMENTS)?;
+        figure!(
+            "{level:?}: {} documents brought by {SESSIONS} sessions, {} deadlocks and serialization failures, {:.1?}",
+            SESSIONS * DOCUMENTS,
+            failures.iter().sum::<u64>(),
+            start.elapsed()
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Builds the index anew, concurrently, until the others are done. It may become a deadlock's victim.
+fn reindex_until(is_over: &AtomicBool, mut client: Client) -> Result<()> {
+    while !is_over.load(Ordering::Relaxed) {
+        let _ = client.batch_execute("REINDEX INDEX CONCURRENTLY docs_sig_idx");
+    }
+    Ok(())
+}
+
+/// Brings a document in. Returns whether it is in the table now, brought by whomever; if not, the
+/// transaction was chosen as a victim.
+fn bring(
+    client: &mut Client,
+    level: IsolationLevel,
+    session: u64,
+    number: u64,
+    rng: &mut Rng,
+) -> Result<bool> {
+    let id = 1_000_000 + (session << 32) + rng.u64(..1 << 31);
+    let body = variant(rng, number);
+    let values = format!("({id}, '{body}')");
+    let insert = format!("INSERT INTO docs (id, body) VALUES {values}");
+    let own = format!("INSERT INTO docs (id, body) VALUES ({id}, 'own {id}')");
+    let mut steps = match rng.u32(..9) {
+        0 => vec![insert],
+        1 => vec![format!("{insert} ON CONFLICT (id) DO NOTHING")],
+        2 => vec![format!(
+            "{insert} ON CONFLICT (id) DO UPDATE SET body = excluded.body"
+        )],
+        3 => vec![format!(
+            "MERGE INTO docs USING (VALUES {values}) AS new (id, body) ON docs.id = new.id
+             WHEN NOT MATCHED THEN INSERT (id, body) VALUES (new.id, new.body)"
+        )],
+        4 => vec![
+            own,
+            format!("UPDATE docs SET body = '{body}' WHERE id = {id}"),
+        ],
+        5 => vec![insert, format!("UPDATE docs SET id = -id WHERE id = {id}")],
+        6 => vec![
+            format!("SAVEPOINT s; {insert}"),
+            format!("ROLLBACK TO s; {insert}"),
+        ],
+        7 => vec![format!(
+            "COPY docs (id, body) FROM PROGRAM 'echo {id},{body}' (FORMAT csv)"
+        )],
+        _ => vec![
+            insert.clone(),
+            format!("DELETE FROM docs WHERE id = {id}"),
+            insert,
+        ],
+    };
+    let level = match level {
+        IsolationLevel::ReadCommitted => "READ COMMITTED",
+        IsolationLevel::RepeatableRead => "REPEATABLE READ",
+        _ => "SERIALIZABLE",
+    };
+    steps.insert(0, format!("BEGIN ISOLATION LEVEL {level}"));
+    match rng.u32(..4) {
+        0 => {
+            steps.push(format!("PREPARE TRANSACTION 'p{id}'"));
+            steps.push(format!("COMMIT PREPARED 'p{id}'"));
+        }
+        _ => steps.push("COMMIT".to_string()),
+    }
+    for step in steps {
+        let Err(error) = client.batch_execute(&step) else {
+            continue;
+        };
+        client.batch_execute("ROLLBACK")?;
+        return match error.code() {
+            Some(&SqlState::EXCLUSION_VIOLATION) => Ok(true),
+            Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => {
+                Ok(false)
+            }
+            _ => Err(anyhow::Error::new(error).context(step)),
+        };
+    }
+    Ok(true)
+}
+
+/// One transaction of many inserts takes no more locks than one of few.
+pub fn bulk_load(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "guard_bulk")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLE)?;
+    client.batch_execute(
+        "BEGIN;
+         INSERT INTO docs (body) SELECT 'document ' || n || ' of ' || md5(n::text) || ' and '
+             || md5((n + 1000000)::text) FROM generate_series(1, 20000) n;",
+    )?;
+    let held: i64 = client
+        .query_one(
+            "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()",
+            &[],
+        )?
+        .get(0);
+    ensure!(held < 20, "{held} locks after the statement");
+    client.batch_execute("COMMIT")?;
+    Ok(Outcome::Passed)
+}
+
+/// Starts a cluster that has prepared transactions.
+fn prepared_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
+    let cluster = server.scratch_cluster(name)?;
+    cluster.create(&[("max_prepared_transactions", "20")])?;
+    cluster.start()?;
+    Ok(cluster)
+}

@@ -1,0 +1,90 @@
+//! Candidates with their row numbers, for a search that looks at rows in the order of their
+//! insertion.
+
+use super::log;
+use super::meta::Meta;
+use super::page::Index;
+use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::scan::{Conditions, Remaining, count_scan};
+use crate::index::classes;
+use crate::pg::error::{check_interrupts, or_out_of_memory};
+use pgrx::pg_sys;
+
+/// A row that an index finds.
+#[derive(Clone, Copy)]
+pub struct Candidate {
+    /// Grows with every row of the index: of two rows, a search for the later one finds the earlier.
+    pub number: u64,
+    pub tid: pg_sys::ItemPointerData,
+}
+
+/// Returns a number that no row of the index has reached yet.
+///
+/// # Safety
+/// The relation is an open index of this access method.
+pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
+    // SAFETY: vouched for by the caller.
+    let index = unsafe { Index::new(relation) };
+    log::end(&index, &Meta::read(&index))
+}
+
+/// Returns the candidates of a scan with these keys, in the order of their numbers.
+///
+/// # Safety
+/// The relation is an open index of this access method, and the keys are those of a scan of it.
+pub unsafe fn candidates(
+    relation: pg_sys::Relation,
+    keys: &[pg_sys::ScanKeyData],
+) -> Vec<Candidate> {
+    // SAFETY: vouched for by the caller.
+    let (index, class, conditions) = unsafe {
+        count_scan(relation);
+        let class = classes::of_column(relation, 1);
+        let conditions = Conditions::read(keys, &*class);
+        (Index::new(relation), class, conditions)
+    };
+    let (meta, remaining) = loop {
+        match conditions.find(index, &*class) {
+            Ok(found) => break found,
+            Err(stop) => stop.raise(&index),
+        }
+        check_interrupts();
+    };
+    let mut table = Rows::new(index, &meta);
+    let mut found = Vec::new();
+    match remaining {
+        Remaining::Some(numbers, _) => {
+            for here in numbers.chunk_by(|&a, &b| rows::page_of(a) == rows::page_of(b)) {
+                add_live(&mut table, rows::page_of(here[0]), here, &mut found);
+            }
+        }
+        Remaining::All { page, end } => {
+            for page in page..end.div_ceil(ROWS_PER_PAGE) {
+                let first = page * ROWS_PER_PAGE;
+                let mut here = [0; ROWS_PER_PAGE as usize];
+                let here = &mut here[..(end - first).min(ROWS_PER_PAGE) as usize];
+                for (number, place) in (first..).zip(&mut *here) {
+                    *place = number;
+                }
+                add_live(&mut table, page, here, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Adds those of the rows on a page of the row table that are not known to be dead.
+fn add_live(table: &mut Rows, place: u64, numbers: &[u64], found: &mut Vec<Candidate>) {
+    check_interrupts();
+    or_out_of_memory(found.try_reserve(numbers.len()));
+    let Some(page) = table.page(place) else {
+        return;
+    };
+    for &number in numbers {
+        let entry = rows::entries(page.payload()).nth((number % ROWS_PER_PAGE) as usize);
+        if let Some(entry) = entry.filter(|entry| !entry.is_blank()) {
+            let tid = entry.tid;
+            found.push(Candidate { number, tid });
+        }
+    }
+}
