@@ -29,7 +29,7 @@ pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();
-    pg::memory::register_callback();
+    pg::memory::install();
     pg::progress::define_setting();
     index::planner_hook::install();
 }

@@ -3,10 +3,14 @@
 //! Where a small allocation fails, Rust ends the process. With this allocator it comes from the
 //! reserve instead, and [`Allocator::was_short`] says so: the caller's chance to stop in good order.
 //! Large allocations still fail, so that whoever asks with `try_reserve` hears of it.
+//!
+//! Until the caller stops, others that ask the same system for memory, and cannot take it from the
+//! reserve, get the ballast: a block that is held for nothing else and given back at the first
+//! failure.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// The size and the number of slots of each kind: 5 MiB in all, of which pages that are never
 /// touched take none. The largest slot is the largest request that the reserve serves; a failure
@@ -126,10 +130,65 @@ impl Reserve {
     }
 }
 
+/// The ballast: more than PostgreSQL asks for at once where it needs little, which is 1 MiB. Its
+/// pages are never touched, so it takes address space alone.
+const BALLAST: Layout = match Layout::from_size_align(2 << 20, 16) {
+    Ok(layout) => layout,
+    Err(_) => panic!("the alignment is a power of two"),
+};
+
 /// An allocator with a reserve of its own.
 pub struct Allocator<A> {
     behind: A,
     reserve: Reserve,
+    /// Null while it is not held.
+    ballast: AtomicPtr<u8>,
+    /// Set when the ballast is given back, until there is memory for it again. Meanwhile small
+    /// requests are left to the reserve.
+    is_spent: AtomicBool,
+}
+
+impl<A: GlobalAlloc> Allocator<A> {
+    /// Holds the ballast from now on; before the first call there is none.
+    pub fn hold_ballast(&self) {
+        // SAFETY: the size is not 0.
+        let block = unsafe { self.behind.alloc(BALLAST) };
+        self.is_spent.store(block.is_null(), Ordering::Relaxed);
+        self.give_back(self.ballast.swap(block, Ordering::AcqRel));
+    }
+
+    fn give_back(&self, ballast: *mut u8) {
+        if !ballast.is_null() {
+            // SAFETY: allocated with this layout in `hold_ballast`, and taken out of its place, so
+            // that nobody else has it.
+            unsafe { self.behind.dealloc(ballast, BALLAST) };
+        }
+    }
+
+    /// Returns memory from the reserve after the allocator behind had none.
+    #[cold]
+    fn help(&self, layout: Layout) -> *mut u8 {
+        let memory = self.reserve.take(layout);
+        let ballast = self.ballast.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !ballast.is_null() {
+            self.is_spent.store(true, Ordering::Relaxed);
+            self.give_back(ballast);
+        }
+        memory
+    }
+
+    /// Returns memory while the ballast is spent; null if the allocator behind is to be asked.
+    #[cold]
+    fn spare(&self, layout: Layout) -> *mut u8 {
+        // The caller has stopped since then: there may be memory again.
+        if !self.reserve.is_used.load(Ordering::Relaxed) {
+            self.hold_ballast();
+            if !self.is_spent.load(Ordering::Relaxed) {
+                return std::ptr::null_mut();
+            }
+        }
+        self.reserve.take(layout)
+    }
 }
 
 impl<A> Allocator<A> {
@@ -137,6 +196,8 @@ impl<A> Allocator<A> {
         Self {
             behind,
             reserve: Reserve::new(),
+            ballast: AtomicPtr::new(std::ptr::null_mut()),
+            is_spent: AtomicBool::new(false),
         }
     }
 
@@ -152,27 +213,37 @@ impl<A> Allocator<A> {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if self.is_spent.load(Ordering::Relaxed) {
+            let memory = self.spare(layout);
+            if !memory.is_null() {
+                return memory;
+            }
+        }
         // SAFETY: the caller's contract is that of the allocator behind.
         let memory = unsafe { self.behind.alloc(layout) };
         if memory.is_null() {
-            return self.reserve.take(layout);
+            return self.help(layout);
         }
         memory
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's contract is that of the allocator behind.
-        let memory = unsafe { self.behind.alloc_zeroed(layout) };
-        if !memory.is_null() {
-            return memory;
+        if !self.is_spent.load(Ordering::Relaxed) {
+            // SAFETY: the caller's contract is that of the allocator behind.
+            let memory = unsafe { self.behind.alloc_zeroed(layout) };
+            if !memory.is_null() {
+                return memory;
+            }
         }
-        let memory = self.reserve.take(layout);
-        if !memory.is_null() {
-            // SAFETY: a slot of at least this size.
-            unsafe { memory.write_bytes(0, layout.size()) };
+        // SAFETY: the same contract; the block has at least this size.
+        unsafe {
+            let memory = self.alloc(layout);
+            if !memory.is_null() {
+                memory.write_bytes(0, layout.size());
+            }
+            memory
         }
-        memory
     }
 
     #[inline]
@@ -300,5 +371,61 @@ mod tests {
         }
         let is_free = |word: &AtomicU64| word.load(Ordering::Relaxed) == 0;
         assert!(SHORT.reserve.taken.iter().all(is_free));
+    }
+
+    /// Has a number of bytes.
+    struct Limited(AtomicU64);
+
+    /// SAFETY: what it has is the system's.
+    unsafe impl GlobalAlloc for Limited {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            let size = layout.size() as u64;
+            let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+            let taken = self.0.try_update(set, fetch, |left| left.checked_sub(size));
+            if taken.is_err() {
+                return std::ptr::null_mut();
+            }
+            // SAFETY: the caller's contract is the system's.
+            unsafe { System.alloc(layout) }
+        }
+
+        unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+            self.0.fetch_add(layout.size() as u64, Ordering::Relaxed);
+            // SAFETY: allocated by the system.
+            unsafe { System.dealloc(memory, layout) };
+        }
+    }
+
+    #[test]
+    fn the_ballast_is_left_to_others_until_the_caller_has_stopped() {
+        const BYTES: u64 = BALLAST.size() as u64;
+        static MEMORY: Allocator<Limited> = Allocator::new(Limited(AtomicU64::new(BYTES + 100)));
+        let memory = &MEMORY;
+        let left = || memory.behind.0.load(Ordering::Relaxed);
+        let is_in_reserve = |block| memory.reserve.slot(block).is_some();
+        memory.hold_ballast();
+        assert_eq!(left(), 100);
+        // SAFETY: each block is freed once, with its size.
+        unsafe {
+            let first = memory.alloc(layout(100));
+            assert!(!is_in_reserve(first));
+            let others = [10, 20].map(|size| (size, memory.alloc(layout(size))));
+            assert!(others.iter().all(|(_, block)| is_in_reserve(*block)));
+            assert_eq!(left(), BYTES);
+            others
+                .into_iter()
+                .for_each(|(size, block)| memory.dealloc(block, layout(size)));
+            // Others have taken some of it, and it cannot be held again.
+            memory.behind.0.fetch_sub(1000, Ordering::Relaxed);
+            assert!(memory.was_short());
+            let block = memory.alloc_zeroed(layout(30));
+            assert!(is_in_reserve(block) && memory.was_short());
+            memory.dealloc(block, layout(30));
+            memory.behind.0.fetch_add(1000, Ordering::Relaxed);
+            memory.dealloc(first, layout(100));
+            let block = memory.alloc(layout(30));
+            assert_eq!((is_in_reserve(block), left()), (false, 70));
+            memory.dealloc(block, layout(30));
+        }
     }
 }
