@@ -1,12 +1,13 @@
 //! Arrays as results, and sets read from arrays.
 
-use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::{Text, to_server_encoding};
-use neardup::memory::{Grow, collected, copied, with_room};
+use crate::pg::varlena::allocate;
+use neardup::memory::{collected, copied};
 use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
@@ -85,48 +86,101 @@ pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
 
 impl NewBigints {
     fn into_array(self) -> pg_sys::Datum {
-        let mut datums = collected(self.0.into_iter().map(pg_sys::Datum::from)).or_raise();
-        // SAFETY: as many datums of the fixed-length type bigint as are announced.
-        let array = unsafe {
-            pg_sys::construct_array(
-                datums.as_mut_ptr(),
-                datums.len() as i32,
-                pg_sys::INT8OID,
-                8,
-                true,
-                pg_sys::TYPALIGN_DOUBLE as std::ffi::c_char,
-            )
-        };
-        pg_sys::Datum::from(array)
+        let (array, mut rest) = allocate_array(
+            pg_sys::INT8OID,
+            self.0.len(),
+            self.0.len().saturating_mul(size_of::<i64>()),
+        );
+        for element in &self.0 {
+            rest = put(rest, &element.to_ne_bytes());
+        }
+        array
     }
 }
 
 impl NewTexts {
     fn into_array(self) -> pg_sys::Datum {
-        let mut datums = with_room(self.0.len()).or_raise();
-        for (i, text) in self.0.iter().enumerate() {
-            if i % HEARTBEAT == 0 {
-                check_interrupts();
+        let mut bytes = 0usize;
+        for_each_text(&self.0, &mut |text| {
+            bytes = bytes.saturating_add(TEXT_HEADER + text.len().next_multiple_of(TEXT_ALIGN));
+        });
+        let (array, mut rest) = allocate_array(pg_sys::TEXTOID, self.0.len(), bytes);
+        for_each_text(&self.0, &mut |text| {
+            let place = std::mem::take(&mut rest);
+            // SAFETY: a varlena begins at the place, which has room for it and is aligned as an
+            // element of type text is.
+            unsafe {
+                let varlena = place.as_mut_ptr().cast();
+                pgrx::varlena::set_varsize_4b(varlena, (TEXT_HEADER + text.len()) as i32);
             }
-            let bytes = to_server_encoding(text);
-            // SAFETY: the bytes are copied into a new value.
-            let datum = pg_sys::Datum::from(unsafe {
-                pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as i32)
-            });
-            datums.try_push(datum).or_raise();
+            let place = put(&mut place[TEXT_HEADER..], text);
+            let padding = text.len().next_multiple_of(TEXT_ALIGN) - text.len();
+            rest = put(place, &[0; TEXT_ALIGN][..padding]);
+        });
+        array
+    }
+}
+
+/// Length of the header of a varlena.
+const TEXT_HEADER: usize = size_of::<u32>();
+
+/// Alignment of the elements of a text[].
+const TEXT_ALIGN: usize = align_of::<u32>();
+
+/// Visits texts in the database's encoding.
+fn for_each_text(texts: &[String], visit: &mut dyn FnMut(&[u8])) {
+    for (i, text) in texts.iter().enumerate() {
+        if i % HEARTBEAT == 0 {
+            check_interrupts();
         }
-        // SAFETY: as many datums of the variable-length type text as are announced.
-        let array = unsafe {
-            pg_sys::construct_array(
-                datums.as_mut_ptr(),
-                datums.len() as i32,
-                pg_sys::TEXTOID,
-                -1,
-                false,
-                pg_sys::TYPALIGN_INT as std::ffi::c_char,
-            )
-        };
-        pg_sys::Datum::from(array)
+        visit(&to_server_encoding(text));
+    }
+}
+
+/// Copies bytes to the beginning of a place; returns what is left of it.
+fn put<'p>(place: &'p mut [u8], bytes: &[u8]) -> &'p mut [u8] {
+    let (here, rest) = place.split_at_mut(bytes.len());
+    here.copy_from_slice(bytes);
+    rest
+}
+
+/// Allocates an array of one dimension without NULLs; returns it and the place of its elements,
+/// which take `bytes`.
+///
+/// # Errors
+/// ERROR `program_limit_exceeded` for an array above 1 GB.
+fn allocate_array(
+    element_type: pg_sys::Oid,
+    elements: usize,
+    bytes: usize,
+) -> (pg_sys::Datum, &'static mut [u8]) {
+    /// An array's fixed part, the length of the dimension and its lower bound.
+    const HEADER: usize = size_of::<pg_sys::ArrayType>() + 2 * size_of::<i32>();
+    if elements == 0 {
+        // SAFETY: makes a value.
+        let array = unsafe { pg_sys::construct_empty_array(element_type) };
+        return (pg_sys::Datum::from(array), &mut []);
+    }
+    if bytes > MAX_TEXTS {
+        raise(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            "the array does not fit in 1 GB",
+            "Work on a part of the document.",
+        );
+    }
+    let array = allocate(HEADER + bytes);
+    // SAFETY: the block has that length, and the elements begin at a multiple of 8 bytes.
+    unsafe {
+        pgrx::varlena::set_varsize_4b(array.cast(), (HEADER + bytes) as i32);
+        let header = array.cast::<pg_sys::ArrayType>();
+        (*header).ndim = 1;
+        (*header).dataoffset = 0;
+        (*header).elemtype = element_type;
+        let dimension = header.add(1).cast::<i32>();
+        dimension.write(elements as i32);
+        dimension.add(1).write(1);
+        let place = std::slice::from_raw_parts_mut(array.add(HEADER), bytes);
+        (pg_sys::Datum::from(array), place)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use crate::pg::query::work_mem_bytes;
 use crate::pg::text::Text;
-use crate::pg::varlena::argument;
+use crate::pg::varlena::{allocate, argument};
 use neardup::memory::copied;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::memcxt::PgMemoryContexts;
@@ -214,7 +214,7 @@ impl<O: PartialEq> Memo<O> {
 fn palloc_copy(value: &[u8]) -> pg_sys::Datum {
     // SAFETY: the allocation has the value's length.
     unsafe {
-        let copy = pg_sys::palloc(value.len()).cast::<u8>();
+        let copy = allocate(value.len());
         copy.copy_from_nonoverlapping(value.as_ptr(), value.len());
         pg_sys::Datum::from(copy)
     }

@@ -1,7 +1,7 @@
 //! Text as UTF-8, whatever the database's encoding, and results in that encoding.
 
 use crate::pg::error::{OrRaise, raise};
-use crate::pg::varlena::{Varlena, argument};
+use crate::pg::varlena::{Varlena, argument, new_varlena};
 use neardup::memory::copied;
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -218,12 +218,7 @@ impl pgrx::IntoDatum for NewText {
     /// ERROR `untranslatable_character` where the database's encoding lacks a character.
     fn into_datum(self) -> Option<pg_sys::Datum> {
         let converted = from_utf8(&self.0);
-        let bytes = converted.as_deref().unwrap_or(&self.0);
-        // SAFETY: the bytes are copied into a new value.
-        let text = unsafe {
-            pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as c_int)
-        };
-        Some(pg_sys::Datum::from(text))
+        Some(new_varlena(converted.as_deref().unwrap_or(&self.0)))
     }
 
     fn type_oid() -> pg_sys::Oid {

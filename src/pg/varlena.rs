@@ -2,7 +2,8 @@
 //!
 //! A value is detoasted at most once and never copied unless it is compressed or stored out of line.
 
-use pgrx::{Internal, pg_sys};
+use crate::pg::error::raise;
+use pgrx::{Internal, PgSqlErrorCode, pg_sys};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -108,12 +109,47 @@ macro_rules! argument {
 }
 pub(crate) use argument;
 
+/// Allocates the bytes of a new value in the current memory context.
+///
+/// # Errors
+/// ERROR `out_of_memory`, raised by Rust, so that frames have freed their memory before it is
+/// copied. PostgreSQL's own is copied at once by pgrx 0.18.1, which, if there is no memory for the
+/// copy either, tries again until the server panics.
+pub fn allocate(bytes: usize) -> *mut u8 {
+    // SAFETY: the context is valid.
+    let block = unsafe {
+        pg_sys::MemoryContextAllocExtended(
+            pg_sys::CurrentMemoryContext,
+            bytes,
+            pg_sys::MCXT_ALLOC_NO_OOM as i32,
+        )
+    };
+    if block.is_null() {
+        raise(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", "");
+    }
+    block.cast()
+}
+
+/// Allocates a new varlena of these bytes, as [`allocate`] does.
+pub fn new_varlena(bytes: &[u8]) -> pg_sys::Datum {
+    const HEADER: usize = size_of::<u32>();
+    let block = allocate(HEADER + bytes.len());
+    // SAFETY: the block has room for header and bytes.
+    unsafe {
+        pgrx::varlena::set_varsize_4b(block.cast(), (HEADER + bytes.len()) as i32);
+        block
+            .add(HEADER)
+            .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+    }
+    pg_sys::Datum::from(block)
+}
+
 /// Makes a type that holds the bytes of a varlena a result of the SQL type it names.
 macro_rules! result {
     ($type:ident, $sql:literal) => {
         impl pgrx::IntoDatum for $type {
             fn into_datum(self) -> Option<pgrx::pg_sys::Datum> {
-                self.0.into_datum()
+                Some($crate::pg::varlena::new_varlena(&self.0))
             }
 
             fn type_oid() -> pgrx::pg_sys::Oid {
