@@ -3,10 +3,11 @@
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::text::Text;
-use neardup::minhash::{MAX_SLOTS, is_slot_bits};
+use neardup::arguments::{self, out_of_range};
+use neardup::quoted;
 use neardup::shingle::Shingling;
-use neardup::{Error, quoted};
-use std::fmt::Display;
+
+pub use neardup::arguments::is_threshold;
 
 /// Returns how to cut documents into shingles, from the arguments k, unit and fold.
 ///
@@ -23,14 +24,8 @@ pub fn shingling(k: i32, unit: &Text<'_>, fold: &Text<'_>) -> Shingling {
 /// # Errors
 /// ERROR `invalid_parameter_value` outside.
 pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
-    if (low..=high).contains(&value) {
-        return value;
-    }
-    Err(Error::invalid(
-        format!("{name} = {value} is out of range"),
-        format!("Valid values are {low} to {high}."),
-    ))
-    .or_raise()
+    let [value, low, high] = [value, low, high].map(i64::from);
+    arguments::within(name, value, low, high).or_raise() as i32
 }
 
 /// Returns the number of slots of a signature.
@@ -38,7 +33,7 @@ pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
 /// # Errors
 /// ERROR `invalid_parameter_value` outside 1 to 1024.
 pub fn slots(slots: i32) -> usize {
-    within("slots", slots, 1, MAX_SLOTS as i32) as usize
+    arguments::slots(i64::from(slots)).or_raise()
 }
 
 /// Returns the number of bits of a slot.
@@ -46,17 +41,7 @@ pub fn slots(slots: i32) -> usize {
 /// # Errors
 /// ERROR `invalid_parameter_value` unless it is a power of two up to 32.
 pub fn slot_bits(bits: i32) -> u32 {
-    u8::try_from(bits)
-        .ok()
-        .filter(|&bits| is_slot_bits(bits))
-        .map(u32::from)
-        .ok_or_else(|| {
-            Error::invalid(
-                format!("bits = {bits} is out of range"),
-                "Valid values are 1, 2, 4, 8, 16 and 32.",
-            )
-        })
-        .or_raise()
+    arguments::slot_bits(i64::from(bits)).or_raise()
 }
 
 /// Returns a similarity threshold.
@@ -65,10 +50,7 @@ pub fn slot_bits(bits: i32) -> u32 {
 /// ERROR `invalid_parameter_value` outside 0 < threshold <= 1.
 #[inline]
 pub fn threshold(threshold: f64) -> f64 {
-    if is_threshold(threshold) {
-        return threshold;
-    }
-    out_of_range("threshold", &threshold, "greater than 0 and at most 1")
+    arguments::threshold(threshold).or_raise()
 }
 
 /// Returns argument `number` of a call, a similarity threshold.
@@ -87,13 +69,11 @@ pub fn threshold_argument(call: &Call, number: usize) -> f64 {
 pub fn threshold_in(text: &str) -> f64 {
     match text.trim().parse() {
         Ok(threshold) if is_threshold(threshold) => threshold,
-        _ => out_of_range("threshold", &quoted(text), "greater than 0 and at most 1"),
+        _ => {
+            let valid = "greater than 0 and at most 1";
+            Err(out_of_range("threshold", &quoted(text), valid)).or_raise()
+        }
     }
-}
-
-/// Returns whether 0 < threshold <= 1.
-pub fn is_threshold(threshold: f64) -> bool {
-    threshold > 0.0 && threshold <= 1.0
 }
 
 /// Returns a Hamming distance.
@@ -102,7 +82,9 @@ pub fn is_threshold(threshold: f64) -> bool {
 /// ERROR `invalid_parameter_value` below 0.
 #[inline]
 pub fn distance(distance: i32) -> u32 {
-    u32::try_from(distance).unwrap_or_else(|_| out_of_range("distance", &distance, "0 and above"))
+    u32::try_from(distance)
+        .map_err(|_| out_of_range("distance", &distance, "0 and above"))
+        .or_raise()
 }
 
 /// Returns the Hamming distance that a text holds.
@@ -112,15 +94,9 @@ pub fn distance(distance: i32) -> u32 {
 pub fn distance_in(text: &str, most: u32) -> u32 {
     match text.trim().parse() {
         Ok(distance) if distance <= most => distance,
-        _ => out_of_range("distance", &quoted(text), &format!("0 to {most}")),
+        _ => {
+            let valid = format!("0 to {most}");
+            Err(out_of_range("distance", &quoted(text), &valid)).or_raise()
+        }
     }
-}
-
-#[cold]
-fn out_of_range(name: &str, value: &dyn Display, valid: &str) -> ! {
-    Err(Error::invalid(
-        format!("{name} {value} is out of range"),
-        format!("Valid values are {valid}."),
-    ))
-    .or_raise()
 }

@@ -2,6 +2,7 @@
 
 use super::memory;
 use neardup::Error;
+use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode};
 use std::backtrace::Backtrace;
@@ -50,17 +51,17 @@ impl<T> OrRaise<T> for neardup::Result<T> {
                 "out of memory",
                 "",
             ),
-            Error::Corrupt(reason) => raise(
+            error @ Error::Corrupt(_) => raise(
                 code,
-                &format!("invalid minhash_signature: {reason}"),
+                &error.to_string(),
                 match code {
                     PgSqlErrorCode::ERRCODE_DATA_CORRUPTED => {
                         "The stored value was not written by pg_neardup; recompute it from the document."
                     }
                     PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION => {
-                        "The text form is minhash:1:<unit>:<k>:<fold>:<slots>x<bits>:<seed id>:<base64>."
+                        TEXT_FORM
                     }
-                    _ => "The binary form is a header of 16 bytes and the slots, as minhash_signature_send writes it.",
+                    _ => BINARY_FORM,
                 },
             ),
         })

@@ -12,7 +12,7 @@ pub enum Error {
     Incomparable { message: String, hint: String },
     /// A result beyond what the caller can hold.
     TooLarge { message: String, hint: String },
-    /// Bytes that no release has ever written as a signature.
+    /// Bytes or a text that no release has ever written as a signature, and why.
     Corrupt(String),
     /// An allocation in proportion to the input failed.
     OutOfMemory,
@@ -46,8 +46,8 @@ impl fmt::Display for Error {
         match self {
             Self::Invalid { message, .. }
             | Self::Incomparable { message, .. }
-            | Self::TooLarge { message, .. }
-            | Self::Corrupt(message) => f.write_str(message),
+            | Self::TooLarge { message, .. } => f.write_str(message),
+            Self::Corrupt(reason) => write!(f, "invalid minhash_signature: {reason}"),
             Self::OutOfMemory => f.write_str("out of memory"),
         }
     }

@@ -18,6 +18,7 @@
 //! - [`set`]: sets of hashes: measures, samples, supershingles;
 //! - [`shingle`]: k-shingles of a document, their hashes and fingerprints;
 //! - [`minhash`]: signatures of sets and what they estimate;
+//! - [`arguments`]: checks of arguments that several interfaces take;
 //! - [`simhash`]: fingerprints of weighted terms;
 //! - [`hamming`]: the distance of bit strings;
 //! - [`bands`]: keys of which similar values share some, how many, and what to expect of them;
@@ -32,6 +33,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 pub mod align;
+pub mod arguments;
 pub mod bands;
 pub mod candidates;
 pub mod cluster;

@@ -1,0 +1,74 @@
+//! Checks of arguments, so that every interface refuses the same values in the same words.
+
+use crate::minhash::{MAX_SLOTS, is_slot_bits};
+use crate::{Error, Result};
+use std::fmt::Display;
+
+/// Returns an integer argument between `low` and `high`.
+///
+/// # Errors
+/// `Invalid` outside.
+pub fn within(name: &str, value: i64, low: i64, high: i64) -> Result<i64> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::invalid(
+        format!("{name} = {value} is out of range"),
+        format!("Valid values are {low} to {high}."),
+    ))
+}
+
+/// Returns the number of slots of a signature.
+///
+/// # Errors
+/// `Invalid` outside 1 to 1024.
+pub fn slots(slots: i64) -> Result<usize> {
+    within("slots", slots, 1, MAX_SLOTS as i64).map(|slots| slots as usize)
+}
+
+/// Returns the number of bits of a slot.
+///
+/// # Errors
+/// `Invalid` unless it is a power of two up to 32.
+pub fn slot_bits(bits: i64) -> Result<u32> {
+    u8::try_from(bits)
+        .ok()
+        .filter(|&bits| is_slot_bits(bits))
+        .map(u32::from)
+        .ok_or_else(|| {
+            Error::invalid(
+                format!("bits = {bits} is out of range"),
+                "Valid values are 1, 2, 4, 8, 16 and 32.",
+            )
+        })
+}
+
+/// Returns a similarity threshold.
+///
+/// # Errors
+/// `Invalid` outside 0 < threshold <= 1.
+#[inline]
+pub fn threshold(threshold: f64) -> Result<f64> {
+    if is_threshold(threshold) {
+        return Ok(threshold);
+    }
+    Err(out_of_range(
+        "threshold",
+        &threshold,
+        "greater than 0 and at most 1",
+    ))
+}
+
+/// Returns whether 0 < threshold <= 1.
+pub fn is_threshold(threshold: f64) -> bool {
+    threshold > 0.0 && threshold <= 1.0
+}
+
+/// Returns the error for an argument outside its range.
+#[cold]
+pub fn out_of_range(name: &str, value: &dyn Display, valid: &str) -> Error {
+    Error::invalid(
+        format!("{name} {value} is out of range"),
+        format!("Valid values are {valid}."),
+    )
+}
