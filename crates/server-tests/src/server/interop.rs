@@ -1,15 +1,11 @@
-//! Other tools, where they are present: pgvector's approximate indexes, and Python packages.
+//! Other extensions, where they are present: pgvector's approximate indexes.
 
-use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
-use testbed::workspace;
 
-use crate::harness::{Missing, Outcome, figure};
+use crate::harness::{Missing, Outcome};
 
 const DOCS: &str = "CREATE TABLE docs AS
     SELECT i AS id, minhash(body) AS sig, simhash(body) AS hash FROM (
@@ -19,9 +15,6 @@ const DOCS: &str = "CREATE TABLE docs AS
 
 /// The columns that pgvector indexes: what, and how many bits.
 const VECTORS: [(&str, usize); 2] = [("hash", 64), ("minhash_bits(minhash_pack(sig, 1))", 128)];
-
-/// Exit code of the Python test where a package is missing.
-const MISSING: i32 = 77;
 
 /// HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest.
 pub fn pgvector(server: &Server) -> Result<Outcome> {
@@ -80,38 +73,4 @@ fn found_share(client: &mut Client, value: &str) -> Result<f64> {
     }
     client.batch_execute("RESET enable_indexscan")?;
     Ok(equal as f64 / (10 * found.len()) as f64)
-}
-
-/// The snippets of docs/python.md, and estimates equal to datasketch's.
-pub fn python(server: &Server) -> Result<Outcome> {
-    let Some(python) = interpreter() else {
-        return Ok(Outcome::Skipped(Missing::Python("no Python".to_string())));
-    };
-    let database = Database::with_extension(&server.main, "python")?;
-    let (socket, name) = (server.main.socket_dir().display(), &database.name);
-    let output = Command::new(python)
-        .arg(workspace::root().join("tests/python/interop.py"))
-        .arg(format!("host={socket} user=postgres dbname={name}"))
-        .arg(format!(
-            "postgresql+psycopg://postgres@/{name}?host={socket}"
-        ))
-        .arg(workspace::root().join("docs/python.md"))
-        .output()?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    match output.status.code() {
-        Some(0) => {
-            figure!("{}", said.trim());
-            Ok(Outcome::Passed)
-        }
-        Some(MISSING) => {
-            let lack = format!("Python lacks {}", said.trim());
-            Ok(Outcome::Skipped(Missing::Python(lack)))
-        }
-        _ => bail!("{said}{}", String::from_utf8_lossy(&output.stderr)),
-    }
-}
-
-fn interpreter() -> Option<PathBuf> {
-    let named = std::env::var_os("NEARDUP_PYTHON").map(PathBuf::from);
-    named.or_else(|| which::which("python3").ok())
 }

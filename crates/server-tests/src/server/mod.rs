@@ -17,6 +17,7 @@ mod package;
 mod page;
 mod pair;
 mod partitions;
+mod python;
 mod sessions;
 mod shards;
 mod similarity;
@@ -65,7 +66,10 @@ const ALL: &[Test] = &[
     ("shards_pushed_down", shards::pushed_down),
     ("citus_recipe", citus::recipe),
     ("interop_pgvector", interop::pgvector),
-    ("interop_python", interop::python),
+    ("python_signatures", python::signatures),
+    ("python_adapters", python::adapters),
+    ("python_page", python::page),
+    ("python_types", python::types),
     ("storage_every_form", storage::every_form),
     ("storage_long_signatures", storage::long_signatures),
     ("text_exact_lists", text::exact_lists),

@@ -1,39 +1,62 @@
 """Runs the Python snippets of docs/python.md and compares estimates with datasketch.
 
-Arguments: connection string, SQLAlchemy address, path of the page. Exit code 77: a package is missing.
+Arguments: connection string, address, path of the page. What a snippet prints is compared with the
+block of text behind it.
 """
 
+import asyncio
+import contextlib
+import io
 import pathlib
 import random
 import re
 import sys
 import tempfile
-import warnings
 
-try:
-    import datasketch
-    import django
-    import pandas
-    import psycopg
-    import sqlalchemy
-except ImportError as error:
-    print(error.name)
-    sys.exit(77)
+import datasketch
+import neardup
+import pandas
+import psycopg
+import sqlalchemy
 
 dsn, address, page = sys.argv[1:]
 text = open(page, encoding="utf-8").read()
-table, guard = re.findall(r"```sql\n(.*?)```", text, re.S)
-blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-blocks = [b.replace("dbname=mydb", dsn).replace("postgresql+psycopg:///mydb", address) for b in blocks]
-names = "psycopg", "sqlalchemy models", "sqlalchemy", "django models", "django", "pandas", "guard", "import", "export"
-snippets = dict(zip(names, blocks, strict=True))
+table, guard, _ = re.findall(r"```sql\n(.*?)```", text, re.S)
+names = (
+    "signatures",
+    "psycopg",
+    "copy",
+    "asyncpg",
+    "sqlalchemy models",
+    "sqlalchemy",
+    "django models",
+    "django",
+    "pandas",
+    "guard",
+    "import",
+    "export",
+)
+places = {
+    "dbname=mydb": dsn,
+    "postgresql+psycopg:///mydb": address.replace("://", "+psycopg://"),
+    "postgresql:///mydb": address,
+}
+snippets, printed = {}, {}
+blocks = re.findall(r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?", text, re.S)
+for name, (code, output) in zip(names, blocks, strict=True):
+    for documented, place in places.items():
+        code = code.replace(documented, place)
+    snippets[name], printed[name] = code, output
 
 conn = psycopg.connect(dsn, autocommit=True)
 conn.execute("CREATE TABLE imported (key int PRIMARY KEY, sig minhash_signature)")
 
 
 def run(name, **names):
-    exec(compile(snippets[name], name, "exec"), names)
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(snippets[name], name, "exec"), names)
+    assert output.getvalue() == printed[name], f"{name} printed:\n{output.getvalue()}"
     return names
 
 
@@ -44,41 +67,28 @@ def sketch(shingles):
 
 
 def take_table():
-    """Drops the table docs; returns what it was made of: types, expressions, GIN indexes."""
+    """Drops the table docs; returns what it was made of: types, expressions, indexes."""
     columns = conn.execute(
         "SELECT attname, format_type(atttypid, atttypmod), pg_get_expr(adbin, adrelid)"
         " FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum"
         " WHERE attrelid = 'docs'::regclass AND attnum > 0 ORDER BY attnum"
     ).fetchall()
-    indexes = conn.execute("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '% ON public.docs USING gin %'").fetchall()
+    indexes = conn.execute("SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '% ON public.docs USING neardup %'").fetchall()
     conn.execute("DROP TABLE docs")
     return columns, indexes
 
 
-def sqlalchemy_reflects(models):
-    """A reflected table is made again with the same types; where the type is unknown, not at all."""
-
-    def reflect():
-        metadata = sqlalchemy.MetaData()
-        return sqlalchemy.Table("docs", metadata, autoload_with=models["engine"])
-
-    assert isinstance(reflect().c.sig.type, models["MinhashSignature"])
-    known = models["ischema_names"].pop("minhash_signature")
-    with warnings.catch_warnings(record=True):
-        unknown = reflect()
-    models["ischema_names"]["minhash_signature"] = known
-    try:
-        sqlalchemy.schema.CreateTable(unknown).compile(models["engine"])
-        raise AssertionError("a column of unknown type was made")
-    except sqlalchemy.exc.CompileError:
-        pass
-    again = reflect()
+def reflect_sqlalchemy(models):
+    """Makes the table again as SQLAlchemy reflects it."""
+    reflected = sqlalchemy.Table("docs", sqlalchemy.MetaData(), autoload_with=models["engine"])
+    assert isinstance(reflected.c.sig.type, models["MinhashSignature"])
     conn.execute("DROP TABLE docs")
-    again.create(models["engine"])
+    reflected.create(models["engine"])
 
 
 def start_django():
     """The page's models as an application, whose table Django makes; what they define."""
+    import django
     from django.conf import settings
     from django.core.management import call_command
 
@@ -106,22 +116,26 @@ expected = take_table()
 alchemy = run("sqlalchemy models")
 assert take_table() == expected
 alchemy["Base"].metadata.create_all(alchemy["engine"])
-sqlalchemy_reflects(alchemy)
+reflect_sqlalchemy(alchemy)
 assert take_table()[0] == expected[0]
 archive = start_django()
 assert take_table() == expected
 
 conn.execute(table)
+run("signatures")
 similarity = run("psycopg")["rows"]
 assert similarity == [(1, 1.0)], similarity
+run("copy", psycopg=psycopg, neardup=neardup)
+similar = run("asyncpg", neardup=neardup)["similar"]
+assert asyncio.run(similar("some text that somebody may send again")) == [1]
 orm = run("sqlalchemy", **alchemy)["rows"]
 assert orm == similarity, orm
 orm = run("django", **archive)["rows"]
 assert orm == similarity, orm
 conn.execute("INSERT INTO docs (body) VALUES ('Some text that somebody may send again.')")
-frame = run("pandas", engine=sqlalchemy.create_engine(address))["pairs"]
+frame = run("pandas", engine=alchemy["engine"])["pairs"]
 assert isinstance(frame, pandas.DataFrame) and frame.values.tolist() == [[1, 2, 1.0]], frame
-conn.execute(guard.split(";")[0])
+conn.execute(guard)
 assert run("guard", conn=conn, psycopg=psycopg)["is_new"] is False
 conn.execute("TRUNCATE docs")
 assert run("guard", conn=conn, psycopg=psycopg)["is_new"] is True

@@ -1,0 +1,158 @@
+"""The type minhash_signature for Django on PostgreSQL: field, index, functions and lookup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.postgres.indexes import PostgresIndex
+from django.contrib.postgres.operations import CreateExtension
+from django.core.exceptions import ValidationError
+from django.db import models
+
+from ._signature import Signature
+
+__all__ = [
+    "Minhash",
+    "MinhashDistance",
+    "MinhashSignatureField",
+    "MinhashSim",
+    "NearDup",
+    "NearDupExtension",
+    "NearDupIndex",
+]
+
+
+class NearDupExtension(CreateExtension):
+    """The operation of a migration that creates the extension."""
+
+    def __init__(self) -> None:
+        self.name = "pg_neardup"
+
+
+class MinhashSignatureField(models.Field):
+    """A column of type minhash_signature, whose values are of type `neardup.Signature`."""
+
+    description = "MinHash signature"
+    empty_strings_allowed = False
+
+    def db_type(self, connection: Any) -> str:
+        return "minhash_signature"
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Signature | None:
+        return self.to_python(value)
+
+    def to_python(self, value: Any) -> Signature | None:
+        if value is None or isinstance(value, Signature):
+            return value
+        try:
+            return Signature.parse(value) if isinstance(value, str) else Signature(value)
+        except ValueError as error:
+            raise ValidationError(str(error)) from error
+
+    def get_prep_value(self, value: Any) -> str | None:
+        value = super().get_prep_value(value)
+        return None if value is None else str(self.to_python(value))
+
+    def value_to_string(self, obj: Any) -> str:
+        return self.get_prep_value(self.value_from_object(obj)) or ""
+
+
+@MinhashSignatureField.register_lookup
+class NearDupLookup(models.Lookup):
+    """``sig__near_dup=signature`` or ``sig__near_dup=(signature, threshold)``; 0.8 by default."""
+
+    lookup_name = "near_dup"
+
+    def __init__(self, lhs: Any, rhs: Any) -> None:
+        self.threshold = 0.8
+        if isinstance(rhs, (tuple, list)):
+            rhs, self.threshold = rhs
+        super().__init__(lhs, rhs)
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        lhs, lhs_params = self.process_lhs(compiler, connection)
+        rhs, rhs_params = self.process_rhs(compiler, connection)
+        return f"near_dup({lhs}, {rhs}, %s)", [*lhs_params, *rhs_params, self.threshold]
+
+
+class Minhash(models.Func):
+    """The call of ``minhash`` on a text, for the server to compute.
+
+    Parameters are those of `neardup.signatures`.
+    """
+
+    function = "minhash"
+
+    def __init__(
+        self,
+        expression: Any,
+        k: int = 3,
+        unit: str = "word",
+        fold: str = "case",
+        slots: int = 128,
+        seed: int = 0,
+        **extra: Any,
+    ) -> None:
+        given = (k, unit, fold, slots, seed)
+        parameters = [models.Value(value) for value in given] if given != DEFAULTS else []
+        extra.setdefault("output_field", MinhashSignatureField())
+        super().__init__(expression, *parameters, **extra)
+
+
+DEFAULTS = (3, "word", "case", 128, 0)
+
+
+class _OfTwo(models.Func):
+    """A function of two signatures, each the name of a field, an expression or a `Signature`."""
+
+    def __init__(self, a: Any, b: Any, *others: Any, **extra: Any) -> None:
+        super().__init__(_operand(a), _operand(b), *others, **extra)
+
+
+class MinhashSim(_OfTwo):
+    """``minhash_sim(a, b)``."""
+
+    function = "minhash_sim"
+    arity = 2
+    output_field = models.FloatField()
+
+
+class MinhashDistance(_OfTwo):
+    """``a <=> b``, by which an index orders."""
+
+    function = ""
+    arg_joiner = " <=> "
+    arity = 2
+    output_field = models.FloatField()
+
+
+class NearDup(_OfTwo):
+    """The condition ``near_dup(a, b, threshold)``, which an index serves."""
+
+    function = "near_dup"
+    output_field = models.BooleanField()
+
+    def __init__(self, a: Any, b: Any, threshold: Any = 0.8, **extra: Any) -> None:
+        super().__init__(a, b, threshold, **extra)
+
+
+class NearDupIndex(PostgresIndex):
+    """An index USING neardup on fields of signatures, exact from ``threshold`` on."""
+
+    suffix = "neardup"
+
+    def __init__(self, *, threshold: float = 0.8, fields: Any, name: str, **options: Any) -> None:
+        self.threshold = threshold
+        opclasses = [f"minhash_ops (threshold = {threshold})"] * len(fields)
+        super().__init__(fields=fields, name=name, opclasses=opclasses, **options)
+
+    def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        del kwargs["opclasses"]
+        return path, args, {**kwargs, "threshold": self.threshold}
+
+
+def _operand(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return models.Value(Signature(value), output_field=MinhashSignatureField())
+    return value

@@ -1,0 +1,300 @@
+//! Columns of other libraries through the Arrow C data interface, without a copy.
+//!
+//! Apache Arrow: "The Arrow C data interface", "The Arrow C stream interface" and "The Arrow
+//! PyCapsule interface" in its format specification, of which this has what strings and bytes need.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// `struct ArrowSchema`.
+#[repr(C)]
+struct Schema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *mut *mut Schema,
+    dictionary: *mut Schema,
+    release: Option<unsafe extern "C" fn(*mut Schema)>,
+    private_data: *mut c_void,
+}
+
+/// `struct ArrowArray`.
+#[repr(C)]
+struct RawArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const u8,
+    children: *mut *mut RawArray,
+    dictionary: *mut RawArray,
+    release: Option<unsafe extern "C" fn(*mut RawArray)>,
+    private_data: *mut c_void,
+}
+
+/// `struct ArrowArrayStream`.
+#[repr(C)]
+struct Stream {
+    get_schema: Option<unsafe extern "C" fn(*mut Stream, *mut Schema) -> c_int>,
+    get_next: Option<unsafe extern "C" fn(*mut Stream, *mut RawArray) -> c_int>,
+    get_last_error: Option<unsafe extern "C" fn(*mut Stream) -> *const c_char>,
+    release: Option<unsafe extern "C" fn(*mut Stream)>,
+    private_data: *mut c_void,
+}
+
+/// A structure that its producer releases, and that says so by having no callback any more.
+trait Released: Sized {
+    fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)>;
+}
+
+macro_rules! released {
+    ($($name:ident),*) => {$(
+        impl Released for $name {
+            fn release(&mut self) -> &mut Option<unsafe extern "C" fn(*mut Self)> {
+                &mut self.release
+            }
+        }
+    )*};
+}
+
+released!(Schema, RawArray, Stream);
+
+/// Owns a structure of the interface.
+struct Owned<T: Released>(T);
+
+impl<T: Released> Owned<T> {
+    /// Returns one that a producer will fill in.
+    ///
+    /// # Safety
+    /// Zeros are a valid `T`: null pointers, no callback.
+    unsafe fn empty() -> Self {
+        // SAFETY: vouched for by the caller.
+        Self(unsafe { std::mem::zeroed() })
+    }
+
+    /// Takes the structure out of a capsule, which then holds a released one.
+    ///
+    /// # Errors
+    /// ValueError if the capsule has another name, or was used before.
+    ///
+    /// # Safety
+    /// Capsules of this name hold a `T`.
+    unsafe fn take(capsule: &Bound<'_, PyAny>, name: &CStr) -> PyResult<Self> {
+        let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
+        let held = pointer.cast::<T>().as_ptr();
+        // SAFETY: the capsule is of this name, and the interface lets consumers move the structure
+        // out by clearing its callback.
+        let mut owned = unsafe { Self(ptr::read(held)) };
+        if owned.0.release().is_none() {
+            return Err(PyValueError::new_err("the Arrow data was used before"));
+        }
+        // SAFETY: as above.
+        unsafe { *(*held).release() = None };
+        Ok(owned)
+    }
+
+    fn is_released(&mut self) -> bool {
+        self.0.release().is_none()
+    }
+}
+
+impl<T: Released> Drop for Owned<T> {
+    fn drop(&mut self) {
+        if let Some(release) = *self.0.release() {
+            // SAFETY: the structure is its producer's, and was not released before.
+            unsafe { release(&mut self.0) };
+        }
+    }
+}
+
+/// How strings or bytes are laid out.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// 32-bit offsets into one buffer.
+    Offsets32,
+    /// 64-bit offsets into one buffer.
+    Offsets64,
+    /// Views of 16 bytes, of which short values are part, into several buffers.
+    Views,
+    /// Nothing but NULLs.
+    Nulls,
+}
+
+impl Layout {
+    /// # Errors
+    /// TypeError for other types than strings and bytes.
+    fn of(schema: &Owned<Schema>) -> PyResult<Self> {
+        // SAFETY: the format of a schema is a text that ends with a NUL and lives as long as it.
+        let format = unsafe { CStr::from_ptr(schema.0.format) };
+        match format.to_bytes() {
+            b"u" | b"z" => Ok(Self::Offsets32),
+            b"U" | b"Z" => Ok(Self::Offsets64),
+            b"vu" | b"vz" => Ok(Self::Views),
+            b"n" => Ok(Self::Nulls),
+            _ => Err(PyTypeError::new_err(format!(
+                "an Arrow column of strings or of binary values expected, not of format {format:?}"
+            ))),
+        }
+    }
+}
+
+/// A chunk of a column of strings or bytes.
+pub struct Array {
+    raw: Owned<RawArray>,
+    layout: Layout,
+}
+
+impl Array {
+    /// Returns the chunks of a column; None if it has not the methods of the interface.
+    ///
+    /// # Errors
+    /// TypeError for other columns than of strings and bytes; what the producer raises.
+    pub fn read(column: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Self>>> {
+        if column.hasattr("__arrow_c_stream__")? {
+            let capsule = column.call_method0("__arrow_c_stream__")?;
+            // SAFETY: the interface's name for streams.
+            let stream = unsafe { Owned::<Stream>::take(&capsule, c"arrow_array_stream")? };
+            return Ok(Some(read_stream(stream)?));
+        }
+        if column.hasattr("__arrow_c_array__")? {
+            let pair = column.call_method0("__arrow_c_array__")?;
+            // SAFETY: the interface's names for schemas and arrays.
+            let (schema, raw) = unsafe {
+                let schema = Owned::<Schema>::take(&pair.get_item(0)?, c"arrow_schema")?;
+                let raw = Owned::<RawArray>::take(&pair.get_item(1)?, c"arrow_array")?;
+                (schema, raw)
+            };
+            let layout = Layout::of(&schema)?;
+            return Ok(Some(vec![Self { raw, layout }]));
+        }
+        Ok(None)
+    }
+
+    /// Returns the values, None for NULL.
+    pub fn values(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
+        let raw = &self.raw.0;
+        let first = raw.offset as usize;
+        (first..first + raw.length as usize).map(|i| match self.is_null(i) {
+            true => Ok(None),
+            // SAFETY: the value is one of the array's, and not NULL.
+            false => unsafe { self.value(i) }.map(Some),
+        })
+    }
+
+    fn is_null(&self, i: usize) -> bool {
+        if matches!(self.layout, Layout::Nulls) {
+            return true;
+        }
+        // SAFETY: arrays of these types have a bitmap of valid values, or NULL where all are.
+        unsafe {
+            let bitmap = self.buffer(0);
+            !bitmap.is_null() && *bitmap.add(i / 8) >> (i % 8) & 1 == 0
+        }
+    }
+
+    /// # Safety
+    /// The array has the value `i`, offset included, and it is not NULL.
+    unsafe fn value(&self, i: usize) -> PyResult<&[u8]> {
+        // SAFETY: the layouts are those of the format specification, for which the producer vouches.
+        unsafe {
+            match self.layout {
+                Layout::Offsets32 => {
+                    let offsets = self.buffer(1).cast::<i32>();
+                    let [start, end] = [i, i + 1].map(|i| offsets.add(i).read_unaligned());
+                    self.slice(2, i64::from(start), i64::from(end))
+                }
+                Layout::Offsets64 => {
+                    let offsets = self.buffer(1).cast::<i64>();
+                    let [start, end] = [i, i + 1].map(|i| offsets.add(i).read_unaligned());
+                    self.slice(2, start, end)
+                }
+                Layout::Views => {
+                    let view = self.buffer(1).add(16 * i);
+                    let [length, _, buffer, start] =
+                        [0, 4, 8, 12].map(|at| view.add(at).cast::<i32>().read_unaligned());
+                    if (0..=12).contains(&length) {
+                        return Ok(std::slice::from_raw_parts(view.add(4), length as usize));
+                    }
+                    let (start, end) = (i64::from(start), i64::from(start) + i64::from(length));
+                    self.slice(2 + i64::from(buffer), start, end)
+                }
+                Layout::Nulls => Ok(&[]),
+            }
+        }
+    }
+
+    /// # Safety
+    /// The buffer has so many bytes.
+    unsafe fn slice(&self, buffer: i64, start: i64, end: i64) -> PyResult<&[u8]> {
+        if !(2..self.raw.0.n_buffers).contains(&buffer) || start < 0 || end < start {
+            return Err(PyValueError::new_err("invalid offsets in the Arrow data"));
+        }
+        if start == end {
+            return Ok(&[]);
+        }
+        let (start, length) = (start as usize, (end - start) as usize);
+        // SAFETY: vouched for by the caller; the buffers live as long as the array.
+        unsafe {
+            let bytes = self.buffer(buffer as usize).add(start);
+            Ok(std::slice::from_raw_parts(bytes, length))
+        }
+    }
+
+    /// # Safety
+    /// The array has this buffer.
+    unsafe fn buffer(&self, number: usize) -> *const u8 {
+        // SAFETY: vouched for by the caller.
+        unsafe { *self.raw.0.buffers.add(number) }
+    }
+}
+
+fn read_stream(mut stream: Owned<Stream>) -> PyResult<Vec<Array>> {
+    let broken = || PyValueError::new_err("the Arrow stream lacks a callback");
+    let get_schema = stream.0.get_schema.ok_or_else(broken)?;
+    let get_next = stream.0.get_next.ok_or_else(broken)?;
+    // SAFETY: structures of pointers and numbers; a producer fills in what it is handed.
+    let layout = unsafe {
+        let mut schema = Owned::<Schema>::empty();
+        let code = get_schema(&mut stream.0, &mut schema.0);
+        check(&mut stream, code)?;
+        Layout::of(&schema)?
+    };
+    let mut chunks = Vec::new();
+    loop {
+        // SAFETY: as above.
+        let mut raw = unsafe { Owned::<RawArray>::empty() };
+        // SAFETY: as above.
+        let code = unsafe { get_next(&mut stream.0, &mut raw.0) };
+        check(&mut stream, code)?;
+        if raw.is_released() {
+            return Ok(chunks);
+        }
+        chunks.push(Array { raw, layout });
+    }
+}
+
+/// Raises what the producer says about its last failure.
+fn check(stream: &mut Owned<Stream>, code: c_int) -> PyResult<()> {
+    if code == 0 {
+        return Ok(());
+    }
+    let message = stream.0.get_last_error.map_or(ptr::null(), |last| {
+        // SAFETY: the callback may be called after a failure; its text lives until the next call.
+        unsafe { last(&mut stream.0) }
+    });
+    let message = match message.is_null() {
+        true => format!("the Arrow stream failed with code {code}"),
+        // SAFETY: a text that ends with a NUL.
+        false => unsafe { CStr::from_ptr(message) }
+            .to_string_lossy()
+            .into_owned(),
+    };
+    Err(PyValueError::new_err(message))
+}

@@ -1,0 +1,94 @@
+//! Columns of texts or of bytes, as Python's libraries have them.
+
+use pyo3::exceptions::{PyImportError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyFloat, PyList, PyString, PyTuple};
+
+use crate::arrow::Array;
+
+/// A column, kept alive while its values are borrowed.
+pub enum Column<'py> {
+    Objects(Vec<Bound<'py, PyAny>>),
+    Arrow(Vec<Array>),
+}
+
+impl<'py> Column<'py> {
+    /// Reads an Arrow array or stream, or anything that can be iterated over.
+    ///
+    /// # Errors
+    /// TypeError for a single text or value.
+    pub fn read(column: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
+            return Err(PyTypeError::new_err(
+                "a column of values expected, not a single one: put it into a list",
+            ));
+        }
+        let is_plain = column.is_instance_of::<PyList>() || column.is_instance_of::<PyTuple>();
+        if !is_plain {
+            // A pandas Series has the method, and without pyarrow an error behind it.
+            match Array::read(column) {
+                Ok(None) => {}
+                Ok(Some(chunks)) => return Ok(Self::Arrow(chunks)),
+                Err(error) if error.is_instance_of::<PyImportError>(column.py()) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let values = match is_plain || !column.hasattr("tolist")? {
+            true => column.try_iter()?,
+            false => column.call_method0("tolist")?.try_iter()?,
+        };
+        Ok(Self::Objects(values.collect::<PyResult<_>>()?))
+    }
+
+    /// Returns the texts in UTF-8.
+    ///
+    /// # Errors
+    /// TypeError for what is no text; UnicodeEncodeError for unpaired surrogates.
+    pub fn texts(&self) -> PyResult<Vec<Option<&[u8]>>> {
+        self.values("a text", |value| {
+            let text = value.cast::<PyString>().ok()?;
+            Some(text.to_str().map(str::as_bytes))
+        })
+    }
+
+    /// Returns the bytes.
+    ///
+    /// # Errors
+    /// TypeError for what is no bytes object.
+    pub fn bytes(&self) -> PyResult<Vec<Option<&[u8]>>> {
+        self.values("a bytes object", |value| {
+            let bytes = value.cast::<PyBytes>().ok()?;
+            Some(Ok(bytes.as_bytes()))
+        })
+    }
+
+    fn values<'a>(
+        &'a self,
+        expected: &str,
+        read: impl Fn(&'a Bound<'py, PyAny>) -> Option<PyResult<&'a [u8]>>,
+    ) -> PyResult<Vec<Option<&'a [u8]>>> {
+        match self {
+            Self::Arrow(chunks) => chunks.iter().flat_map(Array::values).collect(),
+            Self::Objects(values) => {
+                let value = |value: &'a Bound<'py, PyAny>| match read(value) {
+                    Some(value) => value.map(Some),
+                    None if is_missing(value) => Ok(None),
+                    None => Err(PyTypeError::new_err(format!(
+                        "{expected} or None expected, not {}",
+                        value.get_type().name()?
+                    ))),
+                };
+                values.iter().map(value).collect()
+            }
+        }
+    }
+}
+
+/// Returns whether a value stands for NULL: None, and what pandas puts in its place.
+fn is_missing(value: &Bound<'_, PyAny>) -> bool {
+    value.is_none()
+        || value
+            .cast::<PyFloat>()
+            .is_ok_and(|value| value.value().is_nan())
+        || value.get_type().name().is_ok_and(|name| name == "NAType")
+}

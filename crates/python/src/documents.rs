@@ -1,0 +1,128 @@
+//! From documents to signatures, SimHashes and fingerprints.
+
+use neardup::arguments;
+use neardup::minhash::{Header, Sketch};
+use neardup::shingle::{self, Key, MAX_WINDOW, Shingling, for_each_block};
+use neardup::simhash::{Weighting, Width, document};
+use neardup::text::Fold;
+use neardup::{Result, minhash::SignatureUnit};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyInt, PyString};
+
+use crate::column::Column;
+use crate::error::raised;
+use crate::parallel;
+
+fn shingling(k: i64, unit: &str, fold: &str) -> PyResult<Shingling> {
+    let cut = || Shingling::new(k, unit.parse()?, fold.parse()?);
+    cut().map_err(raised)
+}
+
+#[pyfunction]
+pub fn signatures<'py>(
+    py: Python<'py>,
+    texts: &Bound<'py, PyAny>,
+    k: i64,
+    unit: &str,
+    fold: &str,
+    slots: i64,
+    seed: i64,
+) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+    let shingling = shingling(k, unit, fold)?;
+    let slots = arguments::slots(slots).map_err(raised)?;
+    let key = Key::from_seed(seed);
+    let header = Header::of_document(&shingling, slots, key.id());
+    let column = Column::read(texts)?;
+    let signed = parallel::map(py, &column.texts()?, |text| {
+        let mut sketch = Sketch::new(slots);
+        for_each_block(text, &shingling, &key, &mut |hashes| {
+            sketch.add(hashes);
+            Ok(())
+        })?;
+        Ok(sketch.encode(header))
+    })?;
+    let bytes = |signature: Option<Vec<u8>>| signature.map(|bytes| PyBytes::new(py, &bytes));
+    Ok(signed.into_iter().map(bytes).collect())
+}
+
+#[pyfunction]
+pub fn set_signature<'py>(
+    py: Python<'py>,
+    elements: &Bound<'py, PyAny>,
+    slots: i64,
+    seed: i64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let slots = arguments::slots(slots).map_err(raised)?;
+    let key = Key::from_seed(seed);
+    let mut hashes = Vec::new();
+    for element in elements.try_iter()? {
+        let element = element?;
+        if let Ok(text) = element.cast::<PyString>() {
+            hashes.push(key.element_hash(text.to_str()?.as_bytes()));
+        } else if element.is_instance_of::<PyInt>() {
+            hashes.push(key.element_hash(&element.extract::<i64>()?.to_le_bytes()));
+        } else if !element.is_none() {
+            return Err(PyTypeError::new_err(format!(
+                "a text or an integer expected, not {}",
+                element.get_type().name()?
+            )));
+        }
+    }
+    let mut sketch = Sketch::new(slots);
+    sketch.add(&hashes);
+    let header = Header {
+        unit: SignatureUnit::Set,
+        k: 1,
+        slots: slots as u16,
+        slot_bits: 32,
+        fold: Fold::None,
+        empty: false,
+        seed_id: key.id(),
+    };
+    Ok(PyBytes::new(py, &sketch.encode(header)))
+}
+
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+pub fn simhashes(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    k: i64,
+    unit: &str,
+    fold: &str,
+    bits: i64,
+    weighting: &str,
+    seed: i64,
+) -> PyResult<Vec<Option<String>>> {
+    let shingling = shingling(k, unit, fold)?;
+    let width = Width::new(bits).map_err(raised)?;
+    let weighting: Weighting = weighting.parse().map_err(raised)?;
+    let key = Key::from_seed(seed);
+    let column = Column::read(texts)?;
+    let hashed = parallel::map(py, &column.texts()?, |text| {
+        let bits = document(text, &shingling, &key, width, weighting, &mut || ())?;
+        let digit = |bit: bool| if bit { '1' } else { '0' };
+        Ok(bits.map(|bits| bits.iter().by_vals().map(digit).collect::<String>()))
+    })?;
+    Ok(hashed.into_iter().map(Option::flatten).collect())
+}
+
+#[pyfunction]
+pub fn winnow(
+    py: Python<'_>,
+    texts: &Bound<'_, PyAny>,
+    k: i64,
+    window: i64,
+    unit: &str,
+    fold: &str,
+    seed: i64,
+) -> PyResult<Vec<Option<Vec<i64>>>> {
+    let shingling = shingling(k, unit, fold)?;
+    let window = arguments::within("window", window, 1, MAX_WINDOW as i64).map_err(raised)?;
+    let key = Key::from_seed(seed);
+    let column = Column::read(texts)?;
+    parallel::map(py, &column.texts()?, |text| -> Result<Vec<i64>> {
+        shingle::winnow(text, &shingling, &key, window as usize, &mut || ())
+    })
+}

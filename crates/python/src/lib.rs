@@ -1,0 +1,24 @@
+//! The native part of the Python package `pg-neardup`: what the server's functions compute, from
+//! columns of Python, on all processors.
+
+mod arrow;
+mod column;
+mod documents;
+mod error;
+mod parallel;
+mod signatures;
+
+/// Module `neardup._native`. Its functions are documented in `python/neardup`.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::documents::{set_signature, signatures, simhashes, winnow};
+    #[pymodule_export]
+    use crate::signatures::{
+        bands, cardinality, check, classic_bands, containment, describe, distances, interval,
+        near_dup, pack, parse, sim, text, union,
+    };
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

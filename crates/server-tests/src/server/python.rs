@@ -1,0 +1,165 @@
+//! The Python package: its signatures, its adapters, its types, and the page about it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+use testbed::{shell, workspace};
+
+use crate::harness::{Missing, Outcome, figure};
+use crate::known::{Collection, Generated};
+
+const PAGE: &str = "docs/python.md";
+
+/// How docs/python.md has the package installed.
+const INSTALL: [&str; 3] = ["pip", "install", "./crates/python"];
+
+/// Signatures, SimHashes, fingerprints, what is read off them, and errors are the server's.
+pub fn signatures(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "python")?;
+    load(&mut database.connect()?)?;
+    run("signatures.py", &[dsn(server, &database)])
+}
+
+/// Documents in many scripts.
+fn load(client: &mut Client) -> Result<()> {
+    const CORPORA: &[&str] = &["mccormick_2500", "hadith_ar", "song_zh"];
+    client.batch_execute("CREATE TABLE docs (id bigint, body text)")?;
+    let generated = [Generated::han(), Generated::arabic()].map(Collection::Generated);
+    let collections = Collection::all(Generated::english(), CORPORA);
+    for collection in collections.into_iter().chain(generated) {
+        collection.load(client, "part")?;
+        client.batch_execute(
+            "INSERT INTO docs SELECT (SELECT count(*) FROM docs) + id, body FROM part
+             ORDER BY id LIMIT 500;
+             DROP TABLE part",
+        )?;
+    }
+    Ok(())
+}
+
+/// Signatures come back from every library as they were sent.
+pub fn adapters(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "python")?;
+    let arguments = [dsn(server, &database), address(server, &database)];
+    run("adapters.py", &arguments)
+}
+
+/// The snippets of docs/python.md, and estimates equal to datasketch's.
+pub fn page(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "python")?;
+    let page = workspace::root().join(PAGE).display().to_string();
+    let arguments = [dsn(server, &database), address(server, &database), page];
+    run("page.py", &arguments)
+}
+
+/// The type hints agree with the code and with the native module.
+pub fn types(_: &Server) -> Result<Outcome> {
+    with_python(|python| {
+        let package = workspace::root().join("crates/python");
+        let mut check = Command::new(python);
+        check.args(["-m", "mypy", "--cache-dir"]);
+        check.arg(directory().join("types")).current_dir(&package);
+        shell::run_quietly(&mut check)?;
+        let mut stubs = Command::new(python);
+        stubs.args(["-m", "mypy.stubtest", "neardup._native"]);
+        shell::run_quietly(stubs.current_dir(directory()))?;
+        Ok(())
+    })
+}
+
+fn dsn(server: &Server, database: &Database<'_>) -> String {
+    let socket = server.main.socket_dir().display();
+    format!("host={socket} user=postgres dbname={}", database.name)
+}
+
+fn address(server: &Server, database: &Database<'_>) -> String {
+    let socket = server.main.socket_dir().display();
+    format!("postgresql://postgres@/{}?host={socket}", database.name)
+}
+
+/// Runs a program of tests/python, whose last words are a figure.
+fn run(program: &str, arguments: &[String]) -> Result<Outcome> {
+    with_python(|python| {
+        let program = workspace::root().join("tests/python").join(program);
+        let said = shell::run_quietly(Command::new(python).arg(program).args(arguments))?;
+        figure!("{}", said.lines().last().unwrap_or_default());
+        Ok(())
+    })
+}
+
+fn with_python(test: impl FnOnce(&Path) -> Result<()>) -> Result<Outcome> {
+    match python() {
+        Ok(python) => test(python).map(|()| Outcome::Passed),
+        Err(Lack::Missing(lack)) => Ok(Outcome::Skipped(Missing::Python(lack.clone()))),
+        Err(Lack::Failed(error)) => Err(anyhow!("{error}")),
+    }
+}
+
+/// Why there is no Python to run tests with.
+enum Lack {
+    /// The machine has none, or none that can have the packages.
+    Missing(String),
+    /// The package cannot be installed.
+    Failed(String),
+}
+
+/// Returns the Python of a virtual environment that has the package, installed once in a run, and
+/// the libraries that it works with.
+fn python() -> Result<&'static Path, &'static Lack> {
+    static PYTHON: OnceLock<Result<PathBuf, Lack>> = OnceLock::new();
+    let made = PYTHON.get_or_init(|| {
+        let python = environment().map_err(|error| Lack::Missing(format!("{error:#}")))?;
+        install(&python).map_err(|error| Lack::Failed(format!("{error:#}")))?;
+        Ok(python)
+    });
+    made.as_ref().map(PathBuf::as_path)
+}
+
+fn directory() -> PathBuf {
+    workspace::scratch_dir().join("python")
+}
+
+/// Makes the virtual environment, anew where the list of libraries has changed.
+fn environment() -> Result<PathBuf> {
+    let environment = directory().join("environment");
+    let python = environment.join("bin/python");
+    let requirements = workspace::root().join("tests/python/requirements.txt");
+    let wanted = fs::read_to_string(&requirements)?;
+    let stamp = environment.join("requirements.txt");
+    if fs::read_to_string(&stamp).unwrap_or_default() != wanted {
+        let base = interpreter().context("no Python")?;
+        let create = ["-m", "venv", "--clear"];
+        let mut create_environment = Command::new(base);
+        shell::run_quietly(create_environment.args(create).arg(&environment))
+            .context("Python makes no virtual environments")?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--requirement"]);
+        shell::run_quietly(pip.arg(&requirements)).context("Python lacks packages")?;
+        fs::write(&stamp, wanted)?;
+    }
+    Ok(python)
+}
+
+/// Installs the package by the command of the page.
+fn install(python: &Path) -> Result<()> {
+    let page = fs::read_to_string(workspace::root().join(PAGE))?;
+    let command = INSTALL.join(" ");
+    let is_there = page.lines().any(|line| line == command);
+    ensure!(is_there, "{PAGE} has no line \"{command}\"");
+    let mut pip = Command::new(python);
+    pip.arg("-m").args(INSTALL).current_dir(workspace::root());
+    workspace::forget_own_build(&mut pip);
+    shell::run_quietly(&mut pip)?;
+    Ok(())
+}
+
+fn interpreter() -> Option<PathBuf> {
+    let named = std::env::var_os("NEARDUP_PYTHON").map(PathBuf::from);
+    named.or_else(|| which::which("python3").ok())
+}

@@ -1,0 +1,228 @@
+"""Sends signatures to the server and back through every library.
+
+Arguments: connection string, SQLAlchemy address without its driver.
+"""
+
+import asyncio
+import sys
+import textwrap
+
+import alembic.autogenerate
+import alembic.migration
+import alembic.operations
+import asyncpg
+import neardup
+import neardup.asyncpg
+import neardup.psycopg
+import psycopg
+import sqlalchemy
+from neardup.sqlalchemy import MinhashSignature, minhash, near_dup_index
+from sqlalchemy.ext.asyncio import create_async_engine
+
+dsn, address = sys.argv[1:]
+TEXTS = ["Some text that somebody may send again.", "", "Something else, which nobody has sent before.", None]
+SIGNATURES = neardup.signatures(TEXTS)
+FIRST = SIGNATURES[0]
+TABLE = "CREATE TABLE {} (id int PRIMARY KEY, sig minhash_signature)"
+
+
+def check(rows):
+    """Rows of id and signature are as they were sent."""
+    assert [tuple(row) for row in rows] == list(enumerate(SIGNATURES)), rows
+    assert all(type(row[1]) is neardup.Signature for row in rows if row[1] is not None)
+
+
+def psycopg_both_formats():
+    for binary in False, True:
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            neardup.psycopg.register(conn)
+            conn.execute(TABLE.format("by_psycopg"))
+            place = "%b" if binary else "%t"
+            with conn.cursor(binary=binary) as cursor:
+                cursor.executemany(f"INSERT INTO by_psycopg VALUES (%s, {place})", enumerate(SIGNATURES))
+                check(cursor.execute("TABLE by_psycopg ORDER BY id").fetchall())
+                query = f"SELECT id FROM by_psycopg WHERE near_dup(sig, {place})"
+                assert cursor.execute(query, [FIRST]).fetchall() == [(0,)]
+                assert cursor.execute("SELECT sig = any(%s) FROM by_psycopg", [[FIRST]]).fetchall()[0] == (True,)
+            conn.execute("TRUNCATE by_psycopg")
+            form = "(FORMAT BINARY)" if binary else ""
+            with conn.cursor().copy(f"COPY by_psycopg FROM STDIN {form}") as copy:
+                copy.set_types(["int4", "minhash_signature"])
+                for row in enumerate(SIGNATURES):
+                    copy.write_row(row)
+            with conn.cursor().copy(f"COPY (TABLE by_psycopg ORDER BY id) TO STDOUT {form}") as copy:
+                copy.set_types(["int4", "minhash_signature"])
+                check(list(copy.rows()))
+            conn.execute("DROP TABLE by_psycopg")
+
+
+async def psycopg_asynchronous():
+    async with await psycopg.AsyncConnection.connect(dsn) as conn:
+        await neardup.psycopg.register_async(conn)
+        cursor = await conn.execute("SELECT %s::minhash_signature", [FIRST])
+        assert await cursor.fetchone() == (FIRST,)
+
+
+async def by_asyncpg():
+    conn = await asyncpg.connect(address)
+    await neardup.asyncpg.register(conn)
+    await conn.execute(TABLE.format("by_asyncpg"))
+    await conn.executemany("INSERT INTO by_asyncpg VALUES ($1, $2)", list(enumerate(SIGNATURES)))
+    check(await conn.fetch("TABLE by_asyncpg ORDER BY id"))
+    await conn.execute("TRUNCATE by_asyncpg")
+    await conn.copy_records_to_table("by_asyncpg", records=enumerate(SIGNATURES))
+    check(await conn.fetch("TABLE by_asyncpg ORDER BY id"))
+    assert await conn.fetchval("SELECT id FROM by_asyncpg WHERE near_dup(sig, $1)", FIRST) == 0
+    await conn.execute("DROP TABLE by_asyncpg")
+    await conn.close()
+
+
+metadata = sqlalchemy.MetaData()
+DOCS = sqlalchemy.Table(
+    "by_sqlalchemy",
+    metadata,
+    sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True),
+    sqlalchemy.Column("sig", MinhashSignature),
+    near_dup_index("by_sqlalchemy_sig", "sig", threshold=0.7),
+)
+ROWS = [{"id": i, "sig": signature} for i, signature in enumerate(SIGNATURES)]
+
+
+def questions():
+    """Queries, each with the ids or values that it gives."""
+    text = "some text that somebody MAY send again"
+    yield sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(FIRST, 0.9)), [0]
+    yield sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(minhash(text))), [0]
+    yield sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig == FIRST), [0]
+    nearest = DOCS.c.sig.distance(minhash(text, k=3, seed=0))
+    yield sqlalchemy.select(DOCS.c.id).order_by(nearest.nulls_last(), DOCS.c.id).limit(2), [0, 1]
+    yield sqlalchemy.select(DOCS.c.sig.sim(FIRST)).where(DOCS.c.id == 0), [1.0]
+    long = minhash(text, k=4, unit="char", fold="none", slots=32, seed=5)
+    yield sqlalchemy.select(long), [neardup.signature(text, 4, "char", "none", 32, 5)]
+
+
+def sqlalchemy_and_alembic():
+    engine = sqlalchemy.create_engine(address.replace("://", "+psycopg://"))
+    migrate(engine)
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.insert(DOCS), ROWS)
+        check(connection.execute(sqlalchemy.select(DOCS).order_by(DOCS.c.id)).all())
+        for query, expected in questions():
+            assert connection.scalars(query).all() == expected, query
+        connection.execute(sqlalchemy.delete(DOCS))
+    # With the driver's own registration, too.
+    sqlalchemy.event.listen(engine, "connect", lambda connection, _: neardup.psycopg.register(connection))
+    engine.dispose()
+    with engine.begin() as connection:
+        connection.execute(sqlalchemy.insert(DOCS), ROWS)
+        check(connection.execute(sqlalchemy.select(DOCS).order_by(DOCS.c.id)).all())
+    reflected = sqlalchemy.Table("by_sqlalchemy", sqlalchemy.MetaData(), autoload_with=engine)
+    assert isinstance(reflected.c.sig.type, MinhashSignature)
+    engine.dispose()
+
+
+def migrate(engine):
+    """What Alembic writes makes the table, after which it finds nothing to do."""
+    with engine.begin() as connection:
+        context = alembic.migration.MigrationContext.configure(connection)
+        script = alembic.autogenerate.produce_migrations(context, metadata)
+        written = alembic.autogenerate.render_python_code(script.upgrade_ops)
+        operations = alembic.operations.Operations(context)
+        names = {"op": operations, "sa": sqlalchemy, "neardup": neardup}
+        exec(textwrap.dedent(f"    {written}"), names)
+        found = alembic.autogenerate.compare_metadata(context, metadata)
+        own = [change for change in found if "by_sqlalchemy" in str(change)]
+        assert not own, own
+    with engine.connect() as connection:
+        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_sig'"
+        assert "USING neardup (sig minhash_ops (threshold='0.7'))" in connection.exec_driver_sql(query).scalar()
+
+
+async def sqlalchemy_asyncpg():
+    for is_registered in False, True:
+        engine = create_async_engine(address.replace("://", "+asyncpg://"))
+        if is_registered:
+
+            @sqlalchemy.event.listens_for(engine.sync_engine, "connect")
+            def register(connection, _):
+                connection.run_async(neardup.asyncpg.register)
+
+        async with engine.begin() as connection:
+            await connection.execute(sqlalchemy.delete(DOCS))
+            await connection.execute(sqlalchemy.insert(DOCS), ROWS)
+            check((await connection.execute(sqlalchemy.select(DOCS).order_by(DOCS.c.id))).all())
+            for query, expected in questions():
+                assert (await connection.scalars(query)).all() == expected, query
+        await engine.dispose()
+
+
+def by_django():
+    import django
+    from django.conf import settings
+    from django.core.exceptions import ValidationError
+
+    place = psycopg.conninfo.conninfo_to_dict(dsn)
+    database = {"HOST": place["host"], "USER": place["user"], "NAME": place["dbname"]}
+    databases = {
+        "default": {**database, "ENGINE": "django.db.backends.postgresql"},
+        "binding": {
+            **database,
+            "ENGINE": "django.db.backends.postgresql",
+            "OPTIONS": {"server_side_binding": True},
+        },
+    }
+    settings.configure(INSTALLED_APPS=[], DATABASES=databases)
+    django.setup()
+    from django.db import connections, models
+    from neardup.django import Minhash, MinhashDistance, MinhashSignatureField, MinhashSim, NearDup, NearDupIndex
+
+    class Doc(models.Model):
+        id = models.IntegerField(primary_key=True)
+        sig = MinhashSignatureField(null=True)
+
+        class Meta:
+            app_label = "archive"
+            db_table = "by_django"
+            indexes = [NearDupIndex(name="by_django_sig", fields=["sig"], threshold=0.9)]
+
+    for alias in databases:
+        with connections[alias].schema_editor() as editor:
+            editor.create_model(Doc)
+        docs = Doc.objects.using(alias)
+        docs.bulk_create(Doc(id=i, sig=signature) for i, signature in enumerate(SIGNATURES))
+        check(docs.order_by("id").values_list("id", "sig"))
+        text = Minhash(models.Value("some text that somebody MAY send again"))
+        found = [
+            docs.filter(sig__near_dup=FIRST),
+            docs.filter(sig__near_dup=(FIRST, 0.9)),
+            docs.filter(sig__near_dup=text),
+            docs.filter(NearDup("sig", FIRST)),
+            docs.filter(NearDup("sig", text, 0.9)),
+            docs.filter(sig=FIRST),
+            docs.filter(sig__isnull=False).order_by(MinhashDistance("sig", text), "id")[:1],
+        ]
+        for rows in found:
+            assert list(rows.values_list("id", flat=True)) == [0], rows.query
+        assert docs.annotate(similarity=MinhashSim("sig", FIRST)).get(id=0).similarity == 1.0
+        other = Minhash(models.Value("some text"), k=4, unit="char", fold="none", slots=32, seed=5)
+        expected = neardup.signature("some text", 4, "char", "none", 32, 5)
+        assert docs.annotate(other=other).get(id=0).other == expected
+        field = Doc._meta.get_field("sig")
+        written = field.value_to_string(docs.get(id=0))
+        assert field.to_python(written) == FIRST and written == str(FIRST)
+        with connections[alias].schema_editor() as editor:
+            editor.delete_model(Doc)
+    try:
+        MinhashSignatureField().clean("no signature", None)
+        raise AssertionError("no error")
+    except ValidationError as error:
+        assert "HINT:  The text form is" in str(error)
+
+
+psycopg_both_formats()
+asyncio.run(psycopg_asynchronous())
+asyncio.run(by_asyncpg())
+sqlalchemy_and_alembic()
+asyncio.run(sqlalchemy_asyncpg())
+by_django()
+print("psycopg, asyncpg, SQLAlchemy, Alembic and Django give back what they were sent")

@@ -1,0 +1,230 @@
+"""Compares the package with the server: every value, every error.
+
+Argument: connection string of a database with a table docs (id bigint, body text).
+"""
+
+import itertools
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import neardup
+import neardup.psycopg
+import numpy
+import pandas
+import psycopg
+import pyarrow
+
+[dsn] = sys.argv[1:]
+conn = psycopg.connect(dsn, autocommit=True)
+neardup.psycopg.register(conn)
+UNITS, FOLDS = ("word", "char", "stop"), ("none", "case", "marks")
+ODD = [
+    None,
+    "",
+    " \t\n",
+    "one",
+    "The of and",
+    "Straße ½ ÉCOLE e\u0301cole ﬁne \u00adsoft",
+    "東京タワー 2024 ที่นี่ ภาษา",
+    "كِتَاب كتاب שָׁלוֹם",
+    "👩\u200d👩\u200d👧 \U0001d400\U0001e900",
+    "\u0301\u0301a\u0327\u0301" * 50,
+    "word " * 70000,
+]
+
+
+def server(query, *parameters):
+    return [row[0] for row in conn.execute(query, parameters).fetchall()]
+
+
+def equal(ours, theirs, label):
+    for i, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        assert one == other, f"{label}, document {i}: {str(one)[:200]} is not {str(other)[:200]}"
+
+
+def compare_documents(documents):
+    """Every unit and fold at the defaults of the other arguments, and in part at other values."""
+    conn.execute("CREATE TEMP TABLE bodies (id int PRIMARY KEY, body text)")
+    with conn.cursor().copy("COPY bodies FROM STDIN") as copy:
+        for row in enumerate(documents):
+            copy.write_row(row)
+    few = documents[:100]
+    count = 0
+    for unit, fold in itertools.product(UNITS, FOLDS):
+        theirs = server("SELECT minhash(body, 3, %s, %s)::bytea FROM bodies ORDER BY id", unit, fold)
+        equal(neardup.signatures(documents, 3, unit, fold), theirs, f"signatures, {unit}, {fold}")
+        count += len(documents)
+        for k, slots, seed in ((1, 1, 0), (5, 200, -1), (256, 1024, 2**63 - 1)):
+            parameters = k, unit, fold, slots, seed
+            query = "SELECT minhash(body, %s, %s, %s, %s, %s)::bytea FROM bodies WHERE id < 100 ORDER BY id"
+            equal(neardup.signatures(few, *parameters), server(query, *parameters), parameters)
+        for bits, weighting in ((64, "log"), (192, "tf"), (64, "set")):
+            parameters = 2, unit, fold, bits, weighting, 7
+            query = "SELECT simhash(body, %s, %s, %s, %s, %s, %s)::text FROM bodies WHERE id < 100 ORDER BY id"
+            equal(neardup.simhashes(few, *parameters), server(query, *parameters), parameters)
+        for k, window in ((3, 4), (1, 50)):
+            parameters = k, window, unit, fold, 7
+            query = "SELECT winnow(body, %s, %s, %s, %s, %s) FROM bodies WHERE id < 100 ORDER BY id"
+            equal(neardup.winnow(few, *parameters), server(query, *parameters), parameters)
+    return count
+
+
+def compare_columns(texts):
+    """The same texts in every kind of column."""
+    expected = neardup.signatures(texts)
+    assert [None if text is None else neardup.signature(text) for text in texts] == expected
+    half = len(texts) // 2
+    chunks = [texts[:half], texts[half:]]
+    columns = [
+        tuple(texts),
+        iter(texts),
+        dict(enumerate(texts)).values(),
+        numpy.array(texts, dtype=object),
+        pandas.Series(texts),
+        pandas.Series(texts, dtype=object),
+        pandas.Series([float("nan") if text is None else text for text in texts], dtype=object),
+        pandas.Series(texts, dtype="string[python]"),
+        pandas.Series(texts, dtype="string[pyarrow]"),
+        pyarrow.array(["left out", *texts])[1:],
+        pyarrow.array(texts, pyarrow.large_string()),
+        pyarrow.array(texts, pyarrow.string_view()),
+        pyarrow.array([None if text is None else text.encode() for text in texts], pyarrow.binary()),
+        pyarrow.chunked_array(chunks),
+        pyarrow.chunked_array(chunks, pyarrow.string_view()),
+    ]
+    for column in columns:
+        assert neardup.signatures(column) == expected, type(column)
+    full = [text for text in texts if text]
+    assert neardup.signatures(numpy.array(full)) == neardup.signatures(full)
+    for nothing in ([], numpy.array([]), pyarrow.array([], pyarrow.string()), pyarrow.chunked_array([], pyarrow.string())):
+        assert neardup.signatures(nothing) == []
+    assert neardup.signatures(pyarrow.nulls(3)) == [None] * 3
+    wrong = "a text", b"bytes", [1], [b"bytes"], pyarrow.array([1]), pyarrow.table({"a": ["x"]}), 5
+    for column in wrong:
+        try:
+            neardup.signatures(column)
+        except TypeError:
+            continue
+        raise AssertionError(f"{column} was taken for texts")
+
+
+def compare_values(documents):
+    """What is read off two signatures, and made of them."""
+    signatures = neardup.signatures(documents[:60])
+    conn.execute("CREATE TEMP TABLE signed (id int, sig minhash_signature)")
+    with conn.cursor().copy("COPY signed FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types(["int4", "minhash_signature"])
+        for row in enumerate(signatures):
+            copy.write_row(row)
+    stored = "SELECT sig::bytea FROM signed ORDER BY id"
+    equal(signatures, server(stored), "COPY in binary")
+    equal(signatures, server("SELECT minhash(body)::bytea FROM bodies WHERE id < 60 ORDER BY id"), "stored")
+    present = [signature for signature in signatures if signature is not None]
+    query = (
+        "SELECT minhash_sim(a, b), a <=> b, near_dup(a, b, 0.5), minhash_containment(a, b), a || b,"
+        " minhash_pack(a, 4), minhash_interval(a, b, 0.9), minhash_cardinality(a), minhash_bands(a, 0.7),"
+        " minhash_bands(a, 16, 8), a::text, minhash_describe(a)"
+        " FROM (SELECT %b::minhash_signature, %b::minhash_signature) v (a, b)"
+    )
+    for a, b in itertools.product(present[:15], present[-15:]):
+        theirs = conn.execute(query, (a, b)).fetchone()
+        interval = neardup.interval(a, b, 0.9)
+        ours = (
+            neardup.sim(a, b),
+            neardup.distance(a, b),
+            neardup.near_dup(a, b, 0.5),
+            neardup.containment(a, b),
+            neardup.union(a, b),
+            neardup.pack(a, 4),
+            tuple(map(str, interval)),
+            neardup.cardinality(a),
+            neardup.bands(a, 0.7),
+            neardup.bands(a, 16, 8),
+            str(a),
+            a.describe(),
+        )
+        theirs = (*theirs[:6], tuple(str(float(limit)) for limit in theirs[6]), *theirs[7:])
+        equal(ours, theirs, "values")
+        assert neardup.Signature.parse(str(a)) == neardup.Signature(bytes(a)) == a
+    expected = server("SELECT %b::minhash_signature <=> sig FROM signed ORDER BY id", present[0])
+    for column in (signatures, pyarrow.array(signatures, pyarrow.binary())):
+        equal(neardup.distances(present[0], column), expected, "distances")
+    sets = ["a", "b", "a", "Ä"], [3, 1, 2**63 - 1, -5], []
+    for elements, kind in zip(sets, ("text", "bigint", "text"), strict=True):
+        theirs = server(f"SELECT minhash_set(%s::{kind}[], 64, 9)::bytea", elements)
+        assert [neardup.set_signature([*elements, None], 64, 9)] == theirs
+    united = neardup.union(*present)
+    assert [united] == server("SELECT minhash_union(sig)::bytea FROM signed")
+
+
+def compare_errors():
+    """The server's message and hint."""
+    a, b = neardup.signature("some text"), neardup.signature("some text", 5)
+    packed = neardup.pack(a, 8)
+    errors = {
+        "SELECT minhash('x', 0)": lambda: neardup.signature("x", 0),
+        "SELECT minhash('x', 257)": lambda: neardup.signatures([], 257),
+        "SELECT minhash('x', 3, 'page')": lambda: neardup.signature("x", unit="page"),
+        "SELECT minhash('x', 3, 'word', 'all')": lambda: neardup.signature("x", fold="all"),
+        "SELECT minhash('x', slots => 1025)": lambda: neardup.signature("x", slots=1025),
+        "SELECT minhash_set('{}'::text[], 0)": lambda: neardup.set_signature([], 0),
+        "SELECT simhash('x', bits => 65)": lambda: neardup.simhash("x", bits=65),
+        "SELECT simhash('x', weighting => 'x')": lambda: neardup.simhash("x", weighting="x"),
+        "SELECT winnow('x', 1, 0)": lambda: neardup.winnow(["x"], 1, 0),
+        f"SELECT minhash_sim('{a}', '{b}')": lambda: neardup.sim(a, b),
+        f"SELECT minhash_distance('{a}', '{b}')": lambda: neardup.distances(a, [b]),
+        f"SELECT minhash_union('{a}', '{b}')": lambda: neardup.union(a, b),
+        f"SELECT minhash_union('{packed}', '{packed}')": lambda: neardup.union(packed, packed),
+        f"SELECT minhash_pack('{a}', 3)": lambda: neardup.pack(a, 3),
+        f"SELECT near_dup('{a}', '{a}', 1.5)": lambda: neardup.near_dup(a, a, 1.5),
+        f"SELECT minhash_interval('{a}', '{a}', 1)": lambda: neardup.interval(a, a, 1),
+        f"SELECT minhash_bands('{a}', 0)": lambda: neardup.bands(a, 0.0),
+        f"SELECT minhash_bands('{a}', 20, 20)": lambda: neardup.bands(a, 20, 20),
+        f"SELECT minhash_containment('{packed}', '{packed}')": lambda: neardup.containment(packed, packed),
+        f"SELECT minhash_cardinality('{packed}')": lambda: neardup.cardinality(packed),
+        "SELECT 'minhash:2'::minhash_signature": lambda: neardup.Signature.parse("minhash:2"),
+        "SELECT '\\x0203'::bytea::minhash_signature": lambda: neardup.Signature(b"\x02\x03"),
+    }
+    for query, ours in errors.items():
+        try:
+            conn.execute(query)
+            raise AssertionError(f"no error from {query}")
+        except psycopg.Error as error:
+            expected = f"{error.diag.message_primary}\nHINT:  {error.diag.message_hint}"
+        try:
+            ours()
+            raise AssertionError(f"no error where the server has one for {query}")
+        except ValueError as error:
+            assert str(error) == expected, f"{error} is not {expected}"
+    return len(errors)
+
+
+def interrupt():
+    """Ctrl-C ends a long call, and a child that forked can call again."""
+    program = (
+        "import neardup, sys; texts = [' '.join(map(str, range(i, i + 3000))) for i in range(100)] * 3000\n"
+        "print('ready', flush=True)\ntry: neardup.signatures(texts, slots=1024)\nexcept KeyboardInterrupt: sys.exit(42)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    time.sleep(0.3)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(60) == 42, child.returncode
+    if (pid := os.fork()) == 0:
+        os._exit(int(neardup.signatures(["a b c"] * 5000)[0] is None))
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+documents = ODD + server("SELECT body FROM docs ORDER BY id")
+count = compare_documents(documents)
+compare_columns(ODD)
+compare_values(documents)
+errors = compare_errors()
+interrupt()
+typed = pathlib.Path(neardup.__file__).with_name("py.typed")
+assert typed.exists() and neardup.__version__ == server("SELECT pg_neardup_version()")[0]
+print(f"{count} signatures and {errors} errors equal the server's")
