@@ -9,6 +9,7 @@ What a peer prepares is kept between requests, its time is not counted.
 import functools
 import importlib.metadata
 import json
+import os
 import re
 import sys
 import time
@@ -101,6 +102,24 @@ def rensa(sets, sparse=False):
     return make(sets, SLOTS, 42)
 
 
+def neardup_on_one(texts):
+    """Our signatures with one processor, as the others have."""
+    import neardup
+
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    try:
+        return neardup.signatures(texts)
+    finally:
+        os.sched_setaffinity(0, processors)
+
+
+def neardup_on_all(texts):
+    import neardup
+
+    return neardup.signatures(texts)
+
+
 def prepared(prepare, sign):
     """A signing whose preparation is not timed."""
     return lambda file: functools.partial(sign, prepare(file))
@@ -118,6 +137,8 @@ def clickhouse_word_functions():
 
 # What signs all documents of a file once, by name.
 SIGN = {
+    "neardup": prepared(documents, neardup_on_one),
+    "neardup, all processors": prepared(documents, neardup_on_all),
     "datasketch": prepared(encoded, lambda sets: [datasketch(given) for given in sets]),
     "datasketch with shingling": prepared(
         documents, lambda texts: [datasketch([s.encode() for s in shingles(text)]) for text in texts]

@@ -84,6 +84,12 @@ fn python(versions: &mut Vec<String>) -> Result<Worker> {
         fs::write(&stamp, wanted)?;
         progress.finish_and_clear();
     }
+    let progress = waiting("building the Python package")?;
+    let install = ["-m", "pip", "install", "--quiet", "./crates/python"];
+    let mut pip = Command::new(&program);
+    workspace::forget_own_build(pip.args(install).current_dir(workspace::root()));
+    shell::run_quietly(&mut pip)?;
+    progress.finish_and_clear();
     let mut worker = Worker::start(Command::new(&program).arg(sources().join("worker.py")))?;
     let answer = worker.ask(&serde_json::json!({ "task": "versions" }))?;
     let found = answer.as_object().into_iter().flatten();

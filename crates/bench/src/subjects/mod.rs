@@ -10,6 +10,7 @@ mod lookup_peers;
 mod methods;
 pub mod pairs;
 mod pairs_peers;
+mod python;
 mod quality;
 pub mod scale;
 mod signature;
@@ -24,6 +25,7 @@ use crate::report::table::Table;
 pub enum Subject {
     All,
     Signature,
+    Python,
     Compare,
     Lookup,
     Index,
@@ -39,6 +41,7 @@ pub type Measure = fn(&Bench<'_>) -> Result<Vec<Table>>;
 /// Every subject that is measured: its name, and what measures it.
 pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (Subject::Signature, "signature", &[signature::measure]),
+    (Subject::Python, "python", &[python::measure]),
     (Subject::Compare, "compare", &[compare::measure]),
     (
         Subject::Lookup,

@@ -158,7 +158,7 @@ fn beside_peers(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Resu
 }
 
 /// A peer's signing; from ClickHouse's time that of reading the documents is taken off.
-fn peer_contender<'a>(
+pub fn peer_contender<'a>(
     bench: &'a Bench<'_>,
     peer: &'a str,
     documents: usize,
@@ -174,7 +174,7 @@ fn peer_contender<'a>(
     })
 }
 
-fn add_peers(table: &mut Table, results: &Results, ours: &str) {
+pub fn add_peers(table: &mut Table, results: &Results, ours: &str) {
     let Some(base) = results.get(ours) else {
         return;
     };
