@@ -9,8 +9,13 @@ use anyhow::{Context, Result};
 use crate::pg_config::PgConfig;
 use crate::{shell, workspace};
 
-/// The version that goes with the `pgrx` of the workspace's manifest.
-const VERSION: &str = "0.18.1";
+/// Returns the version of `pgrx` in the workspace's manifest, which the tool has to have, too.
+fn version() -> &'static str {
+    include_str!("../../../../Cargo.toml")
+        .lines()
+        .find_map(|line| line.strip_prefix("pgrx = \"=")?.strip_suffix('"'))
+        .expect("the manifest pins pgrx")
+}
 
 /// The installed cargo-pgrx of the right version.
 pub fn find() -> Option<PathBuf> {
@@ -19,7 +24,7 @@ pub fn find() -> Option<PathBuf> {
     candidates.extend(which::which("cargo-pgrx"));
     candidates.into_iter().find(|path| {
         let answer = shell::run_quietly(Command::new(path).args(["pgrx", "--version"]));
-        answer.is_ok_and(|text| text.ends_with(VERSION))
+        answer.is_ok_and(|text| text.ends_with(version()))
     })
 }
 
@@ -27,7 +32,10 @@ pub fn find() -> Option<PathBuf> {
 /// optimisation: that takes 3 minutes of processor time instead of 7, and as it leaves the work to
 /// compilers, it builds the extension as fast.
 pub fn install() -> Result<()> {
-    println!("Installing cargo-pgrx {VERSION} (takes a few minutes, only once)");
+    println!(
+        "Installing cargo-pgrx {} (takes a few minutes, only once)",
+        version()
+    );
     let mut command = workspace::cargo();
     command.args([
         "install",
@@ -36,7 +44,7 @@ pub fn install() -> Result<()> {
         "--locked",
         "cargo-pgrx",
         "--version",
-        VERSION,
+        version(),
     ]);
     if home::cargo_home()?.join("bin/cargo-pgrx").exists() {
         command.arg("--root").arg(own_root());
@@ -74,7 +82,7 @@ pub fn cargo(pg: &PgConfig) -> Command {
 }
 
 fn command(pg: &PgConfig, subcommand: &str) -> Result<Command> {
-    let program = find().with_context(|| format!("cargo-pgrx {VERSION} is not installed"))?;
+    let program = find().with_context(|| format!("cargo-pgrx {} is not installed", version()))?;
     let mut command = Command::new(program);
     command
         .current_dir(workspace::root())
