@@ -67,7 +67,7 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Where all strings are so short that every pair is within the distance.
+/// Returns where all strings are so short that every pair is within the distance.
 fn for_all_pairs(items: &[u32], visit: &mut dyn FnMut((u32, u32))) {
     let mut progress = Progress::begin("comparing", Some(items.len()));
     for (number, &later) in items.iter().enumerate() {

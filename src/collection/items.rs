@@ -140,7 +140,7 @@ fn sorted_digests(records: &mut Records) -> Vec<(Digest, u32)> {
     digests
 }
 
-/// Where several rows have one signature, digests of their sets of shingles take its place.
+/// Returns where several rows have one signature, digests of their sets of shingles take its place.
 fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection, sets: &Sets) {
     let mut progress = Progress::begin("comparing identical signatures", Some(digests.len()));
     let mut set = Vec::new();

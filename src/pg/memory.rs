@@ -1,4 +1,4 @@
-//! Where Rust's memory comes from: the system, and a bounded reserve when the system has no more.
+//! Rust's memory: from the system, and from a bounded reserve when the system has no more.
 //!
 //! Memory in proportion to the input is asked for in ways that can fail (`neardup::memory`). What
 //! remains are small allocations, for which Rust ends the process, and with it every session of

@@ -19,7 +19,7 @@ const SERVER_SETTINGS: [(&str, &str); 3] = [
 /// How much is measured.
 #[derive(Clone, Copy)]
 pub struct Scale {
-    /// How many documents are generated.
+    /// Number of documents to generate.
     pub documents: u64,
     /// How often contenders that take milliseconds have their turn.
     pub rounds: usize,

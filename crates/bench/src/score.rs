@@ -8,7 +8,7 @@ pub type Pair = (u32, u32);
 /// A found pair and how similar it was found to be.
 pub type Scored = (u32, u32, f64);
 
-/// How many of the found pairs are true, and how many of the true ones were found.
+/// Precision and recall of found pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
     /// Pairs at or above this similarity count as found.

@@ -35,7 +35,7 @@ fn document(state: &mut u64) -> String {
     text
 }
 
-/// What is measured, for the document of a number, and its name.
+/// Name of a contender, and its work on the document of a number.
 type Contender<'a> = (String, Box<dyn FnMut(usize) + 'a>);
 
 /// Prints the nanoseconds a document that each of the contenders takes at its fastest, taking turns.

@@ -1,4 +1,4 @@
-//! What SimHash finds and what it costs, on the corpora: `cargo bench -p neardup --bench simhash`.
+//! Recall and cost of SimHash on the corpora: `cargo bench -p neardup --bench simhash`.
 //!
 //! The corpora are looked for in `$NEARDUP_CORPORA`, else in `../shared/corpora` beside the
 //! workspace; without them nothing is measured.

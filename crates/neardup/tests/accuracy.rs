@@ -66,7 +66,7 @@ impl Errors {
     }
 }
 
-/// How many trials there are with a union of this size.
+/// Returns how many trials there are with a union of this size.
 fn trial_count(union: usize) -> usize {
     let times = std::env::var("NEARDUP_TRIALS").map_or(1, |times| times.parse().expect("a number"));
     times * (EFFORT / union).clamp(30, 1500)

@@ -61,7 +61,7 @@ impl Collection {
     }
 }
 
-/// How many documents are generated.
+/// Number of generated documents.
 const DOCUMENTS: u64 = 1000;
 
 /// Edits that add nothing but words of the vocabulary.

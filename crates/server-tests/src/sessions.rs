@@ -42,7 +42,7 @@ pub struct Sessions {
 struct Session {
     pid: i32,
     statements: Sender<String>,
-    /// What it runs when it has ended what it runs now.
+    /// Statements to run after the present one.
     queue: VecDeque<String>,
     is_running: bool,
     /// The last statement's.

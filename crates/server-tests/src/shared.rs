@@ -1,4 +1,4 @@
-//! What the tests of a run have in common: the server, and what becomes of unexpected output.
+//! The server that the tests of a run share, and the handling of unexpected output.
 
 use std::sync::OnceLock;
 

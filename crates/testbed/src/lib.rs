@@ -1,4 +1,4 @@
-//! What tests, benchmarks and the command line share: private servers, and documents to fill them.
+//! Shared by tests, benchmarks and the command line: private servers, and documents to fill them.
 
 pub mod corpora;
 pub mod documents;

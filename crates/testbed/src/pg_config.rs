@@ -1,4 +1,4 @@
-//! Which PostgreSQL to build for and run: found through its `pg_config`.
+//! The PostgreSQL to build for and run, found through its `pg_config`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,14 +64,14 @@ impl PgConfig {
         format!("pg{}", self.major)
     }
 
-    /// Whether a server can be run from this installation.
+    /// Returns whether a server can be run from this installation.
     pub fn has_server(&self) -> bool {
         ["postgres", "initdb", "pg_ctl"]
             .iter()
             .all(|program| which::which(self.bindir.join(program)).is_ok())
     }
 
-    /// Whether extensions can be built for this installation.
+    /// Returns whether extensions can be built for this installation.
     pub fn has_headers(&self) -> bool {
         self.includedir_server.join("postgres.h").is_file()
     }

@@ -1,4 +1,4 @@
-//! Where things are: the checkout, its target directory, and how to call Cargo.
+//! Paths of the checkout and its target directory, and calls of Cargo.
 
 use std::env;
 use std::path::{Path, PathBuf};

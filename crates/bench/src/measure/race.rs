@@ -8,7 +8,7 @@ use crate::report::table::Ratio;
 /// Something that is measured.
 pub struct Contender<'a> {
     pub name: String,
-    /// How many documents (or rows, or pairs) one run works through.
+    /// Number of documents (or rows, or pairs) in one run.
     pub documents: usize,
     run: Box<dyn FnMut() -> Result<f64> + 'a>,
 }
@@ -59,7 +59,7 @@ impl Times {
         1e6 * quantile(&self.seconds, 0.5) / self.documents as f64
     }
 
-    /// How many times as long as `other` this takes for a document, by round.
+    /// Returns how many times as long as `other` this takes for a document, by round.
     pub fn over(&self, other: &Times) -> Ratio {
         let scale = other.documents as f64 / self.documents as f64;
         let rounds = self.seconds.iter().zip(&other.seconds);
@@ -91,7 +91,7 @@ impl Results {
     }
 }
 
-/// So many rounds are of work that takes long, where a round for warming up is not worth its time.
+/// Rounds of work that takes long, up to which a warm-up round is not worth its time.
 const FEW_ROUNDS: usize = 3;
 
 /// Lets the contenders take turns; where there are many rounds, steady ones, after a round that is

@@ -17,7 +17,7 @@ pub struct Machine {
     pub postgresql: String,
     pub pg_neardup: String,
     pub date: String,
-    /// What the peers say of themselves.
+    /// Versions that the peers report.
     pub peers: Vec<String>,
 }
 

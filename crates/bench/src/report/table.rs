@@ -14,7 +14,7 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Whether the machine was too noisy for it.
+    /// Returns whether the machine was too noisy for it.
     pub fn is_noisy(&self) -> bool {
         self.high - self.low > NOISE * self.median
     }
@@ -98,7 +98,7 @@ pub(crate) use row;
 pub struct Table {
     /// By which pages ask for it.
     pub name: String,
-    /// What was measured, and how.
+    /// Describes the measurement.
     pub about: String,
     pub columns: Vec<&'static str>,
     pub rows: Vec<Vec<Cell>>,

@@ -1,4 +1,4 @@
-//! What it costs to keep near-duplicates out, row by row.
+//! Cost of keeping near-duplicates out, row by row.
 
 use anyhow::Result;
 use testbed::documents::generator::{Generator, Plan};

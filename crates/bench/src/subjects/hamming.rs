@@ -155,7 +155,7 @@ impl Contest {
     }
 }
 
-/// How many rows the index leads to, on average over some lookups; nothing where it is not used.
+/// Returns the mean number of rows that the index leads to; nothing where it is not used.
 fn candidates(session: &Session) -> Result<Cell> {
     let query = "SELECT b::text FROM strings WHERE id % 2 = 1 ORDER BY hashint8(id) LIMIT 20";
     let strings = session.client().query(query, &[])?;

@@ -17,7 +17,7 @@ use crate::report::table::{Table, row};
 /// among a million documents.
 const GROUPS: [(u64, f64); 3] = [(1, 2000.0), (10, 2000.0), (1000, 20.0)];
 
-/// What an index is called in the table of results and in the server, and how it is made.
+/// Names of the indexes in the table of results and in the server, and their definitions.
 const INDEXES: &[(&str, &str, &str)] = &[
     (PLAIN, "plain", "keys USING gin (keys)"),
     (

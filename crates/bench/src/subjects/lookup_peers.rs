@@ -17,7 +17,7 @@ use crate::report::table::{Cell, Table, row};
 struct Contest {
     how: &'static str,
     index: &'static str,
-    /// How many lookups of each kind; few where they are slow.
+    /// Number of lookups of each kind; few where they are slow.
     lookups: u32,
     answer: &'static str,
 }

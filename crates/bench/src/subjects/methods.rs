@@ -10,7 +10,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::score::Scored;
 
-/// What is proposed reaches down to this similarity.
+/// Least similarity of proposed pairs.
 const LEAST: f64 = 0.4;
 /// SimHashes of 64 bits that differ in more bits are not looked at.
 const MOST_BITS: u32 = 8;
@@ -18,7 +18,7 @@ const MOST_BITS: u32 = 8;
 /// The pairs that a way found.
 pub struct Found {
     pub name: String,
-    /// What it keeps of a document.
+    /// Bytes kept of a document.
     pub bytes: usize,
     /// Whether its curve is drawn, too many hide each other.
     pub on_chart: bool,

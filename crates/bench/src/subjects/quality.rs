@@ -1,4 +1,4 @@
-//! Which pairs are found, against exact lists and labelled truth, by us and by the peers.
+//! Precision and recall of ours and of the peers, against exact lists and labelled truth.
 
 use std::collections::HashSet;
 

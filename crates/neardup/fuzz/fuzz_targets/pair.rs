@@ -1,4 +1,4 @@
-//! What is told of a pair of documents.
+//! Comparisons of a pair of documents.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Which words of one document stand for which of the other: the chunks first, then, between
+//! Alignment of the words of two documents: the chunks first, then, between
 //! chunks that keep their order, the longest runs of what is left.
 //!
 //! A textbook diff takes quadratic time on documents that differ everywhere, and the heuristics
@@ -13,7 +13,7 @@ use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
 use std::collections::HashMap;
 
-/// What became of a word.
+/// Fate of a word between the two documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// In the common chunk of this number.
@@ -55,7 +55,7 @@ impl Alignment {
         Ok(alignment)
     }
 
-    /// Whether the other document has this word at the same place.
+    /// Returns whether the other document has this word at the same place.
     pub fn keeps(&self, fate: Fate) -> bool {
         match fate {
             Fate::Chunk(chunk) => self.in_order[chunk as usize],
@@ -156,8 +156,8 @@ struct Rest {
     number: u32,
 }
 
-/// Which of the runs, disjoint and in the order of `a`, belong to a sequence that is in the order of `b`
-/// too and has the most words. Time O(n log n).
+/// Marks those of the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
+/// in words, that is in the order of `b` too. Time O(n log n).
 fn heaviest_chain(runs: &[Run], pace: &mut Pace) -> Result<Vec<bool>> {
     let mut order_in_b = collected(0..runs.len() as u32)?;
     pace.sort_by_key(&mut order_in_b, |&i| runs[i as usize].b);

@@ -12,7 +12,7 @@ use crate::{Error, Result, quoted};
 use std::ops::Range;
 use std::str::FromStr;
 
-/// Which words of common runs count.
+/// Choice of the words of common runs that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matching {
     /// One-to-one, longest first: no word is used twice.

@@ -1,11 +1,11 @@
-//! What edits cost.
+//! Costs of edits.
 
 use crate::{Error, Result};
 
 /// The highest cost of one edit: distances of the longest documents stay far below 2^63.
 pub const MAX_COST: i64 = 1_000_000;
 
-/// What one edit costs, on the way from the first document to the second.
+/// Costs of the edits that turn the first document into the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Costs {
     pub(super) insert: i64,

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::memory::{Grow, filled};
 use std::ops::Range;
 
-/// What counts in the two documents.
+/// Words of the two documents that carry information.
 pub(super) struct Information {
     /// Words of each document that repeat no run of it.
     pub counted: [usize; 2],

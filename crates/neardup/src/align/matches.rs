@@ -5,7 +5,7 @@ use super::suffixes::Suffixes;
 use crate::Result;
 use crate::memory::{Grow, filled};
 
-/// What a suffix shares with the other document.
+/// Longest prefix of a suffix that occurs in the other document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Longest {
     /// Units shared; 0 if the first one already occurs nowhere in the other document.

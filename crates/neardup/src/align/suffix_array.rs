@@ -127,7 +127,7 @@ impl<'t> Level<'t> {
         Ok(sorted)
     }
 
-    /// Whether the stretches from the marks p and q to the next mark are equal.
+    /// Returns whether the stretches from the marks p and q to the next mark are equal.
     fn same_stretch(&self, p: u32, q: u32, pace: &mut Pace) -> bool {
         let (p, q) = (p as usize, q as usize);
         for i in 0.. {

@@ -80,7 +80,7 @@ impl Suffixes {
     }
 }
 
-/// How many first units a suffix and the one before it in `order` have in common: Kasai, Lee,
+/// Returns the length of the common prefix of each suffix and the one before it in `order`: Kasai, Lee,
 /// Arimura, Arikawa, Park, CPM 2001. Linear time, memory 8 bytes a unit.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What an index of band keys will cost and give, judged by a sample of its rows.
+//! Forecast of the cost and recall of an index of band keys, from a sample of its rows.
 
 use crate::Result;
 use crate::bands::Bands;

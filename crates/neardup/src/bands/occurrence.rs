@@ -6,7 +6,7 @@
 //! places share at least b - m keys, and values that share s keys differ in at least b - s places.
 //! Keys that collide only add to those shared, so that neither bound excludes a near value.
 
-/// How many keys the rows within a bound of a query share with it.
+/// Number of keys that rows within a bound of a query share with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occurrence {
     keys: usize,

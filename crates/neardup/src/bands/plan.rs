@@ -41,7 +41,7 @@ impl Plan {
     }
 }
 
-/// What finds the pairs whose true Jaccard similarity reaches a threshold.
+/// Search for the pairs whose true Jaccard similarity reaches a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedPlan {
     pub plan: Plan,

@@ -21,7 +21,7 @@ impl Canonicals {
     /// Makes room for the canonical rows among those of `tokens`.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// Returns where memory does not suffice.
     #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn new(tokens: &Tokens) -> Result<Self, TryReserveError> {
         let rows = tokens.rows() as usize;
@@ -47,7 +47,7 @@ impl Canonicals {
     /// come again, for an identical one.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// Returns where memory does not suffice.
     pub fn place(
         &mut self,
         tokens: &Tokens,

@@ -27,7 +27,7 @@ pub fn add_planes(words: &[u64], weight: i64, mut add: impl FnMut(&[u64], &[i64]
     }
 }
 
-/// How many words have each bit set, in planes. A tree of carry-save adders
+/// Returns how many words have each bit set, in planes. A tree of carry-save adders
 /// (Harley and Seal; Warren, "Hacker's Delight", section 5-1) takes 5 operations a word for all 64
 /// positions.
 fn count(words: &[u64]) -> [u64; PLANES] {

@@ -1,4 +1,4 @@
-//! What the vector paths load and store.
+//! Loads and stores of the vector paths.
 
 /// Arrays of integers of `BYTES` bytes.
 ///

@@ -173,7 +173,7 @@ pub fn later_rounds(slots: &mut [u32], hashes: &[u64], rounds: Range<usize>, ope
     }
 }
 
-/// What a later round offers to the slots. Those that are not open stay as they are.
+/// Applies a later round to the slots. Those that are not open stay as they are.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {

@@ -48,7 +48,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What differs by processor.
+/// Steps that differ by processor.
 pub struct Steps<C, P, H> {
     /// Sets a bit for each of 64 bytes that belongs to a word.
     pub classify: C,
@@ -97,7 +97,7 @@ pub fn hash_words<const LANES: usize>(
     }
 }
 
-/// What turns letters into small ones and leaves digits alone.
+/// Returns the bit that lowers letters and leaves digits alone.
 pub fn case_bit(lower: bool) -> u8 {
     if lower { 0x20 } else { 0 }
 }

@@ -23,7 +23,7 @@ pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
     Ok(Header { empty, ..a.header }.encode(sketch.slots()))
 }
 
-/// What needs all bits of the slots: packed ones have no order.
+/// Refuses packed signatures, whose slots have no order.
 ///
 /// # Errors
 /// `Invalid` for packed signatures.

@@ -24,18 +24,18 @@ use super::{MAX_SLOTS, UNFILLED};
 pub const VERSION: u8 = 1;
 pub const HEADER_LEN: usize = 16;
 
-/// What a text should have been that is no signature.
+/// Expected form of a signature as text.
 pub const TEXT_FORM: &str =
     "The text form is minhash:1:<unit>:<k>:<fold>:<slots>x<bits>:<seed id>:<base64>.";
 
-/// What bytes should have been that are no signature.
+/// Expected form of a signature as bytes.
 pub const BINARY_FORM: &str =
     "The binary form is a header of 16 bytes and the slots, as minhash_signature_send writes it.";
 
 const FOLD_MASK: u8 = 0b0000_0011;
 const EMPTY: u8 = 0b1000_0000;
 
-/// What the elements behind a signature are. Codes are stored.
+/// Kind of the elements behind a signature. Codes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SignatureUnit {
     Word = 1,

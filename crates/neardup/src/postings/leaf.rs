@@ -65,7 +65,7 @@ impl LeafBuilder {
     /// A builder of payloads of at most `capacity` bytes: 24 to 65535.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// Returns where memory does not suffice.
     pub fn new(capacity: usize) -> Result<Self, TryReserveError> {
         assert!((24..=usize::from(u16::MAX)).contains(&capacity));
         let mut builder = Self {
@@ -185,7 +185,7 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// # Errors
-    /// Where the payload is too short for its postings.
+    /// Returns where the payload is too short for its postings.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");
@@ -228,7 +228,7 @@ impl<'a> Leaf<'a> {
     /// The last posting.
     ///
     /// # Errors
-    /// Where its block is damaged.
+    /// Returns where its block is damaged.
     pub fn last(&self) -> Result<Posting, Damaged> {
         let block = self.block(self.keys.len() - 1)?;
         Ok(block.numbers[block.len - 1].into())
@@ -270,7 +270,7 @@ impl<'a> Leaf<'a> {
     /// Unpacks a block.
     ///
     /// # Errors
-    /// Where its head or its last key are impossible.
+    /// Returns where its head or its last key are impossible.
     #[inline]
     pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
         const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
@@ -338,7 +338,7 @@ impl<'a> Leaf<'a> {
     /// The number of postings below one.
     ///
     /// # Errors
-    /// Where the block that it would be in is damaged.
+    /// Returns where the block that it would be in is damaged.
     pub fn rank(&self, posting: Posting) -> Result<usize, Damaged> {
         let number = self.block_of(posting);
         let block = self.block(number)?;

@@ -32,7 +32,7 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
 /// Appends a row and returns the bytes that are used then; `None` where the page is full.
 ///
 /// # Errors
-/// Where the payload is no log.
+/// Returns where the payload is no log.
 pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
     let log = Log::parse(payload)?;
     let (rows, used) = (log.rows, HEADER + log.bytes.len());
@@ -61,7 +61,7 @@ pub struct Log<'a> {
 
 impl<'a> Log<'a> {
     /// # Errors
-    /// Where the payload is shorter than the log says; its rows are checked by [`Self::iter`].
+    /// Returns where the payload is shorter than the log says; its rows are checked by [`Self::iter`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         let parsed = || {
             let &[r0, r1, u0, u1, ..] = payload else {
@@ -177,7 +177,7 @@ impl LogQuery {
     /// For keys whose place counts, as those of bands do.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// Returns where memory does not suffice.
     pub fn places(keys: &[u32]) -> Result<Self, TryReserveError> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(keys.len() * KEY)?;
@@ -188,14 +188,14 @@ impl LogQuery {
     /// For keys whose place does not count.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// Returns where memory does not suffice.
     pub fn set(keys: &[u32]) -> Result<Self, TryReserveError> {
         KeySet::new(keys).map(Self::Set)
     }
 
     /// The number of the query's keys that a row has, never too low.
     ///
-    /// Where places count, a row of another number of keys shares none.
+    /// Returns where places count, a row of another number of keys shares none.
     #[inline]
     pub fn shared(&self, row: Row) -> u32 {
         match self {

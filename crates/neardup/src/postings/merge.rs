@@ -39,7 +39,7 @@ impl Merge {
     /// Begins at `split`, which counts offsets from `lo`, the output's first row.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// Returns where memory does not suffice.
     pub fn new(inputs: &[Segment], lo: u64, split: Posting) -> Result<Self, TryReserveError> {
         let mut merge = Self {
             inputs: Vec::new(),

@@ -254,7 +254,7 @@ impl Walk {
 /// as many as it says, and calls `each` with the row and the key of every posting.
 ///
 /// # Errors
-/// Where anything is not as it was written.
+/// Returns where anything is not as it was written.
 pub fn check<P: Pages>(
     pages: &mut P,
     segment: &Segment,

@@ -18,7 +18,7 @@ impl Spaces {
         }
     }
 
-    /// Whether a space comes now, and what comes behind it.
+    /// Returns whether a space comes now, and what comes behind it.
     #[inline]
     pub fn next(&mut self, c: char, class: Class) -> (bool, Option<char>) {
         if self.is_collapsing && class == Class::Space {

@@ -1,4 +1,4 @@
-//! Which words are stop words, by token hash.
+//! Stop words, by token hash.
 #![allow(clippy::disallowed_methods, reason = "three hashes a stop word")]
 
 use super::Key;
@@ -8,7 +8,7 @@ use crate::text::{Fold, STOP_WORDS};
 pub(super) struct StopHashes(Vec<u64>);
 
 impl StopHashes {
-    /// Where nothing is folded, also of those with a capital and in capitals.
+    /// Returns where nothing is folded, also of those with a capital and in capitals.
     pub fn new(fold: Fold, key: &Key) -> Self {
         let mut hashes = Vec::with_capacity(3 * STOP_WORDS.len());
         for word in STOP_WORDS {

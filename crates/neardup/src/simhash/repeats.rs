@@ -23,7 +23,7 @@ pub(super) struct Repeats {
     places: [u16; PLACES],
     /// Positions of terms that are looked for.
     positions: [u16; BLOCK],
-    /// How many positions of the same term each position stands for besides itself; zeros between
+    /// Number of positions of the same term that each stands for besides itself; zeros between
     /// documents.
     more: [u16; BLOCK],
     /// The positions that stand for others.

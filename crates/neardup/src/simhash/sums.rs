@@ -114,7 +114,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
         &self.numbers
     }
 
-    /// Whether no term with a weight has been added.
+    /// Returns whether no term with a weight has been added.
     pub fn is_empty(&self) -> bool {
         self.numbers[0] == 0
     }

@@ -31,7 +31,7 @@ use std::str::FromStr;
 /// Work, in code points, after which interrupts are checked for.
 const HEARTBEAT: usize = 1 << 16;
 
-/// What a shingle is made of.
+/// Elements of a shingle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// k consecutive words.
@@ -42,7 +42,7 @@ pub enum Unit {
     Stop,
 }
 
-/// Which differences of spelling are ignored.
+/// Differences of spelling that are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fold {
     /// The text as it is.

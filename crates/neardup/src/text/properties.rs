@@ -1,4 +1,4 @@
-//! What the folds and the word rule have to know of every code point, from Unicode 17.
+//! Properties of code points that the folds and the word rule need, from Unicode 17.
 //!
 //! Read from the Unicode crates a page of 256 code points at a time and kept: a text touches few
 //! pages, and a look-up then costs two loads.
@@ -95,19 +95,19 @@ impl Info {
         (self.0 >> CCC_SHIFT) as u8
     }
 
-    /// Whether nothing before it can compose or change places with it.
+    /// Returns whether nothing before it can compose or change places with it.
     #[inline]
     pub fn is_boundary(self) -> bool {
         self.0 & BOUNDARY != 0
     }
 
-    /// Whether it can compose with what is before it. Most marks cannot.
+    /// Returns whether it can compose with what is before it. Most marks cannot.
     #[inline]
     pub fn composes(self) -> bool {
         self.0 & COMPOSES != 0
     }
 
-    /// Whether it has a canonical decomposition.
+    /// Returns whether it has a canonical decomposition.
     #[inline]
     pub fn decomposes(self) -> bool {
         self.0 & DECOMPOSES != 0
@@ -124,7 +124,7 @@ impl Info {
     }
 }
 
-/// What a fold makes of one code point.
+/// Result of folding one code point.
 pub(crate) enum Mapped {
     /// One code point, itself in NFC, or [`Info::DROPPED`].
     One(Info),

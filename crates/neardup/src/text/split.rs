@@ -5,12 +5,12 @@ use crate::{Error, Result, quoted};
 use std::str::FromStr;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What a document is split into.
+/// Parts that a document is split into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SplitBy {
     /// Lines in a row that are not blank. U+2029 ends a paragraph, too.
     Paragraph,
-    /// What stands between mandatory line breaks (UAX #14: BK, CR, LF, NL).
+    /// Lines between mandatory breaks (UAX #14: BK, CR, LF, NL).
     Line,
     /// Sentences of the default rules (UAX #29), in which a line break ends a sentence.
     Sentence,

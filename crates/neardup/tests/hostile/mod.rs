@@ -1,4 +1,4 @@
-//! What holds for any bytes whatever. The fuzzer and the mutation test call the same checks.
+//! Checks that hold for all bytes. The fuzzer and the mutation test call them.
 
 use std::collections::HashSet;
 
@@ -113,7 +113,7 @@ pub fn text(bytes: &[u8]) {
     }
 }
 
-/// What is told of a pair of documents. The first bytes choose the options and cut the rest in two.
+/// Compares a pair of documents. The first bytes choose the options and cut the rest in two.
 pub fn pair(bytes: &[u8]) {
     let Some((&[options, cut, insert, delete, substitute], docs)) = bytes.split_first_chunk()
     else {

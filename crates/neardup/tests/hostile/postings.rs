@@ -1,4 +1,4 @@
-//! What holds for damaged pages of postings: an error or an answer within the segment's rows, after a
+//! Checks of damaged pages of postings: an error or an answer within the segment's rows, after a
 //! bounded number of page reads.
 
 #[path = "../pages/mod.rs"]

@@ -1,4 +1,4 @@
-//! What the pipeline's text part has to give, written down as plainly as can be: whole texts, one
+//! The text part of the pipeline, written down as plainly as can be: whole texts, one
 //! step after the other, normalised by a crate that the pipeline does not use.
 
 use icu_casemap::CaseMapper;

@@ -20,7 +20,7 @@ const GUARDED: &str = "
 /// Adds a guard to every table with an indexed signature, and a row of it once more.
 ///
 /// # Errors
-/// Where the guard has no index to look into.
+/// Returns where the guard has no index to look into.
 pub fn check(client: &mut Client) -> Result<()> {
     for row in client.query(GUARDED, &[])? {
         let [table, column, bound, columns] = [0, 1, 2, 3].map(|i| row.get::<_, String>(i));

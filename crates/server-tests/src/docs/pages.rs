@@ -39,7 +39,7 @@ pub struct Heading {
     pub line: usize,
     /// As it is written, without the number signs.
     pub title: String,
-    /// What a link to it has after `#`.
+    /// Fragment of a link to it, after `#`.
     pub anchor: String,
 }
 

@@ -79,7 +79,7 @@ fn render(objects: &[Object], samples: &Samples) -> Result<String> {
     Ok(page)
 }
 
-/// What belongs to one name: overloads, comments, an example.
+/// Returns the section of one name: overloads, comments, an example.
 fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<String> {
     let mut text = format!("\n### `{}`\n\n", entry.title());
     for object in objects {
@@ -94,7 +94,7 @@ fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<Stri
     Ok(text)
 }
 
-/// What PostgreSQL calls, and nobody else.
+/// Returns the section of the functions that only PostgreSQL calls.
 fn support<'a>(objects: impl Iterator<Item = &'a Object>) -> Result<String> {
     let mut text = "\n## Behind the scenes\n\nCalled by PostgreSQL itself.\n\n\
                     | object | |\n|---|---|\n"

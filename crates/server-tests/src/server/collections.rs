@@ -17,7 +17,7 @@ struct Exact {
     list: &'static str,
     /// Signature, and what the exact similarity is computed from.
     columns: &'static str,
-    /// Which documents are compared.
+    /// Choice of the documents that are compared.
     rows: &'static str,
     thresholds: &'static [f64],
 }

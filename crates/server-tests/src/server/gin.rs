@@ -194,7 +194,7 @@ const SCAN: &str = "TRUNCATE scan;
     INSERT INTO scan SELECT q.id, d.id, bit_hamming(q.b, d.b) FROM strings q, strings d
     WHERE q.id % 5000 = 15 AND length(q.b) = length(d.b) AND bit_hamming(q.b, d.b) <= 12";
 
-/// Distances that so many blocks serve with 40 queries, a greater one, which the index answers with
+/// Distances that these blocks serve with 40 queries, a greater one, which the index answers with
 /// all its rows, with 4.
 fn check_distances(client: &mut Client, blocks: i32) -> Result<()> {
     client.batch_execute("SET enable_seqscan = off")?;

@@ -122,7 +122,7 @@ impl Bare {
         Ok(bare)
     }
 
-    /// Whether a fresh session can create and use the extension.
+    /// Returns whether a fresh session can create and use the extension.
     fn ensure_extension(&self, is_wanted: bool) -> Result<()> {
         let script =
             "CREATE EXTENSION pg_neardup; SELECT minhash_sim(minhash('a b'), minhash('a b'));

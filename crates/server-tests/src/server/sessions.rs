@@ -1,4 +1,4 @@
-//! What the other tests of concurrency rely on: sessions take their steps in the order that is said.
+//! The ground of the other tests of concurrency: sessions take their steps in the given order.
 
 use anyhow::{Result, ensure};
 use postgres::error::SqlState;

@@ -10,7 +10,7 @@ use crate::harness::Outcome;
 
 const SHARDS: usize = 2;
 
-/// What a shard holds. So few rows would be quicker read than looked up.
+/// Contents of a shard, few enough that a scan would be quicker than a lookup.
 const SHARD: &str = "CREATE EXTENSION pg_neardup;
     CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);

@@ -52,7 +52,7 @@ pub fn every_form(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What reads the whole of a document.
+/// Returns a query whose functions read the whole of a document.
 fn answers(document: &str) -> String {
     format!(
         "(minhash({document}), minhash({document}, 5, 'char', 'none'), simhash({document}),

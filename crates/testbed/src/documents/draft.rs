@@ -34,7 +34,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// How many words the text has, without head and foot.
+    /// Returns how many words the text has, without head and foot.
     pub fn length(&self) -> usize {
         self.sentences.iter().map(Vec::len).sum()
     }

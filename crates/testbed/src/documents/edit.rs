@@ -1,4 +1,4 @@
-//! What may happen to a copy of a document.
+//! Edits that make a near-duplicate of a document.
 
 use fastrand::Rng;
 use serde::Serialize;
@@ -83,7 +83,7 @@ impl Edit {
     }
 }
 
-/// How many words are touched: up to a twentieth.
+/// Returns how many words are touched: up to a twentieth.
 fn some(draft: &Draft<'_>, rng: &mut Rng) -> usize {
     rng.usize(1..=(draft.length() / 20).max(1))
 }

@@ -9,12 +9,12 @@ use super::words::Words;
 /// Groups of documents: an original and a number of edited copies of it.
 #[derive(Clone, Copy)]
 pub struct Groups {
-    /// How many near-duplicates each of the documents has.
+    /// Number of near-duplicates of each document.
     pub others: u64,
     pub number: u64,
 }
 
-/// What to generate.
+/// Plan of a generated collection.
 pub struct Plan {
     pub seed: u64,
     /// Words of a document, on average.
@@ -49,7 +49,7 @@ impl Plan {
         }
     }
 
-    /// How many documents there will be.
+    /// Returns how many documents there will be.
     pub fn documents(&self) -> u64 {
         self.groups.iter().map(|g| (g.others + 1) * g.number).sum()
     }
@@ -58,9 +58,9 @@ impl Plan {
 /// A generated document.
 pub struct Document {
     pub group: u64,
-    /// How many near-duplicates it has.
+    /// Number of its near-duplicates.
     pub others: u64,
-    /// What was done to the original; None for the original itself.
+    /// Edit of the original; None for the original itself.
     pub edit: Option<Edit>,
     pub body: String,
 }

@@ -21,7 +21,7 @@ pub enum Source {
     Csv(PathBuf),
 }
 
-/// What was read and could not be loaded, by reason.
+/// Documents that could not be loaded, by reason.
 #[derive(Default)]
 pub struct LeftOut {
     pub not_text: usize,

@@ -11,7 +11,7 @@ pub struct Words {
     occurrences: Vec<u32>,
 }
 
-/// So many occurrences fit into a processor's cache, which makes drawing ten times as fast.
+/// Occurrences that fit into a processor's cache, which makes drawing ten times as fast.
 const ENOUGH: usize = 300_000;
 
 impl Words {
@@ -37,7 +37,7 @@ impl Words {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.occurrences.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Which operating system account runs the server: PostgreSQL refuses to run as root.
+//! The operating system account that runs the server: PostgreSQL refuses to run as root.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;

@@ -19,7 +19,7 @@ use crate::shell;
 /// The superuser of every private cluster.
 pub const SUPERUSER: &str = "postgres";
 
-/// What every private cluster is configured with: quick, quiet, and reached by its socket only.
+/// Settings of every private cluster: quick, quiet, and reached by its socket only.
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", ""),
     ("fsync", "off"),
@@ -42,7 +42,7 @@ pub struct Cluster {
     pub installation: Installation,
     pub account: Account,
     dir: PathBuf,
-    /// What the server is told by its environment.
+    /// Variables of the server's environment.
     environment: Vec<(String, String)>,
 }
 
@@ -82,7 +82,7 @@ impl Cluster {
         self.dir.join("locales")
     }
 
-    /// Whether the cluster has been created.
+    /// Returns whether the cluster has been created.
     pub fn exists(&self) -> bool {
         self.data_dir().join("PG_VERSION").is_file()
     }
@@ -187,7 +187,7 @@ impl Cluster {
         postmaster::stop(&self.data_dir())
     }
 
-    /// Whether the server runs.
+    /// Returns whether the server runs.
     pub fn is_running(&self) -> bool {
         postmaster::running(&self.data_dir()).is_some()
     }
@@ -206,7 +206,7 @@ impl Cluster {
         }
     }
 
-    /// Whether the server has an extension to create.
+    /// Returns whether the server has an extension to create.
     pub fn offers(&self, extension: &str) -> Result<bool> {
         let query = "SELECT FROM pg_available_extensions WHERE name = $1";
         let found = self.connect("postgres")?.query_opt(query, &[&extension])?;

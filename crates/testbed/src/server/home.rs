@@ -61,7 +61,7 @@ impl Home {
         Ok(homes)
     }
 
-    /// Where the clusters are, one directory each.
+    /// Returns where the clusters are, one directory each.
     pub fn clusters(&self) -> PathBuf {
         self.path.join("clusters")
     }

@@ -86,7 +86,7 @@ impl Installation {
         }
     }
 
-    /// Where the scripts of extensions are in the private copy.
+    /// Returns where the scripts of extensions are in the private copy.
     pub fn extension_dir(&self, pg: &PgConfig) -> Option<PathBuf> {
         let root = self.private_root.as_ref()?;
         Some(relocate(root, &pg.sharedir).join("extension"))
@@ -98,19 +98,19 @@ impl Installation {
     }
 }
 
-/// What the copy was made of. Another extension that is installed later belongs to it.
+/// Identifies the origin of the copy, with the extensions that are installed beside it.
 fn origin(pg: &PgConfig) -> String {
     let extensions = fs::metadata(pg.sharedir.join("extension"));
     let changed = extensions.and_then(|data| data.modified()).ok();
     format!("{}\n{}\n{changed:?}\n", pg.path.display(), pg.version)
 }
 
-/// Where a file of the system is in the private copy.
+/// Returns where a file of the system is in the private copy.
 fn relocate(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Whether the directory is PostgreSQL's alone, and not something like `/usr/lib`.
+/// Returns whether the directory is PostgreSQL's alone, and not something like `/usr/lib`.
 fn is_own_directory(dir: &Path) -> bool {
     let text = dir.to_string_lossy();
     text.contains("postgres") || text.contains("pgsql") || !text.starts_with("/usr")

@@ -11,7 +11,7 @@ use crate::shell;
 
 /// Something that is missing on this machine.
 pub struct Need {
-    /// What it is, for people.
+    /// Description for people.
     what: String,
     /// The packages of Debian and Ubuntu that bring it.
     packages: Vec<String>,
@@ -46,7 +46,7 @@ pub fn headers(major: u16) -> Need {
     Need::new(format!("the headers of PostgreSQL {major}"), &[&package])
 }
 
-/// What compiling the extension needs, and what compiling cargo-pgrx needs if that is wanted.
+/// Returns the missing build tools of the extension, and of cargo-pgrx if that is wanted.
 pub fn missing_build_tools(for_cargo_pgrx: bool) -> Vec<Need> {
     let mut needs = Vec::new();
     if which::which("clang").is_err() || !has_libclang() {
@@ -143,7 +143,7 @@ fn apt_get() -> Command {
     command
 }
 
-/// Whether the package lists know the package.
+/// Returns whether the package lists know the package.
 fn is_offered(package: &str) -> bool {
     shell::succeeds(Command::new("apt-cache").args(["show", "--no-all-versions", package]))
 }

@@ -22,7 +22,7 @@ const TABLE: &str = "
 /// Built once the documents are there.
 const INDEX: &str = "CREATE INDEX documents_sig ON documents USING gin (sig); ANALYZE documents";
 
-/// What was loaded, and how long it took.
+/// Loaded documents, and the time that it took.
 pub struct Loaded {
     pub documents: u64,
     pub bytes: u64,

@@ -1,4 +1,4 @@
-//! What the demo prints.
+//! Output of the demo.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use testbed::workspace;
 use super::load::Loaded;
 use super::search::{Found, Group, Text};
 
-/// How many words of a difference are shown, and how many characters of each.
+/// Words of a difference that are shown, and characters of each.
 const WORDS: usize = 6;
 const LETTERS: usize = 30;
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use postgres::Client;
 
-/// How many groups are looked at, and how many texts of each.
+/// Groups that are looked at, and texts of each.
 const GROUPS: i64 = 8;
 const MEMBERS: i64 = 4;
 
@@ -52,10 +52,10 @@ const PAGE: &str = "
 /// A text of a group.
 pub struct Text {
     pub name: String,
-    /// How many documents have it.
+    /// Number of documents that have it.
     pub documents: i64,
     pub similarity: Option<f64>,
-    /// In what it differs from the group's first.
+    /// Kind of difference from the group's first.
     pub kind: String,
     pub removed: Vec<String>,
     pub added: Vec<String>,
@@ -69,13 +69,13 @@ pub struct Group {
     pub texts: Vec<Text>,
 }
 
-/// What was found, and how long it took.
+/// Findings, and the time that they took.
 pub struct Found {
     pub groups: Vec<Group>,
-    /// How many clusters of several texts there are.
+    /// Number of clusters of several texts.
     pub clusters: usize,
     pub pairs: i64,
-    /// How many documents have the same signature as an earlier one.
+    /// Number of documents with the same signature as an earlier one.
     pub copies: i64,
     pub signature_bytes: f64,
     pub search_time: Duration,

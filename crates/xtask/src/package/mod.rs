@@ -15,8 +15,15 @@ use walkdir::WalkDir;
 
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What goes into the documentation directory beside `docs/`.
-const DOCUMENTS: [&str; 3] = ["README.md", "SECURITY.md", "LICENSE"];
+/// Contents of the documentation directory beside `docs/`.
+const DOCUMENTS: [&str; 6] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "LICENSE",
+];
 
 /// The files that were made.
 pub struct Packages {
@@ -77,7 +84,8 @@ fn pack(stage: &Path, tarball: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where documentation goes: beside PostgreSQL's own share directory, `/usr/share/doc` on Debian.
+/// Returns the documentation directory: beside PostgreSQL's own share directory, `/usr/share/doc` on
+/// Debian.
 fn doc_dir(pg: &PgConfig, package: &str) -> PathBuf {
     let share = pg.sharedir.ancestors().find(|dir| dir.ends_with("share"));
     share.unwrap_or(&pg.sharedir).join("doc").join(package)
@@ -91,7 +99,7 @@ fn add_documents(stage: &Path, doc_dir: &Path) -> Result<()> {
     copy_tree(&workspace::root().join("docs"), &target.join("docs"))
 }
 
-/// Where an absolute path lies in a tree that stands for `/`.
+/// Returns where an absolute path lies in a tree that stands for `/`.
 fn below(stage: &Path, path: &Path) -> PathBuf {
     stage.join(path.strip_prefix("/").unwrap_or(path))
 }

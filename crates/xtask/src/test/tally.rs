@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::{Context, Result};
 use testbed::shell;
 
-/// How many tests passed, failed and were skipped.
+/// Numbers of tests that passed, failed and were skipped.
 #[derive(Default)]
 pub struct Tally {
     passed: usize,

@@ -16,7 +16,7 @@ use std::arch::x86_64::{
     _mm256_storeu_si256,
 };
 
-/// What this processor must offer for [`KERNELS`].
+/// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {
     is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi1")

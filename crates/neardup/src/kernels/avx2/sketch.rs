@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
 };
 
-/// Up to so many slots, the bitmap of open ones fits a register.
+/// Most slots of which the bitmap of open ones fits a register.
 const SLOTS_IN_REGISTER: usize = 256;
 
 /// Shingles that are tested before those that passed are applied: those of an article.
@@ -95,7 +95,7 @@ fn pass<const IN_REGISTER: bool>(
     count
 }
 
-/// Which shingles a round sends to open slots.
+/// Test for shingles that a round sends to open slots.
 struct Test<'a, const IN_REGISTER: bool> {
     slots: __m256i,
     sum_step: __m256i,

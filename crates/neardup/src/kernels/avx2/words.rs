@@ -34,7 +34,7 @@ pub fn ascii_word_hashes(text: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>
     hash_words(text, lower, key, out, &steps);
 }
 
-/// Which of 32 bytes belong to words.
+/// Returns a bit for each of 32 bytes that belongs to a word.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn classify(bytes: &[u8; 32]) -> u32 {

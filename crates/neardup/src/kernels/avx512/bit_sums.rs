@@ -45,7 +45,7 @@ pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     }
 }
 
-/// How many of at most [`MAX_WORDS`] have each bit set.
+/// Returns how many of at most [`MAX_WORDS`] have each bit set.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn count(words: &[u64]) -> [u8; 64] {
     let mut planes = [_mm512_setzero_si512(); PLANES];

@@ -53,7 +53,7 @@ fn differing_fields(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(__m512i) -> __m
     _mm512_reduce_add_epi64(sum) as usize
 }
 
-/// Each bit or the one so many places above it.
+/// Combines each bit with the one `PLACES` above it by OR.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn with_upper<const PLACES: u32>(bits: __m512i) -> __m512i {

@@ -20,7 +20,7 @@ use std::arch::x86_64::{
     _mm512_storeu_si512,
 };
 
-/// What this processor must offer for [`KERNELS`].
+/// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")

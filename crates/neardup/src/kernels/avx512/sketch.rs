@@ -15,7 +15,7 @@ use std::ops::Range;
 /// Shingles that are tested before those that passed are applied: those of an article.
 const CHUNK: usize = 320;
 
-/// Up to so many shingles, lanes are rounds.
+/// Most shingles for which lanes are rounds.
 const FEW: usize = CHUNK / 8;
 
 #[target_feature(enable = "avx512f,bmi1,bmi2,popcnt")]
@@ -134,7 +134,7 @@ fn load_rest(hashes: &[u64]) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi64(present, hashes.as_ptr().cast()) }
 }
 
-/// Which slots a round can still lower.
+/// Test for slots that a round can still lower.
 struct Test {
     slots: __m512i,
     words: [__m512i; 2],
@@ -209,7 +209,7 @@ impl Rounds {
         _mm512_srli_epi64::<32>(multiply_halves(bits, slots))
     }
 
-    /// What the rounds offer to these slots: the slot in the upper half, the code in the lower.
+    /// Returns the offers of the rounds: the slot in the upper half, the code in the lower.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn offers(&self, x: __m512i, slots: __m512i) -> __m512i {

@@ -35,7 +35,7 @@ pub fn ascii_word_hashes(text: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>
     hash_words(text, lower, key, out, &steps);
 }
 
-/// Which of 64 bytes belong to words.
+/// Returns a bit for each of 64 bytes that belongs to a word.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn classify(bytes: __m512i) -> u64 {
