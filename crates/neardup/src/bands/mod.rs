@@ -4,6 +4,7 @@
 //! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact;
 //! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
+//! - [`Scope`]: keys of rows that are compared within a tenant or the like;
 //! - [`curve`], [`plot`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
 //!   estimates that keeps a share of the true pairs;
 //! - [`plan`]: which of them find all similar pairs of a collection;
@@ -18,6 +19,7 @@ pub mod occurrence;
 mod pigeonhole;
 pub mod plan;
 mod plot;
+mod scope;
 
 pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};
@@ -26,3 +28,4 @@ pub use key::{band_hash, header_digest};
 pub use occurrence::Occurrence;
 pub use pigeonhole::{Bands, band_hashes, band_keys};
 pub use plot::{MAX_CURVES, lsh_plot};
+pub use scope::Scope;
