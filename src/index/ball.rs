@@ -63,6 +63,11 @@ impl BitBall<'_> {
     pub fn read(&self) -> (&BitSlice<u8, Msb0>, u32) {
         read_bit_ball(&self.0).unwrap_or_else(|| corrupt("bit_ball"))
     }
+
+    /// Returns the bytes of the center's bits, after [`Self::read`] has found them to be there.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0[DISTANCE_LEN + COUNT_LEN..]
+    }
 }
 
 fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
@@ -146,8 +151,7 @@ fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool 
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
     let (center, distance) = ball.read();
-    let center_bytes = &ball.0[DISTANCE_LEN + COUNT_LEN..];
-    b.len() == center.len() && neardup::hamming::distance(b.bytes(), center_bytes) <= distance
+    b.len() == center.len() && neardup::hamming::distance(b.bytes(), ball.bytes()) <= distance
 }
 
 /// `bit_in_ball` with its arguments exchanged.

@@ -39,6 +39,22 @@ impl MinhashKeys {
             .occurrence(u32::from(header.slot_bits), threshold)
     }
 
+    /// As [`Self::occurrence`], at the threshold that the keys are made for.
+    pub fn own_occurrence(&self, header: &Header) -> Option<Occurrence> {
+        self.occurrence(header, self.threshold)
+    }
+
+    /// Returns the greatest similarity of two signatures that share `shared` keys.
+    pub fn greatest_similarity(&self, header: &Header, shared: usize) -> f64 {
+        self.bands(header)
+            .greatest_similarity(u32::from(header.slot_bits), shared)
+    }
+
+    /// Returns the threshold that the keys are made for.
+    pub fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
     /// Returns whether lookups at `threshold` find everything by the keys: those for signatures of
     /// these parameters or, without any, those for all.
     pub fn serve(&self, header: Option<&Header>, threshold: f64) -> bool {
@@ -69,5 +85,20 @@ impl HammingKeys {
     /// Returns how many keys all bit strings within `distance` share; None if they may share none.
     pub fn occurrence(&self, distance: u32) -> Option<Occurrence> {
         self.0.occurrence(distance as usize)
+    }
+
+    /// As [`Self::occurrence`], for the distance that the keys are made for.
+    pub fn own_occurrence(&self) -> Option<Occurrence> {
+        self.0.occurrence(self.0.distance())
+    }
+
+    /// Returns the least distance of two bit strings that share `shared` keys.
+    pub fn least_distance(&self, shared: usize) -> usize {
+        self.0.least_distance(shared)
+    }
+
+    /// Returns the distance that the keys are made for.
+    pub fn distance(&self) -> u32 {
+        self.0.distance() as u32
     }
 }

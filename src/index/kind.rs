@@ -5,6 +5,7 @@ use crate::index::classes::{
     HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
     neardup_minhash_kind_wrapper,
 };
+use crate::index::constraint_key::{hamming_key_wrapper, near_dup_key_wrapper};
 use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
 use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
 use crate::minhash::datum::StoredSignature;
@@ -74,6 +75,14 @@ impl Kind {
         match self {
             Self::Minhash => near_dup_wrapper,
             Self::Hamming => hamming_within_wrapper,
+        }
+    }
+
+    /// Returns the function (value, bound) that makes keys for exclusion constraints.
+    pub fn make_constraint_key(self) -> CFunction {
+        match self {
+            Self::Minhash => near_dup_key_wrapper,
+            Self::Hamming => hamming_key_wrapper,
         }
     }
 

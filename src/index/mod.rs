@@ -4,6 +4,7 @@ pub mod advise;
 pub mod am;
 pub mod ball;
 pub mod classes;
+pub mod constraint_key;
 pub mod gin;
 pub mod keys;
 pub mod kind;

@@ -3,6 +3,7 @@
 use crate::pg::error::OrRaise;
 use neardup::memory::Grow;
 use pgrx::pg_sys;
+use std::ffi::CStr;
 use std::ptr::NonNull;
 
 /// Sorts bigints.
@@ -109,6 +110,100 @@ impl RowSort {
         }
         if let Some(key) = current {
             visit(key, &group);
+        }
+    }
+}
+
+/// Sorts numbers by a distance each, ascending. It has to be ended, unless an ERROR does.
+pub struct DistanceSort {
+    state: NonNull<pg_sys::Tuplesortstate>,
+    slot: *mut pg_sys::TupleTableSlot,
+    sorted_slot: *mut pg_sys::TupleTableSlot,
+}
+
+impl DistanceSort {
+    pub fn begin() -> Self {
+        // SAFETY: plain calls into PostgreSQL; what they allocate lives as long as the current memory
+        // context.
+        unsafe {
+            let descriptor = pg_sys::CreateTemplateTupleDesc(2);
+            let column = |number, name: &CStr, type_| {
+                pg_sys::TupleDescInitEntry(descriptor, number, name.as_ptr(), type_, -1, 0);
+            };
+            column(1, c"distance", pg_sys::FLOAT8OID);
+            column(2, c"number", pg_sys::INT8OID);
+            let state = pg_sys::tuplesort_begin_heap(
+                descriptor,
+                2,
+                [1, 2].as_mut_ptr(),
+                [pg_sys::Float8LessOperator, pg_sys::Int8LessOperator]
+                    .map(Into::into)
+                    .as_mut_ptr(),
+                [pg_sys::InvalidOid; 2].as_mut_ptr(),
+                [false; 2].as_mut_ptr(),
+                pg_sys::work_mem,
+                std::ptr::null_mut(),
+                0,
+            );
+            Self {
+                state: NonNull::new(state).expect("a sort has a state"),
+                slot: pg_sys::MakeSingleTupleTableSlot(descriptor, &pg_sys::TTSOpsVirtual),
+                sorted_slot: pg_sys::MakeSingleTupleTableSlot(
+                    descriptor,
+                    &pg_sys::TTSOpsMinimalTuple,
+                ),
+            }
+        }
+    }
+
+    pub fn put(&mut self, distance: f64, number: i64) {
+        // SAFETY: the sort is open; the slot is virtual and has two columns of these types.
+        unsafe {
+            let slot = self.slot;
+            pg_sys::ExecClearTuple(slot);
+            *(*slot).tts_values = pg_sys::Datum::from(distance.to_bits());
+            *(*slot).tts_values.add(1) = pg_sys::Datum::from(number);
+            *(*slot).tts_isnull = false;
+            *(*slot).tts_isnull.add(1) = false;
+            pg_sys::ExecStoreVirtualTuple(slot);
+            pg_sys::tuplesort_puttupleslot(self.state.as_ptr(), slot);
+        }
+    }
+
+    /// Sorts what has been put.
+    pub fn sort(&mut self) {
+        // SAFETY: the sort is open, and everything has been put.
+        unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
+    }
+
+    /// Returns the next distance and its number.
+    pub fn next(&mut self) -> Option<(f64, i64)> {
+        // SAFETY: the sort has been performed; the slot is made for its tuples.
+        unsafe {
+            let (slot, no_abbreviation) = (self.sorted_slot, std::ptr::null_mut());
+            let found = pg_sys::tuplesort_gettupleslot(
+                self.state.as_ptr(),
+                true,
+                false,
+                slot,
+                no_abbreviation,
+            );
+            if !found {
+                return None;
+            }
+            pg_sys::slot_getallattrs(slot);
+            let distance = f64::from_bits((*(*slot).tts_values).value() as u64);
+            Some((distance, (*(*slot).tts_values.add(1)).value() as i64))
+        }
+    }
+
+    /// Frees it and its temporary files.
+    pub fn end(self) {
+        // SAFETY: the sort is open, and not used again.
+        unsafe {
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            pg_sys::ExecDropSingleTupleTableSlot(self.sorted_slot);
+            pg_sys::tuplesort_end(self.state.as_ptr());
         }
     }
 }

@@ -5,7 +5,7 @@ use super::merge::{Merging, Writer, store};
 use super::meta::Meta;
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, Entry, ROWS_PER_PAGE};
-use crate::index::classes::{self, Class};
+use crate::index::classes::RowKeys;
 use crate::pg::error::{check_interrupts, or_out_of_memory, raise};
 use neardup::postings::{Posting, sort_distinct};
 use pgrx::prelude::*;
@@ -89,7 +89,7 @@ pub unsafe extern "C-unwind" fn build(
             );
         }
         write_meta(&index, &mut index.extend());
-        let mut build = Build::new(index, classes::of_column(relation, 1));
+        let mut build = Build::new(index, RowKeys::of_index(relation));
         Phase::Scan.report();
         let tuples = pg_sys::table_index_build_scan(
             heap,
@@ -113,7 +113,7 @@ pub unsafe extern "C-unwind" fn build(
 /// An index that is being built.
 struct Build<'a> {
     index: Index<'a>,
-    class: Box<dyn Class>,
+    row_keys: RowKeys,
     /// Postings that fit into maintenance_work_mem.
     most_postings: usize,
     postings: Vec<u64>,
@@ -142,17 +142,17 @@ unsafe extern "C-unwind" fn take_row(
     // SAFETY: the table scan calls this with a row's values and the build it was given.
     unsafe {
         let build = &mut *build.cast::<Build>();
-        build.take(*tid, (!*is_null).then_some(*values));
+        build.take(*tid, values, is_null);
     }
 }
 
 impl<'a> Build<'a> {
-    fn new(index: Index<'a>, class: Box<dyn Class>) -> Self {
+    fn new(index: Index<'a>, row_keys: RowKeys) -> Self {
         // SAFETY: reads a setting of the backend.
         let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
         Self {
             index,
-            class,
+            row_keys,
             most_postings: memory / size_of::<u64>(),
             postings: Vec::new(),
             start: 0,
@@ -165,12 +165,17 @@ impl<'a> Build<'a> {
     }
 
     /// # Safety
-    /// The value is of the index column's type.
-    unsafe fn take(&mut self, tid: pg_sys::ItemPointerData, value: Option<pg_sys::Datum>) {
+    /// The arrays hold a row's values, one a column of the index.
+    unsafe fn take(
+        &mut self,
+        tid: pg_sys::ItemPointerData,
+        values: *const pg_sys::Datum,
+        is_null: *const bool,
+    ) {
         self.keys.clear();
-        if let Some(value) = value {
-            // SAFETY: vouched for by the caller.
-            let parameters = unsafe { self.class.keys(value, &mut self.keys) };
+        // SAFETY: vouched for by the caller.
+        let parameters = unsafe { self.row_keys.keys(values, is_null, &mut self.keys) };
+        if let Some(parameters) = parameters {
             self.meta.add_parameters(&parameters);
             super::log::check_keys(self.keys.len());
         }

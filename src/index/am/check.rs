@@ -8,7 +8,7 @@ use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::segment::{SegmentPages, Stop};
-use crate::index::classes::{self, Class};
+use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{self, Posting};
@@ -83,12 +83,6 @@ impl Owner {
 struct Row {
     tid: u64,
     keys: u64,
-}
-
-fn number_of(tid: &pg_sys::ItemPointerData) -> u64 {
-    u64::from(tid.ip_blkid.bi_hi) << 32
-        | u64::from(tid.ip_blkid.bi_lo) << 16
-        | u64::from(tid.ip_posid)
 }
 
 /// Sums of this tell sets of keys apart.
@@ -249,7 +243,7 @@ fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
         for (row, entry) in (first..).zip(rows::entries(page.payload())) {
             if !entry.is_blank() {
                 found.push(Row {
-                    tid: number_of(&entry.tid),
+                    tid: rows::number_of(&entry.tid),
                     keys: sums.of_row(row),
                 });
             }
@@ -265,7 +259,7 @@ fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
 /// What the scan of the table needs.
 struct Comparison<'a> {
     index: Index<'a>,
-    class: Box<dyn Class>,
+    row_keys: RowKeys,
     rows: &'a [Row],
     keys: Vec<u32>,
 }
@@ -287,7 +281,7 @@ unsafe fn compare(opened: &Opened, rows: &[Row], snapshot: pg_sys::Snapshot) {
         (*info).ii_ExclusionStrats = std::ptr::null_mut();
         let mut comparison = Comparison {
             index,
-            class: classes::of_column(index.as_ptr(), 1),
+            row_keys: RowKeys::of_index(index.as_ptr()),
             rows,
             keys: Vec::new(),
         };
@@ -325,10 +319,10 @@ unsafe extern "C-unwind" fn compare_row(
     unsafe {
         let comparison = &mut *comparison.cast::<Comparison>();
         comparison.keys.clear();
-        if !*is_null {
-            comparison.class.keys(*values, &mut comparison.keys);
-        }
-        let number = number_of(&*tid);
+        comparison
+            .row_keys
+            .keys(values, is_null, &mut comparison.keys);
+        let number = rows::number_of(&*tid);
         let wanted = sum(&mut comparison.keys);
         let place = comparison.rows.binary_search_by_key(&number, |row| row.tid);
         let reason = match place.ok().map(|place| &comparison.rows[place]) {

@@ -5,8 +5,9 @@ use super::log::{self, Room};
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::Entry;
-use crate::index::classes::{self, Parameters};
+use crate::index::classes::{Parameters, RowKeys};
 use crate::pg::error::check_interrupts;
+use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 
 /// The index's `aminsert`.
@@ -20,17 +21,34 @@ pub unsafe extern "C-unwind" fn insert(
     _heap: pg_sys::Relation,
     _check_unique: pg_sys::IndexUniqueCheck::Type,
     _unchanged: bool,
-    _info: *mut pg_sys::IndexInfo,
+    info: *mut pg_sys::IndexInfo,
 ) -> bool {
     // SAFETY: PostgreSQL calls this with an open index of this access method and a row's values.
     unsafe {
         let index = Index::new(relation);
         let mut keys = Vec::new();
-        let parameters =
-            (!*is_null).then(|| classes::of_column(relation, 1).keys(*values, &mut keys));
+        let parameters = row_keys(relation, info).keys(values, is_null, &mut keys);
         insert_row(&index, *tid, &keys, parameters.as_ref());
     }
     false
+}
+
+/// Returns what makes the keys of rows, kept for the statement.
+///
+/// # Safety
+/// PostgreSQL inserts rows with this description of the open index.
+unsafe fn row_keys<'i>(relation: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> &'i RowKeys {
+    // SAFETY: vouched for by the caller; the description's context lives as long as it does, and the
+    // index stays open meanwhile.
+    unsafe {
+        let info = &mut *info;
+        if info.ii_AmCache.is_null() {
+            let keys = RowKeys::of_index(relation);
+            let mut context = PgMemoryContexts::For(info.ii_Context);
+            info.ii_AmCache = context.leak_and_drop_on_delete(keys).cast();
+        }
+        &*info.ii_AmCache.cast()
+    }
 }
 
 fn insert_row(

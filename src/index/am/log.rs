@@ -144,7 +144,8 @@ pub fn for_each_page(
     Ok(())
 }
 
-/// Adds the rows of the log that share at least `needed` of a query's keys.
+/// Calls `found` with the rows of the log that share at least `needed` of a query's keys, and how
+/// many they share.
 ///
 /// # Errors
 /// `Restart` where a page has been reused.
@@ -153,12 +154,13 @@ pub fn search(
     meta: &Meta,
     query: &LogQuery,
     needed: usize,
-    found: &mut Vec<u64>,
+    found: &mut impl FnMut(u64, u32),
 ) -> Result<(), Stop> {
     for_each_page(index, meta, |start, log| {
         for (place, row) in log.iter().enumerate() {
-            if query.shared(row?) as usize >= needed {
-                found.push(start + place as u64);
+            let shared = query.shared(row?);
+            if shared as usize >= needed {
+                found(start + place as u64, shared);
             }
         }
         Ok(())

@@ -5,8 +5,8 @@ use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use super::scan::{Conditions, Remaining, count_scan};
-use crate::index::classes;
+use super::scan::{Remaining, count_scan, find};
+use crate::index::classes::RowKeys;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use pgrx::pg_sys;
 
@@ -37,35 +37,25 @@ pub unsafe fn candidates(
     keys: &[pg_sys::ScanKeyData],
 ) -> Vec<Candidate> {
     // SAFETY: vouched for by the caller.
-    let (index, class, conditions) = unsafe {
+    let (index, search) = unsafe {
         count_scan(relation);
-        let class = classes::of_column(relation, 1);
-        let conditions = Conditions::read(keys, &*class);
-        (Index::new(relation), class, conditions)
+        let (search, _) = RowKeys::of_index(relation).search(keys);
+        (Index::new(relation), search)
     };
-    let (meta, remaining) = loop {
-        match conditions.find(index, &*class) {
-            Ok(found) => break found,
-            Err(stop) => stop.raise(&index),
-        }
-        check_interrupts();
-    };
+    let (meta, remaining) = find(index, &search, &|_| {});
     let mut table = Rows::new(index, &meta);
     let mut found = Vec::new();
     match remaining {
-        Remaining::Some(numbers, _) => {
-            for here in numbers.chunk_by(|&a, &b| rows::page_of(a) == rows::page_of(b)) {
-                add_live(&mut table, rows::page_of(here[0]), here, &mut found);
+        Remaining::Some(rows, _) => {
+            for here in rows.chunk_by(|a, b| rows::page_of(a.row) == rows::page_of(b.row)) {
+                let page = rows::page_of(here[0].row);
+                add_live(&mut table, page, here.iter().map(|row| row.row), &mut found);
             }
         }
         Remaining::All { page, end } => {
             for page in page..end.div_ceil(ROWS_PER_PAGE) {
                 let first = page * ROWS_PER_PAGE;
-                let mut here = [0; ROWS_PER_PAGE as usize];
-                let here = &mut here[..(end - first).min(ROWS_PER_PAGE) as usize];
-                for (number, place) in (first..).zip(&mut *here) {
-                    *place = number;
-                }
+                let here = first..end.min(first + ROWS_PER_PAGE);
                 add_live(&mut table, page, here, &mut found);
             }
         }
@@ -74,16 +64,21 @@ pub unsafe fn candidates(
 }
 
 /// Adds those of the rows on a page of the row table that are not known to be dead.
-fn add_live(table: &mut Rows, place: u64, numbers: &[u64], found: &mut Vec<Candidate>) {
+fn add_live(
+    table: &mut Rows,
+    place: u64,
+    numbers: impl Iterator<Item = u64>,
+    found: &mut Vec<Candidate>,
+) {
     check_interrupts();
-    or_out_of_memory(found.try_reserve(numbers.len()));
     let Some(page) = table.page(place) else {
         return;
     };
-    for &number in numbers {
+    for number in numbers {
         let entry = rows::entries(page.payload()).nth((number % ROWS_PER_PAGE) as usize);
         if let Some(entry) = entry.filter(|entry| !entry.is_blank()) {
             let tid = entry.tid;
+            or_out_of_memory(found.try_reserve(1));
             found.push(Candidate { number, tid });
         }
     }

@@ -17,6 +17,7 @@ mod build;
 mod cache;
 mod check;
 mod cost;
+mod fetch;
 mod insert;
 mod log;
 pub mod lookup;
@@ -24,6 +25,7 @@ mod merge;
 mod meta;
 mod open;
 mod options;
+mod order;
 mod page;
 mod rows;
 mod scan;
@@ -48,9 +50,11 @@ pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
     // SAFETY: the node is new.
     let mut routine =
         unsafe { PgBox::<pg_sys::IndexAmRoutine>::alloc_node(pg_sys::NodeTag::T_IndexAmRoutine) };
-    routine.amstrategies = classes::CONTAINED;
+    routine.amstrategies = classes::STRATEGIES;
     routine.amsupport = classes::FUNCTIONS;
     routine.amoptsprocnum = classes::OPTIONS_FUNCTION;
+    routine.amcanorderbyop = true;
+    routine.amcanmulticol = true;
     // Every row is indexed, NULL too: a scan without conditions is complete.
     routine.amoptionalkey = true;
     routine.amusemaintenanceworkmem = true;

@@ -22,6 +22,24 @@ pub fn page_of(row: u64) -> u64 {
     row / ROWS_PER_PAGE
 }
 
+/// Returns the place of a row in the heap as a number, in the same order.
+pub fn number_of(tid: &pg_sys::ItemPointerData) -> u64 {
+    u64::from(tid.ip_blkid.bi_hi) << 32
+        | u64::from(tid.ip_blkid.bi_lo) << 16
+        | u64::from(tid.ip_posid)
+}
+
+/// Returns the place that [`number_of`] made a number of.
+pub fn tid_of(number: u64) -> pg_sys::ItemPointerData {
+    pg_sys::ItemPointerData {
+        ip_blkid: pg_sys::BlockIdData {
+            bi_hi: (number >> 32) as u16,
+            bi_lo: (number >> 16) as u16,
+        },
+        ip_posid: number as u16,
+    }
+}
+
 fn place_of(row: u64) -> usize {
     (row % ROWS_PER_PAGE) as usize
 }

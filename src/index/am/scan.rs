@@ -1,11 +1,13 @@
-//! Scans: the candidates of one `<@` condition, or every row.
+//! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
+use super::fetch::Fetch;
 use super::log;
 use super::meta::Meta;
+use super::order::Ordered;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::segment::{SegmentPages, Stop, groups};
-use crate::index::classes::{self, CONTAINED, Class, Parameters, Search};
+use crate::index::classes::{Order, Parameters, RowKeys, Search};
 use crate::pg::error::{check_interrupts, hold_interrupts, or_out_of_memory, raise};
 use neardup::postings::{self, LogQuery};
 use pgrx::memcxt::PgMemoryContexts;
@@ -15,9 +17,34 @@ use std::cell::Cell;
 
 /// The state of a scan.
 struct Scan<'a> {
-    class: Box<dyn Class>,
-    /// What is left to be returned; None before the first row is asked for.
-    left: Option<Left<'a>>,
+    row_keys: RowKeys,
+    /// The memory context of the scan.
+    context: pg_sys::MemoryContext,
+    left: Phase<'a>,
+}
+
+/// What is left to be returned.
+enum Phase<'a> {
+    /// All: the first row has not been asked for.
+    Start,
+    Unordered(Left<'a>),
+    Ordered(Ordered<'a>),
+}
+
+impl Phase<'_> {
+    /// Releases what it holds. After an ERROR that goes with its memory context and resource owner.
+    fn close(&mut self) {
+        if let Self::Ordered(ordered) = std::mem::replace(self, Self::Start) {
+            ordered.close();
+        }
+    }
+}
+
+/// A candidate: its row number and how many keys it shares.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub row: u64,
+    pub shared: u32,
 }
 
 /// Rows that are left to be returned.
@@ -30,7 +57,7 @@ struct Left<'a> {
 
 pub(super) enum Remaining {
     /// Ascending row numbers, and how many of them have been looked up.
-    Some(Vec<u64>, usize),
+    Some(Vec<Found>, usize),
     /// All rows from a page of the row table on, up to before a row.
     All { page: u64, end: u64 },
 }
@@ -43,7 +70,7 @@ impl Left<'_> {
             check_interrupts();
             let place = match &self.rows {
                 Remaining::Some(rows, next) => match rows.get(*next) {
-                    Some(row) => rows::page_of(*row),
+                    Some(found) => rows::page_of(found.row),
                     None => return false,
                 },
                 Remaining::All { page, end } if page * ROWS_PER_PAGE < *end => *page,
@@ -54,9 +81,9 @@ impl Left<'_> {
             let first = place * ROWS_PER_PAGE;
             match &mut self.rows {
                 Remaining::Some(rows, next) => {
-                    let here = rows[*next..].partition_point(|row| rows::page_of(*row) == place);
-                    for row in &rows[*next..*next + here] {
-                        let entry = rows::entries(payload).nth((row - first) as usize);
+                    let here = rows[*next..].partition_point(|at| rows::page_of(at.row) == place);
+                    for found in &rows[*next..*next + here] {
+                        let entry = rows::entries(payload).nth((found.row - first) as usize);
                         self.tids
                             .extend(entry.filter(|e| !e.is_blank()).map(|e| e.tid));
                     }
@@ -88,12 +115,18 @@ pub unsafe extern "C-unwind" fn begin_scan(
     unsafe {
         let scan = pg_sys::RelationGetIndexScan(relation, keys, orders);
         let state = Scan {
-            class: classes::of_column(relation, 1),
-            left: None,
+            row_keys: RowKeys::of_index(relation),
+            context: pg_sys::CurrentMemoryContext,
+            left: Phase::Start,
         };
         (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
             .leak_and_drop_on_delete(state)
             .cast();
+        if orders > 0 {
+            let count = orders as usize;
+            (*scan).xs_orderbyvals = pg_sys::palloc0(count * size_of::<pg_sys::Datum>()).cast();
+            (*scan).xs_orderbynulls = pg_sys::palloc0(count).cast();
+        }
         scan
     }
 }
@@ -104,16 +137,19 @@ pub unsafe extern "C-unwind" fn rescan(
     scan: pg_sys::IndexScanDesc,
     keys: pg_sys::ScanKey,
     _key_count: i32,
-    _orders: pg_sys::ScanKey,
+    orders: pg_sys::ScanKey,
     _order_count: i32,
 ) {
-    // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made, and its keys.
+    // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made, its keys and orders.
     unsafe {
         let scan = &mut *scan;
-        state(scan).left = None;
-        let count = scan.numberOfKeys as usize;
-        if !keys.is_null() && count > 0 {
-            scan.keyData.copy_from(keys, count);
+        state(scan).left.close();
+        let (key_count, order_count) = (scan.numberOfKeys, scan.numberOfOrderBys);
+        if !keys.is_null() && key_count > 0 {
+            scan.keyData.copy_from(keys, key_count as usize);
+        }
+        if !orders.is_null() && order_count > 0 {
+            scan.orderByData.copy_from(orders, order_count as usize);
         }
     }
 }
@@ -142,16 +178,55 @@ pub unsafe extern "C-unwind" fn get_tuple(
             );
         }
         let state = state(scan);
-        let left = state.left.get_or_insert_with(|| start(scan, &*state.class));
-        if left.tids.is_empty() && !left.fill() {
-            return false;
+        if let Phase::Start = state.left {
+            let before = pg_sys::MemoryContextSwitchTo(state.context);
+            state.left = start(scan, &state.row_keys);
+            pg_sys::MemoryContextSwitchTo(before);
         }
-        let Some(tid) = left.tids.pop() else {
-            return false;
-        };
-        scan.xs_heaptid = tid;
         scan.xs_recheck = true;
-        true
+        match &mut state.left {
+            Phase::Ordered(ordered) => {
+                let before = pg_sys::MemoryContextSwitchTo(state.context);
+                let next = ordered.next(&state.row_keys, conditions(scan));
+                pg_sys::MemoryContextSwitchTo(before);
+                let Some((tid, distance)) = next else {
+                    return false;
+                };
+                scan.xs_heaptid = tid;
+                report_distance(scan, distance);
+                true
+            }
+            Phase::Unordered(left) => {
+                if left.tids.is_empty() && !left.fill() {
+                    return false;
+                }
+                let Some(tid) = left.tids.pop() else {
+                    return false;
+                };
+                scan.xs_heaptid = tid;
+                report_distance(scan, None);
+                true
+            }
+            Phase::Start => false,
+        }
+    }
+}
+
+/// Tells the executor a row's distance. Further distances to order by are left to it: 0, the least
+/// one, is what the index knows of them.
+///
+/// # Safety
+/// The scan was made by [`begin_scan`].
+unsafe fn report_distance(scan: &mut pg_sys::IndexScanDescData, distance: Option<pg_sys::Datum>) {
+    let count = scan.numberOfOrderBys as usize;
+    if count == 0 {
+        return;
+    }
+    scan.xs_recheckorderby = count > 1;
+    // SAFETY: both arrays have a place for each order; the others stay 0.
+    unsafe {
+        *scan.xs_orderbynulls = distance.is_none();
+        *scan.xs_orderbyvals = distance.unwrap_or(pg_sys::Datum::null());
     }
 }
 
@@ -165,7 +240,9 @@ pub unsafe extern "C-unwind" fn get_bitmap(
     unsafe {
         let scan = &mut *scan;
         let state = state(scan);
-        let mut left = start(scan, &*state.class);
+        let Phase::Unordered(mut left) = start(scan, &state.row_keys) else {
+            return 0;
+        };
         let mut count = 0;
         while left.fill() {
             let len = left.tids.len() as i32;
@@ -180,104 +257,146 @@ pub unsafe extern "C-unwind" fn get_bitmap(
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
     // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.
-    unsafe { state(&mut *scan).left = None };
+    unsafe { state(&mut *scan).left.close() };
+}
+
+/// Returns the conditions of a scan.
+///
+/// # Safety
+/// The scan was made by [`begin_scan`], its keys set.
+unsafe fn conditions<'s>(scan: &pg_sys::IndexScanDescData) -> &'s mut [pg_sys::ScanKeyData] {
+    match scan.numberOfKeys {
+        0 => &mut [],
+        // SAFETY: vouched for by the caller.
+        count => unsafe { std::slice::from_raw_parts_mut(scan.keyData, count as usize) },
+    }
 }
 
 /// Finds the rows that a scan is to return.
 ///
 /// # Safety
-/// The scan was made by [`begin_scan`], its keys set.
-unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, class: &dyn Class) -> Left<'s> {
+/// The scan was made by [`begin_scan`], its keys and orders set.
+unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> Phase<'s> {
     // SAFETY: vouched for by the caller.
     unsafe {
         count_scan(scan.indexRelation);
         let index = Index::new(scan.indexRelation);
-        let keys: &[pg_sys::ScanKeyData] = match scan.numberOfKeys {
-            0 => &[],
-            count => std::slice::from_raw_parts(scan.keyData, count as usize),
-        };
-        let conditions = Conditions::read(keys, class);
-        loop {
-            match conditions.find(index, class) {
-                Ok((meta, rows)) => {
-                    return Left {
-                        table: Rows::new(index, &meta),
-                        rows,
-                        tids: Vec::new(),
-                    };
-                }
-                Err(stop) => stop.raise(&index),
+        let conditions = conditions(scan);
+        let (search, parameters) = row_keys.search(conditions);
+        let parameters = parameters.filter(|_| !is_constraint_check(scan));
+        let look = |meta: &Meta| {
+            if let Some(parameters) = &parameters {
+                warn_of_parameters(&index, meta, row_keys, parameters);
             }
-            check_interrupts();
+        };
+        if scan.numberOfOrderBys > 0
+            && let Some((order, nearest)) = row_keys.order(&*scan.orderByData, conditions)
+        {
+            let fetch = Fetch::open(scan);
+            let ordered = start_ordered(index, search, &look, order, nearest, fetch);
+            return Phase::Ordered(ordered);
         }
+        let (meta, rows) = find(index, &search, &look);
+        Phase::Unordered(Left {
+            table: Rows::new(index, &meta),
+            rows,
+            tids: Vec::new(),
+        })
     }
 }
 
-/// What a scan looks for: of several conditions the most selective; the others are rechecked.
-pub(super) struct Conditions {
+/// Takes the candidates of a scan's condition, whose search it is, or else those nearest to the query
+/// of the order.
+fn start_ordered<'s>(
+    index: Index<'s>,
     search: Search,
-    parameters: Option<Parameters>,
+    look: &dyn Fn(&Meta),
+    order: Box<dyn Order>,
+    nearest: Search,
+    fetch: Fetch,
+) -> Ordered<'s> {
+    let keys_of = |search: &Search| match search {
+        Search::Keys { keys, .. } => keys.clone(),
+        _ => Vec::new(),
+    };
+    let has_bounds = search == Search::Everything || keys_of(&search) == keys_of(&nearest);
+    let (search, tail) = match (search, &nearest) {
+        (Search::Everything, Search::Keys { needed, .. }) => {
+            let least = order.least_distance(needed - 1);
+            (nearest, Some(least))
+        }
+        (Search::Everything, _) => (Search::Nothing, Some(0.0)),
+        (search, _) => (search, None),
+    };
+    let (meta, rows) = find(index, &search, look);
+    let found = match rows {
+        Remaining::Some(found, _) => found,
+        Remaining::All { .. } => Vec::new(),
+    };
+    let least = |order: &dyn Order, shared| match has_bounds {
+        true => order.least_distance(shared),
+        false => 0.0,
+    };
+    let table = Rows::new(index, &meta);
+    Ordered::new(index, order, fetch, table, found, least, tail)
 }
 
-impl Conditions {
-    /// # Safety
-    /// The keys are those of a scan of the class.
-    pub unsafe fn read(keys: &[pg_sys::ScanKeyData], class: &dyn Class) -> Self {
-        let mut best = Self {
-            search: Search::Everything,
-            parameters: None,
-        };
-        for key in keys {
-            if key.sk_flags & pg_sys::SK_ISNULL as i32 != 0 {
-                best.search = Search::Nothing;
-                return best;
-            }
-            debug_assert_eq!(key.sk_strategy, CONTAINED);
-            // SAFETY: vouched for by the caller.
-            let (search, parameters) = unsafe { class.search(key.sk_argument) };
-            if search.is_narrower_than(&best.search) {
-                best = Self {
-                    search,
-                    parameters: Some(parameters),
-                };
-            }
-        }
-        best
-    }
-
-    pub fn find(&self, index: Index, class: &dyn Class) -> Result<(Meta, Remaining), Stop> {
+/// Finds the rows of a search. `look` sees the metapage before.
+pub(super) fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remaining) {
+    loop {
         let meta = Meta::read(&index);
-        if let Some(parameters) = &self.parameters {
-            warn_of_parameters(&index, &meta, class, parameters);
+        look(&meta);
+        match candidates(index, &meta, search) {
+            Ok(rows) => return (meta, rows),
+            Err(stop) => stop.raise(&index),
         }
-        let rows = match &self.search {
-            Search::Nothing => Remaining::Some(Vec::new(), 0),
-            Search::Everything => Remaining::All {
-                page: 0,
-                end: log::end(&index, &meta),
+        check_interrupts();
+    }
+}
+
+fn candidates(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, Stop> {
+    let (keys, needed) = match search {
+        Search::Nothing => return Ok(Remaining::Some(Vec::new(), 0)),
+        Search::Everything => {
+            let end = log::end(&index, meta);
+            return Ok(Remaining::All { page: 0, end });
+        }
+        Search::Keys { keys, needed } => (keys, *needed),
+    };
+    let mut found = Vec::new();
+    let query = or_out_of_memory(LogQuery::places(keys));
+    log::search(&index, meta, &query, needed, &mut |row, shared| {
+        found.push(Found { row, shared });
+    })?;
+    let mut pages = SegmentPages(index);
+    for group in groups(&index, meta) {
+        postings::search(
+            &mut pages,
+            &group.group(),
+            keys,
+            needed,
+            &mut |row, shared| {
+                found.try_reserve(1)?;
+                found.push(Found { row, shared });
+                Ok(())
             },
-            Search::Keys { keys, needed } => {
-                let mut rows = Vec::new();
-                let query = or_out_of_memory(LogQuery::places(keys));
-                log::search(&index, &meta, &query, *needed, &mut rows)?;
-                let mut pages = SegmentPages(index);
-                for group in groups(&index, &meta) {
-                    postings::search(&mut pages, &group.group(), keys, *needed, &mut |row, _| {
-                        rows.try_reserve(1)?;
-                        rows.push(row);
-                        Ok(())
-                    })?;
-                }
-                rows.sort_unstable();
-                Remaining::Some(rows, 0)
-            }
-        };
-        Ok((meta, rows))
+        )?;
+    }
+    found.sort_unstable_by_key(|found| found.row);
+    Ok(Remaining::Some(found, 0))
+}
+
+/// Returns whether a scan looks for rows that an exclusion constraint forbids.
+fn is_constraint_check(scan: &pg_sys::IndexScanDescData) -> bool {
+    // SAFETY: a scan's snapshot is valid while it goes on; NULL in scans for a bitmap.
+    unsafe {
+        !scan.xs_snapshot.is_null()
+            && (*scan.xs_snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
     }
 }
 
 /// Warns, once a statement, that no indexed value has the parameters of a query.
-fn warn_of_parameters(index: &Index, meta: &Meta, class: &dyn Class, parameters: &Parameters) {
+fn warn_of_parameters(index: &Index, meta: &Meta, row_keys: &RowKeys, parameters: &Parameters) {
     thread_local! {
         static LAST: Cell<(pg_sys::TimestampTz, pg_sys::Oid)> =
             const { Cell::new((0, pg_sys::InvalidOid)) };
@@ -298,13 +417,13 @@ fn warn_of_parameters(index: &Index, meta: &Meta, class: &dyn Class, parameters:
     if LAST.replace(statement) == statement {
         return;
     }
-    let known: Vec<String> = known.iter().map(|known| class.describe(known)).collect();
+    let known: Vec<String> = known.iter().map(|known| row_keys.describe(known)).collect();
     hold_interrupts(|| {
         let message = format!(
             "index \"{}\" has no row with the parameters of the query",
             index.name()
         );
-        let query = class.describe(parameters);
+        let query = row_keys.describe(parameters);
         ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_neardup")
             .set_hint(format!(
                 "The query has {query}, the rows have {}.",
@@ -320,18 +439,7 @@ fn warn_of_parameters(index: &Index, meta: &Meta, class: &dyn Class, parameters:
 /// The relation is open.
 pub(super) unsafe fn count_scan(relation: pg_sys::Relation) {
     // SAFETY: vouched for by the caller.
-    unsafe {
-        let relation = &mut *relation;
-        if !relation.pgstat_enabled {
-            return;
-        }
-        if relation.pgstat_info.is_null() {
-            pg_sys::pgstat_assoc_relation(relation);
-        }
-        #[cfg(feature = "pg15")]
-        let counts = &mut (*relation.pgstat_info).t_counts;
-        #[cfg(not(feature = "pg15"))]
-        let counts = &mut (*relation.pgstat_info).counts;
+    if let Some(counts) = unsafe { counts(relation) } {
         #[cfg(feature = "pg15")]
         {
             counts.t_numscans += 1;
@@ -340,5 +448,46 @@ pub(super) unsafe fn count_scan(relation: pg_sys::Relation) {
         {
             counts.numscans += 1;
         }
+    }
+}
+
+/// Counts rows that a scan reads beside those that it returns, in idx_tup_read of
+/// pg_stat_all_indexes: pgstat_count_index_tuples.
+///
+/// # Safety
+/// The relation is open.
+pub(super) unsafe fn count_rows(relation: pg_sys::Relation, rows: usize) {
+    // SAFETY: vouched for by the caller.
+    if let Some(counts) = unsafe { counts(relation) } {
+        #[cfg(feature = "pg15")]
+        {
+            counts.t_tuples_returned += rows as i64;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            counts.tuples_returned += rows as i64;
+        }
+    }
+}
+
+/// Returns the statistics of a relation; None where they are not kept.
+///
+/// # Safety
+/// The relation is open.
+unsafe fn counts<'r>(relation: pg_sys::Relation) -> Option<&'r mut pg_sys::PgStat_TableCounts> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let relation = &mut *relation;
+        if !relation.pgstat_enabled {
+            return None;
+        }
+        if relation.pgstat_info.is_null() {
+            pg_sys::pgstat_assoc_relation(relation);
+        }
+        #[cfg(feature = "pg15")]
+        let counts = &mut (*relation.pgstat_info).t_counts;
+        #[cfg(not(feature = "pg15"))]
+        let counts = &mut (*relation.pgstat_info).counts;
+        Some(counts)
     }
 }

@@ -1,11 +1,11 @@
 //! Validation of operator classes.
 
-use crate::index::classes::{FUNCTIONS, KIND_FUNCTION};
+use crate::index::classes::{HASH_FUNCTION, KIND_FUNCTION};
 use crate::pg::catalog;
 use crate::pg::error::hold_interrupts;
 use pgrx::prelude::*;
 
-/// The index's `amvalidate`: every class has its kind, and its strategies are known.
+/// The index's `amvalidate`: every class either compares values or hashes them.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this with an existing class.
@@ -13,13 +13,14 @@ pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
         let family = pg_sys::get_opclass_family(class);
         (family, pg_sys::get_opclass_input_type(class))
     };
-    let kind = catalog::support_function(family, type_, KIND_FUNCTION as i16);
-    if kind.is_none() {
+    let has = |number| catalog::support_function(family, type_, number as i16).is_some();
+    let is_valid = has(KIND_FUNCTION) != has(HASH_FUNCTION);
+    if !is_valid {
         hold_interrupts(|| {
             pgrx::info!(
-                "operator class {class:?} lacks support function {KIND_FUNCTION} of {FUNCTIONS}"
+                "operator class {class:?} needs support function {KIND_FUNCTION} or {HASH_FUNCTION}"
             );
         });
     }
-    kind.is_some()
+    is_valid
 }

@@ -1,14 +1,17 @@
-//! The operator class `hamming_ops`: `bit <@ bit_ball`.
+//! The operator class `hamming_ops`: `bit <@ bit_ball`, ordered by `<->`.
 //!
 //! An index for distance d stores the keys of d + 1 blocks of a bit string; keys depend on the
 //! length too, so that strings of all lengths share a column.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Open, Parameters, Search, read_options, shorten};
+use super::{Class, Open, Order, Parameters, Search, read_options, shorten};
 use crate::index::ball::BitBall;
 use crate::index::keys::HammingKeys;
 use crate::pg::bits::Bits;
+use crate::pg::error::OrRaise;
+use bitvec::prelude::*;
 use neardup::bands::MAX_BLOCKS;
+use neardup::memory::copied;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
@@ -50,20 +53,42 @@ fn parameters(bits: usize) -> Parameters {
     (bits as u128).to_le_bytes()
 }
 
+impl HammingClass {
+    /// Appends the keys of a bit string and returns its parameters.
+    pub fn keys_of(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> Parameters {
+        keys.extend(self.keys.of(bits).into_iter().map(shorten));
+        parameters(bits.len())
+    }
+
+    /// Returns the search for what is within a distance of a center, and the center's parameters.
+    pub fn search_for(&self, center: &BitSlice<u8, Msb0>, distance: u32) -> (Search, Parameters) {
+        let search = Search::of(self.keys.of(center), self.keys.occurrence(distance));
+        (search, parameters(center.len()))
+    }
+}
+
 impl Class for HammingClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
         // SAFETY: vouched for by the caller.
         let bits = unsafe { Bits::from_raw(value) };
-        keys.extend(self.keys.of(bits.as_bitslice()).into_iter().map(shorten));
-        parameters(bits.len())
+        self.keys_of(bits.as_bitslice(), keys)
     }
 
     unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { BitBall::from_raw(query) };
         let (center, distance) = ball.read();
-        let search = Search::of(self.keys.of(center), self.keys.occurrence(distance));
-        (search, parameters(center.len()))
+        self.search_for(center, distance)
+    }
+
+    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+        // SAFETY: vouched for by the caller.
+        let bits = unsafe { Bits::from_raw(query) };
+        Some(Box::new(HammingOrder {
+            keys: self.keys,
+            query: copied(bits.bytes()).or_raise(),
+            len: bits.len(),
+        }))
     }
 
     fn describe(&self, parameters: &Parameters) -> String {
@@ -71,9 +96,38 @@ impl Class for HammingClass {
     }
 }
 
-const OPEN: Open = |options| {
-    // SAFETY: vouched for by the caller.
-    let class = unsafe { HammingClass::from_options(options) };
+/// The order by `<->`.
+struct HammingOrder {
+    keys: HammingKeys,
+    query: Vec<u8>,
+    len: usize,
+}
+
+impl Order for HammingOrder {
+    fn search(&self) -> Search {
+        let query = &self.query.view_bits()[..self.len];
+        Search::of(self.keys.of(query), self.keys.own_occurrence())
+    }
+
+    fn least_distance(&self, shared: usize) -> f64 {
+        self.keys.least_distance(shared) as f64
+    }
+
+    unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
+        // SAFETY: vouched for by the caller.
+        let bits = unsafe { Bits::from_raw(value) };
+        let comparable = bits.len() == self.len;
+        comparable.then(|| f64::from(neardup::hamming::distance(bits.bytes(), &self.query)))
+    }
+
+    fn result(&self, distance: f64) -> pg_sys::Datum {
+        pg_sys::Datum::from(distance as i32)
+    }
+}
+
+const OPEN: Open = |column| {
+    // SAFETY: the column is of this class.
+    let class = unsafe { HammingClass::from_options(column.options()) };
     class.map(|class| Box::new(class) as Box<dyn Class>)
 };
 
@@ -111,6 +165,7 @@ pgrx::extension_sql_file!(
     name = "neardup_hamming",
     requires = [
         "ball",
+        "hamming",
         "neardup_access_method",
         neardup_hamming_kind,
         neardup_hamming_options

@@ -1,15 +1,18 @@
-//! The operator class `minhash_ops`: `minhash_signature <@ minhash_ball`.
+//! The operator class `minhash_ops`: `minhash_signature <@ minhash_ball`, ordered by `<=>`.
 //!
 //! An index for threshold t stores the keys of the pigeonhole bands of t. Which bands a value has
 //! depends on its own parameters, so that signatures of all kinds share a column: two comparable
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Open, Parameters, Search, read_options, shorten};
+use super::{Class, Open, Order, Parameters, Search, read_options, shorten};
 use crate::index::ball::MinhashBall;
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
-use neardup::minhash::Header;
+use crate::pg::error::OrRaise;
+use neardup::Error;
+use neardup::memory::copied;
+use neardup::minhash::{Header, Signature, estimate_stored};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
@@ -45,28 +48,47 @@ impl MinhashClass {
     }
 }
 
+impl MinhashClass {
+    /// Appends the keys of a signature and returns its parameters.
+    pub fn keys_of(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> Parameters {
+        keys.extend(self.keys.of(signature).into_iter().map(shorten));
+        signature.header.parameters()
+    }
+
+    /// Returns the search for what is within a threshold of a center, and the center's parameters.
+    pub fn search_for(&self, center: &Signature<'_>, threshold: f64) -> (Search, Parameters) {
+        let parameters = center.header.parameters();
+        if center.header.empty {
+            return (Search::Nothing, parameters);
+        }
+        let occurrence = self.keys.occurrence(&center.header, threshold);
+        (Search::of(self.keys.of(center), occurrence), parameters)
+    }
+}
+
 impl Class for MinhashClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
         // SAFETY: vouched for by the caller.
         let stored = unsafe { StoredSignature::from_raw(value) };
-        let signature = stored.read();
-        keys.extend(self.keys.of(&signature).into_iter().map(shorten));
-        signature.header.parameters()
+        self.keys_of(&stored.read(), keys)
     }
 
     unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { MinhashBall::from_raw(query) };
         let (center, threshold) = ball.read();
-        let parameters = center.header.parameters();
-        if center.header.empty {
-            return (Search::Nothing, parameters);
-        }
-        let search = Search::of(
-            self.keys.of(&center),
-            self.keys.occurrence(&center.header, threshold),
-        );
-        (search, parameters)
+        self.search_for(&center, threshold)
+    }
+
+    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+        // SAFETY: vouched for by the caller.
+        let stored = unsafe { StoredSignature::from_raw(query) };
+        let header = stored.read().header;
+        Some(Box::new(MinhashOrder {
+            keys: self.keys,
+            query: copied(stored.bytes()).or_raise(),
+            header,
+        }))
     }
 
     fn describe(&self, parameters: &Parameters) -> String {
@@ -75,9 +97,40 @@ impl Class for MinhashClass {
     }
 }
 
-const OPEN: Open = |options| {
-    // SAFETY: vouched for by the caller.
-    let class = unsafe { MinhashClass::from_options(options) };
+/// The order by `<=>`.
+struct MinhashOrder {
+    keys: MinhashKeys,
+    query: Vec<u8>,
+    header: Header,
+}
+
+impl Order for MinhashOrder {
+    fn search(&self) -> Search {
+        let query = Signature::from_bytes(&self.query).or_raise();
+        Search::of(self.keys.of(&query), self.keys.own_occurrence(&self.header))
+    }
+
+    fn least_distance(&self, shared: usize) -> f64 {
+        1.0 - self.keys.greatest_similarity(&self.header, shared)
+    }
+
+    unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {
+        // SAFETY: vouched for by the caller.
+        let stored = unsafe { StoredSignature::from_raw(value) };
+        match estimate_stored(stored.bytes(), &self.query) {
+            Err(Error::Incomparable { .. }) => None,
+            estimate => Some(1.0 - estimate.or_raise()),
+        }
+    }
+
+    fn result(&self, distance: f64) -> pg_sys::Datum {
+        pg_sys::Datum::from(distance.to_bits())
+    }
+}
+
+const OPEN: Open = |column| {
+    // SAFETY: the column is of this class.
+    let class = unsafe { MinhashClass::from_options(column.options()) };
     class.map(|class| Box::new(class) as Box<dyn Class>)
 };
 
@@ -115,6 +168,7 @@ pgrx::extension_sql_file!(
     name = "neardup_minhash",
     requires = [
         "ball",
+        "near_dup",
         "neardup_access_method",
         neardup_minhash_kind,
         neardup_minhash_options

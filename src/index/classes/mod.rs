@@ -1,22 +1,26 @@
-//! The operator classes of the access method `neardup`: the keys of a value, and how many of a
-//! query's keys a row must have to be a candidate.
+//! The operator classes of the access method `neardup`: the keys of a value, how many of a query's
+//! keys a row must have to be a candidate, and how far a row is from a query.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
+mod column;
+mod constraint;
 mod hamming;
 mod minhash;
+mod row;
 
+pub use column::Column;
 pub use hamming::{HammingClass, neardup_hamming_kind_wrapper};
 pub use minhash::{MinhashClass, neardup_minhash_kind_wrapper};
+pub use row::RowKeys;
 
-use crate::pg::error::raise;
 use neardup::bands::Occurrence;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 /// What decides whether values compare at all.
 pub type Parameters = [u8; 16];
 
 /// What a scan has to look for.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Search {
     /// No row can match.
     Nothing,
@@ -54,7 +58,7 @@ impl Search {
     }
 }
 
-/// An operator class with the options of one index column.
+/// The operator class of the compared column, with the options of an index.
 pub trait Class {
     /// Appends the keys of a value and returns its parameters. Two values compare by the keys in
     /// equal places.
@@ -63,21 +67,47 @@ pub trait Class {
     /// `value` is a datum of the class's type.
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters;
 
-    /// Returns what a scan for `column <@ query` looks for, and the parameters of the query.
+    /// Returns what a scan for a condition of the class looks for, and the parameters of the query.
     ///
     /// # Safety
-    /// `query` is a datum of the class's type of balls.
+    /// `query` is a datum of the type on the right of the class's operator.
     unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters);
+
+    /// Returns the order of values by their distance from a query; None if the class has none.
+    ///
+    /// # Safety
+    /// `query` is a datum of the class's type.
+    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>>;
 
     /// Returns parameters in words.
     fn describe(&self, parameters: &Parameters) -> String;
 }
 
-/// Makes a class of its options; None if they are out of range.
+/// The order of values by their distance from a query.
+pub trait Order {
+    /// Returns the search for everything within the index's own bound of the query.
+    fn search(&self) -> Search;
+
+    /// Returns the least distance of a value that shares `shared` of the query's keys, by the
+    /// function of the distance operator: it never exceeds what the operator says.
+    fn least_distance(&self, shared: usize) -> f64;
+
+    /// Returns what the distance operator says; None where it fails because the values do not
+    /// compare.
+    ///
+    /// # Safety
+    /// `value` is a datum of the class's type.
+    unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64>;
+
+    /// Returns a distance as the operator's result.
+    fn result(&self, distance: f64) -> pg_sys::Datum;
+}
+
+/// Makes a class for a column of an index; None if its options are out of range.
 ///
 /// # Safety
-/// The options are NULL or those of an index column of the class.
-pub type Open = unsafe fn(options: *mut pg_sys::bytea) -> Option<Box<dyn Class>>;
+/// The column is of the class.
+pub type Open = unsafe fn(column: &Column) -> Option<Box<dyn Class>>;
 
 /// The number of the support function that returns the address of an [`Open`].
 pub const KIND_FUNCTION: u16 = 1;
@@ -85,35 +115,18 @@ pub const KIND_FUNCTION: u16 = 1;
 /// The number of the support function that declares the options.
 pub const OPTIONS_FUNCTION: u16 = 2;
 
+/// The number of the support function that hashes a value of a scope column: as of hash indexes,
+/// (value, salt bigint) -> bigint.
+pub const HASH_FUNCTION: u16 = 3;
+
 /// The number of support functions.
-pub const FUNCTIONS: u16 = 2;
+pub const FUNCTIONS: u16 = 3;
 
-/// The strategy of `<@`.
-pub const CONTAINED: u16 = 1;
+/// The strategy of `=` of scope columns.
+pub const EQUAL: u16 = 4;
 
-/// The class of a column of an open index.
-///
-/// # Safety
-/// The relation is an index of this access method, and has such a column, counted from 1.
-pub unsafe fn of_column(index: pg_sys::Relation, column: i16) -> Box<dyn Class> {
-    // SAFETY: vouched for by the caller; the access method demands the support function, and only
-    // functions of this library return an address as `internal`.
-    let class = unsafe {
-        let function = pg_sys::index_getprocinfo(index, column, KIND_FUNCTION);
-        let no_argument = pg_sys::Datum::null();
-        let open = pg_sys::FunctionCall1Coll(function, pg_sys::InvalidOid, no_argument);
-        let open = open.cast_mut_ptr::<Open>();
-        let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(column as usize - 1);
-        (*open)(options)
-    };
-    class.unwrap_or_else(|| {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-            "the options of a neardup index are out of range",
-            "Drop the index and create it anew.",
-        )
-    })
-}
+/// The number of strategies: 1 is `<@`, 2 the distance (FOR ORDER BY), 3 `%`, 4 `=`.
+pub const STRATEGIES: u16 = EQUAL;
 
 /// Reads parsed options, or returns None if there are none or their length is not that of `T`.
 ///

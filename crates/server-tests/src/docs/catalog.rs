@@ -99,7 +99,7 @@ impl Object {
         self.kind == kind && self.name == *name
     }
 
-    /// Whether only PostgreSQL uses it: operator families, and functions that say so.
+    /// Whether only PostgreSQL uses it: operator families, and what says so.
     pub fn is_support(&self) -> bool {
         let beginnings = [
             "I/O",
@@ -107,6 +107,7 @@ impl Object {
             "GIN support",
             "index support",
             "handler of",
+            "scope column: ",
             "planner support",
             "transition of",
             "combination of",

@@ -1,0 +1,87 @@
+//! Rows of the table, as a scan's snapshot sees them.
+
+use crate::pg::error::check_interrupts;
+use pgrx::pg_sys;
+
+/// Reads the values that a row has in the columns of an index.
+pub struct Fetch {
+    snapshot: pg_sys::Snapshot,
+    table: *mut pg_sys::IndexFetchTableData,
+    slot: *mut pg_sys::TupleTableSlot,
+    info: *mut pg_sys::IndexInfo,
+    state: *mut pg_sys::EState,
+    /// For each row anew: what expressions allocate.
+    context: *mut pg_sys::ExprContext,
+}
+
+impl Fetch {
+    /// # Safety
+    /// The scan goes on until [`Self::close`], or ends with an ERROR; so does the current memory
+    /// context.
+    pub unsafe fn open(scan: &pg_sys::IndexScanDescData) -> Self {
+        // SAFETY: table and index are open.
+        unsafe {
+            let state = pg_sys::CreateExecutorState();
+            Self {
+                snapshot: scan.xs_snapshot,
+                table: pg_sys::table_index_fetch_begin(scan.heapRelation),
+                slot: pg_sys::table_slot_create(scan.heapRelation, std::ptr::null_mut()),
+                info: pg_sys::BuildIndexInfo(scan.indexRelation),
+                state,
+                context: pg_sys::MakePerTupleExprContext(state),
+            }
+        }
+    }
+
+    /// Calls `look` with the values of a row, valid during the call; None if the snapshot does not
+    /// see the row.
+    pub fn row<R>(
+        &mut self,
+        mut tid: pg_sys::ItemPointerData,
+        look: impl FnOnce(&[pg_sys::Datum], &[bool]) -> R,
+    ) -> Option<R> {
+        check_interrupts();
+        let mut values = [pg_sys::Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
+        let mut is_null = [true; pg_sys::INDEX_MAX_KEYS as usize];
+        // SAFETY: all is open; the arrays have room for every column.
+        unsafe {
+            let (mut goes_on, mut all_dead) = (false, false);
+            let is_visible = pg_sys::table_index_fetch_tuple(
+                self.table,
+                &mut tid,
+                self.snapshot,
+                self.slot,
+                &mut goes_on,
+                &mut all_dead,
+            );
+            if !is_visible {
+                return None;
+            }
+            pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
+            let before = pg_sys::MemoryContextSwitchTo((*self.context).ecxt_per_tuple_memory);
+            (*self.context).ecxt_scantuple = self.slot;
+            let (values, is_null) = (&mut values, &mut is_null);
+            pg_sys::FormIndexDatum(
+                self.info,
+                self.slot,
+                self.state,
+                values.as_mut_ptr(),
+                is_null.as_mut_ptr(),
+            );
+            let columns = (*self.info).ii_NumIndexAttrs as usize;
+            let seen = look(&values[..columns], &is_null[..columns]);
+            pg_sys::MemoryContextSwitchTo(before);
+            Some(seen)
+        }
+    }
+
+    /// Releases what it holds.
+    pub fn close(self) {
+        // SAFETY: all is open, and not used again.
+        unsafe {
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            pg_sys::table_index_fetch_end(self.table);
+            pg_sys::FreeExecutorState(self.state);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Ordered scans: rows in the order of their distance from a query, exactly, the nearest first.
+//!
+//! Candidates come from the keys: one that shares few of them is known to be far. A candidate is read
+//! from the table when nothing nearer is left. The other rows, the tail, are farther than the index's
+//! own bound: the first of them to be asked for has all of them read and sorted.
+
+use super::fetch::Fetch;
+use super::page::Index;
+use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::scan::{Found, count_rows};
+use crate::index::classes::{Order, RowKeys};
+use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::sort::DistanceSort;
+use pgrx::pg_sys;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// The distance of a row that has none, NULL, or values that do not compare: beyond all others. The
+/// operator itself says which when the row is returned.
+const NONE: f64 = f64::INFINITY;
+
+/// A row whose distance is known.
+#[derive(Clone, Copy)]
+struct Known {
+    distance: f64,
+    tid: u64,
+}
+
+impl Ord for Known {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_distance = self.distance.total_cmp(&other.distance);
+        by_distance.then(self.tid.cmp(&other.tid))
+    }
+}
+
+impl PartialOrd for Known {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Known {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Known {}
+
+/// The rows that are no candidates.
+enum Tail {
+    /// There are none, or none that match.
+    Empty,
+    /// None of them is nearer than this.
+    Unread(f64),
+    /// What comes next of them, and the others.
+    Sorted(Known, DistanceSort),
+}
+
+/// Rows that are left to be returned, in order.
+pub struct Ordered<'a> {
+    index: Index<'a>,
+    order: Box<dyn Order>,
+    fetch: Fetch,
+    table: Rows<'a>,
+    known: BinaryHeap<Reverse<Known>>,
+    /// Candidates by descending bound: row number, and the least distance that it can have.
+    candidates: Vec<(f64, u64)>,
+    /// The row numbers of all candidates, ascending.
+    rows: Vec<u64>,
+    tail: Tail,
+}
+
+impl<'a> Ordered<'a> {
+    /// Takes the candidates. `least` tells the least distance of one that shares so many keys, and
+    /// `tail` that of all other rows; None if they do not match.
+    pub fn new(
+        index: Index<'a>,
+        order: Box<dyn Order>,
+        fetch: Fetch,
+        table: Rows<'a>,
+        found: Vec<Found>,
+        least: impl Fn(&dyn Order, usize) -> f64,
+        tail: Option<f64>,
+    ) -> Self {
+        let (mut candidates, mut rows) = (Vec::new(), Vec::new());
+        or_out_of_memory(candidates.try_reserve_exact(found.len()));
+        or_out_of_memory(rows.try_reserve_exact(found.len()));
+        for found in found {
+            candidates.push((least(&*order, found.shared as usize), found.row));
+            rows.push(found.row);
+        }
+        candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
+        Self {
+            index,
+            order,
+            fetch,
+            table,
+            known: BinaryHeap::new(),
+            candidates,
+            rows,
+            tail: tail.map_or(Tail::Empty, Tail::Unread),
+        }
+    }
+
+    /// Returns the next row's place and its distance, NULL if it has none.
+    ///
+    /// # Safety
+    /// The scan is the one that this was made for.
+    pub unsafe fn next(
+        &mut self,
+        keys: &RowKeys,
+        conditions: &mut [pg_sys::ScanKeyData],
+    ) -> Option<(pg_sys::ItemPointerData, Option<pg_sys::Datum>)> {
+        loop {
+            check_interrupts();
+            let least = match (self.candidates.last(), &self.tail) {
+                (Some((least, _)), _) | (None, Tail::Unread(least)) => Some(*least),
+                (None, Tail::Sorted(first, _)) => Some(first.distance),
+                (None, Tail::Empty) => None,
+            };
+            if let Some(Reverse(nearest)) = self.known.peek()
+                && least.is_none_or(|least| nearest.distance <= least)
+            {
+                let found = *nearest;
+                self.known.pop();
+                return Some(self.returned(found));
+            }
+            if let Some((_, row)) = self.candidates.pop() {
+                let known = self.look_at(keys, row);
+                self.keep(known);
+                continue;
+            }
+            match std::mem::replace(&mut self.tail, Tail::Empty) {
+                Tail::Empty => return None,
+                Tail::Unread(_) => {
+                    // SAFETY: vouched for by the caller.
+                    let sort = unsafe { self.read_tail(keys, conditions) };
+                    self.advance(sort);
+                }
+                Tail::Sorted(first, sort) => {
+                    self.keep(Some(first));
+                    self.advance(sort);
+                }
+            }
+        }
+    }
+
+    fn returned(&self, known: Known) -> (pg_sys::ItemPointerData, Option<pg_sys::Datum>) {
+        let distance = (known.distance != NONE).then(|| self.order.result(known.distance));
+        (rows::tid_of(known.tid), distance)
+    }
+
+    fn keep(&mut self, known: Option<Known>) {
+        if let Some(known) = known {
+            or_out_of_memory(self.known.try_reserve(1));
+            self.known.push(Reverse(known));
+        }
+    }
+
+    /// Takes the next row of the sorted tail.
+    fn advance(&mut self, mut sort: DistanceSort) {
+        match sort.next() {
+            Some((distance, tid)) => {
+                let tid = tid as u64;
+                self.tail = Tail::Sorted(Known { distance, tid }, sort);
+            }
+            None => sort.end(),
+        }
+    }
+
+    /// Reads a candidate from the table; None if it is not visible.
+    fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<Known> {
+        let place = rows::page_of(row);
+        let on_page = (row - place * ROWS_PER_PAGE) as usize;
+        let entry = rows::entries(self.table.page(place)?.payload()).nth(on_page);
+        let entry = entry.filter(|entry| !entry.is_blank())?;
+        let order = &*self.order;
+        let distance = self.fetch.row(entry.tid, |values, is_null| {
+            distance(order, keys.compared(values, is_null))
+        })?;
+        let tid = rows::number_of(&entry.tid);
+        Some(Known { distance, tid })
+    }
+
+    /// Reads and sorts all rows that are no candidates, as far as they are in the scope that is asked
+    /// for.
+    ///
+    /// # Safety
+    /// As of [`Self::next`].
+    unsafe fn read_tail(
+        &mut self,
+        keys: &RowKeys,
+        conditions: &mut [pg_sys::ScanKeyData],
+    ) -> DistanceSort {
+        let mut sort = DistanceSort::begin();
+        let meta = super::meta::Meta::read(&self.index);
+        let mut tids = Vec::new();
+        for place in self.table.places(&meta) {
+            check_interrupts();
+            let Some(page) = self.table.page(place) else {
+                continue;
+            };
+            tids.clear();
+            for (row, entry) in (place * ROWS_PER_PAGE..).zip(rows::entries(page.payload())) {
+                if !entry.is_blank() && self.rows.binary_search(&row).is_err() {
+                    tids.push(entry.tid);
+                }
+            }
+            drop(page);
+            // SAFETY: the scan is going on.
+            unsafe { count_rows(self.index.as_ptr(), tids.len()) };
+            for tid in &tids {
+                let order = &*self.order;
+                let distance = self.fetch.row(*tid, |values, is_null| {
+                    // SAFETY: vouched for by the caller.
+                    let is_within = unsafe { keys.is_within(conditions, values, is_null) };
+                    is_within.then(|| distance(order, keys.compared(values, is_null)))
+                });
+                if let Some(distance) = distance.flatten() {
+                    sort.put(distance, rows::number_of(tid) as i64);
+                }
+            }
+        }
+        sort.sort();
+        sort
+    }
+
+    /// Releases what it holds.
+    pub fn close(self) {
+        if let Tail::Sorted(_, sort) = self.tail {
+            sort.end();
+        }
+        self.fetch.close();
+    }
+}
+
+fn distance(order: &dyn Order, value: Option<pg_sys::Datum>) -> f64 {
+    // SAFETY: the value is one of the compared column, of which the order is.
+    let distance = value.and_then(|value| unsafe { order.distance(value) });
+    distance.unwrap_or(NONE)
+}

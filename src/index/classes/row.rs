@@ -1,0 +1,288 @@
+//! The keys of a row: those of its compared value, within the scope of the columns in front.
+
+use super::{Class, Column, EQUAL, HASH_FUNCTION, Order, Parameters, Search};
+use crate::pg::error::raise;
+use neardup::bands::Scope;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
+
+/// The columns of an index as far as they make keys.
+pub struct RowKeys {
+    scope: Vec<Column>,
+    class: Box<dyn Class>,
+}
+
+impl RowKeys {
+    /// # Safety
+    /// The relation is an index of this access method, open as long as the value lives.
+    ///
+    /// # Errors
+    /// ERROR `invalid_object_definition` unless its last column alone is compared, and where the
+    /// class of that column cannot be made.
+    pub unsafe fn of_index(index: pg_sys::Relation) -> Self {
+        // SAFETY: vouched for by the caller.
+        let (count, columns) = unsafe {
+            let count = (*(*index).rd_index).indnkeyatts;
+            (count, (1..=count).map(|number| Column::new(index, number)))
+        };
+        let (mut scope, mut compared): (Vec<Column>, _) = (columns.collect(), None);
+        if let Some(last) = scope.pop_if(|last| last.is_compared()) {
+            compared = Some(last);
+        }
+        let Some(compared) = compared.filter(|_| scope.iter().all(Column::is_scope)) else {
+            refuse_columns(index, count);
+        };
+        // SAFETY: the column is of the class.
+        let class = unsafe { (compared.open())(&compared) };
+        let class = class.unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                "the options of a neardup index are out of range",
+                "Drop the index and create it anew.",
+            )
+        });
+        Self { scope, class }
+    }
+
+    /// Appends the keys of a row, and returns the parameters of its value; None for NULL. A row with
+    /// NULL in a scope column has no keys: it equals none.
+    ///
+    /// # Safety
+    /// The arrays hold a row's values, one a column of the index.
+    pub unsafe fn keys(
+        &self,
+        values: *const pg_sys::Datum,
+        is_null: *const bool,
+        keys: &mut Vec<u32>,
+    ) -> Option<Parameters> {
+        let (last, start) = (self.scope.len(), keys.len());
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            if *is_null.add(last) {
+                return None;
+            }
+            let parameters = self.class.keys(*values.add(last), keys);
+            let scope = self.scope(|place| {
+                let column_type = column_type(&self.scope[place]);
+                (!*is_null.add(place)).then(|| (*values.add(place), column_type))
+            });
+            match scope {
+                Some(scope) => self.within(scope, &mut keys[start..]),
+                None => keys.truncate(start),
+            }
+            Some(parameters)
+        }
+    }
+
+    /// Returns what scan keys look for: of several conditions the most selective, within the scope
+    /// that they name; the others are rechecked. With it the parameters of the query.
+    ///
+    /// # Safety
+    /// The keys are those of a scan of the index.
+    pub unsafe fn search(
+        &self,
+        conditions: &[pg_sys::ScanKeyData],
+    ) -> (Search, Option<Parameters>) {
+        let mut best = (Search::Everything, None);
+        for condition in conditions {
+            if is_null(condition) {
+                return (Search::Nothing, None);
+            }
+            if condition.sk_strategy == EQUAL {
+                continue;
+            }
+            // SAFETY: vouched for by the caller.
+            let (search, parameters) = unsafe { self.class.search(condition.sk_argument) };
+            if search.is_narrower_than(&best.0) {
+                best = (search, Some(parameters));
+            }
+        }
+        // SAFETY: as above.
+        (unsafe { self.search_within(best.0, conditions) }, best.1)
+    }
+
+    /// Returns the order of a scan by the distance from a query, and the search for the nearest; None
+    /// if all distances are NULL.
+    ///
+    /// # Safety
+    /// The keys are those of a scan of the index.
+    pub unsafe fn order(
+        &self,
+        by: &pg_sys::ScanKeyData,
+        conditions: &[pg_sys::ScanKeyData],
+    ) -> Option<(Box<dyn Order>, Search)> {
+        if is_null(by) {
+            return None;
+        }
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let order = self.class.order(by.sk_argument)?;
+            let search = self.search_within(order.search(), conditions);
+            Some((order, search))
+        }
+    }
+
+    /// Returns whether a row is in the scope that conditions name.
+    ///
+    /// # Safety
+    /// The conditions are those of a scan of the index, the values those of a row.
+    pub unsafe fn is_within(
+        &self,
+        conditions: &mut [pg_sys::ScanKeyData],
+        values: &[pg_sys::Datum],
+        is_null: &[bool],
+    ) -> bool {
+        conditions
+            .iter_mut()
+            .filter(|condition| condition.sk_strategy == EQUAL)
+            .all(|condition| {
+                let place = condition.sk_attno as usize - 1;
+                // SAFETY: the operator's function takes values of these types.
+                !is_null[place]
+                    && unsafe {
+                        pg_sys::FunctionCall2Coll(
+                            &mut condition.sk_func,
+                            condition.sk_collation,
+                            values[place],
+                            condition.sk_argument,
+                        )
+                    }
+                    .value()
+                        != 0
+            })
+    }
+
+    /// Returns the value of the compared column; None for NULL.
+    pub fn compared(&self, values: &[pg_sys::Datum], is_null: &[bool]) -> Option<pg_sys::Datum> {
+        let last = self.scope.len();
+        (!is_null[last]).then_some(values[last])
+    }
+
+    /// Returns parameters in words.
+    pub fn describe(&self, parameters: &Parameters) -> String {
+        self.class.describe(parameters)
+    }
+
+    /// Returns a search as it is within the scope that conditions name. Unless they name a value for
+    /// every scope column, keys do not help.
+    ///
+    /// # Safety
+    /// The conditions are those of a scan of the index.
+    unsafe fn search_within(&self, search: Search, conditions: &[pg_sys::ScanKeyData]) -> Search {
+        let Search::Keys { mut keys, needed } = search else {
+            return search;
+        };
+        // SAFETY: vouched for by the caller.
+        let scope = unsafe {
+            self.scope(|place| {
+                let condition = conditions.iter().find(|condition| {
+                    condition.sk_strategy == EQUAL && condition.sk_attno as usize == place + 1
+                })?;
+                let given = condition.sk_subtype;
+                let own = column_type(&self.scope[place]);
+                let type_ = if given == pg_sys::InvalidOid {
+                    own
+                } else {
+                    given
+                };
+                Some((condition.sk_argument, type_))
+            })
+        };
+        match scope {
+            Some(scope) => {
+                self.within(scope, &mut keys);
+                Search::Keys { keys, needed }
+            }
+            None => Search::Everything,
+        }
+    }
+
+    fn within(&self, scope: Scope, keys: &mut [u32]) {
+        if !self.scope.is_empty() {
+            keys.iter_mut().for_each(|key| *key = scope.key(*key));
+        }
+    }
+
+    /// Returns the scope of the values and their types that a function gives for every scope column;
+    /// None where one is lacking.
+    ///
+    /// # Safety
+    /// The values are of these types.
+    unsafe fn scope(
+        &self,
+        value: impl Fn(usize) -> Option<(pg_sys::Datum, pg_sys::Oid)>,
+    ) -> Option<Scope> {
+        let mut scope = Scope::default();
+        for (place, column) in self.scope.iter().enumerate() {
+            let (value, type_) = value(place)?;
+            // SAFETY: vouched for by the caller.
+            scope = scope.with(unsafe { hash(column, value, type_) });
+        }
+        Some(scope)
+    }
+}
+
+fn is_null(condition: &pg_sys::ScanKeyData) -> bool {
+    condition.sk_flags & pg_sys::SK_ISNULL as i32 != 0
+}
+
+/// Returns the type that a column's operator class is for.
+fn column_type(column: &Column) -> pg_sys::Oid {
+    // SAFETY: the index is open and has the column.
+    unsafe {
+        *(*column.index())
+            .rd_opcintype
+            .add(column.number() as usize - 1)
+    }
+}
+
+/// Returns the hash of a value to compare with a scope column. Types of one operator family hash
+/// alike.
+///
+/// # Safety
+/// The value is of that type.
+unsafe fn hash(column: &Column, value: pg_sys::Datum, type_: pg_sys::Oid) -> u64 {
+    let no_salt = pg_sys::Datum::from(0i64);
+    // SAFETY: the function takes values of that type, and a salt.
+    let hash = unsafe {
+        if type_ == column_type(column) {
+            let function =
+                pg_sys::index_getprocinfo(column.index(), column.number(), HASH_FUNCTION);
+            pg_sys::FunctionCall2Coll(function, column.collation(), value, no_salt)
+        } else {
+            let number = HASH_FUNCTION as i16;
+            let function = pg_sys::get_opfamily_proc(column.family(), type_, type_, number);
+            pg_sys::OidFunctionCall2Coll(function, column.collation(), value, no_salt)
+        }
+    };
+    hash.value() as u64
+}
+
+fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
+    // SAFETY: the index is open; its name is NUL-terminated.
+    let name = unsafe { CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr()) };
+    let (problem, hint) = if count == 1 {
+        (
+            "has no column that is compared",
+            "Index a minhash_signature, a bit string, or near_dup_key(sig, 0.85).",
+        )
+    } else {
+        (
+            "must end with the one column that is compared",
+            "Columns compared by equality come first, as in USING neardup (tenant_id, sig). A bit \
+             string among them needs its operator class: USING neardup (flags bit_ops, sig), or \
+             varbit_ops.",
+        )
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+        &format!("neardup index \"{}\" {problem}", name.to_string_lossy()),
+        hint,
+    )
+}
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup_scope.sql",
+    name = "neardup_scope",
+    requires = ["neardup_access_method"]
+);

@@ -1,0 +1,124 @@
+-- Exclusion constraints that keep near-duplicates out.
+SET client_min_messages = warning;
+CREATE TABLE docs (id int PRIMARY KEY, body text, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+ALTER TABLE docs ADD CONSTRAINT docs_no_near_dup EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %);
+SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'docs_no_near_dup';
+CREATE FUNCTION document(n int) RETURNS text IMMUTABLE LANGUAGE sql AS
+$$ SELECT string_agg('word' || n * 100 + i, ' ') FROM generate_series(1, 60) i $$;
+
+INSERT INTO docs SELECT i, document(i) FROM generate_series(1, 200) i;
+INSERT INTO docs VALUES (1001, document(1) || ' and a little');
+INSERT INTO docs VALUES (1001, document(1) || ' and a little') ON CONFLICT DO NOTHING;
+INSERT INTO docs VALUES (1001, document(1) || ' and a little') ON CONFLICT ON CONSTRAINT docs_no_near_dup DO NOTHING;
+INSERT INTO docs VALUES (1001, document(1)) ON CONFLICT ON CONSTRAINT docs_no_near_dup DO UPDATE SET body = '';
+INSERT INTO docs VALUES (1002, document(1002)), (1003, document(1003)), (1004, document(1002));
+INSERT INTO docs SELECT 2000 + i, document(150 + i) FROM generate_series(1, 100) i ON CONFLICT DO NOTHING;
+SELECT count(*), max(id) FROM docs;
+UPDATE docs SET body = document(2) WHERE id = 1;
+UPDATE docs SET body = document(1) || ' edited' WHERE id = 1;
+UPDATE docs SET id = -id;
+-- NULL and empty documents do not conflict, nor do those made with other parameters.
+INSERT INTO docs SELECT 3000 + i, CASE WHEN i % 2 = 0 THEN '' END FROM generate_series(1, 4) i;
+SELECT count(*) FROM docs;
+-- It names every near-duplicate, at its threshold and above.
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup_key(sig, 0.85) % near_dup_key(minhash('some text'), 0.9);
+SELECT id FROM docs WHERE near_dup_key(sig, 0.85) % near_dup_key(minhash(document(7) || ' more'), 0.9);
+SELECT id FROM docs WHERE near_dup_key(sig, 0.85) % near_dup_key(minhash(document(7) || ' more'), 0.5);
+SELECT id FROM docs WHERE near_dup_key(sig, 0.85) % near_dup_key(minhash(document(7) || ' more'), 1);
+RESET enable_seqscan;
+SELECT near_dup_index_check('docs_no_near_dup');
+
+-- Each within the other's threshold.
+SELECT ta, tb, near_dup_key(a, ta) % near_dup_key(b, tb) AS ab, near_dup_key(b, tb) % near_dup_key(a, ta) AS ba
+FROM (SELECT minhash(document(1)), minhash(document(1) || ' and five words more here')) s (a, b),
+     unnest('{0.5, 0.95}'::float8[]) ta, unnest('{0.5, 0.95}'::float8[]) tb ORDER BY 1, 2;
+SELECT near_dup_key(minhash('some text'), 0.85), near_dup_key(minhash('', slots => 64), 1), hamming_key(B'0110', 2);
+SELECT near_dup_key(minhash('a'), 0);
+SELECT near_dup_key(minhash('a'), 'nan');
+SELECT hamming_key(B'1', -1);
+SELECT '<a,0.8>'::near_dup_key;
+SELECT ''::hamming_key;
+SELECT near_dup_key(NULL, 0.8) IS NULL AS sig, near_dup_key(minhash('a'), NULL) IS NULL AS threshold;
+SELECT hamming_key(B'0000', 2) % hamming_key(B'0011', 3) AS within, hamming_key(B'0000', 1) % hamming_key(B'0011', 3) AS beyond,
+       hamming_key(B'0000', 4) % hamming_key(B'00000', 4) AS of_other_length;
+
+-- The threshold is a constant of the index.
+CREATE TABLE thresholds (sig minhash_signature, t float8, key near_dup_key, b bit(8), d int);
+CREATE INDEX ON thresholds USING neardup (near_dup_key(sig, t));
+CREATE INDEX ON thresholds USING neardup (key);
+ALTER TABLE thresholds ADD EXCLUDE USING neardup (key WITH %);
+CREATE INDEX ON thresholds USING neardup (hamming_key(b, d));
+CREATE INDEX ON thresholds USING neardup (hamming_key(b, 64));
+CREATE INDEX ON thresholds USING neardup (near_dup_key(sig, 1.5));
+ALTER TABLE thresholds ADD EXCLUDE USING neardup (near_dup_key(sig, 0.3 + 0.2) WITH %);
+ALTER TABLE thresholds ADD EXCLUDE USING neardup (sig WITH <=>);
+\d thresholds
+DROP TABLE thresholds;
+
+-- A table that has near-duplicates does not get the constraint.
+CREATE TABLE copies AS SELECT i AS id, minhash(document(i % 10)) AS sig FROM generate_series(1, 20) i;
+ALTER TABLE copies ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %);
+DELETE FROM copies WHERE id > 10;
+ALTER TABLE copies ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %) WHERE (id < 5);
+INSERT INTO copies SELECT 11, sig FROM copies WHERE id = 3;
+INSERT INTO copies SELECT 4, sig FROM copies WHERE id = 3;
+
+-- Deferrable: checked at the end of the statement, or of the transaction; ON CONFLICT is refused.
+ALTER TABLE docs DROP CONSTRAINT docs_no_near_dup;
+ALTER TABLE docs ADD CONSTRAINT docs_no_near_dup EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %) DEFERRABLE;
+UPDATE docs SET body = document(CASE id WHEN -5 THEN 6 ELSE 5 END) WHERE id IN (-5, -6);
+INSERT INTO docs VALUES (4000, document(7)) ON CONFLICT DO NOTHING;
+BEGIN;
+SET CONSTRAINTS docs_no_near_dup DEFERRED;
+INSERT INTO docs VALUES (4000, document(7));
+DELETE FROM docs WHERE id = -7;
+COMMIT;
+BEGIN;
+SET CONSTRAINTS docs_no_near_dup DEFERRED;
+INSERT INTO docs VALUES (4001, document(7));
+SELECT count(*) FROM docs WHERE id > 4000;
+COMMIT;
+BEGIN;
+SET CONSTRAINTS docs_no_near_dup DEFERRED;
+INSERT INTO docs VALUES (4001, document(7));
+SET CONSTRAINTS docs_no_near_dup IMMEDIATE;
+ROLLBACK;
+SELECT near_dup_index_check('docs_no_near_dup');
+REINDEX INDEX docs_no_near_dup;
+INSERT INTO docs VALUES (4001, document(7));
+
+-- Checks say nothing of parameters; a lookup does.
+RESET client_min_messages;
+INSERT INTO docs (id, body) VALUES (5001, document(5001));
+CREATE TABLE parameters (sig minhash_signature, EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %));
+INSERT INTO parameters VALUES (minhash('some text of a document')), (minhash('some text of a document', 2));
+SET enable_seqscan = off;
+SELECT count(*) FROM parameters WHERE near_dup_key(sig, 0.85) % near_dup_key(minhash('some text', 4), 0.9);
+RESET enable_seqscan;
+SET client_min_messages = warning;
+
+-- Bit strings.
+CREATE TABLE hashes (id int, b bit(64), EXCLUDE USING neardup (hamming_key(b, 3) WITH %));
+INSERT INTO hashes SELECT i, ('x' || md5(i::text))::bit(64) FROM generate_series(1, 500) i;
+INSERT INTO hashes SELECT 0, b # 7::bit(64) FROM hashes WHERE id = 9;
+INSERT INTO hashes SELECT 0, b # 15::bit(64) FROM hashes WHERE id = 9;
+SELECT count(*) FROM hashes;
+
+-- Partitioned tables: on each partition; on 17 and later, with the partition key, on the parent.
+CREATE TABLE parts (tenant int, sig minhash_signature) PARTITION BY LIST (tenant);
+CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);
+ALTER TABLE parts_1 ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %);
+INSERT INTO parts VALUES (1, minhash(document(1)));
+INSERT INTO parts VALUES (1, minhash(document(1)));
+INSERT INTO parts VALUES (1, minhash(document(1))) ON CONFLICT DO NOTHING;
+
+DELETE FROM copies WHERE id > 10;
+-- MERGE, a temporary and an unlogged table.
+CREATE TEMPORARY TABLE temporary (LIKE copies, EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %));
+CREATE UNLOGGED TABLE unlogged (LIKE copies, EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %));
+INSERT INTO temporary TABLE copies;
+INSERT INTO unlogged SELECT id, sig FROM copies WHERE id < 5;
+MERGE INTO unlogged u USING copies c ON c.id = u.id WHEN MATCHED THEN UPDATE SET sig = c.sig WHEN NOT MATCHED THEN INSERT VALUES (c.id, c.sig);
+MERGE INTO unlogged u USING copies c ON c.id = u.id - 100 WHEN NOT MATCHED THEN INSERT VALUES (c.id, c.sig);
+SELECT count(*) FROM unlogged;
