@@ -122,10 +122,13 @@ pub const HASH_FUNCTION: u16 = 3;
 /// The number of support functions.
 pub const FUNCTIONS: u16 = 3;
 
+/// The strategy of `<@`.
+pub const CONTAINED: u16 = 1;
+
 /// The strategy of `=` of scope columns.
 pub const EQUAL: u16 = 4;
 
-/// The number of strategies: 1 is `<@`, 2 the distance (FOR ORDER BY), 3 `%`, 4 `=`.
+/// The number of strategies; 2 is that of the distance, FOR ORDER BY, 3 that of `%`.
 pub const STRATEGIES: u16 = EQUAL;
 
 /// Reads parsed options, or returns None if there are none or their length is not that of `T`.

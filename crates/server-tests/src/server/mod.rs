@@ -6,6 +6,7 @@
 mod bench;
 mod citus;
 mod collections;
+mod constraint;
 mod extension;
 mod gin;
 mod guard;
@@ -55,6 +56,8 @@ const ALL: &[Test] = &[
     ("neardup_equals_scan", neardup::equals_scan),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
+    ("constraint_interleavings", constraint::interleavings),
+    ("constraint_many_sessions", constraint::many_sessions),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
     (
         "package_installed_and_removed",

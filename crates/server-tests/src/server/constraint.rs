@@ -1,0 +1,247 @@
+//! The exclusion constraint: whatever sessions do at once, no two near-duplicates are committed, and
+//! nobody sees another error than those that PostgreSQL promises.
+
+use std::collections::VecDeque;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Outcome, figure};
+use crate::sessions::{Sessions, orders};
+
+const TABLE: &str = "
+    CREATE FUNCTION document(n int) RETURNS text IMMUTABLE LANGUAGE sql AS $$
+        SELECT string_agg('word' || n * 100 + i, ' ') FROM generate_series(1, 60) i $$;
+    CREATE TABLE docs (id int PRIMARY KEY, tenant int, sig minhash_signature)";
+
+const CONSTRAINT: &str = "ALTER TABLE docs ADD CONSTRAINT no_near_dup
+    EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, 0.85) WITH %)";
+
+const COPIES: &str = "SELECT count(*) FROM docs a JOIN docs b
+    ON a.id < b.id AND a.tenant = b.tenant AND near_dup(a.sig, b.sig, 0.85) IS TRUE";
+
+/// The rows that a pair of transactions begins with: document 1 in tenant 1, and two others.
+const BEFORE: &str = "TRUNCATE docs; INSERT INTO docs VALUES
+    (1, 1, minhash(document(1))), (2, 1, minhash(document(2))), (3, 2, minhash(document(1)))";
+
+const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+
+/// What a transaction does to document 1 in tenant 1; `{}` is a number that no other session has.
+const CHANGES: &[&str] = &[
+    "INSERT INTO docs VALUES ({}, 1, minhash(document(1) || ' edited'))",
+    "INSERT INTO docs VALUES ({}, 1, minhash(document(1))) ON CONFLICT DO NOTHING",
+    "INSERT INTO docs VALUES ({}, 1, minhash(document(7)))",
+    "UPDATE docs SET id = {} WHERE id = 1",
+    "UPDATE docs SET sig = minhash(document(7) || ' edited') WHERE id = 2",
+    "UPDATE docs SET sig = minhash(document(1)) WHERE id = 2",
+    "UPDATE docs SET tenant = 1 WHERE id = 3",
+    "UPDATE docs SET tenant = 2 WHERE id = 1",
+    "DELETE FROM docs WHERE id = 1",
+    "SAVEPOINT s; DELETE FROM docs WHERE id = 1; ROLLBACK TO s",
+    "SAVEPOINT s; INSERT INTO docs VALUES ({}, 1, minhash(document(7))); ROLLBACK TO s",
+];
+
+/// The errors that a constraint may give.
+const PROMISED: [SqlState; 3] = [
+    SqlState::EXCLUSION_VIOLATION,
+    SqlState::T_R_SERIALIZATION_FAILURE,
+    SqlState::T_R_DEADLOCK_DETECTED,
+];
+
+fn copies(client: &mut Client) -> Result<i64> {
+    Ok(client.query_one(COPIES, &[])?.get(0))
+}
+
+/// All pairs of changes, in all orders, at three isolation levels, checked at once and at the end, one
+/// of the two transactions prepared before it is committed.
+pub fn interleavings(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("constraint")?;
+    cluster.create(&[
+        ("max_prepared_transactions", "4"),
+        ("deadlock_timeout", "10ms"),
+    ])?;
+    cluster.start()?;
+    let database = Database::with_extension(&cluster, "constraint")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLE)?;
+    let mut sessions = Sessions::open(&database, 2)?;
+    let (mut runs, mut refused, mut deadlocks) = (0, 0, 0);
+    for deferrable in ["", " DEFERRABLE INITIALLY DEFERRED"] {
+        client.batch_execute("ALTER TABLE docs DROP CONSTRAINT IF EXISTS no_near_dup")?;
+        client.batch_execute(&format!("{CONSTRAINT}{deferrable}"))?;
+        // ON CONFLICT cannot use a deferrable constraint.
+        let is_possible = |change: &&&str| deferrable.is_empty() || !change.contains("CONFLICT");
+        let changes: Vec<&str> = CHANGES.iter().filter(is_possible).copied().collect();
+        for (number, level) in LEVELS.iter().enumerate() {
+            for (first, a) in changes.iter().enumerate() {
+                for (second, b) in changes.iter().enumerate() {
+                    let orders = orders(2, 3);
+                    let order = &orders[(number + first * 7 + second * 3) % orders.len()];
+                    client.batch_execute(BEFORE)?;
+                    let failures = run_pair(&mut sessions, [a, b], level, order)?;
+                    let what = format!("{level}{deferrable}, {a} and {b}, {order:?}");
+                    ensure!(
+                        failures.iter().all(|state| PROMISED.contains(state)),
+                        "{what}: {failures:?}"
+                    );
+                    let copies = copies(&mut client)?;
+                    ensure!(copies == 0, "{what}: {copies} copies after {failures:?}");
+                    runs += 1;
+                    refused += failures.len();
+                    let is_deadlock =
+                        |state: &&SqlState| **state == SqlState::T_R_DEADLOCK_DETECTED;
+                    deadlocks += failures.iter().filter(is_deadlock).count();
+                }
+            }
+        }
+    }
+    client.batch_execute("SELECT near_dup_index_check('no_near_dup')")?;
+    figure!("{runs} pairs of transactions, {refused} refused, {deadlocks} of them by deadlock");
+    Ok(Outcome::Passed)
+}
+
+/// Runs two transactions of one change each, of which the second is prepared before it is committed,
+/// in an order of their steps. Returns how statements failed.
+fn run_pair(
+    sessions: &mut Sessions,
+    changes: [&str; 2],
+    level: &str,
+    order: &[usize],
+) -> Result<Vec<SqlState>> {
+    let begin = format!("BEGIN ISOLATION LEVEL {level}");
+    for session in [0, 1] {
+        // The snapshot is one of before, where the level keeps it.
+        sessions.step(session, &format!("{begin}; SELECT count(*) FROM docs"))?;
+    }
+    let mut steps = [0, 1].map(|session| {
+        let number = (100 + session).to_string();
+        let change = changes[session].replace("{}", &number);
+        let ends = [
+            &["COMMIT"][..],
+            &["PREPARE TRANSACTION 'second'", "COMMIT PREPARED 'second'"],
+        ];
+        let ends = ends[session].iter().map(ToString::to_string);
+        [change]
+            .into_iter()
+            .chain(ends)
+            .collect::<VecDeque<String>>()
+    });
+    for &session in order {
+        let statement = steps[session].pop_front().context("a step too many")?;
+        sessions.step(session, &statement)?;
+    }
+    sessions.finish()?;
+    let mut failures = sessions.take_failures();
+    // A transaction that has failed cannot be prepared, which is no error, nor committed.
+    if failures.len() > 1 {
+        failures.retain(|state| *state != SqlState::UNDEFINED_OBJECT);
+    }
+    Ok(failures)
+}
+
+const SESSIONS: usize = 16;
+
+/// What many sessions do at once; `{d}` is a document, `{n}` a number that nobody else has.
+const WORK: &[&str] = &[
+    "INSERT INTO docs VALUES ({n}, 1, minhash(document({d}) || ' edited'))",
+    "INSERT INTO docs VALUES ({n}, 1, minhash(document({d}))) ON CONFLICT DO NOTHING",
+    "INSERT INTO docs SELECT {n} + i, 1, minhash(document(({d} + i * 7) % 40)) FROM generate_series(0, 3) i
+         ON CONFLICT DO NOTHING",
+    "MERGE INTO docs USING (SELECT {n} AS n) s ON id = n
+         WHEN NOT MATCHED THEN INSERT VALUES (n, 1, minhash(document({d})))",
+    "UPDATE docs SET id = {n} WHERE id = (SELECT min(id) FROM docs WHERE id % 7 = {d} % 7)",
+    "UPDATE docs SET sig = minhash(document({d})) WHERE id = (SELECT max(id) FROM docs WHERE id % 7 = {d} % 7)",
+    "SAVEPOINT s; INSERT INTO docs VALUES ({n}, 1, minhash(document({d}))); ROLLBACK TO s;
+         INSERT INTO docs VALUES ({n}, 1, minhash(document(({d} + 1) % 40)))",
+    "DELETE FROM docs WHERE id = (SELECT max(id) FROM docs WHERE id % 11 = {d} % 11)",
+];
+
+/// 16 sessions insert, change and remove 40 documents at every isolation level: never two of one.
+pub fn many_sessions(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("constraint_sessions")?;
+    cluster.create(&[
+        ("max_prepared_transactions", "16"),
+        ("deadlock_timeout", "10ms"),
+    ])?;
+    cluster.start()?;
+    let database = Database::with_extension(&cluster, "constraint_sessions")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLE)?;
+    client.batch_execute(CONSTRAINT)?;
+    for level in LEVELS {
+        client.batch_execute("TRUNCATE docs")?;
+        let end = Instant::now() + Duration::from_secs(2);
+        let counts: Vec<Result<[u64; 4]>> = thread::scope(|scope| {
+            let sessions: Vec<_> = (0..SESSIONS)
+                .map(|number| {
+                    let client = database.connect();
+                    scope.spawn(move || work(client?, level, number, end))
+                })
+                .collect();
+            let joined = sessions.into_iter().map(|session| session.join());
+            joined
+                .map(|result| result.unwrap_or_else(|_| bail!("a session panicked")))
+                .collect()
+        });
+        let mut total = [0; 4];
+        for counts in counts {
+            for (sum, count) in total.iter_mut().zip(counts?) {
+                *sum += count;
+            }
+        }
+        let copies = copies(&mut client)?;
+        ensure!(copies == 0, "{level}: {copies} copies");
+        let [done, refused, unserializable, deadlocks] = total;
+        ensure!(done > 0 && refused > 0, "{level}: {total:?}");
+        figure!(
+            "{level}: {done} changes, {refused} refused, {unserializable} not serializable, \
+             {deadlocks} deadlocks"
+        );
+    }
+    client.batch_execute("SELECT near_dup_index_check('no_near_dup')")?;
+    Ok(Outcome::Passed)
+}
+
+/// Works until `end`; every eighth transaction is prepared before it is committed. Returns how many
+/// changes were done, refused, not serializable, and ended by a deadlock.
+fn work(mut client: Client, level: &str, session: usize, end: Instant) -> Result<[u64; 4]> {
+    let mut counts = [0; 4];
+    for change in 0.. {
+        if Instant::now() > end {
+            break;
+        }
+        let dice = fastrand::usize(0..40 * WORK.len());
+        let number = 1000 + change * SESSIONS * 4 + session * 4;
+        let statement = WORK[dice / 40]
+            .replace("{n}", &number.to_string())
+            .replace("{d}", &(dice % 40).to_string());
+        let commit = match change % 8 {
+            0 => format!("PREPARE TRANSACTION '{session}'; COMMIT PREPARED '{session}'"),
+            _ => "COMMIT".to_string(),
+        };
+        let done = client
+            .batch_execute(&format!("BEGIN ISOLATION LEVEL {level}"))
+            .and_then(|()| client.batch_execute(&statement))
+            .and_then(|()| {
+                let mut ends = commit.split("; ");
+                ends.try_for_each(|end| client.batch_execute(end))
+            });
+        let Err(error) = done else {
+            counts[0] += 1;
+            continue;
+        };
+        let state = error.code().cloned();
+        let place = PROMISED
+            .iter()
+            .position(|promised| state.as_ref() == Some(promised));
+        let place = place.with_context(|| format!("{level}: {statement}: {error}"))?;
+        counts[1 + place] += 1;
+        client.batch_execute("ROLLBACK")?;
+    }
+    Ok(counts)
+}
