@@ -24,7 +24,7 @@ const WEIGHTINGS: [(&str, Weighting); 3] = [
 
 const ROUNDS: usize = 9;
 
-/// Random pairs that labelled pairs are ranked among.
+/// Random pairs that labeled pairs are ranked among.
 const RANDOM_PAIRS: usize = 200_000;
 
 fn main() {
@@ -120,7 +120,7 @@ impl Corpus {
         self.docs.iter().map(simhash).collect()
     }
 
-    /// The chance that a labelled pair is closer than a random one, equal distances counting half.
+    /// The chance that a labeled pair is closer than a random one, equal distances counting half.
     fn roc_auc(&self, weighting: Weighting) -> f64 {
         let simhashes = self.simhashes(weighting);
         let apart = |(a, b): (usize, usize)| Some(distance(&simhashes[a]?, &simhashes[b]?));

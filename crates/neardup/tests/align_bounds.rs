@@ -1,5 +1,5 @@
-//! Documents made to be slow: the work stays near linear, or can be cancelled. They have 1 MB in
-//! a release build and less without optimisation, where that would take minutes.
+//! Documents made to be slow: the work stays near linear, or can be canceled. They have 1 MB in
+//! a release build and less without optimization, where that would take minutes.
 
 use neardup::align::{
     Costs, Matching, chunk_similarity, common_chunks, diff_html, edit_distance, explain,
@@ -70,7 +70,7 @@ fn work_is_near_linear() {
 
 /// Edit distance is quadratic where the documents differ everywhere: a cancel ends it.
 #[test]
-fn edit_distance_can_be_cancelled() {
+fn edit_distance_can_be_canceled() {
     let (_, a, b) = traps().swap_remove(2);
     for costs in [[1, 1, 1], [1, 1, 2], [2, 2, 3]] {
         let costs = Costs::new(costs[0], costs[1], costs[2]).unwrap();
@@ -78,7 +78,7 @@ fn edit_distance_can_be_cancelled() {
         let mut cancel = || {
             checks += 1;
             if checks == 2000 {
-                std::panic::resume_unwind(Box::new("cancelled"));
+                std::panic::resume_unwind(Box::new("canceled"));
             }
         };
         let run = || edit_distance(a.as_bytes(), b.as_bytes(), costs, None, &mut cancel);

@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 use plotters::prelude::*;
 
-/// Colours of Okabe and Ito, which colour-blind readers tell apart, on a white background: the
+/// Colors of Okabe and Ito, which color-blind readers tell apart, on a white background: the
 /// pages may be dark.
-const COLOURS: [RGBColor; 8] = [
+const COLORS: [RGBColor; 8] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -105,8 +105,8 @@ impl Chart {
             .label_style(("sans-serif", 28))
             .light_line_style(WHITE)
             .draw()?;
-        for (curve, colour) in self.curves.iter().zip(COLOURS) {
-            let line = colour.stroke_width(4);
+        for (curve, color) in self.curves.iter().zip(COLORS) {
+            let line = color.stroke_width(4);
             let points = curve.points.iter();
             let points = points.map(|&(x, y)| (below.place(x), beside.place(y)));
             chart

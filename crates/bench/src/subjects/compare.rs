@@ -90,7 +90,7 @@ fn scans(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     Ok(table)
 }
 
-/// Neighbouring documents are the pairs.
+/// Neighboring documents are the pairs.
 fn documents(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let bodies = bench.texts.bodies.iter().map(String::as_str);
     load(&mut session.client(), "docs", bodies)?;

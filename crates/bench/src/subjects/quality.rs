@@ -1,4 +1,4 @@
-//! Precision and recall of ours and of the peers, against exact lists and labelled truth.
+//! Precision and recall of ours and of the peers, against exact lists and labeled truth.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ const EXACT_50: Truth = Truth {
     query: EXACT,
 };
 const LABELLED: Truth = Truth {
-    name: "labelled",
+    name: "labeled",
     query: "SELECT a.id, b.id FROM truth e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b",
 };
 
@@ -165,7 +165,7 @@ impl Collection {
         load_keyed(session, &corpus, |body| !self.ascii || body.is_ascii())?;
         for truth in self.truths {
             match truth.name {
-                "labelled" => corpus.load_truth(&mut session.client(), "truth")?,
+                "labeled" => corpus.load_truth(&mut session.client(), "truth")?,
                 "Jaccard >= 0.8" => {
                     corpus.load_exact(&mut session.client(), "exact_w3", "exact")?
                 }

@@ -53,7 +53,7 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
     })
 }
 
-/// Some neighbours in the order share as much as any two suffixes of different documents do.
+/// Some neighbors in the order share as much as any two suffixes of different documents do.
 fn longest_shared(suffixes: &Suffixes, pace: &mut Pace) -> u32 {
     let mut longest = 0;
     for (r, pair) in suffixes.order.windows(2).enumerate() {

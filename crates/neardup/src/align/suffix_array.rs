@@ -2,7 +2,7 @@
 //! linear time suffix array construction', IEEE Transactions on Computers 60(10), 2011.
 //!
 //! Own code because words need an alphabet of millions of numbers: the Rust crates sort bytes, stop
-//! at 65 536 letters or use threads; the binding to libsais brings C code that cannot be cancelled.
+//! at 65 536 letters or use threads; the binding to libsais brings C code that cannot be canceled.
 
 use super::pace::Pace;
 use crate::Result;

@@ -1,4 +1,4 @@
-//! The sorted suffixes of two sequences at once, and what neighbours share.
+//! The sorted suffixes of two sequences at once, and what neighbors share.
 
 use super::pace::Pace;
 use super::suffix_array::suffix_array;

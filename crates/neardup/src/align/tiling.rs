@@ -2,7 +2,7 @@
 //! string tiling and running Karp-Rabin matching', 1993), in O(n log n) instead of Wise's O(n^3).
 //!
 //! Lengths are visited in descending order. At length l, positions whose first l words agree form a
-//! class; as l falls, classes merge (at the lengths that neighbouring suffixes share). A position is
+//! class; as l falls, classes merge (at the lengths that neighboring suffixes share). A position is
 //! open at l if its next l words are all still free. After length l no class has open positions
 //! in both documents, or there would have been another tile: so only classes in which two merged or a
 //! position opened again need a look. A tile of length l closes at most 2 l positions a side, and tiles

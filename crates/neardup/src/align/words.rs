@@ -44,7 +44,7 @@ impl Words {
 }
 
 /// Tables that a growing set is spread over: one that moves all it holds when it grows cannot be
-/// cancelled, for seconds with millions of words.
+/// canceled, for seconds with millions of words.
 pub(super) const TABLES: usize = 256;
 
 /// Different words in the order of their numbers. They stand end to end in one string, because

@@ -292,15 +292,15 @@ impl Properties {
         }
     }
 
-    /// The property NFKC_Casefold of one code point: normalisation, case folding and the removal
+    /// The property NFKC_Casefold of one code point: normalization, case folding and the removal
     /// of default-ignorable code points, repeated until nothing changes (as derived in
     /// DerivedNormalizationProps.txt).
     fn nfkc_casefold(&self, c: char) -> String {
         let mut folded = String::from(c);
         loop {
             let kept = folded.chars().filter(|c| !self.ignorable.contains(*c));
-            let normalised = kept.nfkc().collect::<String>();
-            let next = self.case.fold_string(&normalised);
+            let normalized = kept.nfkc().collect::<String>();
+            let next = self.case.fold_string(&normalized);
             if next == folded {
                 return folded;
             }

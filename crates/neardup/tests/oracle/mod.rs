@@ -1,5 +1,5 @@
 //! The text part of the pipeline, written down as plainly as can be: whole texts, one
-//! step after the other, normalised by a crate that the pipeline does not use.
+//! step after the other, normalized by a crate that the pipeline does not use.
 
 use icu_casemap::CaseMapper;
 use icu_normalizer::{ComposingNormalizer, DecomposingNormalizer};

@@ -84,7 +84,7 @@ fn deb_comes_and_goes(bare: &Bare, root: &Path, deb: &Path) -> Result<()> {
     let name = deb.file_name().context("no name")?.to_string_lossy();
     let name = name.split('_').next().unwrap_or_default();
     let copyright = root.join(format!("usr/share/doc/{name}/copyright"));
-    ensure!(copyright.is_file(), "there is no licence");
+    ensure!(copyright.is_file(), "there is no license");
     shell::run_quietly(dpkg().args(["--purge", name]))?;
     Ok(())
 }

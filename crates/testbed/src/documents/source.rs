@@ -38,8 +38,8 @@ impl Source {
         let (origin, files) = match docs {
             Some(dir) => (dir.display().to_string(), files_below(dir)?),
             None => (
-                "the copyright files of this system's packages and the licences and READMEs of Cargo's crates".into(),
-                licences()?,
+                "the copyright files of this system's packages and the licenses and READMEs of Cargo's crates".into(),
+                licenses()?,
             ),
         };
         if files.is_empty() {
@@ -93,8 +93,8 @@ fn named(path: PathBuf, dir: &Path) -> (String, PathBuf) {
     (name.to_string_lossy().into_owned(), path)
 }
 
-/// `/usr/share/doc/*/copyright`, and the licences and READMEs of the crates that Cargo unpacked.
-fn licences() -> Result<Vec<(String, PathBuf)>> {
+/// `/usr/share/doc/*/copyright`, and the licenses and READMEs of the crates that Cargo unpacked.
+fn licenses() -> Result<Vec<(String, PathBuf)>> {
     let mut files = Vec::new();
     for package in sorted(Path::new("/usr/share/doc")) {
         let path = package.join("copyright");

@@ -29,7 +29,7 @@ pub fn find() -> Option<PathBuf> {
 }
 
 /// Installs it with Cargo; beside an installation of another version, not over it. Without
-/// optimisation: that takes 3 minutes of processor time instead of 7, and as it leaves the work to
+/// optimization: that takes 3 minutes of processor time instead of 7, and as it leaves the work to
 /// compilers, it builds the extension as fast.
 pub fn install() -> Result<()> {
     println!(

@@ -40,7 +40,7 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
     copy_tree(built, &stage)?;
     let documents = doc_dir(pg, &package);
     add_documents(&stage, &documents)?;
-    // Policy wants the licence under this name.
+    // Policy wants the license under this name.
     let documents = below(&stage, &documents);
     fs::rename(documents.join("LICENSE"), documents.join("copyright"))?;
     let size = set_modes(&stage)?;

@@ -74,7 +74,7 @@ fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load<T: Lanes<32>>(lanes: &T) -> __m256i {
-    // SAFETY: 32 initialised bytes; the load needs no alignment.
+    // SAFETY: 32 initialized bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
 }
 
@@ -88,7 +88,7 @@ fn store<T: Lanes<32>>(lanes: &mut T, value: __m256i) {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
-    // SAFETY: 16 initialised bytes; the load needs no alignment.
+    // SAFETY: 16 initialized bytes; the load needs no alignment.
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 

@@ -82,7 +82,7 @@ fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load<T: Lanes<64>>(lanes: &T) -> __m512i {
-    // SAFETY: 64 initialised bytes; the load needs no alignment.
+    // SAFETY: 64 initialized bytes; the load needs no alignment.
     unsafe { _mm512_loadu_si512(std::ptr::from_ref(lanes).cast()) }
 }
 
@@ -96,7 +96,7 @@ fn store<T: Lanes<64>>(lanes: &mut T, value: __m512i) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load_half<T: Lanes<32>>(lanes: &T) -> __m256i {
-    // SAFETY: 32 initialised bytes; the load needs no alignment.
+    // SAFETY: 32 initialized bytes; the load needs no alignment.
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
 }
 

@@ -86,7 +86,7 @@ fn first_bytes(source: &Source<'_>, limits: &[Limits; 8]) -> (__m512i, __m512i) 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load_quarter(bytes: &[u8; 16]) -> __m128i {
-    // SAFETY: 16 initialised bytes; the load needs no alignment.
+    // SAFETY: 16 initialized bytes; the load needs no alignment.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
