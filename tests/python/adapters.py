@@ -16,7 +16,8 @@ import neardup.asyncpg
 import neardup.psycopg
 import psycopg
 import sqlalchemy
-from neardup.sqlalchemy import MinhashSignature, minhash, near_dup_index
+import sqlalchemy.dialects.postgresql
+from neardup.sqlalchemy import MinhashSignature, minhash, near_dup_constraint, near_dup_index
 from sqlalchemy.ext.asyncio import create_async_engine
 
 dsn, address = sys.argv[1:]
@@ -85,6 +86,15 @@ DOCS = sqlalchemy.Table(
     sqlalchemy.Column("sig", MinhashSignature),
     near_dup_index("by_sqlalchemy_sig", "sig", threshold=0.7),
 )
+UNIQUE = sqlalchemy.Table(
+    "by_sqlalchemy_unique",
+    metadata,
+    sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True),
+    sqlalchemy.Column("tenant", sqlalchemy.Integer, nullable=False),
+    sqlalchemy.Column("sig", MinhashSignature),
+    near_dup_constraint("unique_in_tenant", "sig", threshold=0.9, scope=["tenant"]),
+)
+CONSTRAINT = "EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, (0.9)::double precision) WITH %)"
 ROWS = [{"id": i, "sig": signature} for i, signature in enumerate(SIGNATURES)]
 
 
@@ -128,7 +138,7 @@ def migrate(engine):
         script = alembic.autogenerate.produce_migrations(context, metadata)
         written = alembic.autogenerate.render_python_code(script.upgrade_ops)
         operations = alembic.operations.Operations(context)
-        names = {"op": operations, "sa": sqlalchemy, "neardup": neardup}
+        names = {"op": operations, "sa": sqlalchemy, "postgresql": sqlalchemy.dialects.postgresql, "neardup": neardup}
         exec(textwrap.dedent(f"    {written}"), names)
         found = alembic.autogenerate.compare_metadata(context, metadata)
         own = [change for change in found if "by_sqlalchemy" in str(change)]
@@ -136,6 +146,21 @@ def migrate(engine):
     with engine.connect() as connection:
         query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_sig'"
         assert "USING neardup (sig minhash_ops (threshold='0.7'))" in connection.exec_driver_sql(query).scalar()
+        check_constraint(connection.exec_driver_sql, "by_sqlalchemy_unique")
+    insert = sqlalchemy.insert(UNIQUE)
+    with engine.begin() as connection:
+        connection.execute(insert, [{"id": i, "tenant": i, "sig": FIRST} for i in range(3)])
+        try:
+            connection.execute(insert, {"id": 3, "tenant": 0, "sig": FIRST})
+            raise AssertionError("a near-duplicate was let in")
+        except sqlalchemy.exc.IntegrityError as error:
+            assert isinstance(error.orig, psycopg.errors.ExclusionViolation)
+
+
+def check_constraint(execute, table):
+    query = f"SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = '{table}'::regclass AND contype = 'x'"
+    found = [row[0] for row in execute(query).fetchall()]
+    assert found == [CONSTRAINT], found
 
 
 async def sqlalchemy_asyncpg():
@@ -153,7 +178,11 @@ async def sqlalchemy_asyncpg():
             check((await connection.execute(sqlalchemy.select(DOCS).order_by(DOCS.c.id))).all())
             for query, expected in questions():
                 assert (await connection.scalars(query)).all() == expected, query
+            await connection.run_sync(UNIQUE.drop)
+            await connection.run_sync(UNIQUE.create)
         await engine.dispose()
+    with psycopg.connect(dsn) as conn:
+        check_constraint(conn.execute, "by_sqlalchemy_unique")
 
 
 def by_django():
@@ -173,8 +202,17 @@ def by_django():
     }
     settings.configure(INSTALLED_APPS=[], DATABASES=databases)
     django.setup()
-    from django.db import connections, models
-    from neardup.django import Minhash, MinhashDistance, MinhashSignatureField, MinhashSim, NearDup, NearDupIndex
+    from django.db import IntegrityError, connections, migrations, models
+    from django.db.migrations.writer import MigrationWriter
+    from neardup.django import (
+        Minhash,
+        MinhashDistance,
+        MinhashSignatureField,
+        MinhashSim,
+        NearDup,
+        NearDupConstraint,
+        NearDupIndex,
+    )
 
     class Doc(models.Model):
         id = models.IntegerField(primary_key=True)
@@ -185,6 +223,40 @@ def by_django():
             db_table = "by_django"
             indexes = [NearDupIndex(name="by_django_sig", fields=["sig"], threshold=0.9)]
 
+    constraint = NearDupConstraint(name="near", field="sig", threshold=0.9, scope=["tenant"])
+    text = MigrationWriter(migrations.AddConstraint("doc", constraint)).serialize(constraint)[0]
+    assert eval(text, {"neardup": neardup}) == constraint, text
+
+    class Unique(models.Model):
+        id = models.IntegerField(primary_key=True)
+        tenant = models.IntegerField()
+        body = models.TextField()
+        sig = models.GeneratedField(
+            expression=Minhash("body"), output_field=MinhashSignatureField(), db_persist=True
+        )
+
+        class Meta:
+            app_label = "archive"
+            db_table = "by_django_unique"
+            constraints = [constraint]
+
+    for alias in databases:
+        with connections[alias].schema_editor() as editor:
+            editor.create_model(Unique)
+        with connections[alias].cursor() as cursor:
+            check_constraint(lambda query: (cursor.execute(query), cursor)[1], "by_django_unique")
+        rows = [Unique(id=i, tenant=i % 2, body=TEXTS[0]) for i in range(3)]
+        rows[0].save(using=alias)
+        rows[1].validate_constraints()
+        rows[1].save(using=alias)
+        for refuse, expected in ((rows[2].validate_constraints, ValidationError), (rows[2].save, IntegrityError)):
+            try:
+                refuse()
+                raise AssertionError("a near-duplicate was let in")
+            except expected:
+                pass
+        with connections[alias].schema_editor() as editor:
+            editor.delete_model(Unique)
     for alias in databases:
         with connections[alias].schema_editor() as editor:
             editor.create_model(Doc)

@@ -1,9 +1,11 @@
-"""The type minhash_signature for Django on PostgreSQL: field, index, functions and lookup."""
+"""The type minhash_signature for Django on PostgreSQL: field, index, constraint, functions, lookup."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import ValidationError
@@ -17,6 +19,7 @@ __all__ = [
     "MinhashSignatureField",
     "MinhashSim",
     "NearDup",
+    "NearDupConstraint",
     "NearDupExtension",
     "NearDupIndex",
 ]
@@ -150,6 +153,31 @@ class NearDupIndex(PostgresIndex):
         path, args, kwargs = super().deconstruct()
         del kwargs["opclasses"]
         return path, args, {**kwargs, "threshold": self.threshold}
+
+
+class _NearDupKey(models.Func):
+    function = "near_dup_key"
+    arity = 2
+    output_field = models.Field()
+
+
+class NearDupConstraint(ExclusionConstraint):
+    """The constraint that no two rows are near-duplicates, or none with an equal ``scope``."""
+
+    def __init__(
+        self, *, field: str, threshold: float = 0.8, scope: Sequence[str] = (), **options: Any
+    ) -> None:
+        self.field, self.threshold, self.scope = field, threshold, tuple(scope)
+        # Doubled, since Django puts parameters into what it is part of.
+        expressions = [*((part, "=") for part in scope), (_NearDupKey(field, threshold), "%%")]
+        super().__init__(expressions=expressions, **options)
+        self.index_type = "neardup"
+
+    def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
+        path, args, kwargs = super().deconstruct()
+        del kwargs["expressions"], kwargs["index_type"]
+        own = {"field": self.field, "threshold": self.threshold, "scope": self.scope}
+        return path, args, {**kwargs, **own}
 
 
 def _operand(value: Any) -> Any:

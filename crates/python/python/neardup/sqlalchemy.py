@@ -6,15 +6,19 @@ compares them.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Float, Function, Index, func, literal
+from sqlalchemy import Boolean, ColumnElement, Float, Function, Index, column, func, literal
+from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from sqlalchemy.dialects.postgresql.base import ischema_names
+from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import UserDefinedType
 
 from ._signature import Signature
 
-__all__ = ["MinhashSignature", "minhash", "near_dup_index"]
+__all__ = ["MinhashSignature", "minhash", "near_dup_constraint", "near_dup_index"]
 
 
 class MinhashSignature(UserDefinedType[Signature]):
@@ -64,14 +68,36 @@ def minhash(
 DEFAULTS = (3, "word", "case", 128, 0)
 
 
-def near_dup_index(name: str | None, column: Any, threshold: float = 0.8, **options: Any) -> Index:
+def near_dup_index(name: str | None, sig: Any, threshold: float = 0.8, **options: Any) -> Index:
     """Return an index USING neardup on a column of signatures, exact from ``threshold`` on.
 
-    ``column`` is a column or its name; further arguments are those of `sqlalchemy.Index`.
+    ``sig`` is the column or its name; further arguments are those of `sqlalchemy.Index`.
     """
-    key = column if isinstance(column, str) else column.key
+    key = sig if isinstance(sig, str) else sig.key
     operator_class = {key: f"minhash_ops (threshold = {threshold})"}
-    return Index(name, column, postgresql_using="neardup", postgresql_ops=operator_class, **options)
+    return Index(name, sig, postgresql_using="neardup", postgresql_ops=operator_class, **options)
+
+
+def near_dup_constraint(
+    name: str | None, sig: Any, threshold: float = 0.8, scope: Sequence[Any] = (), **options: Any
+) -> ExcludeConstraint:
+    """Return the constraint that no two rows are near-duplicates, or none with an equal ``scope``.
+
+    ``sig`` and ``scope`` are columns or their names; further arguments are those of
+    `sqlalchemy.dialects.postgresql.ExcludeConstraint`.
+    """
+    key = func.near_dup_key(column(sig) if isinstance(sig, str) else sig, threshold)
+    elements = [*((part, "=") for part in scope), (key, "%")]
+    return ExcludeConstraint(*elements, name=name, using="neardup", **options)
+
+
+@compiles(ExcludeConstraint, "postgresql")
+def _double_percents(constraint: ExcludeConstraint, compiler: Any, **options: Any) -> str:
+    """Write the operator ``%`` as drivers want it that look for parameters in DDL, too."""
+    sql: str = compiler.visit_exclude_constraint(constraint, **options)
+    if getattr(compiler.preparer, "_double_percents", False):
+        return re.sub("(?<!%)%(?!%)", "%%", sql)
+    return sql
 
 
 def _signature(value: Any) -> Signature:
