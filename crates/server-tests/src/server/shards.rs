@@ -1,5 +1,5 @@
-//! Shards behind postgres_fdw: the coordinator sends conditions and aggregates to them, and they
-//! use their indexes.
+//! Shards behind postgres_fdw: the coordinator sends conditions, orders, joins and aggregates to
+//! them, and they use their indexes.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -14,14 +14,16 @@ const SHARDS: usize = 2;
 const SHARD: &str = "CREATE EXTENSION pg_neardup;
     CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-    CREATE INDEX docs_sig ON docs USING gin (sig);
+    CREATE INDEX docs_sig ON docs USING neardup (sig);
     ALTER DATABASE postgres SET enable_seqscan = off";
 
 /// Documents of which every one has a near-duplicate, put in through the coordinator.
 const ROWS: &str = "INSERT INTO docs (id, body)
     SELECT i, 'Document about ' || string_agg('topic' || (i % 3000 * 31 + w * 7) % 9973, ' ' ORDER BY w)
     FROM generate_series(1, 6000) i, generate_series(1, 30) w GROUP BY i;
-    CREATE TABLE whole AS SELECT id, body, minhash(body) AS sig FROM docs";
+    CREATE TABLE whole AS SELECT id, body, minhash(body) AS sig FROM docs;
+    CREATE TABLE asked AS SELECT id, sig FROM whole WHERE id <= 20;
+    ANALYZE asked, whole";
 
 /// The conditions go to the shards and are answered from their indexes.
 const CONDITIONS: &[&str] = &[
@@ -46,7 +48,6 @@ pub fn pushed_down(server: &Server) -> Result<Outcome> {
         shards.push(add_shard(server, &mut client, number)?);
     }
     client.batch_execute(ROWS)?;
-    // Empties the indexes' pending lists too.
     for shard in &shards {
         let mut client = shard.connect("postgres")?;
         client.batch_execute("VACUUM ANALYZE docs")?;
@@ -59,6 +60,9 @@ pub fn pushed_down(server: &Server) -> Result<Outcome> {
         check_condition(&mut client, &shards, &condition)
             .with_context(|| condition.replace(&body, "..."))?;
     }
+    check_order(&mut client, &body)?;
+    check_joins(&mut client)?;
+    check_pairs(&mut client)?;
     check_aggregates(&mut client, &body)?;
     Ok(Outcome::Passed)
 }
@@ -104,13 +108,94 @@ fn check_condition(client: &mut Client, shards: &[ScratchCluster], condition: &s
         // As postgres_fdw sets it.
         client.batch_execute("SET search_path = pg_catalog")?;
         let plan = explain(&mut client, sql)?.join("\n");
-        ensure!(plan.contains("Bitmap Index Scan on docs_sig"), "{plan}");
+        ensure!(plan.contains(" docs_sig"), "{plan}");
     }
     let whole = query.replace("FROM docs", "FROM whole");
     let (found, wanted) = (ids(client, &query)?, ids(client, &whole)?);
     ensure!(
         found == wanted && found.len() >= 2,
         "{found:?}, not {wanted:?}"
+    );
+    Ok(())
+}
+
+/// Each shard sends its own most similar rows first, and the coordinator merges them.
+fn check_order(client: &mut Client, body: &str) -> Result<()> {
+    let nearest = |table: &str| {
+        format!("SELECT sig <=> minhash('{body}') FROM {table} ORDER BY 1, id LIMIT 10")
+    };
+    let first = format!("SELECT id FROM docs ORDER BY sig <=> minhash('{body}') LIMIT 10");
+    let plan = explain(client, &first)?;
+    let is_sent =
+        |line: &&String| line.contains("Remote SQL: ") && line.contains(" ORDER BY (sig ");
+    ensure!(
+        plan.iter().filter(is_sent).count() == SHARDS
+            && plan.iter().any(|line| line.contains("Merge Append")),
+        "{}",
+        plan.join("\n")
+    );
+    let mut distances = |query: &str| -> Result<Vec<f64>> {
+        let rows = client.query(query, &[])?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
+    };
+    let (found, wanted) = (distances(&nearest("docs"))?, distances(&nearest("whole"))?);
+    ensure!(found == wanted, "{found:?}, not {wanted:?}");
+    Ok(())
+}
+
+/// A join on one shard is sent whole; one with rows from elsewhere asks each shard for each row,
+/// where the servers are asked for estimates.
+fn check_joins(client: &mut Client) -> Result<()> {
+    let join = |a: &str, b: &str| {
+        format!("SELECT a.id AS a, b.id AS b FROM {a} a JOIN {b} b ON near_dup(a.sig, b.sig)")
+    };
+    let plan = explain(client, &join("docs_0", "docs_0"))?.join("\n");
+    ensure!(
+        plan.contains("INNER JOIN") && plan.contains("near_dup(r1.sig, r2.sig"),
+        "{plan}"
+    );
+    for number in 0..SHARDS {
+        client.batch_execute(&format!(
+            "ALTER SERVER shard{number} OPTIONS (ADD use_remote_estimate 'true')"
+        ))?;
+    }
+    let plan = explain(client, &join("asked", "docs"))?;
+    let is_sent = |line: &&String| line.contains("Remote SQL: ") && line.contains("near_dup($1::");
+    ensure!(
+        plan.iter().filter(is_sent).count() == SHARDS,
+        "{}",
+        plan.join("\n")
+    );
+    check_equal(client, &join("asked", "docs"), &join("asked", "whole"))
+}
+
+/// The script of docs/scaling.md finds the pairs of one table.
+fn check_pairs(client: &mut Client) -> Result<()> {
+    let page = include_str!("../../../../docs/scaling.md");
+    let mut blocks = page.split("```").filter(|block| block.starts_with("sql"));
+    let script = blocks.find(|block| block.contains("near_dup_join("));
+    let script = script.and_then(|block| block.split_once('\n'));
+    let (_, script) = script.context("no script in docs/scaling.md")?;
+    let found = script.trim().trim_end_matches(';').to_string();
+    let wanted = "SELECT least(a, b), greatest(a, b), similarity
+                  FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM whole', 0.8)";
+    check_equal(client, &found, wanted)
+}
+
+/// Two queries give the same rows, and not none.
+fn check_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
+    let count = |query: &str| format!("SELECT count(*) FROM ({query}) q");
+    let differing = format!(
+        "SELECT ({}), ({})",
+        count(&format!("({found}) EXCEPT ALL ({wanted})")),
+        count(&format!("({wanted}) EXCEPT ALL ({found})"))
+    );
+    let row = client.query_one(&differing, &[])?;
+    let (more, missing): (i64, i64) = (row.get(0), row.get(1));
+    let rows: i64 = client.query_one(&count(wanted), &[])?.get(0);
+    ensure!(
+        more == 0 && missing == 0 && rows > 0,
+        "{more} of {rows} rows too many, {missing} missing"
     );
     Ok(())
 }
