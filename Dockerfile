@@ -1,0 +1,17 @@
+# PostgreSQL's image with the extension: docker build --build-arg PG=17 --tag pg_neardup .
+ARG PG=18
+
+FROM docker.io/library/postgres:${PG}-trixie AS build
+ARG PG
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends build-essential ca-certificates clang libclang-dev \
+        libssl-dev pkg-config postgresql-server-dev-${PG} rustup \
+    && rm --recursive /var/lib/apt/lists/*
+WORKDIR /source
+COPY . .
+RUN rustup toolchain install --profile minimal "$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)" \
+    && rustup default "$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)" \
+    && cargo xtask package --pg ${PG}
+
+FROM docker.io/library/postgres:${PG}-trixie
+RUN --mount=type=bind,from=build,source=/source/target/dist,target=/packages dpkg --install /packages/*.deb
