@@ -3,6 +3,7 @@
 
 use crate::guard::options::Options;
 use crate::guard::row::get;
+use crate::index::classes::EQUAL;
 use crate::index::kind::Kind;
 use crate::pg::catalog::{is_text, quoted_identifier, relation_name};
 use crate::pg::error::raise;
@@ -28,7 +29,7 @@ impl ScopeColumn {
         // SAFETY: vouched for by the caller; cache entries are never freed.
         unsafe {
             let (column_type, collation) = column_type(table, number);
-            let wanted = pg_sys::TYPECACHE_EQ_OPR_FINFO as i32;
+            let wanted = (pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_EQ_OPR_FINFO) as i32;
             let equality = pg_sys::lookup_type_cache(column_type, wanted);
             if (*equality).eq_opr_finfo.fn_oid == pg_sys::InvalidOid {
                 raise(
@@ -42,6 +43,23 @@ impl ScopeColumn {
                 equality,
                 collation,
             }
+        }
+    }
+
+    /// Returns whether an index column compares values of this one, as it does itself.
+    ///
+    /// # Safety
+    /// The index is open, and has that column, counted from 0.
+    pub unsafe fn is_compared_by(&self, index: pg_sys::Relation, place: usize) -> bool {
+        // SAFETY: vouched for by the caller; cache entries are never freed.
+        unsafe {
+            let (family, operand) = (
+                *(*index).rd_opfamily.add(place),
+                *(*index).rd_opcintype.add(place),
+            );
+            let equality = pg_sys::get_opfamily_member(family, operand, operand, EQUAL as i16);
+            equality == (*self.equality).eq_opr
+                && *(*index).rd_indcollation.add(place) == self.collation
         }
     }
 

@@ -2,9 +2,10 @@
 //! constraint does.
 
 use crate::guard::row::{Place, Slot, place};
-use crate::guard::table::{Rule, Table};
+use crate::guard::table::{Rule, Table, UsableIndex};
+use crate::guard::version::Version;
 use crate::index::am::lookup::{Candidate, candidates, next_number};
-use crate::index::kind::Objects;
+use crate::index::classes::{CONTAINED, EQUAL};
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
 use pgrx::itemptr::item_pointer_get_both;
@@ -51,7 +52,7 @@ pub struct Own {
 pub struct Search {
     table: Relation,
     index: Relation,
-    key: pg_sys::ScanKeyData,
+    keys: Vec<pg_sys::ScanKeyData>,
     slot: Slot,
 }
 
@@ -60,8 +61,9 @@ impl Search {
     /// ERROR if the table has no usable index.
     ///
     /// # Safety
-    /// The ball is of the rule's kind.
-    pub unsafe fn new(table: &Table, rule: &Rule, ball: pg_sys::Datum) -> Self {
+    /// The version is of a row that is in one table with those that are searched, and outlives the
+    /// search.
+    pub unsafe fn new(table: &Table, rule: &Rule, version: &Version<'_>) -> Self {
         let index = table.index(rule);
         let relation = Relation::open_table(table.oid);
         // SAFETY: the index was found to be one of our operator class on that table.
@@ -70,7 +72,7 @@ impl Search {
                 slot: Slot::new(relation.as_ptr()),
                 table: relation,
                 index: Relation::open_index(index.oid),
-                key: contained_in(index.column, &rule.objects, ball),
+                keys: keys(index, version),
             }
         }
     }
@@ -147,8 +149,7 @@ impl Search {
         // SAFETY: the index is open, and of our access method; the key is for it.
         unsafe {
             let next = next_number(self.index.as_ptr());
-            let key = std::slice::from_ref(&self.key);
-            (next, candidates(self.index.as_ptr(), key))
+            (next, candidates(self.index.as_ptr(), &self.keys))
         }
     }
 
@@ -216,21 +217,27 @@ fn pending(snapshot: &pg_sys::SnapshotData) -> Option<Pending> {
         })
 }
 
-/// Returns the scan key `column <@ ball`.
-fn contained_in(column: i16, objects: &Objects, ball: pg_sys::Datum) -> pg_sys::ScanKeyData {
-    let mut key = pg_sys::ScanKeyData::default();
-    // SAFETY: the operator exists.
-    unsafe {
-        pg_sys::ScanKeyEntryInitialize(
-            &mut key,
-            0,
-            column,
-            crate::index::classes::CONTAINED,
-            pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
-            pg_sys::get_opcode(objects.operator),
-            ball,
-        );
+/// Returns the scan keys for everything within the bound of a version, in its scope as far as the
+/// index has it. Without the value of a column in front, here a NULL, the index returns every row.
+fn keys(index: &UsableIndex, version: &Version<'_>) -> Vec<pg_sys::ScanKeyData> {
+    let in_front = index.scope.iter().zip(1..);
+    let mut keys: Vec<_> = in_front
+        .filter_map(|(&place, column)| {
+            let value = version.scope(place)?;
+            Some(scan_key(column, EQUAL, value))
+        })
+        .collect();
+    let column = index.scope.len() as i16 + 1;
+    keys.push(scan_key(column, CONTAINED, version.ball));
+    keys
+}
+
+/// Returns a scan key that says what to look for, without the function that compares.
+fn scan_key(column: i16, strategy: u16, argument: pg_sys::Datum) -> pg_sys::ScanKeyData {
+    pg_sys::ScanKeyData {
+        sk_attno: column,
+        sk_strategy: strategy,
+        sk_argument: argument,
+        ..Default::default()
     }
-    key
 }

@@ -2,6 +2,7 @@
 
 use crate::guard::columns::Columns;
 use crate::guard::options::Options;
+use crate::index::classes::CONTAINED;
 use crate::index::kind::{Bound, Kind, Method, Objects};
 use crate::pg::catalog::{quoted_identifier, relation_name};
 use crate::pg::error::raise;
@@ -22,18 +23,17 @@ pub struct Table {
     ancestors: Vec<pg_sys::Oid>,
     pub columns: Columns,
     /// None where the table has no usable index.
-    pub index: Option<UsableIndex>,
+    index: Option<UsableIndex>,
 }
 
 /// An index that finds everything within the bound.
-#[derive(Debug, Clone, Copy)]
 pub struct UsableIndex {
     pub oid: pg_sys::Oid,
-    /// The column of it that holds the signature.
-    pub column: i16,
-    /// Whether everybody searches through it: there is no other one, and none that REINDEX
-    /// CONCURRENTLY is about to put in its place.
-    pub is_only_one: bool,
+    /// The scope columns in front of the signature, by their places among all of the guard.
+    pub scope: Vec<usize>,
+    /// Whether every session searches through it: no index is being built or dropped concurrently,
+    /// which others may see in another state.
+    pub is_settled: bool,
 }
 
 impl Rule {
@@ -106,75 +106,118 @@ impl Rule {
             Table {
                 oid: (*relation.as_ptr()).rd_id,
                 ancestors: ancestors.to_vec(),
-                index: self.usable_index(relation.as_ptr(), columns.signature),
+                index: self.usable_index(relation.as_ptr(), &columns),
                 columns,
             }
         }
     }
 
-    /// Returns an index of the access method that finds everything within the bound.
+    /// Returns the index of the access method that finds everything within the bound: of several the
+    /// one with the most scope columns in front, of these the first.
     ///
     /// # Safety
-    /// The table is open.
-    unsafe fn usable_index(&self, table: pg_sys::Relation, signature: i16) -> Option<UsableIndex> {
-        let mut usable = None;
-        let mut count = 0;
+    /// The table is open, and has these columns.
+    unsafe fn usable_index(
+        &self,
+        table: pg_sys::Relation,
+        columns: &Columns,
+    ) -> Option<UsableIndex> {
+        let mut best: Option<UsableIndex> = None;
+        let mut is_settled = true;
         // SAFETY: vouched for by the caller.
         for oid in unsafe { indexes(table) } {
             let index = Relation::open_index(oid);
             // SAFETY: the index is open.
-            let Some(column) = (unsafe { self.column_of(index.as_ptr(), signature) }) else {
-                continue;
-            };
-            count += 1;
-            // SAFETY: as above.
-            if usable.is_none() && unsafe { self.is_served(index.as_ptr(), column) } {
-                usable = Some((oid, column));
+            unsafe {
+                let Some(place) = self.place_of(index.as_ptr(), columns.signature) else {
+                    continue;
+                };
+                let form = (*index.as_ptr()).rd_index;
+                let is_complete = (*form).indisvalid && (*form).indisready;
+                is_settled &= is_complete;
+                if !is_complete || !self.is_served(index.as_ptr(), place) {
+                    continue;
+                }
+                let scope = scope_in_front(index.as_ptr(), place, columns);
+                if let Some(scope) = scope
+                    && best
+                        .as_ref()
+                        .is_none_or(|best| best.scope.len() < scope.len())
+                {
+                    best = Some(UsableIndex {
+                        oid,
+                        scope,
+                        is_settled,
+                    });
+                }
             }
         }
-        usable.map(|(oid, column)| UsableIndex {
-            oid,
-            column,
-            is_only_one: count == 1,
-        })
+        best.map(|best| UsableIndex { is_settled, ..best })
     }
 
-    /// Returns the column of an index of ours that holds the signature.
+    /// Returns the place of the signature among the columns of an index of ours.
     ///
     /// # Safety
     /// The index is open.
-    unsafe fn column_of(&self, index: pg_sys::Relation, signature: i16) -> Option<i16> {
+    unsafe fn place_of(&self, index: pg_sys::Relation, signature: i16) -> Option<usize> {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let form = (*index).rd_index;
-            let columns = (*form).indkey.values.as_slice((*form).indnatts as usize);
-            let place = columns.iter().position(|&column| column == signature)?;
+            let place = columns_of(index)
+                .iter()
+                .position(|&column| column == signature)?;
             let family = *(*index).rd_opfamily.add(place);
             let types = [self.objects.value_type, self.objects.ball_type];
-            let operator = pg_sys::get_opfamily_member(family, types[0], types[1], 1);
+            let operator =
+                pg_sys::get_opfamily_member(family, types[0], types[1], CONTAINED as i16);
             let method = self.bound.kind().method(family, types[0]);
-            (operator != pg_sys::InvalidOid && method == Some(Method::Neardup))
-                .then_some(place as i16 + 1)
+            (operator != pg_sys::InvalidOid && method == Some(Method::Neardup)).then_some(place)
         }
     }
 
-    /// Returns whether a complete index finds everything within the bound.
+    /// Returns whether an index finds everything within the bound.
     ///
     /// # Safety
-    /// The index is open, and one of ours that has the signature in that column.
-    unsafe fn is_served(&self, index: pg_sys::Relation, column: i16) -> bool {
+    /// The index is open, and one of ours that has the signature in that place.
+    unsafe fn is_served(&self, index: pg_sys::Relation, place: usize) -> bool {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let form = (*index).rd_index;
-            let is_whole = pg_sys::RelationGetIndexPredicate(index).is_null();
-            let options =
-                *pg_sys::RelationGetIndexAttOptions(index, false).add(column as usize - 1);
-            is_whole
-                && (*form).indisvalid
-                && (*form).indisready
+            let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
+            pg_sys::RelationGetIndexPredicate(index).is_null()
                 && self.bound.is_served(Method::Neardup, options, None)
         }
     }
+}
+
+/// Returns the columns of the table that an index has; 0 stands for an expression.
+///
+/// # Safety
+/// The index is open.
+unsafe fn columns_of<'i>(index: pg_sys::Relation) -> &'i [i16] {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let form = (*index).rd_index;
+        (*form).indkey.values.as_slice((*form).indnatts as usize)
+    }
+}
+
+/// Returns which scope columns of the guard are in front of the signature; None if others are.
+///
+/// # Safety
+/// The index is open, and has the signature in that place.
+unsafe fn scope_in_front(
+    index: pg_sys::Relation,
+    signature: usize,
+    columns: &Columns,
+) -> Option<Vec<usize>> {
+    // SAFETY: vouched for by the caller.
+    let in_front = unsafe { &columns_of(index)[..signature] };
+    let scope = in_front.iter().enumerate().map(|(place, &number)| {
+        columns.scope.iter().position(|column| {
+            // SAFETY: as above.
+            column.number == number && unsafe { column.is_compared_by(index, place) }
+        })
+    });
+    scope.collect()
 }
 
 impl Table {
@@ -192,8 +235,8 @@ impl Table {
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if there is none.
-    pub fn index(&self, rule: &Rule) -> UsableIndex {
-        self.index.unwrap_or_else(|| {
+    pub fn index(&self, rule: &Rule) -> &UsableIndex {
+        self.index.as_ref().unwrap_or_else(|| {
             let table = relation_name(self.oid).unwrap_or_default();
             let column = quoted_identifier(&rule.options.column);
             let class = rule.bound.operator_class(&rule.objects);

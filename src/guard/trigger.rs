@@ -216,10 +216,10 @@ impl Guard {
             let mut duplicate = None;
             // SAFETY: vouched for by the caller.
             unsafe {
-                let search = Search::new(table, &self.rule, new.ball);
+                let search = Search::new(table, &self.rule, new);
                 let own = ((*row.table).rd_id == table.oid).then(|| Own {
                     place: place(row.slot),
-                    is_ordered: table.index(&self.rule).is_only_one,
+                    is_ordered: table.index(&self.rule).is_settled,
                 });
                 search.for_each_live(own, &mut |found, pending| {
                     let Some(nearness) = new.nearness(table, found) else {
@@ -255,7 +255,7 @@ impl Guard {
         let mut places = Vec::new();
         // SAFETY: vouched for by the caller; a trigger is called with an active snapshot.
         unsafe {
-            let search = Search::new(table, &self.rule, old.ball);
+            let search = Search::new(table, &self.rule, old);
             let newest = Slot::new(search.table());
             search.for_each_seen(pg_sys::GetActiveSnapshot(), &mut |found| {
                 if old.nearness(table, found).is_some()

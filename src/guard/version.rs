@@ -52,6 +52,12 @@ impl<'a> Version<'a> {
         }
     }
 
+    /// Returns the value of a scope column; None for NULL.
+    pub fn scope(&self, place: usize) -> Option<pg_sys::Datum> {
+        // SAFETY: the slot holds a row with the columns.
+        unsafe { get(self.slot, self.columns.scope[place].number) }
+    }
+
     /// Returns how near another row is; None beyond the bound, and in another scope.
     ///
     /// # Safety

@@ -139,6 +139,21 @@ UPDATE docs SET tenant = 1 WHERE id = 30;
 INSERT INTO docs VALUES (32, NULL, 'alpha beta gamma delta epsilon zeta eta theta');
 INSERT INTO docs VALUES (33, NULL, 'alpha beta gamma delta epsilon zeta eta theta');
 
+-- An index within the scope: of its rows alone, but NULLs are equal here, too.
+CREATE TABLE tenants (id int PRIMARY KEY, tenant text COLLATE "C", kind int, sig minhash_signature);
+CREATE INDEX tenants_kind ON tenants USING neardup (kind, sig);
+SELECT near_dup_protect('tenants', 'sig', 0.8, scope => '{tenant}');
+CREATE INDEX tenants_other ON tenants USING neardup (tenant COLLATE "POSIX", sig);
+SELECT near_dup_protect('tenants', 'sig', 0.8, scope => '{tenant}');
+CREATE INDEX tenants_sig ON tenants USING neardup (tenant, kind, sig);
+SELECT near_dup_protect('tenants', 'sig', 0.8, scope => '{kind,tenant}');
+INSERT INTO tenants VALUES (1, 'a', 1, minhash('x y z')), (2, 'a', 2, minhash('x y z')), (3, 'b', 1, minhash('x y z'));
+INSERT INTO tenants VALUES (4, 'a', 2, minhash('x y z'));
+UPDATE tenants SET tenant = 'a' WHERE id = 3;
+INSERT INTO tenants VALUES (4, 'a', NULL, minhash('x y z')), (5, NULL, NULL, minhash('x y z'));
+INSERT INTO tenants VALUES (6, 'a', NULL, minhash('x y z'));
+INSERT INTO tenants VALUES (6, NULL, NULL, minhash('x y z'));
+
 -- verify: the estimate alone refuses nothing.
 CREATE TABLE verified (id int PRIMARY KEY, body text, sig minhash_signature);
 CREATE INDEX ON verified USING neardup (sig);

@@ -81,6 +81,14 @@ fn ensure_once(client: &mut Client, documents: u64) -> Result<()> {
     Ok(())
 }
 
+/// Keeps a row for a moment in table and index before the guard looks at it, so that many are there.
+const MOMENT: &str = "CREATE FUNCTION moment() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM pg_sleep(0.003);
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER a_moment AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION moment()";
+
 /// 16 sessions insert the same documents row by row: each arrives once, nobody waits for a deadlock to
 /// be noticed, and there is none.
 pub fn row_by_row(server: &Server) -> Result<Outcome> {
@@ -89,7 +97,7 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
     let name = &database.name;
     let mut client = database.connect()?;
     client.batch_execute(&format!(
-        "{TABLE}; ALTER DATABASE {name} SET deadlock_timeout = '10min';
+        "{TABLE}; {MOMENT}; ALTER DATABASE {name} SET deadlock_timeout = '10min';
          ALTER DATABASE {name} SET statement_timeout = '30s'"
     ))?;
     let start = Instant::now();
