@@ -3,6 +3,7 @@
 Argument: connection string of a database with a table docs (id bigint, body text).
 """
 
+import collections
 import itertools
 import os
 import pathlib
@@ -73,6 +74,13 @@ def compare_documents(documents):
     return count
 
 
+class Lacking(collections.UserList):
+    """As a pandas Series is where pyarrow is missing."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise ImportError("pyarrow")
+
+
 def compare_columns(texts):
     """The same texts in every kind of column."""
     expected = neardup.signatures(texts)
@@ -83,6 +91,8 @@ def compare_columns(texts):
         tuple(texts),
         iter(texts),
         dict(enumerate(texts)).values(),
+        collections.UserList(texts),
+        Lacking(texts),
         numpy.array(texts, dtype=object),
         pandas.Series(texts),
         pandas.Series(texts, dtype=object),
