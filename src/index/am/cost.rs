@@ -88,7 +88,9 @@ pub unsafe extern "C-unwind" fn estimate(
         if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
             let tail = tail_cost((*path).indexinfo);
             *total_cost += tail;
-            if reading == Reading::Everything || !are_enough(root, (*path).indexinfo) {
+            if reading == Reading::Everything
+                || !are_enough(root, &*(*path).indexinfo, costs.indexSelectivity)
+            {
                 *startup_cost += tail;
             }
         }
@@ -112,13 +114,18 @@ unsafe fn tail_cost(index: *const pg_sys::IndexOptInfo) -> f64 {
     }
 }
 
-/// Returns whether the rows within the index's own bound of a query are as many as are wanted.
+/// Returns whether the rows within the index's own bound of a query are as many as are wanted, of
+/// those in a scope that keeps that share of the table.
 ///
 /// # Safety
 /// The index is one that the planner describes.
-unsafe fn are_enough(root: *const pg_sys::PlannerInfo, index: *const pg_sys::IndexOptInfo) -> bool {
+unsafe fn are_enough(
+    root: *const pg_sys::PlannerInfo,
+    index: &pg_sys::IndexOptInfo,
+    scope: f64,
+) -> bool {
     // SAFETY: vouched for by the caller.
-    let (wanted, rel) = unsafe { ((*root).limit_tuples, &*(*index).rel) };
-    let kept = rel.rows / rel.tuples.max(1.0);
+    let (wanted, rel) = unsafe { ((*root).limit_tuples, &*index.rel) };
+    let kept = rel.rows / (rel.tuples * scope).max(1.0);
     wanted >= 0.0 && wanted <= MATCHES * kept.min(1.0)
 }

@@ -178,6 +178,9 @@ impl RowKeys {
                 let condition = conditions.iter().find(|condition| {
                     condition.sk_strategy == EQUAL && condition.sk_attno as usize == place + 1
                 })?;
+                if is_null(condition) {
+                    return None;
+                }
                 let given = condition.sk_subtype;
                 let own = column_type(&self.scope[place]);
                 let type_ = if given == pg_sys::InvalidOid {

@@ -19,6 +19,7 @@ mod page;
 mod pair;
 mod partitions;
 mod python;
+mod scopes;
 mod sessions;
 mod shards;
 mod similarity;
@@ -56,6 +57,7 @@ const ALL: &[Test] = &[
     ("neardup_equals_scan", neardup::equals_scan),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
+    ("scopes_equal_scan", scopes::equal_scan),
     ("constraint_interleavings", constraint::interleavings),
     ("constraint_many_sessions", constraint::many_sessions),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),

@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 
 use anyhow::{Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
@@ -19,12 +20,23 @@ const DIGEST: &str =
     "SELECT md5(string_agg(concat(id, body, sig::bytea, other::bytea), ',' ORDER BY id)),
     count(*) FROM docs";
 
-/// `pg_dump | psql` gives byte-equal signatures.
+/// An index and constraints of the access method, and a row that the constraint refuses.
+const INDEXES: &str = "
+    ALTER TABLE docs ADD tenant int DEFAULT 1;
+    CREATE INDEX docs_sig ON docs USING neardup (tenant, sig minhash_ops (threshold = 0.7));
+    ALTER TABLE docs ADD CONSTRAINT docs_no_near_dup
+        EXCLUDE USING neardup (tenant WITH =, near_dup_key(other, 0.85) WITH %) WHERE (id > 3);
+    ALTER TABLE docs ADD CONSTRAINT docs_no_near_bits
+        EXCLUDE USING neardup (hamming_key(minhash_bits(minhash_pack(other, 1))::bit(1), 0) WITH %)
+        WHERE (id < 2) DEFERRABLE INITIALLY DEFERRED";
+const COPY_OF_ROW: &str = "INSERT INTO docs (id, other) SELECT 1000, other FROM docs WHERE id = 7";
+
+/// `pg_dump | psql` gives byte-equal signatures, and indexes and constraints as they were.
 pub fn dump(server: &Server) -> Result<Outcome> {
     let source = Database::with_extension(&server.main, "dump_source")?;
-    source
-        .connect()?
-        .batch_execute(&format!("{TABLE}; CREATE INDEX ON docs (sig); {ROWS}"))?;
+    source.connect()?.batch_execute(&format!(
+        "{TABLE}; CREATE INDEX ON docs (sig); {ROWS}; {INDEXES}"
+    ))?;
     let target = Database::create(&server.main, "dump_target", "")?;
     let dump = server.main.installation.program("pg_dump");
     let script = source
@@ -39,7 +51,25 @@ pub fn dump(server: &Server) -> Result<Outcome> {
     );
     let output = target.psql(&String::from_utf8(script.stdout)?)?;
     ensure!(!output.contains("ERROR"), "{output}");
-    equal_digests(&mut source.connect()?, &mut target.connect()?)
+    let (mut source, mut target) = (source.connect()?, target.connect()?);
+    for definitions in [
+        "SELECT string_agg(indexdef, '; ' ORDER BY indexdef) FROM pg_indexes WHERE tablename = 'docs'",
+        "SELECT string_agg(pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint
+         WHERE conrelid = 'docs'::regclass",
+    ] {
+        let of = |client: &mut Client| -> Result<String> {
+            Ok(client.query_one(definitions, &[])?.get(0))
+        };
+        let (before, after) = (of(&mut source)?, of(&mut target)?);
+        ensure!(before == after, "{before} became {after}");
+    }
+    let refused = target.batch_execute(COPY_OF_ROW).err();
+    let code = refused.as_ref().and_then(|error| error.code());
+    ensure!(
+        code == Some(&SqlState::EXCLUSION_VIOLATION),
+        "the restored constraint refuses nothing: {refused:?}"
+    );
+    equal_digests(&mut source, &mut target)
 }
 
 /// COPY BINARY gives byte-equal signatures.
