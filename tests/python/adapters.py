@@ -119,6 +119,11 @@ def sqlalchemy_and_alembic():
         check(connection.execute(sqlalchemy.select(DOCS).order_by(DOCS.c.id)).all())
         for query, expected in questions():
             assert connection.scalars(query).all() == expected, query
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        query = sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(FIRST, 0.9))
+        literal = query.compile(engine, compile_kwargs={"literal_binds": True})
+        plan = connection.exec_driver_sql(f"EXPLAIN {literal}").scalars().all()
+        assert any("by_sqlalchemy_sig" in line for line in plan), plan
         connection.execute(sqlalchemy.delete(DOCS))
     # With the driver's own registration, too.
     sqlalchemy.event.listen(engine, "connect", lambda connection, _: neardup.psycopg.register(connection))
@@ -275,6 +280,12 @@ def by_django():
         ]
         for rows in found:
             assert list(rows.values_list("id", flat=True)) == [0], rows.query
+        with connections[alias].cursor() as cursor:
+            cursor.execute("SET enable_seqscan = off")
+        # At the threshold of the index.
+        for rows in found[1], found[4]:
+            plan = rows.explain()
+            assert "by_django_sig" in plan, plan
         assert docs.annotate(similarity=MinhashSim("sig", FIRST)).get(id=0).similarity == 1.0
         other = Minhash(models.Value("some text"), k=4, unit="char", fold="none", slots=32, seed=5)
         expected = neardup.signature("some text", 4, "char", "none", 32, 5)

@@ -33,6 +33,9 @@ class MinhashSignature(UserDefinedType[Signature]):
         # The text form needs no registration with the driver.
         return lambda value: None if value is None else str(_signature(value))
 
+    def literal_processor(self, dialect: Any) -> Any:
+        return lambda value: f"'{_signature(value)}'::minhash_signature"
+
     def result_processor(self, dialect: Any, coltype: Any) -> Any:
         return lambda value: None if value is None else _signature(value)
 
