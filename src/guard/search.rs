@@ -206,7 +206,7 @@ fn dirty_snapshot() -> pg_sys::SnapshotData {
     }
 }
 
-/// Returns who has not decided yet about the row that a dirty snapshot has just shown.
+/// Returns the transaction in progress behind the row that a dirty snapshot has just shown.
 fn pending(snapshot: &pg_sys::SnapshotData) -> Option<Pending> {
     [snapshot.xmin, snapshot.xmax]
         .into_iter()

@@ -11,10 +11,14 @@ use crate::measure::race::{Times, quantile};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Tables that take the same documents, and what distinguishes each.
+/// Tables that take the same documents, and the objects of each.
 const TABLES: &[(&str, &str)] = &[
     ("without an index", ""),
     ("indexed", "CREATE INDEX ON {} USING neardup (sig)"),
+    (
+        "constrained",
+        "ALTER TABLE {} ADD EXCLUDE USING neardup (near_dup_key(sig, 0.8) WITH %)",
+    ),
     (
         "guarded",
         "CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8)",
