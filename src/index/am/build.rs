@@ -267,7 +267,7 @@ impl<'a> Build<'a> {
         Phase::Merge.report();
         let merging = Merging::wait(&self.index);
         merging.begin_merge(first..count);
-        while !merging.advance(0, LEAVES_AT_ONCE, &mut |_| true) {}
+        while merging.advance(0, LEAVES_AT_ONCE, &mut |_| true).is_none() {}
     }
 
     /// Writes what is left, and returns the number of rows.

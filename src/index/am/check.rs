@@ -161,7 +161,7 @@ fn sum(keys: &mut Vec<u32>) -> u64 {
 }
 
 fn check_segments(index: &Index, meta: &Meta, sums: &mut Sums) -> Result<(), Stop> {
-    let mut pages = SegmentPages(*index);
+    let mut pages = SegmentPages::new(*index);
     let mut end = 0;
     let mut numbers: Vec<u64> = meta
         .merges()

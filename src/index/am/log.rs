@@ -9,6 +9,10 @@ use super::segment::Stop;
 use crate::pg::error::raise;
 use neardup::postings::{Damaged, Log, LogQuery, log};
 use pgrx::PgSqlErrorCode;
+use std::collections::VecDeque;
+
+/// Pages of the log that are fetched while those before are read.
+const AHEAD: usize = 4;
 
 /// Most keys of one row.
 pub fn check_keys(keys: usize) {
@@ -131,8 +135,20 @@ pub fn for_each_page(
     mut look: impl FnMut(u64, Log) -> Result<(), Damaged>,
 ) -> Result<(), Stop> {
     let mut start = meta.log_start;
+    let mut ahead = meta.log().iter();
+    let mut pinned = VecDeque::with_capacity(AHEAD);
     for &block in meta.log() {
-        let page = index.read(block);
+        let room = AHEAD - pinned.len();
+        pinned.extend(
+            ahead
+                .by_ref()
+                .take(room)
+                .map(|block| index.pin(*block, 0.5)),
+        );
+        let page = match pinned.pop_front() {
+            Some(page) => page.read(),
+            None => index.read(block),
+        };
         if !page.is(Kind::Log, start) && !page.is(Kind::Tail, start) {
             return Err(Stop::Restart);
         }

@@ -14,11 +14,11 @@ use neardup::postings::{self, Damaged, Directory, Filled, Leaf, LeafBuilder, Pos
 use pgrx::pg_sys;
 
 /// Full pages of the log that make a segment.
-const FLUSHED_PAGES: usize = 16;
+const FLUSHED_PAGES: usize = 48;
 
-/// Leaves that a session that filled a page of the log writes for every merge: more than one, so
-/// that a merge ends before its inputs' successors are as many.
-const LEAVES_PER_PAGE: usize = 2;
+/// Leaves that a session that filled a page of the log writes for each merge. A page's postings fill
+/// about one leaf, so that merges take a small part of the time in which their inputs come.
+const LEAVES_PER_PAGE: usize = 16;
 
 /// The right to change segments, until it is dropped or the transaction ends.
 pub struct Merging<'a> {
@@ -68,10 +68,12 @@ impl Merging<'_> {
     fn share(&self) {
         self.flush(FLUSHED_PAGES);
         self.begin();
-        // Back to front, since a finished merge leaves the list.
-        for (place, merge) in Meta::read(&self.index).merges().iter().enumerate().rev() {
-            if merge.purges == 0 {
-                self.advance(place, LEAVES_PER_PAGE, &mut |_| true);
+        let mut leaves = LEAVES_PER_PAGE * Meta::read(&self.index).merges().len();
+        // The merge that is nearest to its end first: with it go the most segments.
+        while let Some(place) = nearest(&Meta::read(&self.index)) {
+            match self.advance(place, leaves, &mut |_| true) {
+                Some(left) if left > 0 => leaves = left,
+                _ => return,
             }
         }
     }
@@ -194,8 +196,13 @@ impl Merging<'_> {
     }
 
     /// Writes up to `leaves` leaves of a merge; rows that `keep` refuses lose their postings.
-    /// Returns whether the merge is done.
-    pub fn advance(&self, place: usize, leaves: usize, keep: &mut impl FnMut(u64) -> bool) -> bool {
+    /// Returns how many leaves it did not need if the merge is done.
+    pub fn advance(
+        &self,
+        place: usize,
+        leaves: usize,
+        keep: &mut impl FnMut(u64) -> bool,
+    ) -> Option<usize> {
         self.try_advance(place, leaves, keep)
             .unwrap_or_else(|stop| {
                 stop.raise(&self.index);
@@ -210,7 +217,7 @@ impl Merging<'_> {
         place: usize,
         leaves: usize,
         keep: &mut impl FnMut(u64) -> bool,
-    ) -> Result<bool, Stop> {
+    ) -> Result<Option<usize>, Stop> {
         let index = &self.index;
         let meta = Meta::read(index);
         let mut state = meta.merges[place];
@@ -225,10 +232,10 @@ impl Merging<'_> {
             .iter()
             .map(Into::into)
             .collect();
-        let mut pages = SegmentPages(*index);
+        let mut pages = SegmentPages::new(*index);
         let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
         let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
-        for _ in 0..leaves {
+        for left in (0..leaves).rev() {
             check_interrupts();
             let Filled { next, .. } = merge.fill(&mut pages, &mut leaf, keep)?;
             let mut freed = Vec::new();
@@ -245,7 +252,7 @@ impl Merging<'_> {
             if leaf.is_empty() {
                 finish_merge(&mut meta, place, range.clone(), &state.output);
                 store(index, &mut page, &mut meta, &freed);
-                return Ok(true);
+                return Ok(Some(left + 1));
             }
             let done = next.is_none();
             let rest = add_leaf(index, &mut page, &mut meta, &mut state.output, &mut leaf, {
@@ -265,11 +272,28 @@ impl Merging<'_> {
             drop(page);
             meta::release(index, &rest);
             if done {
-                return Ok(true);
+                return Ok(Some(left));
             }
         }
-        Ok(false)
+        Ok(None)
     }
+}
+
+/// The place of the merge, of those that sessions that insert go on with, that has the fewest
+/// postings left.
+fn nearest(meta: &Meta) -> Option<usize> {
+    let left = |merge: &Merge| -> u64 {
+        let inputs = meta.inputs(merge).map(|inputs| &meta.segments[inputs]);
+        let postings = inputs
+            .unwrap_or_default()
+            .iter()
+            .map(|input| input.postings);
+        postings.sum::<u64>().saturating_sub(merge.output.postings)
+    };
+    let merges = meta.merges().iter().enumerate();
+    let ours = merges.filter(|(_, merge)| merge.purges == 0);
+    ours.min_by_key(|(_, merge)| left(merge))
+        .map(|(place, _)| place)
 }
 
 /// Puts the output of a merge in the place of its inputs.

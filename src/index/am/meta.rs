@@ -13,7 +13,7 @@ pub const TOPS: usize = 256;
 
 pub const MAX_SEGMENTS: usize = 64;
 pub const MAX_MERGES: usize = 12;
-pub const MAX_LOG_PAGES: usize = 64;
+pub const MAX_LOG_PAGES: usize = 80;
 pub const MAX_FREE: usize = 128;
 pub const MAX_PARAMETERS: usize = 64;
 

@@ -27,6 +27,7 @@ mod open;
 mod options;
 mod order;
 mod page;
+mod recent;
 mod rows;
 mod scan;
 mod segment;

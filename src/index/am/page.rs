@@ -5,9 +5,11 @@
 //! says what the page is. A page is recognized by kind and number, so that a reader that comes to a
 //! page that has been reused in the meantime notices it.
 
+use super::recent;
 use crate::pg::error::raise;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
 pub const BLOCK_LEN: usize = pg_sys::BLCKSZ as usize;
 const HEADER_LEN: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
@@ -95,6 +97,8 @@ pub struct Index<'a> {
     relation: pg_sys::Relation,
     /// Changes are not logged page by page: the index is being built.
     unlogged: bool,
+    /// How pages that are read once share buffers; NULL: not.
+    strategy: pg_sys::BufferAccessStrategy,
     open: PhantomData<&'a ()>,
 }
 
@@ -105,6 +109,7 @@ impl<'a> Index<'a> {
         Self {
             relation,
             unlogged: false,
+            strategy: std::ptr::null_mut(),
             open: PhantomData,
         }
     }
@@ -115,6 +120,14 @@ impl<'a> Index<'a> {
             unlogged: true,
             ..self
         }
+    }
+
+    /// The same index, to read all of it once.
+    ///
+    /// # Safety
+    /// The strategy is NULL, or valid for `'a`.
+    pub unsafe fn read_once(self, strategy: pg_sys::BufferAccessStrategy) -> Self {
+        Self { strategy, ..self }
     }
 
     pub fn as_ptr(&self) -> pg_sys::Relation {
@@ -166,14 +179,43 @@ impl<'a> Index<'a> {
     }
 
     fn locked(&self, block: u32, mode: u32) -> Page<'a> {
+        let buffer = self.buffer(block);
+        // SAFETY: the buffer is pinned.
+        unsafe {
+            pg_sys::LockBuffer(buffer, mode as i32);
+            Page::new(buffer, block)
+        }
+    }
+
+    /// A page that will be read soon; its first cache lines, and those about a place from 0 to 1, are
+    /// fetched meanwhile.
+    pub fn pin(&self, block: u32, place: f32) -> Pinned<'a> {
+        let pinned = Pinned {
+            buffer: self.buffer(block),
+            block,
+            held: PhantomData,
+        };
+        pinned.prefetch(place);
+        pinned
+    }
+
+    /// The pinned buffer of a block.
+    fn buffer(&self, block: u32) -> pg_sys::Buffer {
         if block == NEW_BLOCK {
             raise_corrupted(self, None, "it refers to no block");
         }
         // SAFETY: the relation is open; a block beyond its end is an ERROR.
         unsafe {
-            let buffer = pg_sys::ReadBuffer(self.relation, block);
-            pg_sys::LockBuffer(buffer, mode as i32);
-            Page::new(buffer, block)
+            if self.strategy.is_null() {
+                return recent::read_buffer(self.relation, block);
+            }
+            pg_sys::ReadBufferExtended(
+                self.relation,
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                block,
+                pg_sys::ReadBufferMode::RBM_NORMAL,
+                self.strategy,
+            )
         }
     }
 
@@ -198,6 +240,66 @@ impl<'a> Index<'a> {
             pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
             pg_sys::UnlockRelationForExtension(self.relation, lock);
             Page::new(buffer, pg_sys::BufferGetBlockNumber(buffer))
+        }
+    }
+}
+
+/// A pinned page; unpinned when dropped, as a [`Page`] is.
+pub struct Pinned<'a> {
+    buffer: pg_sys::Buffer,
+    block: u32,
+    held: PhantomData<&'a ()>,
+}
+
+impl<'a> Pinned<'a> {
+    /// Bytes at the beginning of a page that every reader looks at: its header, and the heads of a
+    /// leaf's blocks.
+    const HEADS: usize = 320;
+
+    /// Bytes to each side of where something probably is.
+    const VICINITY: usize = 320;
+
+    pub fn block(&self) -> u32 {
+        self.block
+    }
+
+    /// The page, locked for reading.
+    pub fn read(self) -> Page<'a> {
+        let pinned = ManuallyDrop::new(self);
+        // SAFETY: the buffer is pinned, and its pin passes on to the page.
+        unsafe {
+            pg_sys::LockBuffer(pinned.buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+            Page::new(pinned.buffer, pinned.block)
+        }
+    }
+
+    fn prefetch(&self, place: f32) {
+        const CACHE_LINE: usize = 64;
+        let place = (place * SPECIAL_START as f32) as usize;
+        let start = place.saturating_sub(Self::VICINITY).max(Self::HEADS);
+        let end = (place + Self::VICINITY).min(SPECIAL_START);
+        let lines = (0..Self::HEADS)
+            .step_by(CACHE_LINE)
+            .chain((start..end).step_by(CACHE_LINE))
+            .chain([SPECIAL_START]);
+        for at in lines {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the address is within the pinned page, and not read.
+            unsafe {
+                use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+                _mm_prefetch::<_MM_HINT_T0>(pg_sys::BufferGetPage(self.buffer).add(at).cast());
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = at;
+        }
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: the buffer was pinned for this value.
+            unsafe { pg_sys::ReleaseBuffer(self.buffer) };
         }
     }
 }

@@ -368,7 +368,7 @@ fn candidates(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, S
     log::search(&index, meta, &query, needed, &mut |row, shared| {
         found.push(Found { row, shared });
     })?;
-    let mut pages = SegmentPages(index);
+    let mut pages = SegmentPages::new(index);
     for group in groups(&index, meta) {
         postings::search(
             &mut pages,

@@ -1,9 +1,9 @@
 //! Segments: reading their pages, and writing them leaf by leaf.
 
 use super::meta::{Merge, Meta, Segment};
-use super::page::{Index, Kind, raise_corrupted};
+use super::page::{Index, Kind, Pinned, raise_corrupted};
 use crate::pg::error::check_interrupts;
-use neardup::postings::{self, Damaged, Group, Output, PageKind, Pages};
+use neardup::postings::{self, AHEAD, Ahead, Damaged, Group, Output, PageKind, Pages};
 use std::collections::TryReserveError;
 
 /// Why a search or a merge ended early.
@@ -40,10 +40,34 @@ impl Stop {
 }
 
 /// Reads the pages of segments.
-pub struct SegmentPages<'a>(pub Index<'a>);
+pub struct SegmentPages<'a> {
+    index: Index<'a>,
+    /// Pages that are read next, the last first.
+    announced: Vec<Pinned<'a>>,
+}
+
+impl<'a> SegmentPages<'a> {
+    pub fn new(index: Index<'a>) -> Self {
+        Self {
+            index,
+            announced: Vec::with_capacity(AHEAD),
+        }
+    }
+}
 
 impl Pages for SegmentPages<'_> {
     type Error = Stop;
+
+    fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Stop> {
+        self.announced.clear();
+        self.announced.extend(
+            pages
+                .take(AHEAD)
+                .map(|page| self.index.pin(page.block, page.place)),
+        );
+        self.announced.reverse();
+        Ok(())
+    }
 
     fn read<R>(
         &mut self,
@@ -56,7 +80,10 @@ impl Pages for SegmentPages<'_> {
             PageKind::Leaf => Kind::Leaf,
             PageKind::Directory => Kind::Directory,
         };
-        let page = self.0.read(block);
+        let page = match self.announced.pop() {
+            Some(pinned) if pinned.block() == block => pinned.read(),
+            _ => self.index.read(block),
+        };
         if !page.is(kind, segment.number) {
             return Err(Stop::Restart);
         }

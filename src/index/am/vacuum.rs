@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::ffi::c_void;
 
 /// A segment is written anew if a larger share of its rows is dead.
-const DEAD_SHARE: f64 = 0.2;
+const DEAD_SHARE: f64 = 0.15;
 
 /// Leaves written before others may merge.
 const LEAVES_AT_ONCE: usize = 8;
@@ -139,7 +139,7 @@ pub unsafe extern "C-unwind" fn cleanup(
         }
         tidy(&index);
         if has_deleted {
-            reclaim(&index);
+            reclaim(&index.read_once((*info).strategy));
         }
         pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
         (*stats).num_pages = index.blocks();
@@ -264,7 +264,8 @@ fn drive(index: &Index, merge: &Merge) {
         let Some(place) = place else {
             return;
         };
-        if merging.advance(place, LEAVES_AT_ONCE, &mut |row| dead.is_live(row)) {
+        let done = merging.advance(place, LEAVES_AT_ONCE, &mut |row| dead.is_live(row));
+        if done.is_some() {
             return;
         }
     }

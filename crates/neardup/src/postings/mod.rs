@@ -136,6 +136,18 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Most pages that are announced at a time.
+pub const AHEAD: usize = 16;
+
+/// A page that will be read.
+#[derive(Debug, Clone, Copy)]
+pub struct Ahead {
+    pub block: u32,
+    /// Where on the page, besides its beginning: from 0, its first byte, to 1, its last; perhaps not
+    /// a number.
+    pub place: f32,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageKind {
     Leaf,
@@ -145,6 +157,13 @@ pub enum PageKind {
 /// The pages of segments, as the storage below provides them.
 pub trait Pages {
     type Error: From<Damaged> + From<TryReserveError>;
+
+    /// Announces pages that are read next, in this order and at most [`AHEAD`] of them, so that they
+    /// can be fetched together.
+    ///
+    /// # Errors
+    /// Where a page cannot be read.
+    fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Self::Error>;
 
     /// Calls `look` with the payload of a page, which may be followed by anything.
     ///

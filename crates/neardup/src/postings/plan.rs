@@ -3,52 +3,51 @@
 use super::{MAX_ROWS, Segment};
 use std::ops::Range;
 
-/// Segments of about one size that make one of the next size, and the growth from size to size.
-pub const FANOUT: usize = 4;
-
 /// Most segments that one merge takes.
-const MOST_INPUTS: usize = 4 * FANOUT;
+const MOST_INPUTS: usize = 12;
 
 /// Segments beyond which some are merged whatever their sizes: they have to fit on the metapage,
-/// and each costs every lookup a few pages.
+/// and each costs every lookup a page a key.
 pub const MANY: usize = 32;
+
+/// Segments that are merged when there are too many.
+const FEW: usize = 4;
 
 /// Returns the neighbors to be merged, if any, of segments in the order of their rows, none of
 /// which is being merged.
 ///
-/// Size class c holds the segments of 4^c to 4^(c + 1) postings. Of neighbors up to some class, 4
-/// of that class are merged with those between; the lowest class comes first, being the cheapest.
-/// So a posting is rewritten once a class, and segments number at most three a class unless rows
-/// are deleted.
+/// A segment is merged with those after it once they hold at least 3/5 as many postings. So two of
+/// about one size make one, a segment holds more than all those after it, and a posting is rewritten
+/// about log2(segment / smallest segment) times. The merge comes first that takes the least work
+/// for each segment fewer.
 pub fn next(segments: &[Segment]) -> Option<Range<usize>> {
-    let mut classes: Vec<u32> = segments.iter().map(class).collect();
-    classes.sort_unstable();
-    classes.dedup();
-    let run = classes.iter().find_map(|class| run(segments, *class));
-    run.or_else(|| {
+    let due = (0..segments.len()).filter_map(|start| {
+        let count = due(&segments[start..])?;
+        Some(start..start + count)
+    });
+    let work = |range: &Range<usize>| {
+        let inputs = &segments[range.clone()];
+        let postings: u128 = inputs.iter().map(|input| u128::from(input.postings)).sum();
+        postings / (inputs.len() as u128 - 1)
+    };
+    due.min_by_key(work).or_else(|| {
         (segments.len() > MANY)
             .then(|| cheapest(segments))
             .flatten()
     })
 }
 
-fn class(segment: &Segment) -> u32 {
-    segment.postings.max(1).ilog(FANOUT as u64)
-}
-
-/// The first run of neighbors up to a class of which 4 are of that class.
-fn run(segments: &[Segment], wanted: u32) -> Option<Range<usize>> {
-    let mut start = 0;
-    let mut of_class = 0;
-    for (i, segment) in segments.iter().enumerate() {
-        let too_far = segment.hi.saturating_sub(segments[start].lo) > MAX_ROWS;
-        if class(segment) > wanted || too_far || i - start >= MOST_INPUTS {
-            start = i + usize::from(class(segment) > wanted);
-            of_class = 0;
+/// How many segments, from the first on, are to be merged.
+fn due(segments: &[Segment]) -> Option<usize> {
+    let (first, later) = segments.split_first()?;
+    let mut after = 0;
+    for (count, segment) in (2..=MOST_INPUTS).zip(later) {
+        if segment.hi.saturating_sub(first.lo) > MAX_ROWS {
+            return None;
         }
-        of_class += usize::from(class(segment) == wanted);
-        if of_class == FANOUT && start <= i {
-            return Some(start..i + 1);
+        after += u128::from(segment.postings);
+        if 5 * after >= 3 * u128::from(first.postings) {
+            return Some(count);
         }
     }
     None
@@ -56,9 +55,9 @@ fn run(segments: &[Segment], wanted: u32) -> Option<Range<usize>> {
 
 /// The neighbors that take the least work to merge.
 fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
-    let windows = segments.windows(FANOUT).enumerate();
-    let near = windows
-        .filter(|(_, window)| window[FANOUT - 1].hi.saturating_sub(window[0].lo) <= MAX_ROWS);
+    let windows = segments.windows(FEW).enumerate();
+    let near =
+        windows.filter(|(_, window)| window[FEW - 1].hi.saturating_sub(window[0].lo) <= MAX_ROWS);
     let cost = |(_, window): &(usize, &[Segment])| window.iter().map(|s| s.postings).sum::<u64>();
-    near.min_by_key(cost).map(|(i, _)| i..i + FANOUT)
+    near.min_by_key(cost).map(|(i, _)| i..i + FEW)
 }

@@ -1,17 +1,18 @@
 //! T-occurrence: the rows that share at least T of a query's keys.
 //!
-//! Two things keep what is read small (Li, Lu, Lu, 'Efficient merging and filtering algorithms for
-//! approximate string searches', ICDE 2008). Lists are short in general, and counted as they are
-//! found. Of long lists, those of keys that many rows share, the longest T - 1 are left unread: a row
-//! that is in no other list is in fewer than T. Candidates that can still reach T are looked up in
-//! them, from the shortest to the longest.
+//! Any T - 1 of the lists can be left unread: a row that is in no other list is in fewer than T.
+//! Candidates that can still reach T are looked up in them (Li, Lu, Lu, 'Efficient merging and
+//! filtering algorithms for approximate string searches', ICDE 2008). Lists are short in general,
+//! and counted as they are found; then it does not matter which are left. Where there are long ones,
+//! those of keys that many rows share, the longest are left, and looked into from the shortest to the
+//! longest.
 
 use super::count::{Candidate, Tally};
 use super::directory::Entry;
 use super::leaf::{Block, Leaf};
 use super::merge::split_of_input;
 use super::walk::{Leaves, read_directory, read_leaf};
-use super::{Damaged, Group, MAX_ROWS, Output, Pages, Posting, Segment};
+use super::{AHEAD, Ahead, Damaged, Group, MAX_ROWS, Output, Pages, Posting, Segment};
 use std::collections::TryReserveError;
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ const CHILDREN_LOG2: u32 = 9;
 /// Calls `found` with every row of a group that has at least `needed` of the keys, ascending, and
 /// the number of keys that it has: exactly, a key that the query repeats counted as often.
 ///
-/// Without long lists this looks at one leaf a key and at every directory page on the way once.
+/// Without long lists this looks at one leaf a key, but for `needed` - 1 of them, and at every
+/// directory page on the way once; for the rest only where there are candidates.
 /// Memory: 4 bytes for each posting read, 8 for each candidate.
 ///
 /// # Errors
@@ -45,13 +47,22 @@ pub fn search<P: Pages>(
     let mut search = Search {
         lists: lists(keys)?,
         long: Vec::new(),
-        visits: Vec::new(),
+        below: Vec::new(),
         tally: Tally::default(),
     };
+    let at_first = search.fewest(needed - 1);
     for (number, part) in parts.iter().enumerate() {
-        search.look_up(pages, part, number)?;
+        search.look_up(pages, part, number, 0..at_first)?;
     }
-    let mut unread = search.leave_unread(needed - 1);
+    let mut unread = if search.long.is_empty() {
+        search.leave_rest_unread(at_first, parts.len())?
+    } else {
+        let rest = at_first..search.lists.len();
+        for (number, part) in parts.iter().enumerate() {
+            search.look_up(pages, part, number, rest.clone())?;
+        }
+        search.leave_unread(needed - 1)
+    };
     for long in &search.long {
         let list = &search.lists[long.list];
         if !list.unread {
@@ -191,7 +202,7 @@ struct Visit {
     lists: Range<usize>,
 }
 
-/// What of a list lies in a part of the group and is long.
+/// What of a list lies in a part of the group, and is long or has not been looked up.
 struct Long {
     list: usize,
     part: usize,
@@ -200,25 +211,44 @@ struct Long {
 struct Search {
     lists: Vec<List>,
     long: Vec<Long>,
-    /// Pages still to be looked at.
-    visits: Vec<Visit>,
+    /// Pages to be looked at on the next level.
+    below: Vec<Visit>,
     tally: Tally,
 }
 
 impl Search {
-    /// Counts the short lists of a part and notes the long ones.
+    /// How many lists, from the first on, have to be read if the rest may make up `most` keys of the
+    /// query.
+    fn fewest(&self, mut most: u32) -> usize {
+        let mut count = self.lists.len();
+        while let Some(left) = count
+            .checked_sub(1)
+            .and_then(|last| most.checked_sub(self.lists[last].weight))
+        {
+            (count, most) = (count - 1, left);
+        }
+        count
+    }
+
+    /// Counts those of some lists that are short in a part, and notes the long ones.
     fn look_up<P: Pages>(
         &mut self,
         pages: &mut P,
         part: &Part,
         number: usize,
+        lists: Range<usize>,
     ) -> Result<(), P::Error> {
-        let keys = Posting::from(part.first).key..=Posting::from(part.last).key;
-        let start = self.lists.partition_point(|list| list.key < *keys.start());
-        let end = self.lists.partition_point(|list| list.key <= *keys.end());
-        self.lists.iter_mut().for_each(|list| list.leaves = 0);
-        self.visits.try_reserve(1)?;
-        self.visits.push(Visit {
+        let (first, last) = (Posting::from(part.first).key, Posting::from(part.last).key);
+        let among = &mut self.lists[lists.clone()];
+        among.iter_mut().for_each(|list| list.leaves = 0);
+        let start = lists.start + among.partition_point(|list| list.key < first);
+        let end = lists.start + among.partition_point(|list| list.key <= last);
+        if start >= end {
+            return Ok(());
+        }
+        self.below.clear();
+        self.below.try_reserve(1)?;
+        self.below.push(Visit {
             level: part.segment.depth,
             page: Entry {
                 first: Posting::MIN,
@@ -227,15 +257,19 @@ impl Search {
             next: None,
             lists: start..end,
         });
-        while let Some(visit) = self.visits.pop() {
-            if visit.lists.is_empty() {
-                continue;
-            }
-            pages.interrupt()?;
-            if visit.level == 0 {
-                self.look_at_leaf(pages, part, number, &visit)?;
-            } else {
-                self.look_at_directory(pages, part, &visit)?;
+        for level in (0..=part.segment.depth).rev() {
+            let visits = std::mem::take(&mut self.below);
+            for together in visits.chunks(AHEAD) {
+                pages.interrupt()?;
+                let lists = &self.lists;
+                pages.announce(together.iter().map(|visit| visit.ahead(lists)))?;
+                for visit in together {
+                    if level == 0 {
+                        self.look_at_leaf(pages, part, number, visit)?;
+                    } else {
+                        self.look_at_directory(pages, part, visit)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -247,7 +281,7 @@ impl Search {
         part: &Part,
         visit: &Visit,
     ) -> Result<(), P::Error> {
-        let (lists, visits) = (&mut self.lists, &mut self.visits);
+        let (lists, visits) = (&mut self.lists, &mut self.below);
         visits.try_reserve(visit.lists.len())?;
         let before = visits.len();
         let first = visit.first(part);
@@ -342,6 +376,18 @@ impl Search {
         Ok(())
     }
 
+    /// Marks the lists from `first` on, none of which has been looked up, as not to be read, and
+    /// returns how many keys of the query they make up.
+    fn leave_rest_unread(&mut self, first: usize, parts: usize) -> Result<u32, TryReserveError> {
+        let lists = self.lists.len();
+        self.long.try_reserve((lists - first) * parts)?;
+        for list in first..lists {
+            self.lists[list].unread = true;
+            self.long.extend((0..parts).map(|part| Long { list, part }));
+        }
+        Ok(self.lists[first..].iter().map(|list| list.weight).sum())
+    }
+
     /// Marks the longest lists that make up at most `most` keys of the query as not to be read, and
     /// returns how many keys they make up. Orders the long parts by the length of their lists.
     fn leave_unread(&mut self, most: u32) -> u32 {
@@ -364,6 +410,17 @@ impl Visit {
     /// The posting that the page has to begin with, unknown of a root.
     fn first(&self, part: &Part) -> Option<Posting> {
         (self.level != part.segment.depth).then_some(self.page.first)
+    }
+
+    /// The page, and where on it the first list probably is, as keys are spread evenly in general.
+    fn ahead(&self, lists: &[List]) -> Ahead {
+        let end = self.next.map_or(u32::MAX, |next| next.key);
+        let key = lists.get(self.lists.start).map_or(0, |list| list.key);
+        let from = |key: u32| key.saturating_sub(self.page.first.key) as f32;
+        Ahead {
+            block: self.page.block,
+            place: (from(key) / from(end)).clamp(0.0, 1.0),
+        }
     }
 }
 

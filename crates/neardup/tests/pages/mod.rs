@@ -3,8 +3,8 @@
 
 use neardup::postings::directory::{self, Directories, Entry};
 use neardup::postings::{
-    Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages, Posting, Segment,
-    passed, search, split_of_input,
+    AHEAD, Ahead, Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages,
+    Posting, Segment, passed, search, split_of_input,
 };
 use std::collections::TryReserveError;
 
@@ -221,6 +221,11 @@ impl Directories for SegmentDirectories<'_> {
 
 impl Pages for Store {
     type Error = Failure;
+
+    fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Failure> {
+        assert!((1..=AHEAD).contains(&pages.len()));
+        Ok(())
+    }
 
     fn read<R>(
         &mut self,

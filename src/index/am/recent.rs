@@ -1,0 +1,78 @@
+//! In which buffers this session has found pages of indexes lately: a lookup reads dozens, and finding
+//! one in PostgreSQL's table of buffers takes longer than reading what is wanted of it.
+
+use pgrx::pg_sys;
+use std::cell::{Cell, RefCell};
+
+/// Pages that are remembered, 8 bytes each.
+const PAGES: usize = 1 << 15;
+
+/// Reads after which a page is looked up all the same, for only that counts as use when PostgreSQL
+/// decides which pages to keep in memory.
+const LOOKED_UP: u32 = 16;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Remembered>> = const { RefCell::new(Vec::new()) };
+    static READS: Cell<u32> = const { Cell::new(0) };
+}
+
+#[derive(Clone, Copy, Default)]
+struct Remembered {
+    /// Tells most pages of one place apart; PostgreSQL compares the rest.
+    tag: u32,
+    /// 0: none.
+    buffer: pg_sys::Buffer,
+}
+
+/// Pins the buffer of a block of an index, reading it if need be, as ReadBuffer does.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buffer {
+    // SAFETY: vouched for by the caller; buffers of temporary relations, which are not shared, are
+    // never remembered.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let (file, number) = ((*relation).rd_node, (*relation).rd_node.relNode);
+        #[cfg(not(feature = "pg15"))]
+        let (file, number) = ((*relation).rd_locator, (*relation).rd_locator.relNumber);
+        let is_shared = (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8;
+        let (place, tag) = place_of(number.to_u32(), block);
+        let reads = READS.get().wrapping_add(1);
+        READS.set(reads);
+        let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied());
+        if let Some(known) = known
+            && is_shared
+            && known.buffer > 0
+            && known.tag == tag
+            && reads % LOOKED_UP != 0
+            && pg_sys::ReadRecentBuffer(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, known.buffer)
+        {
+            return known.buffer;
+        }
+        let buffer = pg_sys::ReadBuffer(relation, block);
+        if is_shared {
+            remember(place, Remembered { tag, buffer });
+        }
+        buffer
+    }
+}
+
+fn remember(place: usize, page: Remembered) {
+    BUFFERS.with_borrow_mut(|buffers| {
+        // Without memory for it nothing is remembered.
+        if buffers.is_empty() && buffers.try_reserve_exact(PAGES).is_ok() {
+            buffers.resize(PAGES, Remembered::default());
+        }
+        if let Some(remembered) = buffers.get_mut(place) {
+            *remembered = page;
+        }
+    });
+}
+
+/// Neighboring blocks lie in neighboring places.
+fn place_of(file: u32, block: u32) -> (usize, u32) {
+    let mixed = file.wrapping_mul(0x9E37_79B1);
+    let place = mixed.rotate_left(16).wrapping_add(block) as usize % PAGES;
+    (place, mixed ^ block)
+}
