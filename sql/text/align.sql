@@ -45,3 +45,5 @@ COMMENT ON FUNCTION near_dup_explain(text, text) IS
 
 COMMENT ON FUNCTION diff_html(text, text, integer) IS
     'HTML page that shows two documents side by side, common chunks in the same colour; safe for hostile documents';
+COMMENT ON FUNCTION diff_html(text, text[], integer) IS
+    'HTML page that shows a document beside each of several others, with what differs; safe for hostile documents';

@@ -157,6 +157,13 @@ impl Matches {
         }
     }
 
+    /// Returns the document of the row of this number, in `buffer` if it was on disk.
+    pub fn document<'a>(&'a mut self, row: u32, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        let documents = self.measured.collection.documents.as_mut();
+        let documents = documents.expect("there are documents");
+        documents.records.read(row as usize, buffer)
+    }
+
     /// Returns one more than the number under which the search kept each item.
     fn kept_of_items(&self) -> Vec<Option<NonZeroU32>> {
         let items = self.measured.items.len() as usize;

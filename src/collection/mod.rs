@@ -1,5 +1,6 @@
-//! Jobs over all rows of a query: pairs, joins, clusters, components, passages.
+//! Jobs over all rows of a query: pairs, joins, clusters, components, passages, calibration, report.
 
+pub mod calibrate;
 pub mod clusters;
 pub mod components;
 pub mod hamming_pairs;
@@ -8,5 +9,7 @@ pub mod matches;
 pub mod pairs;
 pub mod passages;
 pub mod reading;
+pub mod report;
+pub mod sample_pairs;
 pub mod search;
 pub mod verify;

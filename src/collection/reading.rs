@@ -63,10 +63,25 @@ pub struct Collection {
 impl Collection {
     /// For keys of the type of the call's first argument.
     pub fn new(call: &Call) -> Self {
-        let key_type = call.argument_type(0);
+        let signature_type = type_named(call.schema(), c"minhash_signature");
+        Self::of_types(call.argument_type(0), signature_type)
+    }
+
+    /// For rows with the text of their documents, to be added one by one under numbers as keys.
+    pub fn with_texts(signature_type: pg_sys::Oid) -> Self {
+        Self {
+            documents: Some(Documents {
+                kind: DocumentKind::Text,
+                records: Records::new(share_of_work_mem_bytes()),
+            }),
+            ..Self::of_types(pg_sys::INT8OID, signature_type)
+        }
+    }
+
+    fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Self {
         Self {
             key_type,
-            signature_type: type_named(call.schema(), c"minhash_signature"),
+            signature_type,
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
             signatures: Records::new(share_of_work_mem_bytes()),
@@ -133,19 +148,29 @@ impl Collection {
     }
 
     fn add(&mut self, row: &Row<'_>, columns: &Columns) {
-        let key = row.get(columns.key);
-        let Some(datum) = row.get(columns.signature) else {
+        let document = columns.document.and_then(|(_, column)| row.get(column));
+        self.push(row.get(columns.key), row.get(columns.signature), document);
+    }
+
+    /// Adds a row, of values whose types have been checked.
+    pub fn push(
+        &mut self,
+        key: Option<pg_sys::Datum>,
+        signature: Option<pg_sys::Datum>,
+        document: Option<pg_sys::Datum>,
+    ) {
+        let Some(datum) = signature else {
             return self.without.push(key);
         };
-        // SAFETY: the column's type has been checked; the row outlives the borrow.
+        // SAFETY: vouched for by the caller; the row outlives the borrow.
         let stored = unsafe { StoredSignature::from_raw(datum) };
         let signature = stored.read();
         if signature.header.empty {
             return self.without.push(key);
         }
         self.check_header(&signature);
-        if let (Some(documents), Some((_, column))) = (&mut self.documents, columns.document) {
-            let Some(document) = row.get(column) else {
+        if let Some(documents) = &mut self.documents {
+            let Some(document) = document else {
                 return self.without.push(key);
             };
             push_document(documents, document);

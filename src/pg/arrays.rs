@@ -75,6 +75,16 @@ pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
     })
 }
 
+/// Returns the elements of an integer[]; NULLs are left out.
+pub fn integer_elements(array: pg_sys::Datum) -> Vec<i32> {
+    // SAFETY: the datum is an integer[].
+    let array: Option<pgrx::Array<'_, i32>> =
+        unsafe { FromDatum::from_polymorphic_datum(array, false, pg_sys::INT4OID) };
+    array.map_or_else(Vec::new, |array| {
+        collected(array.iter().flatten()).or_raise()
+    })
+}
+
 /// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.
 pub struct NewBigints(pub Vec<i64>);
 

@@ -4,6 +4,7 @@ use crate::pg::catalog::type_name;
 use crate::pg::error::raise;
 use crate::pg::query_errors::{QueryErrors, Work};
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
 use std::marker::PhantomData;
 
 /// Rows fetched at once.
@@ -137,6 +138,15 @@ impl Query {
                     column_type: pg_sys::SPI_gettypeid(descriptor, number),
                 })
                 .collect()
+        }
+    }
+
+    /// Returns the name of a column, by its place from 0.
+    pub fn column_name(&self, place: usize) -> String {
+        // SAFETY: the portal is open; the name of a column that is there is NUL-terminated.
+        unsafe {
+            let name = pg_sys::SPI_fname((*self.portal).tupDesc, place as i32 + 1);
+            CStr::from_ptr(name).to_string_lossy().into_owned()
         }
     }
 

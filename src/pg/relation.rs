@@ -1,6 +1,8 @@
 //! Open tables and indexes.
 
+use crate::pg::catalog::quoted_identifier;
 use pgrx::pg_sys;
+use std::ffi::CStr;
 
 /// An open relation, closed with its lock kept to the end of the transaction.
 pub struct Relation(pg_sys::Relation);
@@ -24,6 +26,30 @@ impl Relation {
     pub fn kind(&self) -> u8 {
         // SAFETY: the relation is open.
         unsafe { (*(*self.0).rd_rel).relkind as u8 }
+    }
+
+    /// Returns the columns of the table's primary key as SQL writes them; none without one.
+    #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
+    pub fn primary_key_columns(&self) -> Vec<String> {
+        // SAFETY: the table is open; listing its indexes fills in the primary key's.
+        let key = unsafe {
+            pg_sys::list_free(pg_sys::RelationGetIndexList(self.0));
+            (*self.0).rd_pkindex
+        };
+        if key == pg_sys::InvalidOid {
+            return Vec::new();
+        }
+        let key = Self::open_index(key);
+        // SAFETY: the index is open; a primary key has no expressions, and the names of columns that
+        // are there are NUL-terminated.
+        unsafe {
+            let form = (*key.0).rd_index;
+            let numbers = (*form).indkey.values.as_slice((*form).indnatts as usize);
+            let keys = numbers[..(*form).indnkeyatts as usize].iter();
+            keys.map(|number| pg_sys::get_attname((*self.0).rd_id, *number, false))
+                .map(|name| quoted_identifier(CStr::from_ptr(name)))
+                .collect()
+        }
     }
 }
 

@@ -169,8 +169,31 @@ fn diff_html(a: Text<'_>, b: Text<'_>, min_words: default!(i32, 5)) -> NewText {
     NewText(page.into_bytes())
 }
 
+/// Returns a complete HTML page that shows one document beside several others, numbered by their
+/// places in the array; NULLs are left out.
+///
+/// # Errors
+/// As `diff_html` of two; the first document counts once for each other one.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500000, name = "diff_html")]
+fn diff_html_of_several(
+    a: Text<'_>,
+    others: Array<'_, Text<'_>>,
+    min_words: default!(i32, 5),
+) -> NewText {
+    let others = collected(others.iter()).or_raise();
+    let bytes = collected(others.iter().map(Option::as_deref)).or_raise();
+    let min_words = i64::from(min_words);
+    let page = align::diff_html_of_several(&a, &bytes, min_words, &mut check_interrupts);
+    NewText(page.or_raise().into_bytes())
+}
+
 pgrx::extension_sql_file!(
     "../../sql/text/align.sql",
     name = "align",
-    requires = [longest_common_substring, edit_distance, diff_html]
+    requires = [
+        longest_common_substring,
+        edit_distance,
+        diff_html,
+        diff_html_of_several
+    ]
 );

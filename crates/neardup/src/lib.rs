@@ -10,6 +10,7 @@
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
 //! - [`memory`]: allocation that can fail;
+//! - `html`: pages without scripts;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
 //! - [`kernels`]: the inner loops, for every processor and its vectors, and the only `unsafe` code.
 //!
@@ -26,7 +27,9 @@
 //! - [`candidates`]: the pairs of a collection that share enough keys;
 //! - [`cluster`]: connected components and stars of similar rows;
 //! - [`align`]: what two documents have in common, and where;
-//! - [`passages`]: what stands in several places of a collection.
+//! - [`passages`]: what stands in several places of a collection;
+//! - [`calibrate`]: which parameters tell labeled pairs apart;
+//! - [`report`]: the near-duplicates of a collection on a page.
 //!
 //! No database, no I/O.
 #![deny(unsafe_code)]
@@ -35,16 +38,19 @@
 pub mod align;
 pub mod arguments;
 pub mod bands;
+pub mod calibrate;
 pub mod candidates;
 pub mod cluster;
 pub mod error;
 pub mod hamming;
 pub mod hash;
+mod html;
 pub mod kernels;
 pub mod memory;
 pub mod minhash;
 pub mod passages;
 pub mod postings;
+pub mod report;
 pub mod set;
 pub mod shingle;
 pub mod simhash;

@@ -1,148 +1,21 @@
 //! The page of `diff_html`, read by a browser's HTML parser: whatever the documents hold, its
 //! elements and attributes are ours and its text is theirs.
 
-use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer,
-};
-use neardup::align::diff_html;
+mod html;
+
+use html::HOSTILE;
+use neardup::align::{diff_html, diff_html_of_several};
 use proptest::prelude::*;
-use std::cell::RefCell;
-
-/// Elements without content.
-const VOID: [&str; 1] = ["meta"];
-
-/// Each element with the attributes it may have.
-const ELEMENTS: [(&str, &[&str]); 25] = [
-    ("html", &["lang"]),
-    ("head", &[]),
-    ("meta", &["charset", "name", "content", "http-equiv"]),
-    ("title", &[]),
-    ("style", &[]),
-    ("body", &[]),
-    ("header", &[]),
-    ("dl", &[]),
-    ("dt", &[]),
-    ("dd", &[]),
-    ("sub", &[]),
-    ("p", &[]),
-    ("span", &["class", "style"]),
-    (
-        "svg",
-        &["viewBox", "preserveAspectRatio", "role", "aria-label"],
-    ),
-    ("rect", &["y", "width", "height"]),
-    ("path", &["style", "d"]),
-    ("main", &[]),
-    ("article", &[]),
-    ("h2", &[]),
-    ("small", &[]),
-    ("div", &["dir", "title"]),
-    ("a", &["class", "style", "id", "href"]),
-    ("del", &[]),
-    ("ins", &[]),
-    ("i", &[]),
-];
-
-#[derive(Default)]
-struct Reader {
-    open: Vec<String>,
-    /// The texts of the two documents, without the marks for characters nobody sees.
-    documents: Vec<String>,
-}
-
-struct Sink(RefCell<Reader>);
-
-impl TokenSink for Sink {
-    type Handle = ();
-
-    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
-        let mut reader = self.0.borrow_mut();
-        match token {
-            Token::TagToken(tag) => reader.tag(&tag),
-            Token::CharacterTokens(text) => reader.text(&text),
-            Token::DoctypeToken(_) | Token::EOFToken => {}
-            Token::CommentToken(_) | Token::NullCharacterToken | Token::ParseError(_) => {
-                panic!("unexpected {token:?}")
-            }
-        }
-        TokenSinkResult::Continue
-    }
-}
-
-impl Reader {
-    fn tag(&mut self, tag: &Tag) {
-        let name = tag.name.to_string();
-        if tag.kind == TagKind::EndTag {
-            assert_eq!(self.open.pop(), Some(name));
-            return;
-        }
-        let allowed = ELEMENTS.iter().find(|(element, _)| *element == name);
-        let (_, attributes) = allowed.unwrap_or_else(|| panic!("unexpected element {name}"));
-        for attribute in &tag.attrs {
-            let attribute_name = attribute.name.local.to_string();
-            let known = attributes
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(&attribute_name));
-            assert!(known, "unexpected attribute {attribute_name} of {name}");
-            let value = &*attribute.value;
-            match &*attribute_name {
-                "href" => assert!(is_link(value), "{value}"),
-                "style" => assert!(value[4..].parse::<u32>().is_ok(), "{value}"),
-                _ => {}
-            }
-        }
-        if name == "article" {
-            self.documents.push(String::new());
-        }
-        if !tag.self_closing && !VOID.contains(&&*name) {
-            self.open.push(name);
-        }
-    }
-
-    fn text(&mut self, text: &StrTendril) {
-        let inside = |name| self.open.iter().any(|open| open == name);
-        let is_document = inside("div") && inside("article") && !inside("i");
-        if let (true, Some(document)) = (is_document, self.documents.last_mut()) {
-            document.push_str(text);
-        }
-    }
-}
-
-fn is_link(value: &str) -> bool {
-    let number = value
-        .strip_prefix("#a")
-        .or_else(|| value.strip_prefix("#b"));
-    number.is_some_and(|number| number.parse::<u32>().is_ok())
-}
 
 /// Checks the page and gives back the two documents' texts.
 fn read(a: &[u8], b: &[u8]) -> Vec<String> {
-    let page = diff_html(a, b, 5, &mut || {}).unwrap();
-    let input = BufferQueue::default();
-    input.push_back(StrTendril::from(page));
-    let tokenizer = Tokenizer::new(Sink(RefCell::default()), Default::default());
-    let _ = tokenizer.feed(&input);
-    tokenizer.end();
-    let reader = tokenizer.sink.0.into_inner();
-    assert!(reader.open.is_empty(), "{:?}", reader.open);
-    reader.documents
+    html::read(diff_html(a, b, 5, &mut || {}).unwrap()).documents
 }
 
 #[test]
 fn hostile_documents() {
-    let hostile = [
-        "<script>alert(1)</script>",
-        "</div></article><script src=//evil.example/x.js></script>",
-        "\"><img src=x onerror=alert(1)>",
-        "' onmouseover='alert(1)' x='",
-        "&lt;script&gt; &#60;b&#62; &amp; &notanentity; &",
-        "<!-- <style>*{display:none}</style> --> <![CDATA[ x ]]>",
-        "</style></title></textarea><svg onload=alert(1)>",
-        "javascript:alert(1) data:text/html,<b>x</b>",
-    ];
-    for a in hostile {
-        for b in hostile {
+    for a in HOSTILE {
+        for b in HOSTILE {
             let twice = format!("one two three four five {b} six seven {a} eight");
             assert_eq!(read(a.as_bytes(), twice.as_bytes()), [a, &twice]);
         }
@@ -188,6 +61,34 @@ fn limits() {
     assert!(diff_html(b"a", b"b", 0, &mut || {}).is_err());
     let long = vec![b'a'; neardup::align::MAX_PAGE_INPUT + 1];
     assert!(diff_html(&long, b"b", 5, &mut || {}).is_err());
+}
+
+#[test]
+fn one_beside_several() {
+    let others: Vec<Option<&[u8]>> = HOSTILE.iter().map(|doc| Some(doc.as_bytes())).collect();
+    for a in HOSTILE {
+        let page = diff_html_of_several(a.as_bytes(), &others, 1, &mut || {}).unwrap();
+        let reader = html::read(page);
+        let expected: Vec<&str> = HOSTILE.iter().flat_map(|b| [a, *b]).collect();
+        assert_eq!(reader.documents, expected);
+        assert!(reader.headings.is_sorted_by(|a, b| *b <= a + 1));
+        assert_eq!(reader.headings[..4], [1, 2, 3, 3]);
+    }
+}
+
+#[test]
+fn several_with_nulls_and_none() {
+    let several = |others: &[Option<&[u8]>]| diff_html_of_several(b"a b c", others, 5, &mut || {});
+    let reader = html::read(several(&[None, Some(b"a b d"), None, Some(b"")]).unwrap());
+    assert_eq!(reader.documents, ["a b c", "a b d", "a b c", ""]);
+    assert!(reader.all.contains("One document beside 2 others"));
+    assert!(reader.all.contains("Document 2") && reader.all.contains("Document 4"));
+    assert!(!reader.all.contains("Document 3"));
+    assert!(html::read(several(&[]).unwrap()).documents.is_empty());
+    assert!(html::read(several(&[None]).unwrap()).documents.is_empty());
+    let half = vec![b'a'; neardup::align::MAX_PAGE_INPUT / 2];
+    assert!(several(&[Some(&half), Some(&half)]).is_err());
+    assert!(diff_html_of_several(b"a", &[], 0, &mut || {}).is_err());
 }
 
 proptest! {

@@ -70,6 +70,23 @@ impl Corpus {
         self.copy(client, "truth", table, "a bigint, b bigint")
     }
 
+    /// Loads the list of pairs with a label each into a new table (a bigint, b bigint, label text).
+    pub fn load_labels(&self, client: &mut Client, list: &str, table: &str) -> Result<()> {
+        let mut rows = String::new();
+        for line in BufReader::new(self.open(list)?).lines() {
+            let line = line?;
+            let fields: Vec<&str> = line.splitn(4, '\t').take(3).collect();
+            rows += &format!("{}\n", fields.join("\t"));
+        }
+        client.batch_execute(&format!(
+            "CREATE TABLE {table} (a bigint, b bigint, label text)"
+        ))?;
+        let mut writer = client.copy_in(&format!("COPY {table} FROM STDIN"))?;
+        io::copy(&mut rows.as_bytes(), &mut writer)?;
+        writer.finish()?;
+        Ok(())
+    }
+
     fn copy(&self, client: &mut Client, file: &str, table: &str, columns: &str) -> Result<()> {
         client.batch_execute(&format!("CREATE TABLE {table} ({columns})"))?;
         let mut writer = client.copy_in(&format!("COPY {table} FROM STDIN"))?;

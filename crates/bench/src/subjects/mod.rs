@@ -1,5 +1,6 @@
 //! The subjects of the benchmarks, one module each.
 
+mod calibration;
 mod compare;
 mod estimate;
 pub mod guard;
@@ -31,6 +32,7 @@ pub enum Subject {
     Index,
     Pairs,
     Quality,
+    Calibration,
     Memory,
     Generate,
 }
@@ -59,5 +61,6 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         "quality",
         &[quality::measure, estimate::measure],
     ),
+    (Subject::Calibration, "calibration", &[calibration::measure]),
     (Subject::Memory, "memory", &[scale::measure]),
 ];

@@ -72,18 +72,31 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
     let pace = &mut Pace::new(check);
     let words = Words::new(a, b, pace)?;
     let alignment = Alignment::new(&words, MIN_WORDS, pace)?;
+    explain_aligned([a, b], &words, &alignment, pace)
+}
+
+/// Explains the difference between two documents that are aligned already.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(super) fn explain_aligned(
+    [a, b]: [&[u8]; 2],
+    words: &Words,
+    alignment: &Alignment,
+    pace: &mut Pace,
+) -> Result<Explanation> {
     let changed = [
-        changed_words(&alignment, &alignment.fates[0])?,
-        changed_words(&alignment, &alignment.fates[1])?,
+        changed_words(alignment, &alignment.fates[0])?,
+        changed_words(alignment, &alignment.fates[1])?,
     ];
     let kept = words.a.len() - changed[0].len();
     let kind = match a == b {
         true => Kind::Identical,
-        false => kind([a, b], &words, &changed, pace)?,
+        false => kind([a, b], words, &changed, pace)?,
     };
     let [gone, new] = match kind {
         Kind::Numbers => changed,
-        _ => without_moved(&words, changed, pace)?,
+        _ => without_moved(words, changed, pace)?,
     };
     let positions = words.a.len() + words.b.len() - kept;
     Ok(Explanation {
@@ -93,8 +106,8 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
         } else {
             kept as f64 / positions as f64
         },
-        only_in_a: written(a, &words, &words.a, &gone, pace)?,
-        only_in_b: written(b, &words, &words.b, &new, pace)?,
+        only_in_a: written(a, words, &words.a, &gone, pace)?,
+        only_in_b: written(b, words, &words.b, &new, pace)?,
     })
 }
 

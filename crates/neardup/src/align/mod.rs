@@ -26,10 +26,12 @@ pub use chunks::{Chunk, Matching, Place, Similarity, chunk_similarity, common_ch
 pub use costs::{Costs, MAX_COST};
 pub use edit::edit_distance;
 pub use explain::{Explanation, Kind, explain};
-pub use html::{MAX_PAGE_INPUT, diff_html};
+pub use html::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
 
+pub(crate) use html::difference::{self, beginning};
+pub(crate) use html::{Comparison, Look, legend};
 pub(crate) use pace::Pace;
 pub(crate) use suffix_array::suffix_array;
 pub(crate) use suffixes::shared_with_previous;

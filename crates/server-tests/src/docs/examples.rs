@@ -100,7 +100,7 @@ pub struct Example {
     /// What lies between the fences of its output block, in bytes of the page.
     output: Option<Range<usize>>,
     expected: String,
-    is_run: bool,
+    pub is_run: bool,
 }
 
 impl Example {

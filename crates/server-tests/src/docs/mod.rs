@@ -6,6 +6,7 @@ mod guards;
 mod links;
 mod pages;
 mod reference;
+mod report;
 mod samples;
 mod subjects;
 
@@ -22,6 +23,7 @@ pub fn trials() -> Result<Vec<Trial>> {
         trials.extend(examples::trials(page));
     }
     trials.push(trial("docs::reference".to_string(), reference::check));
+    trials.push(trial("docs::report".to_string(), report::check));
     for page in pages {
         let name = format!("docs::links of {}", page.name);
         trials.push(trial(name, move || links::check(&page)));

@@ -152,6 +152,11 @@ pub const SUBJECTS: &[Subject] = &[
         ],
     },
     Subject {
+        title: "Calibration",
+        page: "choosing.md",
+        entries: &[F("near_dup_calibrate"), F("near_dup_sample_pairs")],
+    },
+    Subject {
         title: "Passages",
         page: "passages.md",
         entries: &[F("repeated_passages"), F("cut_passages"), F("split_text")],
@@ -168,6 +173,11 @@ pub const SUBJECTS: &[Subject] = &[
             F("longest_common_substring_position"),
             F("edit_distance"),
         ],
+    },
+    Subject {
+        title: "Report",
+        page: "report.md",
+        entries: &[F("near_dup_report")],
     },
     Subject {
         title: "Operations",

@@ -72,6 +72,22 @@ const STATEMENTS: &[(&str, &str)] = &[
         "clusters",
         "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
     ),
+    (
+        "page of several",
+        "SELECT length(diff_html(left(body, 2000000), ARRAY[left(back, 2000000), left(other, 2000000)])) FROM big, generate_series(1, 100)",
+    ),
+    (
+        "report",
+        "SELECT length(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM keyed', 0.5))",
+    ),
+    (
+        "calibration",
+        "SELECT count(*) FROM near_dup_calibrate('SELECT body, other, true FROM big UNION ALL SELECT body, back, false FROM big')",
+    ),
+    (
+        "pairs to label",
+        "SELECT count(*) FROM near_dup_sample_pairs('keyed', 'body', sample_rows => 1000000)",
+    ),
     ("index build", "CREATE INDEX ON many USING gin (sig)"),
     (
         "lookups of a hot band",
@@ -154,6 +170,9 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          INSERT INTO wide SELECT string_agg(to_hex(i * 7919), ' '),
              string_agg(to_hex(i * 7919 + 1), ' ')
          FROM generate_series(1::bigint, 2 * {words}) i;
+         CREATE TABLE keyed (id int PRIMARY KEY, body text);
+         INSERT INTO keyed SELECT i, 'some words of text number ' || i % 1000 || ' and ' || i
+         FROM generate_series(1, {rows}) i;
          CREATE TABLE hot AS SELECT minhash_set(boilerplate || array[-i::bigint]) AS sig
          FROM generate_series(1, {rows}) i,
              (SELECT array_agg(hashint8extended(e, 0)) AS boilerplate FROM generate_series(1, 40) e) b;

@@ -32,6 +32,10 @@ const STATEMENTS: &[&str] = &[
     "SELECT near_dup_explain(a, b) FROM big",
     "SELECT length(diff_html(a, b)) FROM big",
     "SELECT minhash_lexemes(to_tsvector('simple', left(a, 300000))) FROM big",
+    "SELECT length(diff_html(a, ARRAY[b, a])) FROM big",
+    "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",
+    "SELECT count(*) FROM near_dup_calibrate('SELECT a, b, i = 1 FROM big, generate_series(1, 2) i', '{3}')",
+    "SELECT count(*) FROM near_dup_sample_pairs('many', 'body')",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig, body FROM many', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
 ];
@@ -48,6 +52,7 @@ const TABLES: &str = "
         FROM (SELECT id, (SELECT string_agg('word' || (id / 4 * 40 + w), ' ')
                           FROM generate_series(1, 40) w) || ' ' || id AS body
               FROM generate_series(1, 2000) id) s;
+    ALTER TABLE many ADD PRIMARY KEY (id);
     ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
 
 /// The least memory left to a backend; each further try leaves half as much again.

@@ -97,6 +97,31 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
+        "near_dup_calibrate",
+        "SELECT near_dup_calibrate('SELECT d, d, true FROM z')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_report",
+        "SELECT near_dup_report(NULL::int, 'SELECT 1, s, d FROM z', 0.5)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_report",
+        "SELECT near_dup_report(NULL::int, 'SELECT 1, minhash(''a''), d FROM z', 0.5)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_report",
+        "SELECT near_dup_report(NULL::int, 'SELECT 1, minhash(''a''), ''a''::pg_catalog.text, d AS source FROM z', 0.5)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_sample_pairs",
+        "SELECT near_dup_sample_pairs('z', 'd')",
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    ),
+    (
         "near_dup_guard",
         "CREATE TRIGGER guard AFTER INSERT ON z FOR EACH ROW
              EXECUTE FUNCTION near_dup_guard('s', '0.8');
@@ -136,6 +161,9 @@ const READS: &[&str] = &[
     "FROM common_shingles('SELECT body FROM private.docs', 2)",
     "FROM near_dup_advise(DOCS, 'sig')",
     "FROM near_dup_protect(DOCS, 'sig', 0.8)",
+    "FROM near_dup_calibrate('SELECT body, body, true FROM private.docs')",
+    "FROM near_dup_report(NULL::int, 'SELECT id, sig, body FROM private.docs', 0.5)",
+    "FROM near_dup_sample_pairs(DOCS, 'body')",
     "FROM near_dup_index_stats(INDEX)",
     "FROM near_dup_index_check(INDEX)",
 ];
@@ -155,7 +183,7 @@ pub fn role(server: &Server) -> Result<Outcome> {
     let mut client = database.connect()?;
     client.batch_execute(&format!(
         "CREATE SCHEMA ext; CREATE EXTENSION pg_neardup SCHEMA ext; SET search_path = ext;
-         CREATE SCHEMA private; CREATE TABLE private.docs (id int, body text, sig minhash_signature);
+         CREATE SCHEMA private; CREATE TABLE private.docs (id int PRIMARY KEY, body text, sig minhash_signature);
          INSERT INTO private.docs VALUES (1, 'a secret', minhash('a secret'));
          CREATE INDEX docs_sig ON private.docs USING neardup (sig);
          REVOKE ALL ON DATABASE {name} FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM PUBLIC;

@@ -15,7 +15,7 @@ mod interop;
 mod lookup;
 mod neardup;
 mod package;
-mod page;
+pub mod page;
 mod pair;
 mod partitions;
 mod python;
@@ -66,6 +66,8 @@ const ALL: &[Test] = &[
         package::installed_and_removed,
     ),
     ("page_hostile_documents", page::hostile_documents),
+    ("page_report", page::report),
+    ("page_several_documents", page::several_documents),
     ("pair_encodings", pair::encodings),
     ("partitions_parallel_plans", partitions::parallel_plans),
     ("shards_pushed_down", shards::pushed_down),

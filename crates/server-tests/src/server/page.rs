@@ -1,7 +1,7 @@
-//! `diff_html` of hostile documents in a real browser.
+//! Pages of hostile documents in a real browser.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -36,14 +36,9 @@ const MEASURE: &str = "<script>addEventListener('load', () => {
 
 /// No script runs and no layout breaks, on a desk and on a phone.
 pub fn hostile_documents(server: &Server) -> Result<Outcome> {
-    let Some(browser) = ["chromium", "chromium-browser", "google-chrome"]
-        .into_iter()
-        .find_map(|name| which::which(name).ok())
-    else {
+    let Some(browser) = Browser::find()? else {
         return Ok(Outcome::Skipped(Missing::Chromium));
     };
-    let directory = workspace::scratch_dir().join("page");
-    fs::create_dir_all(&directory)?;
     let database = Database::with_extension(&server.main, "page")?;
     let mut client = database.connect()?;
     let mut page = String::new();
@@ -52,10 +47,9 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
             "SELECT diff_html(d, 'one two three four five ' || d) FROM (VALUES ({document})) v (d)"
         );
         page = client.query_one(&query, &[])?.get(0);
-        ensure!(page.contains(POLICY), "the page allows scripts");
-        page = page.replace(POLICY, "");
-        for size in ["1200,800", "500,900"] {
-            let found = measure(&browser, &directory, size, &page)?;
+        page = unprotected(&page)?;
+        for size in SIZES {
+            let found = browser.measure(size, &page, MEASURE)?;
             ensure!(
                 found == "false 1 false true",
                 "{document} at {size}: {found}"
@@ -64,29 +58,146 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
     }
     // The measurement sees what it looks for.
     page += "<script>ran = true</script><p style='width: 9999px'>wide</p>";
-    let found = measure(&browser, &directory, "1200,800", &page)?;
+    let found = browser.measure(SIZES[0], &page, MEASURE)?;
     ensure!(found.starts_with("true 2 true"), "control: {found}");
     Ok(Outcome::Passed)
 }
 
-/// What [`MEASURE`] finds in a window of the given size.
-fn measure(browser: &Path, directory: &Path, size: &str, page: &str) -> Result<String> {
-    let file = directory.join("page.html");
-    fs::write(&file, format!("{page}{MEASURE}"))?;
-    let mut command = Command::new(browser);
-    command.args("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run".split(' '));
-    command.args(["--disable-background-networking", "--disable-sync"]);
-    command.args(["--disable-component-update", "--dump-dom"]);
-    command
-        .arg(format!("--window-size={size}"))
-        .arg(format!(
-            "--user-data-dir={}",
-            directory.join("profile").display()
-        ))
-        .arg(format!("file://{}", file.display()));
-    let dumped = shell::run_quietly(&mut command)?;
-    let (_, found) = dumped
-        .rsplit_once("<body>measured ")
-        .context("the page was not measured")?;
-    Ok(found.split('<').next().unwrap_or_default().to_string())
+/// Rows of reports, as columns key, document, source and day.
+const REPORTS: &[(&str, &str)] = &[
+    (
+        "hostile",
+        "SELECT d || i, repeat(d || ' ', 3) || i, d, date '2025-01-01' + i FROM hostile, generate_series(1, 4) i",
+    ),
+    (
+        "right to left",
+        "SELECT 'مفتاح ' || i, repeat('نص عربي طويل مع كلمات كثيرة و English بينها ', 20) || i, 'مصدر', date '2025-01-01' + i
+         FROM generate_series(1, 30) i",
+    ),
+    (
+        "no document",
+        "SELECT '', '', '', date '2025-01-01' WHERE false",
+    ),
+    (
+        "ten thousand groups",
+        "SELECT i::text, 'group ' || i / 2 || (SELECT string_agg(' word' || i / 2 || '-' || w, '') FROM generate_series(1, 30) w)
+             || CASE WHEN i % 2 = 0 THEN '' ELSE ' and more' END,
+             'source ' || i % 200, date '2000-01-01' + i
+         FROM generate_series(0, 19999) i",
+    ),
+];
+
+/// A report's parts are read as they were written, on a desk and on a phone.
+pub fn report(server: &Server) -> Result<Outcome> {
+    let Some(browser) = Browser::find()? else {
+        return Ok(Outcome::Skipped(Missing::Chromium));
+    };
+    let database = Database::with_extension(&server.main, "page_report")?;
+    let mut client = database.connect()?;
+    let hostile = HOSTILE
+        .iter()
+        .map(|document| format!("SELECT {document}::text AS d"));
+    let hostile: Vec<String> = hostile.collect();
+    client.batch_execute(&format!(
+        "CREATE TABLE hostile AS {}; UPDATE hostile SET d = left(d, 20000)",
+        hostile.join(" UNION ALL ")
+    ))?;
+    for (name, rows) in REPORTS {
+        let query = format!(
+            "SELECT k::text, minhash(b::text), b::text, s::text AS source, y AS day FROM ({rows}) r (k, b, s, y)"
+        );
+        let row = client.query_one(
+            "SELECT near_dup_report(NULL::text, $1, 0.5, $2, 10000)",
+            &[&query, &"<script>ran = true</script>\u{202e}<b>A title</b>"],
+        )?;
+        let page = unprotected(row.get(0))?;
+        for size in SIZES {
+            let found = browser.measure(size, &page, SECTIONS)?;
+            ensure!(found == "false 1 false false", "{name} at {size}: {found}");
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// One document beside several.
+pub fn several_documents(server: &Server) -> Result<Outcome> {
+    let Some(browser) = Browser::find()? else {
+        return Ok(Outcome::Skipped(Missing::Chromium));
+    };
+    let database = Database::with_extension(&server.main, "page_several")?;
+    let mut client = database.connect()?;
+    for others in [HOSTILE.join(", "), "NULL".to_string()] {
+        let query = format!("SELECT diff_html({}, ARRAY[{others}]::text[])", HOSTILE[1]);
+        let page = unprotected(client.query_one(&query, &[])?.get(0))?;
+        for size in SIZES {
+            let found = browser.measure(size, &page, SECTIONS)?;
+            ensure!(
+                found == "false 1 false false",
+                "{others} at {size}: {found}"
+            );
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A desk's window, and one narrow enough to be laid out as on a phone.
+const SIZES: [&str; 2] = ["1200,800", "500,900"];
+
+/// Unfolds a page of moderate size, and leaves nothing in it but: whether a script ran, the number of
+/// scripts, whether the page is too wide for the window, whether an article is hardly to be seen.
+const SECTIONS: &str = "<script>addEventListener('load', () => {
+    const folded = document.querySelectorAll('details');
+    if (folded.length < 1000) folded.forEach(x => x.open = true);
+    const root = document.documentElement, wide = root.scrollWidth > root.clientWidth;
+    const shown = [...document.querySelectorAll('details[open] article')].map(x => x.getBoundingClientRect());
+    const lost = shown.some(x => x.width < 100 || x.height < 30);
+    document.body.textContent = ['measured', !!window.ran, document.scripts.length, wide, lost].join(' ');
+})</script>";
+
+/// Returns a page without its own protection.
+fn unprotected(page: &str) -> Result<String> {
+    ensure!(page.contains(POLICY), "the page allows scripts");
+    Ok(page.replace(POLICY, ""))
+}
+
+/// Returns the browser's program, if there is one.
+pub fn browser() -> Option<PathBuf> {
+    ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find_map(|name| which::which(name).ok())
+}
+
+/// A browser, and where it keeps its files.
+struct Browser {
+    program: PathBuf,
+    directory: PathBuf,
+}
+
+impl Browser {
+    fn find() -> Result<Option<Browser>> {
+        let directory = workspace::scratch_dir().join("page");
+        fs::create_dir_all(&directory)?;
+        Ok(browser().map(|program| Browser { program, directory }))
+    }
+
+    /// What a script finds in a page and a window of the given size.
+    fn measure(&self, size: &str, page: &str, script: &str) -> Result<String> {
+        let file = self.directory.join("page.html");
+        fs::write(&file, format!("{page}{script}"))?;
+        let mut command = Command::new(&self.program);
+        command
+            .args("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run".split(' '));
+        command.args(["--disable-background-networking", "--disable-sync"]);
+        command.args(["--disable-component-update", "--dump-dom"]);
+        let profile = self.directory.join("profile");
+        command
+            .arg(format!("--window-size={size}"))
+            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!("file://{}", file.display()));
+        let dumped = shell::run_quietly(&mut command)?;
+        let (_, found) = dumped
+            .rsplit_once("<body>measured ")
+            .context("the page was not measured")?;
+        Ok(found.split('<').next().unwrap_or_default().to_string())
+    }
 }

@@ -3,8 +3,9 @@
 use super::super::alignment::{Alignment, Fate};
 use super::super::pace::Pace;
 use super::super::words::Side;
-use super::escape;
-use super::page::{Page, hue};
+use super::comparison::Look;
+use super::hue;
+use crate::html::Page;
 
 /// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole,
 /// and one that is out of sight not at all: 1 MB of one word took Chromium 4 s in blocks, more than
@@ -20,6 +21,7 @@ pub(super) struct Column<'p> {
     page: &'p mut Page,
     alignment: &'p Alignment,
     side: usize,
+    look: &'p Look<'p>,
     /// What the text being written is.
     fate: Fate,
     /// Bytes of the document in the block begun last.
@@ -27,20 +29,29 @@ pub(super) struct Column<'p> {
 }
 
 impl<'p> Column<'p> {
-    pub fn new(page: &'p mut Page, alignment: &'p Alignment, side: usize) -> Self {
+    pub fn new(
+        page: &'p mut Page,
+        alignment: &'p Alignment,
+        side: usize,
+        look: &'p Look<'p>,
+    ) -> Self {
         Self {
             page,
             alignment,
             side,
+            look,
             fate: Fate::Same,
             in_block: 0,
         }
     }
 
     pub fn write(mut self, doc: &[u8], words: &Side, pace: &mut Pace) {
-        let name = ["A", "B"][self.side];
+        let level = self.look.level;
+        self.page
+            .write(format_args!("<article tabindex=\"0\">\n<h{level}>"));
+        self.page.name(self.look.names[self.side]);
         self.page.write(format_args!(
-            "<article>\n<h2>{name} <small>{} words</small></h2>\n<div dir=\"auto\">",
+            " <small>{} words</small></h{level}>\n<div dir=\"auto\">",
             words.len()
         ));
         let mut written = 0;
@@ -69,14 +80,14 @@ impl<'p> Column<'p> {
 
     fn text(&mut self, mut text: &[u8]) {
         while let Some(end) = block_end(text, self.in_block) {
-            escape::append(self.page, &text[..end]);
+            self.page.text(&text[..end]);
             self.close();
             self.page.push("</div>\n<div dir=\"auto\">");
             self.open(false);
             self.in_block = 0;
             text = &text[end..];
         }
-        escape::append(self.page, text);
+        self.page.text(text);
         self.in_block += text.len();
     }
 
@@ -88,6 +99,7 @@ impl<'p> Column<'p> {
             Fate::Different => self.page.push(["<del>", "<ins>"][self.side]),
             Fate::Chunk(chunk) => {
                 let (own, other) = [("a", "b"), ("b", "a")][self.side];
+                let prefix = self.look.prefix;
                 let moved = if self.alignment.keeps(self.fate) {
                     ""
                 } else {
@@ -97,9 +109,11 @@ impl<'p> Column<'p> {
                 self.page
                     .write(format_args!("<a class=\"c{moved}\" style=\"--h:{hue}\""));
                 if begins {
-                    self.page.write(format_args!(" id=\"{own}{chunk}\""));
+                    self.page
+                        .write(format_args!(" id=\"{prefix}{own}{chunk}\""));
                 }
-                self.page.write(format_args!(" href=\"#{other}{chunk}\">"));
+                self.page
+                    .write(format_args!(" href=\"#{prefix}{other}{chunk}\">"));
             }
         }
     }

@@ -1,0 +1,255 @@
+//! What calibration finds on labeled pairs, and how well it does on others, beside the defaults.
+
+use anyhow::Result;
+use postgres::Row;
+use testbed::corpora::Corpus;
+use testbed::server::database::Database;
+
+use crate::context::Bench;
+use crate::measure::session::Session;
+use crate::report::table::{Cell, Table, row};
+
+/// Where the labels of a corpus come from.
+enum Labels {
+    /// A list of pairs with a label each, and the condition for the same.
+    List(&'static str, &'static str),
+    /// A list of pairs that are the same; the others are drawn.
+    Truth,
+    /// Pairs that share shingles; the condition for the same.
+    Pairs(&'static str),
+}
+
+/// Documents with labeled pairs.
+struct Collection {
+    corpus: &'static str,
+    about: &'static str,
+    labels: Labels,
+}
+
+const COLLECTIONS: &[Collection] = &[
+    Collection {
+        corpus: "newsgroups20",
+        about: "mail: Usenet posts and their cross-posts",
+        labels: Labels::Truth,
+    },
+    Collection {
+        corpus: "mccormick_2500",
+        about: "news: articles and plagiarized copies",
+        labels: Labels::Truth,
+    },
+    Collection {
+        corpus: "hadith_ar",
+        about: "religious law: Arabic, vocalized and plain",
+        labels: Labels::Truth,
+    },
+    Collection {
+        corpus: "clough_stevenson",
+        about: "short answers, plagiarized to some degree",
+        labels: Labels::List("truth_levels", "label <> 'non'"),
+    },
+    Collection {
+        corpus: JAVA,
+        about: "code: Java, plagiarized to some degree",
+        labels: Labels::List("truth_levels", "label <> 'non'"),
+    },
+    Collection {
+        corpus: "msr_paraphrase",
+        about: "sentences and paraphrases",
+        labels: Labels::List("truth_labels", "label = '1'"),
+    },
+    Collection {
+        corpus: SONG,
+        about: "poems: Chinese, a fifth or less edited",
+        labels: Labels::Pairs(
+            "edit_distance(x.body, y.body) * 5 <= greatest(length(x.body), length(y.body))",
+        ),
+    },
+];
+
+const SONG: &str = "song_zh";
+const JAVA: &str = "irplag_java";
+
+/// Pairs from one unit and length of shingles that the table of lengths shows.
+const LENGTHS: [(&str, i32); 8] = [
+    ("word", 1),
+    ("word", 2),
+    ("word", 3),
+    ("word", 5),
+    ("char", 3),
+    ("char", 5),
+    ("char", 8),
+    ("char", 12),
+];
+
+/// Lengths of shingles and thresholds, for short Chinese texts and for code.
+const SHORT: [(i32, f64); 6] = [(3, 0.8), (3, 0.5), (2, 0.8), (2, 0.6), (1, 0.8), (1, 0.6)];
+const CODE: [(i32, f64); 6] = [(3, 0.5), (5, 0.5), (8, 0.5), (12, 0.5), (5, 0.3), (12, 0.3)];
+
+/// How many pairs are drawn beside those of a truth, and how many poems' pairs are taken.
+const DRAWN: i32 = 1500;
+const POEM_PAIRS: i32 = 20_000;
+
+/// Precision, recall and F1 of a condition on the pairs that the calibration has not seen.
+const HELD_OUT: &str = "SELECT tp / greatest(found, 1), tp / greatest(same, 1), 2 * tp / greatest(found + same, 1)
+    FROM (SELECT count(*) FILTER (WHERE found AND same)::float8 AS tp, count(*) FILTER (WHERE found)::float8 AS found,
+                 count(*) FILTER (WHERE same)::float8 AS same
+          FROM (SELECT CONDITION AS found, same FROM pairs WHERE NOT seen) p) c";
+
+/// All tables of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let mut tables = [
+        Table::new(
+            "calibration.corpora",
+            "Half of the labeled pairs of each corpus chose the parameters, by a hash of their keys; the figures are of the \
+             other half. All the same: the F1 of taking every pair for the same. Defaults: words, k = 3, fold 'case', threshold 0.8.",
+            &[
+                "documents",
+                "pairs (same)",
+                "chosen",
+                "precision",
+                "recall",
+                "F1",
+                "defaults: precision",
+                "recall",
+                "F1",
+                "all the same: F1",
+            ],
+        ),
+        Table::new(
+            "calibration.lengths",
+            "The best F1 of resemblance on the pairs that chose, fold 'case', in brackets from which threshold on.",
+            &[
+                "documents",
+                "word 1",
+                "word 2",
+                "word 3",
+                "word 5",
+                "char 3",
+                "char 5",
+                "char 8",
+                "char 12",
+            ],
+        ),
+        Table::new(
+            "calibration.short_chinese",
+            "Of the pairs of poems that were not used to choose, those edited by a fifth or less are the same.",
+            &["k, words", "threshold", "precision", "recall", "F1"],
+        ),
+        Table::new(
+            "calibration.code",
+            "Of the pairs of programs that were not used to choose, those plagiarized are the same; fold 'none'.",
+            &["k, characters", "threshold", "precision", "recall", "F1"],
+        ),
+    ];
+    let cluster = bench.started_cluster()?;
+    for collection in COLLECTIONS {
+        let Some(corpus) = Corpus::find(collection.corpus) else {
+            println!("Skipping {}: it is not present", collection.corpus);
+            continue;
+        };
+        let database = Database::with_extension(&cluster, "calibration")?;
+        let session = Session::open(&database)?;
+        collection.load(&corpus, &session)?;
+        session.execute(
+            "CREATE TABLE calibrated AS
+             SELECT row_number() OVER () AS place, * FROM near_dup_calibrate('SELECT a, b, same FROM pairs WHERE seen')",
+        )?;
+        let [corpora, lengths, short, code] = &mut tables;
+        corpora.push(chosen(&session, collection.about)?);
+        lengths.push(by_length(&session, collection.about)?);
+        let (table, unit, parameters) = match collection.corpus {
+            SONG => (short, "word", SHORT),
+            JAVA => (code, "char", CODE),
+            _ => continue,
+        };
+        for (k, threshold) in parameters {
+            let condition = format!("resemblance(a, b, {k}, '{unit}', 'none') >= {threshold}");
+            let mut row = row![f64::from(k), threshold];
+            row.extend(held_out(&session, &condition)?);
+            table.push(row);
+        }
+    }
+    Ok(tables
+        .into_iter()
+        .filter(|table| !table.rows.is_empty())
+        .collect())
+}
+
+impl Collection {
+    /// Makes the table pairs (a text, b text, same boolean, seen boolean).
+    fn load(&self, corpus: &Corpus, session: &Session) -> Result<()> {
+        corpus.load(&mut session.client(), "docs")?;
+        session.execute("ALTER TABLE docs ADD PRIMARY KEY (id); ANALYZE docs")?;
+        let labels = match &self.labels {
+            Labels::List(list, condition) => {
+                corpus.load_labels(&mut session.client(), list, "labels")?;
+                format!("SELECT a, b, {condition} AS same FROM labels")
+            }
+            Labels::Truth => {
+                corpus.load_truth(&mut session.client(), "truth")?;
+                format!(
+                    "SELECT a, b, true AS same FROM truth UNION ALL
+                     SELECT a, b, false FROM (SELECT least(a_key::bigint, b_key::bigint), greatest(a_key::bigint, b_key::bigint)
+                                              FROM near_dup_sample_pairs('docs', 'body', {DRAWN})
+                                              EXCEPT SELECT least(a, b), greatest(a, b) FROM truth) d (a, b)"
+                )
+            }
+            Labels::Pairs(condition) => format!(
+                "SELECT p.a, p.b, {condition} AS same
+                 FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body, 1), body FROM docs', 0.4) p
+                 JOIN docs x ON x.id = p.a JOIN docs y ON y.id = p.b
+                 WHERE length(x.body) <= 400 AND length(y.body) <= 400
+                 ORDER BY hashint8(p.a * 1000003 + p.b) LIMIT {POEM_PAIRS}"
+            ),
+        };
+        session.execute(&format!(
+            "CREATE TABLE pairs AS SELECT x.body AS a, y.body AS b, same, hashint8(l.a * 1000003 + l.b) & 1 = 0 AS seen
+             FROM ({labels}) l JOIN docs x ON x.id = l.a JOIN docs y ON y.id = l.b ORDER BY l.a, l.b"
+        ))
+    }
+}
+
+fn chosen(session: &Session, about: &str) -> Result<Vec<Cell>> {
+    let pairs = session.row(
+        "SELECT count(*), count(*) FILTER (WHERE same) FROM pairs",
+        &[],
+    )?;
+    let (all, same): (i64, i64) = (pairs.get(0), pairs.get(1));
+    let best = session.row(
+        "SELECT CASE measure
+                    WHEN 'resemblance' THEN format('resemblance(a, b, %s, %L, %L) >= %s', k, unit, fold, threshold)
+                    ELSE format('coalesce(bit_hamming(simhash(a, %1$s, %2$L, %3$L, weighting => %4$L),
+                                                      simhash(b, %1$s, %2$L, %3$L, weighting => %4$L)) <= %5$s, false)',
+                                k, unit, fold, weighting, distance)
+                END,
+                concat(unit, ', k = ', k, ', fold ''', fold, '''',
+                       ', threshold ' || threshold, ', SimHash ''' || weighting || ''', distance ' || distance)
+         FROM calibrated ORDER BY place LIMIT 1",
+        &[],
+    )?;
+    let condition: String = best.get(0);
+    let mut row = row![about, format!("{all} ({same})"), best.get::<_, String>(1)];
+    row.extend(held_out(session, &condition)?);
+    row.extend(held_out(session, "resemblance(a, b) >= 0.8")?);
+    row.extend(held_out(session, "true")?.pop());
+    Ok(row)
+}
+
+fn by_length(session: &Session, about: &str) -> Result<Vec<Cell>> {
+    let mut row = row![about];
+    for (unit, k) in LENGTHS {
+        let found = session.row(
+            "SELECT f1, threshold FROM calibrated
+             WHERE measure = 'resemblance' AND fold = 'case' AND unit = $1 AND k = $2",
+            &[&unit, &k],
+        )?;
+        let (f1, threshold): (f64, f64) = (found.get(0), found.get(1));
+        row.push(format!("{f1:.2} ({threshold})").into());
+    }
+    Ok(row)
+}
+
+fn held_out(session: &Session, condition: &str) -> Result<Vec<Cell>> {
+    let row: Row = session.row(&HELD_OUT.replace("CONDITION", condition), &[])?;
+    Ok((0..3).map(|i| Cell::from(row.get::<_, f64>(i))).collect())
+}

@@ -1,0 +1,221 @@
+//! The threshold with the highest F1, among all that tell pairs apart.
+
+use super::Outcomes;
+
+/// Comparisons of scores after which interrupts are checked for.
+const HEARTBEAT: u32 = 1 << 16;
+
+/// The scores that a threshold can take: above `floor`, up to `top`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    pub floor: f64,
+    pub top: f64,
+}
+
+impl Scale {
+    /// Returns a difference of scores as a share of the scale.
+    pub fn share(&self, difference: f64) -> f64 {
+        difference / (self.top - self.floor)
+    }
+}
+
+/// A place between the scores of pairs: all thresholds above `below`, up to `lowest`, find the same
+/// pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cut {
+    /// The lowest score found; the top of the scale if none is.
+    pub lowest: f64,
+    /// The highest score not found; the floor of the scale if all above it are.
+    pub below: f64,
+    pub outcomes: Outcomes,
+}
+
+impl Cut {
+    /// Returns the distance of the pairs found from the others.
+    pub fn gap(&self) -> f64 {
+        self.lowest - self.below
+    }
+
+    /// Returns the number with the fewest decimals, one at least, that finds the same pairs; of
+    /// several the one nearest to the middle.
+    pub fn roundest(&self) -> f64 {
+        let middle = self.below + self.gap() / 2.0;
+        let number = |decimals: i32| {
+            let scale = 10f64.powi(decimals);
+            let [first, last] = [self.below, self.lowest].map(|end| (end * scale).floor());
+            let number = (middle * scale).round().min(last).max(first + 1.0) / scale;
+            (number > self.below && number <= self.lowest).then_some(number)
+        };
+        (1..=15).find_map(number).unwrap_or(self.lowest)
+    }
+}
+
+/// Returns the cut with the highest F1 through pairs of a score and a label, true for the same; of
+/// several with one F1 the highest. Pairs of one score stay together. Scores at the floor of the
+/// scale or below it are never found.
+///
+/// Sorts the pairs: O(n log n), no memory.
+pub fn best_cut(pairs: &mut [(f64, bool)], scale: Scale, check: &mut dyn FnMut()) -> Cut {
+    let mut comparisons = 0;
+    pairs.sort_unstable_by(|a, b| {
+        comparisons += 1;
+        if comparisons == HEARTBEAT {
+            comparisons = 0;
+            check();
+        }
+        b.0.total_cmp(&a.0)
+    });
+    let same = pairs.iter().filter(|pair| pair.1).count() as u64;
+    let mut outcomes = Outcomes {
+        false_negatives: same,
+        true_negatives: pairs.len() as u64 - same,
+        ..Outcomes::default()
+    };
+    let below = |place: usize| {
+        pairs
+            .get(place)
+            .map_or(scale.floor, |pair| pair.0.max(scale.floor))
+    };
+    let mut best = (below(0) < scale.top).then(|| Cut {
+        lowest: scale.top,
+        below: below(0),
+        outcomes,
+    });
+    let mut place = 0;
+    for tied in pairs.chunk_by(|a, b| a.0 == b.0) {
+        let score = tied[0].0;
+        if score <= scale.floor {
+            break;
+        }
+        let same = tied.iter().filter(|pair| pair.1).count() as u64;
+        let different = tied.len() as u64 - same;
+        outcomes.true_positives += same;
+        outcomes.false_negatives -= same;
+        outcomes.false_positives += different;
+        outcomes.true_negatives -= different;
+        place += tied.len();
+        let is_better = |best: &Cut| outcomes.compare_f1(&best.outcomes).is_gt();
+        if best.as_ref().is_none_or(is_better) {
+            best = Some(Cut {
+                lowest: score,
+                below: below(place),
+                outcomes,
+            });
+        }
+    }
+    best.expect("a score at the top of the scale is above its floor")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SIMILARITY: Scale = Scale {
+        floor: 0.0,
+        top: 1.0,
+    };
+
+    fn cut(pairs: &[(f64, bool)]) -> Cut {
+        best_cut(&mut pairs.to_vec(), SIMILARITY, &mut || {})
+    }
+
+    fn counts(outcomes: &Outcomes) -> [u64; 4] {
+        [
+            outcomes.true_positives,
+            outcomes.false_positives,
+            outcomes.false_negatives,
+            outcomes.true_negatives,
+        ]
+    }
+
+    #[test]
+    fn a_worked_example() {
+        let found = cut(&[
+            (0.9, true),
+            (0.7, true),
+            (0.6, false),
+            (0.5, true),
+            (0.5, true),
+            (0.3, false),
+            (0.2, true),
+            (0.0, true),
+        ]);
+        // Down to 0.5: 4 right, 1 wrong, 2 missing, F1 8/11; down to 0.2: 5, 2, 1, F1 10/13.
+        assert_eq!((found.lowest, found.below), (0.2, 0.0));
+        assert_eq!(counts(&found.outcomes), [5, 2, 1, 0]);
+    }
+
+    #[test]
+    fn ties_are_found_together() {
+        let found = cut(&[
+            (0.8, true),
+            (0.4, true),
+            (0.4, false),
+            (0.4, false),
+            (0.1, false),
+        ]);
+        assert_eq!((found.lowest, found.below), (0.8, 0.4));
+        let found = cut(&[(0.8, false), (0.8, true), (0.2, false)]);
+        assert_eq!(counts(&found.outcomes), [1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn nothing_to_be_found() {
+        let found = cut(&[(0.0, true), (0.0, false)]);
+        assert_eq!((found.lowest, found.below), (1.0, 0.0));
+        assert_eq!(counts(&found.outcomes), [0, 0, 1, 1]);
+        let found = cut(&[(0.3, false), (0.0, true)]);
+        assert_eq!((found.lowest, found.below), (1.0, 0.3));
+        let found = cut(&[(1.0, false), (0.0, true)]);
+        assert_eq!((found.lowest, found.below), (1.0, 0.0));
+        assert_eq!(counts(&found.outcomes), [0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn round_numbers() {
+        let between = |below, lowest| {
+            Cut {
+                lowest,
+                below,
+                outcomes: Outcomes::default(),
+            }
+            .roundest()
+        };
+        assert_eq!(between(0.5, 1.0), 0.8);
+        assert_eq!(between(0.0, 0.35), 0.2);
+        assert_eq!(between(0.61, 0.69), 0.65);
+        assert_eq!(between(0.6, 0.7), 0.7);
+        assert_eq!(between(0.0, 0.05), 0.03);
+        assert_eq!(between(1.0 / 3.0, 0.334), 0.334);
+        let next = f64::from_bits(0.5f64.to_bits() + 1);
+        assert_eq!(between(0.5, next), next);
+    }
+
+    proptest! {
+        /// Every threshold of a fine grid, tried one by one.
+        #[test]
+        fn no_threshold_is_better(pairs in prop::collection::vec((0u32..=20, any::<bool>()), 1..60)) {
+            let pairs: Vec<_> = pairs.into_iter().map(|(s, same)| (f64::from(s) / 20.0, same)).collect();
+            let found = cut(&pairs);
+            let at = |threshold: f64| {
+                let count = |is_found: bool, same: bool| {
+                    let alike = |pair: &&(f64, bool)| (pair.0 >= threshold) == is_found && pair.1 == same;
+                    pairs.iter().filter(alike).count() as u64
+                };
+                Outcomes {
+                    true_positives: count(true, true),
+                    false_positives: count(true, false),
+                    false_negatives: count(false, true),
+                    true_negatives: count(false, false),
+                }
+            };
+            let best = (1..=1000).map(|step| at(f64::from(step) / 1000.0)).max_by(Outcomes::compare_f1);
+            prop_assert!(found.outcomes.compare_f1(&best.unwrap()).is_eq());
+            for threshold in [found.roundest(), found.lowest] {
+                prop_assert!(threshold > 0.0 && threshold <= 1.0);
+                prop_assert_eq!(at(threshold), found.outcomes);
+            }
+        }
+    }
+}

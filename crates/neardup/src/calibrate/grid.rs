@@ -1,0 +1,208 @@
+//! The methods that calibration compares.
+
+use super::{Cut, Scale};
+use crate::memory::{Grow, collected};
+use crate::shingle::{Key, Shingling, shingle_hashes};
+use crate::simhash::{self, Weighting, Width};
+use crate::text::{Fold, Unit};
+use crate::{Error, Result, hamming, set};
+
+/// Bits of a SimHash.
+pub const BITS: u32 = 64;
+
+/// The greatest distance that an index serves.
+const MAX_DISTANCE: u32 = 63;
+
+/// How many methods a grid may have.
+pub const MAX_METHODS: usize = 1000;
+
+/// How alike two documents are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// The Jaccard similarity of their sets of shingles.
+    Resemblance,
+    /// The Hamming distance of their SimHashes of [`BITS`] bits.
+    SimHash(Weighting),
+}
+
+/// A measure of documents cut into shingles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Method {
+    pub measure: Measure,
+    pub shingling: Shingling,
+}
+
+impl Method {
+    /// Returns how alike two documents are: their similarity, or their distance with a minus. A
+    /// document without a shingle is at the floor of the scale from every other.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.
+    pub fn score(&self, a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
+        let key = Key::from_seed(0);
+        let score = match self.measure {
+            Measure::Resemblance => {
+                let a = shingle_hashes(a, &self.shingling, &key, check)?;
+                let b = shingle_hashes(b, &self.shingling, &key, check)?;
+                set::jaccard(&a, &b, check)
+            }
+            Measure::SimHash(weighting) => {
+                let mut bits = |doc| {
+                    let width = Width::new(i64::from(BITS))?;
+                    simhash::document(doc, &self.shingling, &key, width, weighting, check)
+                };
+                match (bits(a)?, bits(b)?) {
+                    (Some(a), Some(b)) => {
+                        -f64::from(hamming::distance(a.as_raw_slice(), b.as_raw_slice()))
+                    }
+                    _ => self.scale().floor,
+                }
+            }
+        };
+        Ok(score)
+    }
+
+    /// Returns the scores that a threshold can take.
+    pub fn scale(&self) -> Scale {
+        match self.measure {
+            Measure::Resemblance => Scale {
+                floor: 0.0,
+                top: 1.0,
+            },
+            Measure::SimHash(_) => Scale {
+                floor: -f64::from(MAX_DISTANCE) - 1.0,
+                top: 0.0,
+            },
+        }
+    }
+
+    /// Returns the distance in the middle of a cut through distances, the smaller one of two.
+    pub fn middle_distance(&self, cut: &Cut) -> u32 {
+        let (least, beyond) = (-cut.lowest as u32, -cut.below as u32);
+        least + (beyond - 1 - least) / 2
+    }
+}
+
+/// Values of each parameter.
+#[derive(Debug, Clone, Default)]
+pub struct Grid {
+    pub units: Vec<Unit>,
+    pub lengths: Vec<i64>,
+    pub folds: Vec<Fold>,
+    /// Of SimHash; none leaves it out.
+    pub weightings: Vec<Weighting>,
+}
+
+impl Grid {
+    /// Returns every combination: resemblance first, then SimHash by weighting, each by unit, then
+    /// length, then fold.
+    ///
+    /// # Errors
+    /// `Invalid` for none or more than [`MAX_METHODS`], and for lengths out of range; `OutOfMemory`.
+    pub fn methods(&self) -> Result<Vec<Method>> {
+        let simhash = self
+            .weightings
+            .iter()
+            .map(|&weighting| Measure::SimHash(weighting));
+        let measures = collected(std::iter::once(Measure::Resemblance).chain(simhash))?;
+        let factors = [
+            measures.len(),
+            self.units.len(),
+            self.lengths.len(),
+            self.folds.len(),
+        ];
+        let count = factors
+            .iter()
+            .fold(1usize, |all, &one| all.saturating_mul(one));
+        if !(1..=MAX_METHODS).contains(&count) {
+            return Err(Error::invalid(
+                format!("{count} combinations of parameters"),
+                format!(
+                    "Give at least one unit, k and fold; valid are up to {MAX_METHODS} combinations."
+                ),
+            ));
+        }
+        let mut methods = Vec::new();
+        for &measure in &measures {
+            for &unit in &self.units {
+                for &length in &self.lengths {
+                    for &fold in &self.folds {
+                        let shingling = Shingling::new(length, unit, fold)?;
+                        methods.try_push(Method { measure, shingling })?;
+                    }
+                }
+            }
+        }
+        Ok(methods)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(measure: Measure, k: i64) -> Method {
+        Method {
+            measure,
+            shingling: Shingling::new(k, Unit::Word, Fold::Case).unwrap(),
+        }
+    }
+
+    #[test]
+    fn scores_are_those_of_the_measures() {
+        let resemblance = method(Measure::Resemblance, 1);
+        let score = |a: &str, b: &str| resemblance.score(a.as_bytes(), b.as_bytes(), &mut || {});
+        assert_eq!(score("a b c", "B c d").unwrap(), 0.5);
+        assert_eq!(score("", "").unwrap(), 0.0);
+        let simhash = method(Measure::SimHash(Weighting::Set), 1);
+        let score = |a: &str, b: &str| simhash.score(a.as_bytes(), b.as_bytes(), &mut || {});
+        assert_eq!(score("a b c", "c b a").unwrap(), 0.0);
+        assert!(score("a b c", "x y z").unwrap() < 0.0);
+        assert_eq!(score("a", "").unwrap(), simhash.scale().floor);
+    }
+
+    #[test]
+    fn distances_in_the_middle() {
+        let simhash = method(Measure::SimHash(Weighting::Set), 1);
+        let middle = |lowest: f64, below: f64| {
+            simhash.middle_distance(&Cut {
+                lowest,
+                below,
+                outcomes: Default::default(),
+            })
+        };
+        assert_eq!(middle(-3.0, -4.0), 3);
+        assert_eq!(middle(-3.0, -6.0), 4);
+        assert_eq!(middle(0.0, -1.0), 0);
+        assert_eq!(middle(-63.0, -64.0), 63);
+    }
+
+    #[test]
+    fn every_combination_in_order() {
+        let grid = Grid {
+            units: vec![Unit::Word, Unit::Char],
+            lengths: vec![1, 3],
+            folds: vec![Fold::Case],
+            weightings: vec![Weighting::Logarithm],
+        };
+        let methods = grid.methods().unwrap();
+        assert_eq!(methods.len(), 8);
+        assert_eq!(methods[1], method(Measure::Resemblance, 3));
+        assert_eq!(
+            methods[4],
+            method(Measure::SimHash(Weighting::Logarithm), 1)
+        );
+        assert!(Grid::default().methods().is_err());
+        let lengths = vec![0];
+        assert!(
+            Grid {
+                lengths,
+                ..grid.clone()
+            }
+            .methods()
+            .is_err()
+        );
+        let lengths = vec![1; MAX_METHODS];
+        assert!(Grid { lengths, ..grid }.methods().is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! From labeled pairs to parameters: which measure tells the same from the different best, from
+//! which threshold on, and how sure that is; and which pairs are worth a label.
+
+mod bootstrap;
+mod cut;
+mod grid;
+mod outcomes;
+mod strata;
+
+pub use bootstrap::{Interval, Intervals, RESAMPLES, intervals};
+pub use cut::{Cut, Scale, best_cut};
+pub use grid::{BITS, Grid, MAX_METHODS, Measure, Method};
+pub use outcomes::Outcomes;
+pub use strata::{MAX_DRAWN, Pair, Strata};
+
+use std::cmp::Ordering;
+
+/// The best threshold of a method, and how well it does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration {
+    pub method: Method,
+    pub cut: Cut,
+    pub intervals: Intervals,
+}
+
+impl Calibration {
+    /// Compares by F1, the better first, then by the distance of the pairs above the threshold from
+    /// those below.
+    pub fn better_first(&self, other: &Self) -> Ordering {
+        let of = |calibration: &Self| calibration.method.scale().share(calibration.cut.gap());
+        let by_f1 = other.cut.outcomes.compare_f1(&self.cut.outcomes);
+        by_f1.then_with(|| of(other).total_cmp(&of(self)))
+    }
+}

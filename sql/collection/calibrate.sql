@@ -1,0 +1,26 @@
+CREATE FUNCTION near_dup_calibrate(
+    query text, k integer[] DEFAULT '{1,2,3,4,5,8,12}', unit text[] DEFAULT '{word,char}',
+    fold text[] DEFAULT '{none,case,marks}', weighting text[] DEFAULT '{tf,log,set}',
+    relation regclass DEFAULT NULL, document_column name DEFAULT 'body', seed bigint DEFAULT 0
+) RETURNS TABLE (
+    measure text, unit text, k integer, fold text, weighting text,
+    threshold double precision, distance integer,
+    "precision" double precision, recall double precision, f1 double precision,
+    precision_low double precision, precision_high double precision,
+    recall_low double precision, recall_high double precision,
+    f1_low double precision, f1_high double precision, statements text[]
+)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
+AS 'MODULE_PATHNAME', 'near_dup_calibrate_wrapper';
+COMMENT ON FUNCTION near_dup_calibrate(text, integer[], text[], text[], text[], regclass, name, bigint) IS
+    'how well each combination of parameters tells the labeled pairs (a, b, same) of a query apart at its best threshold, the best first; weighting of SimHash, none with ''{}''';
+
+CREATE FUNCTION near_dup_sample_pairs(
+    relation regclass, document_column name, n integer DEFAULT 100,
+    k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
+    sample_rows integer DEFAULT 20000, seed bigint DEFAULT 0
+) RETURNS TABLE (a_key text, b_key text, similarity double precision, a text, b text)
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
+AS 'MODULE_PATHNAME', 'near_dup_sample_pairs_wrapper';
+COMMENT ON FUNCTION near_dup_sample_pairs(regclass, name, integer, integer, text, text, integer, bigint) IS
+    'pairs of documents of a table that are worth a label, spread over all similarities, the most similar first; n 1-10000, sample_rows 2-1000000';

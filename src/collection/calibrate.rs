@@ -1,0 +1,314 @@
+//! `near_dup_calibrate`: which parameters tell labeled pairs apart.
+
+use crate::collection::reading::share_of_work_mem_bytes;
+use crate::pg::arrays::{NewTexts, integer_elements, text_elements};
+use crate::pg::call::Call;
+use crate::pg::catalog::{is_text, quoted_identifier, relation_name};
+use crate::pg::error::{OrRaise, hold_interrupts, raise};
+use crate::pg::progress::Progress;
+use crate::pg::query::{CheckedColumn, Column, Query};
+use crate::pg::spool::Records;
+use crate::pg::text::{NewText, Text};
+use neardup::calibrate::{BITS, Calibration, Grid, Measure, Method, best_cut, intervals};
+use neardup::memory::{Grow, collected, with_room};
+use neardup::simhash::Weighting;
+use pgrx::prelude::*;
+use std::ffi::CStr;
+use std::str::FromStr;
+
+/// Pairs of either label below which a WARNING says that the intervals are wide.
+const FEW: usize = 30;
+
+/// `near_dup_calibrate(query, k, unit, fold, weighting, relation, document_column, seed)`.
+///
+/// # Errors
+/// `invalid_parameter_value` for parameters out of range and for pairs of one label only,
+/// `datatype_mismatch` for columns of other types.
+#[pg_extern(sql = false)]
+fn near_dup_calibrate(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let methods = grid(&call).methods().or_raise();
+    let target = Target::new(&call);
+    let seed = call.argument(7, "seed").value() as i64;
+    let mut pairs = LabeledPairs::read(call.argument(0, "query"));
+    pairs.check();
+    let mut calibrations = calibrate(&mut pairs, &methods, seed);
+    #[allow(clippy::disallowed_methods, reason = "at most MAX_METHODS")]
+    calibrations.sort_by(Calibration::better_first);
+    let mut rows = call.rows();
+    for calibration in &calibrations {
+        rows.put(target.row(calibration));
+    }
+}
+
+fn grid(call: &Call) -> Grid {
+    Grid {
+        lengths: collected(
+            integer_elements(call.argument(1, "k"))
+                .into_iter()
+                .map(i64::from),
+        )
+        .or_raise(),
+        units: names(call, 2, "unit"),
+        folds: names(call, 3, "fold"),
+        weightings: names(call, 4, "weighting"),
+    }
+}
+
+/// Returns the names in argument `number`, each parsed.
+fn names<T: FromStr<Err = neardup::Error>>(call: &Call, number: usize, name: &str) -> Vec<T> {
+    text_elements(call.argument(number, name), &|name| {
+        let name = std::str::from_utf8(name).unwrap_or_default();
+        name.parse().or_raise()
+    })
+}
+
+fn calibrate(pairs: &mut LabeledPairs, methods: &[Method], seed: i64) -> Vec<Calibration> {
+    let mut progress = Progress::begin("calibrating", Some(methods.len() * pairs.len()));
+    let mut calibrations = with_room(methods.len()).or_raise();
+    let mut scores = with_room(pairs.len()).or_raise();
+    let mut buffers = [Vec::new(), Vec::new()];
+    for &method in methods {
+        scores.clear();
+        for number in 0..pairs.len() {
+            progress.step();
+            let (a, b) = pairs.read_pair(number, &mut buffers);
+            let score = method.score(a, b, &mut || progress.look()).or_raise();
+            scores.try_push((score, pairs.same[number])).or_raise();
+        }
+        let cut = best_cut(&mut scores, method.scale(), &mut || progress.look());
+        let intervals = intervals(&cut.outcomes, seed, &mut || progress.look());
+        let calibration = Calibration {
+            method,
+            cut,
+            intervals: intervals.or_raise(),
+        };
+        calibrations.try_push(calibration).or_raise();
+    }
+    calibrations
+}
+
+/// Pairs of documents, each the same or not.
+struct LabeledPairs {
+    documents: [Records; 2],
+    same: Vec<bool>,
+    /// Rows of the query with a NULL.
+    left_out: usize,
+}
+
+impl LabeledPairs {
+    fn read(query: pg_sys::Datum) -> Self {
+        let query = Query::open(query);
+        let (documents, same) = check_columns(&query.columns());
+        let mut progress = Progress::begin("reading", None);
+        let budget = share_of_work_mem_bytes();
+        let mut pairs = Self {
+            documents: [Records::new(budget), Records::new(budget)],
+            same: Vec::new(),
+            left_out: 0,
+        };
+        query.for_each(&mut |row| {
+            progress.step();
+            let [a, b] = documents.map(|column| row.get(column));
+            let (Some(a), Some(b), Some(same)) = (a, b, row.get(same)) else {
+                pairs.left_out += 1;
+                return;
+            };
+            for (records, document) in pairs.documents.iter_mut().zip([a, b]) {
+                // SAFETY: the column is of type text or one of those that are stored as it is.
+                records.push(&unsafe { Text::from_raw(document) });
+            }
+            pairs.same.try_push(same.value() as u8 != 0).or_raise();
+        });
+        pairs
+    }
+
+    fn len(&self) -> usize {
+        self.same.len()
+    }
+
+    fn read_pair<'a>(
+        &'a mut self,
+        number: usize,
+        buffers: &'a mut [Vec<u8>; 2],
+    ) -> (&'a [u8], &'a [u8]) {
+        let [a, b] = &mut self.documents;
+        let [for_a, for_b] = buffers;
+        (a.read(number, for_a), b.read(number, for_b))
+    }
+
+    /// Warns of NULLs and of few pairs.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value` unless there are pairs of both labels.
+    fn check(&self) {
+        let all = self.len();
+        let same = self.same.iter().filter(|same| **same).count();
+        let problem = match same {
+            _ if all == 0 => "the query yields no labeled pairs".to_string(),
+            0 => format!("none of the {all} labeled pairs is the same"),
+            _ if same == all => format!("all {all} labeled pairs are the same"),
+            _ => String::new(),
+        };
+        if !problem.is_empty() {
+            raise(
+                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                &problem,
+                "Label pairs that are the same (true) and pairs that are not (false); near_dup_sample_pairs draws some of all similarities.",
+            );
+        }
+        if self.left_out > 0 {
+            let (out, of) = (self.left_out, self.left_out + all);
+            hold_interrupts(|| warning!("pairs left out for a NULL: {out} of {of}"));
+        }
+        if same.min(all - same) < FEW {
+            hold_interrupts(|| {
+                warning!(
+                    "{all} labeled pairs, {same} of them the same, are few: the intervals are wide"
+                )
+            });
+        }
+    }
+}
+
+fn check_columns(columns: &[Column]) -> ([CheckedColumn; 2], CheckedColumn) {
+    let [a, b, same] = columns else {
+        raise(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            &format!("the query yields {} columns", columns.len()),
+            "Valid are three columns: a document, another one, and whether they are the same (text, text, boolean).",
+        );
+    };
+    let document = |column: &Column, position| {
+        column
+            .if_base_type(is_text)
+            .unwrap_or_else(|| column.mismatch(pg_sys::TEXTOID, position, "document"))
+    };
+    (
+        [document(a, "first"), document(b, "second")],
+        same.of_type(pg_sys::BOOLOID, "third", "label"),
+    )
+}
+
+/// The table and column that the statements are for.
+struct Target {
+    table: String,
+    column: String,
+}
+
+impl Target {
+    /// # Errors
+    /// ERROR `undefined_table` if there is no such relation.
+    fn new(call: &Call) -> Self {
+        let table = match call.optional_argument(5) {
+            None => "docs".to_string(),
+            Some(datum) => {
+                let relation = pg_sys::Oid::from(datum.value() as u32);
+                relation_name(relation).unwrap_or_else(|| undefined(relation))
+            }
+        };
+        let column = call.argument(6, "document_column");
+        Self {
+            table,
+            // SAFETY: a name is NUL-terminated.
+            column: quoted_identifier(unsafe { CStr::from_ptr(column.cast_mut_ptr()) }),
+        }
+    }
+
+    fn row(&self, calibration: &Calibration) -> [Option<pg_sys::Datum>; 17] {
+        let Calibration {
+            method,
+            cut,
+            intervals,
+        } = calibration;
+        let shingling = &method.shingling;
+        let text = |value: &str| NewText(value.to_string().into_bytes()).into_datum();
+        let weighting = match method.measure {
+            Measure::Resemblance => None,
+            Measure::SimHash(weighting) => Some(weighting_name(weighting)),
+        };
+        let (threshold, distance) = match method.measure {
+            Measure::Resemblance => (Some(cut.roundest()), None),
+            Measure::SimHash(_) => (None, Some(method.middle_distance(cut) as i32)),
+        };
+        let statements = match weighting {
+            None => self.minhash_statements(method, cut.roundest()),
+            Some(weighting) => {
+                self.simhash_statements(method, weighting, method.middle_distance(cut))
+            }
+        };
+        [
+            text(weighting.map_or("resemblance", |_| "simhash")),
+            text(&shingling.unit.to_string()),
+            (shingling.k as i32).into_datum(),
+            text(&shingling.fold.to_string()),
+            weighting.and_then(text),
+            threshold.into_datum(),
+            distance.into_datum(),
+            cut.outcomes.precision().into_datum(),
+            cut.outcomes.recall().into_datum(),
+            cut.outcomes.f1().into_datum(),
+            intervals.precision.low.into_datum(),
+            intervals.precision.high.into_datum(),
+            intervals.recall.low.into_datum(),
+            intervals.recall.high.into_datum(),
+            intervals.f1.low.into_datum(),
+            intervals.f1.high.into_datum(),
+            NewTexts(statements.into()).into_datum(),
+        ]
+    }
+
+    fn minhash_statements(&self, method: &Method, threshold: f64) -> [String; 2] {
+        let (table, arguments) = (&self.table, self.arguments(method));
+        [
+            format!(
+                "ALTER TABLE {table} ADD COLUMN sig minhash_signature GENERATED ALWAYS AS (minhash({arguments})) STORED"
+            ),
+            format!(
+                "CREATE INDEX ON {table} USING neardup (sig minhash_ops (threshold = {threshold}))"
+            ),
+        ]
+    }
+
+    fn simhash_statements(&self, method: &Method, weighting: &str, distance: u32) -> [String; 2] {
+        let (table, arguments) = (&self.table, self.arguments(method));
+        [
+            format!(
+                "ALTER TABLE {table} ADD COLUMN sig bit({BITS}) GENERATED ALWAYS AS (simhash({arguments}, weighting => '{weighting}')) STORED"
+            ),
+            format!(
+                "CREATE INDEX ON {table} USING neardup (sig hamming_ops (distance = {distance}))"
+            ),
+        ]
+    }
+
+    fn arguments(&self, method: &Method) -> String {
+        let (column, shingling) = (&self.column, &method.shingling);
+        let (k, unit, fold) = (shingling.k, shingling.unit, shingling.fold);
+        format!("{column}, k => {k}, unit => '{unit}', fold => '{fold}'")
+    }
+}
+
+fn weighting_name(weighting: Weighting) -> &'static str {
+    match weighting {
+        Weighting::Frequency => "tf",
+        Weighting::Logarithm => "log",
+        Weighting::Set => "set",
+    }
+}
+
+/// Raises the error of a relation that is not there.
+pub fn undefined(relation: pg_sys::Oid) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+        &format!("relation with OID {} does not exist", relation.to_u32()),
+        "",
+    )
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/collection/calibrate.sql",
+    name = "calibrate",
+    requires = []
+);

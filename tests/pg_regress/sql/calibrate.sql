@@ -1,0 +1,91 @@
+-- near_dup_calibrate and near_dup_sample_pairs
+\pset format unaligned
+\pset null NULL
+
+-- A hand-worked example: with k = 1 similarities are 1, 3/5, 1/3, 1/7 and 0.
+CREATE TABLE labels (a text, b text, same boolean);
+INSERT INTO labels VALUES
+    ('a b c d', 'D c b a', true),
+    ('a b c d', 'a b c x', true),
+    ('a b c d', 'a b x y', true),
+    ('a b c d', 'a x y z', false),
+    ('a b c d', 'v x y z', false),
+    ('a b c d', NULL, true);
+SELECT measure, unit, k, fold, weighting, threshold, distance, precision, recall, f1,
+       precision_low < 0.6 AS wide, precision_high, f1_low < 0.8 AS wide, f1_high
+FROM near_dup_calibrate('TABLE labels', k => '{1}', unit => '{word}', fold => '{case}', weighting => '{}');
+-- Two-word shingles tell the first two pairs apart by order.
+SELECT k, threshold, precision, recall, f1
+FROM near_dup_calibrate('TABLE labels', k => '{2,3}', unit => '{word}', fold => '{case}', weighting => '{}');
+-- The default grid, best first.
+SET client_min_messages = error;
+SELECT count(*), count(DISTINCT (measure, unit, k, fold, weighting)), bool_and(in_order)
+FROM (SELECT *, f1 <= lag(f1, 1, 2.0) OVER () AS in_order FROM near_dup_calibrate('TABLE labels')) c;
+-- The same seed, the same intervals.
+SELECT count(DISTINCT (f1_low, precision_low, recall_low))
+FROM (SELECT * FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{}')
+      UNION ALL SELECT * FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{}', seed => 0)) c;
+RESET client_min_messages;
+
+-- The statements run, whatever the names.
+CREATE TABLE "Some Docs" (id int PRIMARY KEY, "The Text" text);
+INSERT INTO "Some Docs" VALUES (1, 'a b c d'), (2, 'a b c x'), (3, 'v x y z');
+SET client_min_messages = error;
+SELECT unnest(statements) FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{}',
+    relation => '"Some Docs"', document_column => 'The Text') \gexec
+SELECT o.id FROM "Some Docs" d JOIN "Some Docs" o ON near_dup(o.sig, d.sig, 0.3) WHERE d.id = 1 ORDER BY 1;
+ALTER TABLE "Some Docs" DROP sig;
+SELECT unnest(statements) FROM (SELECT * FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{log}',
+    '"Some Docs"', 'The Text') WHERE measure = 'simhash') c \gexec
+\d "Some Docs"
+SELECT statements FROM near_dup_calibrate('TABLE labels', '{2}', '{char}', '{none}', '{}');
+RESET client_min_messages;
+
+-- What is refused.
+SELECT near_dup_calibrate('SELECT a, b, same FROM labels WHERE same');
+SELECT near_dup_calibrate('SELECT a, b, same FROM labels WHERE NOT same');
+SELECT near_dup_calibrate('SELECT a, b, same FROM labels WHERE a IS NULL');
+SELECT near_dup_calibrate('SELECT a, b FROM labels');
+SELECT near_dup_calibrate('SELECT a, b, 1 FROM labels');
+SELECT near_dup_calibrate('SELECT a, 1, same FROM labels');
+SELECT near_dup_calibrate('TABLE labels', k => '{0}');
+SELECT near_dup_calibrate('TABLE labels', k => '{}');
+SELECT near_dup_calibrate('TABLE labels', unit => '{word,sentence}');
+SELECT near_dup_calibrate('TABLE labels', fold => '{upper}');
+SELECT near_dup_calibrate('TABLE labels', weighting => '{idf}');
+SELECT near_dup_calibrate('TABLE labels', k => (SELECT array_agg(i) FROM generate_series(1, 256) i));
+SELECT near_dup_calibrate('TABLE labels', relation => 1::oid::regclass);
+SELECT near_dup_calibrate(NULL);
+
+-- Pairs worth a label.
+CREATE TABLE docs (id int, part int, body text, PRIMARY KEY (part, id));
+INSERT INTO docs
+SELECT d * 10 + c, d % 2, (SELECT string_agg(CASE WHEN w % 40 < c * 4 THEN 'n' || d || '-' || c || '-' || w ELSE 'w' || d || '-' || w END, ' ')
+                           FROM generate_series(1, 80) w)
+FROM generate_series(1, 40) d, generate_series(0, 9) c;
+INSERT INTO docs VALUES (1, 0, NULL), (2, 0, '');
+SELECT floor(similarity * 10) AS tenth, count(*) FROM near_dup_sample_pairs('docs', 'body', 60) GROUP BY 1 ORDER BY 1;
+SELECT count(*), bool_and(similarity = resemblance(s.a, s.b)), bool_and(x.body = s.a AND y.body = s.b), bool_and(a_key <> b_key)
+FROM near_dup_sample_pairs('docs', 'body', 60) s
+JOIN docs x ON ROW(x.part, x.id)::text = a_key JOIN docs y ON ROW(y.part, y.id)::text = b_key;
+CREATE TABLE copy (LIKE docs INCLUDING INDEXES);
+INSERT INTO copy SELECT * FROM docs ORDER BY id DESC;
+SELECT count(*) FROM (SELECT * FROM near_dup_sample_pairs('docs', 'body', 60)
+                      EXCEPT SELECT * FROM near_dup_sample_pairs('copy', 'body', 60)) s;
+SELECT count(*) > 0 AS another FROM (SELECT * FROM near_dup_sample_pairs('docs', 'body', 60)
+                      EXCEPT SELECT * FROM near_dup_sample_pairs('docs', 'body', 60, seed => 1)) s;
+SELECT count(*) FROM near_dup_sample_pairs('docs', 'body', 60, sample_rows => 10);
+CREATE TABLE one (id int PRIMARY KEY, body varchar(10));
+SELECT count(*) FROM near_dup_sample_pairs('one', 'body');
+INSERT INTO one VALUES (1, 'a b c'), (2, 'a b c'), (3, 'x y z');
+SELECT a_key, b_key, similarity, a, b FROM near_dup_sample_pairs('one', 'body', k => 1);
+
+SELECT near_dup_sample_pairs('labels', 'a');
+CREATE VIEW seen AS TABLE one;
+SELECT near_dup_sample_pairs('seen', 'body');
+SELECT near_dup_sample_pairs('docs', 'none');
+SELECT near_dup_sample_pairs('docs', 'body', 0);
+SELECT near_dup_sample_pairs('docs', 'body', sample_rows => 1);
+SELECT near_dup_sample_pairs('docs', 'body', unit => 'x');
+SELECT near_dup_sample_pairs('docs', NULL);
+SELECT near_dup_sample_pairs(1::oid::regclass, 'body');
