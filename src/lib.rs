@@ -31,5 +31,5 @@ pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();
     pg::memory::install();
     pg::progress::define_setting();
-    index::planner_hook::install();
+    index::planner::hook::install();
 }

@@ -1,5 +1,5 @@
 CREATE FUNCTION minhash_sim(a minhash_signature, b minhash_signature) RETURNS double precision
-IMMUTABLE STRICT PARALLEL SAFE COST 10 SUPPORT minhash_sim_support
+IMMUTABLE STRICT PARALLEL SAFE COST 10 SUPPORT measure_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_sim_wrapper';
 COMMENT ON FUNCTION minhash_sim(minhash_signature, minhash_signature) IS
     'estimated Jaccard similarity, 0 to 1; error if the parameters differ';

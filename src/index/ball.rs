@@ -8,7 +8,7 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::varlena::{Varlena, argument, rest_of_message, result};
 use bitvec::prelude::*;
 use neardup::memory::{Grow, copied, filled, joined, with_room};
-use neardup::minhash::{Signature, near_duplicates};
+use neardup::minhash::{Signature, least_similarity, near_duplicates};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::ffi::{CStr, CString};
@@ -18,6 +18,10 @@ pub struct MinhashBall<'a>(Varlena<'a>);
 
 const THRESHOLD_LEN: usize = size_of::<f64>();
 
+/// The threshold of a ball that holds all signatures, comparable ones or not. Only the planner makes
+/// such balls, of bounds that it does not know.
+pub const EVERYTHING: f64 = 0.0;
+
 impl MinhashBall<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type minhash_ball that outlives the value.
@@ -26,7 +30,7 @@ impl MinhashBall<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Center and threshold.
+    /// Center and threshold, which may be [`EVERYTHING`].
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
@@ -35,7 +39,7 @@ impl MinhashBall<'_> {
             corrupt("minhash_ball");
         };
         let threshold = f64::from_le_bytes(*threshold);
-        if !options::is_threshold(threshold) {
+        if threshold != EVERYTHING && !options::is_threshold(threshold) {
             corrupt("minhash_ball");
         }
         (Signature::from_bytes(signature).or_raise(), threshold)
@@ -124,6 +128,35 @@ fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
     NewMinhashBall::new(m.bytes(), options::threshold(threshold))
 }
 
+/// Returns every signature whose `minhash_sim` to the center is at least `similarity`, or more: all
+/// for one of at most 0; NULL, which no signature is in, for one above 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+fn minhash_ball_at_least(m: StoredSignature<'_>, similarity: f64) -> Option<NewMinhashBall> {
+    m.read();
+    // As numbers are compared in SQL, NaN is above all others.
+    let threshold = (similarity <= 1.0).then_some(similarity.max(EVERYTHING))?;
+    Some(NewMinhashBall::new(m.bytes(), threshold))
+}
+
+/// Returns every signature whose `minhash_distance` from the center is at most `distance`, or more:
+/// all for one of at least 1; NULL for one below 0.
+#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+fn minhash_ball_within(m: StoredSignature<'_>, distance: f64) -> Option<NewMinhashBall> {
+    m.read();
+    if distance < 0.0 {
+        return None;
+    }
+    let threshold = least_similarity(distance).unwrap_or(EVERYTHING);
+    Some(NewMinhashBall::new(m.bytes(), threshold))
+}
+
+/// Returns `bit_ball`, or NULL for a negative distance.
+#[pg_extern(immutable, parallel_safe, strict)]
+fn bit_ball_within(center: Bits<'_>, distance: i32) -> Option<NewBitBall> {
+    let distance = distance.try_into().ok()?;
+    Some(NewBitBall::new(center.bytes(), center.len(), distance))
+}
+
 /// Returns every bit string of the center's length that differs from it in at most `distance` bits.
 ///
 /// # Errors
@@ -136,27 +169,27 @@ fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
 /// Returns whether the signature is in the ball; not if it is empty or was made with other
 /// parameters.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
-fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
+pub fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
     let (center, threshold) = ball.read();
-    near_duplicates(&m.read(), &center, threshold)
+    threshold == EVERYTHING || near_duplicates(&m.read(), &center, threshold)
 }
 
 /// `minhash_in_ball` with its arguments exchanged.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
-fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
+pub fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
     minhash_in_ball(m, ball)
 }
 
 /// Returns whether the bit string is in the ball; not if its length differs from the center's.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
-fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
+pub fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
     let (center, distance) = ball.read();
     b.len() == center.len() && neardup::hamming::distance(b.bytes(), ball.bytes()) <= distance
 }
 
 /// `bit_in_ball` with its arguments exchanged.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
-fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
+pub fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)
 }
 
@@ -315,7 +348,12 @@ pgrx::extension_sql_file!(
         "signature",
         "ball_types",
         minhash_ball,
+        minhash_ball_at_least,
+        minhash_ball_within,
         bit_ball,
+        bit_ball_within,
+        near_dup_ballsel,
+        near_dup_balljoinsel,
         minhash_in_ball,
         minhash_ball_contains,
         bit_in_ball,

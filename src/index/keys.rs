@@ -7,7 +7,7 @@
 use crate::options;
 use bitvec::prelude::*;
 use neardup::bands::{Bands, HammingBlocks, Occurrence, band_hashes};
-use neardup::minhash::{Header, Signature};
+use neardup::minhash::{Header, Signature, is_estimate_between};
 
 /// The keys of signatures for lookups at or above a threshold: one for each pigeonhole band. Which
 /// bands a signature has depends on its own parameters.
@@ -56,10 +56,14 @@ impl MinhashKeys {
     }
 
     /// Returns whether lookups at `threshold` find everything by the keys: those for signatures of
-    /// these parameters or, without any, those for all.
+    /// these parameters or, without any, those for all. A threshold that is lower by a rounding is
+    /// reached by the same numbers of equal slots.
     pub fn serve(&self, header: Option<&Header>, threshold: f64) -> bool {
         threshold >= self.threshold
-            || header.is_some_and(|header| self.occurrence(header, threshold).is_some())
+            || match header {
+                Some(header) => self.occurrence(header, threshold).is_some(),
+                None => !is_estimate_between(threshold, self.threshold),
+            }
     }
 }
 

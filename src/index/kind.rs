@@ -1,6 +1,10 @@
 //! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
 //! that belong to them, and the keys that near values share. Said here alone.
 
+use crate::index::ball::{
+    BitBall, MinhashBall, bit_ball_contains_wrapper, bit_in_ball_wrapper,
+    minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
+};
 use crate::index::classes::{
     HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
     neardup_minhash_kind_wrapper,
@@ -43,10 +47,34 @@ pub enum Bound {
     Distance(u32),
 }
 
+/// The function of an operator `<@` or `@>` of ours.
+#[derive(Debug, Clone, Copy)]
+pub struct Containment {
+    pub kind: Kind,
+    /// The operator is `@>`.
+    pub ball_on_left: bool,
+}
+
+impl Containment {
+    /// Returns what a function is, whatever its name and schema; None if it is none of ours.
+    pub fn of(function: pg_sys::Oid) -> Option<Self> {
+        let ours: [(CFunction, Kind, bool); 4] = [
+            (minhash_in_ball_wrapper, Kind::Minhash, false),
+            (minhash_ball_contains_wrapper, Kind::Minhash, true),
+            (bit_in_ball_wrapper, Kind::Hamming, false),
+            (bit_ball_contains_wrapper, Kind::Hamming, true),
+        ];
+        ours.into_iter()
+            .find(|(own, ..)| is_function(function, *own))
+            .map(|(_, kind, ball_on_left)| Self { kind, ball_on_left })
+    }
+}
+
 /// The functions, the operator and the types that belong to a kind, in the schema of the extension.
 pub struct Objects {
     schema: pg_sys::Oid,
-    make_ball: pg_sys::Oid,
+    /// The function (value, bound) that makes a ball.
+    pub make_ball: pg_sys::Oid,
     measure: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
     pub ball_type: pg_sys::Oid,
@@ -84,6 +112,13 @@ impl Kind {
             Self::Minhash => near_dup_key_wrapper,
             Self::Hamming => hamming_key_wrapper,
         }
+    }
+
+    /// Returns the kind of values of an operator family of `neardup`.
+    pub fn of_family(family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Self> {
+        [Self::Minhash, Self::Hamming]
+            .into_iter()
+            .find(|kind| kind.method(family, column_type) == Some(Method::Neardup))
     }
 
     /// Returns the access method of an operator family of ours, whatever its name and schema: it has
@@ -141,6 +176,45 @@ impl Kind {
         }
     }
 
+    /// Returns the bound of a ball.
+    ///
+    /// # Safety
+    /// The datum is a ball of this kind.
+    pub unsafe fn bound_of_ball(self, datum: pg_sys::Datum) -> Option<Bound> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match self {
+                Self::Minhash => {
+                    let ball = MinhashBall::from_raw(datum);
+                    let (_, threshold) = ball.read();
+                    options::is_threshold(threshold).then_some(Bound::Threshold(threshold))
+                }
+                Self::Hamming => Some(Bound::Distance(BitBall::from_raw(datum).read().1)),
+            }
+        }
+    }
+
+    /// Returns the bound for which an index column has its keys.
+    ///
+    /// # Safety
+    /// `options` are those of an index of the kind's operator class of `neardup`, or NULL.
+    pub unsafe fn own_bound(self, options: *mut pg_sys::bytea) -> Option<Bound> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match self {
+                Self::Minhash => MinhashClass::from_options(options)
+                    .map(|class| Bound::Threshold(class.keys.threshold())),
+                Self::Hamming => HammingClass::from_options(options)
+                    .map(|class| Bound::Distance(class.keys.distance())),
+            }
+        }
+    }
+
+    /// Returns the types of values and of balls. The extension is in `schema`.
+    pub fn types(self, schema: pg_sys::Oid) -> [pg_sys::Oid; 2] {
+        [self.value_type(schema), type_named(schema, self.ball())]
+    }
+
     /// Returns the name of the function that measures how far two values are apart.
     fn measure(self) -> &'static CStr {
         match self {
@@ -175,6 +249,27 @@ impl Bound {
         match self {
             Self::Threshold(_) => Kind::Minhash,
             Self::Distance(_) => Kind::Hamming,
+        }
+    }
+
+    /// Returns the bound as a constant of its type.
+    pub fn node(&self) -> *mut pg_sys::Node {
+        let type_ = self.kind().bound_type();
+        let (mut length, mut by_value) = (0, false);
+        // SAFETY: the datum is of the type.
+        unsafe {
+            pg_sys::get_typlenbyval(type_, &mut length, &mut by_value);
+            let none = pg_sys::InvalidOid;
+            let length = i32::from(length);
+            pg_sys::makeConst(type_, -1, none, length, self.datum(), false, by_value).cast()
+        }
+    }
+
+    /// Returns a number that other bounds of the kind do not have.
+    pub fn bits(&self) -> u64 {
+        match self {
+            Self::Threshold(threshold) => threshold.to_bits(),
+            Self::Distance(distance) => u64::from(*distance),
         }
     }
 

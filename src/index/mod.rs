@@ -8,5 +8,4 @@ pub mod constraint_key;
 pub mod gin;
 pub mod keys;
 pub mod kind;
-pub mod planner_hook;
-pub mod planner_support;
+pub mod planner;

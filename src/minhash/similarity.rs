@@ -21,7 +21,7 @@ fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
 }
 
 /// 1 - `minhash_sim`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = minhash_sim_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = measure_support)]
 pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     1.0 - minhash_sim(a, b)
 }
@@ -80,7 +80,7 @@ pgrx::extension_sql_file!(
     name = "near_dup",
     requires = [
         "signature",
-        minhash_sim_support,
+        measure_support,
         minhash_distance,
         near_dup_support
     ]

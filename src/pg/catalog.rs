@@ -74,12 +74,6 @@ pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Returns the equality operator of a type.
-pub fn equality(type_: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    // SAFETY: the cache returns an entry for every type.
-    found(unsafe { (*pg_sys::lookup_type_cache(type_, pg_sys::TYPECACHE_EQ_OPR as i32)).eq_opr })
-}
-
 /// Returns the type of that name in a schema.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     // SAFETY: plain catalog lookup.

@@ -9,6 +9,7 @@ pub mod error;
 pub mod memo;
 pub mod memory;
 pub mod multirange;
+pub mod nodes;
 pub mod progress;
 pub mod query;
 mod query_errors;

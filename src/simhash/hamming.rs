@@ -10,8 +10,8 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `string_data_length_mismatch` for different lengths, like PostgreSQL's own bit operators.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
-fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = measure_support)]
+pub fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
     if a.len() != b.len() {
         raise(
             PgSqlErrorCode::ERRCODE_STRING_DATA_LENGTH_MISMATCH,
@@ -78,6 +78,7 @@ pgrx::extension_sql_file!(
     name = "hamming",
     requires = [
         bit_hamming,
+        measure_support,
         hamming_within,
         hamming_within_support,
         hamming_bands,

@@ -1,10 +1,17 @@
 //! What a scan costs.
 
+use super::log;
+use super::meta::Meta;
+use super::page::Index;
+use crate::index::classes::RowKeys;
+use crate::index::kind::Kind;
+use crate::pg::nodes::{self, constant, elements};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
 
-/// Rows that are expected to be within the index's own bound of a query.
-const MATCHES: f64 = 1.0;
+/// Operators that PostgreSQL's own access methods charge for the way down to a page, as
+/// `DEFAULT_PAGE_CPU_MULTIPLIER` in selfuncs.h.
+const OPERATORS_PER_PAGE: f64 = 50.0;
 
 /// What a path gives an index to go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +40,9 @@ impl Reading {
                     .any(|c| i32::from((*c).indexcol) == column)
             };
             let is_ordered = !path.indexorderbys.is_null();
+            let has_keys = has(last) && has_keys(path.indexinfo, path.indexclauses);
             match (0..last).all(has) {
-                true if has(last) => Self::Matches,
+                true if has_keys => Self::Matches,
                 true if is_ordered => Self::Nearest,
                 _ if is_ordered || !clauses.is_empty() => Self::Everything,
                 _ => Self::Nothing,
@@ -72,28 +80,193 @@ pub unsafe extern "C-unwind" fn estimate(
             }
             return;
         }
-        let mut costs = pg_sys::GenericCosts::default();
+        let info = (*path).indexinfo;
+        let rows = (*(*info).rel).tuples;
+        let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
+        // Where the index reads all rows, it returns them all, in the table's order.
+        *selectivity = match reading {
+            Reading::Everything => 1.0,
+            _ => pg_sys::clauselist_selectivity(
+                root,
+                pg_sys::add_predicate_to_index_quals(info, quals),
+                (*(*info).rel).relid as i32,
+                pg_sys::JoinType::JOIN_INNER,
+                std::ptr::null_mut(),
+            ),
+        };
+        let reads = match reading {
+            Reading::Everything => Reads {
+                pages: f64::from((*info).pages),
+                operators: rows,
+            },
+            _ => Reads::of_lookup(info),
+        };
+        let (mut random_page, mut sequential_page) = (0.0, 0.0);
+        pg_sys::get_tablespace_page_costs(
+            (*info).reltablespace,
+            &mut random_page,
+            &mut sequential_page,
+        );
+        let other = pg_sys::index_other_operands_eval_cost(root, quals);
+        *pages = reads.pages_of_one(info, loop_count, root);
+        // All candidates are collected before the first is returned.
+        *startup_cost = *pages * random_page + reads.operators * pg_sys::cpu_operator_cost + other;
+        *total_cost = *startup_cost;
         if reading == Reading::Nearest {
-            costs.numIndexTuples = MATCHES;
-        }
-        pg_sys::genericcostestimate(root, path, loop_count, &mut costs);
-        *startup_cost = costs.indexStartupCost;
-        *total_cost = costs.indexTotalCost;
-        *selectivity = costs.indexSelectivity;
-        *pages = costs.numIndexPages;
-        if reading == Reading::Everything {
-            // The table's rows are read as they come, and none is left out.
-            *selectivity = 1.0;
-        }
-        if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
-            let tail = tail_cost((*path).indexinfo);
+            let nearest = rows_nearest(root, path);
+            *total_cost += nearest * pg_sys::cpu_index_tuple_cost;
+            let tail = tail_cost(info);
             *total_cost += tail;
-            if reading == Reading::Everything
-                || !are_enough(root, &*(*path).indexinfo, costs.indexSelectivity)
-            {
+            if !are_enough(root, &*info, *selectivity, nearest) {
                 *startup_cost += tail;
             }
+        } else {
+            *total_cost += *selectivity * rows * pg_sys::cpu_index_tuple_cost;
+            if reading == Reading::Everything && !(*path).indexorderbys.is_null() {
+                let tail = tail_cost(info);
+                *startup_cost += tail;
+                *total_cost += tail;
+            }
         }
+    }
+}
+
+/// Returns whether one of the conditions can be answered by keys, as far as that is known.
+///
+/// # Safety
+/// The planner holds a lock on the index.
+unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) -> bool {
+    // SAFETY: vouched for by the caller; the conditions are operators with the column on the left.
+    unsafe {
+        if (*info).hypothetical {
+            return true;
+        }
+        let last = (*info).nkeycolumns - 1;
+        let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
+        let row_keys = RowKeys::of_index(relation);
+        let mut found = false;
+        for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
+            if i32::from((*clause).indexcol) != last {
+                continue;
+            }
+            let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
+            found |= quals.iter_ptr().any(|qual| {
+                let operand = pg_sys::get_rightop((*qual).clause.cast());
+                constant(operand).is_none_or(|query| row_keys.finds(query))
+            });
+        }
+        pg_sys::index_close(relation, pg_sys::NoLock as i32);
+        found
+    }
+}
+
+/// What a lookup reads.
+struct Reads {
+    pages: f64,
+    operators: f64,
+}
+
+impl Reads {
+    /// # Safety
+    /// The planner holds a lock on the index.
+    unsafe fn of_lookup(info: *mut pg_sys::IndexOptInfo) -> Self {
+        // SAFETY: vouched for by the caller; a hypothetical index has no relation.
+        unsafe {
+            if (*info).hypothetical {
+                let pages = f64::from((*info).pages.min(1));
+                return Self {
+                    pages,
+                    operators: pages * OPERATORS_PER_PAGE,
+                };
+            }
+            let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
+            let index = Index::new(relation);
+            let meta = Meta::read(&index);
+            let leaves = meta.segments().iter().map(|segment| {
+                let keys = segment.postings as f64 / segment.rows.max(1) as f64;
+                keys.min(f64::from(segment.leaves))
+            });
+            let pages: f64 = leaves.sum();
+            let in_log = log::end(&index, &meta) - meta.log_start;
+            pg_sys::index_close(relation, pg_sys::NoLock as i32);
+            Self {
+                pages,
+                operators: pages * OPERATORS_PER_PAGE + in_log as f64,
+            }
+        }
+    }
+
+    /// Returns the pages that one of several scans reads anew.
+    ///
+    /// # Safety
+    /// The planner's structures are valid.
+    unsafe fn pages_of_one(
+        &self,
+        info: *mut pg_sys::IndexOptInfo,
+        scans: f64,
+        root: *mut pg_sys::PlannerInfo,
+    ) -> f64 {
+        if scans <= 1.0 {
+            return self.pages;
+        }
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let size = (*info).pages;
+            let all = self.pages * scans;
+            pg_sys::index_pages_fetched(all, size, f64::from(size), root) / scans
+        }
+    }
+}
+
+/// Returns how many rows are expected to be within the index's own bound of what is ordered by.
+///
+/// # Safety
+/// The path is the planner's, and ordered.
+unsafe fn rows_nearest(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath) -> f64 {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let info = (*path).indexinfo;
+        let share = share_nearest(
+            root,
+            info,
+            pg_sys::list_nth((*path).indexorderbys, 0).cast(),
+        );
+        share
+            .map_or(1.0, |share| share * (*(*info).rel).tuples)
+            .max(1.0)
+    }
+}
+
+/// Returns the share of rows within the index's own bound, as the operator `<@` has it.
+///
+/// # Safety
+/// The order is `column distance center`.
+unsafe fn share_nearest(
+    root: *mut pg_sys::PlannerInfo,
+    info: *mut pg_sys::IndexOptInfo,
+    order: *mut pg_sys::Node,
+) -> Option<f64> {
+    // SAFETY: vouched for by the caller; the arrays have an element for every column.
+    unsafe {
+        let last = (*info).nkeycolumns as usize - 1;
+        let (family, type_) = (*(*info).opfamily.add(last), *(*info).opcintype.add(last));
+        let kind = Kind::of_family(family, type_)?;
+        let options = match (*info).opclassoptions.is_null() {
+            true => std::ptr::null_mut(),
+            false => *(*info).opclassoptions.add(last),
+        };
+        let (function, operands) = nodes::call(order)?;
+        let [column, center] = elements(operands)?;
+        let objects = kind.objects(function);
+        let ball = [center, kind.own_bound(options)?.node()];
+        let ball = nodes::new_call(root, objects.make_ball, ball);
+        Some(pg_sys::restriction_selectivity(
+            root,
+            objects.operator,
+            nodes::list([column, ball]),
+            pg_sys::InvalidOid,
+            (*(*info).rel).relid as i32,
+        ))
     }
 }
 
@@ -123,9 +296,10 @@ unsafe fn are_enough(
     root: *const pg_sys::PlannerInfo,
     index: &pg_sys::IndexOptInfo,
     scope: f64,
+    nearest: f64,
 ) -> bool {
     // SAFETY: vouched for by the caller.
     let (wanted, rel) = unsafe { ((*root).limit_tuples, &*index.rel) };
     let kept = rel.rows / (rel.tuples * scope).max(1.0);
-    wanted >= 0.0 && wanted <= MATCHES * kept.min(1.0)
+    wanted >= 0.0 && wanted <= nearest * kept.min(1.0)
 }

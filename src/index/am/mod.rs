@@ -17,6 +17,7 @@ mod build;
 mod cache;
 mod check;
 mod cost;
+mod count;
 mod fetch;
 mod insert;
 mod log;
@@ -34,6 +35,8 @@ mod segment;
 mod stats;
 mod vacuum;
 mod validate;
+
+pub use count::count;
 
 use crate::index::classes;
 use crate::pg::call::finfo;

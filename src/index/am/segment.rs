@@ -13,6 +13,8 @@ pub enum Stop {
     Restart,
     /// A page is damaged; which one, if known.
     Damaged(Option<u32>, &'static str),
+    /// As many rows have been counted as are worth it.
+    Enough,
     OutOfMemory(TryReserveError),
 }
 
@@ -32,7 +34,7 @@ impl Stop {
     /// Ends the statement, unless all that is needed is to start anew.
     pub fn raise(self, index: &Index) {
         match self {
-            Self::Restart => {}
+            Self::Restart | Self::Enough => {}
             Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
             Self::OutOfMemory(error) => crate::pg::error::or_out_of_memory(Err(error)),
         }

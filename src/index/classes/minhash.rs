@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::{Class, Open, Order, Parameters, Search, read_options, shorten};
-use crate::index::ball::MinhashBall;
+use crate::index::ball::{EVERYTHING, MinhashBall};
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
@@ -58,6 +58,9 @@ impl MinhashClass {
     /// Returns the search for what is within a threshold of a center, and the center's parameters.
     pub fn search_for(&self, center: &Signature<'_>, threshold: f64) -> (Search, Parameters) {
         let parameters = center.header.parameters();
+        if threshold == EVERYTHING {
+            return (Search::Everything, parameters);
+        }
         if center.header.empty {
             return (Search::Nothing, parameters);
         }

@@ -101,6 +101,15 @@ impl RowKeys {
         (unsafe { self.search_within(best.0, conditions) }, best.1)
     }
 
+    /// Returns whether the keys find what matches a condition on the compared column.
+    ///
+    /// # Safety
+    /// `query` is the right operand of such a condition.
+    pub unsafe fn finds(&self, query: pg_sys::Datum) -> bool {
+        // SAFETY: vouched for by the caller.
+        unsafe { self.class.search(query) }.0 != Search::Everything
+    }
+
     /// Returns the order of a scan by the distance from a query, and the search for the nearest; None
     /// if all distances are NULL.
     ///

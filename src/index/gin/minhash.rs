@@ -4,7 +4,7 @@
 //! depends on its own parameters, so that signatures of all kinds share a column: two comparable
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
 
-use crate::index::ball::MinhashBall;
+use crate::index::ball::{EVERYTHING, MinhashBall};
 use crate::index::gin::support::{self, Query, Search};
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
@@ -73,7 +73,7 @@ impl MinhashIndex {
     }
 
     fn search(&self, center: &Signature<'_>, threshold: f64) -> Search {
-        if center.header.empty {
+        if center.header.empty && threshold != EVERYTHING {
             return Search::Nothing;
         }
         let occurrence = self.keys.occurrence(&center.header, threshold);

@@ -28,8 +28,10 @@ END $$;
 
 SET enable_seqscan = off;
 SELECT explain('SELECT id FROM docs ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 3');
+SET enable_sort = off;
 SELECT explain('SELECT id FROM docs WHERE near_dup(sig, (SELECT sig FROM docs WHERE id = 20), 0.9)
     ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20) LIMIT 3');
+RESET enable_sort;
 SELECT id, sig <=> (SELECT sig FROM docs WHERE id = 20) AS distance FROM docs
 ORDER BY sig <=> (SELECT sig FROM docs WHERE id = 20), id LIMIT 8;
 

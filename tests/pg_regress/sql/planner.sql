@@ -2,8 +2,8 @@
 CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature, b bit(64));
 INSERT INTO docs SELECT i, minhash('word' || i || ' and some more', slots => 4), ('x' || md5(i::text))::bit(64)
 FROM generate_series(1, 2000) i;
-CREATE INDEX docs_sig ON docs USING gin (sig minhash_ops (threshold = 0.7));
-CREATE INDEX docs_b ON docs USING gin (b hamming_ops);
+CREATE INDEX docs_sig ON docs USING neardup (sig minhash_ops (threshold = 0.7));
+CREATE INDEX docs_b ON docs USING neardup (b hamming_ops);
 CREATE TABLE queries (id int, sig minhash_signature, b bit(64));
 INSERT INTO queries SELECT * FROM docs WHERE id % 200 = 0;
 ANALYZE docs, queries;
@@ -71,6 +71,70 @@ SELECT count(*) FROM docs WHERE near_dup(sig, minhash('word7 and some more', slo
 EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON minhash_sim(q.sig, d.sig) > 0.8;
 EXPLAIN (COSTS OFF) SELECT * FROM queries q LEFT JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8 AND d.id <> q.id;
 SELECT q.id, count(d.id) FROM queries q LEFT JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8 GROUP BY 1 ORDER BY 1 LIMIT 3;
+-- Every spelling at the index's own threshold, 0.7.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.7);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <@ minhash_ball(minhash('some text', slots => 4), 0.7);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) >= 0.7;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('some text', slots => 4) <= 0.3;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 0.3 > minhash_distance(minhash('some text', slots => 4), sig);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE NOT minhash_sim(sig, minhash('some text', slots => 4)) < 0.7;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) BETWEEN 0.7 AND 0.9;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) = 1;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE bit_hamming(b, B'0101'::bit(64)) <= 3;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 3 > bit_hamming(B'0101'::bit(64), b);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE NOT bit_hamming(b, B'0101'::bit(64)) > 3;
+EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON d.sig <=> q.sig <= 0.3;
+EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON minhash_sim(d.sig, q.sig) BETWEEN 0.7 AND 0.9;
+EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON bit_hamming(q.b, d.b) <= 3 AND d.id <> q.id;
+-- Bounds that are not known either; any bound has the answers of the sequential scan.
+PREPARE sim (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE minhash_sim(sig, $1) >= $2;
+PREPARE distance (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE sig <=> $1 < $2;
+PREPARE bits (bit, int) AS SELECT count(*) FROM docs WHERE $2 >= bit_hamming($1, b);
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE sim (minhash('word7 and some more', slots => 4), 0.7);
+EXPLAIN (COSTS OFF) EXECUTE distance (minhash('word7 and some more', slots => 4), 0.3);
+EXPLAIN (COSTS OFF) EXECUTE bits (B'0101'::bit(64), 3);
+EXPLAIN (COSTS OFF)
+SELECT * FROM queries q JOIN docs d ON minhash_sim(d.sig, q.sig) >= 1 - q.id / 10000.0;
+CREATE TABLE answers (how text, bound text, sim bigint, distance bigint, bits bigint);
+CREATE FUNCTION record_answers(how text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    q minhash_signature := minhash('word7 and some more', slots => 4);
+    bound float8;
+BEGIN
+    FOREACH bound IN ARRAY ARRAY[-1, 0, 0.2, 0.5, 0.7, 0.75, 0.8, 1, 1.5, 'NaN', 'Infinity', NULL] LOOP
+        INSERT INTO answers SELECT how, bound::text,
+            (SELECT count(*) FROM docs WHERE minhash_sim(sig, q) >= bound),
+            (SELECT count(*) FROM docs WHERE sig <=> q <= 1 - bound),
+            (SELECT count(*) FROM docs WHERE bit_hamming(b, (SELECT b FROM queries WHERE id = 200)) <=
+                CASE WHEN bound BETWEEN -1 AND 1 THEN (bound * 40)::int END);
+    END LOOP;
+END $$;
+INSERT INTO docs VALUES (3001, minhash('', slots => 4), NULL), (3002, NULL, NULL);
+SET enable_seqscan = off;
+SELECT record_answers('index');
+SET enable_seqscan = on;
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+SELECT record_answers('scan');
+RESET enable_indexscan;
+RESET enable_bitmapscan;
+RESET plan_cache_mode;
+SELECT bound, sim, distance, bits, count(*) FROM answers GROUP BY 1, 2, 3, 4 ORDER BY 5, 2 DESC, 3 DESC, 1;
+DELETE FROM docs WHERE id > 3000;
+-- Semijoins and antijoins; parallel plans.
+EXPLAIN (COSTS OFF) SELECT * FROM queries q WHERE NOT EXISTS (SELECT FROM docs d WHERE minhash_sim(d.sig, q.sig) > 0.8 AND d.id < q.id);
+SET min_parallel_table_scan_size = 0;
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET max_parallel_workers_per_gather = 1;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM queries q JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) > 0.2;
+SELECT count(*) FROM queries q JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8;
+RESET min_parallel_table_scan_size;
+RESET parallel_setup_cost;
+RESET parallel_tuple_cost;
+RESET max_parallel_workers_per_gather;
 -- Not comparisons from which no near_dup follows, nor thresholds below the index's; not a sample.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('', slots => 4)) < 0.8;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('', slots => 4) > 0.2;
@@ -88,7 +152,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM barrier WHERE minhash_sim(sig, minhash('', sl
 CREATE TABLE parts (LIKE docs) PARTITION BY RANGE (id);
 CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (1000);
 CREATE TABLE parts_high PARTITION OF parts FOR VALUES FROM (1000) TO (MAXVALUE);
-CREATE INDEX ON parts USING gin (sig);
+CREATE INDEX ON parts USING neardup (sig);
 INSERT INTO parts TABLE docs;
 ANALYZE parts;
 \c -
@@ -103,7 +167,7 @@ EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text',
 
 -- Support functions answer the planner only: nobody else can make a value of type internal.
 SELECT oid::regprocedure AS support FROM pg_proc
-WHERE proname IN ('near_dup_support', 'hamming_within_support', 'minhash_sim_support') ORDER BY proname;
+WHERE proname IN ('near_dup_support', 'hamming_within_support', 'measure_support') ORDER BY proname;
 
 -- A foreign function with our planner support is not replaced.
 CREATE FUNCTION like_near_dup(a minhash_signature, b minhash_signature, threshold float8) RETURNS boolean

@@ -2,8 +2,8 @@
 
 use crate::Result;
 use crate::kernels;
-use crate::minhash::Signature;
-use crate::minhash::signature::{HEADER_LEN, Header};
+use crate::minhash::signature::{HEADER_LEN, Header, is_slot_bits};
+use crate::minhash::{MAX_SLOTS, Signature};
 
 /// The estimated Jaccard similarity of the two documents; 0 if one of them is empty.
 ///
@@ -111,4 +111,78 @@ pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize
         }
     }
     low
+}
+
+/// Returns whether an estimate can be at least `low` and below `high`: whether signatures of some
+/// number and width of slots reach `low` with fewer equal slots than `high`.
+pub fn is_estimate_between(low: f64, high: f64) -> bool {
+    (1..=MAX_SLOTS).any(|slots| {
+        (1..=32).filter(|&bits| is_slot_bits(bits)).any(|bits| {
+            let bits = u32::from(bits);
+            equal_slots_needed(slots, bits, low) < equal_slots_needed(slots, bits, high)
+        })
+    })
+}
+
+/// Returns the least similarity s above 0 whose distance, `1.0 - s`, is at most `distance`: within it
+/// are just the pairs at or above s. None if all pairs are, or none.
+pub fn least_similarity(distance: f64) -> Option<f64> {
+    let is_within = |bits: u64| 1.0 - f64::from_bits(bits) <= distance;
+    let (mut outside, mut within) = (0, 1f64.to_bits());
+    if is_within(outside) || !is_within(within) {
+        return None;
+    }
+    // Positive numbers are in the order of their bits.
+    while within - outside > 1 {
+        let middle = outside + (within - outside) / 2;
+        if is_within(middle) {
+            within = middle;
+        } else {
+            outside = middle;
+        }
+    }
+    Some(f64::from_bits(within))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_have_the_similarities_that_they_come_from() {
+        for slots in 1..=MAX_SLOTS {
+            for hundredths in 1..100 {
+                let distance = f64::from(hundredths) / 100.0;
+                let least = least_similarity(distance);
+                for equal in 1..=slots {
+                    let similarity = similarity(equal, slots, 32);
+                    let is_within = 1.0 - similarity <= distance;
+                    assert_eq!(least.is_some_and(|least| similarity >= least), is_within);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn distances_of_everything_or_nothing_have_no_least_similarity() {
+        for distance in [-0.1, 1.0, 2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert_eq!(least_similarity(distance), None);
+        }
+        assert_eq!(least_similarity(0.0), Some(1.0));
+        assert_eq!(least_similarity(0.2), Some(0.8));
+    }
+
+    #[test]
+    fn no_estimate_is_between_a_threshold_and_what_rounding_makes_of_it() {
+        for threshold in [0.5, 0.7, 0.8, 0.9] {
+            let rounded: f64 = 1.0 - (1.0 - threshold);
+            assert!(!is_estimate_between(
+                rounded.next_down(),
+                threshold.min(rounded)
+            ));
+            assert!(is_estimate_between(threshold - 0.01, threshold));
+        }
+        assert!(!is_estimate_between(1.0f64.next_down(), 1.0));
+        assert!(is_estimate_between(1.0, 1.0f64.next_up()));
+    }
 }

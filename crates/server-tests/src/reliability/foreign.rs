@@ -49,7 +49,7 @@ pub fn declined(server: &Server, _: Scale) -> Result<Outcome> {
     for support in [
         "near_dup_support",
         "hamming_within_support",
-        "minhash_sim_support",
+        "measure_support",
     ] {
         for (types, arguments) in SIGNATURES {
             let plain = answer(&mut client, types, arguments, "")?;

@@ -7,6 +7,7 @@ mod bench;
 mod citus;
 mod collections;
 mod constraint;
+mod estimates;
 mod extension;
 mod gin;
 mod guard;
@@ -55,6 +56,8 @@ const ALL: &[Test] = &[
     ("gin_multicolumn_equals_scan", gin::multicolumn_equals_scan),
     ("gin_hamming_equals_scan", gin::hamming_equals_scan),
     ("neardup_equals_scan", neardup::equals_scan),
+    ("estimates_near_the_truth", estimates::near_the_truth),
+    ("estimates_of_joins", estimates::of_joins),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
     ("scopes_equal_scan", scopes::equal_scan),

@@ -3,14 +3,12 @@
 
 use crate::index::kind::{Kind, Method};
 use crate::pg::catalog;
+use crate::pg::nodes::{self, constant};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
 /// Strategy number of `<@` in our operator classes.
 const CONTAINED: i16 = 1;
-
-/// Share of rows that match where nothing is known; PostgreSQL's own for matching operators.
-const DEFAULT_SELECTIVITY: f64 = 0.01;
 
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn near_dup_support(request: Internal) -> Internal {
@@ -85,8 +83,8 @@ unsafe fn index_condition(
             return None;
         }
         request.lossy = false;
-        let clause = condition(operator, column, ball);
-        Some(pg_sys::lappend(std::ptr::null_mut(), clause.cast()))
+        let clause = nodes::new_condition(operator, column, ball);
+        Some(nodes::list([clause.cast()]))
     }
 }
 
@@ -97,17 +95,7 @@ unsafe fn arguments(node: *mut pg_sys::Node) -> Option<[*mut pg_sys::Node; 3]> {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
         }
-        three((*node.cast::<pg_sys::FuncExpr>()).args)
-    }
-}
-
-unsafe fn three(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 3]> {
-    // SAFETY: a list of expressions, of three elements.
-    unsafe {
-        if args.is_null() || (*args).length != 3 {
-            return None;
-        }
-        Some([0, 1, 2].map(|i| pg_sys::list_nth(args, i).cast()))
+        nodes::elements((*node.cast::<pg_sys::FuncExpr>()).args)
     }
 }
 
@@ -143,18 +131,6 @@ unsafe fn serves(
     }
 }
 
-/// Returns the value of a constant that is not NULL.
-unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
-    // SAFETY: the tag tells the type.
-    unsafe {
-        if (*node).type_ != pg_sys::NodeTag::T_Const {
-            return None;
-        }
-        let constant = node.cast::<pg_sys::Const>();
-        (!(*constant).constisnull).then_some((*constant).constvalue)
-    }
-}
-
 /// `ball(center, bound)`, folded if both are constant. None for a bound out of range, about which
 /// the function complains when it is called.
 unsafe fn ball_expression(
@@ -171,35 +147,7 @@ unsafe fn ball_expression(
         let center_type = catalog::first_argument_type(function)?;
         let types = [center_type, kind.bound_type()];
         let constructor = catalog::function_beside(function, kind.ball(), &types)?;
-        let args = pg_sys::lappend(std::ptr::null_mut(), center.cast());
-        let call = pg_sys::makeFuncExpr(
-            constructor,
-            pg_sys::get_func_rettype(constructor),
-            pg_sys::lappend(args, bound.cast()),
-            pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
-            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
-        );
-        Some(pg_sys::eval_const_expressions(root, call.cast()))
-    }
-}
-
-unsafe fn condition(
-    operator: pg_sys::Oid,
-    column: *mut pg_sys::Node,
-    ball: *mut pg_sys::Node,
-) -> *mut pg_sys::Expr {
-    // SAFETY: the nodes are the planner's.
-    unsafe {
-        pg_sys::make_opclause(
-            operator,
-            pg_sys::BOOLOID,
-            false,
-            column.cast(),
-            ball.cast(),
-            pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
-        )
+        Some(nodes::new_call(root, constructor, [center, bound]))
     }
 }
 
@@ -210,17 +158,17 @@ unsafe fn condition(
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
-        let [a, b, bound] = three(request.args)?;
+        let args = nodes::elements(request.args)?;
         request.selectivity = if request.is_join {
-            pair_selectivity(request, [a, b])?
+            pair_selectivity(request, args, kind)?
         } else {
-            row_selectivity(request, [a, b, bound], kind)?
+            row_selectivity(request, args, kind)?
         };
         Some(())
     }
 }
 
-/// By the column's statistics: the operator is tried on its most common values and its histogram.
+/// As `column <@ ball(center, bound)` keeps.
 unsafe fn row_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
     [a, b, bound]: [*mut pg_sys::Node; 3],
@@ -228,45 +176,57 @@ unsafe fn row_selectivity(
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
     unsafe {
-        let (column, center) = if pg_sys::contain_var_clause(a) {
-            (a, b)
-        } else {
-            (b, a)
+        let varies = |node| {
+            let tables = pg_sys::pull_varnos(request.root, node);
+            match request.varRelid {
+                0 => !tables.is_null(),
+                relation => pg_sys::bms_is_member(relation, tables),
+            }
         };
-        let column_type = catalog::first_argument_type(request.funcid)?;
-        let ball = ball_expression(request.funcid, request.root, [center, bound], kind)?;
-        let ball_type = pg_sys::exprType(ball);
-        let operator = catalog::operator_beside(request.funcid, c"<@", [column_type, ball_type])?;
-        let args = pg_sys::lappend(std::ptr::null_mut(), column.cast());
-        Some(pg_sys::generic_restriction_selectivity(
+        let (column, center) = if varies(a) { (a, b) } else { (b, a) };
+        let (operator, args) = containment(request, [column, center, bound], kind)?;
+        Some(pg_sys::restriction_selectivity(
             request.root,
             operator,
+            args,
             request.inputcollid,
-            pg_sys::lappend(args, ball.cast()),
             request.varRelid,
-            DEFAULT_SELECTIVITY,
         ))
     }
 }
 
-/// As for equality of the two: a document has about as many near-duplicates as equals, whereas the
-/// default of 0.01 has every document resemble a hundredth of all others.
+/// As the join of `a <@ ball(b, bound)` keeps.
 unsafe fn pair_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
-    [a, b]: [*mut pg_sys::Node; 2],
+    nodes: [*mut pg_sys::Node; 3],
+    kind: Kind,
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
     unsafe {
-        let column_type = catalog::first_argument_type(request.funcid)?;
-        let equality = catalog::equality(column_type)?;
-        let args = pg_sys::lappend(std::ptr::null_mut(), a.cast());
+        let (operator, args) = containment(request, nodes, kind)?;
         Some(pg_sys::join_selectivity(
             request.root,
-            equality,
-            pg_sys::lappend(args, b.cast()),
+            operator,
+            args,
             request.inputcollid,
             request.jointype,
             request.sjinfo,
         ))
+    }
+}
+
+/// Returns the operator `<@`, and its operands.
+unsafe fn containment(
+    request: &pg_sys::SupportRequestSelectivity,
+    [value, center, bound]: [*mut pg_sys::Node; 3],
+    kind: Kind,
+) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
+    // SAFETY: the nodes are the planner's.
+    unsafe {
+        let value_type = catalog::first_argument_type(request.funcid)?;
+        let ball = ball_expression(request.funcid, request.root, [center, bound], kind)?;
+        let types = [value_type, pg_sys::exprType(ball)];
+        let operator = catalog::operator_beside(request.funcid, c"<@", types)?;
+        Some((operator, nodes::list([value, ball])))
     }
 }

@@ -1,0 +1,114 @@
+//! The numbers of rows that the planner expects, beside those that there are.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+
+/// Ten groups of 200 rows, 400 of ten, and 14 000 rows by themselves. Rows of a group have three
+/// shingles in 31 of their own, or differ in one bit or two.
+const TABLE: &str = "
+    CREATE TABLE docs AS SELECT i AS id, minhash(
+            (SELECT string_agg('w' || hashint8(grp * 100 + w), ' ') FROM generate_series(1, 30) w) || ' ' || i) AS sig,
+        hashint8extended(grp, 0)::bit(64) # (1::bit(64) << i % 64) AS b
+    FROM generate_series(1, 20000) i,
+         LATERAL (SELECT CASE WHEN i <= 2000 THEN i % 10 WHEN i <= 6000 THEN 100 + i % 400 ELSE i END AS grp) g;
+    CREATE INDEX ON docs USING neardup (sig);
+    CREATE INDEX ON docs USING neardup (b);
+    ANALYZE docs";
+
+/// Rows that are in a group of 200, of ten, or alone.
+const ROWS: [i64; 3] = [77, 3333, 12345];
+
+/// Conditions on a value.
+const CONDITIONS: [(&str, &str); 6] = [
+    ("sig", "near_dup(sig, VALUE, 0.8)"),
+    ("sig", "sig <@ minhash_ball(VALUE, 0.8)"),
+    ("sig", "minhash_sim(sig, VALUE) > 0.8"),
+    ("sig", "sig <=> VALUE <= 0.2"),
+    ("b", "hamming_within(b, VALUE, 3)"),
+    ("b", "3 >= bit_hamming(VALUE, b)"),
+];
+
+/// For a constant within a factor of 3 of the rows that it finds, for an unknown value of the mean
+/// over the table's rows.
+pub fn near_the_truth(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "estimates")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLE)?;
+    for (column, condition) in CONDITIONS {
+        let on = |value: &str| condition.replace("VALUE", value);
+        for row in ROWS {
+            let value = literal(&mut client, column, row)?;
+            let condition = on(&value);
+            check(
+                &mut client,
+                &format!("SELECT id FROM docs WHERE {condition}"),
+                None,
+            )
+            .with_context(|| format!("{condition} of row {row}"))?;
+        }
+        client.batch_execute(&format!(
+            "SET plan_cache_mode = force_generic_plan;
+             PREPARE lookup AS SELECT id FROM docs WHERE {}",
+            on("$1")
+        ))?;
+        check(&mut client, "EXECUTE lookup (NULL)", Some(MEAN)).with_context(|| on("$1"))?;
+        client.batch_execute("DEALLOCATE lookup")?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Rows that a row of the table finds, on average.
+const MEAN: f64 = (2000.0 * 200.0 + 4000.0 * 10.0 + 14000.0) / 20000.0;
+
+/// Compares the planner's number of rows with another one, or with that of the rows found.
+fn check(client: &mut Client, query: &str, truth: Option<f64>) -> Result<()> {
+    let truth = match truth {
+        Some(truth) => truth,
+        None => client.query(query, &[])?.len() as f64,
+    };
+    let plan = client.query(&format!("EXPLAIN {query}"), &[])?;
+    let plan: String = plan.first().context("no plan")?.get(0);
+    let rows = plan.split_once("rows=").context("no rows in the plan")?.1;
+    let digits: String = rows.chars().take_while(char::is_ascii_digit).collect();
+    let planned: f64 = digits.parse()?;
+    ensure!(
+        planned <= 3.0 * truth && truth <= 3.0 * planned,
+        "{planned} rows planned, {truth} there are"
+    );
+    Ok(())
+}
+
+/// The value of a row, as SQL writes it.
+fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
+    let type_ = if column == "b" {
+        "bit(64)"
+    } else {
+        "minhash_signature"
+    };
+    let query = format!("SELECT quote_literal({column}::text) FROM docs WHERE id = {row}");
+    let text: String = client.query_one(&query, &[])?.get(0);
+    Ok(format!("{text}::{type_}"))
+}
+
+/// The planner's number of pairs in a join is that of the pairs, and does not depend on the spelling.
+pub fn of_joins(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "estimates")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLE)?;
+    let pairs = MEAN * 20000.0;
+    for condition in [
+        "near_dup(a.sig, b.sig, 0.8)",
+        "minhash_sim(b.sig, a.sig) >= 0.8",
+        "a.sig <=> b.sig < 0.2",
+        "hamming_within(a.b, b.b, 3)",
+        "bit_hamming(a.b, b.b) < 4",
+    ] {
+        let join = format!("SELECT a.id FROM docs a JOIN docs b ON {condition}");
+        check(&mut client, &join, Some(pairs)).context(condition)?;
+    }
+    Ok(Outcome::Passed)
+}

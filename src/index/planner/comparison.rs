@@ -1,0 +1,204 @@
+//! Comparisons of a measure with a bound, `minhash_sim(a, b) >= c` and the like, and the condition
+//! `a <@ ball(b, bound)` that follows from them.
+
+use crate::index::kind::{Bound, Kind};
+use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
+use crate::pg::catalog::{function_beside, is_function, operator_beside};
+use crate::pg::nodes::{call, constant, elements, new_call, new_condition};
+use crate::simhash::hamming::bit_hamming_wrapper;
+use neardup::minhash::least_similarity;
+use pgrx::{FromDatum, pg_sys};
+use std::ffi::CStr;
+
+/// A comparison from which it follows that two values are near each other.
+#[derive(Clone, Copy)]
+pub struct Comparison {
+    measure: Measure,
+    function: pg_sys::Oid,
+    pub values: [*mut pg_sys::Node; 2],
+    bound: *mut pg_sys::Node,
+    /// The bound itself is excluded.
+    is_strict: bool,
+}
+
+/// A function that says how near two values are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    Similarity,
+    Distance,
+    Bits,
+}
+
+const MEASURES: [Measure; 3] = [Measure::Similarity, Measure::Distance, Measure::Bits];
+
+impl Measure {
+    fn of(function: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: looks a function up in the catalog; its name is NUL-terminated.
+        let name = unsafe {
+            let name = pg_sys::get_func_name(function);
+            if name.is_null() {
+                return None;
+            }
+            CStr::from_ptr(name)
+        };
+        // The name first, since looking up the address loads a function's library.
+        MEASURES.into_iter().find(|measure| {
+            let (own_name, wrapper) = measure.implementation();
+            name == own_name && is_function(function, wrapper)
+        })
+    }
+
+    fn implementation(
+        self,
+    ) -> (
+        &'static CStr,
+        unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
+    ) {
+        match self {
+            Self::Similarity => (c"minhash_sim", minhash_sim_wrapper),
+            Self::Distance => (c"minhash_distance", minhash_distance_wrapper),
+            Self::Bits => (c"bit_hamming", bit_hamming_wrapper),
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Similarity | Self::Distance => Kind::Minhash,
+            Self::Bits => Kind::Hamming,
+        }
+    }
+
+    /// The function (value, bound) that makes a ball of any bound, also of one out of range.
+    fn ball(self) -> &'static CStr {
+        match self {
+            Self::Similarity => c"minhash_ball_at_least",
+            Self::Distance => c"minhash_ball_within",
+            Self::Bits => c"bit_ball_within",
+        }
+    }
+}
+
+/// How an operator compares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Above,
+    Below,
+    Equal,
+}
+
+/// Returns how the operator's left operand stands to the right one, if both are float8 or int4, and
+/// whether strictly so.
+fn order(function: pg_sys::Oid) -> Option<(Order, bool)> {
+    match u32::from(function) {
+        pg_sys::F_FLOAT8GT | pg_sys::F_INT4GT => Some((Order::Above, true)),
+        pg_sys::F_FLOAT8GE | pg_sys::F_INT4GE => Some((Order::Above, false)),
+        pg_sys::F_FLOAT8LT | pg_sys::F_INT4LT => Some((Order::Below, true)),
+        pg_sys::F_FLOAT8LE | pg_sys::F_INT4LE => Some((Order::Below, false)),
+        pg_sys::F_FLOAT8EQ | pg_sys::F_INT4EQ => Some((Order::Equal, false)),
+        _ => None,
+    }
+}
+
+impl Comparison {
+    /// Returns the comparison that a condition is, if it asks for nearness.
+    ///
+    /// # Safety
+    /// The node is valid.
+    pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: vouched for by the caller; the tag tells the type.
+        unsafe {
+            if (*node).type_ != pg_sys::NodeTag::T_OpExpr {
+                return None;
+            }
+            let (compare, operands) = call(node)?;
+            let (order, is_strict) = order(compare)?;
+            let [left, right] = elements(operands)?;
+            let flipped = match order {
+                Order::Above => Order::Below,
+                Order::Below => Order::Above,
+                Order::Equal => Order::Equal,
+            };
+            let found = Self::measured(left, order, right)
+                .or_else(|| Self::measured(right, flipped, left))?;
+            Some(Self { is_strict, ..found })
+        }
+    }
+
+    /// Returns the comparison of a measure that stands so to a bound.
+    unsafe fn measured(
+        node: *mut pg_sys::Node,
+        order: Order,
+        bound: *mut pg_sys::Node,
+    ) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let (function, args) = call(node)?;
+            let measure = Measure::of(function)?;
+            let far = match measure {
+                Measure::Similarity => Order::Below,
+                Measure::Distance | Measure::Bits => Order::Above,
+            };
+            (order != far).then_some(Self {
+                measure,
+                function,
+                values: elements(args)?,
+                bound,
+                is_strict: false,
+            })
+        }
+    }
+
+    pub fn kind(&self) -> Kind {
+        self.measure.kind()
+    }
+
+    /// Returns the bound of a ball that holds all that the comparison allows, and of signatures what
+    /// is exactly at the bound of a strict one, too. None if it is not constant, or everything or nothing
+    /// is within.
+    pub fn bound(&self) -> Option<Bound> {
+        // SAFETY: the function's result, with which the constant is compared, has this type.
+        unsafe {
+            let datum = constant(self.bound)?;
+            match self.measure {
+                Measure::Similarity => self.kind().bound(datum),
+                Measure::Distance => {
+                    least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold)
+                }
+                Measure::Bits => {
+                    let distance = i32::from_datum(datum, false)?;
+                    let most = distance.checked_sub(i32::from(self.is_strict))?;
+                    most.try_into().ok().map(Bound::Distance)
+                }
+            }
+        }
+    }
+
+    /// Returns `column <@ ball(center, bound)`, where one of the two values is the column, by its
+    /// place. None if the comparison allows everything, or nothing.
+    ///
+    /// # Safety
+    /// The planner's structures are valid.
+    pub unsafe fn condition(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        column: usize,
+    ) -> Option<*mut pg_sys::Expr> {
+        // SAFETY: the nodes are the planner's, the objects the extension's.
+        unsafe {
+            let kind = self.kind();
+            let (value, center) = (self.values[column], self.values[1 - column]);
+            let schema = pg_sys::get_func_namespace(self.function);
+            let [value_type, ball_type] = kind.types(schema);
+            let types = [value_type, kind.bound_type()];
+            let (name, bound) = match (constant(self.bound), self.bound()) {
+                (Some(_), None) => return None,
+                (Some(_), Some(bound)) => (kind.ball(), bound.node()),
+                (None, _) => (self.measure.ball(), self.bound),
+            };
+            let ball = function_beside(self.function, name, &types)?;
+            let operator = operator_beside(self.function, c"<@", [value_type, ball_type])?;
+            let ball = new_call(root, ball, [center, bound]);
+            Some(new_condition(operator, value, ball))
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! `minhash_sim(column, x) >= c`, and the like, through an index, and with the number of rows that
+//! such a comparison keeps.
+//!
+//! Like PostgreSQL itself in orclauses.c, the hook derives a condition that an index serves:
+//! `column <@ ball(x, c)`. It is there only while a table's paths are made. In the paths the
+//! comparison takes its place, of which the index serves a weaker form: it stays as a filter, so that
+//! every answer is right, and no plan evaluates both.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an entry an index of the table, or a condition"
+)]
+
+use super::comparison::Comparison;
+use super::selectivity;
+use crate::pg::nodes;
+
+use pgrx::prelude::*;
+use pgrx::{Internal, PgList, pg_sys};
+
+static mut PREVIOUS: pg_sys::set_rel_pathlist_hook_type = None;
+
+/// Called once when a session loads the library.
+pub fn install() {
+    // SAFETY: a backend has one thread.
+    unsafe {
+        PREVIOUS = pg_sys::set_rel_pathlist_hook;
+        pg_sys::set_rel_pathlist_hook = Some(make_paths);
+    }
+}
+
+/// Planner support of the measures: it answers nothing, but its call loads the library, and with it
+/// the hook, before the paths of a session's first query are made.
+#[pg_extern(immutable, parallel_safe, strict)]
+pub fn measure_support(_request: Internal) -> Internal {
+    Internal::from(Some(pg_sys::Datum::from(0usize)))
+}
+
+/// A comparison among the conditions of a table, and what follows from it.
+#[derive(Clone, Copy)]
+struct Derived {
+    comparison: *mut pg_sys::RestrictInfo,
+    /// For an index on one of the values.
+    condition: *mut pg_sys::RestrictInfo,
+    /// An index of the table can serve the condition.
+    is_served: bool,
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn make_paths(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    number: pg_sys::Index,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: the planner's structures are valid while it plans.
+    unsafe {
+        if (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION {
+            if (*entry).inh {
+                add_up_children(root, rel);
+            } else if has_plain_paths(rel, entry) {
+                let filters = derived(root, rel, (*rel).baserestrictinfo);
+                let joins = derived(root, rel, (*rel).joininfo);
+                if !filters.is_empty() || !joins.is_empty() {
+                    estimate(root, rel, &filters, &joins);
+                    make_paths_with(root, rel, &filters, &joins);
+                }
+            }
+        }
+        if let Some(previous) = PREVIOUS {
+            previous(root, rel, number, entry);
+        }
+    }
+}
+
+/// Returns whether PostgreSQL itself makes the paths of a table, and it is to be read.
+unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::RangeTblEntry) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        matches!(
+            (*entry).relkind as u8,
+            pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW
+        ) && (*entry).tablesample.is_null()
+            && !pg_sys::is_dummy_rel(rel)
+    }
+}
+
+/// Returns what follows from the comparisons among some conditions, once for each value that belongs
+/// to the table.
+unsafe fn derived(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    conditions: *mut pg_sys::List,
+) -> Vec<Derived> {
+    let mut all = Vec::new();
+    // SAFETY: vouched for by the caller; a list of conditions.
+    unsafe {
+        for comparison in PgList::<pg_sys::RestrictInfo>::from_pg(conditions).iter_ptr() {
+            let Some(found) = Comparison::of((*comparison).clause.cast()) else {
+                continue;
+            };
+            for column in [0, 1] {
+                let center = found.values[1 - column];
+                if !is_of(root, rel, found.values[column]) || mentions(root, rel, center) {
+                    continue;
+                }
+                if let Some(clause) = found.condition(root, column) {
+                    all.push(Derived {
+                        comparison,
+                        condition: restriction(root, comparison, clause),
+                        is_served: is_served(rel, &found, center),
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Returns whether an expression is made of columns of a table alone.
+unsafe fn is_of(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    node: *mut pg_sys::Node,
+) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe { pg_sys::bms_equal(pg_sys::pull_varnos(root, node), (*rel).relids) }
+}
+
+unsafe fn mentions(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    node: *mut pg_sys::Node,
+) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe { pg_sys::bms_overlap(pg_sys::pull_varnos(root, node), (*rel).relids) }
+}
+
+/// Returns whether an index of the table finds by its keys what a comparison allows. A bound that is
+/// not known yet may be one that it does not: then the index reads all its rows.
+unsafe fn is_served(
+    rel: *mut pg_sys::RelOptInfo,
+    comparison: &Comparison,
+    center: *mut pg_sys::Node,
+) -> bool {
+    let bound = comparison.bound();
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        selectivity::columns(rel, comparison.kind()).any(|column| {
+            bound.is_none_or(|bound| {
+                bound.is_served(column.method, column.options(), nodes::constant(center))
+            })
+        })
+    }
+}
+
+/// Has the comparisons keep as many rows, or pairs of rows, as what follows from them.
+unsafe fn estimate(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    filters: &[Derived],
+    joins: &[Derived],
+) {
+    // SAFETY: vouched for by the caller; the conditions are operators with two operands.
+    unsafe {
+        for derived in filters {
+            (*derived.comparison).norm_selec = pg_sys::clause_selectivity(
+                root,
+                (*derived.condition).clause.cast(),
+                0,
+                pg_sys::JoinType::JOIN_INNER,
+                std::ptr::null_mut(),
+            );
+        }
+        for derived in joins {
+            let comparison = &mut *derived.comparison;
+            if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
+                let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
+                let share = selectivity::of_pairs(root, condition.opfuncid, condition.args);
+                comparison.norm_selec = share.inner;
+                comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
+                    true => share.semi,
+                    false => share.inner,
+                };
+            }
+        }
+        if !filters.is_empty() {
+            pg_sys::set_baserel_size_estimates(root, rel);
+        }
+    }
+}
+
+/// Returns whether a condition between some tables is that of a semijoin or an antijoin.
+unsafe fn semijoin(root: *mut pg_sys::PlannerInfo, relids: pg_sys::Relids) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        PgList::<pg_sys::SpecialJoinInfo>::from_pg((*root).join_info_list)
+            .iter_ptr()
+            .any(|join| {
+                let kind = (*join).jointype;
+                (kind == pg_sys::JoinType::JOIN_SEMI || kind == pg_sys::JoinType::JOIN_ANTI)
+                    && pg_sys::bms_overlap(relids, (*join).syn_righthand)
+                    && !pg_sys::bms_is_subset(relids, (*join).syn_righthand)
+            })
+    }
+}
+
+/// Sets the number of rows of a parent of tables to that of its children, which may have changed
+/// after PostgreSQL added them up.
+unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let compares = |conditions| {
+            PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
+                .iter_ptr()
+                .any(|condition| Comparison::of((*condition).clause.cast()).is_some())
+        };
+        if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
+            return;
+        }
+        let mut rows = 0.0;
+        for child in PgList::<pg_sys::AppendRelInfo>::from_pg((*root).append_rel_list).iter_ptr() {
+            if (*child).parent_relid != (*rel).relid {
+                continue;
+            }
+            let child = *(*root).simple_rel_array.add((*child).child_relid as usize);
+            if !child.is_null() && !pg_sys::is_dummy_rel(child) {
+                rows += (*child).rows;
+            }
+        }
+        (*rel).rows = pg_sys::clamp_row_est(rows);
+    }
+}
+
+/// Makes a table's paths anew, with the derived conditions at hand.
+unsafe fn make_paths_with(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    filters: &[Derived],
+    joins: &[Derived],
+) {
+    // SAFETY: vouched for by the caller; all lists are restored, and whatever refers to a derived
+    // condition refers to its comparison in the end.
+    unsafe {
+        let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
+        let own_filters: Vec<_> = indexes
+            .iter_ptr()
+            .map(|index| (*index).indrestrictinfo)
+            .collect();
+        let own_joins = (*rel).joininfo;
+        for index in indexes.iter_ptr() {
+            (*index).indrestrictinfo = with((*index).indrestrictinfo, filters);
+        }
+        (*rel).joininfo = with(own_joins, joins);
+        // Of the two, the derived condition counts for the rows of a parameterized path: marked as
+        // redundant, the comparison keeps all.
+        let served = || joins.iter().filter(|derived| derived.is_served);
+        let own_shares: Vec<_> = served()
+            .map(|derived| std::mem::replace(&mut (*derived.comparison).norm_selec, REDUNDANT))
+            .collect();
+        make_plain_paths(root, rel);
+        for (derived, share) in served().zip(own_shares) {
+            (*derived.comparison).norm_selec = share;
+        }
+        (*rel).joininfo = own_joins;
+        for (index, filters) in indexes.iter_ptr().zip(own_filters) {
+            (*index).indrestrictinfo = filters;
+        }
+        let all = [filters, joins].concat();
+        for paths in [(*rel).pathlist, (*rel).partial_pathlist] {
+            for path in PgList::<pg_sys::Path>::from_pg(paths).iter_ptr() {
+                put_comparisons(path, &all);
+            }
+        }
+        for parameters in PgList::<pg_sys::ParamPathInfo>::from_pg((*rel).ppilist).iter_ptr() {
+            (*parameters).ppi_clauses = without((*parameters).ppi_clauses, joins);
+        }
+    }
+}
+
+/// A selectivity above 1, which PostgreSQL takes as 1 whatever else it could compute.
+const REDUNDANT: f64 = 2.0;
+
+/// As `set_plain_rel_pathlist`, from the beginning.
+unsafe fn make_plain_paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        (*rel).pathlist = std::ptr::null_mut();
+        (*rel).partial_pathlist = std::ptr::null_mut();
+        (*rel).ppilist = std::ptr::null_mut();
+        #[cfg(feature = "pg18")]
+        if pg_sys::create_tidscan_paths(root, rel) {
+            return;
+        }
+        let outer = (*rel).lateral_relids;
+        pg_sys::add_path(rel, pg_sys::create_seqscan_path(root, rel, outer, 0));
+        if (*rel).consider_parallel && outer.is_null() {
+            let most = pg_sys::max_parallel_workers_per_gather;
+            let pages = f64::from((*rel).pages);
+            let workers = pg_sys::compute_parallel_worker(rel, pages, -1.0, most);
+            if workers > 0 {
+                let path = pg_sys::create_seqscan_path(root, rel, std::ptr::null_mut(), workers);
+                pg_sys::add_partial_path(rel, path);
+            }
+        }
+        pg_sys::create_index_paths(root, rel);
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::create_tidscan_paths(root, rel);
+    }
+}
+
+/// Returns a new list with the conditions that an index serves.
+unsafe fn with(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
+    // SAFETY: a list of conditions.
+    unsafe {
+        all.iter()
+            .filter(|derived| derived.is_served)
+            .fold(pg_sys::list_copy(conditions), |list, derived| {
+                pg_sys::lappend(list, derived.condition.cast())
+            })
+    }
+}
+
+/// Returns a list without the derived conditions.
+unsafe fn without(conditions: *mut pg_sys::List, all: &[Derived]) -> *mut pg_sys::List {
+    // SAFETY: a list of conditions.
+    unsafe {
+        all.iter().fold(conditions, |list, derived| {
+            pg_sys::list_delete_ptr(list, derived.condition.cast())
+        })
+    }
+}
+
+/// Puts the comparison into the place of the derived condition in a path.
+unsafe fn put_comparisons(path: *mut pg_sys::Path, all: &[Derived]) {
+    // SAFETY: the tag tells the type of a path.
+    unsafe {
+        let parts = match (*path.cast::<pg_sys::Node>()).type_ {
+            pg_sys::NodeTag::T_IndexPath => {
+                let clauses = (*path.cast::<pg_sys::IndexPath>()).indexclauses;
+                for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
+                    let clause = &mut *clause;
+                    if let Some(derived) = all.iter().find(|d| d.condition == clause.rinfo) {
+                        clause.rinfo = derived.comparison;
+                        clause.lossy = true;
+                    }
+                }
+                return;
+            }
+            pg_sys::NodeTag::T_BitmapHeapPath => {
+                return put_comparisons((*path.cast::<pg_sys::BitmapHeapPath>()).bitmapqual, all);
+            }
+            pg_sys::NodeTag::T_BitmapAndPath => (*path.cast::<pg_sys::BitmapAndPath>()).bitmapquals,
+            pg_sys::NodeTag::T_BitmapOrPath => (*path.cast::<pg_sys::BitmapOrPath>()).bitmapquals,
+            _ => return,
+        };
+        for part in PgList::<pg_sys::Path>::from_pg(parts).iter_ptr() {
+            put_comparisons(part, all);
+        }
+    }
+}
+
+/// Returns a condition like another, with another clause.
+unsafe fn restriction(
+    root: *mut pg_sys::PlannerInfo,
+    like: *mut pg_sys::RestrictInfo,
+    clause: *mut pg_sys::Expr,
+) -> *mut pg_sys::RestrictInfo {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let like = &*like;
+        #[cfg(feature = "pg15")]
+        return pg_sys::make_restrictinfo(
+            root,
+            clause,
+            like.is_pushed_down,
+            like.outerjoin_delayed,
+            false,
+            like.security_level,
+            like.required_relids,
+            like.outer_relids,
+            like.nullable_relids,
+        );
+        #[cfg(not(feature = "pg15"))]
+        pg_sys::make_restrictinfo(
+            root,
+            clause,
+            like.is_pushed_down,
+            like.has_clone,
+            like.is_clone,
+            false,
+            like.security_level,
+            like.required_relids,
+            like.incompatible_relids,
+            like.outer_relids,
+        )
+    }
+}
+
+pgrx::extension_sql!(
+    r#"
+COMMENT ON FUNCTION measure_support(internal) IS
+    'planner support for minhash_sim, minhash_distance and bit_hamming';
+"#,
+    name = "planner_hook",
+    requires = [measure_support]
+);

@@ -1,0 +1,127 @@
+//! The planner's expressions, taken apart and made.
+
+use pgrx::pg_sys;
+
+/// Returns the value of a constant that is not NULL.
+///
+/// # Safety
+/// The node is valid.
+pub unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
+    // SAFETY: vouched for by the caller; the tag tells the type.
+    unsafe {
+        if (*node).type_ != pg_sys::NodeTag::T_Const {
+            return None;
+        }
+        let constant = node.cast::<pg_sys::Const>();
+        (!(*constant).constisnull).then_some((*constant).constvalue)
+    }
+}
+
+/// Returns whether a node is the constant NULL.
+///
+/// # Safety
+/// As of [`constant`].
+pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: as there.
+    unsafe {
+        (*node).type_ == pg_sys::NodeTag::T_Const && (*node.cast::<pg_sys::Const>()).constisnull
+    }
+}
+
+/// Returns the elements of a list of as many expressions.
+///
+/// # Safety
+/// A list of expressions, or NULL.
+pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; N]> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let length = if list.is_null() { 0 } else { (*list).length };
+        if length as usize != N {
+            return None;
+        }
+        Some(std::array::from_fn(|i| {
+            pg_sys::list_nth(list, i as i32).cast()
+        }))
+    }
+}
+
+/// Returns a list of expressions.
+///
+/// # Safety
+/// The nodes are valid.
+pub unsafe fn list<const N: usize>(nodes: [*mut pg_sys::Node; N]) -> *mut pg_sys::List {
+    nodes.into_iter().fold(std::ptr::null_mut(), |list, node| {
+        // SAFETY: vouched for by the caller.
+        unsafe { pg_sys::lappend(list, node.cast()) }
+    })
+}
+
+/// Returns the function and the arguments of a call, or of an operator.
+///
+/// # Safety
+/// As of [`constant`].
+pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
+    // SAFETY: as there.
+    unsafe {
+        match (*node).type_ {
+            pg_sys::NodeTag::T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                Some((call.funcid, call.args))
+            }
+            pg_sys::NodeTag::T_OpExpr => {
+                let operator = &*node.cast::<pg_sys::OpExpr>();
+                Some((operator.opfuncid, operator.args))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Returns a call of a function, computed if its arguments are constants.
+///
+/// # Safety
+/// The function takes the nodes as arguments.
+pub unsafe fn new_call<const N: usize>(
+    root: *mut pg_sys::PlannerInfo,
+    function: pg_sys::Oid,
+    args: [*mut pg_sys::Node; N],
+) -> *mut pg_sys::Node {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let call = pg_sys::makeFuncExpr(
+            function,
+            pg_sys::get_func_rettype(function),
+            list(args),
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
+        );
+        pg_sys::eval_const_expressions(root, call.cast())
+    }
+}
+
+/// Returns `left operator right`, a condition.
+///
+/// # Safety
+/// The operator takes the nodes as operands, and returns a boolean.
+pub unsafe fn new_condition(
+    operator: pg_sys::Oid,
+    left: *mut pg_sys::Node,
+    right: *mut pg_sys::Node,
+) -> *mut pg_sys::Expr {
+    let (boolean, none) = (pg_sys::BOOLOID, pg_sys::InvalidOid);
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let condition = pg_sys::make_opclause(
+            operator,
+            boolean,
+            false,
+            left.cast(),
+            right.cast(),
+            none,
+            none,
+        );
+        pg_sys::set_opfuncid(condition.cast());
+        condition
+    }
+}
