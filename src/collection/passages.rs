@@ -7,12 +7,17 @@ use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::{Records, TemporaryFile};
+use crate::pg::srf::Rows;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
-use neardup::passages::{Candidates, Fingerprints, Passages, Place, WordPlaces, min_words};
+use neardup::memory::Grow;
+use neardup::passages::{
+    Candidates, Documents, Fingerprints, Hashes, Listed, Passages, list, min_words,
+};
 use neardup::text::Fold;
 use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
+use std::ops::Range;
 
 /// `repeated_passages(key, query, min_words, fold)`.
 ///
@@ -30,37 +35,91 @@ fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let least = call.argument(2, "min_words").value() as i32;
     let least = min_words(i64::from(least)).or_raise();
     let fold: Fold = fold.name().parse().or_raise();
-    let mut documents = Documents::new(call.argument_type(0));
-    let fingerprints = documents.read(call.argument(1, "query"), least, fold);
-    let candidates = fingerprints.repeated(&mut check_interrupts).or_raise();
-    let passages = documents.passages(candidates);
-    documents.put_places(&passages, fold, &call);
+    let mut documents = KeyedDocuments::new(call.argument_type(0), least, fold);
+    let mut fingerprints = documents.read(call.argument(1, "query"));
+    let mut rows = call.rows();
+    // Words of equal hashes are compared. If they differ, other hashes are drawn; that this happens
+    // even twice is as good as impossible.
+    for _ in 0..ATTEMPTS {
+        let mut progress = Progress::begin("sorting fingerprints", None);
+        let candidates = fingerprints.repeated(&mut || progress.look()).or_raise();
+        let passages = documents.passages(candidates);
+        if documents.put_places(&passages, &mut rows) {
+            return;
+        }
+        rows.clear();
+        fingerprints = documents.fingerprints_again();
+    }
+    raise(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "different words have the same hashes",
+        "Call the function again.",
+    )
+}
+
+/// Searches before the function gives up.
+const ATTEMPTS: usize = 8;
+
+/// Draws the hashes of a search, so that nobody can write documents for which they are alike.
+fn draw_hashes() -> Hashes {
+    let mut seed = [0; 8];
+    // SAFETY: the buffer is valid for its length. Where the system has no random numbers it stays as
+    // it is, which makes the hashes ones that can be known.
+    unsafe { pg_sys::pg_strong_random(seed.as_mut_ptr().cast(), seed.len()) };
+    Hashes::from_seed(i64::from_ne_bytes(seed))
 }
 
 /// The keys and documents of a query. Rows without a document are left out.
-struct Documents {
+struct KeyedDocuments {
     key_type: pg_sys::Oid,
+    min_words: usize,
+    fold: Fold,
     keys: Keys,
-    /// The documents in UTF-8.
-    records: Records,
+    texts: Texts,
 }
 
-impl Documents {
-    fn new(key_type: pg_sys::Oid) -> Self {
-        Self {
-            key_type,
-            keys: Keys::new(key_type),
-            records: Records::new(share_of_work_mem_bytes()),
-        }
+/// Documents in UTF-8.
+struct Texts {
+    records: Records,
+    buffer: Vec<u8>,
+}
+
+impl Documents for Texts {
+    fn length(&self, document: usize) -> usize {
+        self.records.length(document)
     }
 
     fn read(
         &mut self,
-        query: pg_sys::Datum,
-        min_words: usize,
-        fold: Fold,
-    ) -> Fingerprints<TemporaryFile> {
-        let mut fingerprints = Fingerprints::new(min_words, fold, work_mem_bytes()).or_raise();
+        document: usize,
+        bytes: Range<usize>,
+        into: &mut Vec<u8>,
+    ) -> neardup::Result<()> {
+        let part = self.records.read_part(document, bytes, &mut self.buffer);
+        into.try_extend_from_slice(part)
+    }
+}
+
+impl KeyedDocuments {
+    fn new(key_type: pg_sys::Oid, min_words: usize, fold: Fold) -> Self {
+        Self {
+            key_type,
+            min_words,
+            fold,
+            keys: Keys::new(key_type),
+            texts: Texts {
+                records: Records::new(share_of_work_mem_bytes()),
+                buffer: Vec::new(),
+            },
+        }
+    }
+
+    fn fingerprints(&self) -> Fingerprints<TemporaryFile> {
+        Fingerprints::new(self.min_words, self.fold, draw_hashes(), work_mem_bytes()).or_raise()
+    }
+
+    fn read(&mut self, query: pg_sys::Datum) -> Fingerprints<TemporaryFile> {
+        let mut fingerprints = self.fingerprints();
         let query = Query::open(query);
         let [key, document] = check_columns(&query.columns(), self.key_type);
         let mut progress = Progress::begin("reading", None);
@@ -73,39 +132,50 @@ impl Documents {
             let doc = unsafe { Text::from_raw(doc) };
             fingerprints.add(&doc, &mut || progress.look()).or_raise();
             self.keys.push(row.get(key));
-            self.records.push(&doc);
+            self.texts.records.push(&doc);
         });
         fingerprints
     }
 
-    /// Reads the documents once more.
-    fn passages(&mut self, mut candidates: Candidates<TemporaryFile>) -> Passages {
-        let mut buffer = Vec::new();
-        let mut progress = Progress::begin("finding windows", Some(self.records.len()));
-        for number in 0..self.records.len() {
-            progress.step();
-            let doc = self.records.read(number, &mut buffer);
-            candidates.add(doc, &mut || progress.look()).or_raise();
-        }
-        candidates.passages(&mut check_interrupts).or_raise()
+    fn fingerprints_again(&mut self) -> Fingerprints<TemporaryFile> {
+        let mut fingerprints = self.fingerprints();
+        self.for_each("reading again", &mut |doc, check| {
+            fingerprints.add(doc, check)
+        });
+        fingerprints
     }
 
-    fn put_places(&mut self, passages: &Passages, fold: Fold, call: &Call) {
-        let mut rows = call.rows();
-        let mut buffer = Vec::new();
-        let mut held: Option<(usize, WordPlaces)> = None;
-        let mut progress = Progress::begin("listing places", Some(self.records.len()));
-        let mut visit = |place: &Place| {
-            check_interrupts();
-            if held.as_ref().is_none_or(|held| held.0 != place.document) {
-                let before = held.take().map_or(0, |held| held.0);
-                (before..place.document).for_each(|_| progress.step());
-                let doc = self.records.read(place.document, &mut buffer);
-                let words = WordPlaces::new(doc, fold, &mut || progress.look())?;
-                held = Some((place.document, words));
-            }
-            let (_, words) = held.as_ref().expect("the document's words are held");
-            let characters = words.characters(place.word, place.words);
+    fn passages(&mut self, mut candidates: Candidates<TemporaryFile>) -> Passages {
+        self.for_each("finding windows", &mut |doc, check| {
+            candidates.add(doc, check)
+        });
+        let mut progress = Progress::begin("finding repeats", None);
+        candidates.passages(&mut || progress.look()).or_raise()
+    }
+
+    /// Goes through the documents as they were read.
+    fn for_each(
+        &mut self,
+        stage: &'static str,
+        visit: &mut dyn FnMut(&[u8], &mut dyn FnMut()) -> neardup::Result<()>,
+    ) {
+        let Texts { records, buffer } = &mut self.texts;
+        let mut progress = Progress::begin(stage, Some(records.len()));
+        for number in 0..records.len() {
+            progress.step();
+            let doc = records.read(number, buffer);
+            visit(doc, &mut || progress.look()).or_raise();
+        }
+    }
+
+    /// Returns false if different words had the same hash.
+    fn put_places(&mut self, passages: &Passages, rows: &mut Rows) -> bool {
+        let mut progress = Progress::begin("listing places", Some(self.keys.len()));
+        let mut document = 0;
+        let mut visit = |listed: &Listed, _: &mut dyn FnMut()| {
+            let Listed { place, characters } = listed;
+            (document..place.document).for_each(|_| progress.step());
+            document = place.document;
             rows.put([
                 i64::from(place.passage).into_datum(),
                 self.keys.get(place.document as u32),
@@ -117,9 +187,15 @@ impl Documents {
             ]);
             Ok(())
         };
-        passages
-            .for_each(&mut check_interrupts, &mut visit)
-            .or_raise();
+        let texts = &mut self.texts;
+        list(
+            passages,
+            texts,
+            self.fold,
+            &mut check_interrupts,
+            &mut visit,
+        )
+        .or_raise()
     }
 }
 

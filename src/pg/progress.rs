@@ -78,6 +78,7 @@ impl Progress {
                     share * 100.0
                 )
             }
+            None if self.done == 0 => String::from(self.stage),
             None => format!("{}: {} rows", self.stage, self.done),
         };
         hold_interrupts(|| notice!("{message}"));

@@ -7,6 +7,7 @@ use crate::pg::error::{OrRaise, or_out_of_memory, raise};
 use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ops::Range;
 use std::ptr::NonNull;
 
 pub struct Records {
@@ -46,10 +47,25 @@ impl Records {
         self.starts.try_push(end).or_raise();
     }
 
+    /// Returns how many bytes a record has.
+    pub fn length(&self, record: usize) -> usize {
+        (self.starts[record + 1] - self.starts[record]) as usize
+    }
+
     /// Returns the bytes of a record, in `buffer` if they come from the file.
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn read<'a>(&'a mut self, record: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
-        let (start, end) = (self.starts[record], self.starts[record + 1]);
+        self.read_part(record, 0..self.length(record), buffer)
+    }
+
+    /// Returns some bytes of a record, in `buffer` if they come from the file.
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    pub fn read_part<'a>(
+        &'a mut self,
+        record: usize,
+        bytes: Range<usize>,
+        buffer: &'a mut Vec<u8>,
+    ) -> &'a [u8] {
+        let [start, end] = [bytes.start, bytes.end].map(|at| self.starts[record] + at as u64);
         let in_memory = self.memory.len() as u64;
         match &mut self.file {
             Some(file) if start >= in_memory => {

@@ -40,4 +40,9 @@ impl Rows {
             );
         }
     }
+    /// Takes all rows back.
+    pub fn clear(&mut self) {
+        // SAFETY: the store lives as long as the call.
+        unsafe { pg_sys::tuplestore_clear(self.store) };
+    }
 }

@@ -1,9 +1,11 @@
 //! Repeated passages, against all runs of words of a small collection.
 
-use neardup::passages::{Fingerprints, Place, Scratch};
+use neardup::Result;
+use neardup::passages::{Documents, Fingerprints, Hashes, Listed, Place, Scratch, list};
 use neardup::text::{Fold, words};
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 struct Memory(Vec<u8>);
 
@@ -21,9 +23,24 @@ impl Scratch for Memory {
     }
 }
 
-fn found(documents: &[String], min_words: usize) -> Vec<Place> {
+struct Texts<'a>(&'a [String]);
+
+impl Documents for Texts<'_> {
+    fn length(&self, document: usize) -> usize {
+        self.0[document].len()
+    }
+
+    fn read(&mut self, document: usize, bytes: Range<usize>, into: &mut Vec<u8>) -> Result<()> {
+        into.extend_from_slice(&self.0[document].as_bytes()[bytes]);
+        Ok(())
+    }
+}
+
+fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {
     let check = &mut || ();
-    let mut fingerprints = Fingerprints::<Memory>::new(min_words, Fold::Case, 0).unwrap();
+    let hashes = Hashes::from_seed(seed);
+    let fingerprints = Fingerprints::<Memory>::new(min_words, Fold::Case, hashes, 0);
+    let mut fingerprints = fingerprints.unwrap();
     for document in documents {
         fingerprints.add(document.as_bytes(), check).unwrap();
     }
@@ -33,15 +50,25 @@ fn found(documents: &[String], min_words: usize) -> Vec<Place> {
     }
     let passages = candidates.passages(check).unwrap();
     let mut places = Vec::new();
-    passages
-        .for_each(check, &mut |place| {
-            places.push(*place);
+    let is_true = list(
+        &passages,
+        &mut Texts(documents),
+        Fold::Case,
+        check,
+        &mut |place, _| {
+            places.push(place.clone());
             Ok(())
-        })
-        .unwrap();
-    let numbers: BTreeSet<_> = places.iter().map(|place| place.passage).collect();
+        },
+    );
+    assert!(is_true.unwrap(), "{documents:?}");
+    let numbers: BTreeSet<_> = places.iter().map(|listed| listed.place.passage).collect();
     assert_eq!(numbers.len(), passages.len());
     places
+}
+
+fn found(documents: &[String], min_words: usize) -> Vec<Place> {
+    let listed = listed(documents, min_words, 0);
+    listed.into_iter().map(|listed| listed.place).collect()
 }
 
 fn words_of(document: &str) -> Vec<String> {
@@ -159,13 +186,21 @@ fn check(documents: &[String], min_words: usize) {
         .iter()
         .map(|document| words_of(document))
         .collect();
-    let places = found(documents, min_words);
+    let listed = listed(documents, min_words, 0);
+    let places: Vec<_> = listed.iter().map(|listed| listed.place).collect();
     assert_eq!(
         places,
         expected(&texts, min_words),
         "{documents:?}, {min_words} words"
     );
     cutting_leaves_no_repeat(&texts, &places, min_words);
+    for Listed { place, characters } in &listed {
+        let (start, length) = (characters.start as usize, characters.len());
+        let characters = documents[place.document].chars();
+        let text: String = characters.skip(start).take(length).collect();
+        let words = &texts[place.document][place.word as usize..][..place.words as usize];
+        assert_eq!(words_of(&text), words, "{text:?}");
+    }
 }
 
 fn cutting_leaves_no_repeat(texts: &[Vec<String>], places: &[Place], min_words: usize) {
@@ -284,4 +319,171 @@ fn rows_of_one_word() {
         places.len(),
         2 + (60..69).map(|words| 1 + 2 * (69 - words)).sum::<usize>()
     );
+}
+
+/// The laws, on documents too large for the definition. Runs of words are numbered.
+fn keeps_the_laws(documents: &[String], min_words: usize) -> Vec<Place> {
+    let texts: Vec<_> = documents
+        .iter()
+        .map(|document| words_of(document))
+        .collect();
+    let places = found(documents, min_words);
+    let mut firsts: HashMap<u32, &[String]> = HashMap::new();
+    let mut is_listed: Vec<Vec<bool>> = texts.iter().map(|text| vec![false; text.len()]).collect();
+    for place in &places {
+        let start = place.word as usize;
+        let run = start..start + place.words as usize;
+        let words = &texts[place.document][run.clone()];
+        assert_eq!(*firsts.entry(place.passage).or_insert(words), words);
+        is_listed[place.document][run].fill(true);
+    }
+    let mut windows: HashMap<&[String], u32> = HashMap::new();
+    for window in texts.iter().flat_map(|text| text.windows(min_words)) {
+        *windows.entry(window).or_default() += 1;
+    }
+    for (text, is_listed) in texts.iter().zip(&is_listed) {
+        for (start, window) in text.windows(min_words).enumerate() {
+            let is_listed = !is_listed[start..start + min_words].contains(&false);
+            assert!(
+                windows[window] == 1 || is_listed,
+                "word {start} of {documents:?}"
+            );
+        }
+    }
+    cutting_leaves_no_repeat(&texts, &places, min_words);
+    places
+}
+
+/// One passage of all but a period, however long the row is.
+#[test]
+fn a_long_row_is_one_passage() {
+    for words in [2_000, 3_000, 10_000] {
+        for period in ["0 ", "0 1 ", "a b c d e "] {
+            let length = period.len() as u64 / 2;
+            let row = period.repeat(words / length as usize);
+            let documents = ["some words before ".to_owned() + &row + "and behind"];
+            let places = keeps_the_laws(&documents, 10);
+            let found: Vec<_> = places
+                .iter()
+                .map(|place| (place.word, place.words))
+                .collect();
+            let rest = (words as u64 / length - 1) * length;
+            assert_eq!(
+                found,
+                [(3, rest), (3 + length, rest)],
+                "{words} words, {period}"
+            );
+        }
+    }
+}
+
+/// Rows of the same words and length are equal as a whole, with what is around them.
+#[test]
+fn equal_long_rows() {
+    let row = |words: usize| "0 ".repeat(words);
+    let documents = [
+        format!("a b c d {}e f g h", row(5_000)),
+        format!("x b c d {}e f g y", row(5_000)),
+        format!("z b c d {}e f g h", row(4_000)),
+        row(1_500),
+    ];
+    let places = keeps_the_laws(&documents, 5);
+    let whole: Vec<_> = places
+        .iter()
+        .filter(|place| place.words == 5_006)
+        .map(|place| {
+            (
+                place.document,
+                place.word,
+                place.occurrences,
+                place.documents,
+            )
+        })
+        .collect();
+    assert_eq!(whole, [(0, 1, 2, 2), (1, 1, 2, 2)]);
+    let own: Vec<_> = places
+        .iter()
+        .filter(|place| [4_999, 3_999].contains(&place.words))
+        .map(|place| {
+            (
+                place.document,
+                place.word,
+                place.occurrences,
+                place.documents,
+            )
+        })
+        .collect();
+    let expected = [
+        (0, 4, 4, 2),
+        (0, 5, 4, 2),
+        (1, 4, 4, 2),
+        (1, 5, 4, 2),
+        (2, 4, 2, 1),
+        (2, 5, 2, 1),
+    ];
+    assert_eq!(own, expected);
+}
+
+/// Documents of long rows and of what may stand around them.
+fn rows() -> impl Strategy<Value = Vec<String>> {
+    let row = (0..4usize, 1..4_000usize).prop_map(|(row, words)| {
+        let period = ["0 ", "0 1 ", "0 0 1 ", "a b c d 0 "][row];
+        period.repeat(words / (period.len() / 2))
+    });
+    let other = prop::sample::select(vec![
+        "",
+        "x ",
+        "0 ",
+        "0 0 1 0 0 1 ",
+        "p q r s t u v w ",
+        "1 0 1 0 ",
+    ]);
+    let text = prop::collection::vec((other, row), 0..3).prop_map(|parts| {
+        parts
+            .iter()
+            .flat_map(|(other, row)| [*other, row])
+            .collect()
+    });
+    prop::collection::vec(text, 1..5)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn long_rows_keep_the_laws(documents in rows(), min_words in 1..16usize) {
+        keeps_the_laws(&documents, min_words);
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_hashes_do_not_matter(documents in related(), min_words in 1..9usize, seed: i64) {
+        prop_assert_eq!(listed(&documents, min_words, seed), listed(&documents, min_words, 0));
+    }
+}
+
+/// The Thue-Morse sequence and its complement agree in every polynomial modulo 2^64.
+#[test]
+fn texts_that_collide_in_polynomials() {
+    let letter = |n: u32, flip: u32| {
+        if (n.count_ones() + flip) % 2 == 0 {
+            "a "
+        } else {
+            "b "
+        }
+    };
+    let documents = [0, 1].map(|flip| (0..4096).map(|n| letter(n, flip)).collect::<String>());
+    assert_eq!(found(&documents, 4096), []);
+    keeps_the_laws(&documents, 2048);
+}
+
+/// A code point that becomes two words belongs to places that begin or end within it.
+#[test]
+fn places_that_share_a_character() {
+    let documents = ["½ ½ 3", "½½ ½ 3 ½ ½"].map(String::from);
+    let texts = documents.each_ref().map(|document| words_of(document));
+    for min_words in 2..5 {
+        assert_eq!(found(&documents, min_words), expected(&texts, min_words));
+    }
 }

@@ -24,19 +24,23 @@
 
 mod boundaries;
 mod cut;
+mod listing;
+mod place;
 mod places;
 mod readings;
+mod series;
 mod sort;
 mod symbols;
 mod tree;
 mod windows;
-mod word_places;
 
 pub use cut::cut;
-pub use places::{Passages, Place};
+pub use listing::{Documents, Listed, list};
+pub use place::Place;
+pub use places::Passages;
 pub use readings::{Candidates, Fingerprints};
 pub use sort::Scratch;
-pub use word_places::WordPlaces;
+pub use windows::Hashes;
 
 use crate::{Error, Result};
 

@@ -1,26 +1,13 @@
 //! Which places of the passages are listed.
 
+use super::place::Place;
+use super::series::LongSeries;
 use super::symbols::{BETWEEN, Sequences};
 use super::tree::{Node, ROOT, Tree};
 use crate::Result;
 use crate::align::Pace;
-use crate::memory::filled;
-
-/// A place of a passage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
-    /// The passage's number, from 1: by its first place, the longer passage first.
-    pub passage: u32,
-    /// Counted from 0.
-    pub document: usize,
-    /// The first word, counted from 0 in its document.
-    pub word: u64,
-    pub words: u64,
-    /// All places of the passage, listed or not.
-    pub occurrences: u32,
-    /// The documents in which they are.
-    pub documents: u32,
-}
+use crate::memory::{collected, filled};
+use std::ops::RangeFrom;
 
 /// The passages of a collection.
 ///
@@ -38,25 +25,31 @@ pub struct Place {
 pub struct Passages {
     sequences: Sequences,
     tree: Tree,
+    series: LongSeries,
     starts: Vec<u64>,
     /// The nodes of which a place is listed, by their first places, deepest first.
     listed: Vec<u32>,
-    /// For every node one more than its place in `listed`; 0 if it is not there.
+    /// For every node its passage's number; 0 if no place is listed.
     numbers: Vec<u32>,
+    /// For every passage of a series its number.
+    series_numbers: Vec<u32>,
 }
 
 impl Passages {
     pub(super) fn new(
         sequences: Sequences,
         tree: Tree,
+        series: LongSeries,
         starts: Vec<u64>,
         check: &mut dyn FnMut(),
     ) -> Result<Self> {
         let pace = &mut Pace::new(check);
         let mut this = Self {
             numbers: filled(0, tree.nodes.len())?,
+            series_numbers: filled(0, series.passages.len())?,
             sequences,
             tree,
+            series,
             starts,
             listed: Vec::new(),
         };
@@ -76,10 +69,32 @@ impl Passages {
             let node = &nodes[*node as usize];
             (node.first, u32::MAX - node.depth)
         });
-        for (number, node) in (1..).zip(&this.listed) {
-            this.numbers[*node as usize] = number;
-        }
+        this.number()?;
         Ok(this)
+    }
+
+    /// Numbers the passages by their first places, the longer one first.
+    fn number(&mut self) -> Result<()> {
+        let mut others: Vec<u32> = collected(0..self.series.passages.len() as u32)?;
+        others.sort_unstable_by_key(|passage| self.series.passages[*passage as usize].first);
+        let mut others = others.into_iter().peekable();
+        let mut numbers = 1..;
+        for &node in &self.listed {
+            let first = self.tree.node(node).first;
+            let place = by_length(self.word(first), self.words(first, node));
+            let is_before = |other: &u32| {
+                let series = self.series.first_of(*other);
+                by_length(series.first, series.passage_words()) < place
+            };
+            while let Some(other) = others.next_if(is_before) {
+                self.series_numbers[other as usize] = next(&mut numbers);
+            }
+            self.numbers[node as usize] = next(&mut numbers);
+        }
+        for other in others {
+            self.series_numbers[other as usize] = next(&mut numbers);
+        }
+        Ok(())
     }
 
     fn symbols(&self) -> u32 {
@@ -88,11 +103,11 @@ impl Passages {
 
     /// Passages with a listed place.
     pub fn len(&self) -> usize {
-        self.listed.len()
+        self.listed.len() + self.series_numbers.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.listed.is_empty()
+        self.len() == 0
     }
 
     /// Visits the listed places, in the order of the documents and within each of their first words,
@@ -103,11 +118,15 @@ impl Passages {
     pub fn for_each(
         &self,
         check: &mut dyn FnMut(),
-        visit: &mut dyn FnMut(&Place) -> Result<()>,
+        visit: &mut dyn FnMut(&Place, &mut dyn FnMut()) -> Result<()>,
     ) -> Result<()> {
         let pace = &mut Pace::new(check);
         let (mut walk, mut nodes) = (Walk::new(), Vec::new());
         let mut firsts = self.listed.iter().copied().peekable();
+        let mut others = self
+            .series
+            .places(&self.starts, &self.series_numbers)
+            .peekable();
         for at in 0..self.symbols() {
             walk.listed_at(self, at, &mut nodes, pace)?;
             while let Some(node) = firsts.next_if(|node| self.tree.node(*node).first == at) {
@@ -117,10 +136,15 @@ impl Passages {
             pace.sort_by_key(&mut nodes, |node| u32::MAX - self.tree.node(*node).depth);
             nodes.dedup();
             for &node in &nodes {
-                visit(&self.place(at, node))?;
+                let place = self.place(at, node);
+                let order = |place: &Place| (place.document, by_length(place.word, place.words));
+                while let Some(other) = others.next_if(|other| order(other) < order(&place)) {
+                    visit(&other, pace.check())?;
+                }
+                visit(&place, pace.check())?;
             }
         }
-        Ok(())
+        others.try_for_each(|other| visit(&other, pace.check()))
     }
 
     fn place(&self, at: u32, node: u32) -> Place {
@@ -131,11 +155,35 @@ impl Passages {
         Place {
             passage: self.numbers[node as usize],
             document,
-            word: self.sequences.firsts[at as usize] - self.starts[document],
+            word: self.word(at) - self.starts[document],
             words: self.words(at, node),
             occurrences: places,
             documents,
         }
+    }
+
+    /// The number of a boundary's first word.
+    fn word(&self, at: u32) -> u64 {
+        self.sequences.firsts[at as usize]
+    }
+
+    /// Returns whether a place lies in the second of a long series' passage: it stood before, and
+    /// that place, too.
+    fn is_in_second_of_series(&self, at: u32, node: u32) -> bool {
+        let (first, words) = (self.word(at), self.words(at, node));
+        let around = self.series.around(first, words);
+        around.is_some_and(|(series, _)| first >= series.places()[1])
+    }
+
+    /// Returns whether a place lies in one of a long series' passage that is of as many documents.
+    fn is_in_series(&self, at: u32, node: u32) -> bool {
+        let (first, words) = (self.word(at), self.words(at, node));
+        let around = self.series.around(first, words);
+        around.is_some_and(|(series, passage)| {
+            let [begin, second] = series.places();
+            let is_in_one = first >= second || first + words <= begin + series.passage_words();
+            is_in_one && passage.documents == self.tree.node(node).documents
+        })
     }
 
     /// The words of a maximal node's run, of which `at` is a place.
@@ -173,7 +221,7 @@ impl Walk {
             longest = tree.node(longest).parent;
         }
         let end = at + tree.node(longest).depth;
-        if longest != ROOT && end > self.end {
+        if longest != ROOT && end > self.end && !passages.is_in_second_of_series(at, longest) {
             nodes.try_reserve(1)?;
             nodes.push(longest);
         }
@@ -216,7 +264,8 @@ fn not_within_longer(
                 extended = tree.node(extended).above;
             }
             let with_left = tree.node(extended);
-            if with_left.depth <= depth || with_left.documents != documents {
+            let is_within = with_left.depth > depth && with_left.documents == documents;
+            if !is_within && !passages.is_in_series(at, node) {
                 nodes.try_reserve(1)?;
                 nodes.push(node);
             }
@@ -224,4 +273,13 @@ fn not_within_longer(
         node = above;
     }
     Ok(())
+}
+
+/// By the first word, the longer run first.
+fn by_length(first: u64, words: u64) -> (u64, u64) {
+    (first, u64::MAX - words)
+}
+
+fn next(numbers: &mut RangeFrom<u32>) -> u32 {
+    numbers.next().expect("a range without end")
 }

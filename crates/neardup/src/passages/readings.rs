@@ -2,10 +2,11 @@
 
 use super::boundaries::boundaries;
 use super::places::Passages;
+use super::series::{LongSeries, SeriesFilter};
 use super::sort::{HEARTBEAT, Scratch, Sort};
 use super::symbols::Sequences;
 use super::tree::Tree;
-use super::windows::{Window, Windows};
+use super::windows::{Hashes, Window, Windows};
 use crate::Result;
 use crate::text::Fold;
 use bitvec::vec::BitVec;
@@ -28,11 +29,11 @@ impl<S: Scratch> Fingerprints<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(min_words: usize, fold: Fold, memory: usize) -> Result<Self> {
+    pub fn new(min_words: usize, fold: Fold, hashes: Hashes, memory: usize) -> Result<Self> {
         Ok(Self {
             min_words,
             memory,
-            windows: Windows::new(min_words, fold)?,
+            windows: Windows::new(min_words, fold, hashes)?,
             sort: Sort::new(memory),
             fingerprints: 0,
         })
@@ -82,6 +83,7 @@ impl<S: Scratch> Fingerprints<S> {
             windows: self.windows,
             repeats,
             fingerprints: 0,
+            series: SeriesFilter::new(self.min_words)?,
             sort: Sort::new(self.memory / 2),
             starts: Vec::new(),
             end: 0,
@@ -97,6 +99,7 @@ pub struct Candidates<S> {
     /// One bit for each fingerprint of the first reading.
     repeats: BitVec<u64>,
     fingerprints: u64,
+    series: SeriesFilter,
     sort: Sort<4, S>,
     /// The number of the first word of every document, in all documents together.
     starts: Vec<u64>,
@@ -114,6 +117,7 @@ impl<S: Scratch> Candidates<S> {
         let start = self.end;
         let Self {
             windows,
+            series,
             sort,
             fingerprints,
             repeats,
@@ -127,11 +131,13 @@ impl<S: Scratch> Candidates<S> {
             }
             if is_candidate {
                 let first = start + window.first;
-                sort.push([window.hash, first, window.left, window.right], check)?;
+                let window = [window.hash, first, window.left, window.right];
+                series.push(window, &mut |window| sort.push(window, check))?;
             }
             Ok(())
         };
         let words = windows.for_each(doc, check, &mut visit)?;
+        series.finish(&mut |window| sort.push(window, check))?;
         // A number between documents is nobody's, so that no run reaches over it.
         self.end += words + 1;
         Ok(())
@@ -151,6 +157,7 @@ impl<S: Scratch> Candidates<S> {
         let boundaries = boundaries.sorted(check)?;
         let sequences = Sequences::new::<S>(boundaries, self.min_words, half, check)?;
         let tree = Tree::new(&sequences, &self.starts, check)?;
-        Passages::new(sequences, tree, self.starts, check)
+        let series = LongSeries::new(self.series.found, &self.starts, check)?;
+        Passages::new(sequences, tree, series, self.starts, check)
     }
 }

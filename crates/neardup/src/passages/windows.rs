@@ -7,9 +7,6 @@ use crate::shingle::{Shingling, for_each_block};
 use crate::text::{Fold, Unit};
 use std::collections::VecDeque;
 
-/// Odd, 3 modulo 8; any number of that kind spreads words over 64 bits.
-const BASE: u64 = 0xDA94_2042_E4DD_58B5;
-
 /// Stands for the word before the first and behind the last. No word has it as its hash.
 pub(super) const NO_WORD: u64 = 0;
 
@@ -31,9 +28,40 @@ pub(super) struct Window {
 /// Takes a window and the check for interrupts.
 pub(super) type Visit<'a> = dyn FnMut(Window, &mut dyn FnMut()) -> Result<()> + 'a;
 
+/// The hashes of one search. Where equal hashes stood for different words, the search is made again
+/// with another one.
+#[derive(Debug, Clone, Copy)]
+pub struct Hashes {
+    words: Key,
+    /// Of the polynomials, below [`PRIME`].
+    base: u64,
+}
+
+impl Hashes {
+    /// Derives them from a number. If it is drawn at random, two windows of m words have the same hash
+    /// with a probability of at most m / 2^61, two words of 1 / 2^64, whatever the documents are.
+    pub fn from_seed(seed: i64) -> Self {
+        let words = Key::from_seed(seed);
+        Self {
+            words,
+            base: words.token_hash(b"base") % PRIME,
+        }
+    }
+
+    /// Hashes that tell windows apart by their last words only.
+    #[cfg(test)]
+    pub fn weak() -> Self {
+        Self {
+            base: 0,
+            ..Self::from_seed(0)
+        }
+    }
+}
+
 /// Makes windows of documents. Memory for one window.
 pub(super) struct Windows {
     each_word: Shingling,
+    hashes: Hashes,
     words: usize,
     grams: Rolling,
     whole: Rolling,
@@ -49,7 +77,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    pub fn new(words: usize, fold: Fold) -> Result<Self> {
+    pub fn new(words: usize, fold: Fold, hashes: Hashes) -> Result<Self> {
         let mut recent = VecDeque::new();
         recent.try_reserve_exact(words + 1)?;
         let mut candidates = VecDeque::new();
@@ -60,10 +88,11 @@ impl Windows {
                 unit: Unit::Word,
                 fold,
             },
+            hashes,
             words,
             // Short grams are chosen less often, long ones repeat less often without their window.
-            grams: Rolling::new(words.div_ceil(4)),
-            whole: Rolling::new(words),
+            grams: Rolling::new(words.div_ceil(4), hashes.base),
+            whole: Rolling::new(words, hashes.base),
             recent,
             count: 0,
             candidates,
@@ -81,8 +110,8 @@ impl Windows {
         check: &mut dyn FnMut(),
         visit: &mut Visit<'_>,
     ) -> Result<u64> {
-        let each_word = self.each_word;
-        for_each_block(doc, &each_word, &Key::from_seed(0), &mut |words| {
+        let (each_word, key) = (self.each_word, self.hashes.words);
+        for_each_block(doc, &each_word, &key, &mut |words| {
             check();
             for word in words {
                 if let Some(window) = self.push(*word) {
@@ -169,20 +198,26 @@ impl Windows {
     }
 }
 
-/// A polynomial over the last words, modulo 2^64 (Karp, Rabin, IBM Journal of Research and
-/// Development 31(2), 1987).
+/// 2^61 - 1, a Mersenne prime.
+const PRIME: u64 = (1 << 61) - 1;
+
+/// A polynomial over the last words, modulo a prime: two of degree m agree at no more than m bases
+/// (Karp, Rabin, IBM Journal of Research and Development 31(2), 1987). Modulo 2^64 there are long
+/// texts that agree at every base.
 struct Rolling {
     length: usize,
+    base: u64,
     /// The base to the power of the length.
     leaving: u64,
     value: u64,
 }
 
 impl Rolling {
-    fn new(length: usize) -> Self {
+    fn new(length: usize, base: u64) -> Self {
         Self {
             length,
-            leaving: (0..length).fold(1, |power: u64, _| power.wrapping_mul(BASE)),
+            base,
+            leaving: (0..length).fold(1, |power, _| multiply(power, base)),
             value: 0,
         }
     }
@@ -190,9 +225,23 @@ impl Rolling {
     /// `leaving` is the word `length` words before, where there is one.
     #[inline]
     fn push(&mut self, word: u64, leaving: Option<u64>) -> u64 {
-        let leaving = leaving.unwrap_or(0).wrapping_mul(self.leaving);
-        self.value = self.value.wrapping_mul(BASE).wrapping_add(word);
-        self.value = self.value.wrapping_sub(leaving);
+        let leaving = multiply(reduce(leaving.unwrap_or(0)), self.leaving);
+        let sum = multiply(self.value, self.base) + reduce(word) + (PRIME - leaving);
+        self.value = reduce(sum);
         split_mix(self.value)
     }
+}
+
+/// The residue of a number below 2^64.
+#[inline]
+fn reduce(number: u64) -> u64 {
+    let sum = (number & PRIME) + (number >> 61);
+    if sum >= PRIME { sum - PRIME } else { sum }
+}
+
+/// The product of two residues.
+#[inline]
+fn multiply(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    reduce((product as u64 & PRIME) + (product >> 61) as u64)
 }

@@ -1,0 +1,281 @@
+//! Long stretches of text that repeat themselves at a short distance: rows of zeros, ruled lines,
+//! tables of numbers. Their middle stands for itself as a whole, or each of their words would be a
+//! boundary.
+
+use super::place::Place;
+use super::windows::NO_WORD;
+use crate::Result;
+use crate::align::Pace;
+use crate::hash::split_mix;
+use crate::memory::{Grow, collected, filled};
+use std::collections::VecDeque;
+
+/// Windows that are kept at either end of a series, at the least.
+const LEAST_EDGE: usize = 1 << 10;
+
+/// A stretch of text whose windows each stand also `period` words before, but for the first ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Series {
+    /// The number of its first word.
+    pub first: u64,
+    pub words: u64,
+    pub period: u64,
+    /// The hash of its first window, which with the length decides all its words.
+    pub hash: u64,
+}
+
+impl Series {
+    /// The series but for its first period, and but for its last, are the same words: the places of
+    /// its passage.
+    pub fn places(&self) -> [u64; 2] {
+        [self.first, self.first + self.period]
+    }
+
+    pub fn passage_words(&self) -> u64 {
+        self.words - self.period
+    }
+}
+
+/// The long series of a collection, and their passages: one for the series of the same words.
+pub(super) struct LongSeries {
+    /// In the order of their first words.
+    pub series: Vec<Series>,
+    /// The passage of each.
+    pub passage_of: Vec<u32>,
+    pub passages: Vec<SeriesPassage>,
+}
+
+/// The passage of some series.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SeriesPassage {
+    /// The first of the series.
+    pub first: u32,
+    pub series: u32,
+    pub documents: u32,
+}
+
+impl LongSeries {
+    /// Of series in the order of their first words, and the documents' first words.
+    pub fn new(series: Vec<Series>, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
+        let pace = &mut Pace::new(check);
+        let mut order: Vec<u32> = collected(0..series.len() as u32)?;
+        let name = |at: u32| {
+            let series = &series[at as usize];
+            (series.hash, series.words, series.period)
+        };
+        pace.sort_by_key(&mut order, |at| (name(*at), *at));
+        let mut this = Self {
+            passage_of: filled(0, series.len())?,
+            passages: Vec::new(),
+            series: Vec::new(),
+        };
+        for same in order.chunk_by(|a, b| name(*a) == name(*b)) {
+            let (mut documents, mut last) = (0, usize::MAX);
+            for &at in same {
+                pace.step();
+                let first = series[at as usize].first;
+                let document = starts.partition_point(|start| *start <= first);
+                documents += u32::from(document != last);
+                last = document;
+                this.passage_of[at as usize] = this.passages.len() as u32;
+            }
+            this.passages.try_push(SeriesPassage {
+                first: same[0],
+                series: same.len() as u32,
+                documents,
+            })?;
+        }
+        this.series = series;
+        Ok(this)
+    }
+
+    /// The first series of a passage.
+    pub fn first_of(&self, passage: u32) -> &Series {
+        &self.series[self.passages[passage as usize].first as usize]
+    }
+
+    /// The places of all passages, in the order of the documents; `numbers` are those of the passages.
+    pub fn places<'a>(
+        &'a self,
+        starts: &'a [u64],
+        numbers: &'a [u32],
+    ) -> impl Iterator<Item = Place> + 'a {
+        let series = self.series.iter().zip(&self.passage_of);
+        series.flat_map(|(series, passage)| {
+            let document = starts.partition_point(|start| *start <= series.first) - 1;
+            let passage = *passage as usize;
+            series.places().map(|first| Place {
+                passage: numbers[passage],
+                document,
+                word: first - starts[document],
+                words: series.passage_words(),
+                occurrences: 2 * self.passages[passage].series,
+                documents: self.passages[passage].documents,
+            })
+        })
+    }
+
+    /// The series in which a run of words lies, and its passage.
+    pub fn around(&self, first: u64, words: u64) -> Option<(&Series, &SeriesPassage)> {
+        let before = self.series.partition_point(|series| series.first <= first);
+        let at = before.checked_sub(1)?;
+        let series = &self.series[at];
+        let passage = &self.passages[self.passage_of[at] as usize];
+        (first + words <= series.first + series.words).then_some((series, passage))
+    }
+}
+
+/// Takes windows as (hash, first word, word before, word behind).
+pub(super) type Emit<'a> = dyn FnMut([u64; 4]) -> Result<()> + 'a;
+
+/// Takes the middle out of every series of more than twice `edge` windows.
+///
+/// The window before the gap is given a name of the whole series' length as the word behind, the
+/// window behind the gap the same as the word before: to everything that follows the gap is one word,
+/// the same in series of the same words and length. Constant time a window, memory for `edge` and
+/// for `min_words` of them, and for the series.
+pub(super) struct SeriesFilter {
+    min_words: usize,
+    longest_period: usize,
+    edge: usize,
+    /// The hashes of the last windows in a row: enough to find where a series began.
+    recent: VecDeque<u64>,
+    /// The window that the next ones are compared with, until a period is found.
+    reference: [u64; 2],
+    /// The last window's first word.
+    last: u64,
+    open: Option<Open>,
+    /// Windows behind the first `edge` of the open series, with the last of those.
+    held: VecDeque<[u64; 4]>,
+    /// Those of more than twice `edge` windows.
+    pub found: Vec<Series>,
+}
+
+/// A series that may go on.
+struct Open {
+    first: u64,
+    period: usize,
+    hash: u64,
+    /// The window before the gap, if there is one already.
+    before_gap: Option<[u64; 4]>,
+}
+
+impl SeriesFilter {
+    pub fn new(min_words: usize) -> Result<Self> {
+        let longest_period = min_words / 2;
+        let edge = LEAST_EDGE.max(min_words);
+        let mut this = Self {
+            min_words,
+            longest_period,
+            edge,
+            recent: VecDeque::new(),
+            reference: [0, u64::MAX],
+            last: u64::MAX,
+            open: None,
+            held: VecDeque::new(),
+            found: Vec::new(),
+        };
+        this.recent.try_reserve_exact(2 * longest_period + 2)?;
+        this.held.try_reserve_exact(edge + 2)?;
+        Ok(this)
+    }
+
+    /// Takes the next window of the document.
+    #[inline]
+    pub fn push(&mut self, window: [u64; 4], emit: &mut Emit<'_>) -> Result<()> {
+        let [hash, first, ..] = window;
+        if first != self.last.wrapping_add(1) {
+            self.finish(emit)?;
+        } else if self
+            .open
+            .as_ref()
+            .is_some_and(|open| !self.goes_on(open, hash))
+        {
+            self.close(emit)?;
+        }
+        self.last = first;
+        if self.recent.len() > 2 * self.longest_period {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(hash);
+        if self.open.is_none() {
+            self.look_for_period(hash, first);
+        }
+        match &self.open {
+            Some(open) if first - open.first >= self.edge as u64 - 1 => self.hold(window),
+            _ => emit(window),
+        }
+    }
+
+    /// Ends the document, or a row of windows.
+    pub fn finish(&mut self, emit: &mut Emit<'_>) -> Result<()> {
+        self.close(emit)?;
+        self.recent.clear();
+        self.reference = [0, u64::MAX];
+        self.last = u64::MAX - 1;
+        Ok(())
+    }
+
+    fn goes_on(&self, open: &Open, hash: u64) -> bool {
+        self.recent[self.recent.len() - open.period] == hash
+    }
+
+    fn look_for_period(&mut self, hash: u64, first: u64) {
+        let [seen, at] = self.reference;
+        let distance = first.wrapping_sub(at);
+        if at != u64::MAX && seen == hash && distance <= self.longest_period as u64 {
+            let period = distance as usize;
+            // The series began before the reference, but after the one before that.
+            let nth = |word: u64| self.recent[self.recent.len() - 1 - (first - word) as usize];
+            let oldest = first + 1 - self.recent.len() as u64;
+            let mut begin = at;
+            while begin > oldest && nth(begin - 1) == nth(begin - 1 + distance) {
+                begin -= 1;
+            }
+            self.open = Some(Open {
+                first: begin,
+                period,
+                hash: nth(begin),
+                before_gap: None,
+            });
+        } else if at == u64::MAX || distance >= self.longest_period as u64 {
+            self.reference = [hash, first];
+        }
+    }
+
+    fn hold(&mut self, window: [u64; 4]) -> Result<()> {
+        let open = self.open.as_mut().expect("held windows are of a series");
+        if self.held.len() > self.edge {
+            let oldest = self.held.pop_front();
+            if open.before_gap.is_none() {
+                open.before_gap = oldest;
+            }
+        }
+        self.held.push_back(window);
+        Ok(())
+    }
+
+    fn close(&mut self, emit: &mut Emit<'_>) -> Result<()> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        self.reference = [0, u64::MAX];
+        if let Some([hash, first, left, _]) = open.before_gap {
+            // One window more than the edge is held, of which the gap's first was the first.
+            self.held.pop_front();
+            let words = self.last + self.min_words as u64 - open.first;
+            self.found.try_push(Series {
+                first: open.first,
+                words,
+                period: open.period as u64,
+                hash: open.hash,
+            })?;
+            let gap = split_mix(words).max(NO_WORD + 1);
+            emit([hash, first, left, gap])?;
+            if let Some(behind) = self.held.front_mut() {
+                behind[2] = gap;
+            }
+        }
+        self.held.drain(..).try_for_each(emit)
+    }
+}
