@@ -7,6 +7,7 @@ use neardup::bands::advise::Sample;
 use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
 use neardup::cluster::{UnionFind, connect_group};
 use neardup::minhash::{Header, Signature, Sketch};
+use neardup::passages::{self, Documents, Fingerprints, Hashes, Scratch};
 use neardup::shingle::{self, Key, Shingling};
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{self, Fold, Unit};
@@ -15,6 +16,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 /// Smaller requests never fail: the extension has a reserve for them.
 const SMALL: usize = 128 << 10;
@@ -321,4 +323,90 @@ fn collections() {
         let candidates = sample.candidates(&bands, 5, 16, &mut || ())?;
         Ok(digest((candidates.to_bits(), sample.crowded(1)?.to_bits())))
     });
+}
+
+struct NoScratch;
+
+impl Scratch for NoScratch {
+    fn create() -> Self {
+        unreachable!("all is sorted in memory")
+    }
+
+    fn append(&mut self, _: &[u8]) {}
+
+    fn read(&mut self, _: u64, _: &mut [u8]) {}
+}
+
+struct Texts<'a>(&'a [&'a [u8]]);
+
+impl Documents for Texts<'_> {
+    fn length(&self, document: usize) -> usize {
+        self.0[document].len()
+    }
+
+    fn read(&mut self, document: usize, bytes: Range<usize>, into: &mut Vec<u8>) -> Result<()> {
+        into.try_reserve(bytes.len())?;
+        into.extend_from_slice(&self.0[document][bytes]);
+        Ok(())
+    }
+}
+
+/// A digest of the places of repeated passages.
+fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
+    let check = &mut || ();
+    let hashes = Hashes::from_seed(0);
+    let mut fingerprints =
+        Fingerprints::<NoScratch>::new(min_words, Fold::Case, hashes, usize::MAX)?;
+    for doc in documents {
+        fingerprints.add(doc, check)?;
+    }
+    let mut candidates = fingerprints.repeated(check)?;
+    for doc in documents {
+        candidates.add(doc, check)?;
+    }
+    let passages = candidates.passages(check)?;
+    let (mut all, mut texts) = (0, Texts(documents));
+    passages::list(
+        &passages,
+        &mut texts,
+        Fold::Case,
+        check,
+        &mut |listed, _| {
+            all ^= digest((listed.place, &listed.characters));
+            Ok(())
+        },
+    )?;
+    Ok(all)
+}
+
+#[test]
+fn passages_of_documents() {
+    // A few words, so that nearly all are boundaries.
+    let doc = document(40_000, 90);
+    let letters: Vec<u8> = doc
+        .iter()
+        .flat_map(|byte| [b'a' + byte % 3, b' '])
+        .collect();
+    refuse_each("repeated_passages", &|| {
+        repeats(&[&letters, &letters[40_000..]], 6)
+    });
+    let text = std::str::from_utf8(&doc).expect("a text");
+    refuse_each("cut_passages", &|| {
+        let spans = [5..10, 100..200_000].into_iter();
+        passages::cut(text, spans, "replacement").map(digest)
+    });
+}
+
+/// Besides the document and a fingerprint for each window, a row takes as much as one a hundredth
+/// as long.
+#[test]
+fn a_row_of_one_word_takes_little_memory() {
+    let most = |words: usize| {
+        let row = b"a ".repeat(words);
+        let (found, _, most) = run_with(Plan::Succeed, &|| repeats(&[&row], 50));
+        found.expect("memory");
+        most - row.len()
+    };
+    let (few, many) = (most(20_000), most(2_000_000));
+    assert!(many < few + (4 << 20), "{few} bytes, then {many}");
 }

@@ -467,7 +467,7 @@ proptest! {
 #[test]
 fn texts_that_collide_in_polynomials() {
     let letter = |n: u32, flip: u32| {
-        if (n.count_ones() + flip) % 2 == 0 {
+        if (n.count_ones() + flip).is_multiple_of(2) {
             "a "
         } else {
             "b "

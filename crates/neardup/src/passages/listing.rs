@@ -1,6 +1,6 @@
 //! The listed places in the characters of their documents, each compared with its passage.
 
-use super::place::Place;
+use super::place::{Place, Visit};
 use super::places::Passages;
 use crate::Result;
 use crate::memory::{Grow, filled};
@@ -45,7 +45,7 @@ pub fn list(
     documents: &mut dyn Documents,
     fold: Fold,
     check: &mut dyn FnMut(),
-    visit: &mut Visit,
+    visit: &mut Visit<'_, Listed>,
 ) -> Result<bool> {
     let mut lister = Lister {
         documents,
@@ -60,9 +60,6 @@ pub fn list(
     lister.flush(check, visit)?;
     Ok(lister.is_true)
 }
-
-/// Takes a listed place, and the check for interrupts.
-type Visit<'a> = dyn FnMut(&Listed, &mut dyn FnMut()) -> Result<()> + 'a;
 
 /// The first place of a passage.
 struct First {
@@ -101,7 +98,12 @@ struct Lister<'a> {
 }
 
 impl Lister<'_> {
-    fn push(&mut self, place: &Place, check: &mut dyn FnMut(), visit: &mut Visit) -> Result<()> {
+    fn push(
+        &mut self,
+        place: &Place,
+        check: &mut dyn FnMut(),
+        visit: &mut Visit<'_, Listed>,
+    ) -> Result<()> {
         if self.batch.len() == BATCH || self.document != place.document {
             self.flush(check, visit)?;
         }
@@ -115,7 +117,7 @@ impl Lister<'_> {
         self.batch.try_push(*place)
     }
 
-    fn flush(&mut self, check: &mut dyn FnMut(), visit: &mut Visit) -> Result<()> {
+    fn flush(&mut self, check: &mut dyn FnMut(), visit: &mut Visit<'_, Listed>) -> Result<()> {
         let batch = std::mem::take(&mut self.batch);
         let sources = sources(&self.text, self.fold, &batch, check)?;
         for (place, source) in batch.iter().zip(sources) {

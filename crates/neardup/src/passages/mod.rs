@@ -36,7 +36,7 @@ mod windows;
 
 pub use cut::cut;
 pub use listing::{Documents, Listed, list};
-pub use place::Place;
+pub use place::{Place, Visit};
 pub use places::Passages;
 pub use readings::{Candidates, Fingerprints};
 pub use sort::Scratch;

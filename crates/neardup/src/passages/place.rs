@@ -1,5 +1,10 @@
 //! Where a passage stands.
 
+use crate::Result;
+
+/// Takes a place, and the check for interrupts.
+pub type Visit<'a, T> = dyn FnMut(&T, &mut dyn FnMut()) -> Result<()> + 'a;
+
 /// A place of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {

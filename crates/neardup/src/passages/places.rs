@@ -1,6 +1,6 @@
 //! Which places of the passages are listed.
 
-use super::place::Place;
+use super::place::{Place, Visit};
 use super::series::LongSeries;
 use super::symbols::{BETWEEN, Sequences};
 use super::tree::{Node, ROOT, Tree};
@@ -115,11 +115,7 @@ impl Passages {
     ///
     /// # Errors
     /// `OutOfMemory`; those of `visit`.
-    pub fn for_each(
-        &self,
-        check: &mut dyn FnMut(),
-        visit: &mut dyn FnMut(&Place, &mut dyn FnMut()) -> Result<()>,
-    ) -> Result<()> {
+    pub fn for_each(&self, check: &mut dyn FnMut(), visit: &mut Visit<'_, Place>) -> Result<()> {
         let pace = &mut Pace::new(check);
         let (mut walk, mut nodes) = (Walk::new(), Vec::new());
         let mut firsts = self.listed.iter().copied().peekable();

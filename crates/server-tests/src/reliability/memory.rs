@@ -12,6 +12,8 @@ use crate::harness::{Outcome, Scale, figure};
 const STATEMENTS: &[&str] = &[
     "SELECT count(minhash('some words of text number ' || i)) FROM (SELECT generate_series(1, ROWS) AS i) s",
     "SELECT count(minhash('sömé words of text number ' || i, 5, 'char', 'marks')) FROM (SELECT generate_series(1, ROWS) AS i) s",
+    "SELECT count(cut_passages('some words of text number ' || i, '{[3,6)}')) FROM (SELECT generate_series(1, ROWS) AS i) s",
+    "SELECT sum(n) FROM (SELECT generate_series(1, ROWS / 10) AS i) s, LATERAL (SELECT count(*) AS n FROM split_text('One. Two, ' || i || '. Three.', 'sentence')) p",
     "SELECT count(minhash_sim(sig, (SELECT sig FROM docs WHERE id = 1))) FROM docs, (SELECT generate_series(1, ROWS / 1000)) s",
     "SELECT count(cardinality(minhash_bands(sig, 0.8))) FROM docs, (SELECT generate_series(1, ROWS / 10000)) s",
     "SELECT minhash_agg(i) FROM (SELECT generate_series(1::bigint, ROWS) AS i) s",

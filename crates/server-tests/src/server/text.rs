@@ -97,6 +97,13 @@ const ANSWERS: &str =
         jaccard(string_to_array(d, ' '), shingles(d, 1, fold => 'none')), winnow(d, 2, 2))
      FROM (VALUES ($1::text)) v (d)";
 
+/// Parts of a text, cut out and repeated.
+const PARTS: &str = "SELECT concat_ws(' ', cut_passages(d, '{[2,4), [6,7)}', '_'),
+        (SELECT string_agg(concat_ws(':', number, start, text), ',') FROM split_text(d || '. ' || d, 'sentence')),
+        (SELECT string_agg(p::text, ',' ORDER BY passage, key, start)
+         FROM repeated_passages(NULL::int, format('SELECT i, %L FROM generate_series(1, 2) i', d || ' -- ' || d), 2) p))
+     FROM (VALUES ($1::text)) v (d)";
+
 /// A text gives the same answers in a database of another encoding as in one of UTF8.
 pub fn encodings(server: &Server) -> Result<Outcome> {
     const TEXTS: &[(&str, &str)] = &[
@@ -111,9 +118,12 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
         let database = Database::create(&server.main, "text_encoding", &options)?;
         let mut client = database.connect()?;
         client.batch_execute("SET client_encoding = 'UTF8'; CREATE EXTENSION pg_neardup")?;
-        let answers = [&mut client, &mut unicode].map(|client| client.query_one(ANSWERS, &[text]));
-        let [here, there] = answers.map(|row| row.map(|row| row.get::<_, String>(0)));
-        ensure!(here? == there?, "{encoding} differs from UTF8");
+        for query in [ANSWERS, PARTS] {
+            let clients = [&mut client, &mut unicode];
+            let answers = clients.map(|client| client.query_one(query, &[text]));
+            let [here, there] = answers.map(|row| row.map(|row| row.get::<_, String>(0)));
+            ensure!(here? == there?, "{encoding} differs from UTF8: {query}");
+        }
         if *encoding == "LATIN1" {
             lacks_folded_character(&mut client)?;
         }
@@ -122,9 +132,30 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
             let row = client.query_one(query, &[])?;
             let (words, characters): (Vec<String>, Vec<String>) = (row.get(0), row.get(1));
             ensure!(words == ["one", "two"] && characters == ["a", "\u{fffd}", "b"]);
+            parts_of_no_text(&mut client)?;
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// Bytes that are no text have no characters to count; words of theirs repeat all the same.
+fn parts_of_no_text(client: &mut Client) -> Result<()> {
+    for call in [
+        r"split_text(E'one\xff\xfetwo', 'line')",
+        r"cut_passages(E'one\xff\xfetwo', '{[1,2)}')",
+    ] {
+        let error = client.batch_execute(&format!("SELECT {call}"));
+        let code = error.as_ref().err().and_then(|error| error.code());
+        ensure!(
+            code == Some(&SqlState::CHARACTER_NOT_IN_REPERTOIRE),
+            "{call}: {error:?}"
+        );
+    }
+    let query = r"SELECT count(*) FROM repeated_passages(NULL::int,
+        $$SELECT i, E'one\xff\xfetwo three' FROM generate_series(1, 2) i$$, 3)";
+    let places: i64 = client.query_one(query, &[])?.get(0);
+    ensure!(places == 2, "{places} places");
+    Ok(())
 }
 
 /// A character of LATIN1 whose folded form is none is named, and kept where nothing is folded.
