@@ -40,6 +40,9 @@ pub struct Options {
     /// A few minutes: fewer documents and rounds; the results in benches/ stay as they are
     #[arg(long)]
     quick: bool,
+    /// A checkout of google-research/deduplicate-text-datasets, to measure passages beside
+    #[arg(long, value_name = "DIR")]
+    suffix_arrays: Option<PathBuf>,
     /// Where generated documents go
     #[arg(long, value_name = "DIR", required_if_eq("subject", "generate"))]
     out: Option<PathBuf>,
@@ -65,7 +68,14 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
         false => report::results_dir(),
     };
     let server = Server::start(setup::ensure(choice)?)?;
-    let peers = Peers::start();
+    let wants_passages = matches!(options.subject, Subject::All | Subject::Passages);
+    let mut peers = match options.subject {
+        Subject::Passages => Peers::none(),
+        _ => Peers::start(),
+    };
+    if wants_passages {
+        peers.add_suffix_arrays(options.suffix_arrays.as_deref())?;
+    }
     let texts = Texts::real(options.docs.as_deref())?;
     let scale = Scale {
         documents,

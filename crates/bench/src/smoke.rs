@@ -7,7 +7,7 @@ use testbed::server::Server;
 
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
-use crate::subjects::{guard, index, lookup, pairs, scale};
+use crate::subjects::{guard, index, lookup, pairs, passages, scale};
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
 pub fn run(server: &Server) -> Result<()> {
@@ -35,6 +35,7 @@ pub fn run(server: &Server) -> Result<()> {
         index::measure,
         pairs::measure,
         guard::measure,
+        passages::measure,
         scale::measure,
     ] {
         for table in measure(&bench)? {

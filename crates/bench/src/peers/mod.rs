@@ -1,10 +1,11 @@
 //! Whom we are measured beside: installed privately from the package registries, or found.
 
+pub mod suffix_array;
 mod worker;
 
 use std::cell::{RefCell, RefMut};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -12,6 +13,7 @@ use postgres::Client;
 use testbed::progress::waiting;
 use testbed::{shell, workspace};
 
+use suffix_array::SuffixArrays;
 use worker::Worker;
 
 /// Extensions of the server that may be there.
@@ -21,6 +23,7 @@ const EXTENSIONS: [&str; 4] = ["pg_trgm", "fuzzystrmatch", "vector", "pg_similar
 pub struct Peers {
     python: Option<RefCell<Worker>>,
     gaoya: Option<RefCell<Worker>>,
+    pub suffix_arrays: Option<SuffixArrays>,
     pub versions: Vec<String>,
 }
 
@@ -30,6 +33,7 @@ impl Peers {
         Peers {
             python: None,
             gaoya: None,
+            suffix_arrays: None,
             versions: Vec::new(),
         }
     }
@@ -49,6 +53,21 @@ impl Peers {
             Err(error) => println!("Skipping gaoya: {error:#}"),
         }
         peers
+    }
+
+    /// Builds deduplicate-text-datasets, if there is a checkout of it.
+    pub fn add_suffix_arrays(&mut self, checkout: Option<&Path>) -> Result<()> {
+        match checkout {
+            Some(checkout) => {
+                self.suffix_arrays = Some(SuffixArrays::build(checkout)?);
+                self.versions
+                    .push("deduplicate-text-datasets 1.0.0".to_string());
+            }
+            None => {
+                println!("Skipping deduplicate-text-datasets: --suffix-arrays names no checkout")
+            }
+        }
+        Ok(())
     }
 
     /// The worker that runs this peer.

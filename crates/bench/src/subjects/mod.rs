@@ -11,6 +11,7 @@ mod lookup_peers;
 mod methods;
 pub mod pairs;
 mod pairs_peers;
+pub mod passages;
 mod python;
 mod quality;
 pub mod scale;
@@ -31,6 +32,7 @@ pub enum Subject {
     Lookup,
     Index,
     Pairs,
+    Passages,
     Quality,
     Calibration,
     Memory,
@@ -56,6 +58,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         "pairs",
         &[pairs::measure, guard::measure, pairs_peers::measure],
     ),
+    (Subject::Passages, "passages", &[passages::measure]),
     (
         Subject::Quality,
         "quality",

@@ -17,7 +17,7 @@ pub fn peak(pid: i32, work: impl FnOnce() -> Result<()>) -> Result<u64> {
             // Once more when the work is done: it may have taken less than a pause.
             loop {
                 let last = done.load(Ordering::Relaxed);
-                peak = peak.max(private_memory(pid)?);
+                peak = peak.max(private(pid)?);
                 if last {
                     return Ok(peak);
                 }
@@ -31,7 +31,8 @@ pub fn peak(pid: i32, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     })
 }
 
-fn private_memory(pid: i32) -> Result<u64> {
+/// The private memory of a process now, in kB.
+pub fn private(pid: i32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
     let digits = line.and_then(|line| line.split_whitespace().nth(1));

@@ -1,0 +1,246 @@
+//! Repeated passages as the collection grows, and beside suffix arrays.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::Result;
+use neardup::text::{Fold, words};
+use postgres::Client;
+use testbed::documents::generator::{Generator, Plan};
+use testbed::documents::{load, load_generated};
+use testbed::progress::bar;
+use testbed::server::database::Database;
+use testbed::server::memory;
+
+use crate::context::Bench;
+use crate::measure::session::Session;
+use crate::peers::dir;
+use crate::peers::suffix_array::SuffixArrays;
+use crate::report::table::{Table, row};
+
+/// Growth is looked at from here on.
+const LEAST: u64 = 10_000;
+
+/// The shortest passage that growth is measured with.
+const MIN_WORDS: usize = 50;
+
+/// The range of bytes that suffix arrays look for, and our shortest passage beside them: such a range
+/// without words that it begins or ends within has nearly always as many words.
+const BYTES: usize = 300;
+const WORDS: usize = 20;
+
+/// One call.
+struct Call {
+    seconds: f64,
+    /// kB
+    memory: u64,
+    places: f64,
+}
+
+/// All tables of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let mut tables = vec![growth(bench)?];
+    if let Some(suffix_arrays) = &bench.peers.suffix_arrays {
+        tables.push(beside(bench, suffix_arrays)?);
+    }
+    Ok(tables)
+}
+
+/// Counts the places, in a backend of its own.
+fn call(database: &Database<'_>, min_words: usize) -> Result<Call> {
+    let session = Session::open(database)?;
+    let query = format!(
+        "SELECT count(*) FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', {min_words})"
+    );
+    let (mut places, start) = (0.0, Instant::now());
+    let memory = memory::peak(session.pid()?, || {
+        places = session.number(&query)?;
+        Ok(())
+    })?;
+    Ok(Call {
+        seconds: start.elapsed().as_secs_f64(),
+        memory,
+        places,
+    })
+}
+
+fn growth(bench: &Bench<'_>) -> Result<Table> {
+    let mut sizes = vec![bench.scale.documents];
+    while sizes[0] >= 10 * LEAST {
+        sizes.insert(0, sizes[0] / 10);
+    }
+    let about = format!(
+        "Passages of {MIN_WORDS} words and more in generated documents, three in ten of which are edited copies. \
+         The slope is the exponent of a document's cost from the last size but one to the last."
+    );
+    let columns = [
+        "documents",
+        "text, MB",
+        "seconds",
+        "µs a document",
+        "memory, MB",
+        "places",
+    ];
+    let mut table = Table::new("passages.growth", about, &columns);
+    let cluster = bench.started_cluster()?;
+    let progress = bar(sizes.len() as u64, "passages")?;
+    let mut costs = Vec::new();
+    for documents in sizes {
+        let database = Database::with_extension(&cluster, "passages")?;
+        let mut client = database.connect()?;
+        let generator = Generator::new(bench.words, Plan::mixed(documents));
+        load_generated(&mut client, "docs", &generator)?;
+        let bytes: i64 = client
+            .query_one("SELECT sum(octet_length(body)) FROM docs", &[])?
+            .get(0);
+        let call = call(&database, MIN_WORDS)?;
+        let cost = 1e6 * call.seconds / documents as f64;
+        costs.push((documents as f64, cost));
+        let (text, memory) = (bytes as f64 / 1e6, call.memory as f64 / 1e3);
+        table.push(row![
+            documents as f64,
+            text,
+            call.seconds,
+            cost,
+            memory,
+            call.places
+        ]);
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    if let [.., before, last] = costs[..] {
+        let slope = (last.1 / before.1).ln() / (last.0 / before.0).ln();
+        table.push(row!["slope", "", "", format!("{slope:.2}"), "", ""]);
+    }
+    Ok(table)
+}
+
+/// The same bytes; which of the ranges that the suffix array finds lie in our places.
+fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
+    let about = format!(
+        "Ranges of {BYTES} bytes that stand in several places, by deduplicate-text-datasets (four processes, then two \
+         threads), and passages of {WORDS} words and more, in one backend. Covered are the ranges all of whose \
+         words lie in listed places; those of fewer words, or over the end of a document, are not counted."
+    );
+    let columns = [
+        "collection",
+        "text, MB",
+        "seconds",
+        "memory, MB",
+        "its seconds",
+        "its memory, MB",
+        "its files, MB",
+        "times faster",
+        "times less memory",
+        "ranges",
+        "covered",
+    ];
+    let mut table = Table::new("passages.suffix_arrays", about, &columns);
+    let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents));
+    let generated: Vec<String> = generator
+        .documents()
+        .map(|document| document.body)
+        .collect();
+    let name = format!("{} generated documents", generated.len());
+    for (name, bodies) in [
+        (&name, &generated),
+        (&bench.texts.origin, &bench.texts.bodies),
+    ] {
+        let file = dir().join("passages.bin");
+        let collection = Collection::write(bodies, &file)?;
+        let theirs = suffix_arrays.find(&file, BYTES)?;
+        let cluster = bench.started_cluster()?;
+        let database = Database::with_extension(&cluster, "passages")?;
+        let mut client = database.connect()?;
+        load(&mut client, "docs", bodies.iter().map(String::as_str))?;
+        let ours = call(&database, WORDS)?;
+        let is_listed = collection.listed(&mut client)?;
+        let (ranges, covered) = collection.covered(&theirs.ranges, &is_listed);
+        let megabytes = |kilobytes: u64| kilobytes as f64 / 1e3;
+        table.push(row![
+            name.clone(),
+            collection.bytes as f64 / 1e6,
+            ours.seconds,
+            megabytes(ours.memory),
+            theirs.seconds,
+            megabytes(theirs.memory),
+            theirs.files as f64 / 1e6,
+            theirs.seconds / ours.seconds,
+            theirs.memory as f64 / ours.memory as f64,
+            ranges as f64,
+            covered as f64
+        ]);
+    }
+    Ok(table)
+}
+
+/// The documents in one file, with NUL between them.
+struct Collection {
+    bytes: usize,
+    /// The bytes of every document's words, and where it begins and ends in the file.
+    documents: Vec<(Vec<[usize; 2]>, [usize; 2])>,
+}
+
+impl Collection {
+    fn write(bodies: &[String], file: &Path) -> Result<Collection> {
+        let mut writer = BufWriter::new(File::create(file)?);
+        let (mut bytes, mut documents) = (0, Vec::new());
+        for body in bodies {
+            let mut places = Vec::new();
+            words(body.as_bytes(), Fold::Case, &mut || (), &mut |_, word| {
+                places.push([bytes + word.start, bytes + word.end]);
+                Ok(())
+            })?;
+            documents.push((places, [bytes, bytes + body.len()]));
+            writer.write_all(body.as_bytes())?;
+            writer.write_all(b"\0")?;
+            bytes += body.len() + 1;
+        }
+        writer.flush()?;
+        Ok(Collection { bytes, documents })
+    }
+
+    /// Says of every word of every document if it lies in a listed place.
+    fn listed(&self, client: &mut Client) -> Result<Vec<Vec<bool>>> {
+        let empty = |(words, _): &(Vec<[usize; 2]>, _)| vec![false; words.len()];
+        let mut is_listed: Vec<Vec<bool>> = self.documents.iter().map(empty).collect();
+        let query = format!(
+            "SELECT key, octet_length(left(body, start - 1)), octet_length(substr(body, start, length))
+             FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', {WORDS})
+             JOIN docs ON id = key"
+        );
+        for row in client.query(&query, &[])? {
+            let (key, start, length): (i64, i32, i32) = (row.get(0), row.get(1), row.get(2));
+            let (words, [begin, _]) = &self.documents[key as usize];
+            let start = begin + start as usize;
+            let end = start + length as usize;
+            let first = words.partition_point(|word| word[0] < start);
+            let last = words.partition_point(|word| word[1] <= end);
+            is_listed[key as usize][first..last].fill(true);
+        }
+        Ok(is_listed)
+    }
+
+    /// How many ranges have at least [`WORDS`] whole words, and how many of those are covered.
+    fn covered(&self, ranges: &[usize], is_listed: &[Vec<bool>]) -> (u64, u64) {
+        let (mut all, mut covered) = (0, 0);
+        for &start in ranges {
+            let end = start + BYTES;
+            let document = self
+                .documents
+                .partition_point(|(_, range)| range[0] <= start)
+                - 1;
+            let (words, range) = &self.documents[document];
+            // A word that begins with the range may have begun before it elsewhere.
+            let first = words.partition_point(|word| word[0] <= start);
+            let last = words.partition_point(|word| word[1] < end);
+            if end <= range[1] && last >= first + WORDS {
+                all += 1;
+                covered += u64::from(!is_listed[document][first..last].contains(&false));
+            }
+        }
+        (all, covered)
+    }
+}
