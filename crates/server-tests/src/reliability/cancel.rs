@@ -88,7 +88,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "pairs to label",
         "SELECT count(*) FROM near_dup_sample_pairs('keyed', 'body', sample_rows => 1000000)",
     ),
-    ("index build", "CREATE INDEX ON many USING gin (sig)"),
+    ("index build", "CREATE INDEX ON many USING neardup (sig)"),
     (
         "lookups of a hot band",
         "SELECT (SELECT count(*) FROM hot WHERE near_dup(hot.sig, q.sig, 0.8)) FROM hot q",
@@ -128,6 +128,26 @@ const STATEMENTS: &[(&str, &str)] = &[
     (
         "set of different words",
         "SELECT jaccard(shingle_hashes(a), shingle_hashes(b)) FROM wide",
+    ),
+    (
+        "passages",
+        "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT 1, body FROM big UNION ALL SELECT 2, other FROM big', 20)",
+    ),
+    (
+        "passages of few words",
+        "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT i, body FROM big, generate_series(1, 4) i', 1)",
+    ),
+    (
+        "passages of a row",
+        "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT 1, repeat(''a '', 20000000)', 50)",
+    ),
+    (
+        "sentences",
+        "SELECT count(*) FROM big, generate_series(1, 100), split_text(body, 'sentence')",
+    ),
+    (
+        "cutting",
+        "SELECT length(cut_passages(other, '{[1,9), [5000,5100)}')) FROM big, generate_series(1, 100)",
     ),
     (
         "combining marks",
@@ -176,7 +196,7 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          CREATE TABLE hot AS SELECT minhash_set(boilerplate || array[-i::bigint]) AS sig
          FROM generate_series(1, {rows}) i,
              (SELECT array_agg(hashint8extended(e, 0)) AS boilerplate FROM generate_series(1, 40) e) b;
-         CREATE INDEX ON hot USING gin (sig) WITH (fastupdate = off);
+         CREATE INDEX ON hot USING neardup (sig);
          ANALYZE hot;
          CREATE TABLE guarded AS SELECT row_number() OVER () AS id, NULL::text AS body, sig FROM hot;
          CREATE INDEX ON guarded USING neardup (sig);

@@ -38,8 +38,8 @@ const LOOKUP: &str = "
 const SCRIPTS: &[(&str, u32, &str)] = &[
     (
         "insert",
-        6,
-        "INSERT INTO docs SELECT n, make_body(n::int) FROM nextval('ids') n;",
+        12,
+        "INSERT INTO docs SELECT n, make_body(n::int) FROM (SELECT nextval('ids') FROM generate_series(1, 10)) s (n);",
     ),
     (
         "delete",
@@ -50,56 +50,50 @@ const SCRIPTS: &[(&str, u32, &str)] = &[
     ("lookup", 6, "\\set n random(1, 1000)\nSELECT look_up(:n);"),
 ];
 
-const CLIENTS: u32 = 6;
+/// Most of them insert at any time.
+const CLIENTS: u32 = 24;
 
-/// No statement fails and no lookup loses a match, with pending lists of insertions and without.
+/// No statement fails and no lookup loses a match.
 pub fn loses_no_match(server: &Server, scale: Scale) -> Result<Outcome> {
     let program = server.main.installation.program("pgbench");
     // A number, not a time, and chosen alike each time: a slow machine, too, looks up enough
     // documents with near-duplicates.
     let transactions_of_each: u32 = scale.of(10, 100);
-    for fastupdate in ["on", "off"] {
-        let database = Database::with_extension(&server.main, "churn")?;
-        let mut client = database.connect()?;
-        collection::create(&mut client)?;
-        client.batch_execute(LOOKUP)?;
-        client.batch_execute(&format!(
-            "ALTER INDEX docs_sig SET (fastupdate = {fastupdate}, gin_pending_list_limit = 64)"
-        ))?;
-        collection::insert(&mut client, 1, 1000)?;
-        client.batch_execute("SELECT setval('ids', 1001)")?;
-        client.batch_execute("VACUUM ANALYZE docs")?;
-        let mut command = server.main.client_program(&program);
-        command
-            .arg("--no-vacuum")
-            .args([
-                "--client",
-                &CLIENTS.to_string(),
-                "--transactions",
-                &transactions_of_each.to_string(),
-                "--random-seed=1",
-            ])
-            .arg(&database.name);
-        for (name, weight, script) in SCRIPTS {
-            let path = workspace::scratch_dir().join(format!("churn_{name}.sql"));
-            fs::write(&path, script)?;
-            command.arg(format!("--file={}@{weight}", path.display()));
-        }
-        let output = shell::run_quietly(&mut command)?;
-        let done = figure(&output, "number of transactions actually processed: ")?;
-        let failed = figure(&output, "number of failed transactions: ")?;
-        ensure!(failed == 0, "{failed} of {done} transactions failed");
-        let row = client.query_one("SELECT count(*), sum(matches)::bigint FROM lookups", &[])?;
-        let (lookups, matches): (i64, i64) = (row.get(0), row.get(1));
-        ensure!(
-            matches > lookups,
-            "{lookups} lookups found {matches} matches only"
-        );
-        collection::ensure_index_equals_scan(&mut client)?;
-        figure!(
-            "fastupdate {fastupdate}: {done} transactions, 0 errors; {lookups} lookups of {matches} matches, 0 lost"
-        );
+    let database = Database::with_extension(&server.main, "churn")?;
+    let mut client = database.connect()?;
+    collection::create(&mut client)?;
+    client.batch_execute(LOOKUP)?;
+    collection::insert(&mut client, 1, 1000)?;
+    client.batch_execute("SELECT setval('ids', 1001)")?;
+    client.batch_execute("VACUUM ANALYZE docs")?;
+    let mut command = server.main.client_program(&program);
+    command
+        .arg("--no-vacuum")
+        .args([
+            "--client",
+            &CLIENTS.to_string(),
+            "--transactions",
+            &transactions_of_each.to_string(),
+            "--random-seed=1",
+        ])
+        .arg(&database.name);
+    for (name, weight, script) in SCRIPTS {
+        let path = workspace::scratch_dir().join(format!("churn_{name}.sql"));
+        fs::write(&path, script)?;
+        command.arg(format!("--file={}@{weight}", path.display()));
     }
+    let output = shell::run_quietly(&mut command)?;
+    let done = figure(&output, "number of transactions actually processed: ")?;
+    let failed = figure(&output, "number of failed transactions: ")?;
+    ensure!(failed == 0, "{failed} of {done} transactions failed");
+    let row = client.query_one("SELECT count(*), sum(matches)::bigint FROM lookups", &[])?;
+    let (lookups, matches): (i64, i64) = (row.get(0), row.get(1));
+    ensure!(
+        matches > lookups,
+        "{lookups} lookups found {matches} matches only"
+    );
+    collection::ensure_index_equals_scan(&mut client)?;
+    figure!("{done} transactions, 0 errors; {lookups} lookups of {matches} matches, 0 lost");
     Ok(Outcome::Passed)
 }
 

@@ -18,7 +18,7 @@ const TABLES: &str = "
     CREATE INDEX ON docs USING neardup (sig);
     SELECT near_dup_protect('docs', 'sig', 0.8, '{part}', 'body');
     CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
-    CREATE INDEX ON images USING gin (hash hamming_ops (distance = 3))";
+    CREATE INDEX ON images USING neardup (hash hamming_ops (distance = 3))";
 
 /// Statements that look into the catalog, the last a query of their results.
 const STATEMENTS: &[&str] = &[

@@ -11,7 +11,7 @@ const TABLE: &str =
     "CREATE TABLE t (n int, doc text, f float8, sig minhash_signature, bits bit(64));
      INSERT INTO t SELECT i, 'some words ' || i, i, minhash('some words ' || i % 7), i::bit(64)
      FROM generate_series(1, 300) i;
-     CREATE INDEX ON t USING gin (sig); CREATE INDEX ON t USING gin (bits hamming_ops);
+     CREATE INDEX ON t USING neardup (sig); CREATE INDEX ON t USING neardup (bits hamming_ops);
      CREATE INDEX ON t (n); CREATE INDEX ON t (doc); ANALYZE t;
      SET enable_seqscan = off";
 

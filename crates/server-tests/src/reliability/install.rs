@@ -28,7 +28,7 @@ const USE: &str = "
     CREATE TABLE docs (id int, body text,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
     CREATE INDEX ON docs (sig);
-    CREATE INDEX ON docs USING gin (sig);
+    CREATE INDEX ON docs USING neardup (sig);
     INSERT INTO docs SELECT i, 'some words of document ' || i % 10 FROM generate_series(1, 200) i;
     ANALYZE docs;
     SELECT count(DISTINCT sig) FROM docs";

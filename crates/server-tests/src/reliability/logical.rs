@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TABLES: &str = "CREATE TABLE by_key (id int PRIMARY KEY, sig minhash_signature);
      CREATE TABLE by_value (id int, sig minhash_signature);
      ALTER TABLE by_value REPLICA IDENTITY FULL;
-     CREATE INDEX ON by_key USING gin (sig)";
+     CREATE INDEX ON by_key USING neardup (sig)";
 
 fn fill(rows: i32) -> String {
     ["by_key", "by_value"].map(|table| {

@@ -16,7 +16,7 @@ const OTHERS: &str = "CREATE TABLE forms (id int PRIMARY KEY, sig minhash_signat
      INSERT INTO forms SELECT i, minhash(repeat('Some words ' || i, i % 4), 1 + i % 5, 'char', 'none',
          1 + i * 5 % 1024, i), simhash('Some words ' || i / 3) FROM generate_series(1, 2000) i;
      CREATE INDEX ON forms USING hash (sig);
-     CREATE INDEX forms_bits ON forms USING gin (bits hamming_ops (distance = 4));
+     CREATE INDEX forms_bits ON forms USING neardup (bits hamming_ops (distance = 4));
      CREATE TABLE guarded (id int, body text,
          sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
      CREATE INDEX ON guarded USING neardup (sig);

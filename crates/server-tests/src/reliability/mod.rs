@@ -11,6 +11,7 @@ mod fuzz;
 mod fuzz_values;
 mod giants;
 mod golden;
+mod index;
 mod install;
 mod logical;
 mod major_upgrade;
@@ -48,6 +49,11 @@ const ALL: &[Test] = &[
     ("fuzz_every_function", fuzz::every_function),
     ("giants_answered_or_refused", giants::answered_or_refused),
     ("churn_loses_no_match", churn::loses_no_match),
+    ("index_cancelled_anywhere", index::cancelled_anywhere),
+    ("index_damage_is_noticed", index::damage_is_noticed),
+    ("index_on_every_kind_of_table", index::every_kind_of_table),
+    ("index_on_a_full_disk", index::disk_full),
+    ("index_built_within_memory", index::build_within_memory),
     ("memory_does_not_grow", memory::does_not_grow),
     (
         "out_of_memory_ends_the_statement",

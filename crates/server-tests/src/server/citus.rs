@@ -10,7 +10,7 @@ const TABLES: &str = "CREATE EXTENSION citus; CREATE EXTENSION pg_neardup;
     SET citus.shard_count = 4;
     CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-    CREATE INDEX docs_sig ON docs USING gin (sig);
+    CREATE INDEX docs_sig ON docs USING neardup (sig);
     SELECT create_distributed_table('docs', 'id');
     INSERT INTO docs (id, body)
     SELECT i, 'Document about ' || string_agg('topic' || (i % 250 * 31 + w * 7) % 9973, ' ' ORDER BY w)

@@ -15,7 +15,7 @@ const TABLE: &str = "
     INSERT INTO docs (id, body)
     SELECT i, 'Document about ' || string_agg('topic' || (i % 1500 * 31 + w * 7) % 9973, ' ' ORDER BY w)
     FROM generate_series(1, 3000) i, generate_series(1, 30) w GROUP BY i;
-    CREATE INDEX docs_sig ON docs USING gin (sig);
+    CREATE INDEX docs_sig ON docs USING neardup (sig);
     ANALYZE docs";
 
 /// Makes parallel plans for tables of any size.
