@@ -40,6 +40,7 @@ impl Rows {
             );
         }
     }
+
     /// Takes all rows back.
     pub fn clear(&mut self) {
         // SAFETY: the store lives as long as the call.

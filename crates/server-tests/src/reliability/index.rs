@@ -42,7 +42,7 @@ pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
     limit_files(&mut limited)?;
     ensure_full(limited.batch_execute(index))?;
     client.batch_execute(&format!("TRUNCATE docs; {index}"))?;
-    let (mut failed, rounds) = (0, scale.of(3, 12));
+    let (mut failed, rounds) = (0, scale.of(3, 6));
     for round in 0..rounds {
         let mut limited = database.connect()?;
         limit_files(&mut limited)?;
@@ -133,7 +133,7 @@ pub fn damage_is_noticed(server: &Server, scale: Scale) -> Result<Outcome> {
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
     collection::create(&mut client)?;
     collection::insert(&mut client, 1, 2500)?;
-    let copies = scale.of(40, 300);
+    let copies = scale.of(40, 120);
     let mut files = Vec::new();
     for copy in 0..copies {
         client.batch_execute(&format!(
@@ -251,7 +251,7 @@ pub fn cancelled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     ];
     let mut rng = Rng::with_seed(2);
     let mut cancelled = 0;
-    for round in 0..scale.of(60, 400) {
+    for round in 0..scale.of(60, 200) {
         let statement = statements[round % statements.len()];
         client.batch_execute(&format!("SET statement_timeout = '{}ms'", rng.u32(1..40)))?;
         if let Err(error) = client.batch_execute(statement) {
