@@ -53,7 +53,7 @@ pub struct Merge {
 
 /// The contents of the metapage.
 #[repr(C)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Meta {
     magic: u32,
     version: u32,

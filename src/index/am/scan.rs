@@ -4,7 +4,7 @@ use super::fetch::Fetch;
 use super::log;
 use super::meta::Meta;
 use super::order::Ordered;
-use super::page::Index;
+use super::page::{Index, META_BLOCK, raise_corrupted};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
@@ -343,13 +343,20 @@ fn start_ordered<'s>(
 
 /// Finds the rows of a search. `look` sees the metapage before.
 pub(super) fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remaining) {
+    let mut before: Option<Meta> = None;
     loop {
         let meta = Meta::read(&index);
         look(&meta);
         match candidates(index, &meta, search) {
             Ok(rows) => return (meta, rows),
+            // A page is reused only after the metapage has changed.
+            Err(Stop::Restart) if before.is_some_and(|before| before == meta) => {
+                let reason = "a page is not where the metapage says";
+                raise_corrupted(&index, Some(META_BLOCK), reason);
+            }
             Err(stop) => stop.raise(&index),
         }
+        before = Some(meta);
         check_interrupts();
     }
 }
