@@ -201,7 +201,9 @@ impl<'a> Index<'a> {
 
     /// The pinned buffer of a block.
     fn buffer(&self, block: u32) -> pg_sys::Buffer {
-        if block == NEW_BLOCK {
+        // Beyond the first file PostgreSQL would speak of a missing file.
+        let is_beyond = block >= pg_sys::RELSEG_SIZE && block >= self.blocks();
+        if block == NEW_BLOCK || is_beyond {
             raise_corrupted(self, None, "it refers to no block");
         }
         // SAFETY: the relation is open; a block beyond its end is an ERROR.

@@ -37,7 +37,7 @@ pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
     let mut client = database.connect()?;
     client.batch_execute(MANY_KEYS)?;
     let index = "CREATE INDEX docs_sig ON docs USING neardup (sig minhash_ops (threshold = 0.5))";
-    client.batch_execute("INSERT INTO docs (sig) SELECT made(20000)")?;
+    client.batch_execute("INSERT INTO docs (sig) SELECT made(45000)")?;
     let mut limited = database.connect()?;
     limit_files(&mut limited)?;
     ensure_full(limited.batch_execute(index))?;
@@ -48,7 +48,7 @@ pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
         limit_files(&mut limited)?;
         let mut inserts = 0;
         let outcome = loop {
-            let outcome = limited.batch_execute("INSERT INTO docs (sig) SELECT made(500)");
+            let outcome = limited.batch_execute("INSERT INTO docs (sig) SELECT made(1500)");
             inserts += 1;
             ensure!(inserts < 100, "the disk is never full");
             if outcome.is_err() {
