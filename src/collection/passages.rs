@@ -78,6 +78,9 @@ struct KeyedDocuments {
     texts: Texts,
 }
 
+/// Takes a document, and the check for interrupts.
+type VisitText<'a> = dyn FnMut(&[u8], &mut dyn FnMut()) -> neardup::Result<()> + 'a;
+
 /// Documents in UTF-8.
 struct Texts {
     records: Records,
@@ -154,11 +157,7 @@ impl KeyedDocuments {
     }
 
     /// Goes through the documents as they were read.
-    fn for_each(
-        &mut self,
-        stage: &'static str,
-        visit: &mut dyn FnMut(&[u8], &mut dyn FnMut()) -> neardup::Result<()>,
-    ) {
+    fn for_each(&mut self, stage: &'static str, visit: &mut VisitText<'_>) {
         let Texts { records, buffer } = &mut self.texts;
         let mut progress = Progress::begin(stage, Some(records.len()));
         for number in 0..records.len() {

@@ -60,7 +60,8 @@ fn cut_passages(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
         }
         span.start as usize - 1..span.end as usize - 1
     });
-    let left = cut(utf8(&doc), characters, utf8(&replacement)).or_raise();
+    let (doc, replacement) = (utf8(&doc), utf8(&replacement));
+    let left = cut(doc, characters, replacement, &mut check_interrupts).or_raise();
     NewText(left.into_bytes())
 }
 

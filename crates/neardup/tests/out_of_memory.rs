@@ -393,7 +393,7 @@ fn passages_of_documents() {
     let text = std::str::from_utf8(&doc).expect("a text");
     refuse_each("cut_passages", &|| {
         let spans = [5..10, 100..200_000].into_iter();
-        passages::cut(text, spans, "replacement").map(digest)
+        passages::cut(text, spans, "replacement", &mut || ()).map(digest)
     });
 }
 

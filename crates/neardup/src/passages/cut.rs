@@ -5,7 +5,8 @@ use std::ops::Range;
 
 /// The document without the characters of `spans`, with `replacement` in place of each span.
 ///
-/// Spans count characters from 0, ascend and do not overlap. Linear time.
+/// Spans count characters from 0, ascend and do not overlap. Linear time; `check` is called at least
+/// every 64 Ki characters.
 ///
 /// # Errors
 /// `Invalid` for a span that reaches over the end of the document; `OutOfMemory`.
@@ -13,13 +14,14 @@ pub fn cut(
     doc: &str,
     spans: impl Iterator<Item = Range<usize>>,
     replacement: &str,
+    check: &mut dyn FnMut(),
 ) -> Result<String> {
     let mut left = String::new();
     let mut rest = doc.chars();
     let mut at = 0;
     for span in spans {
-        let before = take(&mut rest, span.start - at).ok_or_else(|| beyond(doc, &span))?;
-        take(&mut rest, span.len()).ok_or_else(|| beyond(doc, &span))?;
+        let before = take(&mut rest, span.start - at, check).ok_or_else(|| beyond(doc, &span))?;
+        take(&mut rest, span.len(), check).ok_or_else(|| beyond(doc, &span))?;
         left.try_reserve(before.len() + replacement.len())?;
         left.push_str(before);
         left.push_str(replacement);
@@ -31,12 +33,18 @@ pub fn cut(
 }
 
 /// The next `count` characters; None if there are fewer.
-fn take<'d>(rest: &mut std::str::Chars<'d>, count: usize) -> Option<&'d str> {
+fn take<'d>(
+    rest: &mut std::str::Chars<'d>,
+    mut count: usize,
+    check: &mut dyn FnMut(),
+) -> Option<&'d str> {
     let all = rest.as_str();
-    match count.checked_sub(1) {
-        Some(last) => rest.nth(last)?,
-        None => return Some(""),
-    };
+    while count > 0 {
+        check();
+        let step = count.min(1 << 16);
+        rest.nth(step - 1)?;
+        count -= step;
+    }
     Some(&all[..all.len() - rest.as_str().len()])
 }
 
