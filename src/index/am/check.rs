@@ -14,13 +14,14 @@ use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{self, Posting};
 use pgrx::prelude::*;
 use std::ffi::c_void;
+use std::ops::Range;
 
 /// Checks an index: that its segments and its log are in order, that their postings are as many as
 /// they say, and that every row of the table is in the index, with all of its keys. Returns nothing,
 /// or ends with an ERROR.
 ///
-/// Reads index and table once; 24 bytes of memory a row. Sessions that insert may wait while a
-/// segment is read.
+/// Reads index and table once for as many rows as fit into maintenance_work_mem, at 40 bytes a row;
+/// one more bit of memory a row. Sessions that insert may wait while a segment is read.
 ///
 /// # Errors
 /// `index_corrupted`; `wrong_object_type` if it is no neardup index; `insufficient_privilege` unless
@@ -36,8 +37,12 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it.
     unsafe {
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
-        let rows = read_index(&index);
-        compare(&opened, &rows, snapshot);
+        let end = log::end(&index, &Meta::read(&index));
+        let mut found = Found::default();
+        for range in passes(end) {
+            let rows = read_index(&index, &range);
+            compare(&opened, &rows, &mut found, range.end == end, snapshot);
+        }
         pg_sys::UnregisterSnapshot(snapshot);
     }
     owner.resign();
@@ -91,36 +96,82 @@ fn hash(key: u32) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
-/// Sums of the keys of rows, by row number.
+/// Bytes that a row takes while it is compared.
+const ROW_LEN: usize = 40;
+
+/// The ranges of row numbers that are compared one after another, up to `end`; at least one.
+fn passes(end: u64) -> impl Iterator<Item = Range<u64>> {
+    // SAFETY: reads a setting of the backend.
+    let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
+    let rows = (memory / ROW_LEN) as u64;
+    let starts = (0..end.max(1)).step_by(rows as usize);
+    starts.map(move |start| start..end.min(start + rows))
+}
+
+/// Which rows of the table have been found in the index, in the order of a scan.
 #[derive(Default)]
+struct Found {
+    bits: Vec<u64>,
+    /// The row that the scan comes to next.
+    next: usize,
+}
+
+impl Found {
+    /// Goes on to the next row, and notes whether it was found; returns whether it had been before.
+    fn advance(&mut self, is_found: bool) -> bool {
+        let (word, bit) = (self.next / 64, self.next % 64);
+        self.next += 1;
+        if word == self.bits.len() {
+            or_out_of_memory(self.bits.try_reserve(1));
+            self.bits.push(0);
+        }
+        let was_found = self.bits[word] >> bit & 1 == 1;
+        self.bits[word] |= u64::from(is_found) << bit;
+        was_found
+    }
+}
+
+/// Sums of the keys of the rows in a range.
 struct Sums {
-    /// The first row number, and the sums from there on, of each range of rows.
-    ranges: Vec<(u64, Vec<u64>)>,
+    start: u64,
+    sums: Vec<u64>,
 }
 
 impl Sums {
-    fn of_range(lo: u64, hi: u64) -> Vec<u64> {
+    fn new(range: &Range<u64>) -> Self {
+        let rows = (range.end - range.start) as usize;
         let mut sums = Vec::new();
-        or_out_of_memory(sums.try_reserve_exact((hi - lo) as usize));
-        sums.resize((hi - lo) as usize, 0);
-        sums
+        or_out_of_memory(sums.try_reserve_exact(rows));
+        sums.resize(rows, 0);
+        Self {
+            start: range.start,
+            sums,
+        }
+    }
+
+    fn range(&self) -> Range<u64> {
+        self.start..self.start + self.sums.len() as u64
+    }
+
+    /// Adds to the sum of a row, if it is in the range.
+    fn add(&mut self, row: u64, hash: u64) {
+        let place = row.wrapping_sub(self.start) as usize;
+        if let Some(sum) = self.sums.get_mut(place) {
+            *sum = sum.wrapping_add(hash);
+        }
     }
 
     fn of_row(&self, row: u64) -> u64 {
-        let after = self.ranges.partition_point(|(lo, _)| *lo <= row);
-        let Some((lo, sums)) = after.checked_sub(1).and_then(|at| self.ranges.get(at)) else {
-            return 0;
-        };
-        sums.get((row - lo) as usize).copied().unwrap_or(0)
+        self.sums[(row - self.start) as usize]
     }
 }
 
-/// Reads and checks all of an index, and returns its rows, by tid.
-fn read_index(index: &Index) -> Vec<Row> {
+/// Reads and checks an index, and returns its rows in a range, by tid.
+fn read_index(index: &Index, range: &Range<u64>) -> Vec<Row> {
     let merging = Merging::wait(index);
     loop {
         let meta = Meta::read(index);
-        match sums(index, &meta) {
+        match sums(index, &meta, range) {
             Ok(sums) => {
                 drop(merging);
                 return read_rows(index, &meta, &sums);
@@ -137,19 +188,17 @@ fn read_index(index: &Index) -> Vec<Row> {
     }
 }
 
-/// Checks segments and log, and returns the sums of their rows' keys.
-fn sums(index: &Index, meta: &Meta) -> Result<Sums, Stop> {
-    let mut sums = Sums::default();
+/// Checks segments and log, and returns the sums of the keys of the rows in a range.
+fn sums(index: &Index, meta: &Meta, range: &Range<u64>) -> Result<Sums, Stop> {
+    let mut sums = Sums::new(range);
     check_segments(index, meta, &mut sums)?;
-    let mut in_log = Vec::new();
-    log::for_each_page(index, meta, |_, log| {
-        for row in log.iter() {
+    log::for_each_page(index, meta, |start, log| {
+        for (number, row) in (start..).zip(log.iter()) {
             let mut keys: Vec<u32> = row?.keys().collect();
-            in_log.push(sum(&mut keys));
+            sums.add(number, sum(&mut keys));
         }
         Ok(())
     })?;
-    sums.ranges.push((meta.log_start, in_log));
     Ok(sums)
 }
 
@@ -193,12 +242,12 @@ fn check_segments(index: &Index, meta: &Meta, sums: &mut Sums) -> Result<(), Sto
         let group = group.group();
         let lo = group.inputs.first().map_or(0, |input| input.lo);
         let hi = group.inputs.last().map_or(0, |input| input.hi);
-        let mut of_rows = Sums::of_range(lo, hi);
-        let mut add = |row: u64, key: u32| {
-            if let Some(sum) = of_rows.get_mut((row - lo) as usize) {
-                *sum = sum.wrapping_add(hash(key));
-            }
-        };
+        let range = sums.range();
+        // The first pass has checked all.
+        if range.start > 0 && (hi <= range.start || lo >= range.end) {
+            continue;
+        }
+        let mut add = |row: u64, key: u32| sums.add(row, hash(key));
         match group.output {
             None => {
                 for input in group.inputs {
@@ -210,7 +259,6 @@ fn check_segments(index: &Index, meta: &Meta, sums: &mut Sums) -> Result<(), Sto
                 read_rest(&mut pages, group.inputs, lo, output.split, &mut add)?;
             }
         }
-        sums.ranges.push((lo, of_rows));
     }
     Ok(())
 }
@@ -229,11 +277,12 @@ fn read_rest(
     })
 }
 
-/// The rows of the row table that are not blank.
+/// The rows of the row table that have sums and are not blank.
 fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
+    let range = sums.range();
     let mut table = Rows::new(*index, meta);
     let mut found = Vec::new();
-    for place in table.places(meta) {
+    for place in rows::page_of(range.start)..range.end.div_ceil(ROWS_PER_PAGE) {
         check_interrupts();
         let Some(page) = table.page(place) else {
             continue;
@@ -241,7 +290,7 @@ fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
         let first = place * ROWS_PER_PAGE;
         or_out_of_memory(found.try_reserve(ROWS_PER_PAGE as usize));
         for (row, entry) in (first..).zip(rows::entries(page.payload())) {
-            if !entry.is_blank() {
+            if range.contains(&row) && !entry.is_blank() {
                 found.push(Row {
                     tid: rows::number_of(&entry.tid),
                     keys: sums.of_row(row),
@@ -251,9 +300,13 @@ fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
     }
     found.sort_unstable_by_key(|row| row.tid);
     if found.windows(2).any(|two| two[0].tid == two[1].tid) {
-        raise_corrupted(index, None, "two rows lie at the same place of the table");
+        raise_twice(index);
     }
     found
+}
+
+fn raise_twice(index: &Index) -> ! {
+    raise_corrupted(index, None, "two rows lie at the same place of the table")
 }
 
 /// What the scan of the table needs.
@@ -261,14 +314,24 @@ struct Comparison<'a> {
     index: Index<'a>,
     row_keys: RowKeys,
     rows: &'a [Row],
+    found: &'a mut Found,
+    is_last: bool,
     keys: Vec<u32>,
 }
 
-/// Looks every row that a snapshot sees up among those of the index.
+/// Looks every row that a snapshot sees up among some of the index, which after the last pass have
+/// been all.
 ///
 /// # Safety
 /// The snapshot is registered, and older than the reading of the rows.
-unsafe fn compare(opened: &Opened, rows: &[Row], snapshot: pg_sys::Snapshot) {
+unsafe fn compare(
+    opened: &Opened,
+    rows: &[Row],
+    found: &mut Found,
+    is_last: bool,
+    snapshot: pg_sys::Snapshot,
+) {
+    found.next = 0;
     let index = opened.index();
     // SAFETY: the relations are open, and the callback gets what it expects. As amcheck does it: a
     // concurrent build's scan, of the rows that the snapshot sees.
@@ -283,6 +346,8 @@ unsafe fn compare(opened: &Opened, rows: &[Row], snapshot: pg_sys::Snapshot) {
             index,
             row_keys: RowKeys::of_index(index.as_ptr()),
             rows,
+            found,
+            is_last,
             keys: Vec::new(),
         };
         let scan = pg_sys::table_beginscan_strat(
@@ -291,13 +356,14 @@ unsafe fn compare(opened: &Opened, rows: &[Row], snapshot: pg_sys::Snapshot) {
             0,
             std::ptr::null_mut(),
             true,
-            true,
+            false,
         );
+        // From the first block on, so that all passes come to the rows in one order.
         pg_sys::table_index_build_scan(
             opened.table,
             index.as_ptr(),
             info,
-            true,
+            false,
             false,
             Some(compare_row),
             (&raw mut comparison).cast(),
@@ -325,9 +391,13 @@ unsafe extern "C-unwind" fn compare_row(
         let number = rows::number_of(&*tid);
         let wanted = sum(&mut comparison.keys);
         let place = comparison.rows.binary_search_by_key(&number, |row| row.tid);
-        let reason = match place.ok().map(|place| &comparison.rows[place]) {
+        let row = place.ok().map(|place| &comparison.rows[place]);
+        let was_found = comparison.found.advance(row.is_some());
+        let reason = match row {
+            Some(_) if was_found => raise_twice(&comparison.index),
             Some(row) if row.keys == wanted => return,
             Some(_) => "has other keys in the index",
+            None if was_found || !comparison.is_last => return,
             None => "is not in the index",
         };
         let (block, offset) = (number >> 16, number & 0xffff);

@@ -132,10 +132,17 @@ SELECT near_dup_index_check('temporary_sigs_sig');
 -- A build in little memory writes several segments and merges them.
 SET maintenance_work_mem = '1MB';
 CREATE TABLE many (id int, sig minhash_signature);
-INSERT INTO many SELECT n, minhash('a document ' || n || ' of ' || n % 100 || ' and ' || n % 1000) FROM generate_series(1, 12000) n;
+INSERT INTO many SELECT n, minhash('a document ' || n || ' of ' || n % 100 || ' and ' || n % 1000) FROM generate_series(1, 60000) n;
 CREATE INDEX many_sig ON many USING neardup (sig);
 SELECT near_dup_index_check('many_sig');
 SELECT rows, log_rows, segments FROM near_dup_index_stats('many_sig');
+-- Checked in several passes; a row that the index lacks.
+UPDATE pg_index SET indisready = false WHERE indexrelid = 'many_sig'::regclass;
+INSERT INTO many VALUES (0, minhash('some text'));
+UPDATE pg_index SET indisready = true WHERE indexrelid = 'many_sig'::regclass;
+SELECT near_dup_index_check('many_sig');
+DELETE FROM many WHERE id = 0;
+SELECT near_dup_index_check('many_sig');
 RESET maintenance_work_mem;
 
 -- Partitions; an index on an expression, a partial one, one built concurrently.
