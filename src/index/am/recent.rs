@@ -45,7 +45,7 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
             && is_shared
             && known.buffer > 0
             && known.tag == tag
-            && reads % LOOKED_UP != 0
+            && !reads.is_multiple_of(LOOKED_UP)
             && pg_sys::ReadRecentBuffer(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, known.buffer)
         {
             return known.buffer;
