@@ -129,7 +129,7 @@ impl<'a> Collection<'a> {
             unreachable!("a table for each part");
         };
         let rounds = bench.scale.rounds;
-        self.build(bench.scale.long_rounds, built)?;
+        self.build(built)?;
         self.look_up("built", rounds, found)?;
         self.insert(inserted)?;
         self.session.vacuum("with_gin, with_neardup")?;
