@@ -114,7 +114,7 @@ pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize
 }
 
 /// Returns whether an estimate can be at least `low` and below `high`: whether signatures of some
-/// number and width of slots reach `low` with fewer equal slots than `high`.
+/// number and width of slots reach `low` with fewer equal slots than `high`, both at most 1.
 pub fn is_estimate_between(low: f64, high: f64) -> bool {
     (1..=MAX_SLOTS).any(|slots| {
         (1..=32).filter(|&bits| is_slot_bits(bits)).any(|bits| {
@@ -173,16 +173,13 @@ mod tests {
     }
 
     #[test]
-    fn no_estimate_is_between_a_threshold_and_what_rounding_makes_of_it() {
-        for threshold in [0.5, 0.7, 0.8, 0.9] {
-            let rounded: f64 = 1.0 - (1.0 - threshold);
-            assert!(!is_estimate_between(
-                rounded.next_down(),
-                threshold.min(rounded)
-            ));
+    fn estimates_beside_a_threshold() {
+        for threshold in [0.5f64, 0.7, 1.0] {
+            assert!(!is_estimate_between(threshold.next_down(), threshold));
             assert!(is_estimate_between(threshold - 0.01, threshold));
         }
-        assert!(!is_estimate_between(1.0f64.next_down(), 1.0));
-        assert!(is_estimate_between(1.0, 1.0f64.next_up()));
+        // Packed slots come closer.
+        assert_eq!(similarity(17, 20, 2), 0.8f64.next_down());
+        assert!(is_estimate_between(0.8f64.next_down(), 0.8));
     }
 }
