@@ -14,9 +14,9 @@ use super::{VERSION, add_documents, below, copy_tree, doc_dir};
 
 const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
  Finds near-duplicate documents where they already live: MinHash and SimHash
- signatures, GIN and B-tree lookups whose answers are exactly those of a
- sequential scan, pairs and clusters of whole collections, and a trigger that
- keeps near-duplicates out.";
+ signatures, an index whose answers are exactly those of a sequential scan,
+ exclusion constraints that keep near-duplicates out, pairs and clusters of
+ whole collections.";
 
 /// Makes the package in `dist`; tells why if this PostgreSQL or this machine has none.
 pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, String>> {
