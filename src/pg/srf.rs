@@ -4,11 +4,12 @@ use crate::pg::call::Call;
 use pgrx::pg_sys;
 
 impl Call {
-    /// Begins the result.
+    /// Begins the result. Its row type is the one that the query expects: to look it up takes half a
+    /// kilobyte for every call, which is not freed before the query ends.
     pub fn rows(&self) -> Rows {
         // SAFETY: the call is running; the function is declared to return a set of records.
         unsafe {
-            pg_sys::InitMaterializedSRF(self.fcinfo(), 0);
+            pg_sys::InitMaterializedSRF(self.fcinfo(), pg_sys::MAT_SRF_USE_EXPECTED_DESC);
             let result = (*self.fcinfo()).resultinfo.cast::<pg_sys::ReturnSetInfo>();
             Rows {
                 store: (*result).setResult,

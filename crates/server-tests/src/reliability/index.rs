@@ -296,7 +296,8 @@ pub fn cancelled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
 /// Unlogged and temporary tables, tablespaces, and builds beside writers.
 pub fn every_kind_of_table(server: &Server, scale: Scale) -> Result<Outcome> {
     let cluster = server.scratch_cluster("index_tables")?;
-    cluster.create(&[])?;
+    // The unlogged table is there after the crash.
+    cluster.create(&[("synchronous_commit", "on")])?;
     cluster.start()?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
