@@ -358,12 +358,13 @@ unsafe fn compare(
             true,
             false,
         );
-        // From the first block on, so that all passes come to the rows in one order.
+        // The scan itself begins with the first block, so that all passes come to the rows in one
+        // order; a call with a scan of its own has to allow others.
         pg_sys::table_index_build_scan(
             opened.table,
             index.as_ptr(),
             info,
-            false,
+            true,
             false,
             Some(compare_row),
             (&raw mut comparison).cast(),
