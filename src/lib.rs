@@ -25,7 +25,7 @@ pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 
-/// Called once when a session loads the library.
+/// Sets up a session; called once when it loads the library.
 #[pgrx::pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();

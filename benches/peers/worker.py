@@ -135,7 +135,7 @@ def clickhouse_word_functions():
     yield "ClickHouse reads", "sum(length(body))"
 
 
-# What signs all documents of a file once, by name.
+# Functions that sign all documents of a file once, by name.
 SIGN = {
     "neardup": prepared(documents, neardup_on_one),
     "neardup, all processors": prepared(documents, neardup_on_all),

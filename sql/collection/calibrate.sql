@@ -13,7 +13,7 @@ CREATE FUNCTION near_dup_calibrate(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
 AS 'MODULE_PATHNAME', 'near_dup_calibrate_wrapper';
 COMMENT ON FUNCTION near_dup_calibrate(text, integer[], text[], text[], text[], regclass, name, bigint) IS
-    'how well each combination of parameters tells the labeled pairs (a, b, same) of a query apart at its best threshold, the best first; weighting of SimHash, none with ''{}''';
+    'the scores of each combination of parameters on the labeled pairs (a, b, same) of a query at its best threshold, the best first; weighting of SimHash, none with ''{}''';
 
 CREATE FUNCTION near_dup_sample_pairs(
     relation regclass, document_column name, n integer DEFAULT 100,

@@ -5,7 +5,7 @@ RETURNS TABLE (
 VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 1 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_index_stats_wrapper';
 COMMENT ON FUNCTION near_dup_index_stats(regclass) IS
-    'what a neardup index holds, and what the next VACUUM will do about it';
+    'the contents of a neardup index, and the work of the next VACUUM';
 
 CREATE FUNCTION near_dup_index_check(index regclass) RETURNS void
 VOLATILE STRICT PARALLEL UNSAFE COST 100000 LANGUAGE c

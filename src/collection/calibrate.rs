@@ -19,7 +19,8 @@ use std::str::FromStr;
 /// Pairs of either label below which a WARNING says that the intervals are wide.
 const FEW: usize = 30;
 
-/// `near_dup_calibrate(query, k, unit, fold, weighting, relation, document_column, seed)`.
+/// Implements `near_dup_calibrate(query, k, unit, fold, weighting, relation, document_column,
+/// seed)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for parameters out of range and for pairs of one label only,

@@ -14,7 +14,7 @@ enum Method {
     Connected,
 }
 
-/// `near_dup_clusters(key, query, threshold, method)`.
+/// Implements `near_dup_clusters(key, query, threshold, method)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.

@@ -14,8 +14,8 @@ use pgrx::prelude::*;
 /// No key: the other end of an edge from a key to nothing.
 const NONE: u32 = u32::MAX;
 
-/// `connected_components(key, query)`: every key of the edges with the smallest key of its
-/// component, by the order of the type. An edge with a NULL end only names its other end.
+/// Implements `connected_components(key, query)`: every key of the edges with the smallest key of
+/// its component, by the order of the type. An edge with a NULL end only names its other end.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order.

@@ -28,7 +28,7 @@ struct BitStrings {
     held: HeldRecord,
 }
 
-/// `hamming_pairs(key, query, distance)`.
+/// Implements `hamming_pairs(key, query, distance)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative or too great distance, `datatype_mismatch` for columns

@@ -29,7 +29,8 @@ fn digest(record: &[u8]) -> Digest {
 }
 
 impl Items {
-    /// Rows with the same signature, and where there are documents with the same set of shingles.
+    /// Groups rows with the same signature, and where there are documents with the same set of
+    /// shingles.
     pub fn of(collection: &mut Collection, sets: Option<&Sets>) -> Self {
         let mut digests = sorted_digests(&mut collection.signatures);
         if let Some(sets) = sets {
@@ -38,7 +39,7 @@ impl Items {
         Self::of_digests(&digests)
     }
 
-    /// Rows with the same record.
+    /// Groups rows with the same record.
     pub fn of_records(records: &mut Records) -> Self {
         Self::of_digests(&sorted_digests(records))
     }

@@ -7,7 +7,7 @@ use crate::pg::call::Call;
 use crate::pg::srf::Rows;
 use pgrx::prelude::*;
 
-/// `near_dup_pairs(key, query, threshold)`.
+/// Implements `near_dup_pairs(key, query, threshold)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold out of range or signatures made with different
@@ -22,7 +22,7 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     put_pairs(collection, threshold, call.rows());
 }
 
-/// `near_dup_join(key, query_a, query_b, threshold)`.
+/// Implements `near_dup_join(key, query_a, query_b, threshold)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`.

@@ -19,7 +19,7 @@ use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
 use std::ops::Range;
 
-/// `repeated_passages(key, query, min_words, fold)`.
+/// Implements `repeated_passages(key, query, min_words, fold)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_words` or `fold` out of range, `datatype_mismatch` for columns

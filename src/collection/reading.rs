@@ -61,13 +61,14 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// For keys of the type of the call's first argument.
+    /// Returns a collection with keys of the type of the call's first argument.
     pub fn new(call: &Call) -> Self {
         let signature_type = type_named(call.schema(), c"minhash_signature");
         Self::of_types(call.argument_type(0), signature_type)
     }
 
-    /// For rows with the text of their documents, to be added one by one under numbers as keys.
+    /// Returns a collection of rows with the text of their documents, to be added one by one under
+    /// numbers as keys.
     pub fn with_texts(signature_type: pg_sys::Oid) -> Self {
         Self {
             documents: Some(Documents {
@@ -95,7 +96,7 @@ impl Collection {
         self.keys.len() as u32
     }
 
-    /// On which side of a join a row is; on both if there are no two.
+    /// Returns the side of a join on which a row is; both if there are no two.
     pub fn sides(&self, row: u32) -> Sides {
         match self.first_side {
             Some(first) => Sides {

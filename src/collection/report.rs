@@ -16,7 +16,7 @@ use pgrx::prelude::*;
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-/// `near_dup_report(key, query, threshold, title, groups)`.
+/// Implements `near_dup_report(key, query, threshold, title, groups)`.
 ///
 /// # Errors
 /// As `near_dup_clusters`; `datatype_mismatch` also for a query without documents, or with columns of
@@ -54,14 +54,14 @@ struct Columns {
     day: Option<CheckedColumn>,
 }
 
-/// What is known of a row that is compared, beside its signature and its document.
+/// The properties of a compared row beside its signature and its document.
 struct Fact {
     bytes: u32,
     source: Option<u32>,
     day: Option<i32>,
 }
 
-/// What is known of all rows, in their order.
+/// The properties of all rows, in their order.
 struct Facts {
     facts: Vec<Fact>,
     /// Keys as text, in UTF-8.

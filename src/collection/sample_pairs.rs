@@ -29,7 +29,8 @@ const SLOTS: usize = 128;
 /// once in a thousand times.
 const BANDS: usize = 64;
 
-/// `near_dup_sample_pairs(relation, document_column, n, k, unit, fold, sample_rows, seed)`.
+/// Implements `near_dup_sample_pairs(relation, document_column, n, k, unit, fold, sample_rows,
+/// seed)`.
 ///
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table without a primary key, `invalid_parameter_value`

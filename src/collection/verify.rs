@@ -95,7 +95,7 @@ impl Sets {
         })
     }
 
-    /// Returns the sorted hashes of a row's set.
+    /// Fills `set` with the sorted hashes of a row's set, and keeps those of a text.
     pub fn load(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) {
         let documents = collection.documents.as_mut().expect("there are documents");
         if documents.kind != DocumentKind::Text {
@@ -118,7 +118,7 @@ impl Sets {
         self.record_of[row] = self.computed.len() as u32;
     }
 
-    /// Returns the same, without keeping it.
+    /// Does the same without keeping them.
     pub fn compute(&self, documents: &mut Documents, row: u32, set: &mut Vec<i64>) {
         let mut buffer = Vec::new();
         let record = documents.records.read(row as usize, &mut buffer);

@@ -10,8 +10,9 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
-/// `near_dup_protect(relation, signature_column, threshold, scope, verify, trigger_name)` creates a
-/// trigger `near_dup_guard` on a table, or on all partitions of one.
+/// Implements `near_dup_protect(relation, signature_column, threshold, scope, verify,
+/// trigger_name)`, which creates a trigger `near_dup_guard` on a table, or on all partitions of
+/// one.
 ///
 /// # Errors
 /// Those of CREATE TRIGGER, and those that the trigger would raise for every row: for columns that

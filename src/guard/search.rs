@@ -190,7 +190,7 @@ impl Search {
     }
 }
 
-/// How many versions of a row have been visited.
+/// The versions of a row visited so far.
 #[derive(PartialEq)]
 enum Visited {
     None,

@@ -9,7 +9,7 @@ use crate::pg::error::raise;
 use crate::pg::relation::{Relation, column_type};
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 
-/// What a guard was told, for the tables under one root.
+/// The arguments of a guard, for the tables under one root.
 pub struct Rule {
     pub options: Options,
     pub bound: Bound,
@@ -31,8 +31,8 @@ pub struct UsableIndex {
     pub oid: pg_sys::Oid,
     /// The scope columns in front of the signature, by their places among all of the guard.
     pub scope: Vec<usize>,
-    /// Whether every session searches through it: no index is being built or dropped concurrently,
-    /// which others may see in another state.
+    /// Every session searches through it: no index is being built or dropped concurrently, which
+    /// others may see in another state.
     pub is_settled: bool,
 }
 

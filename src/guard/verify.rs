@@ -17,7 +17,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// `text` of a text type, `signature` of the kind's type; both outlive the value.
+    /// Takes `text` of a text type and `signature` of the kind's type; both outlive the value.
     pub fn new(text: Option<pg_sys::Datum>, bound: &Bound, signature: pg_sys::Datum) -> Self {
         let (shingling, threshold) = match bound {
             Bound::Threshold(threshold) => {

@@ -49,7 +49,8 @@ struct Recall {
     at_relaxed: Option<f64>,
 }
 
-/// `near_dup_advise(relation, signature_column, threshold, sample_rows, document_column)`.
+/// Implements `near_dup_advise(relation, signature_column, threshold, sample_rows,
+/// document_column)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold or sample out of range, for a table without
@@ -109,7 +110,7 @@ struct IndexAdvice {
     crowded: f64,
 }
 
-/// `rows` are sampled from `table_rows`, and have signatures with these parameters.
+/// Takes `rows` sampled from `table_rows`, with signatures of these parameters.
 fn index_advice(
     rows: &[&SampledRow],
     header: &Header,
@@ -183,7 +184,7 @@ impl Source {
         count.unwrap_or(0)
     }
 
-    /// Rows chosen at random, each with the same probability.
+    /// Returns rows chosen at random, each with the same probability.
     fn sample(&self, rows: i32) -> Vec<SampledRow> {
         let sql = format!(
             "SELECT {} FROM {} ORDER BY pg_catalog.random() LIMIT {rows}",
@@ -253,7 +254,7 @@ fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64
     relax(threshold, i64::from(header.slots), recall).ok()
 }
 
-/// Of the sampled pairs whose documents reach the threshold, the share whose estimates do.
+/// Returns the share whose estimates reach the threshold, of the sampled pairs whose documents do.
 fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option<f64>) -> Recall {
     let shingling = shingling_of(header);
     // Half of the least threshold would be 0, which bands cannot serve.

@@ -30,7 +30,7 @@ impl MinhashBall<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Center and threshold, which may be [`EVERYTHING`].
+    /// Returns center and threshold, which may be [`EVERYTHING`].
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
@@ -60,7 +60,7 @@ impl BitBall<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Center and distance.
+    /// Returns center and distance.
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
@@ -174,7 +174,7 @@ pub fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
     threshold == EVERYTHING || near_duplicates(&m.read(), &center, threshold)
 }
 
-/// `minhash_in_ball` with its arguments exchanged.
+/// Does `minhash_in_ball` with its arguments exchanged.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 pub fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
     minhash_in_ball(m, ball)
@@ -187,7 +187,7 @@ pub fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
     b.len() == center.len() && neardup::hamming::distance(b.bytes(), ball.bytes()) <= distance
 }
 
-/// `bit_in_ball` with its arguments exchanged.
+/// Does `bit_in_ball` with its arguments exchanged.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 pub fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)

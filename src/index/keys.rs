@@ -39,7 +39,7 @@ impl MinhashKeys {
             .occurrence(u32::from(header.slot_bits), threshold)
     }
 
-    /// As [`Self::occurrence`], at the threshold that the keys are made for.
+    /// Returns [`Self::occurrence`] at the threshold that the keys are made for.
     pub fn own_occurrence(&self, header: &Header) -> Option<Occurrence> {
         self.occurrence(header, self.threshold)
     }
@@ -91,7 +91,7 @@ impl HammingKeys {
         self.0.occurrence(distance as usize)
     }
 
-    /// As [`Self::occurrence`], for the distance that the keys are made for.
+    /// Returns [`Self::occurrence`] for the distance that the keys are made for.
     pub fn own_occurrence(&self) -> Option<Occurrence> {
         self.0.occurrence(self.0.distance())
     }

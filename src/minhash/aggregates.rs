@@ -197,7 +197,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
     state.argument()
 }
 
-/// `minhash_agg_add(state, element text [, slots [, seed]])`.
+/// Implements `minhash_agg_add(state, element text [, slots [, seed]])`.
 #[pg_extern(sql = false)]
 fn minhash_agg_add_text(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.
@@ -209,7 +209,7 @@ fn minhash_agg_add_text(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     add_element(&call, hash)
 }
 
-/// `minhash_agg_add(state, element bigint [, slots [, seed]])`.
+/// Implements `minhash_agg_add(state, element bigint [, slots [, seed]])`.
 #[pg_extern(sql = false)]
 fn minhash_agg_add_bigint(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.

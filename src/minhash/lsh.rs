@@ -45,7 +45,7 @@ fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Par
     ))
 }
 
-/// S-curves as text, one for each pair of elements.
+/// Returns S-curves as text, one for each pair of elements.
 ///
 /// # Errors
 /// `invalid_parameter_value` for none or more than 10 curves, NULLs or numbers below 1, and arrays of

@@ -20,13 +20,13 @@ fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     estimate_stored(a.bytes(), b.bytes()).or_raise()
 }
 
-/// 1 - `minhash_sim`.
+/// Returns 1 - `minhash_sim`.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, support = measure_support)]
 pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     1.0 - minhash_sim(a, b)
 }
 
-/// The C function behind `minhash_sim`.
+/// Implements `minhash_sim`.
 ///
 /// # Safety
 /// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.
@@ -55,7 +55,7 @@ fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: f64) -> b
     near_duplicates_stored(a.bytes(), b.bytes(), options::threshold(threshold)).or_raise()
 }
 
-/// The C function behind `near_dup`.
+/// Implements `near_dup`.
 ///
 /// # Safety
 /// As of [`minhash_sim_wrapper`].

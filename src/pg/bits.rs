@@ -34,7 +34,7 @@ impl Bits<'_> {
         bits
     }
 
-    /// As stored: the number of bits as an int4, then the bytes.
+    /// Returns the stored form: the number of bits as an int4, then the bytes.
     pub fn stored(&self) -> &[u8] {
         &self.0
     }

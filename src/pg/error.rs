@@ -76,8 +76,8 @@ pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
-/// For a NOTICE or a WARNING: sending one lets a pending cancel through, by a jump over the frames
-/// of this library. The cancel waits for the next check.
+/// Sends a NOTICE or a WARNING without interrupts: sending one lets a pending cancel through, by a
+/// jump over the frames of this library. The cancel waits for the next check.
 pub fn hold_interrupts(send: impl FnOnce()) {
     // SAFETY: the counter belongs to this backend, and is restored; `send` raises no ERROR.
     unsafe { pgrx::pg_sys::InterruptHoldoffCount += 1 };

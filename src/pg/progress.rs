@@ -49,7 +49,8 @@ impl Progress {
         }
     }
 
-    /// One step done, of at most as many as were announced. Lets a cancel through, and reports when it is time.
+    /// Counts one step done, of at most as many as were announced. Lets a cancel through, and
+    /// reports when it is time.
     pub fn step(&mut self) {
         self.done += 1;
         debug_assert!(self.total.is_none_or(|total| self.done <= total));
@@ -58,7 +59,7 @@ impl Progress {
         }
     }
 
-    /// Within a step that takes long.
+    /// Lets a cancel through within a step that takes long.
     pub fn look(&mut self) {
         check_interrupts();
         if PROGRESS.get() && self.reported.elapsed() >= PAUSE {

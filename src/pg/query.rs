@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 /// Rows fetched at once.
 const BATCH: i64 = 256;
 
-/// work_mem in bytes.
+/// Returns work_mem in bytes.
 pub fn work_mem_bytes() -> usize {
     // SAFETY: reads a setting of this backend.
     unsafe { pg_sys::work_mem as usize * 1024 }

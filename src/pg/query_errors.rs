@@ -122,7 +122,7 @@ unsafe fn note(state: &mut State, work: Work) {
             pg_sys::set_errcontext_domain(null_mut());
             errcontext_msg(c"SQL statement \"%s\"".as_ptr(), state.query);
         }
-        // Where memory is short the copy would be one error more.
+        // If memory is short the copy would be one error more.
         if pg_sys::geterrcode() != PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
             let current = pg_sys::MemoryContextSwitchTo(state.memory);
             state.noted = pg_sys::CopyErrorData();

@@ -14,7 +14,7 @@ pub struct Records {
     memory: Vec<u8>,
     budget: usize,
     file: Option<TemporaryFile>,
-    /// Where each record begins, and the last one ends.
+    /// The beginning of each record, and the end of the last.
     starts: Vec<u64>,
 }
 
@@ -29,7 +29,7 @@ impl Records {
         }
     }
 
-    /// Number of records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
@@ -88,9 +88,9 @@ pub struct TemporaryFile {
 }
 
 impl Scratch for TemporaryFile {
-    /// In the memory context of the transaction: a file may be needed while a shorter-lived one,
-    /// such as that of the query being read, is current. It goes with its handle or, after an
-    /// ERROR, with the statement.
+    /// Creates a file in the memory context of the transaction: it may be needed while a
+    /// shorter-lived one, such as that of the query being read, is current. It goes with its handle
+    /// or, after an ERROR, with the statement.
     fn create() -> Self {
         // SAFETY: plain calls into PostgreSQL; the context switched to outlives the statement.
         let handle = unsafe {

@@ -92,12 +92,12 @@ impl Deref for Utf8<'_> {
     }
 }
 
-/// `None` where the bytes are UTF-8 already.
+/// Returns the bytes in UTF-8; `None` where they are already.
 fn to_utf8(bytes: &[u8]) -> Option<Converted> {
     convert(bytes, pg_sys::pg_server_to_any)
 }
 
-/// `None` where the bytes are in the database's encoding already.
+/// Returns the bytes in the database's encoding; `None` where they are already.
 fn from_utf8(bytes: &[u8]) -> Option<Converted> {
     if !is_converted() || bytes.is_ascii() {
         return None;
@@ -177,7 +177,7 @@ fn is_converted() -> bool {
 
 type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
 
-/// Between UTF-8 and the database's encoding; `None` where that changes nothing.
+/// Converts between UTF-8 and the database's encoding; `None` where that changes nothing.
 fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
     if !is_converted() || bytes.is_ascii() {
         return None;

@@ -71,8 +71,8 @@ impl State {
 const BITS: i32 = 64;
 const SEED: i64 = 0;
 
-/// `simhash_agg_add(state, term, weight [, bits [, seed]])`: adds one term, ignored if any argument is
-/// NULL.
+/// Implements `simhash_agg_add(state, term, weight [, bits [, seed]])`: adds one term, ignored if
+/// any argument is NULL.
 #[pg_extern(sql = false)]
 fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.

@@ -13,8 +13,8 @@ use neardup::simhash::{Sums, Weighting, Width, document, fixed_point};
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 use pgrx::prelude::*;
 
-/// The C function behind `simhash`: returns the SimHash of a document; NULL if it is empty. Linear
-/// time, 3 us for 260 words and 64 bits.
+/// Implements `simhash`: returns the SimHash of a document; NULL if it is empty.
+/// Linear time, 3 us for 260 words and 64 bits.
 ///
 /// # Safety
 /// PostgreSQL calls it with the arguments that SQL declares, none of them NULL.

@@ -26,8 +26,8 @@ pub fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
     neardup::hamming::distance(a.bytes(), b.bytes()) as i32
 }
 
-/// Keys to store for lookups of bit strings at most `distance` apart: one for every subset of
-/// `blocks - distance` of `blocks` blocks, `distance + 1` if NULL.
+/// Returns the keys to store for lookups of bit strings at most `distance` apart: one for every
+/// subset of `blocks - distance` of `blocks` blocks, `distance + 1` if NULL.
 ///
 /// # Errors
 /// `invalid_parameter_value` unless 0 <= distance < blocks <= 64, and for more than 1024 keys.

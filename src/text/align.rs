@@ -68,7 +68,7 @@ fn common_chunks(
     }))
 }
 
-/// First word, first character, characters.
+/// Returns first word, first character, and number of characters.
 fn from_one(place: &Place) -> (i32, i32, i32) {
     let start = place.chars.start as i32;
     (
@@ -78,7 +78,7 @@ fn from_one(place: &Place) -> (i32, i32, i32) {
     )
 }
 
-/// C, L, S, S_L and S_J.
+/// Returns C, L, S, S_L and S_J.
 ///
 /// # Errors
 /// As [`common_chunks`].
@@ -112,7 +112,7 @@ fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     NewText(copied(&a[found.bytes]).or_raise())
 }
 
-/// Its length and its places, which are NULL if there is none.
+/// Returns its length and its places, which are NULL if there is none.
 ///
 /// # Errors
 /// As [`longest_common_substring`].
@@ -142,7 +142,7 @@ fn edit_distance(
     align::edit_distance(&a?, &b?, costs, max, &mut check_interrupts).or_raise()
 }
 
-/// In what the two differ.
+/// Returns the kind of difference between two documents.
 ///
 /// # Errors
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.

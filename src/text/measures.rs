@@ -9,7 +9,7 @@ use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
 
-/// Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
+/// Returns the Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
     set::jaccard(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
@@ -23,7 +23,7 @@ fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     set::jaccard(&text_set(&a), &text_set(&b), &mut check_interrupts)
 }
 
-/// Share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
+/// Returns the share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
 fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
     set::containment(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
@@ -37,7 +37,7 @@ fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)
 }
 
-/// Jaccard similarity of two documents' shingle sets, from the documents.
+/// Returns the Jaccard similarity of two documents' shingle sets, from the documents.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
 fn resemblance(
     a: Text<'_>,
@@ -50,7 +50,7 @@ fn resemblance(
     set::jaccard(&a, &b, &mut check_interrupts)
 }
 
-/// 1 - `resemblance`.
+/// Returns 1 - `resemblance`.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
 fn resemblance_distance(
     a: Text<'_>,
@@ -62,7 +62,7 @@ fn resemblance_distance(
     1.0 - resemblance(a, b, k, unit, fold)
 }
 
-/// Share of a's shingles that are in b, from the documents.
+/// Returns the share of a's shingles that are in b, from the documents.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
 fn text_containment(
     a: Text<'_>,

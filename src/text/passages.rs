@@ -9,7 +9,7 @@ use neardup::passages::cut;
 use neardup::text::split;
 use pgrx::prelude::*;
 
-/// `split_text(doc, by)`: the parts with their numbers and first characters, from 1.
+/// Implements `split_text(doc, by)`: the parts with their numbers and first characters, from 1.
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown kind of part.
@@ -34,7 +34,8 @@ fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
     });
 }
 
-/// `cut_passages(doc, spans, replacement)`: the document without these characters, from 1.
+/// Implements `cut_passages(doc, spans, replacement)`: the document without these characters, from
+/// 1.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a span outside the document.

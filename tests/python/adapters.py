@@ -137,7 +137,7 @@ def sqlalchemy_and_alembic():
 
 
 def migrate(engine):
-    """What Alembic writes makes the table, after which it finds nothing to do."""
+    """Alembic's migration makes the table, after which it finds nothing to do."""
     with engine.begin() as connection:
         context = alembic.migration.MigrationContext.configure(connection)
         script = alembic.autogenerate.produce_migrations(context, metadata)

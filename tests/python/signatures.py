@@ -123,7 +123,7 @@ def compare_columns(texts):
 
 
 def compare_values(documents):
-    """What is read off two signatures, and made of them."""
+    """Measures of two signatures, and signatures made of them, equal the server's."""
     signatures = neardup.signatures(documents[:60])
     conn.execute("CREATE TEMP TABLE signed (id int, sig minhash_signature)")
     with conn.cursor().copy("COPY signed FROM STDIN (FORMAT BINARY)") as copy:

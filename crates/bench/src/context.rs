@@ -16,12 +16,12 @@ const SERVER_SETTINGS: [(&str, &str); 3] = [
     ("autovacuum", "off"),
 ];
 
-/// How much is measured.
+/// The size of a measurement.
 #[derive(Clone, Copy)]
 pub struct Scale {
     /// Number of documents to generate.
     pub documents: u64,
-    /// How often contenders that take milliseconds have their turn.
+    /// The number of turns of contenders that take milliseconds.
     pub rounds: usize,
     /// The same of those that take seconds.
     pub long_rounds: usize,
@@ -34,19 +34,19 @@ pub struct Bench<'a> {
     pub texts: &'a Texts,
     pub words: &'a Words,
     pub scale: Scale,
-    /// Where results go.
+    /// The directory of results.
     pub results: PathBuf,
 }
 
 impl Bench<'_> {
-    /// A server of its own to measure, not yet started.
+    /// Returns a server of its own to measure, not yet started.
     pub fn cluster(&self, name: &str) -> Result<ScratchCluster> {
         let cluster = self.server.scratch_cluster(name)?;
         cluster.create(&SERVER_SETTINGS)?;
         Ok(cluster)
     }
 
-    /// A started server of its own.
+    /// Returns a started server of its own.
     pub fn started_cluster(&self) -> Result<ScratchCluster> {
         let cluster = self.cluster("bench")?;
         cluster.start()?;

@@ -38,7 +38,7 @@ fn s_curves() -> Result<Chart> {
     })
 }
 
-/// Half the width of the 95 % interval around every estimate that so many slots can give.
+/// Returns half the width of the 95 % interval around every estimate, by the number of slots.
 fn margins() -> Chart {
     let curve = |slots: usize| Curve {
         label: format!("{slots} slots"),

@@ -28,13 +28,13 @@ use subjects::{Measure, SUBJECTS, Subject};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// What to measure; `generate` only writes generated documents into a directory
+    /// Subjects to measure; `generate` only writes generated documents into a directory
     #[arg(value_enum, default_value = "all")]
     subject: Subject,
     /// Measure with the text files of this directory
     #[arg(long, value_name = "DIR")]
     docs: Option<PathBuf>,
-    /// How many documents to generate [default: 1000000, with --quick 100000]
+    /// Number of documents to generate [default: 1000000, with --quick 100000]
     #[arg(long, value_name = "N")]
     documents: Option<u64>,
     /// A few minutes: fewer documents and rounds; the results in benches/ stay as they are
@@ -43,7 +43,7 @@ pub struct Options {
     /// A checkout of google-research/deduplicate-text-datasets, to measure passages beside
     #[arg(long, value_name = "DIR")]
     suffix_arrays: Option<PathBuf>,
-    /// Where generated documents go
+    /// Directory of generated documents
     #[arg(long, value_name = "DIR", required_if_eq("subject", "generate"))]
     out: Option<PathBuf>,
 }
@@ -123,7 +123,7 @@ fn measure(bench: &Bench<'_>, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The tables up to the first measurement that fails.
+/// Returns the tables up to the first measurement that fails.
 fn tables(bench: &Bench<'_>, measures: &[Measure]) -> (Vec<Table>, Option<Error>) {
     let mut tables = Vec::new();
     for measure in measures {

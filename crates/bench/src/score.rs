@@ -33,7 +33,7 @@ impl Score {
         }
     }
 
-    /// The harmonic mean.
+    /// Returns the harmonic mean.
     pub fn f1(&self) -> f64 {
         match self.precision + self.recall {
             0.0 => 0.0,
@@ -42,7 +42,7 @@ impl Score {
     }
 }
 
-/// The score of the pairs at or above a similarity.
+/// Returns the score of the pairs at or above a similarity.
 pub fn at(found: &[Scored], truth: &HashSet<Pair>, cut: f64) -> Score {
     let taken = found.iter().filter(|pair| pair.2 >= cut);
     let (mut right, mut all) = (0, 0);
@@ -53,7 +53,7 @@ pub fn at(found: &[Scored], truth: &HashSet<Pair>, cut: f64) -> Score {
     Score::new(cut, right, all, truth.len())
 }
 
-/// The scores at every similarity that occurs, from the highest.
+/// Returns the scores at every similarity that occurs, from the highest.
 pub fn curve(found: &[Scored], truth: &HashSet<Pair>) -> Vec<Score> {
     let mut sorted = found.to_vec();
     sorted.sort_by(|a, b| b.2.total_cmp(&a.2));
@@ -67,7 +67,7 @@ pub fn curve(found: &[Scored], truth: &HashSet<Pair>) -> Vec<Score> {
     scores
 }
 
-/// The cut with the highest F1.
+/// Returns the cut with the highest F1.
 pub fn best(found: &[Scored], truth: &HashSet<Pair>) -> Option<Score> {
     let scores = curve(found, truth).into_iter();
     scores.max_by(|a, b| a.f1().total_cmp(&b.f1()))

@@ -131,7 +131,7 @@ fn main() {
     merges(&keys);
 }
 
-/// The unavoidable cost of a key in a lookup.
+/// Returns the unavoidable cost of a key in a lookup.
 fn random_reads(store: &Store) -> f64 {
     const READS: usize = 1_000_000;
     let start = Instant::now();

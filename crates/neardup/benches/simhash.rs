@@ -120,7 +120,8 @@ impl Corpus {
         self.docs.iter().map(simhash).collect()
     }
 
-    /// The chance that a labeled pair is closer than a random one, equal distances counting half.
+    /// Returns the chance that a labeled pair is closer than a random one, equal distances counting
+    /// half.
     fn roc_auc(&self, weighting: Weighting) -> f64 {
         let simhashes = self.simhashes(weighting);
         let apart = |(a, b): (usize, usize)| Some(distance(&simhashes[a]?, &simhashes[b]?));

@@ -31,7 +31,7 @@ impl Error {
     }
 }
 
-/// A name in a message: of a long one, which may be a whole document, only the beginning.
+/// Returns a name in a message: of a long one, which may be a whole document, only the beginning.
 #[must_use]
 pub fn quoted(name: &str) -> String {
     const LONGEST: usize = 64;

@@ -60,7 +60,7 @@ impl Errors {
         self.bias() / (variance / self.count).sqrt()
     }
 
-    /// How far beyond its expectation a mean square may come by chance, as a factor.
+    /// Returns the factor by which a mean square may exceed its expectation by chance.
     fn allowance(&self) -> f64 {
         1.0 + 3.5 * (2.0 / self.count).sqrt()
     }

@@ -11,7 +11,7 @@ fn rows() -> impl Strategy<Value = Vec<Vec<u32>>> {
     prop::collection::vec(prop::collection::vec(token, 8), 0..40)
 }
 
-/// The tokens of the kept rows, and which rows these are.
+/// Returns the tokens of the kept rows, and which rows these are.
 fn keep_all(rows: &[Vec<u32>], needed: usize, counters: usize) -> (Tokens, Vec<usize>) {
     let mut counts = Frequencies::new(rows.len() * 8, counters).unwrap();
     for row in rows {
@@ -27,7 +27,7 @@ fn shared(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).filter(|(x, y)| x == y).count()
 }
 
-/// The rows under each key, ascending.
+/// Returns the rows under each key, ascending.
 fn groups(tokens: &Tokens) -> BTreeMap<u32, Vec<u32>> {
     let mut groups: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for row in 0..tokens.rows() {
@@ -38,7 +38,7 @@ fn groups(tokens: &Tokens) -> BTreeMap<u32, Vec<u32>> {
     groups
 }
 
-/// All pairs of all groups.
+/// Returns all pairs of all groups.
 fn visited(tokens: &Tokens, sides: &dyn Fn(u32) -> Sides) -> Vec<(u32, u32)> {
     let mut pairs = Vec::new();
     for (met, group) in groups(tokens) {

@@ -63,7 +63,7 @@ impl Dice {
         bytes
     }
 
-    /// The stored or the text form of a signature.
+    /// Returns the stored or the text form of a signature.
     fn signature(&mut self) -> Vec<u8> {
         let unit = [Unit::Word, Unit::Char, Unit::Stop][self.roll(3)];
         let fold = [Fold::None, Fold::Case, Fold::Marks][self.roll(3)];

@@ -270,7 +270,7 @@ fn edit_distances() {
         let costs = Costs::new(1, 3, 1)?;
         align::edit_distance(&a[..40_000], &b[..30_000], costs, None, &mut || ()).map(digest)
     });
-    // What the crate allocates cannot fail, so that as much is asked for before.
+    // The crate's allocations cannot fail, so that as much is asked for before.
     let chinese = |doc: &[u8]| {
         let han = |byte: &u8| char::from_u32(0x4E00 + u32::from(*byte)).expect("a character");
         doc.iter().map(han).collect::<String>().into_bytes()
@@ -351,7 +351,7 @@ impl Documents for Texts<'_> {
     }
 }
 
-/// A digest of the places of repeated passages.
+/// Returns a digest of the places of repeated passages.
 fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let check = &mut || ();
     let hashes = Hashes::from_seed(0);

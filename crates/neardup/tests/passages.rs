@@ -89,7 +89,7 @@ fn words_of(document: &str) -> Vec<String> {
 /// A document and its first word.
 type Start = (usize, usize);
 
-/// All maximal repeats by their definition, with all their places.
+/// Returns all maximal repeats by their definition, with all their places.
 fn maximal_repeats(texts: &[Vec<String>], min_words: usize) -> BTreeMap<Vec<String>, Vec<Start>> {
     let mut runs: BTreeMap<Vec<String>, Vec<Start>> = BTreeMap::new();
     for (document, text) in texts.iter().enumerate() {
@@ -116,7 +116,7 @@ fn maximal_repeats(texts: &[Vec<String>], min_words: usize) -> BTreeMap<Vec<Stri
     runs
 }
 
-/// What is to be listed, by the definition: passages by their first place, longest first.
+/// Returns the listing by the definition: passages by their first place, longest first.
 fn expected(texts: &[Vec<String>], min_words: usize) -> Vec<Place> {
     let repeats = maximal_repeats(texts, min_words);
     let documents =
@@ -321,7 +321,7 @@ fn rows_of_one_word() {
     );
 }
 
-/// The laws, on documents too large for the definition. Runs of words are numbered.
+/// Checks the laws on documents too large for the definition. Runs of words are numbered.
 fn keeps_the_laws(documents: &[String], min_words: usize) -> Vec<Place> {
     let texts: Vec<_> = documents
         .iter()

@@ -59,7 +59,7 @@ fn postings_of(leaf: &Leaf, first: Posting, last: Posting) -> Vec<Posting> {
     postings
 }
 
-/// The oracle: how many of the query's keys each row has.
+/// Returns the oracle: how many of the query's keys each row has.
 fn expected<'r>(
     rows: impl IntoIterator<Item = (&'r u64, &'r Vec<u32>)>,
     query: &[u32],

@@ -101,7 +101,7 @@ const HOT_ROWS: u32 = ROWS / 10;
 /// Keys of hot lists, which every tenth row has.
 const HOT_KEYS: u32 = 8;
 
-/// A million rows of 2 keys of their own; every tenth, of [`HOT_KEYS`] more.
+/// Returns a million rows of 2 keys of their own; every tenth, of [`HOT_KEYS`] more.
 fn hot_postings(lo: u32, hi: u32) -> Vec<u64> {
     let posting = |key, row: u32| {
         let offset = row - lo;
@@ -126,7 +126,7 @@ fn hot_query(row: u32) -> Vec<u32> {
     (0..HOT_KEYS).chain(own_keys(row)).collect()
 }
 
-/// What lookups of a row with hot keys find and read, by the keys needed.
+/// The rows found and pages read by lookups of a row with hot keys, by the keys needed.
 fn look_up(store: &mut Store, group: &Group) {
     let row = 123_450;
     let hot_leaves = (HOT_ROWS * HOT_KEYS) as usize / 64 * 92 / CAPACITY;

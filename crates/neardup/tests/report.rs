@@ -27,7 +27,7 @@ fn doc(canonical: u32, text: &str) -> Doc {
     }
 }
 
-/// The page, as the extension makes it.
+/// Returns the page, as the extension makes it.
 fn page(title: &str, docs: &[Doc], groups: usize) -> String {
     let mut sources: Vec<Vec<u8>> = Vec::new();
     let rows = docs.iter().map(|doc| Row {

@@ -28,7 +28,7 @@ fn simhash(doc: &str, k: i64, bits: i64, weighting: Weighting) -> Option<BitVec<
     .unwrap()
 }
 
-/// The words of the result, each from its highest bit.
+/// Returns the words of the result, each from its highest bit.
 fn as_words(bits: &BitSlice<u8, Msb0>) -> Vec<u64> {
     bits.chunks(64).map(|word| word.load_be()).collect()
 }
@@ -248,7 +248,7 @@ fn bytes_of_another_length_are_no_sums() {
     }
 }
 
-/// A stream of numbers that is the same on every run, uniform in [0, 1).
+/// Returns a stream of numbers that is the same on every run, uniform in [0, 1).
 fn uniform(state: &mut u64) -> f64 {
     *state = state.wrapping_add(GOLDEN);
     (split_mix(*state) >> 11) as f64 / 2f64.powi(53)

@@ -24,7 +24,7 @@ fn resemblance(a: &str, b: &str, shingling: &Shingling) -> f64 {
     set::jaccard(&a, &b, &mut || ())
 }
 
-/// The same from the strings, by counting.
+/// Returns the same from the strings, by counting.
 fn brute_force(a: &str, b: &str, shingling: &Shingling) -> f64 {
     let [a, b] = [a, b].map(|text| shingles_of(text, shingling));
     let shared = a.iter().filter(|shingle| b.contains(shingle)).count();

@@ -20,7 +20,7 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// Documents that a thread takes at once, at most.
 const BLOCK_DOCUMENTS: usize = 1 << 10;
 
-/// How long Ctrl-C may have to wait, but for the end of a document.
+/// The longest wait of Ctrl-C, besides the end of a document.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Returns the result of `work` on each document, None for None.

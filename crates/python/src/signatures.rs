@@ -1,4 +1,4 @@
-//! What signatures say, and new ones from old ones.
+//! Functions of signatures: measures, properties, and new signatures from old ones.
 
 use neardup::bands::{Bands, ClassicBands, band_keys};
 use neardup::minhash::signature::VERSION;

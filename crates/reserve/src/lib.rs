@@ -1,6 +1,6 @@
 //! An allocator with a bounded reserve for when the one behind it has nothing left.
 //!
-//! Where a small allocation fails, Rust ends the process. With this allocator it comes from the
+//! Rust ends the process if a small allocation fails. With this allocator it comes from the
 //! reserve instead, and [`Allocator::was_short`] says so: the caller's chance to stop in good order.
 //! Large allocations still fail, so that whoever asks with `try_reserve` hears of it.
 //!

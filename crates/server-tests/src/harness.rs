@@ -12,7 +12,7 @@ pub enum Outcome {
     Skipped(Missing),
 }
 
-/// What a machine may lack. Nothing else may skip a test: what is missing otherwise is a failure.
+/// A part that a machine may lack. Nothing else may skip a test: what is missing otherwise is a failure.
 pub enum Missing {
     /// A second major version of PostgreSQL.
     ServerVersion,
@@ -44,7 +44,7 @@ impl fmt::Display for Missing {
     }
 }
 
-/// How much of a reliability test is run.
+/// The scale of a reliability test.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Scale {
     Quick,

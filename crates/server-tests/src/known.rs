@@ -19,7 +19,7 @@ pub enum Collection {
 }
 
 impl Collection {
-    /// The generated collection, and those of the corpora that are there.
+    /// Returns the generated collection, and those of the corpora that are there.
     pub fn all(generated: Generated, corpora: &[&'static str]) -> Vec<Collection> {
         let corpora = corpora.iter().filter_map(|name| Corpus::find(name));
         let mut all = vec![Collection::Generated(generated)];
@@ -193,8 +193,8 @@ impl Generated {
         })
     }
 
-    /// All pairs of a Jaccard similarity of at least 0.5, found through the documents that each
-    /// shingle is in.
+    /// Returns all pairs of a Jaccard similarity of at least 0.5, found through the documents that
+    /// each shingle is in.
     fn similar_pairs(&self, k: usize) -> impl Iterator<Item = (i64, i64, f64)> {
         let shingles = |body: &String| -> BTreeSet<Vec<String>> {
             let words = (self.words)(body);
@@ -228,7 +228,7 @@ fn english_vocabulary() -> Words {
     Words::of([include_str!("../../../README.md")])
 }
 
-/// The Arabic vowel signs and their like.
+/// Returns the Arabic vowel signs and their like.
 fn is_vowel_sign(c: char) -> bool {
     ('\u{064B}'..='\u{0652}').contains(&c)
 }

@@ -46,7 +46,7 @@ fn run() -> Result<ExitCode> {
     Ok(conclusion.exit_code())
 }
 
-/// Every test, the quickest to fail first.
+/// Returns every test, the quickest to fail first.
 fn trials(scale: Scale) -> Result<Vec<Trial>> {
     let mut trials = regress::trials()?;
     trials.extend(server::trials());

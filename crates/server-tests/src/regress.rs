@@ -15,7 +15,7 @@ use testbed::{shell, workspace};
 use crate::harness::{Outcome, trial};
 use crate::shared;
 
-/// Every SQL test as a trial, sorted by name.
+/// Returns every SQL test as a trial, sorted by name.
 pub fn trials() -> Result<Vec<Trial>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(tests_dir().join("sql"))? {

@@ -117,7 +117,7 @@ impl Sessions {
     /// Lets the sessions work until none does, or, if `wholly`, none waits either.
     fn settle(&mut self, wholly: bool) -> Result<()> {
         let mut last_change = Instant::now();
-        // What waits at one moment only may wait for a lock that is released at once.
+        // A session seen waiting once may wait for a lock that is released at once.
         let mut waited = Vec::new();
         loop {
             self.start_statements()?;

@@ -17,7 +17,7 @@ pub fn start() -> Result<()> {
     Ok(())
 }
 
-/// The server of all tests, which runs before the first of them.
+/// Returns the server of all tests, which runs before the first of them.
 pub fn server() -> &'static Server {
     SERVER.get().expect("the server was started")
 }

@@ -21,7 +21,7 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The corpus of this name; None where it is absent.
+    /// Returns the corpus of this name; None where it is absent.
     pub fn find(name: &'static str) -> Option<Corpus> {
         let corpora = std::env::var_os("NEARDUP_CORPORA").map_or_else(
             || workspace::root().join("../shared/corpora"),
@@ -32,7 +32,7 @@ impl Corpus {
         corpus.has("docs").then_some(corpus)
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -42,7 +42,7 @@ impl Corpus {
         self.file(list).exists()
     }
 
-    /// The documents: id and body.
+    /// Returns the documents: id and body.
     pub fn documents(&self) -> Result<Vec<(i64, String)>> {
         let document = |line: io::Result<String>| {
             let line = line?;

@@ -59,7 +59,7 @@ impl PgConfig {
         command.env_remove(MAJOR).env(PROGRAM, &self.path);
     }
 
-    /// The Cargo feature that builds for this version.
+    /// Returns the Cargo feature that builds for this version.
     pub fn feature(&self) -> String {
         format!("pg{}", self.major)
     }
@@ -76,7 +76,7 @@ impl PgConfig {
         self.includedir_server.join("postgres.h").is_file()
     }
 
-    /// The server's own regression test driver.
+    /// Returns the server's own regression test driver.
     pub fn pg_regress(&self) -> Result<PathBuf> {
         let src = self.pgxs.ancestors().nth(2).context("odd pgxs path")?;
         let program = src.join("test/regress/pg_regress");
@@ -99,7 +99,7 @@ fn parse_major(version: &str) -> Option<u16> {
 /// Names further installations: paths of their pg_config, separated as in PATH.
 const FURTHER: &str = "NEARDUP_PG_CONFIGS";
 
-/// Every PostgreSQL of a supported version on this machine that has a server, newest first.
+/// Returns every PostgreSQL of a supported version on this machine that has a server, newest first.
 pub fn installed() -> Vec<PgConfig> {
     let mut paths: Vec<PathBuf> = which::which("pg_config").into_iter().collect();
     let further = std::env::var_os(FURTHER).unwrap_or_default();
@@ -136,8 +136,8 @@ impl PostgresChoice {
         })
     }
 
-    /// The installed PostgreSQL that fits the choice best, or none. One that has its headers is
-    /// preferred to a newer one that would need them installed.
+    /// Returns the installed PostgreSQL that fits the choice best, or none. One that has its
+    /// headers is preferred to a newer one that would need them installed.
     pub fn find(&self) -> Result<Option<PgConfig>> {
         if let Some(path) = &self.pg_config {
             let pg = PgConfig::read(path)?;

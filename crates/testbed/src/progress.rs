@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar of so many steps.
+/// Returns a bar of so many steps.
 pub fn bar(steps: u64, what: &str) -> Result<ProgressBar> {
     let style = "{bar:30} {pos}/{len} {eta:>4} left  {wide_msg}";
     let bar = ProgressBar::new(steps).with_style(ProgressStyle::with_template(style)?);
@@ -14,7 +14,7 @@ pub fn bar(steps: u64, what: &str) -> Result<ProgressBar> {
     Ok(bar)
 }
 
-/// A clock beside what takes its time.
+/// Returns a clock beside what takes its time.
 pub fn waiting(what: &str) -> Result<ProgressBar> {
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}")?;
     let bar = ProgressBar::new_spinner().with_style(style);
@@ -23,7 +23,7 @@ pub fn waiting(what: &str) -> Result<ProgressBar> {
     Ok(bar)
 }
 
-/// A bar of bytes to read.
+/// Returns a bar of bytes to read.
 pub fn bytes(total: u64) -> Result<ProgressBar> {
     let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
     Ok(ProgressBar::new(total).with_style(ProgressStyle::with_template(style)?))

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// The checkout's root directory, without `..` or symbolic links: the same however one got there.
+/// Returns the checkout's root directory, without `..` or symbolic links: the same however one got
+/// there.
 pub fn root() -> &'static Path {
     static ROOT: LazyLock<PathBuf> = LazyLock::new(|| {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -16,7 +17,7 @@ pub fn root() -> &'static Path {
     &ROOT
 }
 
-/// Cargo's target directory.
+/// Returns Cargo's target directory.
 pub fn target_dir() -> PathBuf {
     match env::var_os("CARGO_TARGET_DIR") {
         Some(dir) => root().join(dir),
@@ -24,17 +25,17 @@ pub fn target_dir() -> PathBuf {
     }
 }
 
-/// Everything this program keeps between runs, apart from the server's own directory.
+/// Returns the directory of everything kept between runs, apart from the server's own.
 pub fn scratch_dir() -> PathBuf {
     target_dir().join("neardup")
 }
 
-/// The Cargo that runs this program.
+/// Returns the Cargo that runs this program.
 pub fn cargo_program() -> PathBuf {
     env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from)
 }
 
-/// A `cargo` command in the checkout.
+/// Returns a `cargo` command in the checkout.
 pub fn cargo() -> Command {
     let mut command = Command::new(cargo_program());
     command.current_dir(root());

@@ -17,7 +17,7 @@ const MERGED_TOGETHER: usize = 32;
 /// Leaves written between two checks of the list of merges.
 const LEAVES_AT_ONCE: usize = 1024;
 
-/// What a build is doing, as pg_stat_progress_create_index shows it.
+/// The phase of a build, as pg_stat_progress_create_index shows it.
 #[derive(Clone, Copy)]
 enum Phase {
     Scan = 2,
@@ -38,7 +38,7 @@ impl Phase {
     }
 }
 
-/// The index's `ambuildphasename`.
+/// Implements `ambuildphasename`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
     let name: &CStr = match phase {
@@ -52,8 +52,8 @@ pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
     name.as_ptr().cast_mut()
 }
 
-/// The index's `ambuildempty`: the metapage of an unlogged table's index, from which it begins anew
-/// after a crash.
+/// Implements `ambuildempty`: writes the metapage of an unlogged table's index, from which it
+/// begins anew after a crash.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
     // SAFETY: PostgreSQL calls this with an open index of this access method.
@@ -71,7 +71,7 @@ fn write_meta(index: &Index, page: &mut Page) {
     changes.finish();
 }
 
-/// The index's `ambuild`.
+/// Implements `ambuild`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn build(
     heap: pg_sys::Relation,

@@ -1,13 +1,12 @@
-//! What a session remembers of an index from one insert to the next, so that not every one reads the
-//! metapage.
+//! The facts of an index that a session keeps from one insert to the next, so that not every insert
+//! reads the metapage.
 
 use super::meta::{MAX_PARAMETERS, Meta};
 use super::page::{Index, NO_BLOCK};
 use crate::index::classes::Parameters;
 use pgrx::pg_sys;
 
-/// Where the next row goes, as far as is known: pages say themselves whether they are still what
-/// they were.
+/// The places of the next row, as far as is known: pages tell whether they are still the same.
 #[derive(Clone, Copy)]
 pub struct Places {
     /// The last page of the log, or [`NO_BLOCK`].

@@ -99,7 +99,8 @@ fn hash(key: u32) -> u64 {
 /// Bytes that a row takes while it is compared.
 const ROW_LEN: usize = 40;
 
-/// The ranges of row numbers that are compared one after another, up to `end`; at least one.
+/// Returns the ranges of row numbers that are compared one after another, up to `end`; at least
+/// one.
 fn passes(end: u64) -> impl Iterator<Item = Range<u64>> {
     // SAFETY: reads a setting of the backend.
     let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
@@ -108,7 +109,7 @@ fn passes(end: u64) -> impl Iterator<Item = Range<u64>> {
     starts.map(move |start| start..end.min(start + rows))
 }
 
-/// Which rows of the table have been found in the index, in the order of a scan.
+/// A bit for each row of the table, in the order of a scan: set once it is found in the index.
 #[derive(Default)]
 struct Found {
     bits: Vec<u64>,
@@ -202,7 +203,7 @@ fn sums(index: &Index, meta: &Meta, range: &Range<u64>) -> Result<Sums, Stop> {
     Ok(sums)
 }
 
-/// The sum of a row's keys, each counted once.
+/// Returns the sum of a row's keys, each counted once.
 fn sum(keys: &mut Vec<u32>) -> u64 {
     keys.sort_unstable();
     keys.dedup();
@@ -277,7 +278,7 @@ fn read_rest(
     })
 }
 
-/// The rows of the row table that have sums and are not blank.
+/// Returns the rows of the row table that have sums and are not blank.
 fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
     let range = sums.range();
     let mut table = Rows::new(*index, meta);
@@ -309,7 +310,7 @@ fn raise_twice(index: &Index) -> ! {
     raise_corrupted(index, None, "two rows lie at the same place of the table")
 }
 
-/// What the scan of the table needs.
+/// The state of the table's scan.
 struct Comparison<'a> {
     index: Index<'a>,
     row_keys: RowKeys,

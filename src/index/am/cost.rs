@@ -1,4 +1,4 @@
-//! What a scan costs.
+//! The cost of a scan.
 
 use super::log;
 use super::meta::Meta;
@@ -13,7 +13,7 @@ use pgrx::{PgList, pg_sys};
 /// `DEFAULT_PAGE_CPU_MULTIPLIER` in selfuncs.h.
 const OPERATORS_PER_PAGE: f64 = 50.0;
 
-/// What a path gives an index to go by.
+/// The way in which an index answers a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reading {
     /// Nothing.
@@ -51,7 +51,7 @@ impl Reading {
     }
 }
 
-/// The index's `amcostestimate`.
+/// Implements `amcostestimate`.
 #[pg_guard]
 #[expect(clippy::too_many_arguments, reason = "PostgreSQL's interface")]
 pub unsafe extern "C-unwind" fn estimate(
@@ -83,7 +83,7 @@ pub unsafe extern "C-unwind" fn estimate(
         let info = (*path).indexinfo;
         let rows = (*(*info).rel).tuples;
         let quals = pg_sys::get_quals_from_indexclauses((*path).indexclauses);
-        // Where the index reads all rows, it returns them all, in the table's order.
+        // An index that reads all rows returns them all, in the table's order.
         *selectivity = match reading {
             Reading::Everything => 1.0,
             _ => pg_sys::clauselist_selectivity(
@@ -160,7 +160,7 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
     }
 }
 
-/// What a lookup reads.
+/// The reads of a lookup.
 struct Reads {
     pages: f64,
     operators: f64,

@@ -1,5 +1,5 @@
-//! How many rows of a table are in a ball, for the planner: the rows that share enough keys are
-//! counted, and some of them are looked at.
+//! Counts the rows of a table in a ball, for the planner: those that share enough keys are counted,
+//! and some of them are looked at.
 
 use super::log;
 use super::meta::Meta;

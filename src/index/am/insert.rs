@@ -10,7 +10,7 @@ use crate::pg::error::check_interrupts;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 
-/// The index's `aminsert`.
+/// Implements `aminsert`.
 #[pg_guard]
 #[expect(clippy::too_many_arguments, reason = "PostgreSQL's interface")]
 pub unsafe extern "C-unwind" fn insert(

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// Pages of the log that are fetched while those before are read.
 const AHEAD: usize = 4;
 
-/// Most keys of one row.
+/// Raises an error for more keys of one row than fit.
 pub fn check_keys(keys: usize) {
     if !log::fits_empty(PAYLOAD_LEN, keys) {
         raise(
@@ -79,7 +79,7 @@ pub fn end(index: &Index, meta: &Meta) -> u64 {
     }
 }
 
-/// What [`make_room`] did.
+/// The outcome of [`make_room`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     /// A row can be appended.

@@ -279,8 +279,8 @@ impl Merging<'_> {
     }
 }
 
-/// The place of the merge, of those that sessions that insert go on with, that has the fewest
-/// postings left.
+/// Returns the place of the merge, of those that sessions that insert go on with, that has the
+/// fewest postings left.
 fn nearest(meta: &Meta) -> Option<usize> {
     let left = |merge: &Merge| -> u64 {
         let inputs = meta.inputs(merge).map(|inputs| &meta.segments[inputs]);
@@ -311,7 +311,7 @@ fn finish_merge(meta: &mut Meta, place: usize, inputs: std::ops::Range<usize>, o
     meta.merge_count -= 1;
 }
 
-/// The neighbors to be merged next, if there is one more merge to be begun.
+/// Returns the neighbors to be merged next, if there is one more merge to be begun.
 fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     if meta.merges().len() == MAX_MERGES {
         return None;

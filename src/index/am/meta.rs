@@ -45,7 +45,7 @@ pub struct Merge {
     pub first_input: u64,
     /// The first posting that is not in the output, which counts offsets from the output's `lo`.
     pub split: u64,
-    /// How many segments, from the first input on, are inputs.
+    /// The number of segments, from the first input on, that are inputs.
     pub inputs: u32,
     /// Not 0: VACUUM has begun it to drop the postings of dead rows, and goes on with it alone.
     pub purges: u32,
@@ -84,7 +84,7 @@ pub struct Meta {
 const _: () = assert!(size_of::<Meta>() <= PAYLOAD_LEN);
 
 impl Meta {
-    /// Of an index without rows.
+    /// Returns the metapage of an index without rows.
     pub fn new() -> Self {
         Self {
             magic: MAGIC,
@@ -107,12 +107,12 @@ impl Meta {
         }
     }
 
-    /// The contents of the metapage at this moment.
+    /// Returns the contents of the metapage at this moment.
     pub fn read(index: &Index) -> Self {
         Self::parse(index, &index.read(META_BLOCK))
     }
 
-    /// The metapage, locked for a change, and its contents.
+    /// Returns the metapage, locked for a change, and its contents.
     pub fn lock<'a>(index: &Index<'a>) -> (Page<'a>, Self) {
         let page = index.lock(META_BLOCK);
         let meta = Self::parse(index, &page);
@@ -154,17 +154,17 @@ impl Meta {
         changes.finish();
     }
 
-    /// The blocks of the log, oldest first.
+    /// Returns the blocks of the log, oldest first.
     pub fn log(&self) -> &[u32] {
         &self.log[..self.log_pages as usize]
     }
 
-    /// The block of the log page that takes new rows.
+    /// Returns the block of the log page that takes new rows.
     pub fn tail(&self) -> Option<u32> {
         self.log().last().copied()
     }
 
-    /// The segments, in the order of their rows.
+    /// Returns the segments, in the order of their rows.
     pub fn segments(&self) -> &[Segment] {
         &self.segments[..self.segment_count as usize]
     }
@@ -195,7 +195,7 @@ impl Meta {
         self.segment_count += 1;
     }
 
-    /// The places of the inputs of a merge among the segments; None if they are not there.
+    /// Returns the places of the inputs of a merge among the segments; None if they are not there.
     pub fn inputs(&self, merge: &Merge) -> Option<std::ops::Range<usize>> {
         let first = self
             .segments()
@@ -263,7 +263,7 @@ impl Meta {
             .is_none_or(|known| known.contains(parameters))
     }
 
-    /// The parameters of the indexed values; None if there were too many to be kept.
+    /// Returns the parameters of the indexed values; None if there were too many to be kept.
     pub fn parameters(&self) -> Option<&[Parameters]> {
         self.parameters.get(..self.parameters_count as usize)
     }

@@ -42,7 +42,7 @@ use crate::index::classes;
 use crate::pg::call::finfo;
 use pgrx::prelude::*;
 
-/// The handler of the access method.
+/// Returns the handler of the access method.
 ///
 /// # Safety
 /// PostgreSQL calls it.

@@ -7,7 +7,7 @@ thread_local! {
     static KIND: Cell<Option<pg_sys::relopt_kind::Type>> = const { Cell::new(None) };
 }
 
-/// The index's `amoptions`: refuses every parameter.
+/// Implements `amoptions`: refuses every parameter.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn options(
     options: pg_sys::Datum,

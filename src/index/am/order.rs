@@ -53,7 +53,7 @@ enum Tail {
     Empty,
     /// None of them is nearer than this.
     Unread(f64),
-    /// What comes next of them, and the others.
+    /// The next of them, and the others.
     Sorted(Known, DistanceSort),
 }
 

@@ -32,7 +32,7 @@ const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
 const NEW_BLOCK: u32 = pg_sys::InvalidBlockNumber;
 
-/// What a page holds.
+/// The contents of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub enum Kind {
@@ -114,7 +114,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The same index while it is built: its pages are logged at the end.
+    /// Returns the same index while it is built: its pages are logged at the end.
     pub fn unlogged(self) -> Self {
         Self {
             unlogged: true,
@@ -122,7 +122,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The same index, to read all of it once.
+    /// Returns the same index, to read all of it once.
     ///
     /// # Safety
     /// The strategy is NULL, or valid for `'a`.
@@ -144,7 +144,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u32 {
         // SAFETY: the relation is open.
         unsafe {
@@ -152,7 +152,7 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Whether changes of the index are to be logged: RelationNeedsWAL.
+    /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
     pub fn needs_wal(&self) -> bool {
         // SAFETY: the relation is open.
         unsafe {
@@ -168,12 +168,12 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// A page that others may read at the same time.
+    /// Returns a page that others may read at the same time.
     pub fn read(&self, block: u32) -> Page<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_SHARE)
     }
 
-    /// A page that nobody else reads or changes.
+    /// Returns a page that nobody else reads or changes.
     pub fn lock(&self, block: u32) -> Page<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
     }
@@ -187,8 +187,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// A page that will be read soon; its first cache lines, and those about a place from 0 to 1, are
-    /// fetched meanwhile.
+    /// Returns a page that will be read soon; its first cache lines, and those about a place from 0
+    /// to 1, are fetched meanwhile.
     pub fn pin(&self, block: u32, place: f32) -> Pinned<'a> {
         let pinned = Pinned {
             buffer: self.buffer(block),
@@ -199,7 +199,7 @@ impl<'a> Index<'a> {
         pinned
     }
 
-    /// The pinned buffer of a block.
+    /// Returns the pinned buffer of a block.
     fn buffer(&self, block: u32) -> pg_sys::Buffer {
         // Beyond the first file PostgreSQL would speak of a missing file.
         let is_beyond = block >= pg_sys::RELSEG_SIZE && block >= self.blocks();
@@ -221,12 +221,12 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// A new page of zeros at the end of the index, locked exclusively.
+    /// Returns a new page of zeros at the end of the index, locked exclusively.
     pub fn extend(&self) -> Page<'a> {
         self.extend_fork(pg_sys::ForkNumber::MAIN_FORKNUM)
     }
 
-    /// A new page of zeros at the end of a fork, locked exclusively.
+    /// Returns a new page of zeros at the end of a fork, locked exclusively.
     pub fn extend_fork(&self, fork: pg_sys::ForkNumber::Type) -> Page<'a> {
         // SAFETY: the relation is open; the extension lock keeps others from adding the same block.
         unsafe {
@@ -265,7 +265,7 @@ impl<'a> Pinned<'a> {
         self.block
     }
 
-    /// The page, locked for reading.
+    /// Returns the page, locked for reading.
     pub fn read(self) -> Page<'a> {
         let pinned = ManuallyDrop::new(self);
         // SAFETY: the buffer is pinned, and its pin passes on to the page.
@@ -347,12 +347,12 @@ impl Page<'_> {
         unsafe { self.start.cast::<pg_sys::PageHeaderData>().read() }
     }
 
-    /// Whether the page is all zeros: added to the file, but never written.
+    /// Returns whether the page is all zeros: added to the file, but never written.
     pub fn is_new(&self) -> bool {
         self.header().pd_upper == 0
     }
 
-    /// What the page holds; None if it is not one of ours.
+    /// Returns the kind of the page; None if it is not one of ours.
     pub fn kind(&self) -> Option<Kind> {
         let header = self.header();
         let lower = usize::from(header.pd_lower);
@@ -371,12 +371,12 @@ impl Page<'_> {
         self.special().number
     }
 
-    /// Whether the page is what a reader looks for; if not, it has been reused.
+    /// Returns whether the page is what a reader looks for; if not, it has been reused.
     pub fn is(&self, kind: Kind, number: u64) -> bool {
         self.kind() == Some(kind) && self.number() == number
     }
 
-    /// The bytes in use; empty if the page is not one of ours.
+    /// Returns the bytes in use; empty if the page is not one of ours.
     pub fn payload(&self) -> &[u8] {
         let lower = usize::from(self.header().pd_lower);
         self.bytes()
@@ -450,12 +450,12 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// The page as it is, to be changed.
+    /// Returns the page as it is, to be changed.
     pub fn change<'p>(&mut self, page: &'p mut Page) -> Image<'p> {
         self.register(page, 0)
     }
 
-    /// The page emptied, to be filled.
+    /// Returns the page emptied, to be filled.
     pub fn init<'p>(&mut self, page: &'p mut Page, kind: Kind, number: u64) -> Image<'p> {
         let mut image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
         image.init(kind, number);
@@ -507,13 +507,13 @@ impl Image<'_> {
         }
     }
 
-    /// All bytes of the payload, those in use and those behind them.
+    /// Returns all bytes of the payload, those in use and those behind them.
     pub fn payload(&mut self) -> &mut [u8] {
         // SAFETY: the image is a page, and borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(HEADER_LEN), PAYLOAD_LEN) }
     }
 
-    /// How many bytes of the payload are in use.
+    /// Returns the number of bytes of the payload in use.
     pub fn used(&self) -> usize {
         // SAFETY: the image is a page.
         let lower = unsafe { (*self.start.cast::<pg_sys::PageHeaderData>()).pd_lower };

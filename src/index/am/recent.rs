@@ -70,7 +70,7 @@ fn remember(place: usize, page: Remembered) {
     });
 }
 
-/// Neighboring blocks lie in neighboring places.
+/// Returns the place of a block; neighboring blocks lie in neighboring places.
 fn place_of(file: u32, block: u32) -> (usize, u32) {
     let mixed = file.wrapping_mul(0x9E37_79B1);
     let place = mixed.rotate_left(16).wrapping_add(block) as usize % PAGES;

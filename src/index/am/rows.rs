@@ -17,7 +17,7 @@ pub const ROWS_PER_PAGE: u64 = (PAYLOAD_LEN / ENTRY_LEN) as u64;
 /// Blocks on one page of the directory.
 const FANOUT: u64 = (PAYLOAD_LEN / size_of::<u32>()) as u64;
 
-/// The place of a row's page in the table.
+/// Returns the place of a row's page in the table.
 pub fn page_of(row: u64) -> u64 {
     row / ROWS_PER_PAGE
 }
@@ -81,7 +81,7 @@ impl Entry {
         bytes
     }
 
-    /// The entry of a row that is dead.
+    /// Returns the entry of a row that is dead.
     pub fn blank(self) -> Self {
         Self {
             tid: pg_sys::ItemPointerData::default(),
@@ -94,7 +94,7 @@ impl Entry {
     }
 }
 
-/// The entries of a page of the table; an entry that was never written is blank.
+/// Returns the entries of a page of the table; an entry that was never written is blank.
 pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = Entry> {
     payload.as_chunks().0.iter().map(Entry::read)
 }
@@ -125,8 +125,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The block of a page of the table, after that of the directory page that says so; None if
-    /// there is no such page (any more).
+    /// Returns the block of a page of the table, after that of the directory page that says so;
+    /// None if there is no such page (any more).
     fn find(&mut self, page: u64) -> Option<(u32, u32)> {
         let place = page / FANOUT;
         if self
@@ -159,20 +159,20 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// The places of the pages that the table has at this moment.
+    /// Returns the places of the pages that the table has at this moment.
     pub fn places(&self, meta: &Meta) -> std::ops::Range<u64> {
         let has_pages = meta.last_rows_block != NO_BLOCK;
         0..meta.last_rows_page + u64::from(has_pages)
     }
 
-    /// The page of the table at a place, locked for reading; None if all its rows are dead.
+    /// Returns the page of the table at a place, locked for reading; None if all its rows are dead.
     pub fn page(&mut self, place: u64) -> Option<Page<'a>> {
         let (_, block) = self.find(place)?;
         let page = self.index.read(block);
         page.is(Kind::Rows, place).then_some(page)
     }
 
-    /// As [`Self::page`], locked for a change.
+    /// Returns the page as [`Self::page`] does, locked for a change.
     pub fn lock_page(&mut self, place: u64) -> Option<Page<'a>> {
         let (_, block) = self.find(place)?;
         let page = self.index.lock(block);
@@ -233,7 +233,7 @@ fn block_at(page: &Page, place: u64) -> u32 {
         .map_or(NO_BLOCK, |block| u32::from_ne_bytes(*block))
 }
 
-/// The page of the directory at a place, locked; made if there is none.
+/// Returns the page of the directory at a place, locked; made if there is none.
 fn directory_page<'a>(
     index: &Index<'a>,
     meta_page: &mut Page,

@@ -23,7 +23,7 @@ struct Scan<'a> {
     left: Phase<'a>,
 }
 
-/// What is left to be returned.
+/// The rows that are left to be returned.
 enum Phase<'a> {
     /// All: the first row has not been asked for.
     Start,
@@ -103,7 +103,7 @@ impl Left<'_> {
     }
 }
 
-/// The index's `ambeginscan`.
+/// Implements `ambeginscan`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn begin_scan(
     relation: pg_sys::Relation,
@@ -131,7 +131,7 @@ pub unsafe extern "C-unwind" fn begin_scan(
     }
 }
 
-/// The index's `amrescan`.
+/// Implements `amrescan`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn rescan(
     scan: pg_sys::IndexScanDesc,
@@ -161,7 +161,7 @@ unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
     unsafe { &mut *scan.opaque.cast() }
 }
 
-/// The index's `amgettuple`.
+/// Implements `amgettuple`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn get_tuple(
     scan: pg_sys::IndexScanDesc,
@@ -230,7 +230,7 @@ unsafe fn report_distance(scan: &mut pg_sys::IndexScanDescData, distance: Option
     }
 }
 
-/// The index's `amgetbitmap`.
+/// Implements `amgetbitmap`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn get_bitmap(
     scan: pg_sys::IndexScanDesc,
@@ -253,7 +253,7 @@ pub unsafe extern "C-unwind" fn get_bitmap(
     }
 }
 
-/// The index's `amendscan`: the state goes with its memory context.
+/// Implements `amendscan`: the state goes with its memory context.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
     // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.

@@ -126,7 +126,7 @@ impl Searched {
     }
 }
 
-/// The groups of an index, the newest, which are the smallest, first.
+/// Returns the groups of an index, the newest, which are the smallest, first.
 pub fn groups(index: &Index, meta: &Meta) -> Vec<Searched> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];

@@ -10,7 +10,7 @@ use crate::pg::call::Call;
 use crate::pg::error::check_interrupts;
 use pgrx::prelude::*;
 
-/// `near_dup_index_stats(index)`. Reads the row table.
+/// Implements `near_dup_index_stats(index)`. Reads the row table.
 ///
 /// # Errors
 /// `wrong_object_type` if it is no neardup index.
@@ -40,7 +40,7 @@ fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
     ]);
 }
 
-/// The number of rows that are not known to be dead.
+/// Returns the number of rows that are not known to be dead.
 fn live_rows(index: &Index, meta: &Meta) -> u64 {
     let mut table = Rows::new(*index, meta);
     let mut live = 0;

@@ -29,7 +29,7 @@ fn delay() {
     }
 }
 
-/// The index's `ambulkdelete`.
+/// Implements `ambulkdelete`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn bulk_delete(
     info: *mut pg_sys::IndexVacuumInfo,
@@ -115,7 +115,7 @@ fn blank(index: &Index, table: &mut Rows, place: u64, dead: &[(u64, rows::Entry)
     changes.finish();
 }
 
-/// The index's `amvacuumcleanup`.
+/// Implements `amvacuumcleanup`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn cleanup(
     info: *mut pg_sys::IndexVacuumInfo,
@@ -147,7 +147,7 @@ pub unsafe extern "C-unwind" fn cleanup(
     }
 }
 
-/// Which rows of a range are dead, as bits for one row or more each.
+/// The dead rows of a range, as bits for one row or more each.
 pub struct Dead {
     lo: u64,
     rows_per_bit: u64,
@@ -271,7 +271,7 @@ fn drive(index: &Index, merge: &Merge) {
     }
 }
 
-/// The first segment that is less than 4 times as large as all those after it together.
+/// Returns the first segment that is less than 4 times as large as all those after it together.
 pub fn crowded(segments: &[Segment]) -> Option<usize> {
     let mut after = 0;
     let mut first = None;
@@ -327,7 +327,7 @@ enum Use {
     Orphan,
 }
 
-/// What a page is for, whose segment or place in the log nobody changes meanwhile.
+/// Returns the use of a page, whose segment or place in the log nobody changes meanwhile.
 fn judge(page: &Page, meta: &Meta) -> Use {
     let block = page.block();
     if page.is_new() || page.kind() == Some(Kind::Free) {

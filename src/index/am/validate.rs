@@ -5,7 +5,7 @@ use crate::pg::catalog;
 use crate::pg::error::hold_interrupts;
 use pgrx::prelude::*;
 
-/// The index's `amvalidate`: every class either compares values or hashes them.
+/// Implements `amvalidate`: every class either compares values or hashes them.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this with an existing class.

@@ -16,10 +16,10 @@ pub use row::RowKeys;
 use neardup::bands::Occurrence;
 use pgrx::pg_sys;
 
-/// What decides whether values compare at all.
+/// The parameters of a value that decide whether it compares with another at all.
 pub type Parameters = [u8; 16];
 
-/// What a scan has to look for.
+/// The rows that a scan has to look for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Search {
     /// No row can match.

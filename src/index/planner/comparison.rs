@@ -68,7 +68,8 @@ impl Measure {
         }
     }
 
-    /// The function (value, bound) that makes a ball of any bound, also of one out of range.
+    /// Returns the function (value, bound) that makes a ball of any bound, also of one out of
+    /// range.
     fn ball(self) -> &'static CStr {
         match self {
             Self::Similarity => c"minhash_ball_at_least",

@@ -19,7 +19,7 @@ use pgrx::{Internal, PgList, pg_sys};
 
 static mut PREVIOUS: pg_sys::set_rel_pathlist_hook_type = None;
 
-/// Called once when a session loads the library.
+/// Installs the hook; called once when a session loads the library.
 pub fn install() {
     // SAFETY: a backend has one thread.
     unsafe {
@@ -28,8 +28,8 @@ pub fn install() {
     }
 }
 
-/// Planner support of the measures: it answers nothing, but its call loads the library, and with it
-/// the hook, before the paths of a session's first query are made.
+/// Answers the planner nothing as support function of the measures, but its call loads the library,
+/// and with it the hook, before the paths of a session's first query are made.
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn measure_support(_request: Internal) -> Internal {
     Internal::from(Some(pg_sys::Datum::from(0usize)))
@@ -280,7 +280,7 @@ unsafe fn make_paths_with(
 /// A selectivity above 1, which PostgreSQL takes as 1 whatever else it could compute.
 const REDUNDANT: f64 = 2.0;
 
-/// As `set_plain_rel_pathlist`, from the beginning.
+/// Makes the paths as `set_plain_rel_pathlist` does, from the beginning.
 unsafe fn make_plain_paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
     // SAFETY: vouched for by the caller.
     unsafe {

@@ -1,4 +1,4 @@
-//! What the planner is told: which conditions an index serves, and how many rows they keep.
+//! Answers to the planner: the conditions that an index serves, and the rows that they keep.
 
 mod comparison;
 pub mod hook;

@@ -1,4 +1,4 @@
-//! How many rows, or pairs of rows, are within a bound: `column <@ ball`.
+//! Estimates of the rows, or pairs of rows, within a bound: `column <@ ball`.
 //!
 //! For a value that is known an index is asked, which takes less time than PostgreSQL takes to plan.
 //! For one that is not, it is asked for the values that ANALYZE has kept, once, and the mean is
@@ -63,7 +63,7 @@ pub unsafe fn columns(
     }
 }
 
-/// The `RESTRICT` function of `<@` and `@>`.
+/// Implements `RESTRICT` of `<@` and `@>`.
 #[pg_extern(stable, parallel_safe, strict)]
 fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
     let (root, args) = (pointer(root), pointer(args));
@@ -93,7 +93,7 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
     }
 }
 
-/// The `JOIN` function of `<@` and `@>`.
+/// Implements `JOIN` of `<@` and `@>`.
 #[pg_extern(stable, parallel_safe, strict)]
 fn near_dup_balljoinsel(
     root: Internal,
@@ -116,7 +116,7 @@ fn pointer<T>(internal: Internal) -> *mut T {
         .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
 }
 
-/// How many pairs of rows are within a bound.
+/// An estimate of the pairs of rows within a bound.
 pub struct PairShare {
     /// As a share of all pairs.
     pub inner: f64,

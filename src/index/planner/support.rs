@@ -131,8 +131,8 @@ unsafe fn serves(
     }
 }
 
-/// `ball(center, bound)`, folded if both are constant. None for a bound out of range, about which
-/// the function complains when it is called.
+/// Returns `ball(center, bound)`, folded if both are constant. None for a bound out of range, about
+/// which the function complains when it is called.
 unsafe fn ball_expression(
     function: pg_sys::Oid,
     root: *mut pg_sys::PlannerInfo,
@@ -168,7 +168,7 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kin
     }
 }
 
-/// As `column <@ ball(center, bound)` keeps.
+/// Returns the share of rows that `column <@ ball(center, bound)` keeps.
 unsafe fn row_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
     [a, b, bound]: [*mut pg_sys::Node; 3],
@@ -195,7 +195,7 @@ unsafe fn row_selectivity(
     }
 }
 
-/// As the join of `a <@ ball(b, bound)` keeps.
+/// Returns the share of pairs that the join of `a <@ ball(b, bound)` keeps.
 unsafe fn pair_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
     nodes: [*mut pg_sys::Node; 3],

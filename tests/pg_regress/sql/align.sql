@@ -56,7 +56,7 @@ SELECT edit_distance('GUMBO', 'GAMBOL') AS unit, edit_distance('GUMBO', 'GAMBOL'
        edit_distance(NULL, 'x') AS "null", edit_distance('', 'größe') AS chars;
 SELECT edit_distance(repeat('0123456789', 10000), repeat('0123456789', 9999) || '012345678x');
 
--- What differs.
+-- Kinds of difference.
 SELECT kind, round(similarity::numeric, 2) AS similarity, words_only_in_a, words_only_in_b
 FROM (VALUES (1, 'Invoice 2041: 12 chairs at 80.00, total 960.00'), (2, 'INVOICE 2041 - 12 chairs at 80.00; total: 960.00'),
              (3, 'Invoice 2042: 12 chairs at 85.00, total 1020.00'), (4, 'Reminder. Invoice 2041: 12 chairs at 80.00, total 960.00'),

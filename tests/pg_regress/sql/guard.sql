@@ -72,7 +72,7 @@ UPDATE docs SET body = other.body FROM docs AS other WHERE docs.id + other.id = 
 WITH gone AS (DELETE FROM docs WHERE id = 13 RETURNING body) INSERT INTO docs SELECT 14, 1, body FROM gone;
 SELECT id FROM docs ORDER BY id;
 
--- What earlier triggers change or delete is looked at as it is at last.
+-- Rows that earlier triggers change or delete are looked at in their last state.
 CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.tenant = 101 THEN

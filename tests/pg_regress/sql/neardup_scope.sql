@@ -2,7 +2,7 @@
 SET client_min_messages = warning;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 
--- What an index can be made of.
+-- Columns of which an index can be made.
 CREATE TABLE columns (tenant int, flags bit(8), more varbit, t text, j jsonb, sig minhash_signature, b bit(64));
 CREATE INDEX ON columns USING neardup (tenant);
 CREATE INDEX ON columns USING neardup (sig, tenant);

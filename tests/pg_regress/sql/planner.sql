@@ -1,4 +1,4 @@
--- Which plans near_dup and hamming_within get.
+-- Plans of near_dup and hamming_within.
 CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature, b bit(64));
 INSERT INTO docs SELECT i, minhash('word' || i || ' and some more', slots => 4), ('x' || md5(i::text))::bit(64)
 FROM generate_series(1, 2000) i;

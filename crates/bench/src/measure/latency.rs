@@ -1,4 +1,4 @@
-//! How long single lookups take, by the clock of the server.
+//! The latencies of single lookups, by the clock of the server.
 
 use anyhow::Result;
 

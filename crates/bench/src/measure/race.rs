@@ -14,7 +14,7 @@ pub struct Contender<'a> {
 }
 
 impl<'a> Contender<'a> {
-    /// `run` returns the seconds that one pass took.
+    /// Returns a contender; `run` returns the seconds that one pass took.
     pub fn new(
         name: impl Into<String>,
         documents: usize,
@@ -27,8 +27,8 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// The time of a pass once it is under way: a turn is a pass that is not counted, which finds the
-    /// caches as the contender before left them, and then passes for [`TURN`].
+    /// Returns the time of a pass once it is under way: a turn is a pass that is not counted, which
+    /// finds the caches as the contender before left them, and then passes for [`TURN`].
     fn steady(self) -> Contender<'a> {
         let mut run = self.run;
         Contender::new(self.name, self.documents, move || {
@@ -54,7 +54,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// The median time of a document, in microseconds.
+    /// Returns the median time of a document, in microseconds.
     pub fn microseconds(&self) -> f64 {
         1e6 * quantile(&self.seconds, 0.5) / self.documents as f64
     }
@@ -68,7 +68,7 @@ impl Times {
     }
 }
 
-/// The median and the quartiles of the ratios of all rounds.
+/// Returns the median and the quartiles of the ratios of all rounds.
 pub fn spread(ratios: &[f64]) -> Ratio {
     Ratio {
         median: quantile(ratios, 0.5),
@@ -81,7 +81,7 @@ pub fn spread(ratios: &[f64]) -> Ratio {
 pub struct Results(Vec<Times>);
 
 impl Results {
-    /// The times of a contender, unless it could not run.
+    /// Returns the times of a contender, unless it could not run.
     pub fn get(&self, name: &str) -> Option<&Times> {
         self.0.iter().find(|times| times.name == name)
     }
@@ -131,7 +131,7 @@ pub fn race(what: &str, rounds: usize, contenders: Vec<Contender<'_>>) -> Result
     Ok(Results(times))
 }
 
-/// The quantile of some numbers, interpolated as PostgreSQL's percentile_cont does.
+/// Returns the quantile of some numbers, interpolated as PostgreSQL's percentile_cont does.
 pub fn quantile(numbers: &[f64], share: f64) -> f64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_by(f64::total_cmp);

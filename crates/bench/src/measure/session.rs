@@ -41,13 +41,13 @@ impl Session {
         Ok(self.client().query_one(query, parameters)?)
     }
 
-    /// A single number.
+    /// Returns a single number.
     pub fn number(&self, query: &str) -> Result<f64> {
         let query = format!("SELECT ({query})::float8");
         Ok(self.row(&query, &[])?.get(0))
     }
 
-    /// The number of processes that serve this connection is one; this is its id.
+    /// Returns the id of the one process that serves this connection.
     pub fn pid(&self) -> Result<i32> {
         Ok(self.row("SELECT pg_backend_pid()", &[])?.get(0))
     }
@@ -60,7 +60,7 @@ impl Session {
         Ok(start.elapsed().as_secs_f64())
     }
 
-    /// A query to race with, planned once.
+    /// Returns a query to race with, planned once.
     pub fn contender(&self, name: &str, documents: usize, query: &str) -> Contender<'_> {
         let (query, mut statement) = (query.to_string(), None::<Statement>);
         Contender::new(name, documents, move || {

@@ -28,7 +28,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// None, for measuring ourselves alone.
+    /// Returns no peers, for measuring ourselves alone.
     pub fn none() -> Peers {
         Peers {
             python: None,
@@ -70,7 +70,7 @@ impl Peers {
         Ok(())
     }
 
-    /// The worker that runs this peer.
+    /// Returns the worker that runs this peer.
     pub fn worker(&self, peer: &str) -> Result<RefMut<'_, Worker>> {
         let worker = match peer.starts_with("gaoya") {
             true => &self.gaoya,
@@ -80,7 +80,7 @@ impl Peers {
     }
 }
 
-/// Where the peers are, and the files they work on.
+/// Returns the directory of the peers and of the files they work on.
 pub fn dir() -> PathBuf {
     workspace::scratch_dir().join("bench")
 }

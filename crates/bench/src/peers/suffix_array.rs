@@ -25,7 +25,7 @@ pub struct SuffixArrays {
     program: PathBuf,
 }
 
-/// What the tool found, and what it took.
+/// The tool's findings, and its cost.
 pub struct Found {
     /// The first bytes of all ranges that stand in several places.
     pub ranges: Vec<usize>,
@@ -175,7 +175,7 @@ fn wait_for_all(mut children: Vec<Child>) -> Result<u64> {
     }
 }
 
-/// The file of the same name with something behind it.
+/// Returns the file of the same name with something behind it.
 fn sibling(file: &Path, extension: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(extension);
@@ -194,7 +194,7 @@ fn join(cache: &Path, table: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The positions in the files of what it found, `width` bytes each.
+/// Returns the positions in the files of what it found, `width` bytes each.
 fn read_ranges(cache: &Path, width: usize, files: &mut u64) -> Result<Vec<usize>> {
     let mut ranges = Vec::new();
     for file in files_named(cache, "dups_")? {

@@ -80,7 +80,7 @@ fn seconds(answer: &Value) -> Result<f64> {
     answer["seconds"].as_f64().context("no seconds")
 }
 
-/// Two numbers of lines, the smaller first, and the similarity.
+/// Reads two numbers of lines, the smaller first, and the similarity.
 fn pair(line: &str) -> Option<Scored> {
     let mut fields = line.split('\t');
     let (a, b): (u32, u32) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);

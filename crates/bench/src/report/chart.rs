@@ -34,7 +34,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Even steps.
+    /// Returns an axis with even steps.
     pub fn even(about: &str, from: f64, to: f64, labels: usize) -> Axis {
         Axis {
             about: about.to_string(),
@@ -75,7 +75,7 @@ pub struct Chart {
     pub title: String,
     pub below: Axis,
     pub beside: Axis,
-    /// Where no curve is.
+    /// A corner without curves.
     pub legend: SeriesLabelPosition,
     pub curves: Vec<Curve>,
 }

@@ -22,7 +22,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one, with the server that the client is connected to.
+    /// Returns this machine, with the server that the client is connected to.
     pub fn read(client: &mut Client, peers: Vec<String>) -> Result<Machine> {
         let row = client.query_one(
             "SELECT current_setting('server_version'), pg_neardup_version(), current_date::text",
@@ -43,7 +43,7 @@ impl Machine {
         })
     }
 
-    /// All of it in one paragraph.
+    /// Returns all of it in one paragraph.
     pub fn line(&self) -> String {
         format!(
             "*{}: {} cores of {}, {} GiB, kernels {}, PostgreSQL {}, pg_neardup {}; {}.*",
@@ -59,7 +59,7 @@ impl Machine {
     }
 }
 
-/// The value behind the colon of the first line that begins so.
+/// Returns the value behind the colon of the first line that begins so.
 fn field(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with(name));

@@ -71,7 +71,7 @@ impl Report {
     }
 }
 
-/// Where results that are kept go.
+/// Returns the directory of results that are kept.
 pub fn results_dir() -> PathBuf {
     workspace::root().join("benches/results")
 }

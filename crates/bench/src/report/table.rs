@@ -73,7 +73,7 @@ impl Cell {
     }
 }
 
-/// Three digits that count, more before the decimal point.
+/// Returns a number with three significant digits, more before the decimal point.
 pub fn shown(number: f64) -> String {
     if number == 0.0 || !number.is_finite() {
         return format!("{number}");

@@ -1,4 +1,5 @@
-//! What calibration finds on labeled pairs, and how well it does on others, beside the defaults.
+//! Calibration on half of the labeled pairs of each corpus, scored on the other half beside the
+//! defaults.
 
 use anyhow::Result;
 use postgres::Row;
@@ -9,7 +10,7 @@ use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::report::table::{Cell, Table, row};
 
-/// Where the labels of a corpus come from.
+/// The origin of a corpus's labels.
 enum Labels {
     /// A list of pairs with a label each, and the condition for the same.
     List(&'static str, &'static str),
@@ -85,7 +86,7 @@ const LENGTHS: [(&str, i32); 8] = [
 const SHORT: [(i32, f64); 6] = [(3, 0.8), (3, 0.5), (2, 0.8), (2, 0.6), (1, 0.8), (1, 0.6)];
 const CODE: [(i32, f64); 6] = [(3, 0.5), (5, 0.5), (8, 0.5), (12, 0.5), (5, 0.3), (12, 0.3)];
 
-/// How many pairs are drawn beside those of a truth, and how many poems' pairs are taken.
+/// The numbers of pairs drawn beside those of a truth, and of poems' pairs taken.
 const DRAWN: i32 = 1500;
 const POEM_PAIRS: i32 = 20_000;
 
@@ -95,7 +96,7 @@ const HELD_OUT: &str = "SELECT tp / greatest(found, 1), tp / greatest(same, 1), 
                  count(*) FILTER (WHERE same)::float8 AS same
           FROM (SELECT CONDITION AS found, same FROM pairs WHERE NOT seen) p) c";
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let mut tables = [
         Table::new(

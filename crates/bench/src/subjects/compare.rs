@@ -45,7 +45,7 @@ const MEASURES: &[(&str, &str)] = &[
     ),
 ];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "compare")?;
@@ -90,7 +90,7 @@ fn scans(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     Ok(table)
 }
 
-/// Neighboring documents are the pairs.
+/// Compares neighboring documents.
 fn documents(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let bodies = bench.texts.bodies.iter().map(String::as_str);
     load(&mut session.client(), "docs", bodies)?;

@@ -1,4 +1,4 @@
-//! How far estimates are off, by the number of shingles, beside textbook MinHash.
+//! The errors of estimates, by the number of shingles, beside textbook MinHash.
 
 use anyhow::Result;
 use fastrand::Rng;
@@ -24,7 +24,7 @@ const SIZES: [(usize, usize); 7] = [
     (10_000, 60),
 ];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Mean squared error of an estimate from 128 slots, as a multiple of J (1 - J) / 128, what independent \
                  slots would give, by the number of shingles of each of two documents (J = 0.3, 0.5, 0.8); textbook is \
@@ -69,7 +69,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-/// The mean squared error of ours and of textbook MinHash.
+/// Returns the mean squared error of ours and of textbook MinHash.
 fn errors(size: usize, trials: usize) -> [f64; 2] {
     let mut rng = Rng::with_seed(size as u64);
     let mut sums = [0.0; 2];
@@ -99,7 +99,7 @@ fn ours(set: &[u64]) -> Vec<u64> {
     sketch.slots().iter().map(|&slot| u64::from(slot)).collect()
 }
 
-/// The minimum of each of so many hash functions.
+/// Returns the minimum of each of so many hash functions.
 fn textbook(set: &[u64]) -> Vec<u64> {
     let function = |n: u64| {
         let key = split_mix(n);

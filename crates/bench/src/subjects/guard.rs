@@ -34,7 +34,7 @@ const TABLES: &[(&str, &str)] = &[
 const SHARE: u64 = 10;
 const TURNS: u64 = 20;
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "guard")?;

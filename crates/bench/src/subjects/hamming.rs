@@ -82,7 +82,7 @@ const CONTESTS: &[Contest] = &[
     },
 ];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Strings of 64 bits within distance 3 of one of them; half of the strings are random, half in groups of \
                  ten with up to 6 bits flipped. Candidates are the rows that an index leads to; rows found by the graph \

@@ -36,7 +36,7 @@ const PLAIN: &str = "plain GIN, the same keys as bigint[]";
 /// Turns of each; a build of a million rows takes a minute.
 const BUILDS: usize = 2;
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "lookup")?;
@@ -76,7 +76,7 @@ fn prepare(bench: &Bench<'_>, session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// Build times in turn, and sizes. The index at 0.8 is there afterwards.
+/// Times builds in turn, and sizes. The index at 0.8 is there afterwards.
 fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let rows = bench.scale.documents as usize;
     let contenders = INDEXES.iter().map(|(what, name, index)| {
@@ -102,7 +102,7 @@ fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     Ok(table)
 }
 
-/// The index against the scan, and with a hundred thousand rows of the same boilerplate.
+/// Returns the index against the scan, and with a hundred thousand rows of the same boilerplate.
 fn answers(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let about = "Rows at or above 0.8 of a document among all, by how many near-duplicates it has; answers counted in \
                  the server, warm. The hot bands are those of a text that a tenth as many more rows share.";

@@ -47,7 +47,7 @@ const GRAPH: Contest = Contest {
 /// Each peer with the documents it is measured on.
 const CONTESTS: [(u64, Contest); 2] = [(10_000, TRIGRAMS), (100_000, GRAPH)];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Indexes of others, and ours on the same documents in the same run. The graph is asked for as many \
                  nearest as the document has near-duplicates, and itself; rows found are those of them at or above 0.8, \

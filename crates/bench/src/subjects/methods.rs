@@ -20,7 +20,7 @@ pub struct Found {
     pub name: String,
     /// Bytes kept of a document.
     pub bytes: usize,
-    /// Whether its curve is drawn, too many hide each other.
+    /// Its curve is drawn; too many hide each other.
     pub on_chart: bool,
     pub pairs: Vec<Scored>,
 }
@@ -127,7 +127,7 @@ pub fn find_all(
     Ok(all)
 }
 
-/// All pairs of SimHashes of 64 bits, compared one by one.
+/// Returns all pairs of SimHashes of 64 bits, compared one by one.
 fn simhash(session: &Session, fold: &str, weighting: &str) -> Result<Found> {
     let query = format!(
         "SELECT id, s FROM (SELECT id, simhash(body, fold => '{fold}', weighting => '{weighting}')::bigint AS s FROM docs) d

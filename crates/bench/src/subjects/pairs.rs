@@ -50,7 +50,7 @@ const RECALL: &str = "SELECT count(*) FILTER (WHERE EXISTS (
            OR f.b = least(x.id, y.id) AND f.a = greatest(x.id, y.id)))::float8 / greatest(count(*), 1)
     FROM docs x JOIN docs y ON x.grp = y.grp AND x.id < y.id WHERE resemblance(x.body, y.body) >= 0.8";
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let database = Database::with_extension(&cluster, "pairs")?;

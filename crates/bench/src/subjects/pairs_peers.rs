@@ -26,7 +26,7 @@ const GENERATED: u64 = 20_000;
 const OURS: &str = "near_dup_pairs, verified";
 const THRESHOLD: f64 = 0.8;
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "From text to pairs at or above 0.8, one thread each, in turn. Precision and recall against all pairs \
                  whose Jaccard similarity of three-word shingles is that (generated documents: against those of an \
@@ -107,7 +107,7 @@ pub fn load_keyed(session: &Session, corpus: &Corpus, takes: impl Fn(&str) -> bo
     session.vacuum("docs")
 }
 
-/// The pairs that a query yields for the threshold.
+/// Returns the pairs that a query yields for the threshold.
 fn true_pairs(session: &Session, query: &str) -> Result<HashSet<Pair>> {
     let rows = session.client().query(query, &[&THRESHOLD])?;
     let pair = |row: &postgres::Row| {
@@ -183,7 +183,7 @@ fn ours(session: &Session) -> Result<(f64, Vec<Scored>)> {
     Ok((seconds, rows.iter().map(scored).collect()))
 }
 
-/// A row of two ids and their similarity.
+/// Returns a row of two ids and their similarity.
 pub fn scored(row: &postgres::Row) -> Scored {
     let (a, b): (i64, i64) = (row.get(0), row.get(1));
     (a.min(b) as u32, a.max(b) as u32, row.get(2))

@@ -42,7 +42,7 @@ struct Call {
     places: f64,
 }
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let mut tables = vec![growth(bench)?];
     if let Some(suffix_arrays) = &bench.peers.suffix_arrays {
@@ -120,7 +120,7 @@ fn growth(bench: &Bench<'_>) -> Result<Table> {
     Ok(table)
 }
 
-/// The same bytes; which of the ranges that the suffix array finds lie in our places.
+/// Compares both tools on the same bytes: the ranges of the suffix array that lie in our places.
 fn beside(bench: &Bench<'_>, suffix_arrays: &SuffixArrays) -> Result<Table> {
     let about = format!(
         "Ranges of {BYTES} bytes that stand in several places, by deduplicate-text-datasets (four processes, then two \
@@ -226,7 +226,7 @@ impl Collection {
         Ok(is_listed)
     }
 
-    /// How many ranges have at least [`WORDS`] whole words, and how many of those are covered.
+    /// Returns the number of ranges with at least [`WORDS`] whole words, and of those covered.
     fn covered(&self, ranges: &[usize], is_listed: &[Vec<bool>]) -> (u64, u64) {
         let (mut all, mut covered) = (0, 0);
         for &start in ranges {

@@ -97,7 +97,7 @@ const COLLECTIONS: &[Collection] = &[
     },
 ];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = "Found pairs against true ones, each at the cut of its own similarity (in shares of 1; for SimHash of \
                  the equal bits) that gives the best F1. All were asked for what they propose from 0.4 on.";
@@ -185,7 +185,7 @@ fn true_pairs(session: &Session, query: &str) -> Result<HashSet<Pair>> {
     Ok(rows.iter().map(pair).collect())
 }
 
-/// Precision against recall as the cut falls.
+/// Draws precision against recall as the cut falls.
 fn chart(
     bench: &Bench<'_>,
     collection: &Collection,

@@ -39,7 +39,7 @@ const STEPS: [&str; 6] = [
     "clusters",
 ];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let mut sizes = vec![bench.scale.documents];
@@ -109,7 +109,8 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
     })
 }
 
-/// The times, and by which power of the number of documents they grow from the last size but one.
+/// Returns the times, and by which power of the number of documents they grow from the last size
+/// but one.
 fn times(all: &[Costs]) -> Table {
     let about = format!(
         "Microseconds for a document as the collection grows (generated documents, three in ten edited copies): \

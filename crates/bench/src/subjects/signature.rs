@@ -38,7 +38,7 @@ const PEERS: &[(&str, usize)] = &[
 
 const WEIGHTINGS: [&str; 3] = ["tf", "log", "set"];
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let bodies: Vec<String> = bench
         .texts
@@ -75,7 +75,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     ])
 }
 
-/// A server whose signatures take one path of the kernels.
+/// Returns a server whose signatures take one path of the kernels.
 fn server(bench: &Bench<'_>, kernels: &str) -> Result<ScratchCluster> {
     let mut cluster = bench.cluster(kernels)?;
     cluster.set_environment("NEARDUP_KERNELS", kernels);
@@ -83,7 +83,7 @@ fn server(bench: &Bench<'_>, kernels: &str) -> Result<ScratchCluster> {
     Ok(cluster)
 }
 
-/// Each function against md5 of the same table, in the same backend.
+/// Times each function against md5 of the same table, in the same backend.
 fn price(bench: &Bench<'_>, paths: &[(&str, &Session)], documents: usize) -> Result<Table> {
     let functions = [("minhash(body)", "minhash"), ("simhash(body)", "simhash")];
     let mut contenders = Vec::new();
@@ -157,7 +157,7 @@ fn beside_peers(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Resu
     Ok(table)
 }
 
-/// A peer's signing; from ClickHouse's time that of reading the documents is taken off.
+/// Returns a peer's signing; ClickHouse's time is without that of reading the documents.
 pub fn peer_contender<'a>(
     bench: &'a Bench<'_>,
     peer: &'a str,
@@ -184,7 +184,7 @@ pub fn add_peers(table: &mut Table, results: &Results, ours: &str) {
     }
 }
 
-/// SimHash beside ClickHouse's at equal k.
+/// Times SimHash beside ClickHouse's at equal k.
 fn simhash(bench: &Bench<'_>, session: &Session, bodies: &[String]) -> Result<Table> {
     let file = dir().join("documents-1.txt");
     let peers = [

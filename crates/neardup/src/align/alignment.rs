@@ -27,14 +27,14 @@ pub(super) enum Fate {
 pub(super) struct Alignment {
     /// Common chunks in the order of the first document.
     pub chunks: Vec<Run>,
-    /// Whether each chunk keeps its place among the others; the rest moved.
+    /// True for each chunk that keeps its place among the others; the rest moved.
     pub in_order: Vec<bool>,
     /// The fate of each word of the first document, and of the second.
     pub fates: [Vec<Fate>; 2],
 }
 
 impl Alignment {
-    /// Time O(n log n), memory about 80 bytes a word.
+    /// Returns the alignment of two documents. Time O(n log n), memory about 80 bytes a word.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -93,8 +93,8 @@ impl Alignment {
         Ok(())
     }
 
-    /// The words of one side outside the chunks. Equal words in the same gap between chunks in order
-    /// have equal numbers.
+    /// Returns the words of one side outside the chunks. Equal words in the same gap between chunks
+    /// in order have equal numbers.
     fn rest(
         &self,
         side: usize,
@@ -131,7 +131,7 @@ struct GapNumbers {
 }
 
 impl Default for GapNumbers {
-    /// Many small tables: a large one takes long to grow.
+    /// Returns many small tables: a large one takes long to grow.
     fn default() -> Self {
         Self {
             tables: std::array::from_fn(|_| HashMap::new()),

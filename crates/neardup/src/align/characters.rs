@@ -65,8 +65,8 @@ impl Numbers {
     }
 }
 
-/// Every code point and its length in bytes; what is not UTF-8, byte by byte with a value above all
-/// code points.
+/// Returns every code point and its length in bytes; what is not UTF-8, byte by byte with a value
+/// above all code points.
 fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     pieces(doc).flat_map(|piece| {
         let valid = piece.text.chars().map(|c| (c as u32, c.len_utf8()));
@@ -75,7 +75,7 @@ fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     })
 }
 
-/// Number of characters.
+/// Returns the number of characters.
 pub(super) fn count_characters(doc: &[u8], pace: &mut Pace) -> usize {
     pieces(doc)
         .map(|piece| {
@@ -85,7 +85,7 @@ pub(super) fn count_characters(doc: &[u8], pace: &mut Pace) -> usize {
         .sum()
 }
 
-/// Length in bytes of the first `count` characters.
+/// Returns the length in bytes of the first `count` characters.
 pub(super) fn bytes_of_first(doc: &[u8], count: usize, pace: &mut Pace) -> usize {
     let lengths = characters(doc).take(count).map(|(_, length)| {
         pace.step();

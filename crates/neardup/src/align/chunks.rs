@@ -44,7 +44,7 @@ pub struct Chunk {
     pub b: Place,
 }
 
-/// Where a chunk stands in one document. Counts start at 0.
+/// The place of a chunk in one document. Counts start at 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Its first word.
@@ -55,7 +55,7 @@ pub struct Place {
     pub bytes: Range<usize>,
 }
 
-/// How much two documents have in common, counted in words.
+/// The overlap of two documents, counted in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Similarity {
     /// C: words in common chunks.
@@ -67,12 +67,12 @@ pub struct Similarity {
 }
 
 impl Similarity {
-    /// S_L = C / L; 0 for documents without words.
+    /// Returns S_L = C / L; 0 for documents without words.
     pub fn s_l(&self) -> f64 {
         share(self.common, self.longer)
     }
 
-    /// S_J = C / (L + S - C); 0 for documents without words.
+    /// Returns S_J = C / (L + S - C); 0 for documents without words.
     pub fn s_j(&self) -> f64 {
         share(self.common, self.longer + self.shorter - self.common)
     }
@@ -86,9 +86,9 @@ fn share(part: usize, whole: usize) -> f64 {
     }
 }
 
-/// The common chunks of at least `min_words` words, in the order of `a`. Literal: no two overlap.
-/// Information: the fewest that cover every counted common word of `a` and of `b`, each with its
-/// first occurrence in the other document.
+/// Returns the common chunks of at least `min_words` words, in the order of `a`. Literal: no two
+/// overlap. Information: the fewest that cover every counted common word of `a` and of `b`, each
+/// with its first occurrence in the other document.
 ///
 /// Time O(n log n), memory about 60 bytes a word.
 ///
@@ -112,7 +112,7 @@ pub fn common_chunks(
     located(a, b, &words, &runs, pace)
 }
 
-/// C, L and S of two documents, for chunks of at least `min_words` words. With
+/// Returns C, L and S of two documents, for chunks of at least `min_words` words. With
 /// [`Matching::Information`], L and S count no word of a run of at least `min_words` words that
 /// started earlier in the same document, and C is the smaller of what remains of the common runs on
 /// either side.
@@ -170,7 +170,7 @@ fn located(a: &[u8], b: &[u8], words: &Words, runs: &[Run], pace: &mut Pace) -> 
     }))
 }
 
-/// Byte and character positions of runs in one document: one pass over its text.
+/// Returns byte and character positions of runs in one document, by one pass over its text.
 fn places(
     doc: &[u8],
     side: &Side,

@@ -9,8 +9,8 @@ use crate::{Error, Result};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
 use std::cell::RefCell;
 
-/// The least total cost of inserting, deleting and substituting characters that turns `a` into `b`;
-/// `None` if it is above `max`.
+/// Returns the least total cost of inserting, deleting and substituting characters that turns `a`
+/// into `b`; `None` if it is above `max`.
 ///
 /// Time O(n d / 64) for n characters and d edits if a substitution costs the mean of the other two
 /// (Levenshtein) or no less than both (longest common subsequence); O(n d) with any other costs.
@@ -95,8 +95,8 @@ impl Uniform {
         Ok(edits.map(|edits| (self.step * edits as i64 + self.base) / 2))
     }
 
-    /// The least number of edits up to `most`. Bounds that double keep the band of the dynamic
-    /// programming as narrow as the distance.
+    /// Returns the least number of edits up to `most`. Bounds that double keep the band of the
+    /// dynamic programming as narrow as the distance.
     fn edits(&self, a: &[u32], b: &[u32], most: usize, pace: &mut Pace) -> Result<Option<usize>> {
         reserve_for_crate(a.len() + b.len())?;
         let mut bound = 31.max(a.len().abs_diff(b.len())).min(most);
@@ -154,7 +154,7 @@ fn indel_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Option<u
     (common >= wanted).then(|| total - 2 * common)
 }
 
-/// Machine words that the band has in one column.
+/// Returns the number of machine words that the band has in one column.
 fn column_work(a: &[u32], b: &[u32], bound: usize) -> u32 {
     let band = (2 * bound).min(a.len().max(b.len()));
     1 + (band / 64) as u32

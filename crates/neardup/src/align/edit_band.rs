@@ -10,8 +10,8 @@ use crate::Result;
 use crate::memory::filled;
 use std::ops::{Add, Range};
 
-/// The least cost up to `max` that turns a into b. The band widens until it is certain to contain the
-/// cheapest way. Time O(n * band), memory O(band).
+/// Returns the least cost up to `max` that turns a into b. The band widens until it is certain to
+/// contain the cheapest way. Time O(n * band), memory O(band).
 pub(super) fn banded_distance(
     a: &[u32],
     b: &[u32],
@@ -48,7 +48,8 @@ pub(super) fn banded_distance(
     }
 }
 
-/// The least cost of the ways that leave the diagonals between the corners by `margin` at most.
+/// Returns the least cost of the ways that leave the diagonals between the corners by `margin` at
+/// most.
 fn cost_within(a: &[u32], b: &[u32], margin: i64, costs: Costs, pace: &mut Pace) -> Result<i64> {
     let dearest = costs.insert.max(costs.delete).max(costs.substitute);
     let too_much = i32::MAX / 2;
@@ -105,7 +106,8 @@ where
         self.row[corner as usize].into()
     }
 
-    /// The part of the band that lies in the table when `used` characters of `a` are used up.
+    /// Returns the part of the band that lies in the table when `used` characters of `a` are used
+    /// up.
     fn cells_of_row(&self, used: usize) -> Range<usize> {
         let column_0 = -(used as i64 + self.lowest);
         let end = (column_0 + self.b.len() as i64 + 1).min(self.row.len() as i64 - 1);

@@ -50,7 +50,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What distinguishes two documents.
+/// The kinds of difference between two documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub kind: Kind,
@@ -148,7 +148,7 @@ fn kind(
     Ok(Kind::Rewritten)
 }
 
-/// One of the documents is the other without one block.
+/// Returns one of the documents is the other without one block.
 fn one_block(a: &[u32], b: &[u32]) -> Option<Kind> {
     let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let end = a
@@ -171,7 +171,7 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<Kind> {
     }
 }
 
-/// One of the documents ends in the middle of a word of the other.
+/// Returns one of the documents ends in the middle of a word of the other.
 fn cut_inside_a_word(docs: [&[u8]; 2], words: &Words) -> Option<Kind> {
     let (mut short, mut long) = ((&words.a, docs[0]), (&words.b, docs[1]));
     if short.0.len() > long.0.len() {
@@ -191,7 +191,7 @@ fn has_digit(word: &[u8]) -> bool {
         .any(|chunk| chunk.valid().contains(char::is_numeric))
 }
 
-/// Whether every word occurs as often in one document as in the other.
+/// Returns whether every word occurs as often in one document as in the other.
 fn same_words(words: &Words, pace: &mut Pace) -> Result<bool> {
     let mut surplus = filled(0i32, words.distinct)?;
     for (side, sign) in [(&words.a, 1), (&words.b, -1)] {
@@ -231,7 +231,7 @@ fn without_moved(
     ])
 }
 
-/// Every different word once, as it is written where it first occurs.
+/// Returns every different word once, as it is written where it first occurs.
 fn written(
     doc: &[u8],
     words: &Words,

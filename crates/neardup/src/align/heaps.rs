@@ -17,7 +17,7 @@ pub(super) struct Heaps {
 }
 
 impl Heaps {
-    /// Every number below n is a heap of its own.
+    /// Returns every number below n is a heap of its own.
     pub fn new(n: usize) -> Result<Self> {
         Ok(Self {
             left: filled(NIL, n)?,
@@ -25,7 +25,7 @@ impl Heaps {
         })
     }
 
-    /// The top of both heaps together.
+    /// Returns the top of both heaps together.
     pub fn meld(&mut self, mut x: u32, mut y: u32) -> u32 {
         let (mut top, mut last) = (NIL, NIL);
         while x != NIL && y != NIL {

@@ -19,7 +19,7 @@ const NOTHING: Longest = Longest {
     at: u32::MAX,
 };
 
-/// For every joint position. Time O(n), memory 24 bytes a unit at most.
+/// Returns the matches of every joint position. Time O(n), memory 24 bytes a unit at most.
 pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Vec<Longest>> {
     let n = suffixes.order.len();
     let mut found = filled(NOTHING, n)?;
@@ -37,7 +37,7 @@ pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Ve
     Ok(found)
 }
 
-/// One suffix in the sweep: notes what it shares with those seen, then joins them.
+/// Visits a suffix in the sweep: notes what it shares with those seen, then joins them.
 fn visit(
     suffixes: &Suffixes,
     rank: usize,

@@ -15,12 +15,12 @@ pub struct Substring {
     pub a: u32,
     /// Its first code point in `b`.
     pub b: u32,
-    /// Where it stands in `a`, in bytes.
+    /// Its place in `a`, in bytes.
     pub bytes: Range<usize>,
 }
 
-/// The longest common substring of two texts, taken as they are; among equals the leftmost in `a`,
-/// there the leftmost in `b`. Time O(n), memory 29 bytes a character.
+/// Returns the longest common substring of two texts, taken as they are; among equals the leftmost
+/// in `a`, there the leftmost in `b`. Time O(n), memory 29 bytes a character.
 ///
 /// # Errors
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.

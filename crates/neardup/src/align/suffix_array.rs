@@ -10,8 +10,9 @@ use crate::memory::{Grow, collected, copied, filled};
 
 const NONE: u32 = u32::MAX;
 
-/// The suffixes of `text` in ascending order, by their first positions; every number in `text` is
-/// below `letters`. Time O(n + letters), memory 9 bytes a unit and 8 a letter, twice at most.
+/// Returns the suffixes of `text` in ascending order, by their first positions; every number in
+/// `text` is below `letters`. Time O(n + letters), memory 9 bytes a unit and 8 a letter, twice at
+/// most.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -41,9 +42,9 @@ pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Res
 /// One level of the recursion.
 struct Level<'t> {
     text: &'t [u32],
-    /// Whether the suffix is smaller than the next one (type S).
+    /// True for a suffix that is smaller than the next one (type S).
     rises: Vec<bool>,
-    /// Where the suffixes that start with a letter begin in the order; one more than letters.
+    /// The beginning in the order of the suffixes that start with a letter; one more than letters.
     starts: Vec<u32>,
 }
 
@@ -68,7 +69,7 @@ impl<'t> Level<'t> {
         })
     }
 
-    /// A mark is a rising suffix after a falling one (leftmost S, LMS).
+    /// Returns a mark is a rising suffix after a falling one (leftmost S, LMS).
     fn is_mark(&self, p: usize) -> bool {
         p > 0 && self.rises[p] && !self.rises[p - 1]
     }
@@ -104,7 +105,7 @@ impl<'t> Level<'t> {
         Ok(())
     }
 
-    /// The marks in the order of their suffixes, given an order that is right as far as the
+    /// Returns the marks in the order of their suffixes, given an order that is right as far as the
     /// stretches from each mark to the next decide it.
     fn sort_marks(&self, marks: Vec<u32>, order: &[u32], pace: &mut Pace) -> Result<Vec<u32>> {
         let mut names = filled(NONE, self.text.len())?;

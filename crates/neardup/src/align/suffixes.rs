@@ -56,18 +56,18 @@ impl Suffixes {
         position < self.split
     }
 
-    /// Position in `b` of a joint position in `b`.
+    /// Returns the position in `b` of a joint position in `b`.
     pub fn to_b(&self, position: u32) -> u32 {
         position - self.split - 1
     }
 
-    /// Joint positions of `a` and of `b`.
+    /// Returns the joint positions of `a` and of `b`.
     pub fn sides(&self) -> [Range<u32>; 2] {
         [0..self.split, self.split + 1..self.order.len() as u32]
     }
 
-    /// The joint positions whose first `length` units are the same, for every such run that occurs
-    /// more than once; `length` at least 1.
+    /// Returns the joint positions whose first `length` units are the same, for every such run that
+    /// occurs more than once; `length` at least 1.
     pub fn groups(&self, length: u32) -> impl Iterator<Item = &[u32]> {
         let mut end = 0;
         std::iter::from_fn(move || {

@@ -27,8 +27,8 @@ pub struct Run {
     pub words: u32,
 }
 
-/// Disjoint common runs of at least `min_words` words, longest first, among equals leftmost in `a`
-/// and then in `b`; in the order of `a`.
+/// Returns disjoint common runs of at least `min_words` words, longest first, among equals leftmost
+/// in `a` and then in `b`; in the order of `a`.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -94,7 +94,7 @@ impl<'s> Tiling<'s> {
         })
     }
 
-    /// The next length at which something happens. `merges` has the longest last.
+    /// Returns the next length at which something happens. `merges` has the longest last.
     fn next_length(&self, merges: &[u32]) -> Option<u32> {
         let merge = merges.last().map(|&r| self.suffixes.shared[r as usize]);
         let reopening = self.closed.peek().map(|&(length, _)| length);
@@ -110,7 +110,7 @@ impl<'s> Tiling<'s> {
         p
     }
 
-    /// One position of every class that grew.
+    /// Returns one position of every class that grew.
     fn merge_classes(
         &mut self,
         merges: &mut Vec<u32>,
@@ -164,7 +164,7 @@ impl<'s> Tiling<'s> {
         Ok(())
     }
 
-    /// The leftmost open positions of a class.
+    /// Returns the leftmost open positions of a class.
     fn open_pair(&mut self, class: u32, length: u32) -> Option<(u32, u32)> {
         for side in &mut self.tops {
             let top = &mut side[class as usize];

@@ -21,12 +21,12 @@ pub(super) struct Words {
 /// The words of one document.
 pub(super) struct Side {
     pub ids: Vec<u32>,
-    /// Where they stand, in bytes. Parts of one character ("½") stand at the same place.
+    /// Their places, in bytes. Parts of one character ("½") stand at the same place.
     pub places: Vec<Range<u32>>,
 }
 
 impl Words {
-    /// Words as shingles have them by default: upper and lower case are one.
+    /// Returns words as shingles have them by default: upper and lower case are one.
     ///
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
@@ -113,13 +113,14 @@ impl Side {
         self.ids.len()
     }
 
-    /// A word as it stands in its document.
+    /// Returns a word as it stands in its document.
     pub fn written<'d>(&self, doc: &'d [u8], word: usize) -> &'d [u8] {
         let place = &self.places[word];
         &doc[place.start as usize..place.end as usize]
     }
 
-    /// The bytes of `count` words from the one at `first` on, with what stands between them.
+    /// Returns the bytes of `count` words from the one at `first` on, with what stands between
+    /// them.
     pub fn span(&self, first: u32, count: u32) -> Range<usize> {
         let last = &self.places[(first + count - 1) as usize];
         self.places[first as usize].start as usize..last.end as usize

@@ -6,7 +6,7 @@
 
 use crate::hash::{GOLDEN, split_mix};
 
-/// What a row is compared within: the hashes of its scope columns, in order.
+/// The group within which a row is compared: the hashes of its scope columns, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope(u64);
 

@@ -15,10 +15,10 @@ use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
 use crate::memory::with_room;
 
-/// How many resamples make an interval.
+/// The number of resamples behind an interval.
 pub const RESAMPLES: usize = 1000;
 
-/// How many of them lie outside at either end: one in forty, for an interval of 95 %.
+/// The number of them outside at either end: one in forty, for an interval of 95 %.
 const OUTSIDE: usize = RESAMPLES / 40;
 
 /// Draws after which interrupts are checked for.
@@ -81,7 +81,7 @@ fn interval(mut figures: Vec<f64>) -> Interval {
 
 struct Resamples {
     pairs: u64,
-    /// Where the half pairs of each kind end.
+    /// The end of each kind's half pairs.
     ends: [u64; 4],
     state: u64,
 }
@@ -108,7 +108,7 @@ impl Resamples {
 
     fn draw(&mut self, check: &mut dyn FnMut()) -> Outcomes {
         let [tp, fp, missed, all] = self.ends;
-        // How many draws lie before each end.
+        // Draws before each end.
         let mut before = [0; 3];
         for number in 0..self.pairs {
             if number.is_multiple_of(HEARTBEAT) {

@@ -13,7 +13,7 @@ pub const BITS: u32 = 64;
 /// The greatest distance that an index serves.
 const MAX_DISTANCE: u32 = 63;
 
-/// How many methods a grid may have.
+/// The largest number of methods in a grid.
 pub const MAX_METHODS: usize = 1000;
 
 /// How alike two documents are.

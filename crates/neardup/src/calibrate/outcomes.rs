@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// How many pairs a threshold takes for the same, rightly or not, and how many for different.
+/// The counts of pairs that a threshold takes for the same and for different, rightly or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcomes {
     pub true_positives: u64,

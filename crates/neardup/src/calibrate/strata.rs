@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 /// Strata of similarities, each a tenth wide.
 const STRATA: usize = 10;
 
-/// How many pairs can be drawn.
+/// The largest number of pairs in a sample.
 pub const MAX_DRAWN: usize = 10_000;
 
 /// Two rows, the lower number first, and their similarity.

@@ -33,7 +33,7 @@ pub fn pairs_of_group(
     for &x in &ours {
         let x_is_both = sides(x).b;
         for &y in &theirs {
-            // Where either row could be on either side, the pair comes twice.
+            // A pair whose rows could be on either side comes twice.
             let again = y >= x && (y == x || (x_is_both && sides(y).a));
             if !again && tokens.meet(x, y, met) {
                 visit(x.min(y), x.max(y));

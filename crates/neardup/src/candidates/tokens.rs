@@ -51,7 +51,7 @@ impl Tokens {
     /// Keeps a row, unless it shares fewer than `needed` tokens with others.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// `OutOfMemory`.
     #[allow(
         clippy::disallowed_methods,
         reason = "reserved before, or a count a band"

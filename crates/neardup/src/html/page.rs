@@ -1,4 +1,4 @@
-//! What all parts of a page write with.
+//! The writer that all parts of a page share.
 
 use super::escape;
 use crate::Result;

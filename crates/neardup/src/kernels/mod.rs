@@ -40,7 +40,7 @@ pub struct Kernels {
     add_weight: fn(&[u64], i64, &mut [i64; 64]),
 }
 
-/// The kernels in use.
+/// Returns the kernels in use.
 #[inline]
 pub fn active() -> &'static Kernels {
     static ACTIVE: OnceLock<&Kernels> = OnceLock::new();
@@ -55,7 +55,7 @@ pub fn active() -> &'static Kernels {
     })
 }
 
-/// The kernels that this processor can run, the fastest first.
+/// Returns the kernels that this processor can run, the fastest first.
 pub fn available() -> impl Iterator<Item = &'static Kernels> {
     #[cfg(target_arch = "x86_64")]
     let vectors = [
@@ -91,7 +91,8 @@ impl Kernels {
         }
     }
 
-    /// The number of slots of `slot_bits` bits that are equal in two signatures' slots as stored.
+    /// Returns the number of slots of `slot_bits` bits that are equal in two signatures' slots as
+    /// stored.
     #[inline]
     pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         let bytes = (slots * slot_bits as usize).div_ceil(8);
@@ -111,34 +112,34 @@ impl Kernels {
         (self.add_where_set)(words, weights, sums);
     }
 
-    /// [`Self::add_where_set`] with one weight for all words.
+    /// Does [`Self::add_where_set`] with one weight for all words.
     pub fn add_weight(&self, words: &[u64], weight: i64, sums: &mut [i64; 64]) {
         (self.add_weight)(words, weight, sums);
     }
 }
 
-/// [`Kernels::ascii_word_hashes`] of the kernels in use.
+/// Calls [`Kernels::ascii_word_hashes`] of the kernels in use.
 pub fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
     active().ascii_word_hashes(ascii, lower, key, out);
 }
 
-/// [`Kernels::combine_windows`] of the kernels in use.
+/// Calls [`Kernels::combine_windows`] of the kernels in use.
 pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     active().combine_windows(tokens, k, out);
 }
 
-/// [`Kernels::count_equal`] of the kernels in use.
+/// Calls [`Kernels::count_equal`] of the kernels in use.
 #[inline]
 pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     active().count_equal(a, b, slots, slot_bits)
 }
 
-/// [`Kernels::add_where_set`] of the kernels in use.
+/// Calls [`Kernels::add_where_set`] of the kernels in use.
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     active().add_where_set(words, weights, sums);
 }
 
-/// [`Kernels::add_weight`] of the kernels in use.
+/// Calls [`Kernels::add_weight`] of the kernels in use.
 pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     active().add_weight(words, weight, sums);
 }

@@ -46,7 +46,7 @@ fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
     hash_words(ascii, lower, key, out, &steps);
 }
 
-/// Without a branch, so that the compiler uses what vectors there are.
+/// Counts without a branch, so that the compiler uses what vectors there are.
 fn classify(block: &[u8; 64]) -> u64 {
     let is_word = block.map(|byte| {
         let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
@@ -88,7 +88,7 @@ fn sketch(slots: &mut [u32], hashes: &[u64]) {
 /// repeat, as those of a text that says one thing over and over do, or they are few.
 const REPEATS_SEEN: usize = 14;
 
-/// A sketch, given how open slots are found and how later rounds are done.
+/// Returns a sketch, given how open slots are found and how later rounds are done.
 #[inline(always)]
 pub fn sketch_with(
     slots: &mut [u32],
@@ -121,7 +121,7 @@ pub fn sketch_with(
     last_rounds(slots, hashes);
 }
 
-/// Every shingle goes to one slot, without a branch.
+/// Sends every shingle to one slot, without a branch.
 #[inline(always)]
 fn round_zero(slots: &mut [u32], hashes: &[u64]) {
     for &x in hashes {
@@ -183,7 +183,7 @@ pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
     }
 }
 
-/// The rounds from `slots.len()` on, each of which fills one slot from every shingle.
+/// Does the rounds from `slots.len()` on, each of which fills one slot from every shingle.
 fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {
@@ -226,7 +226,8 @@ pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
     }
 }
 
-/// The sum over all words of their fields that differ, of which the function leaves one bit each.
+/// Returns the sum over all words of their fields that differ, of which the function leaves one bit
+/// each.
 #[inline(always)]
 fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
     let differing = |a: &[u8; 8], b: &[u8; 8]| {
@@ -237,7 +238,7 @@ fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> 
     whole + differing(&word(a_rest), &word(b_rest))
 }
 
-/// Up to 8 bytes, and zeros.
+/// Loads up to 8 bytes, and zeros.
 #[inline(always)]
 fn word(bytes: &[u8]) -> [u8; 8] {
     let mut word = [0; 8];

@@ -10,7 +10,8 @@ struct State {
     v: [u64; 4],
 }
 
-/// The hash of the first `len` of these bytes, from the lowest, at most [`LONGEST`]; for more it means nothing.
+/// Returns the hash of the first `len` of these bytes, from the lowest, at most [`LONGEST`]; for
+/// more it means nothing.
 #[inline(always)]
 pub fn hash(key: &Key, bytes: u128, len: usize) -> u64 {
     let bytes = bytes & ((1 << (8 * (len % 16))) - 1);

@@ -8,7 +8,7 @@ use std::hash::Hasher;
 /// the scratch space, which is cleared on every call, stays small.
 const PIECE: usize = 2048;
 
-/// Where a word starts and ends, counted from the beginning of a piece.
+/// The start and the end of a word, counted from the beginning of a piece.
 pub type Limits = [u16; 2];
 
 /// Room for the positions of 64 bits, of which any 8 can be written as a whole.
@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
         Self { text, end, end_len }
     }
 
-    /// 16 bytes from `start` on; zeros behind the text.
+    /// Returns 16 bytes from `start` on; zeros behind the text.
     #[inline(always)]
     pub fn bytes(&self, start: u16) -> &[u8; 16] {
         let start = usize::from(start);
@@ -145,7 +145,7 @@ fn hash_found<const LANES: usize, C, P>(
 
 /// The limits of the words of a piece.
 struct Edges {
-    /// Where words start and end, alternating; behind them room for whole stores.
+    /// The starts and ends of words, alternating; behind them room for whole stores.
     positions: [u16; PIECE + 80],
     count: usize,
 }
@@ -196,7 +196,7 @@ impl Edges {
         }
     }
 
-    /// The limits of the words and of the empty ones behind them.
+    /// Returns the limits of the words and of the empty ones behind them.
     #[inline(always)]
     fn groups<const LANES: usize>(&self) -> &[[Limits; LANES]] {
         self.positions.as_chunks::<2>().0.as_chunks().0
@@ -221,7 +221,7 @@ pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
     (counts >> 56) as usize
 }
 
-/// In each byte the number of bits that are set in it and in those below.
+/// Returns in each byte the number of bits that are set in it and in those below.
 #[inline(always)]
 fn counts_up_to_bytes(bits: u64) -> u64 {
     let pairs = bits - (bits >> 1 & 0x5555_5555_5555_5555);

@@ -10,7 +10,7 @@ use crate::hash::Key;
 use crate::text::Fold;
 use crate::{Error, Result};
 
-/// The stored signature of the union of the two sets, bit for bit.
+/// Returns the stored signature of the union of the two sets, bit for bit.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
@@ -40,7 +40,7 @@ pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
     ))
 }
 
-/// The stored signature with only the low `bits` bits of each slot.
+/// Returns the stored signature with only the low `bits` bits of each slot.
 ///
 /// # Errors
 /// `Invalid` unless `bits` is 1, 2, 4, 8, 16 or 32 and at most what the signature has.
@@ -63,8 +63,8 @@ pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
     }
 }
 
-/// The stored signature of slots that were computed elsewhere, smallest of 32-bit hashes. Only
-/// signatures of one `source` (tool, parameters and seed) are comparable. Slots that are all
+/// Returns the stored signature of slots that were computed elsewhere, smallest of 32-bit hashes.
+/// Only signatures of one `source` (tool, parameters and seed) are comparable. Slots that are all
 /// `u32::MAX` are those of an empty document.
 ///
 /// # Errors
@@ -97,8 +97,8 @@ pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
     Ok(header.encode(&slots))
 }
 
-/// The slots as a string of bits, each slot with its highest bit first, eight bits a byte from the
-/// highest on; unused bits of the last byte are 0.
+/// Returns the slots as a string of bits, each slot with its highest bit first, eight bits a byte
+/// from the highest on; unused bits of the last byte are 0.
 pub fn bits(signature: &Signature<'_>) -> Vec<u8> {
     let width = u32::from(signature.header.slot_bits);
     if width >= 8 {

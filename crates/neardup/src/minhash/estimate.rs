@@ -1,11 +1,11 @@
-//! What two signatures say about the resemblance of their documents.
+//! Estimates of the resemblance of two documents from their signatures.
 
 use crate::Result;
 use crate::kernels;
 use crate::minhash::signature::{HEADER_LEN, Header, is_slot_bits};
 use crate::minhash::{MAX_SLOTS, Signature};
 
-/// The estimated Jaccard similarity of the two documents; 0 if one of them is empty.
+/// Returns the estimated Jaccard similarity of the two documents; 0 if one of them is empty.
 ///
 /// # Errors
 /// `Incomparable` if the signatures were made with different parameters.
@@ -14,7 +14,7 @@ pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
     Ok(equal_slots(a, b)?.map_or(0.0, |equal| similarity(equal, slots, bits)))
 }
 
-/// [`estimate`] of two stored values.
+/// Returns the [`estimate`] of two stored values.
 ///
 /// # Errors
 /// `Corrupt`; `Incomparable` if the signatures were made with different parameters.
@@ -26,7 +26,7 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     }
 }
 
-/// [`near_duplicates`] of two stored values.
+/// Returns [`near_duplicates`] of two stored values.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -42,9 +42,9 @@ pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<bool
     })
 }
 
-/// The estimate where the headers agree byte by byte, as those of a table's rows do, so that one of
-/// them is read: reading and comparing both takes longer than comparing 128 slots. `None` for empty
-/// documents and corrupt values.
+/// Returns the estimate where the headers agree byte by byte, as those of a table's rows do, so
+/// that one of them is read: reading and comparing both takes longer than comparing 128 slots.
+/// `None` for empty documents and corrupt values.
 #[inline]
 fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     let (header, a_slots) = a.split_first_chunk::<HEADER_LEN>()?;
@@ -61,12 +61,13 @@ fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     Some(similarity(equal, slots, bits))
 }
 
-/// Whether the estimate reaches `threshold`, above 0. Incomparable signatures are no near-duplicates.
+/// Returns whether the estimate reaches `threshold`, above 0. Incomparable signatures are no
+/// near-duplicates.
 pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> bool {
     a.header.comparable(&b.header) && estimate(a, b).is_ok_and(|sim| sim >= threshold)
 }
 
-/// The number of equal slots; `None` if one of the documents is empty.
+/// Returns the number of equal slots; `None` if one of the documents is empty.
 pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<usize>> {
     a.check_comparable(b)?;
     if a.header.empty || b.header.empty {
@@ -81,7 +82,7 @@ pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option
     )))
 }
 
-/// The estimate of Jaccard similarity from the number of equal slots, within [0, 1].
+/// Returns the estimate of Jaccard similarity from the number of equal slots, within [0, 1].
 ///
 /// This very expression decides `near_dup`, index and sequential scan alike.
 #[inline]
@@ -89,7 +90,8 @@ pub fn similarity(equal: usize, slots: usize, slot_bits: u32) -> f64 {
     correct_for_chance(equal as f64 / slots as f64, slot_bits)
 }
 
-/// Packed slots agree by chance, too: (p - 2^-b) / (1 - 2^-b) (Li, König, WWW 2010).
+/// Returns the estimate of a share of equal slots. Packed slots agree by chance, too: (p - 2^-b) /
+/// (1 - 2^-b) (Li, König, WWW 2010).
 pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
     if slot_bits == 32 {
         return share;
@@ -98,8 +100,8 @@ pub(super) fn correct_for_chance(share: f64, slot_bits: u32) -> f64 {
     ((share - chance) / (1.0 - chance)).clamp(0.0, 1.0)
 }
 
-/// The smallest number of equal slots at which [`similarity`] reaches `threshold`; at most `slots`
-/// for a threshold of at most 1. By search, because `ceil(t k)` errs (k = 200, t = 0.55).
+/// Returns the smallest number of equal slots at which [`similarity`] reaches `threshold`; at most
+/// `slots` for a threshold of at most 1. By search, because `ceil(t k)` errs (k = 200, t = 0.55).
 pub fn equal_slots_needed(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     let (mut low, mut high) = (0, slots);
     while low < high {

@@ -1,4 +1,4 @@
-//! How far an estimate can be off.
+//! Confidence intervals of estimates.
 
 use super::Signature;
 use super::estimate::{correct_for_chance, equal_slots};
@@ -13,7 +13,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The interval that holds the true Jaccard similarity with at least the given confidence:
+/// Returns the interval that holds the true Jaccard similarity with at least the given confidence:
 /// Clopper, Pearson, Biometrika 1934, of the share of equal slots, corrected for packing as the
 /// estimate is. All 0 if one of the documents is empty.
 ///
@@ -39,8 +39,8 @@ pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result
     })
 }
 
-/// Half the width of the widest interval that estimates from `slots` full-width slots have: that of
-/// an estimate of one half.
+/// Returns half the width of the widest interval that estimates from `slots` full-width slots have:
+/// that of an estimate of one half.
 ///
 /// # Errors
 /// `Invalid` for a confidence outside (0, 1).
@@ -60,8 +60,8 @@ fn check_confidence(confidence: f64) -> Result<()> {
     ))
 }
 
-/// Clopper-Pearson limits of a share that was seen `equal` times in `slots`, with a confidence within
-/// (0, 1).
+/// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, with a
+/// confidence within (0, 1).
 pub fn share_limits(equal: usize, slots: usize, confidence: f64) -> (f64, f64) {
     let tail = (1.0 - confidence) / 2.0;
     let differing = slots - equal;
@@ -80,7 +80,7 @@ pub fn share_limits(equal: usize, slots: usize, confidence: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// P[Binomial(slots, p) >= from], summed.
+    /// Returns P[Binomial(slots, p) >= from], summed.
     fn upper_tail(slots: usize, p: f64, from: usize) -> f64 {
         let mut ln_choose = 0.0;
         let mut sum = 0.0;

@@ -5,9 +5,9 @@ use super::{Signature, SignatureUnit};
 use crate::hash::slot::fill_time;
 use crate::{Error, Result};
 
-/// The estimated share of the set behind `a` that is in the set behind `b`: #(a = b) / #(a <= b)
-/// over the slots, 1 for subsets. 0 if one of them is empty, `None` where no slot of `a` is at most
-/// that of `b`.
+/// Returns the estimated share of the set behind `a` that is in the set behind `b`: #(a = b) / #(a
+/// <= b) over the slots, 1 for subsets. 0 if one of them is empty, `None` where no slot of `a` is
+/// at most that of `b`.
 ///
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
@@ -23,10 +23,10 @@ pub fn containment(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<f64>> 
     Ok((at_most > 0).then(|| equal as f64 / at_most as f64))
 }
 
-/// The estimated number of distinct elements behind a signature of k slots:
-/// k (d - 1) / sum(min(T, k)), where T is the round in which a slot was filled plus its value as a
-/// fraction, and d the slots filled before round k. Bias at most 1 %; standard error 6 to 9 % at 128
-/// slots, 3 to 4.5 % at 512. 0 for an empty document and from a single slot.
+/// Returns the estimated number of distinct elements behind a signature of k slots: k (d - 1) /
+/// sum(min(T, k)), where T is the round in which a slot was filled plus its value as a fraction,
+/// and d the slots filled before round k. Bias at most 1 %; standard error 6 to 9 % at 128 slots, 3
+/// to 4.5 % at 512. 0 for an empty document and from a single slot.
 ///
 /// # Errors
 /// `Invalid` for packed signatures and for slots computed elsewhere.

@@ -112,7 +112,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a full-width signature of a document.
+    /// Returns the header of a full-width signature of a document.
     pub fn of_document(shingling: &Shingling, slots: usize, seed_id: u64) -> Self {
         Self {
             unit: shingling.unit.into(),
@@ -125,13 +125,13 @@ impl Header {
         }
     }
 
-    /// Bytes of the slots.
+    /// Returns the bytes of the slots.
     #[inline]
     pub fn payload_len(&self) -> usize {
         (usize::from(self.slots) * usize::from(self.slot_bits)).div_ceil(8)
     }
 
-    /// Two signatures are comparable if all but emptiness agrees.
+    /// Returns whether two signatures are comparable: all but emptiness agrees.
     pub fn comparable(&self, other: &Self) -> bool {
         Self {
             empty: other.empty,
@@ -153,8 +153,8 @@ impl Header {
         })
     }
 
-    /// The stored form of a signature with this header: full-width `slots`, of which the low
-    /// `slot_bits` bits are kept.
+    /// Returns the stored form of a signature with this header: full-width `slots`, of which the
+    /// low `slot_bits` bits are kept.
     pub fn encode(&self, slots: &[u32]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + self.payload_len());
         bytes.extend_from_slice(&self.to_bytes());
@@ -345,8 +345,8 @@ impl<'a> Signature<'a> {
         Ok(())
     }
 
-    /// Stored bytes from the text form `minhash:1:word:3:case:128x32:<seed id>:<base64>`, in which
-    /// `empty` stands for the slots of an empty document.
+    /// Returns the stored bytes of the text form `minhash:1:word:3:case:128x32:<seed id>:<base64>`,
+    /// in which `empty` stands for the slots of an empty document.
     ///
     /// # Errors
     /// `Corrupt`, saying what was found in place of what.
@@ -397,12 +397,12 @@ impl<'a> Signature<'a> {
         Ok(bytes)
     }
 
-    /// The bytes of the slots.
+    /// Returns the bytes of the slots.
     pub fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
-    /// The slots, widened to 32 bits.
+    /// Returns the slots, widened to 32 bits.
     pub fn slots(&self) -> impl ExactSizeIterator<Item = u32> + 'a {
         let payload = self.payload;
         let bits = usize::from(self.header.slot_bits);

@@ -15,7 +15,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// An empty sketch of `slots` slots, 1 to [`super::MAX_SLOTS`].
+    /// Returns an empty sketch of `slots` slots, 1 to [`super::MAX_SLOTS`].
     pub fn new(slots: usize) -> Self {
         Self {
             slots: vec![UNFILLED; slots],
@@ -30,7 +30,7 @@ impl Sketch {
         &self.slots
     }
 
-    /// The stored signature with these slots; `header` need not say whether it is empty.
+    /// Returns the stored signature with these slots; `header` need not say whether it is empty.
     pub fn encode(&self, header: Header) -> Vec<u8> {
         let empty = self.slots.iter().all(|slot| *slot == UNFILLED);
         Header { empty, ..header }.encode(&self.slots)
@@ -41,18 +41,18 @@ impl Sketch {
         add(&mut self.slots, hashes);
     }
 
-    /// Slot-wise minimum: the sketch of the union of the two sets.
+    /// Takes the slot-wise minimum: the sketch of the union of the two sets.
     pub fn merge(&mut self, other: &[u32]) {
         merge(&mut self.slots, other);
     }
 }
 
-/// [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
+/// Does [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
 pub fn add(slots: &mut [u32], hashes: &[u64]) {
     kernels::active().sketch(slots, hashes);
 }
 
-/// [`Sketch::merge`] into slots that are kept elsewhere.
+/// Does [`Sketch::merge`] into slots that are kept elsewhere.
 pub fn merge(slots: &mut [u32], other: &[u32]) {
     kernels::active().merge(slots, other);
 }

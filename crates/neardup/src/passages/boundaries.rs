@@ -27,8 +27,8 @@ impl From<[u64; 4]> for Boundary {
     }
 }
 
-/// All places of the windows that have several, and different words before or behind them, by their
-/// first words. The end of a document is like no other word, nor like another end.
+/// Returns all places of the windows that have several, and different words before or behind them,
+/// by their first words. The end of a document is like no other word, nor like another end.
 ///
 /// `windows` are (hash, first word, word before, word behind).
 pub(super) fn boundaries<S: Scratch>(

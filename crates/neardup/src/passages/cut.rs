@@ -3,7 +3,8 @@
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// The document without the characters of `spans`, with `replacement` in place of each span.
+/// Returns the document without the characters of `spans`, with `replacement` in place of each
+/// span.
 ///
 /// Spans count characters from 0, ascend and do not overlap. Linear time; `check` is called at least
 /// every 64 Ki characters.
@@ -32,7 +33,7 @@ pub fn cut(
     Ok(left)
 }
 
-/// The next `count` characters; None if there are fewer.
+/// Returns the next `count` characters; None if there are fewer.
 fn take<'d>(
     rest: &mut std::str::Chars<'d>,
     mut count: usize,

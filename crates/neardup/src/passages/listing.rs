@@ -13,7 +13,7 @@ const BATCH: usize = 1 << 14;
 
 /// The documents of a collection, in UTF-8, which can be read in any order.
 pub trait Documents {
-    /// The bytes of a document.
+    /// Returns the bytes of a document.
     fn length(&self, document: usize) -> usize;
     /// Appends bytes of a document.
     ///
@@ -69,7 +69,7 @@ struct First {
     source: Source,
 }
 
-/// What the words of a place were made from.
+/// The stretch of text behind the words of a place.
 #[derive(Debug, Clone, Copy, Default)]
 struct Source {
     /// First and last byte, the latter exclusive.
@@ -174,7 +174,7 @@ impl Lister<'_> {
     }
 }
 
-/// What the words of each place were made from.
+/// Returns the stretch of text behind the words of each place.
 fn sources(
     text: &[u8],
     fold: Fold,
@@ -260,7 +260,7 @@ fn same_words(
 /// No byte of a word.
 const BETWEEN_WORDS: u8 = 0xFF;
 
-/// All but continuation bytes.
+/// Returns all but continuation bytes.
 fn count(text: &[u8]) -> u32 {
     text.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u32
 }

@@ -1,4 +1,4 @@
-//! Where a passage stands.
+//! A place of a passage: its document and its range there.
 
 use crate::Result;
 

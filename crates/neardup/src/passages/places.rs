@@ -1,4 +1,4 @@
-//! Which places of the passages are listed.
+//! The choice of the places of passages that are listed.
 
 use super::place::{Place, Visit};
 use super::series::LongSeries;
@@ -158,7 +158,7 @@ impl Passages {
         }
     }
 
-    /// The number of a boundary's first word.
+    /// Returns the number of a boundary's first word.
     fn word(&self, at: u32) -> u64 {
         self.sequences.firsts[at as usize]
     }
@@ -182,7 +182,7 @@ impl Passages {
         })
     }
 
-    /// The words of a maximal node's run, of which `at` is a place.
+    /// Returns the words of a maximal node's run, of which `at` is a place.
     fn words(&self, at: u32, node: u32) -> u64 {
         let last = at + self.tree.node(node).depth - 1;
         let firsts = &self.sequences.firsts;

@@ -143,7 +143,7 @@ impl<S: Scratch> Candidates<S> {
         Ok(())
     }
 
-    /// The passages of all documents.
+    /// Returns the passages of all documents.
     ///
     /// Time O(n log n) for n candidate windows, and linear in the boundaries; memory about 80 bytes a
     /// boundary.

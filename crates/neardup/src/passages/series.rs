@@ -25,8 +25,8 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// The series but for its first period, and but for its last, are the same words: the places of
-    /// its passage.
+    /// Returns the series but for its first period, and but for its last, are the same words: the
+    /// places of its passage.
     pub fn places(&self) -> [u64; 2] {
         [self.first, self.first + self.period]
     }
@@ -89,12 +89,13 @@ impl LongSeries {
         Ok(this)
     }
 
-    /// The first series of a passage.
+    /// Returns the first series of a passage.
     pub fn first_of(&self, passage: u32) -> &Series {
         &self.series[self.passages[passage as usize].first as usize]
     }
 
-    /// The places of all passages, in the order of the documents; `numbers` are those of the passages.
+    /// Returns the places of all passages, in the order of the documents; `numbers` are those of
+    /// the passages.
     pub fn places<'a>(
         &'a self,
         starts: &'a [u64],
@@ -115,7 +116,7 @@ impl LongSeries {
         })
     }
 
-    /// The series in which a run of words lies, and its passage.
+    /// Returns the series in which a run of words lies, and its passage.
     pub fn around(&self, first: u64, words: u64) -> Option<(&Series, &SeriesPassage)> {
         let before = self.series.partition_point(|series| series.first <= first);
         let at = before.checked_sub(1)?;

@@ -17,7 +17,7 @@ pub trait Scratch {
 /// be all seeking.
 const BLOCK: usize = 1 << 13;
 
-/// What a sort takes however little memory it is granted.
+/// The memory of a sort that is granted less.
 const LEAST_MEMORY: usize = 1 << 16;
 
 /// Records, or comparisons of records, between two checks.
@@ -76,7 +76,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         writer.finish(file, &mut self.runs.end, &mut self.runs.ranges)
     }
 
-    /// The records in order.
+    /// Returns the records in order.
     pub fn sorted(mut self, check: &mut dyn FnMut()) -> Result<Sorted<N, S>> {
         if self.runs.ranges.is_empty() {
             sort(&mut self.records, check);
@@ -206,10 +206,10 @@ pub(super) struct Merge<const N: usize, S> {
     bytes: Vec<u8>,
 }
 
-/// What is left of a run.
+/// The rest of a run.
 struct Reader {
     unread: Range<u64>,
-    /// Where in [`Merge::bytes`] its records lie that were read.
+    /// The range in [`Merge::bytes`] of its records that were read.
     buffer: Range<usize>,
     buffered: Range<usize>,
 }
@@ -244,7 +244,7 @@ impl<const N: usize, S: Scratch> Merge<N, S> {
         Ok(merge)
     }
 
-    /// The next record of a run.
+    /// Returns the next record of a run.
     #[inline]
     fn read(&mut self, run: usize) -> Option<[u64; N]> {
         let reader = &mut self.readers[run];

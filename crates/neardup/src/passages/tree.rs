@@ -30,7 +30,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Its places cannot all be extended to the left by the same symbol. None can be to the right.
+    /// Returns whether its places cannot all be extended to the left by the same symbol. None can
+    /// be to the right.
     pub fn is_maximal(&self) -> bool {
         self.left == SEVERAL
     }

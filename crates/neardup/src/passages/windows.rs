@@ -162,7 +162,7 @@ impl Windows {
         complete
     }
 
-    /// The word that many before the last.
+    /// Returns the word that many before the last.
     #[inline]
     fn nth_last(&self, count: usize) -> Option<u64> {
         let last = self.recent.len() - 1;
@@ -232,14 +232,14 @@ impl Rolling {
     }
 }
 
-/// The residue of a number below 2^64.
+/// Returns the residue of a number below 2^64.
 #[inline]
 fn reduce(number: u64) -> u64 {
     let sum = (number & PRIME) + (number >> 61);
     if sum >= PRIME { sum - PRIME } else { sum }
 }
 
-/// The product of two residues.
+/// Returns the product of two residues.
 #[inline]
 fn multiply(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

@@ -46,7 +46,7 @@ impl Packed {
         Self(bytes)
     }
 
-    /// The number of `width` (at most 32) bits that begins at a bit.
+    /// Returns the number of `width` (at most 32) bits that begins at a bit.
     #[inline]
     pub fn number(&self, bit: u32, width: u32) -> u32 {
         // The remainder changes nothing, but shows the compiler that every word is within bounds.

@@ -44,7 +44,7 @@ impl Tally {
         Ok(())
     }
 
-    /// The rows that occur at least `least` (1 or more) times, ascending.
+    /// Returns the rows that occur at least `least` (1 or more) times, ascending.
     pub fn candidates<E: From<TryReserveError>>(
         mut self,
         least: u32,

@@ -47,7 +47,7 @@ pub fn has_room(entries: usize, capacity: usize) -> bool {
 /// is full. The entry's first posting is above those before.
 ///
 /// # Errors
-/// Where the payload is no directory, or the entry is out of order.
+/// Damage, if the payload is no directory or the entry is out of order.
 pub fn append(payload: &mut [u8], entry: Entry) -> Result<Option<usize>, Damaged> {
     let directory = Directory::parse(payload)?;
     let used = directory.used();
@@ -75,7 +75,7 @@ pub struct Directory<'a> {
 
 impl<'a> Directory<'a> {
     /// # Errors
-    /// Where the payload is none that [`init`] and [`append`] write; the order of entries is not
+    /// Damage, if the payload is none that [`init`] and [`append`] write; the order of entries is not
     /// looked at.
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("directory page shorter than its entries");
@@ -88,12 +88,12 @@ impl<'a> Directory<'a> {
         Ok(Self { level, entries })
     }
 
-    /// Bytes of the payload that are used.
+    /// Returns the number of bytes of the payload that are used.
     pub fn used(&self) -> usize {
         HEADER + self.entries.len() * ENTRY
     }
 
-    /// 1 just above the leaves.
+    /// Returns the level: 1 just above the leaves.
     pub fn level(&self) -> u8 {
         self.level
     }
@@ -119,7 +119,7 @@ impl<'a> Directory<'a> {
         self.entries.iter().copied().map(Entry::from_bytes)
     }
 
-    /// The last child that begins at or before a posting, or child 0.
+    /// Returns the last child that begins at or before a posting, or child 0.
     #[inline]
     pub fn child_of(&self, posting: Posting) -> usize {
         let begins_before = |entry: &[u8; ENTRY]| Entry::from_bytes(*entry).first <= posting;
@@ -150,7 +150,7 @@ impl<'a> Directory<'a> {
         after.saturating_sub(1)
     }
 
-    /// The child where a posting would be if keys were spread evenly.
+    /// Returns the child where a posting would be if keys were spread evenly.
     #[inline]
     fn guess(&self, posting: Posting) -> usize {
         let (Some(first), Some(last)) = (self.get(0), self.last()) else {
@@ -168,28 +168,28 @@ impl<'a> Directory<'a> {
 pub trait Directories {
     type Error;
 
-    /// The first posting of a page, a leaf where `level` is 0.
+    /// Returns the first posting of a page, a leaf where `level` is 0.
     ///
     /// # Errors
-    /// Where the page cannot be read.
+    /// The store's, if the page cannot be read.
     fn first(&mut self, level: u8, block: u32) -> Result<Posting, Self::Error>;
 
-    /// The block of the last entry of a directory page.
+    /// Returns the block of the last entry of a directory page.
     ///
     /// # Errors
-    /// Where the page cannot be read, or is empty.
+    /// The store's, if the page cannot be read or is empty.
     fn last(&mut self, level: u8, block: u32) -> Result<u32, Self::Error>;
 
-    /// [`append`] to a page; false where it is full.
+    /// Does [`append`] to a page; returns false where it is full.
     ///
     /// # Errors
-    /// Where the page cannot be read or written.
+    /// The store's, if the page cannot be read or written.
     fn append(&mut self, level: u8, block: u32, entry: Entry) -> Result<bool, Self::Error>;
 
     /// Writes a new page of a level and returns its block.
     ///
     /// # Errors
-    /// Where there is no room for it.
+    /// The store's, if there is no room for it.
     fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Self::Error>;
 }
 

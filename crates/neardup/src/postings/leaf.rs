@@ -12,7 +12,7 @@ use std::collections::TryReserveError;
 
 const HEADER: usize = 4;
 
-/// What a block takes besides its bits: its first key, and the rest of its head.
+/// The bytes of a block besides its bits: its first key, and the rest of its head.
 const HEAD: usize = KEY + REST;
 const KEY: usize = 4;
 const REST: usize = 8;
@@ -30,7 +30,7 @@ pub struct LeafBuilder {
     first: Option<Posting>,
 }
 
-/// What determines the widths of a block: its numbers or-ed together.
+/// The numbers of a block or-ed together, which determine its widths.
 #[derive(Clone, Copy, Default)]
 struct Widths {
     differences: u32,
@@ -62,7 +62,7 @@ impl Widths {
 }
 
 impl LeafBuilder {
-    /// A builder of payloads of at most `capacity` bytes: 24 to 65535.
+    /// Returns a builder of payloads of at most `capacity` bytes: 24 to 65535.
     ///
     /// # Errors
     /// Returns where memory does not suffice.
@@ -158,7 +158,7 @@ impl LeafBuilder {
         end
     }
 
-    /// The first posting taken.
+    /// Returns the first posting taken.
     pub fn first(&self) -> Option<Posting> {
         self.first
     }
@@ -174,7 +174,7 @@ impl LeafBuilder {
 
 /// The postings of a leaf page: at least one.
 ///
-/// What a look-up does not need is not looked at: a block is checked when it is unpacked.
+/// Parts that a lookup does not need are not looked at: a block is checked when it is unpacked.
 #[derive(Clone, Copy)]
 pub struct Leaf<'a> {
     keys: &'a [[u8; KEY]],
@@ -207,12 +207,12 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// Bytes of the payload that are used.
+    /// Returns the number of bytes of the payload that are used.
     pub fn used(&self) -> usize {
         HEADER + self.keys.len() * HEAD + self.bits.len()
     }
 
-    /// The number of postings.
+    /// Returns the number of postings.
     #[expect(
         clippy::len_without_is_empty,
         reason = "a leaf has at least one posting"
@@ -225,7 +225,7 @@ impl<'a> Leaf<'a> {
         self.first_of(0)
     }
 
-    /// The last posting.
+    /// Returns the last posting.
     ///
     /// # Errors
     /// Returns where its block is damaged.
@@ -243,7 +243,7 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The last block that begins at or before a posting, or block 0.
+    /// Returns the last block that begins at or before a posting, or block 0.
     pub(super) fn block_of(&self, posting: Posting) -> usize {
         // Compared with all of them, which are in two cache lines that are fetched at once, and in
         // one step for many of them.
@@ -335,7 +335,7 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
-    /// The number of postings below one.
+    /// Returns the number of postings below one.
     ///
     /// # Errors
     /// Returns where the block that it would be in is damaged.

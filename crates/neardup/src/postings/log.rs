@@ -9,7 +9,7 @@ use std::collections::TryReserveError;
 
 const HEADER: usize = 4;
 
-/// What a row takes besides its keys.
+/// The bytes of a row besides its keys.
 const ROW: usize = 2;
 const KEY: usize = 4;
 
@@ -80,12 +80,12 @@ impl<'a> Log<'a> {
         Ok(log)
     }
 
-    /// Bytes of the payload that are used.
+    /// Returns the number of bytes of the payload that are used.
     pub fn used(&self) -> usize {
         HEADER + self.bytes.len()
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         usize::from(self.rows)
     }
@@ -94,7 +94,7 @@ impl<'a> Log<'a> {
         self.rows == 0
     }
 
-    /// The keys of each row, as stored. The error, if any, is the last item.
+    /// Returns the keys of each row, as stored. The error, if any, is the last item.
     #[inline]
     pub fn iter(&self) -> Rows<'a> {
         Rows {
@@ -174,7 +174,7 @@ pub enum LogQuery {
 }
 
 impl LogQuery {
-    /// For keys whose place counts, as those of bands do.
+    /// Returns a query of keys whose place counts, as those of bands do.
     ///
     /// # Errors
     /// Returns where memory does not suffice.
@@ -185,7 +185,7 @@ impl LogQuery {
         Ok(Self::Places(bytes))
     }
 
-    /// For keys whose place does not count.
+    /// Returns a query of keys whose place does not count.
     ///
     /// # Errors
     /// Returns where memory does not suffice.
@@ -193,7 +193,7 @@ impl LogQuery {
         KeySet::new(keys).map(Self::Set)
     }
 
-    /// The number of the query's keys that a row has, never too low.
+    /// Returns the number of the query's keys that a row has, never too low.
     ///
     /// Returns where places count, a row of another number of keys shares none.
     #[inline]
@@ -248,7 +248,7 @@ impl KeySet {
         Ok(set)
     }
 
-    /// Multiplied, since keys need not be well mixed.
+    /// Returns the place of a key, multiplied, since keys need not be well mixed.
     #[inline]
     fn place(&self, key: u32) -> (usize, u32) {
         let place = key.wrapping_mul(0x9E37_79B1) >> self.shift;

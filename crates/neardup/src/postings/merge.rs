@@ -26,7 +26,7 @@ struct Input {
 /// No posting, since its offset would be [`MAX_ROWS`].
 const END: u64 = u64::MAX;
 
-/// What [`Merge::fill`] has done.
+/// The outcome of [`Merge::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filled {
     /// The new split: the first posting not taken, `None` at the end.
@@ -137,7 +137,8 @@ impl Merge {
         Ok(())
     }
 
-    /// The least of the next postings and its input, without a branch that depends on either.
+    /// Returns the least of the next postings and its input, without a branch that depends on
+    /// either.
     #[inline]
     fn least(&self) -> (usize, u64) {
         let mut least = (0, END);
@@ -151,7 +152,7 @@ impl Merge {
 }
 
 impl Input {
-    /// The next posting in terms of the output, or [`END`].
+    /// Returns the next posting in terms of the output, or [`END`].
     #[inline]
     fn next<P: Pages>(&mut self, pages: &mut P) -> Result<u64, P::Error> {
         let posting = match self.walk.loaded() {
@@ -170,8 +171,8 @@ impl Input {
     }
 }
 
-/// The first posting of an input that is not below a split, in terms of the input, whose rows begin
-/// `shift` after those of the output.
+/// Returns the first posting of an input that is not below a split, in terms of the input, whose
+/// rows begin `shift` after those of the output.
 pub fn split_of_input(split: Posting, shift: u64) -> Posting {
     let offset = u64::from(split.offset).saturating_sub(shift) as u32;
     Posting { offset, ..split }

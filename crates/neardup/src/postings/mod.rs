@@ -86,7 +86,7 @@ pub const MAX_ROWS: u64 = u32::MAX as u64;
 /// Levels of directory pages that a segment can have: more than 2^32 pages need.
 pub const MAX_DEPTH: u8 = 8;
 
-/// Where the postings of a range of rows lie.
+/// The place of the postings of a range of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Written on each of its pages, and never given to another segment.
@@ -94,7 +94,7 @@ pub struct Segment {
     /// Its rows: from `lo` to before `hi`, at most [`MAX_ROWS`].
     pub lo: u64,
     pub hi: u64,
-    /// Where there are none it has no pages either, and `root` means nothing.
+    /// Without any it has no pages either, and `root` means nothing.
     pub postings: u64,
     pub root: u32,
     /// Levels of directory pages above the leaves: with 0 the root is a leaf.
@@ -102,7 +102,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The number of rows, or an error for a range that no segment can have.
+    /// Returns the number of rows, or an error for a range that no segment can have.
     fn rows(&self) -> Result<u64, Damaged> {
         match self.hi.checked_sub(self.lo) {
             Some(rows) if rows <= MAX_ROWS && self.depth <= MAX_DEPTH => Ok(rows),
@@ -119,7 +119,7 @@ pub struct Group<'a> {
     pub output: Option<Output>,
 }
 
-/// How far a merge has come: the postings below `split`, which counts offsets from the output's
+/// The progress of a merge: the postings below `split`, which counts offsets from the output's
 /// `lo`, are found in the output, the others in the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Output {
@@ -143,7 +143,7 @@ pub const AHEAD: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub struct Ahead {
     pub block: u32,
-    /// Where on the page, besides its beginning: from 0, its first byte, to 1, its last; perhaps not
+    /// The part of the page needed besides its beginning: from 0, its first byte, to 1, its last; perhaps not
     /// a number.
     pub place: f32,
 }
@@ -162,7 +162,7 @@ pub trait Pages {
     /// can be fetched together.
     ///
     /// # Errors
-    /// Where a page cannot be read.
+    /// Fails where a page cannot be read.
     fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Self::Error>;
 
     /// Calls `look` with the payload of a page, which may be followed by anything.
@@ -170,7 +170,7 @@ pub trait Pages {
     /// One page at a time is looked at, and nothing of it is kept.
     ///
     /// # Errors
-    /// Where the page cannot be read, is of another kind or another segment, or `look` finds
+    /// An error if the page cannot be read, is of another kind or another segment, or `look` finds
     /// damage.
     fn read<R>(
         &mut self,
@@ -183,6 +183,6 @@ pub trait Pages {
     /// Called between pages, and now and then in long computations.
     ///
     /// # Errors
-    /// Where the caller wants an end.
+    /// An error if the caller wants an end.
     fn interrupt(&mut self) -> Result<(), Self::Error>;
 }

@@ -72,7 +72,8 @@ impl<P: Pages, F: FnMut(u32)> Steps<'_, P, F> {
         Ok(())
     }
 
-    /// The children from that of the one split to that of the other, and the one after them.
+    /// Returns the children from that of the one split to that of the other, and the one after
+    /// them.
     fn children(&mut self, block: u32, level: u8) -> Result<(Vec<Entry>, Option<Entry>), P::Error> {
         let (from, to) = (self.from, self.to);
         let children = read_directory(self.pages, self.segment, level, block, None, |directory| {

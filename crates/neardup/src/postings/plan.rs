@@ -1,4 +1,4 @@
-//! Which segments are merged next.
+//! The choice of the segments that are merged next.
 
 use super::{MAX_ROWS, Segment};
 use std::ops::Range;
@@ -37,7 +37,7 @@ pub fn next(segments: &[Segment]) -> Option<Range<usize>> {
     })
 }
 
-/// How many segments, from the first on, are to be merged.
+/// Returns the number of segments, from the first on, to be merged; None if they may stay.
 fn due(segments: &[Segment]) -> Option<usize> {
     let (first, later) = segments.split_first()?;
     let mut after = 0;
@@ -53,7 +53,7 @@ fn due(segments: &[Segment]) -> Option<usize> {
     None
 }
 
-/// The neighbors that take the least work to merge.
+/// Returns the neighbors that take the least work to merge.
 fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
     let windows = segments.windows(FEW).enumerate();
     let near =

@@ -92,7 +92,7 @@ pub fn search<P: Pages>(
 /// The rows that have a key.
 struct List {
     key: u32,
-    /// How often the query has the key.
+    /// The number of times that the query has the key.
     weight: u32,
     /// Leaves that the list goes on for in the segment looked at, roughly.
     leaves: u64,
@@ -130,7 +130,7 @@ struct Part<'g> {
 }
 
 impl<'g> Part<'g> {
-    /// The postings from `first` to `last` of a segment, if there can be any.
+    /// Returns the postings from `first` to `last` of a segment, if there can be any.
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
         let rows = segment.rows()?;
         let shift = segment.lo.checked_sub(lo);
@@ -146,7 +146,7 @@ impl<'g> Part<'g> {
         Ok((segment.postings > 0 && rows > 0).then_some(part))
     }
 
-    /// The first and the last place of the postings of a key.
+    /// Returns the first and the last place of the postings of a key.
     #[inline]
     fn range(&self, key: u32) -> Option<(Posting, Posting)> {
         let first = Posting { key, offset: 0 };
@@ -169,7 +169,7 @@ impl<'g> Part<'g> {
     }
 }
 
-/// A group's first row, and what counts of its segments.
+/// Returns a group's first row, and what counts of its segments.
 fn parts<'g, E>(group: &'g Group) -> Result<(u64, Vec<Part<'g>>), E>
 where
     E: From<Damaged> + From<TryReserveError>,
@@ -197,12 +197,12 @@ where
 struct Visit {
     level: u8,
     page: Entry,
-    /// Where the page behind it begins.
+    /// The beginning of the page behind it.
     next: Option<Posting>,
     lists: Range<usize>,
 }
 
-/// What of a list lies in a part of the group, and is long or has not been looked up.
+/// The piece of a list in one part of the group; it is long, or has not been looked up.
 struct Long {
     list: usize,
     part: usize,
@@ -217,8 +217,8 @@ struct Search {
 }
 
 impl Search {
-    /// How many lists, from the first on, have to be read if the rest may make up `most` keys of the
-    /// query.
+    /// Returns the number of lists, from the first on, to be read if the rest may make up `most` keys
+    /// of the query.
     fn fewest(&self, mut most: u32) -> usize {
         let mut count = self.lists.len();
         while let Some(left) = count
@@ -407,12 +407,13 @@ impl Search {
 }
 
 impl Visit {
-    /// The posting that the page has to begin with, unknown of a root.
+    /// Returns the posting that the page has to begin with, unknown of a root.
     fn first(&self, part: &Part) -> Option<Posting> {
         (self.level != part.segment.depth).then_some(self.page.first)
     }
 
-    /// The page, and where on it the first list probably is, as keys are spread evenly in general.
+    /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
+    /// general.
     fn ahead(&self, lists: &[List]) -> Ahead {
         let end = self.next.map_or(u32::MAX, |next| next.key);
         let key = lists.get(self.lists.start).map_or(0, |list| list.key);

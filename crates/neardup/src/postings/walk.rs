@@ -60,7 +60,8 @@ impl Leaves {
         Ok(entry)
     }
 
-    /// The leaf that will be visited next: its first posting, [`Posting::MIN`] where it is the root.
+    /// Returns the leaf that will be visited next: its first posting, [`Posting::MIN`] where it is
+    /// the root.
     pub fn next(&self) -> Option<Entry> {
         self.next
     }
@@ -190,7 +191,7 @@ impl Walk {
         }
     }
 
-    /// The next posting, if it is in memory.
+    /// Returns the next posting, if it is in memory.
     #[inline]
     pub fn loaded(&self) -> Option<Posting> {
         self.postings
@@ -198,7 +199,7 @@ impl Walk {
             .map(|number| Posting::from(*number))
     }
 
-    /// The next posting.
+    /// Returns the next posting.
     pub fn peek<P: Pages>(&mut self, pages: &mut P) -> Result<Option<Posting>, P::Error> {
         while self.at == self.postings.len() {
             if !self.load(pages)? {

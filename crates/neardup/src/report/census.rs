@@ -1,4 +1,4 @@
-//! What a report counts.
+//! The counts of a report.
 
 use super::calendar::Date;
 use crate::Result;
@@ -39,7 +39,7 @@ pub struct Group {
     pub members: Vec<u32>,
 }
 
-/// What a bar of the chart over time stands for.
+/// The time span of a bar in the chart over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Period {
     Day,

@@ -36,7 +36,7 @@ const SOURCES: usize = 50;
 /// Common runs of words from which on a side-by-side view marks them.
 const MIN_WORDS: u32 = 5;
 
-/// What a report says of a document.
+/// A document as a report shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'d> {
     pub key: &'d [u8],

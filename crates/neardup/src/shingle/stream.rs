@@ -37,7 +37,7 @@ pub fn for_each_block(
     shingler.finish()
 }
 
-/// The set of a document's shingle hashes.
+/// Returns the set of a document's shingle hashes.
 ///
 /// Time linear but for the sorting; memory for twice the distinct hashes.
 ///
@@ -57,8 +57,8 @@ pub fn shingle_hashes(
     Ok(set.into_sorted(check))
 }
 
-/// The shingle hashes of a sequence of tokens that were hashed elsewhere: of all of it where it is
-/// shorter than k.
+/// Returns the shingle hashes of a sequence of tokens that were hashed elsewhere: of all of it
+/// where it is shorter than k.
 ///
 /// # Errors
 /// `OutOfMemory`.
@@ -214,8 +214,8 @@ fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) -> Res
     Ok(())
 }
 
-/// The longest part of `bytes`, which begin between words, that is ASCII and ends between words;
-/// nothing where that is too short to pay.
+/// Returns the longest part of `bytes`, which begin between words, that is ASCII and ends between
+/// words; nothing where that is too short to pay.
 fn ascii_words(bytes: &[u8], is_last: bool) -> &[u8] {
     let probe = &bytes[..ASCII_RUN.min(bytes.len())];
     if !probe.is_ascii() || (probe.len() < ASCII_RUN && !is_last) {

@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The distinct shingles of a document in order of first appearance.
+/// Returns the distinct shingles of a document in order of first appearance.
 ///
 /// `check` is called at least every 64 KiB. Linear time; memory for the result.
 ///

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 /// The widest window.
 pub const MAX_WINDOW: usize = 1 << 16;
 
-/// The set of a document's fingerprints: of every `window` consecutive shingle hashes (as `i64`)
-/// the smallest; of a document with fewer, the smallest of all.
+/// Returns the set of a document's fingerprints: of every `window` consecutive shingle hashes (as
+/// `i64`) the smallest; of a document with fewer, the smallest of all.
 ///
 /// Two documents with a common run of at least `window + k - 1` units share a fingerprint. Of
 /// shingles that do not repeat, 2 / (window + 1) are chosen (Schleimer, Wilkerson, Aiken,

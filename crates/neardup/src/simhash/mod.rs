@@ -28,7 +28,7 @@ use std::str::FromStr;
 use std::sync::LazyLock;
 use terms::TermCounts;
 
-/// How much a term that occurs `tf` times counts.
+/// The weight of a term that occurs `tf` times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weighting {
     /// tf.
@@ -56,7 +56,7 @@ impl FromStr for Weighting {
 }
 
 impl Weighting {
-    /// The weight of a term that occurs `tf` times, tf >= 1.
+    /// Returns the weight of a term that occurs `tf` times, tf >= 1.
     pub fn weight(self, tf: u32) -> f64 {
         match self {
             Self::Frequency => f64::from(tf),
@@ -65,8 +65,8 @@ impl Weighting {
         }
     }
 
-    /// [`Self::weight`] as sums take it. A logarithm takes as long as adding a term, and nearly all
-    /// are of small numbers.
+    /// Returns [`Self::weight`] as sums take it. A logarithm takes as long as adding a term, and
+    /// nearly all are of small numbers.
     fn fixed_point(self, tf: u32) -> Result<i64> {
         static LOGARITHMIC: LazyLock<[i64; 64]> = LazyLock::new(|| {
             std::array::from_fn(|tf| {
@@ -88,8 +88,8 @@ impl Weighting {
 /// Up to this frequency the terms that reach it are added together; few reach a higher one.
 const COMMON_FREQUENCIES: u32 = 4;
 
-/// The SimHash of a document; `None` without any shingle. Linear time; for 'tf' in constant memory,
-/// otherwise, beyond a block of shingles, at most 48 bytes a distinct one.
+/// Returns the SimHash of a document; `None` without any shingle. Linear time; for 'tf' in constant
+/// memory, otherwise, beyond a block of shingles, at most 48 bytes a distinct one.
 ///
 /// # Errors
 /// `OutOfMemory`; `Invalid` for 2^31 shingles or more.

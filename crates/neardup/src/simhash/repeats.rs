@@ -48,7 +48,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Those of at most [`BLOCK`] terms that occur more than once, and how often they do.
+    /// Returns those of at most [`BLOCK`] terms that occur more than once, with their frequencies.
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
         self.found = 0;
         let mut left = self.search(terms, 0..terms.len() as u16, SHIFTS[0]);

@@ -49,7 +49,7 @@ impl Width {
     }
 }
 
-/// A weight as a multiple of 2^-32, to the nearest.
+/// Returns a weight as a multiple of 2^-32, to the nearest.
 ///
 /// # Errors
 /// `Invalid` for NaN, and for 2^31 or more.
@@ -98,7 +98,7 @@ impl Sums {
         })
     }
 
-    /// The length of the numbers that [`Sums::over`] takes.
+    /// Returns the length of the numbers that [`Sums::over`] takes.
     pub fn numbers_needed(width: Width) -> usize {
         SCALARS + width.bits()
     }
@@ -119,7 +119,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
         self.numbers[0] == 0
     }
 
-    /// The SimHash.
+    /// Returns the SimHash.
     pub fn signature(&self) -> BitVec<u8, Msb0> {
         let total = self.numbers[1];
         // The highest bit of the difference is its sign.
@@ -138,7 +138,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
         BitVec::from_vec(bytes)
     }
 
-    /// The numbers as bytes, for another process of the same server.
+    /// Returns the numbers as bytes, for another process of the same server.
     pub fn to_bytes(&self) -> Vec<u8> {
         let numbers = self.numbers.iter();
         numbers.flat_map(|number| number.to_le_bytes()).collect()
@@ -146,7 +146,7 @@ impl<N: Deref<Target = [i64]>> Sums<N> {
 }
 
 impl<N: DerefMut<Target = [i64]>> Sums<N> {
-    /// The sums of the bits, by words.
+    /// Returns the sums of the bits, by words.
     fn words(&mut self) -> &mut [[i64; 64]] {
         self.numbers[SCALARS..].as_chunks_mut().0
     }
@@ -245,7 +245,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
     }
 }
 
-/// The signs of terms for one word of the result.
+/// Returns the signs of terms for one word of the result.
 #[inline]
 fn signs_of<'a>(terms: &'a [u64], word: usize, room: &'a mut Vec<u64>) -> &'a [u64] {
     if word == 0 {

@@ -64,7 +64,7 @@ impl TermCounts {
         Ok(())
     }
 
-    /// The distinct terms, and how often each occurs.
+    /// Returns the distinct terms, and how often each occurs.
     pub(super) fn into_lists(mut self) -> (Vec<u64>, Vec<u32>) {
         self.terms.truncate(self.end);
         self.counts.truncate(self.end);

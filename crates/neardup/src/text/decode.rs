@@ -13,13 +13,13 @@ const WINDOW: usize = 8192;
 /// Valid text, and the ill-formed bytes behind it that stand for one U+FFFD.
 pub(crate) struct Piece<'a> {
     pub text: &'a str,
-    /// Where `text` begins in the document.
+    /// The beginning of `text` in the document.
     pub start: usize,
     /// May be empty.
     pub invalid: Range<usize>,
 }
 
-/// The document in pieces of at most [`WINDOW`] bytes.
+/// Returns the document in pieces of at most [`WINDOW`] bytes.
 pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = Piece<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -45,7 +45,7 @@ pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// An end that cuts no code point: after four continuation bytes none can be cut.
+/// Returns an end that cuts no code point: after four continuation bytes none can be cut.
 fn window_end(doc: &[u8], start: usize) -> usize {
     let Some(end) = start.checked_add(WINDOW).filter(|end| *end < doc.len()) else {
         return doc.len();

@@ -28,11 +28,11 @@ pub(crate) struct Folder {
     pending: Info,
     /// A boundary and the marks behind it, canonically decomposed.
     segment: Vec<Part>,
-    /// Whether the marks of the segment came in canonical order.
+    /// The marks of the segment came in canonical order.
     is_ordered: bool,
-    /// Whether a code point of the segment may compose with one before it.
+    /// A code point of the segment may compose with one before it.
     composes: bool,
-    /// Where the pending code point or the open segment comes from.
+    /// The source of the pending code point or the open segment.
     source: Range<usize>,
     /// Set when a segment does not fit into memory; [`Folder::finish`] returns it.
     error: FirstError,
@@ -212,7 +212,7 @@ fn order(run: &mut [Part], out: &mut impl FoldedText) -> Result<()> {
     Ok(())
 }
 
-/// The canonical composition algorithm in place; the number of parts that are left.
+/// Returns the canonical composition algorithm in place; the number of parts that are left.
 fn compose_segment(segment: &mut [Part], out: &mut impl FoldedText) -> usize {
     let mut kept = 0;
     let mut starter = None;

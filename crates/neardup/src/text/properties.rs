@@ -89,7 +89,7 @@ impl Info {
         }
     }
 
-    /// The canonical combining class.
+    /// Returns the canonical combining class.
     #[inline]
     pub fn combining_class(self) -> u8 {
         (self.0 >> CCC_SHIFT) as u8
@@ -181,7 +181,7 @@ impl Table {
     }
 }
 
-/// The properties of a code point itself.
+/// Returns the properties of a code point itself.
 #[inline]
 pub(crate) fn info(c: char) -> Info {
     match NONE.map(c) {
@@ -281,7 +281,7 @@ impl Properties {
                 .any(|script| self.scripts.has_script(c, *script))
     }
 
-    /// The canonically decomposed form of what a fold makes of one code point.
+    /// Returns the canonically decomposed form of what a fold makes of one code point.
     fn fold(&self, c: char, fold: Fold) -> String {
         let folded = self.nfkc_casefold(c).nfd().collect::<String>();
         if fold == Fold::Marks {
@@ -292,8 +292,8 @@ impl Properties {
         }
     }
 
-    /// The property NFKC_Casefold of one code point: normalization, case folding and the removal
-    /// of default-ignorable code points, repeated until nothing changes (as derived in
+    /// Returns the property NFKC_Casefold of one code point: normalization, case folding and the
+    /// removal of default-ignorable code points, repeated until nothing changes (as derived in
     /// DerivedNormalizationProps.txt).
     fn nfkc_casefold(&self, c: char) -> String {
         let mut folded = String::from(c);

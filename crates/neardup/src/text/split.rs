@@ -78,7 +78,7 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
 
 const PARAGRAPH_SEPARATOR: char = '\u{2029}';
 
-/// The lines of a text, with what ends them.
+/// Returns the lines of a text, with what ends them.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let breaks = [
         '\n',

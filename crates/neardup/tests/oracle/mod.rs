@@ -112,7 +112,7 @@ pub fn units(doc: &[u8], shingling: &Shingling) -> Vec<String> {
     text.chars().map(String::from).collect()
 }
 
-/// The shingles in document order, repeated where they repeat.
+/// Returns the shingles in document order, repeated where they repeat.
 pub fn shingles(doc: &[u8], shingling: &Shingling) -> Vec<Vec<String>> {
     let units = units(doc, shingling);
     let windows = units.windows(shingling.k).map(<[String]>::to_vec);

@@ -141,7 +141,7 @@ impl Store {
         }
     }
 
-    /// What [`search`] finds.
+    /// The findings of [`search`].
     pub fn find(
         &mut self,
         group: &Group,
@@ -157,7 +157,7 @@ impl Store {
     }
 }
 
-/// A segment without postings.
+/// Returns a segment without postings.
 pub fn empty(number: u64, lo: u64, hi: u64) -> Segment {
     Segment {
         number,

@@ -40,7 +40,7 @@ class MinhashSignature(UserDefinedType[Signature]):
         return lambda value: None if value is None else _signature(value)
 
     class Comparator(UserDefinedType.Comparator[Signature]):
-        """What a column of signatures can be asked, with a signature or an expression of one."""
+        """Comparisons of a column of signatures with a signature or an expression of one."""
 
         def near_dup(self, other: Any, threshold: float = 0.8) -> ColumnElement[bool]:
             """Return the condition ``near_dup(column, other, threshold)``, which an index serves."""

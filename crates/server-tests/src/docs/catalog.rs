@@ -69,7 +69,7 @@ const QUERY: &str = "
            coalesce(marks, '') AS marks, coalesce(comment, '') AS comment
     FROM described ORDER BY identity COLLATE \"C\"";
 
-/// All of them, settings included, sorted.
+/// Returns all of them, settings included, sorted.
 pub fn objects(client: &mut Client) -> Result<Vec<Object>> {
     client.batch_execute("LOAD 'pg_neardup'")?;
     let rows = client.query(QUERY, &[])?;
@@ -85,7 +85,7 @@ pub fn objects(client: &mut Client) -> Result<Vec<Object>> {
 }
 
 impl Object {
-    /// Whether the entry means this object.
+    /// Returns whether the entry means this object.
     pub fn is(&self, entry: &Entry) -> bool {
         let (kind, name) = match entry {
             Entry::Function(name) => ("function", name),
@@ -99,7 +99,7 @@ impl Object {
         self.kind == kind && self.name == *name
     }
 
-    /// Whether only PostgreSQL uses it: operator families, and what says so.
+    /// Returns whether only PostgreSQL uses it: operator families, and objects whose comment says so.
     pub fn is_support(&self) -> bool {
         let beginnings = [
             "I/O",

@@ -26,7 +26,7 @@ use crate::shared;
 /// Printed by psql between two examples; no example prints such a line.
 const MARKER: &str = "-- next example --";
 
-/// Every example of the page that is run as a trial.
+/// Returns every example of the page that is run as a trial.
 pub fn trials(page: &Page) -> Vec<Trial> {
     let session = Arc::new(Session {
         path: page.path.clone(),
@@ -58,7 +58,7 @@ struct Session {
 /// The outcome of a page's examples.
 struct Printed {
     outputs: Vec<String>,
-    /// Whether a guard on their tables lets rows in.
+    /// A guard on their tables lets rows in.
     guards: Result<(), String>,
 }
 
@@ -97,7 +97,7 @@ pub struct Example {
     /// The line of its fence, from 1.
     pub line: usize,
     pub sql: String,
-    /// What lies between the fences of its output block, in bytes of the page.
+    /// The range between the fences of its output block, in bytes of the page.
     output: Option<Range<usize>>,
     expected: String,
     pub is_run: bool,
@@ -126,7 +126,7 @@ impl Example {
 /// Finds the SQL blocks and the output blocks that belong to them.
 pub fn parse(text: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
-    // Whether the last thing read was an SQL block.
+    // True if the last thing read was an SQL block.
     let mut follows = false;
     for (event, range) in pages::parse(text) {
         match event {
@@ -159,7 +159,7 @@ pub fn parse(text: &str) -> Vec<Example> {
     examples
 }
 
-/// The text between the fences of a code block.
+/// Returns the text between the fences of a code block.
 fn content(text: &str, block: &Range<usize>) -> Range<usize> {
     let block_text = text[block.clone()].trim_end();
     let start = block_text.find('\n').map_or(block_text.len(), |at| at + 1);
@@ -210,7 +210,7 @@ fn execute(server: &Server, examples: &[Example]) -> Result<Printed> {
     Ok(Printed { outputs, guards })
 }
 
-/// The text with the output blocks filled by what was printed.
+/// Returns the text with the output blocks filled by what was printed.
 fn rewrite(text: &str, examples: &[Example], outputs: &[String]) -> String {
     let mut new = text.to_string();
     for (example, output) in examples.iter().zip(outputs).rev() {

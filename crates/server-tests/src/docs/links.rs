@@ -43,7 +43,7 @@ fn resolves(page: &Page, dir: &Path, target: &str) -> Result<bool> {
         .any(|heading| heading.anchor == anchor))
 }
 
-/// The targets of links and images, with their lines from 1.
+/// Returns the targets of links and images, with their lines from 1.
 fn links(text: &str) -> Vec<(usize, String)> {
     let target = |(event, range): (Event<'_>, std::ops::Range<usize>)| match event {
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {

@@ -15,7 +15,7 @@ use libtest_mimic::Trial;
 
 use crate::harness::trial;
 
-/// Every example, the reference, and the links of every page as trials.
+/// Returns every example, the reference, and the links of every page as trials.
 pub fn trials() -> Result<Vec<Trial>> {
     let pages = pages::read()?;
     let mut trials = Vec::new();

@@ -53,7 +53,7 @@ pub fn line_of(text: &str, at: usize) -> usize {
     1 + text[..at].matches('\n').count()
 }
 
-/// The headings of a Markdown text, in order.
+/// Returns the headings of a Markdown text, in order.
 pub fn headings(text: &str) -> Vec<Heading> {
     let mut found: Vec<Heading> = Vec::new();
     for (event, range) in parse(text) {

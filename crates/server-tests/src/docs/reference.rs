@@ -58,7 +58,8 @@ pub fn check() -> Result<Outcome> {
     )
 }
 
-/// The whole page. An error if an object is in no subject, or a subject names one that is gone.
+/// Returns the whole page. An error if an object is in no subject, or a subject names one that is
+/// gone.
 fn render(objects: &[Object], samples: &Samples) -> Result<String> {
     let mut page = INTRODUCTION.replace("\\\\", "\\");
     let mut placed = BTreeSet::new();

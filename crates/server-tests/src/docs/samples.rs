@@ -27,7 +27,7 @@ impl Samples {
         Samples(samples)
     }
 
-    /// The shortest statement that uses the object, if any.
+    /// Returns the shortest statement that uses the object, if any.
     pub fn of(&self, entry: &Entry) -> Option<&Sample> {
         self.0.iter().find(|sample| uses(&sample.sql, entry))
     }
@@ -54,7 +54,7 @@ fn statements(page: &Page) -> Vec<Sample> {
     found
 }
 
-/// The statements of a block that can stand alone.
+/// Returns the statements of a block that can stand alone.
 fn split(sql: &str) -> Vec<String> {
     let ends = sql.split_inclusive(";\n");
     let whole = |text: &&str| text.matches("$$").count().is_multiple_of(2) && text.len() <= LONGEST;

@@ -1,4 +1,4 @@
-//! Which object of the extension belongs to which subject of the reference.
+//! The subjects of the reference, and the objects of the extension that belong to each.
 
 /// One object, or all of one name.
 #[derive(Debug, PartialEq)]
@@ -15,7 +15,7 @@ pub enum Entry {
 use Entry::{AccessMethod, Casts, Function as F, Operator as Op, OperatorClass, Setting, Type};
 
 impl Entry {
-    /// The heading.
+    /// Returns the heading.
     pub fn title(&self) -> &'static str {
         match self {
             F(name) | Op(name) | Type(name) | OperatorClass(name) | AccessMethod(name)

@@ -167,7 +167,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every long statement ends soon after its timeout.
+/// Checks that every long statement ends soon after its timeout.
 pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "cancel")?;
     let mut client = database.connect()?;

@@ -97,7 +97,7 @@ pub fn loses_no_match(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The number behind a phrase in what pgbench says.
+/// Returns the number behind a phrase in what pgbench says.
 fn figure(output: &str, phrase: &str) -> Result<u64> {
     let (_, rest) = output
         .split_once(phrase)

@@ -29,9 +29,9 @@ const GUARDED: &str = "CREATE TABLE guarded (id bigserial PRIMARY KEY, body text
 
 const GUARDED_SESSIONS: u64 = 4;
 
-/// The server is killed during load, VACUUM, index build and guarded inserts; afterwards the
-/// indexes answer as the scan does, no two guarded rows are near-duplicates, and heaps
-/// and indexes are sound.
+/// Checks that the server is killed during load, VACUUM, index build and guarded inserts; afterwards
+/// the indexes answer as the scan does, no two guarded rows are near-duplicates, and heaps and
+/// indexes are sound.
 pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
     let cluster = server.scratch_cluster("kills")?;
     cluster.create(&[
@@ -68,7 +68,7 @@ pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What the sessions that insert guarded rows were told.
+/// The answers to the sessions that insert guarded rows.
 #[derive(Default)]
 struct Seen {
     accepted: Vec<i64>,

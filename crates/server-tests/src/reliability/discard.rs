@@ -39,7 +39,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT minhash_union(sig) = minhash_union(sig || sig) FROM docs",
 ];
 
-/// Every statement has the same result where caches are discarded at every chance.
+/// Checks that every statement has the same result where caches are discarded at every chance.
 pub fn changes_nothing(server: &Server, _: Scale) -> Result<Outcome> {
     let mut client = server.main.connect("postgres")?;
     let query = "SELECT max_val::int FROM pg_settings WHERE name = 'debug_discard_caches'";
@@ -65,7 +65,7 @@ pub fn changes_nothing(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The rows of a query as text; of another statement nothing.
+/// Returns the rows of a query as text; of another statement nothing.
 fn rows(client: &mut Client, statement: &str) -> Result<String> {
     if !statement.starts_with("SELECT") {
         client.batch_execute(statement)?;

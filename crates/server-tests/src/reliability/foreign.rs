@@ -66,7 +66,8 @@ pub fn declined(server: &Server, _: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// How many rows of the table, and of its join with itself, a function keeps that is true of all.
+/// Returns how many rows of the table, and of its join with itself, a function keeps that is true
+/// of all.
 fn answer(client: &mut Client, types: &str, arguments: &str, support: &str) -> Result<i64> {
     client.batch_execute(&format!(
         "CREATE FUNCTION f({types}) RETURNS bool LANGUAGE plpgsql IMMUTABLE {support} AS

@@ -54,7 +54,7 @@ pub fn every_function(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The functions that SQL can call.
+/// Returns the functions that SQL can call.
 fn functions(client: &mut Client) -> Result<Vec<Function>> {
     let rows = client.query(
         "SELECT p.proname::text, p.prokind = 'a',

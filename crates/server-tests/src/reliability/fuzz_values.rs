@@ -67,7 +67,7 @@ const SIGNATURES: &[&str] = &[
     "minhash_set('{1,2,3}'::bigint[])",
 ];
 
-/// An expression of a type.
+/// Returns an expression of a type.
 pub fn argument(kind: &str, encoding: &str, rng: &mut Rng) -> String {
     let base = kind.strip_suffix("[]");
     if let Some(base) = base {
@@ -167,7 +167,7 @@ fn signature_bytes(rng: &mut Rng) -> String {
     )
 }
 
-/// Every third value of a type whose stored bytes we read: those of a sound one, mutated.
+/// Returns every third value of a type whose stored bytes we read: those of a sound one, mutated.
 fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
     let (forge, sound) = match kind {
         "minhash_signature" => ("forge_signature", signature_bytes(rng)),
@@ -186,7 +186,7 @@ fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
     (rng.u8(0..3) == 0).then(|| format!("{forge}({}, 1)", mutated(&sound, rng)))
 }
 
-/// Bytes with a few of them changed, cut off or added.
+/// Returns bytes with a few of them changed, cut off or added.
 fn mutated(bytes: &str, rng: &mut Rng) -> String {
     let mut bytes = bytes.to_string();
     for _ in 0..rng.u8(1..4) {

@@ -30,8 +30,8 @@ const MANY_KEYS: &str = "
                                         || i::bigint, slots => 1024), 1)
         FROM generate_series(1, count) i $$";
 
-/// A build and inserts that find the disk full end with an error; afterwards the index is whole, and
-/// goes on when there is room again.
+/// Checks that a build and inserts that find the disk full end with an error; afterwards the index is
+/// whole, and goes on when there is room again.
 pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "disk_full")?;
     let mut client = database.connect()?;
@@ -112,7 +112,7 @@ fn check_answers(client: &mut Client, table: &str, index: &str) -> Result<()> {
     Ok(())
 }
 
-/// Rows that only one of index and scan returns.
+/// Returns the rows that only one of index and scan returns.
 fn wrong_answers(client: &mut Client, table: &str) -> Result<i64, postgres::Error> {
     client.batch_execute("SET enable_seqscan = off; SET plan_cache_mode = force_custom_plan")?;
     let pairs = format!(
@@ -182,7 +182,7 @@ pub fn damage_is_noticed(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Where a page says what it holds.
+/// The offset of a page's kind.
 const KIND_AT: usize = 8192 - 8;
 
 /// Flips bits of one page, in turn of every kind that is there; says where.
@@ -390,7 +390,7 @@ fn beside_writers(cluster: &Cluster, client: &mut Client, builds: u32) -> Result
     Ok(())
 }
 
-/// A build keeps to its memory, however many rows there are.
+/// Checks that a build keeps to its memory, however many rows there are.
 pub fn build_within_memory(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "index_memory")?;
     let mut client = database.connect()?;

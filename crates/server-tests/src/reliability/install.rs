@@ -33,7 +33,7 @@ const USE: &str = "
     ANALYZE docs;
     SELECT count(DISTINCT sig) FROM docs";
 
-/// A user who is no superuser installs the trusted extension into a schema full of hostile
+/// Checks that a user who is no superuser installs the trusted extension into a schema full of hostile
 /// objects, and uses it with a hostile search_path: none of them is called.
 pub fn hostile_objects(server: &Server, _: Scale) -> Result<Outcome> {
     let database = Database::create(&server.main, "hostile", "")?;

@@ -10,7 +10,7 @@ use testbed::server::cluster::{Cluster, SUPERUSER};
 
 use crate::harness::{Outcome, Scale, figure};
 
-/// How long the subscriber may take to catch up.
+/// The time within which the subscriber has to catch up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Signatures of many forms. The rows of `by_value` are found by comparing all their columns.
@@ -39,8 +39,8 @@ const CHANGES: &[&str] = &[
     "INSERT INTO TABLE SELECT 1000000 + i, minhash('added ' || i) FROM generate_series(1, 50) i",
 ];
 
-/// A subscriber has the publisher's bytes, in text and in binary transfer, after the first copy
-/// and after every kind of change.
+/// Checks that a subscriber has the publisher's bytes, in text and in binary transfer, after the first
+/// copy and after every kind of change.
 pub fn byte_equal(server: &Server, scale: Scale) -> Result<Outcome> {
     let publisher = server.scratch_cluster("publisher")?;
     publisher.create(&[("wal_level", "logical")])?;

@@ -53,7 +53,7 @@ pub fn does_not_grow(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The most private memory that a new backend has while it runs a statement, in kB.
+/// Returns the most private memory that a new backend has while it runs a statement, in kB.
 fn peak(database: &Database<'_>, statement: &str) -> Result<u64> {
     let mut client = database.connect()?;
     client.batch_execute(

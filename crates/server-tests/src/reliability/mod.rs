@@ -68,7 +68,7 @@ const ALL: &[Test] = &[
     ("crash_loses_nothing", crash::loses_nothing),
 ];
 
-/// Every test at the given scale as a trial.
+/// Returns every test at the given scale as a trial.
 pub fn trials(scale: Scale) -> impl Iterator<Item = Trial> {
     let trial = move |&(name, run): &Test| {
         trial(format!("reliability::{name}"), move || {

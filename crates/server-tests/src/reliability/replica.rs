@@ -7,7 +7,7 @@ use testbed::server::Server;
 use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
-/// The replica answers as the primary does, over delete, VACUUM, insert.
+/// Checks that the replica answers as the primary does, over delete, VACUUM, insert.
 pub fn answers_alike(server: &Server, scale: Scale) -> Result<Outcome> {
     let primary = server.scratch_cluster("primary")?;
     primary.create(&[])?;

@@ -17,8 +17,8 @@ use crate::harness::{Outcome, Scale, figure};
 
 const EXTENSION: &str = "pg_neardup";
 
-/// Every released version, updated, has the same objects as a fresh installation, and no released
-/// script has changed.
+/// Checks that every released version, updated, has the same objects as a fresh installation, and no
+/// released script has changed.
 pub fn upgrade_equals_fresh(server: &Server, _: Scale) -> Result<Outcome> {
     let dir = server.main.installation.extension_dir(&server.pg);
     let dir = dir.context("the scripts would go to the server's own directories")?;
@@ -76,8 +76,8 @@ fn ensure_unchanged(client: &mut Client, released: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The statements that make the extension's objects, sorted: those of version `from` updated to
-/// version `to`, or of a fresh installation.
+/// Returns the statements that make the extension's objects, sorted: those of version `from`
+/// updated to version `to`, or of a fresh installation.
 fn definitions(
     server: &Server,
     extension: &str,
@@ -95,7 +95,7 @@ fn definitions(
         let target = version("TO", to);
         client.batch_execute(&format!("ALTER EXTENSION {extension} UPDATE {target}"))?;
     }
-    // What belongs to an extension is not dumped. Array types come and go with their elements' types.
+    // Members of an extension are not dumped. Array types come and go with their elements' types.
     for row in client.query(
         "SELECT o.type, o.identity
          FROM pg_depend d, pg_identify_object(d.classid, d.objid, d.objsubid) o

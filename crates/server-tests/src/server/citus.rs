@@ -28,7 +28,8 @@ const PAIRS: &str = "SELECT DISTINCT a.id, b.id FROM bands a JOIN bands b USING 
     WHERE a.id < b.id AND near_dup(a.sig, b.sig, 0.8)";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
-/// The pairs, the lookups and the unions are those of a plain table, and are found on the shards.
+/// Checks that the pairs, the lookups and the unions are those of a plain table, and are found on the
+/// shards.
 pub fn recipe(server: &Server) -> Result<Outcome> {
     if !server.main.offers("citus")? {
         return Ok(Outcome::Skipped(Missing::Citus));
@@ -42,7 +43,7 @@ pub fn recipe(server: &Server) -> Result<Outcome> {
     for statement in TABLES.split(';') {
         client.batch_execute(statement).context(statement)?;
     }
-    // So many rows a shard are quicker read than looked up; a new session learns otherwise.
+    // This number of rows a shard is quicker read than looked up; a new session learns otherwise.
     let mut client = cluster.connect("postgres")?;
 
     let lookup = plan(&mut client, LOOKUP)?;

@@ -31,7 +31,7 @@ const BEFORE: &str = "TRUNCATE docs; INSERT INTO docs VALUES
 
 const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
-/// What a transaction does to document 1 in tenant 1; `{}` is a number that no other session has.
+/// The changes of a transaction to document 1 in tenant 1; `{}` is a number of its session alone.
 const CHANGES: &[&str] = &[
     "INSERT INTO docs VALUES ({}, 1, minhash(document(1) || ' edited'))",
     "INSERT INTO docs VALUES ({}, 1, minhash(document(1))) ON CONFLICT DO NOTHING",
@@ -57,8 +57,8 @@ fn copies(client: &mut Client) -> Result<i64> {
     Ok(client.query_one(COPIES, &[])?.get(0))
 }
 
-/// All pairs of changes, in all orders, at three isolation levels, checked at once and at the end, one
-/// of the two transactions prepared before it is committed.
+/// Tries all pairs of changes, in all orders, at three isolation levels, checked at once and at
+/// the end, one of the two transactions prepared before it is committed.
 pub fn interleavings(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("constraint")?;
     cluster.create(&[
@@ -146,7 +146,7 @@ fn run_pair(
 
 const SESSIONS: usize = 16;
 
-/// What many sessions do at once; `{d}` is a document, `{n}` a number that nobody else has.
+/// The statements of many sessions at once; `{d}` is a document, `{n}` a number used once.
 const WORK: &[&str] = &[
     "INSERT INTO docs VALUES ({n}, 1, minhash(document({d}) || ' edited'))",
     "INSERT INTO docs VALUES ({n}, 1, minhash(document({d}))) ON CONFLICT DO NOTHING",

@@ -82,7 +82,7 @@ fn check(client: &mut Client, query: &str, truth: Option<f64>) -> Result<()> {
     Ok(())
 }
 
-/// The value of a row, as SQL writes it.
+/// Returns the value of a row, as SQL writes it.
 fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
     let type_ = if column == "b" {
         "bit(64)"
@@ -94,7 +94,8 @@ fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
     Ok(format!("{text}::{type_}"))
 }
 
-/// The planner's number of pairs in a join is that of the pairs, and does not depend on the spelling.
+/// Checks that the planner's number of pairs in a join is that of the pairs, and does not depend on the
+/// spelling.
 pub fn of_joins(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "estimates")?;
     let mut client = database.connect()?;

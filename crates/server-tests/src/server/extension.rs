@@ -44,7 +44,7 @@ pub fn lifecycle(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The extension can be created whatever the database's encoding.
+/// Checks that the extension can be created whatever the database's encoding.
 pub fn encodings(server: &Server) -> Result<Outcome> {
     for encoding in ["SQL_ASCII", "LATIN1", "EUC_JP"] {
         let options = format!("ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");

@@ -9,8 +9,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// Every document of a collection as query: slots, key lengths, packed signatures and others that
-/// compare with none, thresholds from far below the index's to 1.
+/// Checks that every document of a collection as query: slots, key lengths, packed signatures and
+/// others that compare with none, thresholds from far below the index's to 1.
 pub fn minhash_equals_scan(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["mccormick_2500"]) {
         check_signatures(server, &collection, &SIGNATURES)?;

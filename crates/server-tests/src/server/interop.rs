@@ -39,7 +39,8 @@ pub fn pgvector(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The share of queries' ten smallest distances that the index finds; all of them in the index's plan.
+/// Returns the share of queries' ten smallest distances that the index finds; all of them in the
+/// index's plan.
 fn found_share(client: &mut Client, value: &str) -> Result<f64> {
     let nearest = |query: i32| {
         format!(

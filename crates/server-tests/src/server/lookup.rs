@@ -8,8 +8,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// Every document of a collection as query, at several thresholds and numbers of slots, by counting
-/// intact bands and by probing.
+/// Looks up every document of a collection as query, at several thresholds and numbers of slots, by
+/// counting intact bands and by probing.
 pub fn btree_equals_scan(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["msr_paraphrase"]) {
         let database = Database::with_extension(&server.main, "lookup")?;

@@ -111,7 +111,7 @@ const ALL: &[Test] = &[
     ("guard_prepared_transaction", guard::prepared_transaction),
 ];
 
-/// Every test as a trial.
+/// Returns every test as a trial.
 pub fn trials() -> impl Iterator<Item = Trial> {
     let trial =
         |&(name, run): &Test| trial(format!("server::{name}"), move || run(shared::server()));

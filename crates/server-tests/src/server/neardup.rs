@@ -20,8 +20,8 @@ const SIGNATURES: &str = "
         FROM generate_series(1, 40) word $$;
     CREATE TABLE sigs (id bigserial, sig minhash_signature)";
 
-/// Rows that only one of index and sequential scan returns, and how many the index does. IS TRUE
-/// keeps the planner from using the index.
+/// Returns the rows that only one of index and sequential scan returns, and how many the index
+/// does. IS TRUE keeps the planner from using the index.
 fn differing(client: &mut Client, threshold: &str, every: u32) -> Result<(i64, i64)> {
     client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
     let near = format!("near_dup(d.sig, q.sig, {threshold})");
@@ -126,7 +126,7 @@ fn prepare(cluster: &Cluster) -> Result<Client> {
     Ok(client)
 }
 
-/// The server is killed during inserts with merging, VACUUM and builds.
+/// Checks that the server is killed during inserts with merging, VACUUM and builds.
 pub fn crash(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("neardup_crash")?;
     cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
@@ -148,8 +148,8 @@ pub fn crash(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A replica replays every page as the primary wrote it, answers as the scan does while it replays,
-/// and goes on by itself.
+/// Checks that a replica replays every page as the primary wrote it, answers as the scan does while it
+/// replays, and goes on by itself.
 pub fn replica(server: &Server) -> Result<Outcome> {
     let primary = server.scratch_cluster("neardup_primary")?;
     primary.create(&[

@@ -87,7 +87,7 @@ const REPORTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A report's parts are read as they were written, on a desk and on a phone.
+/// Checks that a report's parts are read as they were written, on a desk and on a phone.
 pub fn report(server: &Server) -> Result<Outcome> {
     let Some(browser) = Browser::find()? else {
         return Ok(Outcome::Skipped(Missing::Chromium));
@@ -119,7 +119,7 @@ pub fn report(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// One document beside several.
+/// Checks the page of one document beside several.
 pub fn several_documents(server: &Server) -> Result<Outcome> {
     let Some(browser) = Browser::find()? else {
         return Ok(Outcome::Skipped(Missing::Chromium));
@@ -180,7 +180,7 @@ impl Browser {
         Ok(browser().map(|program| Browser { program, directory }))
     }
 
-    /// What a script finds in a page and a window of the given size.
+    /// Returns the result of a script in a page and a window of the given size.
     fn measure(&self, size: &str, page: &str, script: &str) -> Result<String> {
         let file = self.directory.join("page.html");
         fs::write(&file, format!("{page}{script}"))?;

@@ -6,7 +6,7 @@ use testbed::server::database::Database;
 
 use crate::harness::Outcome;
 
-/// What every function of the family makes of two texts.
+/// The results of every function of the family for two texts.
 const ANSWERS: &str = "SELECT concat_ws(' ',
         (SELECT string_agg(c::text, ';') FROM common_chunks(a, b, 2) c), chunk_similarity(a, b, 2),
         longest_common_substring(a, b), longest_common_substring_position(a, b), edit_distance(a, b),

@@ -29,7 +29,7 @@ const JOIN: &str = "SELECT a.id, b.id FROM docs a JOIN docs b ON near_dup(b.sig,
     AND a.id < b.id WHERE a.id <= 100";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
-/// The plans are what they should be, and so are their answers.
+/// Checks that the plans are what they should be, and so are their answers.
 pub fn parallel_plans(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "partitions")?;
     let output = database.psql(TABLE)?;
@@ -76,7 +76,7 @@ fn plan(client: &mut Client, query: &str) -> Result<String> {
     Ok(lines.join("\n"))
 }
 
-/// The rows as text, sorted.
+/// Returns the rows as text, sorted.
 fn answers(client: &mut Client, query: &str) -> Result<Vec<String>> {
     let rows = client.query(
         &format!("SELECT answer::text FROM ({query}) answer ORDER BY 1"),

@@ -50,7 +50,7 @@ pub fn adapters(server: &Server) -> Result<Outcome> {
     run("adapters.py", &arguments)
 }
 
-/// The snippets of docs/python.md, and estimates equal to datasketch's.
+/// Runs the snippets of docs/python.md, and estimates equal to datasketch's.
 pub fn page(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "python")?;
     let page = workspace::root().join(PAGE).display().to_string();
@@ -58,7 +58,7 @@ pub fn page(server: &Server) -> Result<Outcome> {
     run("page.py", &arguments)
 }
 
-/// The type hints agree with the code and with the native module.
+/// Checks that the type hints agree with the code and with the native module.
 pub fn types(_: &Server) -> Result<Outcome> {
     with_python(|python| {
         let package = workspace::root().join("crates/python");

@@ -46,7 +46,7 @@ const INDEXES: &[&str] = &[
     "(scope, near_dup_key(sig, 0.8))",
 ];
 
-/// What is asked of an index by its place in [`INDEXES`], as conditions on a row and the query `q`.
+/// Conditions on a row and the query `q`, each with the place of its index in [`INDEXES`].
 const CONDITIONS: &[(usize, &str)] = &[
     (0, "near_dup(d.sig, q.sig, 0.9) AND d.scope = q.scope"),
     (0, "near_dup(d.sig, q.sig)"),

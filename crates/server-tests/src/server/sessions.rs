@@ -8,7 +8,8 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::sessions::{Sessions, Step, orders};
 
-/// A session is seen to wait, and goes on when the other one lets it; of a deadlock one is the victim.
+/// Checks that a session is seen to wait, and goes on when the other one lets it; of a deadlock one is
+/// the victim.
 pub fn wait_for_each_other(server: &Server) -> Result<Outcome> {
     let database = Database::create(&server.main, "sessions", "")?;
     database

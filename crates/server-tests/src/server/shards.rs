@@ -34,7 +34,7 @@ const CONDITIONS: &[&str] = &[
     "sig <@ minhash_ball(minhash('QUERY'), 0.8)",
 ];
 
-/// One coordinator and two shards, servers of their own.
+/// Sets up one coordinator and two shards, servers of their own.
 pub fn pushed_down(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "coordinator")?;
     let mut client = database.connect()?;

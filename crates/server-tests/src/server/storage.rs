@@ -19,7 +19,7 @@ const DOCUMENTS: &str = "
          UNION ALL SELECT string_agg(md5(i::text), ' ') FROM generate_series(1, 30000) i) v (d);
     UPDATE docs SET pglz = coalesce(pglz, body), far = coalesce(far, body)";
 
-/// The same answers for a document as it is stored and as it comes from an expression.
+/// Checks that the same answers for a document as it is stored and as it comes from an expression.
 pub fn every_form(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "storage")?;
     let mut client = database.connect()?;

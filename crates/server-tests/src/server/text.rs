@@ -11,7 +11,7 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
 
-/// What a generated collection and a corpus have in common: the list of exact values, and how
+/// The common part of a generated collection and a corpus: the list of exact values, and how
 /// `resemblance` gives them.
 struct List {
     generated: fn() -> Generated,
@@ -90,7 +90,7 @@ pub fn vocalised_pairs(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// What every function of the family makes of one text.
+/// The results of every function of the family for one text.
 const ANSWERS: &str =
     "SELECT concat_ws(' ', minhash(d), shingles(d, 2), shingle_hashes(d, 2, 'char'),
         minhash_set(string_to_array(d, ' ')), minhash_lexemes(array_to_tsvector(string_to_array(d, ' ')), 1),
@@ -104,7 +104,7 @@ const PARTS: &str = "SELECT concat_ws(' ', cut_passages(d, '{[2,4), [6,7)}', '_'
          FROM repeated_passages(NULL::int, format('SELECT i, %L FROM generate_series(1, 2) i', d || ' -- ' || d), 2) p))
      FROM (VALUES ($1::text)) v (d)";
 
-/// A text gives the same answers in a database of another encoding as in one of UTF8.
+/// Checks that a text gives the same answers in a database of another encoding as in one of UTF8.
 pub fn encodings(server: &Server) -> Result<Outcome> {
     const TEXTS: &[(&str, &str)] = &[
         ("LATIN1", "Crème brûlée à la Straße, Öl und Äpfel für 3 £"),

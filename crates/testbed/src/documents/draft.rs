@@ -17,7 +17,7 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// A new text of about `length` words, half to twice as many.
+    /// Returns a new text of about `length` words, half to twice as many.
     pub fn draw(words: &'a Words, length: usize, rng: &mut Rng) -> Draft<'a> {
         let wanted = (length as f64 * 2f64.powf(rng.f64() * 2.0 - 1.0)) as usize;
         let mut sentences = Vec::new();
@@ -39,7 +39,7 @@ impl<'a> Draft<'a> {
         self.sentences.iter().map(Vec::len).sum()
     }
 
-    /// The sentence and the place in it of the nth word.
+    /// Returns the sentence and the place in it of the nth word.
     pub fn place(&self, mut nth: usize) -> (usize, usize) {
         for (number, sentence) in self.sentences.iter().enumerate() {
             if nth < sentence.len() {
@@ -50,7 +50,7 @@ impl<'a> Draft<'a> {
         unreachable!("there are not so many words")
     }
 
-    /// The document, all on one line.
+    /// Returns the document, all on one line.
     pub fn write(&self) -> String {
         let sentences = self.sentences.iter().map(|words| {
             let sentence = words.join(" ");

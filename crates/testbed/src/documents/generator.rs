@@ -34,7 +34,7 @@ impl Plan {
         Plan::new(documents, groups, Edit::ALL)
     }
 
-    /// The groups, and documents without near-duplicates up to the wanted number.
+    /// Returns the groups, and documents without near-duplicates up to the wanted number.
     pub fn new(documents: u64, mut groups: Vec<Groups>, edits: &'static [Edit]) -> Plan {
         let grouped: u64 = groups.iter().map(|g| (g.others + 1) * g.number).sum();
         groups.push(Groups {
@@ -89,12 +89,12 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// All documents, in the order of their keys, which count from 0.
+    /// Returns all documents, in the order of their keys, which count from 0.
     pub fn documents(&self) -> impl ExactSizeIterator<Item = Document> {
         (0..self.documents as usize).map(|key| self.document(key as u64))
     }
 
-    /// The document of this key.
+    /// Returns the document of this key.
     pub fn document(&self, key: u64) -> Document {
         let place = u128::from(key) * u128::from(self.stride) % u128::from(self.documents);
         let (group, member, others) = self.member(place as u64);
@@ -115,7 +115,7 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// The group at a place, which of its members, and how many others it has.
+    /// Returns the group at a place, which of its members, and how many others it has.
     fn member(&self, mut place: u64) -> (u64, u64, u64) {
         let mut first = 0;
         for groups in &self.plan.groups {

@@ -33,12 +33,12 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The user's documents, else news articles, else what the machine has.
+    /// Returns the user's documents, else news articles, else what the machine has.
     pub fn real(docs: Option<&Path>) -> Result<Texts> {
         Texts::of(docs, ARTICLES)
     }
 
-    /// The texts whose words generated documents are made of.
+    /// Returns the texts whose words generated documents are made of.
     pub fn vocabulary(docs: Option<&Path>) -> Result<Words> {
         let texts = Texts::of(docs, VOCABULARY)?;
         let words = Words::of(texts.bodies.iter().map(String::as_str));
@@ -66,7 +66,7 @@ impl Texts {
         })
     }
 
-    /// The mean length in bytes.
+    /// Returns the mean length in bytes.
     pub fn mean_bytes(&self) -> f64 {
         let bytes: usize = self.bodies.iter().map(String::len).sum();
         bytes as f64 / self.bodies.len() as f64

@@ -30,7 +30,7 @@ pub struct LeftOut {
 }
 
 impl Source {
-    /// The user's own documents, or those that every machine has.
+    /// Returns the user's own documents, or those that every machine has.
     pub fn choose(docs: Option<&Path>, csv: Option<&Path>) -> Result<Source> {
         if let Some(path) = csv {
             return Ok(Source::Csv(path.to_path_buf()));
@@ -48,7 +48,7 @@ impl Source {
         Ok(Source::Files { origin, files })
     }
 
-    /// The number of bytes to read.
+    /// Returns the number of bytes to read.
     pub fn size(&self) -> u64 {
         let size = |path: &Path| path.metadata().map_or(0, |data| data.len());
         match self {
@@ -87,7 +87,7 @@ fn files_below(dir: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(files.map(|entry| named(entry.into_path(), dir)).collect())
 }
 
-/// A file with its path below `dir` as its name.
+/// Returns a file with its path below `dir` as its name.
 fn named(path: PathBuf, dir: &Path) -> (String, PathBuf) {
     let name = path.strip_prefix(dir).unwrap_or(&path);
     (name.to_string_lossy().into_owned(), path)

@@ -15,7 +15,7 @@ pub struct Words {
 const ENOUGH: usize = 300_000;
 
 impl Words {
-    /// The words of the texts, in lower case.
+    /// Returns the words of the texts, in lower case.
     pub fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Words {
         let words = texts.into_iter().flat_map(|text| {
             text.split(|c: char| !c.is_alphabetic())
@@ -42,7 +42,7 @@ impl Words {
         self.occurrences.is_empty()
     }
 
-    /// A word.
+    /// Returns a word.
     pub fn draw(&self, rng: &mut Rng) -> &str {
         let number = self.occurrences[rng.usize(..self.occurrences.len())];
         &self.different[number as usize]

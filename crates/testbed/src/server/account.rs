@@ -18,7 +18,7 @@ pub enum Account {
 }
 
 impl Account {
-    /// The own account; for root the account `postgres`, or `nobody` where there is none.
+    /// Returns the own account; for root the account `postgres`, or `nobody` where there is none.
     pub fn for_server() -> Result<Account> {
         if !geteuid().is_root() {
             return Ok(Account::Own);
@@ -35,7 +35,8 @@ impl Account {
         })
     }
 
-    /// A command that runs under this account, in `dir`, which the account must be able to enter.
+    /// Returns a command that runs under this account, in `dir`, which the account must be able to
+    /// enter.
     pub fn command(&self, program: &Path, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir);

@@ -33,7 +33,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("logging_collector", "off"),
 ];
 
-/// How long a replica may take to catch up.
+/// The time within which a replica has to catch up.
 const REPLICA_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A database cluster of its own, with its Unix socket in the same directory.
@@ -47,7 +47,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster in `dir`, which need not exist yet.
+    /// Returns the cluster in `dir`, which need not exist yet.
     pub fn at(dir: PathBuf, installation: &Installation, account: &Account) -> Cluster {
         Cluster {
             installation: installation.clone(),
@@ -62,17 +62,17 @@ impl Cluster {
         self.environment.push((name.to_string(), value.to_string()));
     }
 
-    /// The directory of the Unix socket.
+    /// Returns the directory of the Unix socket.
     pub fn socket_dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The data directory.
+    /// Returns the data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.dir.join("data")
     }
 
-    /// The server's log.
+    /// Returns the server's log.
     pub fn log_file(&self) -> PathBuf {
         self.dir.join("log")
     }
@@ -224,8 +224,8 @@ impl Cluster {
             .with_context(|| format!("cannot connect to database {database}"))
     }
 
-    /// One of the client programs, told by its environment how to reach this cluster. It runs as
-    /// the user who runs this program.
+    /// Returns one of the client programs, told by its environment how to reach this cluster. It
+    /// runs as the user who runs this program.
     pub fn client_program(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command
@@ -239,14 +239,14 @@ impl Cluster {
         command
     }
 
-    /// `psql` on a database of this cluster.
+    /// Returns a command `psql` on a database of this cluster.
     pub fn psql(&self, database: &str) -> Command {
         let mut command = self.client_program(&self.installation.program("psql"));
         command.env("PGDATABASE", database);
         command
     }
 
-    /// The last lines of the server's log.
+    /// Returns the last lines of the server's log.
     pub fn log_tail(&self) -> String {
         let text = fs::read(self.log_file()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -262,7 +262,8 @@ impl Cluster {
         self.account.take(&self.dir)
     }
 
-    /// One of the server's programs, which runs under the server's account in this directory.
+    /// Returns one of the server's programs, which runs under the server's account in this
+    /// directory.
     pub fn server_program(&self, program: &str) -> Command {
         let mut command = self
             .account

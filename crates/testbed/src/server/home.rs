@@ -47,7 +47,8 @@ impl Home {
         Ok(Home { path })
     }
 
-    /// The private directories that exist for this user and checkout, whatever their version.
+    /// Returns the private directories that exist for this user and checkout, whatever their
+    /// version.
     pub fn existing() -> Result<Vec<Home>> {
         let prefix = prefix();
         let mut homes = Vec::new();
@@ -82,7 +83,7 @@ impl Home {
     }
 }
 
-/// The temporary directory, or `/tmp` where that one's path is too long for a socket.
+/// Returns the temporary directory, or `/tmp` where that one's path is too long for a socket.
 fn base_dir() -> PathBuf {
     let dir = std::env::temp_dir();
     match dir.as_os_str().len() + "/pg_neardup-4294967295-0123456789abcdef-pg18".len() {

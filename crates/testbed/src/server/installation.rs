@@ -92,7 +92,7 @@ impl Installation {
         Some(relocate(root, &pg.sharedir).join("extension"))
     }
 
-    /// One of the server's programs.
+    /// Returns one of the server's programs.
     pub fn program(&self, name: &str) -> PathBuf {
         self.bindir.join(name)
     }

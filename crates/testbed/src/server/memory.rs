@@ -31,7 +31,7 @@ pub fn peak(pid: i32, work: impl FnOnce() -> Result<()>) -> Result<u64> {
     })
 }
 
-/// The private memory of a process now, in kB.
+/// Returns the private memory of a process now, in kB.
 pub fn private(pid: i32) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));

@@ -53,7 +53,7 @@ impl Server {
         Ok(Server { pg, home, main })
     }
 
-    /// A cluster of its own for one test, not created yet; removed when dropped.
+    /// Returns a cluster of its own for one test, not created yet; removed when dropped.
     pub fn scratch_cluster(&self, name: &str) -> Result<ScratchCluster> {
         let dir = format!("{name}-{}", std::process::id());
         let dir = self.home.clusters().join(dir);

@@ -12,8 +12,8 @@ use nix::unistd::Pid;
 /// A server that takes longer to stop is reported.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The process that serves this data directory. The number in `postmaster.pid` may be left over
-/// from a crash and belong to another process by now, so it must also work in the directory.
+/// Returns the process that serves this data directory. The number in `postmaster.pid` may be left
+/// over from a crash and belong to another process by now, so it must also work in the directory.
 pub fn running(data_dir: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data_dir.join("postmaster.pid")).ok()?;
     let pid: i32 = text.lines().next()?.parse().ok()?;
@@ -57,7 +57,7 @@ fn wait(data_dir: &Path, pid: Pid) -> Result<()> {
     Ok(())
 }
 
-/// The processes that work in this directory.
+/// Returns the processes that work in this directory.
 fn working_in(data_dir: &Path) -> Vec<Pid> {
     let data_dir = data_dir.canonicalize().unwrap_or_else(|_| data_dir.into());
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -19,7 +19,7 @@ pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
     needs.extend(pg.iter().filter_map(missing_headers));
     packages::install(&needs)?;
     if pg.is_none() {
-        // Which version a distribution's default package brings is known only now.
+        // The version that a distribution's default package brings is known only now.
         pg = choice.find()?;
         let headers: Vec<Need> = pg.iter().filter_map(missing_headers).collect();
         packages::install(&headers)?;

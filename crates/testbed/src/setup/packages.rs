@@ -29,7 +29,7 @@ impl Need {
 /// For those who have one that was not found.
 const ELSEWHERE: &str = "one that lies elsewhere is named by --pg-config PATH-OF-ITS-pg_config";
 
-/// A PostgreSQL server, of a certain version if one is wanted.
+/// Returns a PostgreSQL server, of a certain version if one is wanted.
 pub fn server(major: Option<u16>) -> Need {
     let Some(major) = major else {
         return Need::new(format!("a PostgreSQL server; {ELSEWHERE}"), &["postgresql"]);
@@ -40,7 +40,7 @@ pub fn server(major: Option<u16>) -> Need {
     Need::new(what, &[&server, &headers])
 }
 
-/// The headers that extensions for this version are compiled with.
+/// Returns the headers that extensions for this version are compiled with.
 pub fn headers(major: u16) -> Need {
     let package = format!("postgresql-server-dev-{major}");
     Need::new(format!("the headers of PostgreSQL {major}"), &[&package])
@@ -130,7 +130,7 @@ pub fn install(needs: &[Need]) -> Result<()> {
     )
 }
 
-/// `apt-get` that asks no questions.
+/// Returns a command `apt-get` that asks no questions.
 fn apt_get() -> Command {
     let mut command = if geteuid().is_root() {
         Command::new("env")

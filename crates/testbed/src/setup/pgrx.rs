@@ -17,7 +17,7 @@ fn version() -> &'static str {
         .expect("the manifest pins pgrx")
 }
 
-/// The installed cargo-pgrx of the right version.
+/// Returns the installed cargo-pgrx of the right version.
 pub fn find() -> Option<PathBuf> {
     let mut candidates = vec![own_root().join("bin/cargo-pgrx")];
     candidates.extend(home::cargo_home().map(|home| home.join("bin/cargo-pgrx")));
@@ -67,14 +67,14 @@ pub fn configure(pg: &PgConfig) -> Result<()> {
     Ok(())
 }
 
-/// A `cargo pgrx` command that works with this PostgreSQL.
+/// Returns a `cargo pgrx` command that works with this PostgreSQL.
 pub fn cargo_pgrx(pg: &PgConfig, subcommand: &str) -> Result<Command> {
     let mut command = command(pg, subcommand)?;
     command.arg("--pg-config").arg(&pg.path);
     Ok(command)
 }
 
-/// A plain Cargo command that builds for this PostgreSQL.
+/// Returns a plain Cargo command that builds for this PostgreSQL.
 pub fn cargo(pg: &PgConfig) -> Command {
     let mut command = workspace::cargo();
     command.env("PGRX_HOME", config_dir(pg));

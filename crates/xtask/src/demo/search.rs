@@ -134,7 +134,7 @@ fn texts(client: &mut Client, cluster: i64) -> Result<Vec<Text>> {
     Ok(rows.iter().map(text).collect())
 }
 
-/// The time of a lookup whose pages are in memory.
+/// Returns the time of a lookup whose pages are in memory.
 fn look_up(client: &mut Client, id: i64) -> Result<Duration> {
     let statement = client.prepare(LOOKUP)?;
     client.query_one(&statement, &[&id])?;

@@ -60,7 +60,7 @@ fn fmt() -> Command {
     command
 }
 
-/// Clippy over everything, no warning allowed.
+/// Runs clippy over everything, no warning allowed.
 fn clippy(pg: &PgConfig) -> Command {
     let mut command = pgrx::cargo(pg);
     command.args(["clippy", "--workspace", "--all-targets"]);
@@ -70,8 +70,8 @@ fn clippy(pg: &PgConfig) -> Command {
     command
 }
 
-/// The unit and property tests, which need no server. The extension's own tests are those in SQL:
-/// building it once more, without optimization, would find none.
+/// Returns the unit and property tests, which need no server. The extension's own tests are those
+/// in SQL: building it once more, without optimization, would find none.
 fn unit_tests() -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
@@ -79,7 +79,7 @@ fn unit_tests() -> Command {
     command
 }
 
-/// The tests that need a server and have the filter in their name; all, with those of their
+/// Returns the tests that need a server and have the filter in their name; all, with those of their
 /// harness, where it is empty.
 fn server_tests(pg: &PgConfig, filter: &str, bless: bool) -> Command {
     let mut command = workspace::cargo();

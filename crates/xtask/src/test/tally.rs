@@ -71,7 +71,7 @@ impl Tally {
     }
 }
 
-/// Passed, failed and ignored of `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
+/// Reads passed, failed and ignored of `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
 fn counts(line: &str) -> Option<[usize; 3]> {
     let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
     let mut numbers = rest

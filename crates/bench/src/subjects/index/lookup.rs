@@ -49,7 +49,7 @@ pub fn choose_queries(session: &Session) -> Result<()> {
 }
 
 impl Collection<'_> {
-    /// Both in turn, in the state that `when` names.
+    /// Times lookups in both in turn, in the state that `when` names.
     pub fn look_up(&self, when: &str, rounds: usize, table: &mut Table) -> Result<()> {
         let queries = "SELECT others, sig AS q FROM queries";
         let mut turns = Vec::new();
@@ -85,7 +85,7 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// The latencies of lookups in one table, by its index.
+    /// Returns the latencies of lookups in one table, by its index.
     pub fn answer(&self, indexed: &Indexed, queries: &str) -> Result<Vec<Latency>> {
         let table = indexed.table;
         self.session

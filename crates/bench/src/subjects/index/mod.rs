@@ -20,7 +20,7 @@ use crate::subjects::lookup::plan;
 struct Indexed {
     name: &'static str,
     table: &'static str,
-    /// What follows USING, with a THRESHOLD.
+    /// The text after USING, with THRESHOLD for the number.
     method: &'static str,
 }
 
@@ -53,7 +53,7 @@ struct Collection<'a> {
     rows: usize,
 }
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
     let mut tables = vec![
@@ -141,7 +141,7 @@ impl<'a> Collection<'a> {
         self.churn(rounds, churned)
     }
 
-    /// The bytes of a table's index, by row.
+    /// Returns the bytes of a table's index, by row.
     fn bytes(&self, indexed: &Indexed) -> Result<f64> {
         let table = indexed.table;
         self.session.number(&format!(

@@ -166,7 +166,7 @@ impl Collection<'_> {
         self.session.vacuum(name)
     }
 
-    /// Bytes a row of the index, and the median of a lookup in milliseconds.
+    /// Returns the bytes a row of the index, and the median of a lookup in milliseconds.
     fn figures(&self, rounds: usize) -> Result<[f64; 2]> {
         let queries = "SELECT 0::bigint AS others, sig AS q FROM queries WHERE others BETWEEN -2 AND 10 AND others <> -1";
         self.answer(&NEARDUP, queries)?;

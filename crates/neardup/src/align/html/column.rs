@@ -22,7 +22,7 @@ pub(super) struct Column<'p> {
     alignment: &'p Alignment,
     side: usize,
     look: &'p Look<'p>,
-    /// What the text being written is.
+    /// The role of the text being written.
     fate: Fate,
     /// Bytes of the document in the block begun last.
     in_block: usize,
@@ -127,8 +127,8 @@ impl<'p> Column<'p> {
     }
 }
 
-/// Where in `text` the block ends that holds `in_block` bytes so far, if it ends there: behind a
-/// line, else before `text`, else within it.
+/// Returns the end in `text` of the block that holds `in_block` bytes so far, if it ends there:
+/// behind a line, else before `text`, else within it.
 fn block_end(text: &[u8], in_block: usize) -> Option<usize> {
     let room = BLOCK - in_block;
     let lines = WHOLE_LINES.saturating_sub(in_block).min(text.len());

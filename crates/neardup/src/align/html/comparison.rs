@@ -19,7 +19,7 @@ pub(crate) struct Comparison<'d> {
 
 /// How a comparison appears on its page.
 pub(crate) struct Look<'l> {
-    /// What the identifiers of its elements begin with: no two comparisons of a page share one.
+    /// The prefix of its elements' identifiers: no two comparisons of a page share one.
     pub prefix: &'l str,
     /// The level of the headings over the documents.
     pub level: u8,

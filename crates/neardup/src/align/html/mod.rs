@@ -26,9 +26,9 @@ pub const MAX_PAGE_INPUT: usize = 1 << 24;
 /// browsers grow slow with thousands. All chunks link to each other.
 const HOVERED: usize = 300;
 
-/// A complete page: figures on top, a map of the common chunks, then both documents, each chunk of
-/// at least `min_words` words in its own color on both sides and linked to its other occurrence,
-/// words that only one side has marked. Nothing in the documents survives as markup.
+/// Returns a complete page: figures on top, a map of the common chunks, then both documents, each
+/// chunk of at least `min_words` words in its own color on both sides and linked to its other
+/// occurrence, words that only one side has marked. Nothing in the documents survives as markup.
 ///
 /// Time O(n log n).
 ///
@@ -71,7 +71,7 @@ fn check_bytes(bytes: usize) -> Result<()> {
     })
 }
 
-/// Of sets of three-word shingles, the default of all measures on shingles.
+/// Returns the resemblance of sets of three-word shingles, the default of all measures on shingles.
 fn resemblance(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
     let shingling = Shingling::new(3, Unit::Word, Fold::Case)?;
     let key = Key::from_seed(0);

@@ -92,7 +92,7 @@ fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 
-/// The low 64 bits of the products with a factor.
+/// Returns the low 64 bits of the products with a factor.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply(x: __m256i, factor: u64) -> __m256i {
@@ -102,9 +102,9 @@ fn multiply(x: __m256i, factor: u64) -> __m256i {
     _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high))
 }
 
-/// The products of the lower halves of the lanes. The compiler makes products of 64 bits, for which
-/// it takes three such instructions, of its own intrinsic where only the lower half of the product counts
-/// or where one factor is the same throughout a loop.
+/// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,
+/// for which it takes three such instructions, of its own intrinsic where only the lower half of
+/// the product counts or where one factor is the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn multiply_halves(a: __m256i, b: __m256i) -> __m256i {

@@ -58,7 +58,7 @@ impl State {
         self
     }
 
-    /// The hashes of four tokens of at most 15 bytes, given as their first and second 8
+    /// Returns the hashes of four tokens of at most 15 bytes, given as their first and second 8
     /// bytes, whatever follows them, and their lengths. For longer ones the result means nothing.
     #[inline]
     #[target_feature(enable = "avx2")]

@@ -119,7 +119,7 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
         }
     }
 
-    /// A bit for each of four shingles.
+    /// Returns a bit for each of four shingles.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn lanes_to_open_slots(&self, x: __m256i) -> usize {
@@ -137,7 +137,8 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
         _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as usize
     }
 
-    /// In the lower half of every lane the word of the bitmap of which the lane holds the number.
+    /// Returns in the lower half of every lane the word of the bitmap of which the lane holds the
+    /// number.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(&self, numbers: __m256i) -> __m256i {
@@ -150,7 +151,7 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
     }
 }
 
-/// The lanes of which a bit is set, followed by anything.
+/// Returns the lanes of which a bit is set, followed by anything.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn move_to_front(x: __m256i, lanes: usize) -> __m256i {

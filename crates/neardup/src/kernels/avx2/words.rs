@@ -44,7 +44,7 @@ fn classify(bytes: &[u8; 32]) -> u32 {
     _mm256_movemask_epi8(_mm256_or_si256(is_letter, is_digit)) as u32
 }
 
-/// The first and the second 8 bytes behind each of four starts.
+/// Returns the first and the second 8 bytes behind each of four starts.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn first_bytes(source: &Source<'_>, limits: &[Limits; 4]) -> (__m256i, __m256i) {
@@ -57,7 +57,7 @@ fn first_bytes(source: &Source<'_>, limits: &[Limits; 4]) -> (__m256i, __m256i) 
     )
 }
 
-/// The lengths of four words.
+/// Returns the lengths of four words.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lengths(limits: &[Limits; 4]) -> __m256i {

@@ -29,7 +29,8 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         }
 }
 
-/// The sum over all vectors, of which the last is filled up with zeros, of the slots that differ.
+/// Returns the sum over all vectors, of which the last is filled up with zeros, of the slots that
+/// differ.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 fn differing(a: &[u8], b: &[u8], count: impl Fn(__m512i, __m512i) -> u32) -> usize {
@@ -40,7 +41,8 @@ fn differing(a: &[u8], b: &[u8], count: impl Fn(__m512i, __m512i) -> u32) -> usi
     (whole + rest) as usize
 }
 
-/// The sum over all vectors of the fields that differ, of which the function leaves one bit each.
+/// Returns the sum over all vectors of the fields that differ, of which the function leaves one bit
+/// each.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi2")]
 fn differing_fields(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(__m512i) -> __m512i) -> usize {
@@ -60,7 +62,7 @@ fn with_upper<const PLACES: u32>(bits: __m512i) -> __m512i {
     _mm512_or_si512(bits, _mm512_srli_epi64::<PLACES>(bits))
 }
 
-/// At most 63 bytes, and zeros.
+/// Loads at most 63 bytes, and zeros.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 fn load_bytes(bytes: &[u8]) -> __m512i {

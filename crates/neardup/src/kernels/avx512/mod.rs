@@ -100,7 +100,7 @@ fn load_half<T: Lanes<32>>(lanes: &T) -> __m256i {
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
 }
 
-/// The low 64 bits of the products with a factor.
+/// Returns the low 64 bits of the products with a factor.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply(x: __m512i, factor: u64) -> __m512i {
@@ -110,9 +110,9 @@ fn multiply(x: __m512i, factor: u64) -> __m512i {
     _mm512_add_epi64(low, _mm512_slli_epi64::<32>(high))
 }
 
-/// The products of the lower halves of the lanes. The compiler makes products of 64 bits, for which
-/// it takes three such instructions, of its own intrinsic where only the lower half of the product counts
-/// or where one factor is the same throughout a loop.
+/// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,
+/// for which it takes three such instructions, of its own intrinsic where only the lower half of
+/// the product counts or where one factor is the same throughout a loop.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn multiply_halves(a: __m512i, b: __m512i) -> __m512i {

@@ -50,7 +50,8 @@ fn find_open(open: &mut OpenSlots, slots: &[u32], round: usize) -> bool {
     portable::find_open(words, rest, round) || any != 0
 }
 
-/// One round of many shingles: those for open slots are put together before their codes are made.
+/// Does one round of many shingles: those for open slots are put together before their codes are
+/// made.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn many(
@@ -79,7 +80,7 @@ fn many(
     }
 }
 
-/// Several rounds of few shingles, eight rounds at a time.
+/// Does several rounds of few shingles, eight rounds at a time.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2,popcnt")]
 fn few(
@@ -125,7 +126,7 @@ fn apply(slots: &mut [u32], offers: &[u64]) {
     }
 }
 
-/// At most seven hashes, and zeros.
+/// Loads at most seven hashes, and zeros.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2")]
 fn load_rest(hashes: &[u64]) -> __m512i {
@@ -151,7 +152,7 @@ impl Test {
         }
     }
 
-    /// A bit for each of eight slots.
+    /// Returns a bit for each of eight slots.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn is_open(&self, slots: __m512i) -> u8 {
@@ -197,7 +198,7 @@ impl Rounds {
         }
     }
 
-    /// The slots to which the rounds send shingles.
+    /// Returns the slots to which the rounds send shingles.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn slots(&self, x: __m512i, slots: __m512i) -> __m512i {
@@ -220,7 +221,7 @@ impl Rounds {
     }
 }
 
-/// The finalizer of SplitMix64.
+/// Returns the finalizer of SplitMix64.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn split_mix(x: __m512i) -> __m512i {

@@ -43,7 +43,7 @@ fn classify(bytes: __m512i) -> u64 {
     is_within(lowered, b'a', 26) | is_within(bytes, b'0', 10)
 }
 
-/// A bit for each of the bytes from `first` to `first + count - 1`.
+/// Returns a bit for each of the bytes from `first` to `first + count - 1`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn is_within(bytes: __m512i, first: u8, count: u8) -> u64 {
@@ -65,7 +65,7 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
     store(&mut halves[1], _mm512_add_epi16(high, from));
 }
 
-/// The first and the second 8 bytes behind each of eight starts.
+/// Returns the first and the second 8 bytes behind each of eight starts.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn first_bytes(source: &Source<'_>, limits: &[Limits; 8]) -> (__m512i, __m512i) {
@@ -90,7 +90,7 @@ fn load_quarter(bytes: &[u8; 16]) -> __m128i {
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
-/// The lengths of eight words.
+/// Returns the lengths of eight words.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn lengths(limits: &[Limits; 8]) -> __m512i {

@@ -102,7 +102,7 @@ const COPIES: &str = "SELECT
         GROUP BY tenant, body HAVING count(*) > 1) copies),
     (SELECT count(*) FROM {TABLE} WHERE body = {FREE})";
 
-/// All pairs of changes, each in all orders of its steps, at the isolation levels in turn.
+/// Tries all pairs of changes, each in all orders of its steps, at the isolation levels in turn.
 pub fn every_order(server: &Server) -> Result<Outcome> {
     let cluster = prepared_cluster(server, "guard_orders")?;
     let database = Database::with_extension(&cluster, "guard_orders")?;
@@ -155,7 +155,7 @@ struct Run {
     changes: [&'static [&'static str]; 2],
 }
 
-/// How often what happened.
+/// The counts of what happened in all runs.
 #[derive(Default)]
 struct Seen {
     runs: u32,
@@ -206,7 +206,7 @@ impl Run {
             }
             taken[session] += 1;
             waits += u32::from(sessions.step(session, &statement)? == Step::Waits);
-            // Who waits for a prepared transaction waits until it is committed.
+            // A session behind a prepared transaction waits until that is committed.
             if self.ends[session] == "PREPARE" && taken[session] > self.changes[session].len() {
                 sessions.step(session, &format!("COMMIT PREPARED 'p{session}'"))?;
             }

@@ -40,7 +40,7 @@ fn document(number: u64) -> String {
     (0..20).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// A document with one word added, or none.
+/// Returns a document with one word added, or none.
 fn variant(rng: &mut Rng, number: u64) -> String {
     match rng.bool() {
         true => document(number),
@@ -251,7 +251,7 @@ fn bring(
     Ok(true)
 }
 
-/// One transaction of many inserts takes no more locks than one of few.
+/// Checks that one transaction of many inserts takes no more locks than one of few.
 pub fn bulk_load(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_bulk")?;
     let mut client = database.connect()?;

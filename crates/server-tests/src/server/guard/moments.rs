@@ -63,8 +63,8 @@ fn refused() -> Step {
     Step::Failed(SqlState::EXCLUSION_VIOLATION)
 }
 
-/// A session that waits for a key finds the row of the one that has changed it, whichever of the
-/// indexes is filled first.
+/// Checks that a session that waits for a key finds the row of the one that has changed it, whichever
+/// of the indexes is filled first.
 pub fn changed_key(server: &Server) -> Result<Outcome> {
     let [key, sig] = [
         "ALTER TABLE docs ADD PRIMARY KEY (id);",
@@ -120,7 +120,8 @@ pub fn earlier_first(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A row that is changed between the search of the index and the look at the row is not missed.
+/// Checks that a row that is changed between the search of the index and the look at the row is not
+/// missed.
 pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_search")?;
     // The comparison of tenants can be made to wait, in the middle of a search.
@@ -157,7 +158,7 @@ pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A change that makes no new entry in the index waits for all others.
+/// Checks that a change that makes no new entry in the index waits for all others.
 pub fn hot_update(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_hot")?;
     let tables = "CREATE TABLE docs (id int PRIMARY KEY, body text, sig minhash_signature);
