@@ -135,17 +135,8 @@ mod tests {
     use crate::minhash::interval::share_limits;
     use proptest::prelude::*;
 
-    fn outcomes([tp, fp, missed, tn]: [u64; 4]) -> Outcomes {
-        Outcomes {
-            true_positives: tp,
-            false_positives: fp,
-            false_negatives: missed,
-            true_negatives: tn,
-        }
-    }
-
     fn of(counts: [u64; 4], seed: i64) -> Intervals {
-        intervals(&outcomes(counts), seed, &mut || {}).unwrap()
+        intervals(&Outcomes::of(counts), seed, &mut || {}).unwrap()
     }
 
     /// The first outputs of SplitMix64 started at 0, from its authors' reference implementation, are
@@ -153,10 +144,10 @@ mod tests {
     /// numbers 14, 6, 0 and 15.
     #[test]
     fn the_first_resample_by_hand() {
-        let mut resamples = Resamples::new(&outcomes([3, 1, 1, 1]), 0);
+        let mut resamples = Resamples::new(&Outcomes::of([3, 1, 1, 1]), 0);
         assert_eq!(resamples.ends, [7, 10, 13, 16]);
         resamples.pairs = 4;
-        assert_eq!(resamples.draw(&mut || {}), outcomes([2, 0, 0, 2]));
+        assert_eq!(resamples.draw(&mut || {}), Outcomes::of([2, 0, 0, 2]));
     }
 
     #[test]
@@ -204,7 +195,7 @@ mod tests {
         #[test]
         fn the_figures_lie_inside(counts in prop::array::uniform4(0u64..40), seed: i64) {
             prop_assume!(counts[0] > 0);
-            let (found, figures) = (of(counts, seed), outcomes(counts));
+            let (found, figures) = (of(counts, seed), Outcomes::of(counts));
             for (interval, figure) in [
                 (found.precision, figures.precision()),
                 (found.recall, figures.recall()),

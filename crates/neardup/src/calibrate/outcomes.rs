@@ -60,21 +60,26 @@ fn share(of: u64, all: u64) -> f64 {
 }
 
 #[cfg(test)]
+impl Outcomes {
+    /// Returns outcomes of true positives, false positives, false negatives and true negatives.
+    pub fn of(counts: [u64; 4]) -> Self {
+        let [true_positives, false_positives, false_negatives, true_negatives] = counts;
+        Self {
+            true_positives,
+            false_positives,
+            false_negatives,
+            true_negatives,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcomes([tp, fp, missed, tn]: [u64; 4]) -> Outcomes {
-        Outcomes {
-            true_positives: tp,
-            false_positives: fp,
-            false_negatives: missed,
-            true_negatives: tn,
-        }
-    }
-
     #[test]
     fn a_worked_example() {
-        let found = outcomes([6, 2, 3, 9]);
+        let found = Outcomes::of([6, 2, 3, 9]);
         assert_eq!(found.pairs(), 20);
         assert_eq!(found.precision(), 0.75);
         assert_eq!(found.recall(), 6.0 / 9.0);
@@ -84,14 +89,14 @@ mod tests {
 
     #[test]
     fn f1_is_compared_exactly() {
-        let near = outcomes([3_000_000_000, 1, 0, 0]);
-        let nearer = outcomes([3_000_000_001, 1, 0, 0]);
+        let near = Outcomes::of([3_000_000_000, 1, 0, 0]);
+        let nearer = Outcomes::of([3_000_000_001, 1, 0, 0]);
         assert_eq!(near.compare_f1(&nearer), Ordering::Less);
         assert_eq!(nearer.compare_f1(&near), Ordering::Greater);
-        let (half, doubled) = (outcomes([1, 2, 0, 5]), outcomes([2, 1, 3, 0]));
+        let (half, doubled) = (Outcomes::of([1, 2, 0, 5]), Outcomes::of([2, 1, 3, 0]));
         assert_eq!(half.compare_f1(&doubled), Ordering::Equal);
         let none = Outcomes::default();
-        assert_eq!(none.compare_f1(&outcomes([0, 4, 1, 0])), Ordering::Equal);
+        assert_eq!(none.compare_f1(&Outcomes::of([0, 4, 1, 0])), Ordering::Equal);
         assert_eq!(none.compare_f1(&half), Ordering::Less);
     }
 }
