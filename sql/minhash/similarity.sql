@@ -17,5 +17,5 @@ CREATE FUNCTION near_dup(a minhash_signature, b minhash_signature, threshold dou
 IMMUTABLE STRICT PARALLEL SAFE COST 10 SUPPORT near_dup_support
 LANGUAGE c AS 'MODULE_PATHNAME', 'near_dup_wrapper';
 COMMENT ON FUNCTION near_dup(minhash_signature, minhash_signature, double precision) IS
-    'minhash_sim(a, b) >= threshold; false if the parameters differ; uses a GIN index on either argument';
+    'minhash_sim(a, b) >= threshold; false if the parameters differ; uses a neardup index on either argument';
 COMMENT ON FUNCTION near_dup_support(internal) IS 'planner support for near_dup';

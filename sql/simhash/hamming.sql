@@ -12,5 +12,5 @@ COMMENT ON FUNCTION hamming_bands(bit, integer, integer) IS
 COMMENT ON FUNCTION hamming_probe(bit, integer, integer, integer) IS
     'keys of which every bit string within distance has at least one, made for index_distance';
 COMMENT ON FUNCTION hamming_within(bit, bit, integer) IS
-    'at most distance differing bits; false if the lengths differ; uses a GIN index with hamming_ops on either argument';
+    'at most distance differing bits; false if the lengths differ; uses a neardup index on either argument';
 COMMENT ON FUNCTION hamming_within_support(internal) IS 'planner support for hamming_within';

@@ -3,7 +3,7 @@
 use crate::guard::columns::Columns;
 use crate::guard::options::Options;
 use crate::index::classes::CONTAINED;
-use crate::index::kind::{Bound, Kind, Method, Objects};
+use crate::index::kind::{Bound, Kind, Objects};
 use crate::pg::catalog::{quoted_identifier, relation_name};
 use crate::pg::error::raise;
 use crate::pg::relation::{Relation, column_type};
@@ -169,8 +169,8 @@ impl Rule {
             let types = [self.objects.value_type, self.objects.ball_type];
             let operator =
                 pg_sys::get_opfamily_member(family, types[0], types[1], CONTAINED as i16);
-            let method = self.bound.kind().method(family, types[0]);
-            (operator != pg_sys::InvalidOid && method == Some(Method::Neardup)).then_some(place)
+            let is_ours = self.bound.kind().has_family(family, types[0]);
+            (operator != pg_sys::InvalidOid && is_ours).then_some(place)
         }
     }
 
@@ -183,7 +183,7 @@ impl Rule {
         unsafe {
             let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
             pg_sys::RelationGetIndexPredicate(index).is_null()
-                && self.bound.is_served(Method::Neardup, options, None)
+                && self.bound.is_served(options, None)
         }
     }
 }

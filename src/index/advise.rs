@@ -1,4 +1,4 @@
-//! `near_dup_advise`: what a GIN index of a table's signatures will cost and give.
+//! `near_dup_advise`: the cost and the answers of an index of a table's signatures, estimated.
 
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
@@ -7,7 +7,7 @@ use crate::pg::catalog::{quoted_identifier, relation_name, type_name, type_named
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::query::Query;
 use crate::pg::text::Text;
-use neardup::bands::advise::{Sample, bytes_per_row, key_bits};
+use neardup::bands::advise::{Sample, bytes_per_row};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::candidates::for_each_pair;
 use neardup::memory::{Grow, collected, copied, filled};
@@ -25,10 +25,6 @@ const EXACT_PAIRS: usize = 50_000;
 /// Share of the true pairs that the relaxed threshold keeps, and that the search for pairs keeps.
 const RELAXED_RECALL: f64 = 0.999;
 const SEARCH_RECALL: f64 = 0.999_999;
-
-/// Bytes of a row's header and line pointer, and of an identifier.
-const ROW_OVERHEAD: f64 = 36.0;
-const PAGE: f64 = 8192.0;
 
 /// A sampled row.
 struct SampledRow {
@@ -89,7 +85,6 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
         (sample.len() as i32).into_datum(),
         index.bands.into_datum(),
         index.intact.into_datum(),
-        index.key_bits.into_datum(),
         index.bytes_per_row.into_datum(),
         index.candidates.into_datum(),
         index.crowded.into_datum(),
@@ -104,7 +99,6 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
 struct IndexAdvice {
     bands: i32,
     intact: i32,
-    key_bits: i32,
     bytes_per_row: f64,
     candidates: f64,
     crowded: f64,
@@ -122,18 +116,14 @@ fn index_advice(
     let intact = bands
         .occurrence(bits, threshold)
         .map_or(1, |found| found.needed());
-    let key_bits = key_bits(table_rows);
     let hashes = rows.iter().map(|row| band_hashes(&row.read(), &bands));
     let sample = Sample::new(hashes, table_rows).or_raise();
-    let bytes = rows.first().map_or(0, |row| row.signature.len()) as f64;
-    let pages = table_rows * (bytes + ROW_OVERHEAD) / PAGE;
     IndexAdvice {
         bands: bands.bands as i32,
         intact: intact as i32,
-        key_bits: key_bits as i32,
-        bytes_per_row: bytes_per_row(table_rows, pages, bands.bands, key_bits),
+        bytes_per_row: bytes_per_row(bands.bands),
         candidates: sample
-            .candidates(&bands, intact, key_bits, &mut check_interrupts)
+            .candidates(&bands, intact, &mut check_interrupts)
             .or_raise(),
         crowded: sample.crowded(intact).or_raise(),
     }

@@ -3,12 +3,12 @@
 //! stored in a table, so that they can print short: a violation prints two of them.
 
 use crate::index::ball::{BitBall, MinhashBall};
-use crate::index::kind::{Bound, Kind};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::catalog;
+use crate::pg::catalog::{CFunction, is_function};
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::nodes;
 use crate::pg::varlena::{argument, result};
 use bitvec::prelude::*;
 use neardup::memory::joined;
@@ -149,24 +149,25 @@ fn printed(text: String) -> CString {
     CString::new(text).expect("the text has no NUL")
 }
 
-/// Returns the constant bound of an expression `near_dup_key(value, bound)` or
-/// `hamming_key(value, bound)`; None for any other.
+/// Returns the constant second argument of an expression that calls a C function, which takes two;
+/// None for any other expression.
 ///
 /// # Safety
 /// The expression is one of a plan or of an index, with constants folded.
-pub unsafe fn constant_bound(expression: *mut pg_sys::Node) -> Option<Bound> {
+pub unsafe fn constant_argument(
+    expression: *mut pg_sys::Node,
+    function: CFunction,
+) -> Option<pg_sys::Datum> {
     // SAFETY: the tag tells the type of a node.
     unsafe {
         if (*expression).type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
         }
         let call = &*expression.cast::<pg_sys::FuncExpr>();
-        let kind = [Kind::Minhash, Kind::Hamming]
-            .into_iter()
-            .find(|kind| catalog::is_function(call.funcid, kind.make_constraint_key()))?;
-        let bound = pg_sys::list_nth(call.args, 1).cast::<pg_sys::Const>();
-        let is_known = (*bound).xpr.type_ == pg_sys::NodeTag::T_Const && !(*bound).constisnull;
-        is_known.then(|| kind.bound((*bound).constvalue)).flatten()
+        let [_, argument] = nodes::elements(call.args)?;
+        is_function(call.funcid, function)
+            .then(|| nodes::constant(argument))
+            .flatten()
     }
 }
 

@@ -72,13 +72,13 @@ impl MinhashKeys {
 pub struct HammingKeys(HammingBlocks);
 
 impl HammingKeys {
-    /// Returns the keys of `blocks` blocks, one more than `distance` if they are not given.
+    /// Returns the keys for lookups up to `distance`.
     ///
     /// # Errors
-    /// `Invalid` unless 0 <= distance < blocks <= 64.
-    pub fn new(distance: i32, blocks: Option<i32>) -> neardup::Result<Self> {
+    /// `Invalid` unless 0 <= distance < 64.
+    pub fn new(distance: i32) -> neardup::Result<Self> {
         let distance = i64::from(distance);
-        HammingBlocks::new(distance, blocks.map_or(distance + 1, i64::from)).map(Self)
+        HammingBlocks::new(distance, distance + 1).map(Self)
     }
 
     /// Returns the keys of a bit string, one a block.

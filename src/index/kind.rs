@@ -9,20 +9,16 @@ use crate::index::classes::{
     HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
     neardup_minhash_kind_wrapper,
 };
-use crate::index::constraint_key::{hamming_key_wrapper, near_dup_key_wrapper};
-use crate::index::gin::hamming::{HammingIndex, gin_hamming_extract_value_wrapper};
-use crate::index::gin::minhash::{MinhashIndex, gin_minhash_extract_value_wrapper};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
 use crate::pg::catalog::{
-    function_beside, is_function, operator_beside, qualified_name, support_function, type_named,
+    CFunction, function_beside, is_function, operator_beside, qualified_name, support_function,
+    type_named,
 };
 use crate::simhash::hamming::hamming_within_wrapper;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
-
-type CFunction = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
 
 /// A kind of values and of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +27,6 @@ pub enum Kind {
     Minhash,
     /// Bit strings, near each other up to a Hamming distance.
     Hamming,
-}
-
-/// An access method with an operator class for every kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method {
-    Neardup,
-    Gin,
 }
 
 /// The bound of a ball: the lowest similarity, or the greatest distance.
@@ -106,44 +95,22 @@ impl Kind {
         }
     }
 
-    /// Returns the function (value, bound) that makes keys for exclusion constraints.
-    pub fn make_constraint_key(self) -> CFunction {
-        match self {
-            Self::Minhash => near_dup_key_wrapper,
-            Self::Hamming => hamming_key_wrapper,
-        }
-    }
-
-    /// Returns the kind of values of an operator family of `neardup`.
+    /// Returns the kind of values of an operator family; None if it is none of ours.
     pub fn of_family(family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Self> {
         [Self::Minhash, Self::Hamming]
             .into_iter()
-            .find(|kind| kind.method(family, column_type) == Some(Method::Neardup))
+            .find(|kind| kind.has_family(family, column_type))
     }
 
-    /// Returns the access method of an operator family of ours, whatever its name and schema: it has
-    /// our support function.
-    pub fn method(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Method> {
-        [Method::Neardup, Method::Gin].into_iter().find(|method| {
-            let (number, function) = self.support_function(*method);
-            support_function(family, column_type, number)
-                .is_some_and(|found| is_function(found, function))
-        })
-    }
-
-    /// Returns the support function that tells our operator class, and its number.
-    fn support_function(self, method: Method) -> (i16, CFunction) {
-        let number = match method {
-            Method::Neardup => KIND_FUNCTION as i16,
-            Method::Gin => pg_sys::GIN_EXTRACTVALUE_PROC as i16,
+    /// Returns whether an operator family is the kind's, whatever its name and schema: it has our
+    /// support function.
+    pub fn has_family(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> bool {
+        let own: CFunction = match self {
+            Self::Minhash => neardup_minhash_kind_wrapper,
+            Self::Hamming => neardup_hamming_kind_wrapper,
         };
-        let function: CFunction = match (method, self) {
-            (Method::Neardup, Self::Minhash) => neardup_minhash_kind_wrapper,
-            (Method::Neardup, Self::Hamming) => neardup_hamming_kind_wrapper,
-            (Method::Gin, Self::Minhash) => gin_minhash_extract_value_wrapper,
-            (Method::Gin, Self::Hamming) => gin_hamming_extract_value_wrapper,
-        };
-        (number, function)
+        support_function(family, column_type, KIND_FUNCTION as i16)
+            .is_some_and(|found| is_function(found, own))
     }
 
     /// Returns the name of the query type, and of the function (value, bound) that makes it.
@@ -315,7 +282,6 @@ impl Bound {
     /// the center is of the kind's type.
     pub unsafe fn is_served(
         &self,
-        method: Method,
         options: *mut pg_sys::bytea,
         center: Option<pg_sys::Datum>,
     ) -> bool {
@@ -325,23 +291,11 @@ impl Bound {
                 Self::Threshold(threshold) => {
                     let center = center.map(|datum| StoredSignature::from_raw(datum));
                     let header = center.as_ref().map(|center| center.read().header);
-                    let keys = match method {
-                        Method::Neardup => {
-                            MinhashClass::from_options(options).map(|class| class.keys)
-                        }
-                        Method::Gin => MinhashIndex::from_options(options).map(|index| index.keys),
-                    };
-                    keys.is_some_and(|keys| keys.serve(header.as_ref(), threshold))
+                    MinhashClass::from_options(options)
+                        .is_some_and(|class| class.keys.serve(header.as_ref(), threshold))
                 }
-                Self::Distance(distance) => {
-                    let keys = match method {
-                        Method::Neardup => {
-                            HammingClass::from_options(options).map(|class| class.keys)
-                        }
-                        Method::Gin => HammingIndex::from_options(options).map(|index| index.keys),
-                    };
-                    keys.is_some_and(|keys| keys.occurrence(distance).is_some())
-                }
+                Self::Distance(distance) => HammingClass::from_options(options)
+                    .is_some_and(|class| class.keys.occurrence(distance).is_some()),
             }
         }
     }

@@ -5,7 +5,6 @@ pub mod am;
 pub mod ball;
 pub mod classes;
 pub mod constraint_key;
-pub mod gin;
 pub mod keys;
 pub mod kind;
 pub mod planner;

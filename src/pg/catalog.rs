@@ -136,11 +136,11 @@ pub fn is_text(type_: pg_sys::Oid) -> bool {
     )
 }
 
+/// A function of this library as PostgreSQL calls it.
+pub type CFunction = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum;
+
 /// Returns whether a function is that one of this library, whatever its name and schema.
-pub fn is_function(
-    function: pg_sys::Oid,
-    wrapper: unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
-) -> bool {
+pub fn is_function(function: pg_sys::Oid, wrapper: CFunction) -> bool {
     let mut info = pg_sys::FmgrInfo::default();
     // SAFETY: the function exists.
     unsafe { pg_sys::fmgr_info(function, &mut info) };

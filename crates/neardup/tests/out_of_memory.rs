@@ -320,7 +320,7 @@ fn collections() {
             slots: 128,
             bands: 30,
         };
-        let candidates = sample.candidates(&bands, 5, 16, &mut || ())?;
+        let candidates = sample.candidates(&bands, 5, &mut || ())?;
         Ok(digest((candidates.to_bits(), sample.crowded(1)?.to_bits())))
     });
 }

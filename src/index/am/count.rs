@@ -4,7 +4,7 @@
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::{self, Rows};
+use super::rows::Rows;
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::{CONTAINED, RowKeys, Search};
 use neardup::postings::{self, LogQuery};
@@ -172,13 +172,7 @@ unsafe fn share_inside(
         let slot = pg_sys::table_slot_create(heap, std::ptr::null_mut());
         let mut inside = 0;
         for &row in sample {
-            let Some(page) = table.page(rows::page_of(row)) else {
-                continue;
-            };
-            let place = row - rows::page_of(row) * rows::ROWS_PER_PAGE;
-            let entry = rows::entries(page.payload()).nth(place as usize);
-            drop(page);
-            let Some(entry) = entry.filter(|entry| !entry.is_blank()) else {
+            let Some(entry) = table.live_entry(row) else {
                 continue;
             };
             let mut tid = entry.tid;

@@ -75,8 +75,7 @@ fn add_live(
         return;
     };
     for number in numbers {
-        let entry = rows::entries(page.payload()).nth((number % ROWS_PER_PAGE) as usize);
-        if let Some(entry) = entry.filter(|entry| !entry.is_blank()) {
+        if let Some(entry) = rows::live_entry(&page, number) {
             let tid = entry.tid;
             or_out_of_memory(found.try_reserve(1));
             found.push(Candidate { number, tid });

@@ -171,10 +171,7 @@ impl<'a> Ordered<'a> {
 
     /// Reads a candidate from the table; None if it is not visible.
     fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<Known> {
-        let place = rows::page_of(row);
-        let on_page = (row - place * ROWS_PER_PAGE) as usize;
-        let entry = rows::entries(self.table.page(place)?.payload()).nth(on_page);
-        let entry = entry.filter(|entry| !entry.is_blank())?;
+        let entry = self.table.live_entry(row)?;
         let order = &*self.order;
         let distance = self.fetch.row(entry.tid, |values, is_null| {
             distance(order, keys.compared(values, is_null))

@@ -99,6 +99,14 @@ pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = Entry> {
     payload.as_chunks().0.iter().map(Entry::read)
 }
 
+/// Returns the entry of a row on the page that it is on; None if it is blank.
+pub fn live_entry(page: &Page, row: u64) -> Option<Entry> {
+    let (all, _) = page.payload().as_chunks();
+    all.get(place_of(row))
+        .map(Entry::read)
+        .filter(|entry| !entry.is_blank())
+}
+
 /// Writes a row's entry into the image of its page.
 pub fn put(image: &mut Image, row: u64, entry: &Entry) {
     let start = place_of(row) * ENTRY_LEN;
@@ -170,6 +178,11 @@ impl<'a> Rows<'a> {
         let (_, block) = self.find(place)?;
         let page = self.index.read(block);
         page.is(Kind::Rows, place).then_some(page)
+    }
+
+    /// Returns the entry of a row; None if it is blank.
+    pub fn live_entry(&mut self, row: u64) -> Option<Entry> {
+        live_entry(&self.page(page_of(row))?, row)
     }
 
     /// Returns the page as [`Self::page`] does, locked for a change.

@@ -5,13 +5,16 @@
 //! states, the same one for every row.
 
 use super::{Class, Column, HammingClass, MinhashClass, Open, Order, Parameters, Search};
-use crate::index::constraint_key::{HammingKey, NearDupKey, constant_bound};
+use crate::index::constraint_key::{
+    HammingKey, NearDupKey, constant_argument, hamming_key_wrapper, near_dup_key_wrapper,
+};
 use crate::index::keys::{HammingKeys, MinhashKeys};
-use crate::index::kind::Bound;
+use crate::options;
+use crate::pg::catalog::CFunction;
 use crate::pg::error::raise;
 use neardup::bands::MAX_BLOCKS;
 use pgrx::prelude::*;
-use pgrx::{Internal, PgSqlErrorCode, pg_sys};
+use pgrx::{FromDatum, Internal, PgSqlErrorCode, pg_sys};
 
 struct NearDupKeyClass(MinhashClass);
 
@@ -65,37 +68,47 @@ impl Class for HammingKeyClass {
     }
 }
 
-/// Returns the bound that the expression of an index column states.
+/// Returns the constant bound in the expression of an index column, a call of `function`.
 ///
 /// # Errors
-/// ERROR `invalid_object_definition` if it states none.
-fn stated_bound(column: &Column, call: &str) -> Bound {
-    // SAFETY: an expression of the index.
-    let stated = column
-        .expression()
-        .and_then(|expression| unsafe { constant_bound(expression) });
-    stated.unwrap_or_else(|| {
+/// ERROR `invalid_object_definition` if there is none, or one out of range.
+fn stated_bound<T>(
+    column: &Column,
+    function: CFunction,
+    read: impl FnOnce(pg_sys::Datum) -> Option<T>,
+    example: &str,
+) -> T {
+    let stated = column.expression().and_then(|expression| {
+        // SAFETY: an expression of the index.
+        unsafe { constant_argument(expression, function) }
+    });
+    stated.and_then(read).unwrap_or_else(|| {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
             "an index of constraint keys needs a constant bound",
-            &format!("Index an expression with a constant, such as {call}."),
+            &format!("Index an expression with a constant, such as {example}."),
         )
     })
 }
 
 const OPEN_NEAR_DUP: Open = |column| {
-    let Bound::Threshold(threshold) = stated_bound(column, "near_dup_key(sig, 0.85)") else {
-        return None;
+    let example = "near_dup_key(sig, 0.85)";
+    // SAFETY: the function's second argument is of the type.
+    let read = |datum| {
+        unsafe { f64::from_datum(datum, false) }
+            .filter(|&threshold| options::is_threshold(threshold))
     };
+    let threshold = stated_bound(column, near_dup_key_wrapper, read, example);
     let keys = MinhashKeys::new(threshold)?;
     Some(Box::new(NearDupKeyClass(MinhashClass { keys })))
 };
 
 const OPEN_HAMMING: Open = |column| {
-    let Bound::Distance(distance) = stated_bound(column, "hamming_key(hash, 3)") else {
-        return None;
-    };
-    let keys = HammingKeys::new(distance as i32, None).unwrap_or_else(|_| {
+    let example = "hamming_key(hash, 3)";
+    // SAFETY: the function's second argument is of the type.
+    let read = |datum| unsafe { i32::from_datum(datum, false) }.filter(|&distance| distance >= 0);
+    let distance = stated_bound(column, hamming_key_wrapper, read, example);
+    let keys = HammingKeys::new(distance).unwrap_or_else(|_| {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
             &format!("an index cannot find a Hamming distance of {distance} by its keys"),

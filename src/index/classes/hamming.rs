@@ -42,9 +42,7 @@ impl HammingClass {
         // SAFETY: vouched for by the caller.
         let stored: Option<StoredOptions> = unsafe { read_options(options) };
         let distance = stored.map_or(DEFAULT_DISTANCE, |stored| stored.distance);
-        HammingKeys::new(distance, None)
-            .ok()
-            .map(|keys| Self { keys })
+        HammingKeys::new(distance).ok().map(|keys| Self { keys })
     }
 }
 

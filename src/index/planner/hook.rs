@@ -146,9 +146,7 @@ unsafe fn is_served(
     // SAFETY: vouched for by the caller.
     unsafe {
         selectivity::columns(rel, comparison.kind()).any(|column| {
-            bound.is_none_or(|bound| {
-                bound.is_served(column.method, column.options(), nodes::constant(center))
-            })
+            bound.is_none_or(|bound| bound.is_served(column.options(), nodes::constant(center)))
         })
     }
 }

@@ -3,4 +3,5 @@
 mod comparison;
 pub mod hook;
 mod selectivity;
+mod statistics;
 pub mod support;

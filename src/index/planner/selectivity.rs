@@ -3,18 +3,14 @@
 //! For a value that is known an index is asked, which takes less time than PostgreSQL takes to plan.
 //! For one that is not, it is asked for the values that ANALYZE has kept, once, and the mean is
 //! remembered. Without an index there are the column's statistics.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "an entry an index and bound, or a value of the statistics"
-)]
+#![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
+use super::statistics::{self, Slot, Version};
 use crate::index::am;
-use crate::index::kind::{Bound, Containment, Kind, Method};
+use crate::index::kind::{Bound, Containment, Kind};
 use crate::pg::nodes::{call, constant, elements, is_null};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
-use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// Share of rows that match where nothing is known; PostgreSQL's own for matching operators.
 const DEFAULT: f64 = 0.01;
@@ -24,7 +20,6 @@ const DEFAULT: f64 = 0.01;
 pub struct IndexColumn {
     index: *mut pg_sys::IndexOptInfo,
     at: usize,
-    pub method: Method,
 }
 
 impl IndexColumn {
@@ -56,8 +51,8 @@ pub unsafe fn columns(
         indexes.into_iter().flat_map(move |index| {
             (0..(*index).nkeycolumns as usize).filter_map(move |at| {
                 let (family, type_) = (*(*index).opfamily.add(at), *(*index).opcintype.add(at));
-                let method = kind.method(family, type_)?;
-                Some(IndexColumn { index, at, method })
+                kind.has_family(family, type_)
+                    .then_some(IndexColumn { index, at })
             })
         })
     }
@@ -389,9 +384,6 @@ impl Column {
     /// Returns how many rows an index finds, on average, within the bound of the values that ANALYZE
     /// has kept.
     unsafe fn mean_counted(&self, ball: &Ball) -> Option<f64> {
-        thread_local! {
-            static MEANS: RefCell<HashMap<(pg_sys::Oid, u64), Mean>> = RefCell::new(HashMap::new());
-        }
         // SAFETY: vouched for by the caller.
         unsafe {
             let column = self.index(ball)?;
@@ -402,24 +394,14 @@ impl Column {
                 Some(bound) => bound,
                 None => ball.kind.own_bound(column.options())?,
             };
-            if !bound.is_served(column.method, column.options(), None) {
+            if !bound.is_served(column.options(), None) {
                 return None;
             }
             let index = (*column.index).indexoid;
             let version = Version::of(self.variable.statsTuple, (*column.index).pages);
-            let key = (index, bound.bits());
-            let known = MEANS.with_borrow(|means| means.get(&key).copied());
-            if let Some(mean) = known.filter(|mean| mean.version == version) {
-                return Some(mean.rows);
-            }
-            let rows = self.count_samples(ball, &bound, index)?;
-            MEANS.with_borrow_mut(|means| {
-                if means.len() >= MOST_MEANS {
-                    means.clear();
-                }
-                means.insert(key, Mean { version, rows });
-            });
-            Some(rows)
+            statistics::remembered((index, bound.bits()), version, || {
+                self.count_samples(ball, &bound, index)
+            })
         }
     }
 
@@ -449,93 +431,6 @@ impl Column {
                 common = 1.0;
             }
             (common > 0.0).then_some(rows)
-        }
-    }
-}
-
-/// A part of a column's statistics.
-struct Slot(pg_sys::AttStatsSlot);
-
-impl Slot {
-    /// # Safety
-    /// The tuple is one of pg_statistic.
-    unsafe fn read(statistics: pg_sys::HeapTuple, kind: u32) -> Option<Self> {
-        let mut slot = pg_sys::AttStatsSlot::default();
-        let parts = match kind {
-            pg_sys::STATISTIC_KIND_MCV => {
-                pg_sys::ATTSTATSSLOT_VALUES | pg_sys::ATTSTATSSLOT_NUMBERS
-            }
-            _ => pg_sys::ATTSTATSSLOT_VALUES,
-        };
-        let any = pg_sys::InvalidOid;
-        // SAFETY: vouched for by the caller.
-        let found = unsafe {
-            pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, any, parts as i32)
-        };
-        found.then_some(Self(slot))
-    }
-
-    fn values(&self) -> &[pg_sys::Datum] {
-        // SAFETY: the slot has as many.
-        unsafe { slice(self.0.values, self.0.nvalues) }
-    }
-
-    fn numbers(&self) -> &[f32] {
-        // SAFETY: the slot has as many.
-        unsafe { slice(self.0.numbers, self.0.nnumbers) }
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        // SAFETY: the slot has been read.
-        unsafe { pg_sys::free_attstatsslot(&mut self.0) };
-    }
-}
-
-/// # Safety
-/// There are as many elements, unless it is none.
-unsafe fn slice<'a, T>(first: *const T, count: i32) -> &'a [T] {
-    match count {
-        0 => &[],
-        // SAFETY: vouched for by the caller.
-        count => unsafe { std::slice::from_raw_parts(first, count as usize) },
-    }
-}
-
-/// Means that a session remembers.
-const MOST_MEANS: usize = 1000;
-
-/// Rows within a bound of a row, on average.
-#[derive(Clone, Copy)]
-struct Mean {
-    version: Version,
-    rows: f64,
-}
-
-/// Tells whether statistics, and the order of magnitude of an index, are those that have been seen.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Version {
-    block: u32,
-    offset: u16,
-    transaction: u32,
-    magnitude: u32,
-}
-
-impl Version {
-    /// # Safety
-    /// The tuple is one of pg_statistic.
-    unsafe fn of(statistics: pg_sys::HeapTuple, pages: u32) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let place = (*statistics).t_self;
-            let header = &*(*statistics).t_data;
-            Self {
-                block: u32::from(place.ip_blkid.bi_hi) << 16 | u32::from(place.ip_blkid.bi_lo),
-                offset: place.ip_posid,
-                transaction: u32::from(header.t_choice.t_heap.t_xmin),
-                magnitude: pages.checked_ilog2().unwrap_or(0),
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Planner support of `near_dup` and `hamming_within`: how many rows they keep, and the index
 //! condition `column <@ ball(center, bound)` that says the same.
 
-use crate::index::kind::{Kind, Method};
+use crate::index::kind::Kind;
 use crate::pg::catalog;
 use crate::pg::nodes::{self, constant};
 use pgrx::prelude::*;
@@ -68,10 +68,10 @@ unsafe fn index_condition(
         let (root, index) = (request.root, request.index);
         let at = request.indexcol as usize;
         let column_type = *(*index).opcintype.add(at);
-        let method = kind.method(request.opfamily, column_type)?;
-        let usable = pg_sys::is_pseudo_constant_for_index(root, center, index)
+        let usable = kind.has_family(request.opfamily, column_type)
+            && pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, bound, index)
-            && serves(method, options_of(index, at), center, bound, kind);
+            && serves(options_of(index, at), center, bound, kind);
         if !usable {
             return None;
         }
@@ -114,7 +114,6 @@ unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg
 /// Returns whether the index finds by its keys what is asked for. A bound that is not known yet may
 /// be one that it does not: then the index scans all its rows, and the answers are right too.
 unsafe fn serves(
-    method: Method,
     options: *mut pg_sys::bytea,
     center: *mut pg_sys::Node,
     bound: *mut pg_sys::Node,
@@ -125,7 +124,7 @@ unsafe fn serves(
         match constant(bound) {
             Some(bound) => kind
                 .bound(bound)
-                .is_some_and(|bound| bound.is_served(method, options, constant(center))),
+                .is_some_and(|bound| bound.is_served(options, constant(center))),
             None => true,
         }
     }

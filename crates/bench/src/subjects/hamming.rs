@@ -39,16 +39,9 @@ struct Contest {
 
 const CONTESTS: &[Contest] = &[
     Contest {
-        how: "hamming_ops, 4 blocks",
+        how: "neardup",
         rows: u64::MAX,
-        index: "gin (b hamming_ops (distance = 3, blocks = 4))",
-        answer: WITHIN,
-        lookups: 1000,
-    },
-    Contest {
-        how: "hamming_ops, 6 blocks",
-        rows: u64::MAX,
-        index: "gin (b hamming_ops (distance = 3, blocks = 6))",
+        index: "neardup (b hamming_ops (distance = 3))",
         answer: WITHIN,
         lookups: 1000,
     },
@@ -60,9 +53,9 @@ const CONTESTS: &[Contest] = &[
         lookups: 3,
     },
     Contest {
-        how: "hamming_ops, 6 blocks",
+        how: "neardup",
         rows: HNSW_ROWS,
-        index: "gin (b hamming_ops (distance = 3, blocks = 6))",
+        index: "neardup (b hamming_ops (distance = 3))",
         answer: WITHIN,
         lookups: 1000,
     },

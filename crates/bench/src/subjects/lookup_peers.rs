@@ -24,7 +24,7 @@ struct Contest {
 
 const OURS: Contest = Contest {
     how: "minhash_ops",
-    index: "gin (sig)",
+    index: "neardup (sig)",
     lookups: 200,
     answer: "SELECT count(*) FROM docs WHERE near_dup(sig, (query.q).sig, 0.8)",
 };

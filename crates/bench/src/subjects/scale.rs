@@ -79,7 +79,7 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
         session
             .seconds("SELECT count(*) FROM near_dup_clusters(NULL::bigint, 'TABLE docs', 0.8)")?,
     );
-    let index = "CREATE INDEX measured ON docs USING gin (sig) WITH (fastupdate = off)";
+    let index = "CREATE INDEX measured ON docs USING neardup (sig)";
     let build = each(session.seconds(index)?);
     let size = |relation: &str| session.number(&format!("SELECT pg_relation_size('{relation}')"));
     let bytes = [

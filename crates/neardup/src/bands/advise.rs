@@ -11,40 +11,23 @@ pub const CROWDED: f64 = 1000.0;
 /// rows where lookups differ by no more than their mean.
 const LOOKUPS: usize = 500;
 
-/// Bytes of an entry of a GIN index with one row: item pointer, tuple header and key, posting list
-/// header with the row's address.
-const ENTRY_BYTES: f64 = 28.0;
+/// Bytes of a row in the row table, and the rest of the table's pages.
+const ROW_BYTES: f64 = 8.03;
 
-/// Bytes that round an entry up to a multiple of 8, on average.
-const PADDING: f64 = 3.5;
+/// Bits of a key in the index.
+const KEY_BITS: u32 = 32;
 
-/// Share of its pages that a GIN index fills that was built in one pass: the entries come in order, and
-/// each split leaves half a page behind.
-const FILL: f64 = 0.51;
+/// Bits of a posting beyond those of the difference between its key and the one before: of row
+/// number and key, more than their logarithms, with the heads of blocks and pages.
+const SPARE_BITS: f64 = 4.4;
 
-/// Returns the length of keys with which about 15 of `rows` rows share one by chance, within the
-/// range that indexes offer. With fewer, lookups read long lists; with more, entries are shared
-/// less.
-pub fn key_bits(rows: f64) -> u32 {
-    ((rows / 15.0).max(1.0).log2().round() as u32).clamp(8, 24)
-}
-
-/// Returns the estimated bytes of a GIN index for one of `rows` rows of a table of `pages` pages, with
-/// `bands` keys a row of `key_bits` bits, built within `maintenance_work_mem`. One built in several passes
-/// takes up to 45 % less.
-pub fn bytes_per_row(rows: f64, pages: f64, bands: usize, key_bits: u32) -> f64 {
-    let keys = 2f64.powi(key_bits as i32);
-    let used_keys = keys * -(-rows / keys).exp_m1();
-    let rows_a_key = (rows / used_keys).max(1.0);
-    let others = (rows_a_key - 1.0) * difference_bytes(pages.max(1.0) * 2048.0 / rows_a_key);
-    bands as f64 * (ENTRY_BYTES + others + PADDING.min(others)) / rows_a_key / FILL
-}
-
-/// Returns the mean bytes of a difference of row addresses in a posting list, 7 bits a byte, where the
-/// differences are exponentially distributed. Addresses have 11 bits for the rows of a page.
-fn difference_bytes(mean: f64) -> f64 {
-    let is_longer = |bits: i32| (-2f64.powi(bits) / mean).exp();
-    1.0 + [7, 14, 21, 28, 35].map(is_longer).iter().sum::<f64>()
+/// Returns the estimated bytes of an index for a row with `bands` keys. In a segment of n rows a
+/// posting holds a difference of keys, which are b n of 2^32, and a row number below n: together some
+/// 32 - log2(b) bits, whatever n is.
+pub fn bytes_per_row(bands: usize) -> f64 {
+    let bands = bands as f64;
+    let bits = f64::from(KEY_BITS) - bands.log2() + SPARE_BITS;
+    ROW_BYTES + bands * bits / 8.0
 }
 
 /// The band hashes of sampled rows, in order of hash.
@@ -100,18 +83,11 @@ impl Sample {
     }
 
     /// Returns the mean number of rows that a lookup of a row finds besides it, before they are
-    /// rechecked: those that share `intact` of its bands, and those that seem to, with keys of
-    /// `key_bits` bits.
+    /// rechecked: those that share `intact` of its bands, and those whose keys are equal by chance.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn candidates(
-        &self,
-        bands: &Bands,
-        intact: usize,
-        key_bits: u32,
-        check: &mut dyn FnMut(),
-    ) -> Result<f64> {
+    pub fn candidates(&self, bands: &Bands, intact: usize, check: &mut dyn FnMut()) -> Result<f64> {
         let lookups = LOOKUPS.min(self.rows as usize);
         let mut keys = filled(Vec::new(), lookups)?;
         for &(hash, row) in &self.entries {
@@ -126,7 +102,7 @@ impl Sample {
         // Less the row itself.
         let others = found as f64 / lookups.max(1) as f64 - 1.0;
         let rows = self.scale * f64::from(self.rows);
-        Ok(others.max(0.0) * self.scale + rows * by_chance(bands.bands, intact, key_bits))
+        Ok(others.max(0.0) * self.scale + rows * by_chance(bands.bands, intact))
     }
 
     /// Returns how many sampled rows have at least `intact` of these band hashes.
@@ -145,8 +121,8 @@ impl Sample {
 }
 
 /// Returns the probability that an unrelated row has `intact` of `bands` keys.
-fn by_chance(bands: usize, intact: usize, key_bits: u32) -> f64 {
-    let hit = 0.5f64.powi(key_bits as i32);
+fn by_chance(bands: usize, intact: usize) -> f64 {
+    let hit = 0.5f64.powi(KEY_BITS as i32);
     let mut probability = (1.0 - hit).powi(bands as i32);
     let mut at_least = 0.0;
     for hits in 0..=bands {
@@ -169,32 +145,16 @@ mod tests {
 
     #[test]
     fn bytes_are_those_measured() {
-        for (rows, bands, key_bits, measured) in [
-            (5e3, 30, 8, 244.0),
-            (5e3, 30, 16, 1642.0),
-            (2e4, 75, 10, 648.0),
-            (2e4, 30, 10, 260.0),
-            (1e5, 30, 13, 326.0),
-            (1e5, 15, 16, 515.0),
-            (3e5, 30, 14, 293.0),
-            (1e6, 30, 16, 327.0),
-            (1e6, 15, 16, 164.0),
-        ] {
-            let estimated = bytes_per_row(rows, rows * 564.0 / 8192.0, bands, key_bits);
-            let ratio = estimated / measured;
-            assert!((0.9..1.1).contains(&ratio), "{estimated} {measured}");
+        for (bands, measured) in [(30, 126.0), (15, 69.0)] {
+            let ratio = bytes_per_row(bands) / measured;
+            assert!((0.95..1.05).contains(&ratio), "{ratio}");
         }
     }
 
     #[test]
-    fn key_bits_follow_the_rows() {
-        assert_eq!([1.0, 1e4, 1e6, 1e8, 1e12].map(key_bits), [8, 9, 16, 23, 24]);
-    }
-
-    #[test]
     fn chance_of_one_and_of_all() {
-        assert!((by_chance(30, 1, 16) - 30.0 / 65536.0).abs() < 1e-6);
-        assert!((by_chance(2, 2, 8) - 1.0 / 65536.0).abs() < 1e-12);
+        assert!((by_chance(30, 1) * 2f64.powi(32) - 30.0).abs() < 1e-6);
+        assert!((by_chance(2, 2) * 2f64.powi(64) - 1.0).abs() < 1e-6);
     }
 
     #[test]
@@ -203,7 +163,7 @@ mod tests {
         let row =
             |row: u64| (0..30).map(move |band| if band == 0 { 0 } else { row / 4 * 100 + band });
         let sample = Sample::new((0..2000).map(row), 2000.0).unwrap();
-        let candidates = sample.candidates(&BANDS, 5, 16, &mut || {}).unwrap();
+        let candidates = sample.candidates(&BANDS, 5, &mut || {}).unwrap();
         assert!((candidates - 3.0).abs() < 0.01, "{candidates}");
         assert_eq!(sample.crowded(1).unwrap(), 1.0);
         assert_eq!(sample.crowded(2).unwrap(), 0.0);
@@ -213,6 +173,6 @@ mod tests {
     fn an_empty_table() {
         let sample = Sample::new(std::iter::empty::<Vec<u64>>(), 0.0).unwrap();
         assert_eq!(sample.crowded(1).unwrap(), 0.0);
-        assert_eq!(sample.candidates(&BANDS, 5, 16, &mut || {}).unwrap(), 0.0);
+        assert_eq!(sample.candidates(&BANDS, 5, &mut || {}).unwrap(), 0.0);
     }
 }

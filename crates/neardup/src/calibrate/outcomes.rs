@@ -63,7 +63,12 @@ fn share(of: u64, all: u64) -> f64 {
 impl Outcomes {
     /// Returns outcomes of true positives, false positives, false negatives and true negatives.
     pub fn of(counts: [u64; 4]) -> Self {
-        let [true_positives, false_positives, false_negatives, true_negatives] = counts;
+        let [
+            true_positives,
+            false_positives,
+            false_negatives,
+            true_negatives,
+        ] = counts;
         Self {
             true_positives,
             false_positives,
@@ -96,7 +101,10 @@ mod tests {
         let (half, doubled) = (Outcomes::of([1, 2, 0, 5]), Outcomes::of([2, 1, 3, 0]));
         assert_eq!(half.compare_f1(&doubled), Ordering::Equal);
         let none = Outcomes::default();
-        assert_eq!(none.compare_f1(&Outcomes::of([0, 4, 1, 0])), Ordering::Equal);
+        assert_eq!(
+            none.compare_f1(&Outcomes::of([0, 4, 1, 0])),
+            Ordering::Equal
+        );
         assert_eq!(none.compare_f1(&half), Ordering::Less);
     }
 }

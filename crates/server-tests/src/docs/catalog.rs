@@ -104,7 +104,6 @@ impl Object {
         let beginnings = [
             "I/O",
             "implementation of",
-            "GIN support",
             "index support",
             "handler of",
             "scope column: ",

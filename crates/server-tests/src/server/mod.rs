@@ -7,9 +7,9 @@ mod bench;
 mod citus;
 mod collections;
 mod constraint;
+mod equals_scan;
 mod estimates;
 mod extension;
-mod gin;
 mod guard;
 mod hostile;
 mod interop;
@@ -52,9 +52,8 @@ const ALL: &[Test] = &[
     ("transfer_copy_binary", transfer::copy_binary),
     ("similarity_truth_on_top", similarity::truth_on_top),
     ("similarity_exact_lists", similarity::exact_lists),
-    ("gin_minhash_equals_scan", gin::minhash_equals_scan),
-    ("gin_multicolumn_equals_scan", gin::multicolumn_equals_scan),
-    ("gin_hamming_equals_scan", gin::hamming_equals_scan),
+    ("equals_scan_documents", equals_scan::documents),
+    ("equals_scan_bit_strings", equals_scan::bit_strings),
     ("neardup_equals_scan", neardup::equals_scan),
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),

@@ -20,7 +20,8 @@ const TABLE: &str = "
     )";
 
 /// Built once the documents are there.
-const INDEX: &str = "CREATE INDEX documents_sig ON documents USING gin (sig); ANALYZE documents";
+const INDEX: &str =
+    "CREATE INDEX documents_sig ON documents USING neardup (sig); ANALYZE documents";
 
 /// Loaded documents, and the time that it took.
 pub struct Loaded {

@@ -87,10 +87,10 @@ impl Collection<'_> {
 
     /// Returns the latencies of lookups in one table, by its index.
     pub fn answer(&self, indexed: &Indexed, queries: &str) -> Result<Vec<Latency>> {
-        let table = indexed.table;
+        let (table, condition) = (indexed.table, indexed.condition);
         self.session
             .execute("SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off")?;
-        let answer = format!("SELECT count(*) FROM {table} WHERE near_dup(sig, query.q, 0.8)");
+        let answer = format!("SELECT count(*) FROM {table} WHERE {condition}");
         let lookup = Lookup {
             queries,
             answer: &answer,

@@ -1,4 +1,4 @@
-//! The access method `neardup` beside GIN with the same keys: building, inserting, looking up, sizes,
+//! The access method `neardup` beside GIN over the same keys: building, inserting, looking up, sizes,
 //! what a long life does to it, and the longest wait for a single row.
 
 mod build;
@@ -22,18 +22,22 @@ struct Indexed {
     table: &'static str,
     /// The text after USING, with THRESHOLD for the number.
     method: &'static str,
+    /// The rows at or above 0.8 of `query.q`.
+    condition: &'static str,
 }
 
 const GIN: Indexed = Indexed {
     name: "GIN",
     table: "with_gin",
-    method: "gin (sig minhash_ops (threshold = THRESHOLD)) WITH (fastupdate = off)",
+    method: "gin (minhash_bands(sig, THRESHOLD)) WITH (fastupdate = off)",
+    condition: "minhash_bands(sig, 0.8) && minhash_probe(query.q, 0.8, 0.8) AND near_dup(sig, query.q, 0.8)",
 };
 
 const NEARDUP: Indexed = Indexed {
     name: "neardup",
     table: "with_neardup",
     method: "neardup (sig minhash_ops (threshold = THRESHOLD))",
+    condition: "near_dup(sig, query.q, 0.8)",
 };
 
 /// The table without any index.

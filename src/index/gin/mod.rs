@@ -1,5 +1,0 @@
-//! The GIN operator classes `minhash_ops` and `hamming_ops`.
-
-pub mod hamming;
-pub mod minhash;
-pub mod support;

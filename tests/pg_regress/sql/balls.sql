@@ -1,0 +1,23 @@
+-- The query types and predicates of the indexes.
+-- Query types: text form, arguments out of range, damaged text.
+SELECT minhash_ball(minhash('', slots => 4), 0.8), bit_ball(B'0110', 2), bit_ball(B'', 0);
+SELECT ball::text::minhash_ball::text = ball::text AS same
+FROM (SELECT minhash_ball(minhash('some more text'), 0.1 + 0.2) AS ball) b;
+SELECT ' <0110 , 2> '::bit_ball, '<,0>'::bit_ball;
+SELECT minhash_ball(minhash('some text'), 0);
+SELECT bit_ball(B'0110', -1);
+SELECT '<0120,2>'::bit_ball;
+SELECT '<0110,-2>'::bit_ball;
+SELECT '<minhash:1:word:3:case:4x32:6f7d37eeb3134a5b:empty,1.5>'::minhash_ball;
+SELECT 'minhash:1:word:3:case:4x32:6f7d37eeb3134a5b:empty'::minhash_ball;
+
+-- The predicates: empty, incomparable, NULL.
+SELECT near_dup(minhash('a b c d'), minhash('A, b, c, d!')) AS equal,
+       near_dup(minhash('a b c d'), minhash('e f g h')) AS other,
+       near_dup(minhash(''), minhash('')) AS empty,
+       near_dup(minhash('a b c d'), minhash('a b c d', k => 2)) AS incomparable,
+       near_dup(minhash('a b c d'), NULL) AS null;
+SELECT near_dup(minhash('a b c d'), minhash('a b c d'), 1.5);
+SELECT hamming_within(B'0110', B'0101', 2) AS near, hamming_within(B'0110', B'0101', 1) AS far,
+       hamming_within(B'0110', B'01100', 9) AS lengths, hamming_within(B'', B'', 0) AS empty;
+SELECT hamming_within(B'0110', B'0101', -1);
