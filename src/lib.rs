@@ -30,6 +30,7 @@ pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
 pub extern "C-unwind" fn _PG_init() {
     pg::error::disable_backtraces();
     pg::memory::install();
+    pg::helpers::install();
     pg::progress::define_setting();
     index::planner::hook::install();
 }

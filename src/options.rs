@@ -4,8 +4,9 @@ use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::text::Text;
 use neardup::arguments::{self, out_of_range};
+use neardup::minhash::Signing;
 use neardup::quoted;
-use neardup::shingle::Shingling;
+use neardup::shingle::{Key, Shingling};
 
 pub use neardup::arguments::is_threshold;
 
@@ -17,6 +18,31 @@ pub fn shingling(k: i32, unit: &Text<'_>, fold: &Text<'_>) -> Shingling {
     let unit = unit.name().parse().or_raise();
     let fold = fold.name().parse().or_raise();
     Shingling::new(i64::from(k), unit, fold).or_raise()
+}
+
+/// Returns the parameters of signatures, from the arguments k, unit, fold, slots and seed.
+///
+/// # Errors
+/// As [`shingling`] and [`slots`].
+pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) -> Signing {
+    Signing {
+        shingling: shingling(k, unit, fold),
+        slots: self::slots(slots),
+        key: Key::from_seed(seed),
+    }
+}
+
+/// Returns the parameters of signatures, from the arguments of a call, of which k is number `first`.
+///
+/// # Errors
+/// ERROR `null_value_not_allowed` if one is NULL; as [`signing`].
+pub fn signing_arguments(call: &Call, first: usize) -> Signing {
+    let integer = |number, name| call.argument(first + number, name).value() as i32;
+    // SAFETY: the arguments are declared as text.
+    let [unit, fold] = [(1, "unit"), (2, "fold")]
+        .map(|(number, name)| unsafe { Text::from_raw(call.argument(first + number, name)) });
+    let seed = call.argument(first + 4, "seed").value() as i64;
+    signing(integer(0, "k"), &unit, &fold, integer(3, "slots"), seed)
 }
 
 /// Returns an integer argument between `low` and `high`.

@@ -1,20 +1,24 @@
 CREATE FUNCTION near_dup_pairs(
     key anyelement, query text, threshold double precision,
+    k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
+    slots integer DEFAULT 128, seed bigint DEFAULT 0,
     OUT a anyelement, OUT b anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
-COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision) IS
-    'all pairs of similar rows of a query for (key, signature [, document]); with the document, exact Jaccard similarity';
+COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint) IS
+    'all pairs of similar rows of a query for (key, signature [, document]) or (key, document); with the document, exact Jaccard similarity; k, unit, fold, slots, seed as for minhash, where it signs';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
+    k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
+    slots integer DEFAULT 128, seed bigint DEFAULT 0,
     OUT a anyelement, OUT b anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
-COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision) IS
-    'all pairs of similar rows, one of each query, for (key, signature [, document])';
+COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint) IS
+    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs';
 
 CREATE FUNCTION hamming_pairs(
     key anyelement, query text, distance integer,
@@ -27,12 +31,14 @@ COMMENT ON FUNCTION hamming_pairs(anyelement, text, integer) IS
 
 CREATE FUNCTION near_dup_clusters(
     key anyelement, query text, threshold double precision, method text DEFAULT 'star',
+    k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
+    slots integer DEFAULT 128, seed bigint DEFAULT 0,
     OUT key anyelement, OUT cluster anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_clusters_wrapper';
-COMMENT ON FUNCTION near_dup_clusters(anyelement, text, double precision, text) IS
-    'the cluster of every row of a query for (key, signature [, document]); method star|connected';
+COMMENT ON FUNCTION near_dup_clusters(anyelement, text, double precision, text, integer, text, text, integer, bigint) IS
+    'the cluster of every row of a query for (key, signature [, document]) or (key, document); method star|connected; further arguments as for near_dup_pairs';
 
 CREATE FUNCTION connected_components(
     key anyelement, query text, OUT key anyelement, OUT component anyelement

@@ -1,6 +1,6 @@
 //! `near_dup_calibrate`: which parameters tell labeled pairs apart.
 
-use crate::collection::reading::share_of_work_mem_bytes;
+use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::arrays::{NewTexts, integer_elements, text_elements};
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, quoted_identifier, relation_name};

@@ -14,7 +14,7 @@ enum Method {
     Connected,
 }
 
-/// Implements `near_dup_clusters(key, query, threshold, method)`.
+/// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.
@@ -24,7 +24,7 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 2);
     let method = method(call.argument(3, "method"));
-    let mut collection = Collection::new(&call);
+    let mut collection = Collection::new(&call, 4);
     collection.read(call.argument(1, "query"));
     let mut rows = call.rows();
     for row in 0..collection.without.len() as u32 {

@@ -161,7 +161,7 @@ impl Matches {
     pub fn document<'a>(&'a mut self, row: u32, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         let documents = self.measured.collection.documents.as_mut();
         let documents = documents.expect("there are documents");
-        documents.records.read(row as usize, buffer)
+        documents.read(row, buffer)
     }
 
     /// Returns one more than the number under which the search kept each item.

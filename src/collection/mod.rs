@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod clusters;
 pub mod components;
+pub mod documents;
 pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
@@ -12,4 +13,5 @@ pub mod reading;
 pub mod report;
 pub mod sample_pairs;
 pub mod search;
+pub mod signing;
 pub mod verify;

@@ -1,6 +1,6 @@
 //! Passages that stand in several places of a collection.
 
-use crate::collection::reading::share_of_work_mem_bytes;
+use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, raise};

@@ -1,47 +1,25 @@
 //! The rows that a query yields: keys, signatures, and documents where exact verification is asked for.
 
+use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
+use crate::collection::signing::sign_rows;
 use crate::minhash::datum::StoredSignature;
-use crate::pg::arrays::{bigint_elements, text_elements};
+use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query, Row, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query, Row};
 use crate::pg::spool::Records;
-use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::candidates::Sides;
-use neardup::memory::collected;
-use neardup::minhash::{Header, Signature, SignatureUnit};
-use neardup::shingle::Key;
+use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
 use pgrx::{PgSqlErrorCode, pg_sys};
-
-/// Returns how many bytes each record store of a collection keeps in memory: signatures, documents
-/// and their sets have one work_mem together, and the sort beside them another.
-pub fn share_of_work_mem_bytes() -> usize {
-    work_mem_bytes() / 3
-}
-
-/// The form in which the third column gives a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DocumentKind {
-    Text,
-    /// A set of shingles, stored as the sorted hashes of its elements.
-    TextSet,
-    /// A set of hashes, stored sorted.
-    HashSet,
-}
-
-/// The documents that signatures stand for, in order of the rows.
-pub struct Documents {
-    pub kind: DocumentKind,
-    pub records: Records,
-}
 
 /// The columns of a query.
 struct Columns {
     key: CheckedColumn,
-    signature: CheckedColumn,
+    /// None where the documents are to be signed.
+    signature: Option<CheckedColumn>,
     document: Option<(DocumentKind, CheckedColumn)>,
 }
 
@@ -49,6 +27,8 @@ struct Columns {
 pub struct Collection {
     key_type: pg_sys::Oid,
     signature_type: pg_sys::Oid,
+    /// How documents without a signature are signed.
+    signing: Option<Signing>,
     pub keys: Keys,
     /// Keys of rows whose signature is NULL or empty, or whose document is NULL.
     pub without: Keys,
@@ -61,20 +41,21 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Returns a collection with keys of the type of the call's first argument.
-    pub fn new(call: &Call) -> Self {
+    /// Returns a collection with keys of the type of the call's first argument. The parameters of the
+    /// signatures of documents that have none are the arguments from `first` on.
+    pub fn new(call: &Call, first: usize) -> Self {
         let signature_type = type_named(call.schema(), c"minhash_signature");
-        Self::of_types(call.argument_type(0), signature_type)
+        Self {
+            signing: Some(options::signing_arguments(call, first)),
+            ..Self::of_types(call.argument_type(0), signature_type)
+        }
     }
 
     /// Returns a collection of rows with the text of their documents, to be added one by one under
     /// numbers as keys.
     pub fn with_texts(signature_type: pg_sys::Oid) -> Self {
         Self {
-            documents: Some(Documents {
-                kind: DocumentKind::Text,
-                records: Records::new(share_of_work_mem_bytes()),
-            }),
+            documents: Some(Documents::new(DocumentKind::Text)),
             ..Self::of_types(pg_sys::INT8OID, signature_type)
         }
     }
@@ -83,6 +64,7 @@ impl Collection {
         Self {
             key_type,
             signature_type,
+            signing: None,
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
             signatures: Records::new(share_of_work_mem_bytes()),
@@ -107,7 +89,8 @@ impl Collection {
         }
     }
 
-    /// Reads all rows of a query: key, signature, and perhaps document.
+    /// Reads all rows of a query: key, signature, and perhaps document; or key and document, which is
+    /// signed.
     ///
     /// # Errors
     /// ERROR if its columns are others, or signatures were made with different parameters.
@@ -116,41 +99,69 @@ impl Collection {
         let columns = self.check_columns(&query.columns());
         let kind = columns.document.map(|(kind, _)| kind);
         if self.documents.is_none() && self.rows() == 0 {
-            self.documents = kind.map(|kind| Documents {
-                kind,
-                records: Records::new(share_of_work_mem_bytes()),
-            });
+            self.documents = kind.map(Documents::new);
         }
         if self.documents.as_ref().map(|documents| documents.kind) != kind {
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                "the third columns of the two queries differ",
+                "the documents of the two queries differ in type",
                 "Let both queries yield documents of the same type, or neither.",
             );
         }
-        let mut progress = Progress::begin("reading", None);
-        query.for_each(&mut |row| {
-            progress.step();
-            self.add(row, &columns);
-        });
+        match (columns.signature, columns.document, self.signing.clone()) {
+            (None, Some((_, document)), Some(signing)) => {
+                let columns = [columns.key, document];
+                sign_rows(
+                    query,
+                    self.key_type,
+                    columns,
+                    &signing,
+                    &mut |key, stored, record| {
+                        self.push_record(key, stored, record);
+                    },
+                );
+            }
+            _ => {
+                let mut progress = Progress::begin("reading", None);
+                query.for_each(&mut |row| {
+                    progress.step();
+                    self.add(row, &columns);
+                });
+            }
+        }
     }
 
     fn check_columns(&self, columns: &[Column]) -> Columns {
-        let (key, signature, document) = match columns {
-            [key, signature] => (key, signature, None),
-            [key, signature, document] => (key, signature, Some(document)),
+        let (key, second, third) = match columns {
+            [key, second] => (key, second, None),
+            [key, second, third] => (key, second, Some(third)),
             _ => wrong_columns(&format!("the query yields {} columns", columns.len())),
         };
+        let key = key.of_type(self.key_type, "first", "key");
+        if let (None, Some(text)) = (third, second.if_base_type(is_text)) {
+            return Columns {
+                key,
+                signature: None,
+                document: Some((DocumentKind::Text, text)),
+            };
+        }
+        let Some(signature) = second.if_type(self.signature_type) else {
+            wrong_columns(&format!(
+                "the second column of the query is of type {}",
+                second.type_name()
+            ));
+        };
         Columns {
-            key: key.of_type(self.key_type, "first", "key"),
-            signature: signature.of_type(self.signature_type, "second", "signature"),
-            document: document.map(document_column),
+            key,
+            signature: Some(signature),
+            document: third.map(document_column),
         }
     }
 
     fn add(&mut self, row: &Row<'_>, columns: &Columns) {
+        let signature = columns.signature.and_then(|column| row.get(column));
         let document = columns.document.and_then(|(_, column)| row.get(column));
-        self.push(row.get(columns.key), row.get(columns.signature), document);
+        self.push(row.get(columns.key), signature, document);
     }
 
     /// Adds a row, of values whose types have been checked.
@@ -165,18 +176,29 @@ impl Collection {
         };
         // SAFETY: vouched for by the caller; the row outlives the borrow.
         let stored = unsafe { StoredSignature::from_raw(datum) };
-        let signature = stored.read();
+        let Some(documents) = &self.documents else {
+            return self.push_record(key, stored.bytes(), &[]);
+        };
+        let mut record = Vec::new();
+        match document {
+            // SAFETY: the column's type has been checked.
+            Some(document) => unsafe { documents.kind.push_record(document, &mut record) },
+            None => return self.without.push(key),
+        }
+        self.push_record(key, stored.bytes(), &record);
+    }
+
+    /// Adds a row, of a stored signature and the record of its document.
+    pub fn push_record(&mut self, key: Option<pg_sys::Datum>, stored: &[u8], document: &[u8]) {
+        let signature = Signature::from_bytes(stored).or_raise();
         if signature.header.empty {
             return self.without.push(key);
         }
         self.check_header(&signature);
         if let Some(documents) = &mut self.documents {
-            let Some(document) = document else {
-                return self.without.push(key);
-            };
-            push_document(documents, document);
+            documents.push(document);
         }
-        self.signatures.push(stored.bytes());
+        self.signatures.push(stored);
         self.keys.push(key);
         if self.keys.len() >= u32::MAX as usize {
             raise(
@@ -226,25 +248,6 @@ fn wrong_columns(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
         message,
-        "Valid are the key, the signature (minhash_signature), and for exact verification the document (text, or its shingles as text[] or bigint[]).",
+        "Valid are the key, the signature (minhash_signature), and for exact verification the document (text, or its shingles as text[] or bigint[]); or the key and the document (text), which is signed.",
     )
-}
-
-fn push_document(documents: &mut Documents, datum: pg_sys::Datum) {
-    match documents.kind {
-        // SAFETY: the column's type has been checked.
-        DocumentKind::Text => documents.records.push(&unsafe { Text::from_raw(datum) }),
-        DocumentKind::TextSet => {
-            let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;
-            push_set(documents, text_elements(datum, &hash));
-        }
-        DocumentKind::HashSet => push_set(documents, bigint_elements(datum)),
-    }
-}
-
-fn push_set(documents: &mut Documents, mut set: Vec<i64>) {
-    set.sort_unstable();
-    set.dedup();
-    let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
-    documents.records.push(&bytes);
 }

@@ -1,7 +1,8 @@
 //! `near_dup_report`: the near-duplicates of a query on a page.
 
+use crate::collection::documents::share_of_work_mem_bytes;
 use crate::collection::matches::Matches;
-use crate::collection::reading::{Collection, share_of_work_mem_bytes};
+use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};

@@ -1,7 +1,7 @@
 //! `near_dup_sample_pairs`: pairs worth a label.
 
 use crate::collection::calibrate::undefined;
-use crate::collection::reading::share_of_work_mem_bytes;
+use crate::collection::documents::share_of_work_mem_bytes;
 use crate::collection::verify::HeldRecord;
 use crate::options;
 use crate::pg::call::Call;
@@ -16,9 +16,9 @@ use crate::pg::text::{NewText, Text};
 use neardup::calibrate::{MAX_DRAWN, Pair, Strata};
 use neardup::hash::split_mix;
 use neardup::memory::copied;
-use neardup::minhash::{Header, Signature, Sketch, estimate};
+use neardup::minhash::{Signature, Signing, estimate};
 use neardup::set;
-use neardup::shingle::{Key, Shingling, for_each_block, shingle_hashes};
+use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
@@ -97,7 +97,11 @@ impl SampledRows {
             documents: Records::new(budget),
             signatures: Records::new(budget),
         };
-        let hash_key = Key::from_seed(0);
+        let signing = Signing {
+            shingling: *shingling,
+            slots: SLOTS,
+            key: Key::from_seed(0),
+        };
         let mut progress = Progress::begin("reading", None);
         query.for_each(&mut |row| {
             progress.step();
@@ -106,15 +110,7 @@ impl SampledRows {
             };
             // SAFETY: both columns are of type text.
             let [key, document] = [key, document].map(|datum| unsafe { Text::from_raw(datum) });
-            let mut sketch = Sketch::new(SLOTS);
-            for_each_block(&document, shingling, &hash_key, &mut |hashes| {
-                progress.look();
-                sketch.add(hashes);
-                Ok(())
-            })
-            .or_raise();
-            let header = Header::of_document(shingling, SLOTS, hash_key.id());
-            let signature = sketch.encode(header);
+            let signature = signing.sign(&document, &mut || progress.look()).or_raise();
             if !Signature::from_bytes(&signature).or_raise().header.empty {
                 rows.keys.push(&key);
                 rows.documents.push(&document);

@@ -1,7 +1,7 @@
 //! Similarity of two rows at or above a threshold.
 
-use crate::collection::reading::share_of_work_mem_bytes;
-use crate::collection::reading::{Collection, DocumentKind, Documents};
+use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
+use crate::collection::reading::Collection;
 use crate::minhash::datum::shingling;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
@@ -101,28 +101,28 @@ impl Sets {
         if documents.kind != DocumentKind::Text {
             return self.compute(documents, row, set);
         }
-        let row = row as usize;
         if self.record_of.is_empty() {
-            self.record_of = filled(0, documents.records.len()).or_raise();
+            self.record_of = filled(0, documents.len()).or_raise();
         }
         let mut buffer = Vec::new();
-        if self.record_of[row] > 0 {
-            let record = self.record_of[row] as usize - 1;
-            return decode(self.computed.read(record, &mut buffer), set);
+        let record = self.record_of[row as usize];
+        if record > 0 {
+            return decode(self.computed.read(record as usize - 1, &mut buffer), set);
         }
-        self.compute(documents, row as u32, set);
+        self.compute(documents, row, set);
         for hash in set.iter() {
             buffer.try_extend_from_slice(&hash.to_le_bytes()).or_raise();
         }
         self.computed.push(&buffer);
-        self.record_of[row] = self.computed.len() as u32;
+        self.record_of[row as usize] = self.computed.len() as u32;
     }
 
     /// Does the same without keeping them.
     pub fn compute(&self, documents: &mut Documents, row: u32, set: &mut Vec<i64>) {
         let mut buffer = Vec::new();
-        let record = documents.records.read(row as usize, &mut buffer);
-        match (documents.kind, &self.shingling) {
+        let kind = documents.kind;
+        let record = documents.read(row, &mut buffer);
+        match (kind, &self.shingling) {
             (DocumentKind::Text, Some(shingling)) => {
                 let key = Key::from_seed(0);
                 let hashes = shingle_hashes(record, shingling, &key, &mut check_interrupts);

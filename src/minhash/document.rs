@@ -29,20 +29,13 @@ fn minhash(
     seed: default!(i64, 0),
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> Remembered<NewSignature> {
-    let shingling = options::shingling(k, &unit, &fold);
-    let options = (shingling, options::slots(slots), Key::from_seed(seed));
+    let signing = options::signing(k, &unit, &fold, slots, seed);
     // SAFETY: the call is running.
     unsafe {
-        remembered(fcinfo, &doc, options, |doc, (shingling, slots, key)| {
-            let mut sketch = Sketch::new(*slots);
-            for_each_block(doc, shingling, key, &mut |hashes| {
-                check_interrupts();
-                sketch.add(hashes);
-                Ok(())
-            })
-            .or_raise();
-            let header = Header::of_document(shingling, *slots, key.id());
-            Some(NewSignature(sketch.encode(header)))
+        remembered(fcinfo, &doc, signing, |doc, signing| {
+            Some(NewSignature(
+                signing.sign(doc, &mut check_interrupts).or_raise(),
+            ))
         })
     }
 }

@@ -1,8 +1,8 @@
 //! From documents to signatures, SimHashes and fingerprints.
 
 use neardup::arguments;
-use neardup::minhash::{Header, Sketch};
-use neardup::shingle::{self, Key, MAX_WINDOW, Shingling, for_each_block};
+use neardup::minhash::{Header, Signing, Sketch};
+use neardup::shingle::{self, Key, MAX_WINDOW, Shingling};
 use neardup::simhash::{Weighting, Width, document};
 use neardup::text::Fold;
 use neardup::{Result, minhash::SignatureUnit};
@@ -29,19 +29,13 @@ pub fn signatures<'py>(
     slots: i64,
     seed: i64,
 ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
-    let shingling = shingling(k, unit, fold)?;
-    let slots = arguments::slots(slots).map_err(raised)?;
-    let key = Key::from_seed(seed);
-    let header = Header::of_document(&shingling, slots, key.id());
+    let signing = Signing {
+        shingling: shingling(k, unit, fold)?,
+        slots: arguments::slots(slots).map_err(raised)?,
+        key: Key::from_seed(seed),
+    };
     let column = Column::read(texts)?;
-    let signed = parallel::map(py, &column.texts()?, |text| {
-        let mut sketch = Sketch::new(slots);
-        for_each_block(text, &shingling, &key, &mut |hashes| {
-            sketch.add(hashes);
-            Ok(())
-        })?;
-        Ok(sketch.encode(header))
-    })?;
+    let signed = parallel::map(py, &column.texts()?, |text| signing.sign(text, &mut || {}))?;
     let bytes = |signature: Option<Vec<u8>>| signature.map(|bytes| PyBytes::new(py, &bytes));
     Ok(signed.into_iter().map(bytes).collect())
 }

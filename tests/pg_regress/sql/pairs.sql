@@ -55,6 +55,21 @@ FULL JOIN (SELECT * FROM exact WHERE similarity >= 0.5) e ON e.a = least(p.a, p.
 SELECT a, b, similarity FROM near_dup_pairs(NULL::int,
     $$VALUES (1, minhash('x y z'), 'a b c d'), (2, minhash('x y z'), 'A, b c d!'), (3, minhash('x y z'), 'e f g h')$$, 0.8);
 
+-- Documents without a signature are signed and verified, as if the query had signed them.
+CREATE FUNCTION signed(arguments text) RETURNS TABLE (rows bigint, matching bigint) LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT count(*), count(*) FILTER (WHERE (x.a, x.b, x.similarity) = (y.a, y.b, y.similarity))
+         FROM near_dup_pairs(NULL::bigint, ''SELECT id, body FROM docs'', 0.4, %s) WITH ORDINALITY x
+         FULL JOIN near_dup_pairs(NULL::bigint, %L, 0.4) WITH ORDINALITY y USING (ordinality)',
+        arguments, format('SELECT id, minhash(body, %s), body FROM docs', arguments));
+END $$;
+SELECT arguments, s.* FROM unnest(ARRAY['k => 3', 'k => 2, slots => 96, seed => 7', $$unit => 'char', k => 20, fold => 'marks'$$,
+    $$k => 5, unit => 'stop', fold => 'none'$$]) arguments, signed(arguments) s;
+SELECT key, cluster FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs WHERE id > 200 ORDER BY id', 0.5) LIMIT 5;
+SELECT a, b FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four')$$, $$VALUES (2, minhash('ONE two three four!'), 'ONE two three four!')$$, 1);
+SELECT * FROM near_dup_join(NULL::int, $$VALUES (1, 'one two three four')$$, $$VALUES (2, minhash('one two three four', 2), 'one two three four')$$, 1);
+
 -- A new batch against a base.
 SELECT count(*), min(a % 2), max(b % 2)
 FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs WHERE id % 2 = 1', 'SELECT id, sig FROM docs WHERE id % 2 = 0', 0.5);
@@ -78,7 +93,12 @@ SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', NULL);
 SELECT * FROM near_dup_pairs(NULL::bigint, NULL, 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM docs', 0.5);
-SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, id FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body, body FROM docs', 0.5);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, 0);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, unit => 'line');
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, fold => NULL);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, slots => 1025);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id FROM docs', 0.5);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, id FROM docs', 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash('a b c')), (2, minhash('a b c', 2))$$, 0.5);

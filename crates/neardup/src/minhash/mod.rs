@@ -7,6 +7,7 @@ pub mod estimate;
 pub mod interval;
 pub mod measures;
 pub mod signature;
+pub mod signing;
 pub mod sketch;
 
 pub use crate::hash::slot::{MAX_SLOTS, UNFILLED};
@@ -15,4 +16,5 @@ pub use estimate::{
     near_duplicates, near_duplicates_stored, similarity,
 };
 pub use signature::{Header, Signature, SignatureUnit, is_slot_bits};
+pub use signing::Signing;
 pub use sketch::Sketch;

@@ -69,6 +69,10 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM many', 0.5)",
     ),
     (
+        "pairs of documents",
+        "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT i, body FROM big, generate_series(1, 100) i', 0.5)",
+    ),
+    (
         "clusters",
         "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
     ),

@@ -41,6 +41,8 @@ const STATEMENTS: &[&str] = &[
     "SELECT count(*) FROM big, split_text(a, 'sentence')",
     "SELECT length(cut_passages(a, '{[5,10)}')) FROM big",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig, body FROM many', 0.5)",
+    "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM many', 0.5)",
+    "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT i, a || i FROM big, generate_series(1, 4) i', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
 ];
 

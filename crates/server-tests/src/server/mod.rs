@@ -11,6 +11,7 @@ mod equals_scan;
 mod estimates;
 mod extension;
 mod guard;
+mod helpers;
 mod hostile;
 mod interop;
 mod lookup;
@@ -94,6 +95,8 @@ const ALL: &[Test] = &[
         "collections_clusters",
         collections::clusters_follow_their_definition,
     ),
+    ("helpers_change_no_answer", helpers::change_no_answer),
+    ("helpers_leave_nothing", helpers::leave_nothing),
     ("guard_changed_key", guard::changed_key),
     ("guard_earlier_first", guard::earlier_first),
     (

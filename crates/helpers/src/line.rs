@@ -1,0 +1,245 @@
+//! Pieces of work in a line, and their results in the same order.
+
+use crate::threads::{Working, spawn, stop_if};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope};
+use std::time::Duration;
+
+/// Between two looks of a waiting leader at what else might have happened.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Pieces in line for each thread: enough to keep it busy while the leader does something else.
+const PIECES: usize = 4;
+
+/// The work on one piece, in any thread. It calls its second argument often: that does not return
+/// where the job is over.
+pub type Work<'a, P, R> = dyn Fn(P, &mut dyn FnMut()) -> R + Sync + 'a;
+
+/// The most that a line takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Helpers beside the leader.
+    pub helpers: usize,
+    /// Bytes of the pieces in line, unless a single piece has more.
+    pub bytes: usize,
+}
+
+/// Works on pieces with the help of other threads.
+///
+/// `feed` puts pieces into the line, each with a tag that stays with the leader. `take` gets the tag
+/// and the result of every piece, in the order in which they were put, however many threads there
+/// are. `poll` is called often by the leader. `feed`, `take` and `poll` may unwind, which ends the
+/// helpers first.
+///
+/// # Panics
+/// Where `work` panicked in any thread, the leader goes on with that panic.
+pub fn in_order<P: Send, R: Send, T>(
+    limits: Limits,
+    poll: &mut dyn FnMut(),
+    work: &Work<'_, P, R>,
+    take: &mut dyn FnMut(T, R),
+    feed: impl FnOnce(&mut Line<'_, '_, '_, P, R, T>),
+) {
+    let shared = Shared::new();
+    thread::scope(|scope| {
+        let _end = End(&shared);
+        let mut line = Line {
+            scope,
+            shared: &shared,
+            limits,
+            poll,
+            work,
+            take,
+            waiting: VecDeque::new(),
+            bytes: 0,
+            helpers: 0,
+        };
+        feed(&mut line);
+        line.finish();
+    });
+}
+
+/// What leader and helpers share.
+struct Shared<P, R> {
+    state: Mutex<State<P, R>>,
+    is_over: AtomicBool,
+    has_piece: Condvar,
+    has_result: Condvar,
+}
+
+struct State<P, R> {
+    /// Pieces nobody works on yet, with their numbers.
+    pieces: VecDeque<(usize, P)>,
+    /// Results of the pieces from `first` on; None while there is none.
+    results: VecDeque<Option<thread::Result<R>>>,
+    first: usize,
+}
+
+impl<P, R> Shared<P, R> {
+    fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                pieces: VecDeque::new(),
+                results: VecDeque::new(),
+                first: 0,
+            }),
+            is_over: AtomicBool::new(false),
+            has_piece: Condvar::new(),
+            has_result: Condvar::new(),
+        }
+    }
+
+    /// No thread panics while it holds the lock.
+    fn state(&self) -> MutexGuard<'_, State<P, R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Works on pieces until the job is over.
+    fn help(&self, work: &Work<'_, P, R>) {
+        while let Some((number, piece)) = self.next_piece() {
+            let Some(working) = Working::begin() else {
+                return;
+            };
+            let mut stop = || stop_if(&self.is_over);
+            let result = catch_unwind(AssertUnwindSafe(|| work(piece, &mut stop)));
+            drop(working);
+            self.state().put_result(number, result);
+            self.has_result.notify_one();
+        }
+    }
+
+    /// Waits for a piece; None when the job is over.
+    fn next_piece(&self) -> Option<(usize, P)> {
+        let mut state = self.state();
+        loop {
+            if self.is_over.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(piece) = state.pieces.pop_front() {
+                return Some(piece);
+            }
+            state = self
+                .has_piece
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl<P, R> State<P, R> {
+    fn put_result(&mut self, number: usize, result: thread::Result<R>) {
+        let place = number - self.first;
+        self.results[place] = Some(result);
+    }
+
+    /// Returns the first result, if it is there.
+    fn pop_result(&mut self) -> Option<thread::Result<R>> {
+        let result = self.results.front_mut()?.take()?;
+        self.results.pop_front();
+        self.first += 1;
+        Some(result)
+    }
+}
+
+/// Ends the helpers, also where the leader unwinds.
+struct End<'a, P, R>(&'a Shared<P, R>);
+
+impl<P, R> Drop for End<'_, P, R> {
+    fn drop(&mut self) {
+        let state = self.0.state();
+        self.0.is_over.store(true, Ordering::Relaxed);
+        drop(state);
+        self.0.has_piece.notify_all();
+    }
+}
+
+/// The leader's end of the line.
+pub struct Line<'a, 'scope, 'env, P, R, T> {
+    scope: &'scope Scope<'scope, 'env>,
+    shared: &'scope Shared<P, R>,
+    limits: Limits,
+    poll: &'a mut dyn FnMut(),
+    work: &'scope Work<'env, P, R>,
+    take: &'a mut dyn FnMut(T, R),
+    /// Tags and bytes of the pieces whose results have not been taken.
+    waiting: VecDeque<(T, usize)>,
+    /// Of all these.
+    bytes: usize,
+    /// Helpers started.
+    helpers: usize,
+}
+
+impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
+    /// Puts a piece of that many bytes into the line, and takes results where it has grown too long.
+    pub fn put(&mut self, tag: T, piece: P, bytes: usize) {
+        while !self.waiting.is_empty() && self.bytes + bytes > self.limits.bytes {
+            self.take_first();
+        }
+        self.enqueue(tag, piece, bytes);
+        while self.waiting.len() > PIECES * (self.helpers + 1) || self.limits.helpers == 0 {
+            if self.waiting.is_empty() {
+                break;
+            }
+            self.take_first();
+        }
+    }
+
+    fn enqueue(&mut self, tag: T, piece: P, bytes: usize) {
+        let mut state = self.shared.state();
+        let number = state.first + state.results.len();
+        state.pieces.push_back((number, piece));
+        state.results.push_back(None);
+        let idle = state.pieces.len() > 1;
+        drop(state);
+        self.waiting.push_back((tag, bytes));
+        self.bytes += bytes;
+        if idle && self.helpers < self.limits.helpers {
+            self.start_helper();
+        }
+        self.shared.has_piece.notify_one();
+    }
+
+    /// A helper that cannot be had is not asked for again.
+    fn start_helper(&mut self) {
+        let (shared, work) = (self.shared, self.work);
+        match spawn(self.scope, move || shared.help(work)) {
+            true => self.helpers += 1,
+            false => self.limits.helpers = self.helpers,
+        }
+    }
+
+    fn finish(&mut self) {
+        while !self.waiting.is_empty() {
+            self.take_first();
+        }
+    }
+
+    /// Takes the first result, and works on pieces until it is there.
+    fn take_first(&mut self) {
+        let result = loop {
+            (self.poll)();
+            let mut state = self.shared.state();
+            if let Some(result) = state.pop_result() {
+                break result;
+            }
+            match state.pieces.pop_front() {
+                Some((number, piece)) => {
+                    drop(state);
+                    let result = (self.work)(piece, self.poll);
+                    self.shared.state().put_result(number, Ok(result));
+                }
+                None => {
+                    let waited = self.shared.has_result.wait_timeout(state, PAUSE);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
+                }
+            }
+        };
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+        let (tag, bytes) = self.waiting.pop_front().expect("a result has a tag");
+        self.bytes -= bytes;
+        (self.take)(tag, result);
+    }
+}

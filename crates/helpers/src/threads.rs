@@ -1,0 +1,79 @@
+//! The life of a helper.
+
+use nix::sys::signal::{SigSet, SigmaskHow};
+use std::any::Any;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{Builder, Scope, sleep};
+use std::time::Duration;
+
+/// Bytes that a helper needs for its start: its stack, and what the C library keeps for a thread.
+/// Where these cannot be had, neither can the helper, and the C library might end the process.
+const HEADROOM: usize = STACK + (1 << 20);
+
+/// Bytes of a helper's stack.
+const STACK: usize = 1 << 21;
+
+/// Set when the process is about to end.
+static IS_ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// Pieces that are being worked on.
+static WORKING: AtomicUsize = AtomicUsize::new(0);
+
+/// Ends all work, and waits until no helper touches memory any more: for a process that is about to
+/// end without unwinding its stack. Nothing can be worked on afterwards.
+pub fn abandon() {
+    IS_ABANDONED.store(true, Ordering::SeqCst);
+    while WORKING.load(Ordering::SeqCst) > 0 {
+        sleep(Duration::from_millis(1));
+    }
+}
+
+/// Starts a helper with all signals blocked; returns false where there is no memory for one.
+pub(crate) fn spawn<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    body: impl FnOnce() + Send + 'scope,
+) -> bool {
+    if Vec::<u8>::new().try_reserve_exact(HEADROOM).is_err() {
+        return false;
+    }
+    // A new thread has the mask of the one that starts it: no handler of the server ever runs in it.
+    let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else {
+        return false;
+    };
+    let helper = Builder::new()
+        .name(String::from("neardup"))
+        .stack_size(STACK);
+    let is_started = helper.spawn_scoped(scope, body).is_ok();
+    let restored = before.thread_set_mask();
+    debug_assert!(restored.is_ok());
+    is_started
+}
+
+/// A piece that is being worked on, as [`abandon`] counts them.
+pub(crate) struct Working;
+
+impl Working {
+    /// Returns None when nothing is to be worked on any more.
+    pub fn begin() -> Option<Self> {
+        WORKING.fetch_add(1, Ordering::SeqCst);
+        let working = Self;
+        (!IS_ABANDONED.load(Ordering::SeqCst)).then_some(working)
+    }
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        WORKING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The payload of the panic that ends a helper whose work is not wanted any more.
+struct Stopped;
+
+/// Ends the work of a helper when the job is over.
+pub(crate) fn stop_if(is_over: &AtomicBool) {
+    if is_over.load(Ordering::Relaxed) || IS_ABANDONED.load(Ordering::Relaxed) {
+        resume_unwind(Box::new(Stopped) as Box<dyn Any + Send>);
+    }
+}

@@ -1,0 +1,196 @@
+//! Jobs over whole collections with the help of threads.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use postgres::error::SqlState;
+use postgres::{Client, SimpleQueryMessage};
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+
+/// Documents in families of four whose members differ in some words: a third of them short, a third
+/// compressed in the row, a third out of line; some of them copies, some empty, some NULL.
+const DOCUMENTS: &str = "
+    CREATE TABLE docs (id bigint PRIMARY KEY, body text);
+    INSERT INTO docs
+    SELECT id, CASE id % 50 WHEN 48 THEN NULL WHEN 49 THEN '?!' ELSE
+        (SELECT string_agg(md5(CASE WHEN (w * 31 + id) % 67 < id % 4 THEN id * 1000 + w
+                               ELSE id / 4 * 1000 + w END::text), ' ' ORDER BY w)
+         FROM generate_series(1, (ARRAY[20, 90, 400])[1 + id / 4 % 3]) w) END
+    FROM generate_series(1::bigint, 1200) id;
+    INSERT INTO docs SELECT id + 5000, body FROM docs WHERE id % 7 = 0";
+
+/// Statements whose rows and their order must not depend on the number of helpers.
+const JOBS: &[&str] = &[
+    "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.5)",
+    "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8, 2, slots => 64)",
+    "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body) FROM docs ORDER BY id', 0.5)",
+    "SELECT * FROM near_dup_join(NULL::text, 'SELECT id::text, body FROM docs WHERE id % 2 = 0 ORDER BY id',
+         'SELECT id::text, body FROM docs WHERE id % 3 = 0 ORDER BY id DESC', 0.6)",
+    "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.6)",
+    "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.6, 'connected')",
+    "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, minhash(body) FROM docs ORDER BY id', 0.6)",
+];
+
+/// Every job gives the same rows in the same order with any number of helpers, and the same rows with
+/// any work_mem.
+pub fn change_no_answer(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "helpers")?;
+    let mut client = database.connect()?;
+    client.batch_execute(DOCUMENTS)?;
+    for job in JOBS {
+        let mut sorted = Vec::new();
+        for work_mem in ["64kB", "1MB"] {
+            let mut alone = answer(&mut client, job, 0, work_mem)?;
+            ensure!(alone.len() > 300, "{job}: {} rows", alone.len());
+            for helpers in [1, 2, 4] {
+                ensure!(
+                    answer(&mut client, job, helpers, work_mem)? == alone,
+                    "{helpers} helpers with work_mem {work_mem} change the answer of {job}"
+                );
+            }
+            alone.sort_unstable();
+            sorted.push(alone);
+        }
+        ensure!(
+            sorted[0] == sorted[1],
+            "work_mem changes the answer of {job}"
+        );
+    }
+    signed_inside_equals_signed_before(&mut client)?;
+    Ok(Outcome::Passed)
+}
+
+fn signed_inside_equals_signed_before(client: &mut Client) -> Result<()> {
+    for job in JOBS {
+        if job.contains("slots") || !job.contains(", body") {
+            continue;
+        }
+        let before = job.replace(", body", ", minhash(body), body");
+        ensure!(
+            answer(client, &before, 0, "1MB")? == answer(client, job, 2, "1MB")?,
+            "signatures made before change the answer of {job}"
+        );
+    }
+    Ok(())
+}
+
+/// The rows of a statement, in their order.
+fn answer(
+    client: &mut Client,
+    statement: &str,
+    helpers: u32,
+    work_mem: &str,
+) -> Result<Vec<String>> {
+    client.batch_execute(&format!(
+        "SET max_parallel_maintenance_workers = {helpers}; SET work_mem = '{work_mem}'"
+    ))?;
+    let messages = client.simple_query(statement)?;
+    let row = |message: SimpleQueryMessage| match message {
+        SimpleQueryMessage::Row(row) => Some(
+            (0..row.len())
+                .map(|i| row.get(i).unwrap_or("NULL"))
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
+        _ => None,
+    };
+    Ok(messages.into_iter().filter_map(row).collect())
+}
+
+/// After an end, a cancel at any moment and an error a session has no further thread and no
+/// temporary file; a terminated one leaves the server as it was.
+pub fn leave_nothing(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "helpers_end")?;
+    let mut client = database.connect()?;
+    client.batch_execute(DOCUMENTS)?;
+    client.batch_execute("SET max_parallel_maintenance_workers = 4; SET work_mem = '256kB'")?;
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    let mut most = 1;
+    for job in JOBS {
+        let start = Instant::now();
+        most = most.max(most_threads(pid, || Ok(client.batch_execute(job)?))?);
+        ensure_alone(&mut client, pid).context("after the end")?;
+        let whole = start.elapsed();
+        for tenth in 1..10 {
+            let timeout = (whole * tenth / 10).as_millis().max(1);
+            client.batch_execute(&format!("SET statement_timeout = {timeout}"))?;
+            let ended = client.batch_execute(job);
+            client.batch_execute("RESET statement_timeout")?;
+            if let Err(error) = ended {
+                ensure!(error.code() == Some(&SqlState::QUERY_CANCELED), "{error:?}");
+            }
+            ensure_alone(&mut client, pid).context("after a cancel")?;
+        }
+        let failing = job.replace(
+            "FROM docs",
+            "FROM (SELECT id, body || repeat('', (1 / (500 - id))::int) AS body FROM docs) d",
+        );
+        ensure!(client.batch_execute(&failing).is_err(), "{failing}");
+        ensure_alone(&mut client, pid).context("after an error")?;
+    }
+    ensure!(most > 1, "nobody helped");
+    for (number, job) in (0..).zip(JOBS) {
+        terminate(&database, job, Duration::from_millis(20 + 10 * number))?;
+    }
+    ensure!(
+        client.query_one("SELECT 1", &[]).is_ok(),
+        "the server restarted"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// The number of threads that a process has.
+fn threads(pid: i32) -> Result<usize> {
+    Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
+}
+
+/// The most threads that a process has while `work` is done.
+fn most_threads(pid: i32, work: impl FnOnce() -> Result<()> + Send) -> Result<usize> {
+    thread::scope(|scope| {
+        let worker = scope.spawn(work);
+        let mut most = 0;
+        while !worker.is_finished() {
+            most = most.max(threads(pid)?);
+            thread::sleep(Duration::from_millis(1));
+        }
+        worker.join().expect("the statement does not panic")?;
+        Ok(most)
+    })
+}
+
+fn ensure_alone(client: &mut Client, pid: i32) -> Result<()> {
+    let left = threads(pid)?;
+    ensure!(left == 1, "{left} threads");
+    let files: i64 = client
+        .query_one("SELECT count(*) FROM pg_ls_tmpdir()", &[])?
+        .get(0);
+    ensure!(files == 0, "{files} temporary files");
+    Ok(())
+}
+
+/// Ends a session in the middle of a job.
+fn terminate(database: &Database<'_>, job: &str, after: Duration) -> Result<()> {
+    let mut client = database.connect()?;
+    client.batch_execute("SET max_parallel_maintenance_workers = 4; SET work_mem = '256kB'")?;
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    thread::scope(|scope| {
+        // It may be done before.
+        scope.spawn(move || client.batch_execute(job).is_ok());
+        thread::sleep(after);
+        let mut other = database.connect()?;
+        other.query_one("SELECT pg_terminate_backend($1, 10000)", &[&pid])?;
+        let sessions: i64 = other
+            .query_one(
+                "SELECT count(*) FROM pg_stat_activity WHERE pid = $1",
+                &[&pid],
+            )?
+            .get(0);
+        ensure!(sessions == 0, "the session did not end");
+        Ok(())
+    })
+}

@@ -1,0 +1,86 @@
+//! The documents that signatures stand for, in order of the rows.
+
+use crate::pg::arrays::{bigint_elements, text_elements};
+use crate::pg::error::OrRaise;
+use crate::pg::query::work_mem_bytes;
+use crate::pg::spool::Records;
+use crate::pg::stored_texts;
+use neardup::memory::{Grow, collected};
+use neardup::shingle::Key;
+use pgrx::pg_sys;
+
+/// Returns how many bytes each record store of a collection keeps in memory: signatures, documents
+/// and their sets have one work_mem together, and the sort beside them another.
+pub fn share_of_work_mem_bytes() -> usize {
+    work_mem_bytes() / 3
+}
+
+/// The form in which a column gives a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentKind {
+    Text,
+    /// A set of shingles, stored as the sorted hashes of its elements.
+    TextSet,
+    /// A set of hashes, stored sorted.
+    HashSet,
+}
+
+impl DocumentKind {
+    /// Appends the record of a document to `record`.
+    ///
+    /// # Safety
+    /// `datum` is a non-null datum of a type of this kind.
+    pub unsafe fn push_record(self, datum: pg_sys::Datum, record: &mut Vec<u8>) {
+        let set = match self {
+            // SAFETY: vouched for by the caller.
+            Self::Text => return unsafe { stored_texts::push_record(datum, record) },
+            Self::TextSet => {
+                let hash = |element: &[u8]| Key::from_seed(0).element_hash(element) as i64;
+                text_elements(datum, &hash)
+            }
+            Self::HashSet => bigint_elements(datum),
+        };
+        push_set(set, record);
+    }
+}
+
+fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
+    set.sort_unstable();
+    set.dedup();
+    let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
+    record.try_extend_from_slice(&bytes).or_raise();
+}
+
+/// Documents of one kind, by number.
+pub struct Documents {
+    pub kind: DocumentKind,
+    records: Records,
+}
+
+impl Documents {
+    pub fn new(kind: DocumentKind) -> Self {
+        Self {
+            kind,
+            records: Records::new(share_of_work_mem_bytes()),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Appends a record that [`DocumentKind::push_record`] made.
+    pub fn push(&mut self, record: &[u8]) {
+        self.records.push(record);
+    }
+
+    /// Returns a document: its text in UTF-8, or the sorted hashes of its set, 8 bytes each. It is in
+    /// `buffer` where it is not in memory as it is.
+    pub fn read<'a>(&'a mut self, number: u32, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+        let (records, number) = (&mut self.records, number as usize);
+        match self.kind {
+            DocumentKind::Text => stored_texts::read(records, number, buffer),
+            DocumentKind::TextSet | DocumentKind::HashSet => records.read(number, buffer),
+        }
+    }
+}

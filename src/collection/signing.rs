@@ -1,0 +1,124 @@
+//! Documents signed by helpers while the next rows are read.
+
+use crate::collection::documents::DocumentKind;
+use crate::pg::error::OrRaise;
+use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::progress::Progress;
+use crate::pg::query::{CheckedColumn, Query};
+use crate::pg::text::Text;
+use crate::pg::value::Keys;
+use neardup::Result;
+use neardup::memory::{Grow, with_room};
+use neardup::minhash::Signing;
+use pgrx::pg_sys;
+
+/// Takes the key of a row, its signature, and the record of its document.
+pub type TakeRow<'a> = &'a mut dyn FnMut(Option<pg_sys::Datum>, &[u8], &[u8]);
+
+/// Reads all rows of a query for key, of type `key_type`, and document, a text, and signs the
+/// documents. One that is NULL is signed as an empty one. The rows come in the order of the query.
+pub fn sign_rows(
+    query: Query,
+    key_type: pg_sys::Oid,
+    [key, document]: [CheckedColumn; 2],
+    signing: &Signing,
+    take: TakeRow<'_>,
+) {
+    let work = |texts: Parts, check: &mut dyn FnMut()| texts.sign(signing, check);
+    let mut take =
+        |rows: Rows, signatures: Result<Parts>| rows.hand_on(&signatures.or_raise(), take);
+    let mut progress = Progress::begin("reading and signing", None);
+    in_order(&work, &mut take, |line| {
+        let (mut rows, mut texts) = (Rows::new(key_type), Parts::default());
+        query.for_each(&mut |row| {
+            progress.step();
+            rows.push(row.get(key), row.get(document), &mut texts);
+            let bytes = rows.records.bytes.len() + texts.bytes.len();
+            if bytes >= piece_bytes() {
+                let rows = std::mem::replace(&mut rows, Rows::new(key_type));
+                line.put(rows, std::mem::take(&mut texts), bytes);
+            }
+        });
+        let bytes = rows.records.bytes.len() + texts.bytes.len();
+        line.put(rows, texts, bytes);
+    });
+}
+
+/// Byte strings, one behind the other.
+#[derive(Default)]
+struct Parts {
+    bytes: Vec<u8>,
+    /// Where each of them ends.
+    ends: Vec<usize>,
+}
+
+impl Parts {
+    /// Ends a part of what has been appended to `bytes` since the last one.
+    fn end(&mut self) -> Result<()> {
+        self.ends.try_push(self.bytes.len())
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.bytes[start..end])
+    }
+
+    /// Returns the signatures of texts.
+    fn sign(&self, signing: &Signing, check: &mut dyn FnMut()) -> Result<Self> {
+        let mut signatures = Self {
+            bytes: Vec::new(),
+            ends: with_room(self.ends.len())?,
+        };
+        for text in self.iter() {
+            let signature = signing.sign(text, check)?;
+            signatures.bytes.try_extend_from_slice(&signature)?;
+            signatures.end()?;
+        }
+        Ok(signatures)
+    }
+}
+
+/// Rows whose documents are being signed.
+struct Rows {
+    keys: Keys,
+    /// Of the documents.
+    records: Parts,
+}
+
+impl Rows {
+    fn new(key_type: pg_sys::Oid) -> Self {
+        Self {
+            keys: Keys::new(key_type),
+            records: Parts::default(),
+        }
+    }
+
+    /// Adds a row, of values whose types have been checked, and its text to `texts`.
+    fn push(
+        &mut self,
+        key: Option<pg_sys::Datum>,
+        document: Option<pg_sys::Datum>,
+        texts: &mut Parts,
+    ) {
+        self.keys.push(key);
+        if let Some(document) = document {
+            // SAFETY: vouched for by the caller.
+            unsafe {
+                let text = Text::from_raw(document);
+                texts.bytes.try_extend_from_slice(&text).or_raise();
+                DocumentKind::Text.push_record(document, &mut self.records.bytes);
+            }
+        }
+        texts.end().or_raise();
+        self.records.end().or_raise();
+    }
+
+    fn hand_on(self, signatures: &Parts, take: TakeRow<'_>) {
+        let rows = (0..).zip(signatures.iter()).zip(self.records.iter());
+        for ((number, signature), record) in rows {
+            take(self.keys.get(number), signature, record);
+        }
+    }
+}

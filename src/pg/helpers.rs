@@ -1,0 +1,49 @@
+//! Threads that help with a job. They compute; only the leader calls PostgreSQL.
+
+use crate::pg::error::check_interrupts;
+use crate::pg::query::work_mem_bytes;
+use helpers::{Limits, Line, Work};
+use pgrx::pg_sys;
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
+
+/// Returns how many bytes a piece of work is to have: so few that pieces for all helpers fit into
+/// work_mem, and so many that handing them on costs nothing beside the work.
+pub fn piece_bytes() -> usize {
+    (work_mem_bytes() / 8).min(1 << 16)
+}
+
+/// Works on pieces with as many helpers as the server allows a maintenance job, at most one a core.
+/// The pieces in line take up to work_mem.
+///
+/// `feed` puts pieces, each with a tag that stays here; `take` gets tags and results in the same
+/// order, whatever the number of helpers. An ERROR in either ends the helpers.
+pub fn in_order<P: Send, R: Send, T>(
+    work: &Work<'_, P, R>,
+    take: &mut dyn FnMut(T, R),
+    feed: impl FnOnce(&mut Line<'_, '_, '_, P, R, T>),
+) {
+    let limits = Limits {
+        helpers: most_helpers(),
+        bytes: work_mem_bytes(),
+    };
+    helpers::in_order(limits, &mut check_interrupts, work, take, feed);
+}
+
+fn most_helpers() -> usize {
+    // SAFETY: reads a setting of this backend.
+    let allowed = unsafe { pg_sys::max_parallel_maintenance_workers } as usize;
+    allowed.min(available_parallelism().map_or(1, NonZeroUsize::get))
+}
+
+/// Makes the end of a session wait until no helper is at work: a FATAL error unwinds nothing. Called
+/// once when a session loads the library.
+pub fn install() {
+    // SAFETY: the callback lives as long as the library, which is never unloaded.
+    unsafe { pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::null()) };
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn at_exit(_code: i32, _arg: pg_sys::Datum) {
+    helpers::abandon();
+}

@@ -1,0 +1,74 @@
+//! Texts on temporary storage, kept as PostgreSQL stores them until they are read.
+//!
+//! Of many documents few are ever compared. A compressed one stays compressed, and of one that lies
+//! out of line the pointer is kept: the snapshot and the locks of the statement keep its value.
+
+use crate::pg::error::OrRaise;
+use crate::pg::spool::Records;
+use crate::pg::text::Text;
+use crate::pg::varlena::allocate;
+use neardup::memory::Grow;
+use pgrx::pg_sys;
+use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, varsize_any, vartag_1b_e};
+
+/// The first byte of a record: the text follows in UTF-8, or its value as it is stored.
+const PLAIN: u8 = 0;
+const STORED: u8 = 1;
+
+/// Appends the record of a text to `record`.
+///
+/// # Safety
+/// `datum` is a non-null datum of a text type.
+pub unsafe fn push_record(datum: pg_sys::Datum, record: &mut Vec<u8>) {
+    let value = datum.cast_mut_ptr::<pg_sys::varlena>();
+    // SAFETY: vouched for by the caller; a compressed value and a pointer to one on disk are whole
+    // within their size.
+    unsafe {
+        if is_smaller_as_stored(value) {
+            record.try_push(STORED).or_raise();
+            let bytes = std::slice::from_raw_parts(value.cast::<u8>(), varsize_any(value));
+            record.try_extend_from_slice(bytes).or_raise();
+        } else {
+            record.try_push(PLAIN).or_raise();
+            let text = Text::from_raw(datum);
+            record.try_extend_from_slice(&text).or_raise();
+        }
+    }
+}
+
+/// # Safety
+/// `value` is a varlena.
+unsafe fn is_smaller_as_stored(value: *mut pg_sys::varlena) -> bool {
+    // SAFETY: vouched for by the caller. Other external values are in memory that goes with the row.
+    unsafe {
+        if varatt_is_1b_e(value) {
+            u32::from(vartag_1b_e(value)) == pg_sys::vartag_external::VARTAG_ONDISK
+        } else {
+            varatt_is_4b_c(value)
+        }
+    }
+}
+
+/// Returns the text of a record in UTF-8, in `buffer` where it is not in memory as it is.
+pub fn read<'a>(records: &'a mut Records, number: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    if records.read_part(number, 0..1, buffer)[0] == STORED {
+        read_stored(records, number, buffer);
+        return buffer;
+    }
+    records.read_part(number, 1..records.length(number), buffer)
+}
+
+fn read_stored(records: &mut Records, number: usize, buffer: &mut Vec<u8>) {
+    let value = records.read_part(number, 1..records.length(number), buffer);
+    let copy = allocate(value.len());
+    // SAFETY: the copy has room for the value, is aligned as PostgreSQL expects it, and is freed when
+    // nothing refers to it any more.
+    unsafe {
+        copy.copy_from_nonoverlapping(value.as_ptr(), value.len());
+        let text = Text::from_raw(pg_sys::Datum::from(copy));
+        buffer.clear();
+        buffer.try_extend_from_slice(&text).or_raise();
+        drop(text);
+        pg_sys::pfree(copy.cast());
+    }
+}
