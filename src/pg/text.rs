@@ -145,7 +145,7 @@ fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
                 true,
             ) < len
         })?;
-        let name = CStr::from_ptr(pg_sys::pg_encoding_to_char(encoding));
+        let name = CStr::from_ptr(pg_sys::GetDatabaseEncodingName());
         Some((lacking, name.to_string_lossy().into_owned()))
     }
 }

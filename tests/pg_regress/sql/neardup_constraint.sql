@@ -52,13 +52,18 @@ CREATE INDEX ON thresholds USING neardup (hamming_key(b, d));
 CREATE INDEX ON thresholds USING neardup (hamming_key(b, 64));
 CREATE INDEX ON thresholds USING neardup (near_dup_key(sig, 1.5));
 ALTER TABLE thresholds ADD EXCLUDE USING neardup (near_dup_key(sig, 0.3 + 0.2) WITH %);
+-- PostgreSQL 17 and later qualify names in such messages.
+\set VERBOSITY sqlstate
 ALTER TABLE thresholds ADD EXCLUDE USING neardup (sig WITH <=>);
+\set VERBOSITY default
 \d thresholds
 DROP TABLE thresholds;
 
 -- A table that has near-duplicates does not get the constraint.
 CREATE TABLE copies AS SELECT i AS id, minhash(document(i % 10)) AS sig FROM generate_series(1, 20) i;
+\set VERBOSITY terse
 ALTER TABLE copies ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %);
+\set VERBOSITY default
 DELETE FROM copies WHERE id > 10;
 ALTER TABLE copies ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %) WHERE (id < 5);
 INSERT INTO copies SELECT 11, sig FROM copies WHERE id = 3;

@@ -9,7 +9,10 @@ CREATE INDEX ON columns USING neardup (sig, tenant);
 CREATE INDEX ON columns USING neardup (sig, b);
 CREATE INDEX ON columns USING neardup (flags, sig);
 CREATE INDEX ON columns USING neardup (j, sig);
+-- PostgreSQL 17 and later qualify the name in the message.
+\set VERBOSITY sqlstate
 CREATE INDEX ON columns USING neardup (tenant int4_ops (threshold = 0.5), sig);
+\set VERBOSITY default
 CREATE INDEX ON columns USING neardup (tenant, sig) INCLUDE (t);
 CREATE INDEX ON columns USING neardup (flags bit_ops, more varbit_ops, tenant, t, b hamming_ops (distance = 5));
 CREATE INDEX ON columns USING neardup (lower(t), sig minhash_ops (threshold = 0.5));
