@@ -2,3 +2,4 @@
 CREATE TYPE minhash_signature;
 CREATE TYPE minhash_ball;
 CREATE TYPE bit_ball;
+CREATE TYPE set_share;

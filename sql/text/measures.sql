@@ -6,6 +6,9 @@ COMMENT ON FUNCTION containment(bigint[], bigint[]) IS
     'share of the first set that is in the second, 0 to 1; 0 if one is empty';
 COMMENT ON FUNCTION containment(text[], text[]) IS
     'share of the first set that is in the second, 0 to 1; 0 if one is empty';
+COMMENT ON FUNCTION near_contained(bigint[], bigint[], double precision) IS
+    'containment(part, whole) >= threshold (above 0, at most 1); uses a neardup index on either set';
+COMMENT ON FUNCTION near_contained_support(internal) IS 'planner support for near_contained';
 COMMENT ON FUNCTION resemblance(text, text, integer, text, text) IS
     'Jaccard similarity of the shingle sets of two documents, computed from the documents';
 COMMENT ON FUNCTION resemblance_distance(text, text, integer, text, text) IS

@@ -25,7 +25,7 @@ impl Document {
                 let stored = unsafe { StoredSignature::from_raw(signature) };
                 (shingling(&stored.read().header), *threshold)
             }
-            Bound::Distance(_) => (None, 1.0),
+            Bound::Distance(_) | Bound::Share(_) => (None, 1.0),
         };
         Self {
             text,

@@ -6,8 +6,12 @@ use crate::index::ball::{
     minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
 };
 use crate::index::classes::{
-    HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
-    neardup_minhash_kind_wrapper,
+    CONTAINED, CONTAINS, HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
+    neardup_minhash_kind_wrapper, neardup_set_kind_wrapper,
+};
+use crate::index::set_share::{
+    SetShare, set_contained_wrapper, set_contains_wrapper, set_share_contained_wrapper,
+    set_share_contains_wrapper,
 };
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
@@ -17,6 +21,7 @@ use crate::pg::catalog::{
     type_named,
 };
 use crate::simhash::hamming::hamming_within_wrapper;
+use crate::text::measures::near_contained_wrapper;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
@@ -27,35 +32,52 @@ pub enum Kind {
     Minhash,
     /// Bit strings, near each other up to a Hamming distance.
     Hamming,
+    /// Sets, one of which contains a share of the other.
+    Set,
 }
 
-/// The bound of a ball: the lowest similarity, or the greatest distance.
+/// The bound of a ball: the lowest similarity, the greatest distance, or the lowest share.
 #[derive(Debug, Clone, Copy)]
 pub enum Bound {
     Threshold(f64),
     Distance(u32),
+    Share(f64),
 }
 
-/// The function of an operator `<@` or `@>` of ours.
+/// The function of an operator of ours between a value and a ball.
 #[derive(Debug, Clone, Copy)]
 pub struct Containment {
     pub kind: Kind,
-    /// The operator is `@>`.
     pub ball_on_left: bool,
+    /// The strategy of the operator, or of its commutator, that has the value on the left.
+    pub strategy: u16,
 }
 
 impl Containment {
     /// Returns what a function is, whatever its name and schema; None if it is none of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
-        let ours: [(CFunction, Kind, bool); 4] = [
-            (minhash_in_ball_wrapper, Kind::Minhash, false),
-            (minhash_ball_contains_wrapper, Kind::Minhash, true),
-            (bit_in_ball_wrapper, Kind::Hamming, false),
-            (bit_ball_contains_wrapper, Kind::Hamming, true),
+        let ours: [(CFunction, Kind, bool, u16); 8] = [
+            (minhash_in_ball_wrapper, Kind::Minhash, false, CONTAINED),
+            (
+                minhash_ball_contains_wrapper,
+                Kind::Minhash,
+                true,
+                CONTAINED,
+            ),
+            (bit_in_ball_wrapper, Kind::Hamming, false, CONTAINED),
+            (bit_ball_contains_wrapper, Kind::Hamming, true, CONTAINED),
+            (set_contained_wrapper, Kind::Set, false, CONTAINED),
+            (set_share_contains_wrapper, Kind::Set, true, CONTAINED),
+            (set_contains_wrapper, Kind::Set, false, CONTAINS),
+            (set_share_contained_wrapper, Kind::Set, true, CONTAINS),
         ];
         ours.into_iter()
             .find(|(own, ..)| is_function(function, *own))
-            .map(|(_, kind, ball_on_left)| Self { kind, ball_on_left })
+            .map(|(_, kind, ball_on_left, strategy)| Self {
+                kind,
+                ball_on_left,
+                strategy,
+            })
     }
 }
 
@@ -67,12 +89,13 @@ pub struct Objects {
     measure: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
     pub ball_type: pg_sys::Oid,
-    /// `value <@ ball`.
+    /// `value <@ ball`, or `value <% ball` of sets.
     pub operator: pg_sys::Oid,
 }
 
 impl Kind {
-    /// Returns the kind of values of a base type; None if it has none. The extension is in `schema`.
+    /// Returns the kind of values of a base type that are near each other; None if it has none. The
+    /// extension is in `schema`.
     pub fn of_type(base_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Self> {
         [Self::Minhash, Self::Hamming]
             .into_iter()
@@ -83,21 +106,33 @@ impl Kind {
         match self {
             Self::Minhash => type_named(schema, c"minhash_signature"),
             Self::Hamming => pg_sys::BITOID,
+            Self::Set => pg_sys::INT8ARRAYOID,
         }
     }
 
-    /// Returns the boolean function (a, b, bound), symmetric in a and b, that says what
-    /// `a <@ ball(b, bound)` says.
+    /// Returns the boolean function (a, b, bound) that says what `a operator ball(b, bound)` says, with
+    /// [`Self::operator`] for argument 0; for argument 1, what `b operator ball(a, bound)` says.
     pub fn predicate(self) -> CFunction {
         match self {
             Self::Minhash => near_dup_wrapper,
             Self::Hamming => hamming_within_wrapper,
+            Self::Set => near_contained_wrapper,
+        }
+    }
+
+    /// Returns the operator, and its strategy, for the value that is argument `argument` of
+    /// [`Self::predicate`]. Nearness is symmetric; of sets, the first is contained in the second.
+    pub fn operator(self, argument: usize) -> (&'static CStr, u16) {
+        match (self, argument) {
+            (Self::Minhash | Self::Hamming, _) => (c"<@", CONTAINED),
+            (Self::Set, 0) => (c"<%", CONTAINED),
+            (Self::Set, _) => (c"%>", CONTAINS),
         }
     }
 
     /// Returns the kind of values of an operator family; None if it is none of ours.
     pub fn of_family(family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Self> {
-        [Self::Minhash, Self::Hamming]
+        [Self::Minhash, Self::Hamming, Self::Set]
             .into_iter()
             .find(|kind| kind.has_family(family, column_type))
     }
@@ -108,6 +143,7 @@ impl Kind {
         let own: CFunction = match self {
             Self::Minhash => neardup_minhash_kind_wrapper,
             Self::Hamming => neardup_hamming_kind_wrapper,
+            Self::Set => neardup_set_kind_wrapper,
         };
         support_function(family, column_type, KIND_FUNCTION as i16)
             .is_some_and(|found| is_function(found, own))
@@ -118,12 +154,13 @@ impl Kind {
         match self {
             Self::Minhash => c"minhash_ball",
             Self::Hamming => c"bit_ball",
+            Self::Set => c"set_share",
         }
     }
 
     pub fn bound_type(self) -> pg_sys::Oid {
         match self {
-            Self::Minhash => pg_sys::FLOAT8OID,
+            Self::Minhash | Self::Set => pg_sys::FLOAT8OID,
             Self::Hamming => pg_sys::INT4OID,
         }
     }
@@ -132,10 +169,12 @@ impl Kind {
     pub fn bound(self, datum: pg_sys::Datum) -> Option<Bound> {
         // SAFETY: both types are passed by value.
         unsafe {
+            let threshold = || {
+                f64::from_datum(datum, false).filter(|&threshold| options::is_threshold(threshold))
+            };
             match self {
-                Self::Minhash => f64::from_datum(datum, false)
-                    .filter(|&threshold| options::is_threshold(threshold))
-                    .map(Bound::Threshold),
+                Self::Minhash => threshold().map(Bound::Threshold),
+                Self::Set => threshold().map(Bound::Share),
                 Self::Hamming => i32::from_datum(datum, false)
                     .and_then(|distance| distance.try_into().ok())
                     .map(Bound::Distance),
@@ -157,11 +196,12 @@ impl Kind {
                     options::is_threshold(threshold).then_some(Bound::Threshold(threshold))
                 }
                 Self::Hamming => Some(Bound::Distance(BitBall::from_raw(datum).read().1)),
+                Self::Set => Some(Bound::Share(SetShare::from_raw(datum).read().1)),
             }
         }
     }
 
-    /// Returns the bound for which an index column has its keys.
+    /// Returns the bound for which an index column has its keys; None if it has them for every bound.
     ///
     /// # Safety
     /// `options` are those of an index of the kind's operator class of `neardup`, or NULL.
@@ -173,6 +213,7 @@ impl Kind {
                     .map(|class| Bound::Threshold(class.keys.threshold())),
                 Self::Hamming => HammingClass::from_options(options)
                     .map(|class| Bound::Distance(class.keys.distance())),
+                Self::Set => None,
             }
         }
     }
@@ -182,11 +223,13 @@ impl Kind {
         [self.value_type(schema), type_named(schema, self.ball())]
     }
 
-    /// Returns the name of the function that measures how far two values are apart.
+    /// Returns the name of the function that measures how far two values are apart, or of sets how
+    /// much one contains of the other.
     fn measure(self) -> &'static CStr {
         match self {
             Self::Minhash => c"minhash_distance",
             Self::Hamming => c"bit_hamming",
+            Self::Set => c"containment",
         }
     }
 
@@ -205,7 +248,7 @@ impl Kind {
             measure: named(self.measure(), &[value_type, value_type]),
             value_type,
             ball_type,
-            operator: operator_beside(function, c"<@", [value_type, ball_type])
+            operator: operator_beside(function, self.operator(0).0, [value_type, ball_type])
                 .expect("the extension has its operators"),
         }
     }
@@ -216,6 +259,7 @@ impl Bound {
         match self {
             Self::Threshold(_) => Kind::Minhash,
             Self::Distance(_) => Kind::Hamming,
+            Self::Share(_) => Kind::Set,
         }
     }
 
@@ -235,14 +279,14 @@ impl Bound {
     /// Returns a number that other bounds of the kind do not have.
     pub fn bits(&self) -> u64 {
         match self {
-            Self::Threshold(threshold) => threshold.to_bits(),
+            Self::Threshold(bound) | Self::Share(bound) => bound.to_bits(),
             Self::Distance(distance) => u64::from(*distance),
         }
     }
 
     fn datum(&self) -> pg_sys::Datum {
         match self {
-            Self::Threshold(threshold) => threshold.into_datum(),
+            Self::Threshold(bound) | Self::Share(bound) => bound.into_datum(),
             Self::Distance(distance) => (*distance as i32).into_datum(),
         }
         .expect("a number is not NULL")
@@ -260,7 +304,7 @@ impl Bound {
         }
     }
 
-    /// Returns how far two values are apart: 1 - similarity, or differing bits.
+    /// Returns how far two values are apart: 1 - similarity, or differing bits; of sets the share.
     ///
     /// # Safety
     /// Both values are of the kind's type and comparable, and the objects are the kind's.
@@ -269,7 +313,7 @@ impl Bound {
         let measured =
             unsafe { pg_sys::OidFunctionCall2Coll(objects.measure, pg_sys::InvalidOid, a, b) };
         match self {
-            Self::Threshold(_) => f64::from_bits(measured.value() as u64),
+            Self::Threshold(_) | Self::Share(_) => f64::from_bits(measured.value() as u64),
             Self::Distance(_) => f64::from(measured.value() as i32),
         }
     }
@@ -296,6 +340,7 @@ impl Bound {
                 }
                 Self::Distance(distance) => HammingClass::from_options(options)
                     .is_some_and(|class| class.keys.occurrence(distance).is_some()),
+                Self::Share(_) => true,
             }
         }
     }
@@ -303,10 +348,11 @@ impl Bound {
     /// Returns the operator class, with its schema and options, of an index that serves the bound.
     /// The objects are the kind's.
     pub fn operator_class(&self, objects: &Objects) -> String {
-        let (name, option) = match self {
-            Self::Threshold(threshold) => (c"minhash_ops", format!("threshold = {threshold}")),
-            Self::Distance(distance) => (c"hamming_ops", format!("distance = {distance}")),
-        };
-        format!("{} ({option})", qualified_name(objects.schema, name))
+        let named = |name| qualified_name(objects.schema, name);
+        match self {
+            Self::Threshold(bound) => format!("{} (threshold = {bound})", named(c"minhash_ops")),
+            Self::Distance(bound) => format!("{} (distance = {bound})", named(c"hamming_ops")),
+            Self::Share(_) => named(c"set_ops"),
+        }
     }
 }

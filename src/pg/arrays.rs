@@ -2,8 +2,8 @@
 
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::{Text, to_server_encoding};
-use crate::pg::varlena::allocate;
-use neardup::memory::{collected, copied};
+use crate::pg::varlena::{Varlena, allocate, argument};
+use neardup::memory::collected;
 use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
@@ -12,16 +12,69 @@ use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
 
-/// Returns the set of the elements of an array of any dimension, without NULLs.
-pub fn bigint_set(elements: &Array<'_, i64>) -> Vec<i64> {
-    let set = match elements.as_slice() {
-        Ok(elements) => copied(elements),
-        Err(_) => collected(elements.iter().flatten()),
-    };
-    let mut set = set.or_raise();
-    sort_distinct(&mut set, &mut check_interrupts);
-    set
+/// A `bigint[]` argument of any dimension.
+pub struct Bigints<'a>(Varlena<'a>);
+
+argument!(Bigints, "bigint[]");
+
+impl Bigints<'_> {
+    /// # Safety
+    /// `datum` is a non-null datum of type bigint[] that outlives the value.
+    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
+        // SAFETY: passed on to the caller.
+        Self(unsafe { Varlena::detoast(datum) })
+    }
+
+    /// Returns the elements that are not NULL, in their order.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted` if the bytes are no array.
+    pub fn elements(&self) -> impl Iterator<Item = i64> {
+        let elements = elements_of(&self.0).unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                "invalid bigint[]",
+                "",
+            )
+        });
+        elements.iter().map(|element| i64::from_ne_bytes(*element))
+    }
+
+    /// Returns the set of the elements that are not NULL.
+    ///
+    /// # Errors
+    /// As of [`Self::elements`].
+    pub fn set(&self) -> Vec<i64> {
+        let mut set = collected(self.elements()).or_raise();
+        sort_distinct(&mut set, &mut check_interrupts);
+        set
+    }
 }
+
+/// Returns the bytes of the elements of an array of 8-byte elements, of which the header of its
+/// varlena has been taken off; None if there is no room for its header. NULLs take no room.
+fn elements_of(array: &[u8]) -> Option<&[[u8; 8]]> {
+    /// The fields before the dimensions: their number, the offset of the elements, their type.
+    const FIXED: usize = 3 * size_of::<i32>();
+    let field = |number: usize| {
+        let bytes = array.get(number * size_of::<i32>()..)?.first_chunk()?;
+        usize::try_from(i32::from_ne_bytes(*bytes)).ok()
+    };
+    let (dimensions, offset) = (field(0)?, field(1)?);
+    let offset = match offset {
+        // Without NULLs the elements follow the sizes and lower bounds of the dimensions.
+        0 => (ARRAY_VARLENA + FIXED + dimensions * 2 * size_of::<i32>()).next_multiple_of(8),
+        offset => offset,
+    };
+    let elements = match dimensions {
+        0 => &[],
+        _ => array.get(offset.checked_sub(ARRAY_VARLENA)?..)?,
+    };
+    Some(elements.as_chunks().0)
+}
+
+/// Length of the header that offsets within an array count.
+const ARRAY_VARLENA: usize = size_of::<u32>();
 
 /// Returns the elements of an array of any dimension as UTF-8, without NULLs.
 pub fn texts<'a>(elements: &'a Array<'_, Text<'_>>) -> impl Iterator<Item = Text<'a>> {
@@ -68,11 +121,8 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
 /// Returns the elements of a bigint[]; NULLs are left out.
 pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
     // SAFETY: the datum is a bigint[].
-    let array: Option<pgrx::Array<'_, i64>> =
-        unsafe { FromDatum::from_polymorphic_datum(array, false, pg_sys::INT8OID) };
-    array.map_or_else(Vec::new, |array| {
-        collected(array.iter().flatten()).or_raise()
-    })
+    let array = unsafe { Bigints::from_raw(array) };
+    collected(array.elements()).or_raise()
 }
 
 /// Returns the elements of an integer[]; NULLs are left out.

@@ -1,7 +1,7 @@
 //! Exact measures of sets and of documents.
 
 use crate::options;
-use crate::pg::arrays::{bigint_set, text_set, texts};
+use crate::pg::arrays::{Bigints, text_set, texts};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::Text;
 use neardup::memory::collected;
@@ -11,8 +11,8 @@ use pgrx::prelude::*;
 
 /// Returns the Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn jaccard(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
-    set::jaccard(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
+fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
+    set::jaccard(&a.set(), &b.set(), &mut check_interrupts)
 }
 
 /// Returns the same for sets of texts.
@@ -25,8 +25,8 @@ fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
 
 /// Returns the share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn containment(a: Array<'_, i64>, b: Array<'_, i64>) -> f64 {
-    set::containment(&bigint_set(&a), &bigint_set(&b), &mut check_interrupts)
+fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
+    set::containment(&a.set(), &b.set(), &mut check_interrupts)
 }
 
 /// Returns the same for sets of texts.
@@ -35,6 +35,28 @@ fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     let (a, b) = (collected(texts(&a)), collected(texts(&b)));
     let (a, b) = (a.or_raise(), b.or_raise());
     set::containment(&text_set(&a), &text_set(&b), &mut check_interrupts)
+}
+
+/// Returns whether `containment(part, whole) >= threshold`; not for an empty part.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 500,
+    support = near_contained_support
+)]
+pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> bool {
+    let threshold = options::threshold(threshold);
+    is_contained(&part.set(), &whole.set(), threshold)
+}
+
+/// Returns whether the share `threshold` of a set is in another.
+pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
+    let shared = set::intersection_size(part, whole, &mut check_interrupts);
+    set::reaches(shared, part.len(), threshold)
 }
 
 /// Returns the Jaccard similarity of two documents' shingle sets, from the documents.
@@ -88,6 +110,8 @@ pgrx::extension_sql_file!(
         jaccard_of_texts,
         containment,
         containment_of_texts,
+        near_contained,
+        near_contained_support,
         resemblance,
         resemblance_distance,
         text_containment

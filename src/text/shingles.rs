@@ -1,7 +1,7 @@
 //! Shingle sets of documents, and what is taken from them.
 
 use crate::options;
-use crate::pg::arrays::{MAX_TEXTS, NewBigints, NewTexts, bigint_set, texts};
+use crate::pg::arrays::{Bigints, MAX_TEXTS, NewBigints, NewTexts, texts};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
@@ -73,9 +73,9 @@ fn shingle_hashes_of_texts(shingles: Array<'_, Text<'_>>, seed: default!(i64, 0)
 /// # Errors
 /// `invalid_parameter_value` unless `modulus` is at least 1.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
-fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
+fn shingle_sample(hashes: Bigints<'_>, modulus: i32) -> NewBigints {
     let modulus = options::within("modulus", modulus, 1, i32::MAX);
-    let sample = set::shingle_sample(&bigint_set(&hashes), modulus, &mut check_interrupts);
+    let sample = set::shingle_sample(&hashes.set(), modulus, &mut check_interrupts);
     NewBigints(sample.or_raise())
 }
 
@@ -84,9 +84,9 @@ fn shingle_sample(hashes: Array<'_, i64>, modulus: i32) -> NewBigints {
 /// # Errors
 /// `invalid_parameter_value` unless `buckets` is at least 1.
 #[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
-fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
+fn bucket_sketch(hashes: Bigints<'_>, buckets: i32) -> NewBigints {
     let buckets = options::within("buckets", buckets, 1, i32::MAX);
-    let minima = set::bucket_sketch(&bigint_set(&hashes), buckets, &mut check_interrupts);
+    let minima = set::bucket_sketch(&hashes.set(), buckets, &mut check_interrupts);
     NewBigints(minima.or_raise())
 }
 
@@ -95,9 +95,9 @@ fn bucket_sketch(hashes: Array<'_, i64>, buckets: i32) -> NewBigints {
 /// # Errors
 /// `invalid_parameter_value` for `size` outside 1 to 256.
 #[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn supershingles(hashes: Array<'_, i64>, size: i32) -> NewBigints {
+fn supershingles(hashes: Bigints<'_>, size: i32) -> NewBigints {
     let size = options::within("size", size, 1, MAX_K as i32);
-    let hashes = bigint_set(&hashes);
+    let hashes = hashes.set();
     NewBigints(set::supershingles(&hashes, size as usize, &mut check_interrupts).or_raise())
 }
 

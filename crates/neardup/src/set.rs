@@ -75,6 +75,13 @@ pub fn containment<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
     shared as f64 / a.len() as f64
 }
 
+/// Returns whether `shared` of the `members` of a set are the share `threshold` of it: the one
+/// comparison of every exact lookup of containment, by index or without. False for no members.
+#[inline]
+pub fn reaches(shared: usize, members: usize, threshold: f64) -> bool {
+    members > 0 && shared as f64 / members as f64 >= threshold
+}
+
 /// Collects a set in memory for at most twice its elements, however often they come again.
 pub(crate) struct Distinct {
     elements: Vec<i64>,

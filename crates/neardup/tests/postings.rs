@@ -2,8 +2,10 @@
 
 mod pages;
 
+use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
-use neardup::postings::{Group, Leaf, LeafBuilder, Posting, check, plan, sort_distinct};
+use neardup::postings::{Group, Leaf, LeafBuilder, Needed, Posting, check, plan, sort_distinct};
+use neardup::set::containment;
 use pages::{Merging, Store};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,6 +71,79 @@ fn expected<'r>(
     let rows = rows.into_iter().map(|(row, keys)| (*row, shared(keys)));
     let enough = rows.filter(|(_, shared)| *shared >= needed.max(1));
     enough.map(|(row, shared)| (row, shared as u32)).collect()
+}
+
+/// Rows that an index of sets finds, with all keys in a segment or all in a log.
+fn sets_found(
+    rows: &[BTreeSet<i64>],
+    query: &BTreeSet<i64>,
+    needed: Needed,
+    key: &dyn Fn(&i64) -> u32,
+) -> [BTreeSet<u64>; 2] {
+    let keys = |set: &BTreeSet<i64>| set.iter().map(key).collect::<Vec<u32>>();
+    let (rows, query): (Rows, _) = ((0..).zip(rows.iter().map(keys)).collect(), keys(query));
+    let is_enough = |row: u64, shared: u32| needed.is_reached(shared as usize, rows[&row].len());
+    let mut store = Store::new(8140);
+    let segment = store.write(1, 0, rows.len() as u64, &postings(&rows, 0));
+    let found = store
+        .find(&Group::alone(&segment), &query, needed.least())
+        .unwrap();
+    let in_segment = found
+        .into_iter()
+        .filter(|(row, shared)| is_enough(*row, *shared));
+    let in_segment = in_segment.map(|(row, _)| row).collect();
+    let log_query = needed.log_query(&query).unwrap();
+    let in_log = rows.iter().filter(|(row, keys)| {
+        let mut page = vec![0; 8140];
+        log::init(&mut page);
+        log::append(&mut page, keys)
+            .unwrap()
+            .expect("an empty page has room");
+        let shared = log_query.shared(Log::parse(&page).unwrap().iter().next().unwrap().unwrap());
+        shared as usize >= needed.least() && is_enough(**row, shared)
+    });
+    [in_segment, in_log.map(|(row, _)| *row).collect()]
+}
+
+proptest! {
+    /// Exactly those that contain the share of a query, or of which it contains the share; where
+    /// elements share keys, no fewer.
+    #[test]
+    fn shares_of_sets_are_found_both_ways(
+        rows in prop::collection::vec(prop::collection::btree_set(-30i64..30, 0..40), 0..60),
+        query in prop::collection::btree_set(-30i64..30, 0..40),
+        threshold in prop_oneof![1e-9..=1.0f64, Just(1.0), (1..40u8, 1..40u8).prop_map(|(a, b)| {
+            f64::from(a.min(b)) / f64::from(a.max(b))
+        })],
+        colliding in any::<bool>(),
+    ) {
+        let key = move |element: &i64| element_key(*element) % if colliding { 16 } else { u32::MAX };
+        let list = |set: &BTreeSet<i64>| set.iter().copied().collect::<Vec<i64>>();
+        let share = |a: &BTreeSet<i64>, b: &BTreeSet<i64>| containment(&list(a), &list(b), &mut || ());
+        let expected = |reaches: &dyn Fn(&BTreeSet<i64>) -> bool| -> BTreeSet<u64> {
+            (0..).zip(&rows).filter(|(_, row)| reaches(row)).map(|(row, _)| row).collect()
+        };
+        let containing = Occurrence::contained(query.len(), threshold);
+        prop_assert_eq!(containing.is_none(), query.is_empty());
+        let directions = [
+            (containing.map(|occurrence| Needed::Elements(occurrence.needed())),
+             expected(&|row| share(&query, row) >= threshold)),
+            (Some(Needed::OwnShare(threshold)), expected(&|row| share(row, &query) >= threshold)),
+        ];
+        for (needed, expected) in directions {
+            let Some(needed) = needed else {
+                prop_assert!(expected.is_empty());
+                continue;
+            };
+            for found in sets_found(&rows, &query, needed, &key) {
+                if colliding {
+                    prop_assert!(found.is_superset(&expected));
+                } else {
+                    prop_assert_eq!(&found, &expected);
+                }
+            }
+        }
+    }
 }
 
 proptest! {

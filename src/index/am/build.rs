@@ -177,7 +177,6 @@ impl<'a> Build<'a> {
         let parameters = unsafe { self.row_keys.keys(values, is_null, &mut self.keys) };
         if let Some(parameters) = parameters {
             self.meta.add_parameters(&parameters);
-            super::log::check_keys(self.keys.len());
         }
         let too_far = self.row - self.start > u64::from(u32::MAX);
         if self.postings.len() + self.keys.len() > self.most_postings || too_far {
@@ -192,10 +191,7 @@ impl<'a> Build<'a> {
             .map(|&key| u64::from(Posting { key, offset }));
         self.postings.extend(postings);
         self.rows_with_keys += u64::from(!self.keys.is_empty());
-        self.entries.push(Entry {
-            tid,
-            keys: u16::try_from(self.keys.len()).unwrap_or(u16::MAX),
-        });
+        self.entries.push(Entry::new(tid, self.keys.len()));
         self.row += 1;
         if self.entries.len() as u64 == ROWS_PER_PAGE {
             self.write_entries();

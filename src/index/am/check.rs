@@ -6,7 +6,7 @@ use super::merge::Merging;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
-use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
 use super::segment::{SegmentPages, Stop};
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
@@ -20,7 +20,7 @@ use std::ops::Range;
 /// they say, and that every row of the table is in the index, with all of its keys. Returns nothing,
 /// or ends with an ERROR.
 ///
-/// Reads index and table once for as many rows as fit into maintenance_work_mem, at 40 bytes a row;
+/// Reads index and table once for as many rows as fit into maintenance_work_mem, at 56 bytes a row;
 /// one more bit of memory a row. Sessions that insert may wait while a segment is read.
 ///
 /// # Errors
@@ -84,10 +84,12 @@ impl Owner {
     }
 }
 
-/// A row of the index: where it lies in the heap, and the sum of its keys' hashes.
+/// A row of the index: where it lies in the heap, the sum of its keys' hashes, and their number as the
+/// row table has it.
 struct Row {
     tid: u64,
     keys: u64,
+    count: u16,
 }
 
 /// Sums of this tell sets of keys apart.
@@ -97,7 +99,7 @@ fn hash(key: u32) -> u64 {
 }
 
 /// Bytes that a row takes while it is compared.
-const ROW_LEN: usize = 40;
+const ROW_LEN: usize = 56;
 
 /// Returns the ranges of row numbers that are compared one after another, up to `end`; at least
 /// one.
@@ -295,6 +297,7 @@ fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
                 found.push(Row {
                     tid: rows::number_of(&entry.tid),
                     keys: sums.of_row(row),
+                    count: entry.keys,
                 });
             }
         }
@@ -391,13 +394,14 @@ unsafe extern "C-unwind" fn compare_row(
             .row_keys
             .keys(values, is_null, &mut comparison.keys);
         let number = rows::number_of(&*tid);
+        let count = Entry::new(*tid, comparison.keys.len()).keys;
         let wanted = sum(&mut comparison.keys);
         let place = comparison.rows.binary_search_by_key(&number, |row| row.tid);
         let row = place.ok().map(|place| &comparison.rows[place]);
         let was_found = comparison.found.advance(row.is_some());
         let reason = match row {
             Some(_) if was_found => raise_twice(&comparison.index),
-            Some(row) if row.keys == wanted => return,
+            Some(row) if row.keys == wanted && row.count == count => return,
             Some(_) => "has other keys in the index",
             None if was_found || !comparison.is_last => return,
             None => "is not in the index",

@@ -144,6 +144,7 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
         let last = (*info).nkeycolumns - 1;
         let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
         let row_keys = RowKeys::of_index(relation);
+        let family = *(*info).opfamily.add(last as usize);
         let mut found = false;
         for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
             if i32::from((*clause).indexcol) != last {
@@ -151,8 +152,10 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
             }
             let quals = PgList::<pg_sys::RestrictInfo>::from_pg((*clause).indexquals);
             found |= quals.iter_ptr().any(|qual| {
+                let operator = (*(*qual).clause.cast::<pg_sys::OpExpr>()).opno;
+                let strategy = pg_sys::get_op_opfamily_strategy(operator, family) as u16;
                 let operand = pg_sys::get_rightop((*qual).clause.cast());
-                constant(operand).is_none_or(|query| row_keys.finds(query))
+                constant(operand).is_none_or(|query| row_keys.finds(strategy, query))
             });
         }
         pg_sys::index_close(relation, pg_sys::NoLock as i32);

@@ -1,13 +1,14 @@
 //! Counts the rows of a table in a ball, for the planner: those that share enough keys are counted,
 //! and some of them are looked at.
 
+use super::find;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::Rows;
 use super::segment::{SegmentPages, Stop, groups};
-use crate::index::classes::{CONTAINED, RowKeys, Search};
-use neardup::postings::{self, LogQuery};
+use crate::index::classes::{RowKeys, Search};
+use neardup::postings::{self, Needed};
 use pgrx::pg_sys;
 
 /// No more rows are counted: how many there are follows from the share of the index that has been
@@ -27,15 +28,17 @@ struct Candidates {
     sample: Vec<u64>,
 }
 
-/// Estimates the number of rows in a ball. `is_inside` tells it of a single value. None if the keys
+/// Estimates the number of rows that match a condition on the index's column, of the operator with
+/// this strategy and right operand. `is_inside` tells it of a single value. None if the keys
 /// do not find them, or the index is damaged, which a scan will say.
 ///
 /// # Safety
 /// The index is of this access method, the planner holds a lock on it and on its table, and its only
-/// column is of the kind of the ball.
+/// column is of the operand's kind.
 pub unsafe fn count(
     index: pg_sys::Oid,
-    ball: pg_sys::Datum,
+    strategy: u16,
+    operand: pg_sys::Datum,
     is_inside: &dyn Fn(pg_sys::Datum) -> bool,
 ) -> Option<f64> {
     // SAFETY: vouched for by the caller.
@@ -43,8 +46,8 @@ pub unsafe fn count(
         let relation = pg_sys::index_open(index, pg_sys::NoLock as i32);
         let condition = pg_sys::ScanKeyData {
             sk_attno: 1,
-            sk_strategy: CONTAINED,
-            sk_argument: ball,
+            sk_strategy: strategy,
+            sk_argument: operand,
             ..Default::default()
         };
         let (search, _) = RowKeys::of_index(relation).search(&[condition]);
@@ -53,7 +56,7 @@ pub unsafe fn count(
             Search::Everything => None,
             Search::Keys { keys, needed } => {
                 let index = Index::new(relation);
-                candidates(&index, &keys, needed)
+                candidates(&index, &keys, &needed)
                     .map(|found| found.count * share_inside(&index, &found.sample, is_inside))
             }
         };
@@ -62,23 +65,25 @@ pub unsafe fn count(
     }
 }
 
-fn candidates(index: &Index, keys: &[u32], needed: usize) -> Option<Candidates> {
-    let query = LogQuery::places(keys).ok()?;
+fn candidates(index: &Index, keys: &[u32], needed: &Needed) -> Option<Candidates> {
     (0..TRIES)
-        .map(|_| search(index, &query, keys, needed))
+        .map(|_| search(index, keys, needed))
         .find(|tried| !matches!(tried, Err(Stop::Restart)))?
         .ok()
 }
 
-fn search(
-    index: &Index,
-    query: &LogQuery,
-    keys: &[u32],
-    needed: usize,
-) -> Result<Candidates, Stop> {
+fn search(index: &Index, keys: &[u32], needed: &Needed) -> Result<Candidates, Stop> {
     let meta = Meta::read(index);
     let mut spread = Spread::default();
-    log::search(index, &meta, query, needed, &mut |row, _| spread.add(row))?;
+    if let Needed::OwnShare(_) = needed {
+        // What a row needs is in the row table, so that all candidates have to be known.
+        for found in find::candidates(index, &meta, keys, needed)? {
+            spread.add(found.row);
+        }
+        return Ok(spread.candidates(1.0));
+    }
+    let (query, needed) = (needed.log_query(keys)?, needed.least());
+    log::search(index, &meta, &query, needed, &mut |row, _| spread.add(row))?;
     let groups = groups(index, &meta);
     let ends = |group: &postings::Group| {
         let lo = group.inputs.first().map_or(0, |segment| segment.lo);

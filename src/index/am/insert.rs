@@ -1,6 +1,7 @@
 //! Insertion of a row.
 
 use super::cache::{self, Places};
+use super::large;
 use super::log::{self, Room};
 use super::meta::Meta;
 use super::page::Index;
@@ -57,13 +58,11 @@ fn insert_row(
     keys: &[u32],
     parameters: Option<&Parameters>,
 ) {
-    log::check_keys(keys.len());
-    let entry = Entry {
-        tid,
-        keys: u16::try_from(keys.len()).unwrap_or(u16::MAX),
-    };
+    let entry = Entry::new(tid, keys.len());
+    let is_large = !log::is_room_for(keys.len());
     loop {
         if let Some(places) = cache::recall(index, parameters)
+            && !is_large
             && log::append(index, &places, &entry, keys).is_some()
         {
             return;
@@ -74,6 +73,9 @@ fn insert_row(
         {
             add_parameters(index, parameters);
             continue;
+        }
+        if is_large {
+            return large::insert(index, &entry, keys);
         }
         cache::remember(index, &meta);
         if log::append(index, &Places::of(&meta), &entry, keys).is_some() {

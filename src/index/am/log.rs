@@ -6,23 +6,16 @@ use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use super::segment::Stop;
-use crate::pg::error::raise;
-use neardup::postings::{Damaged, Log, LogQuery, log};
-use pgrx::PgSqlErrorCode;
+use crate::pg::error::or_out_of_memory;
+use neardup::postings::{Damaged, Log, LogQuery, Posting, log};
 use std::collections::VecDeque;
 
 /// Pages of the log that are fetched while those before are read.
 const AHEAD: usize = 4;
 
-/// Raises an error for more keys of one row than fit.
-pub fn check_keys(keys: usize) {
-    if !log::fits_empty(PAYLOAD_LEN, keys) {
-        raise(
-            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            &format!("a row of {keys} keys does not fit on an index page"),
-            "Create the index with a higher threshold.",
-        );
-    }
+/// Returns whether an empty page of the log has room for a row of so many keys.
+pub fn is_room_for(keys: usize) -> bool {
+    log::fits_empty(PAYLOAD_LEN, keys)
 }
 
 /// Appends a row and returns its number; None where a page has no room for it.
@@ -56,15 +49,31 @@ pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Op
 }
 
 /// Returns the number of the row that is appended next, and whether one of so many keys fits.
-fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
+pub fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
     let log = parse(index, tail);
     let fits = log.used() + log::row_len(keys) <= PAYLOAD_LEN;
     (tail.number() + log.len() as u64, fits)
 }
 
-fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
+pub fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
     Log::parse(page.payload())
         .unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(page.block()), reason))
+}
+
+/// Adds the postings of a page's rows, of which the first has the offset `first`, and returns how
+/// many rows have some.
+///
+/// # Errors
+/// Damaged rows.
+pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u64, Damaged> {
+    let mut rows = 0;
+    for (offset, row) in (first..).zip(log.iter()) {
+        let row = row?;
+        or_out_of_memory(postings.try_reserve(row.len()));
+        postings.extend(row.keys().map(|key| u64::from(Posting { key, offset })));
+        rows += u64::from(!row.is_empty());
+    }
+    Ok(rows)
 }
 
 /// Returns the number of the next row to be inserted.

@@ -1,11 +1,12 @@
 //! Candidates with their row numbers, for a search that looks at rows in the order of their
 //! insertion.
 
+use super::find::{Remaining, find};
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use super::scan::{Remaining, count_scan, find};
+use super::scan::count_scan;
 use crate::index::classes::RowKeys;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use pgrx::pg_sys;

@@ -55,20 +55,21 @@ impl Drop for Merging<'_> {
 /// Does the share of the merging that falls to a session that has filled a page of the log.
 pub fn help(index: &Index) {
     if let Some(merging) = Merging::attempt(index) {
-        merging.share();
+        merging.share(1);
     }
 }
 
 /// Makes room in a log that has as many pages as it can have.
 pub fn wait_for_room(index: &Index) {
-    Merging::wait(index).share();
+    Merging::wait(index).share(1);
 }
 
 impl Merging<'_> {
-    fn share(&self) {
+    /// Does the share of the merging that falls to a session that has filled so many pages.
+    pub fn share(&self, pages: usize) {
         self.flush(FLUSHED_PAGES);
         self.begin();
-        let mut leaves = LEAVES_PER_PAGE * Meta::read(&self.index).merges().len();
+        let mut leaves = LEAVES_PER_PAGE * pages * Meta::read(&self.index).merges().len();
         // The merge that is nearest to its end first: with it go the most segments.
         while let Some(place) = nearest(&Meta::read(&self.index)) {
             match self.advance(place, leaves, &mut |_| true) {
@@ -92,13 +93,8 @@ impl Merging<'_> {
         let mut rows = 0;
         let read = log::for_each_page(index, &meta, |start, log| {
             end = start + log.len() as u64;
-            for (place, row) in log.iter().enumerate() {
-                let row = row?;
-                let offset = (start - meta.log_start) as u32 + place as u32;
-                or_out_of_memory(postings.try_reserve(row.len()));
-                postings.extend(row.keys().map(|key| u64::from(Posting { key, offset })));
-                rows += u64::from(!row.is_empty());
-            }
+            let first = (start - meta.log_start) as u32;
+            rows += log::add_postings(&log, first, &mut postings)?;
             Ok(())
         });
         if let Err(stop) = read {
@@ -409,7 +405,7 @@ impl<'a> Writer<'a> {
 
 /// Writes a leaf behind the others of a segment, in one record with what `change` does to the
 /// metapage, which is locked. Returns what `change` returns.
-fn add_leaf(
+pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,
     meta: &mut Meta,

@@ -3,7 +3,8 @@
 //!
 //! A new row goes to the row table ([`rows`]), which says where it lies in the heap, and with its
 //! keys to the log ([`log`]). Pages of the log become segments, sorted postings (key, row), and
-//! neighboring segments become one ([`merge`]). A scan ([`scan`]) looks for its keys in the log and
+//! neighboring segments become one ([`merge`]); a row too large for the log becomes a segment at
+//! once ([`large`]). A scan ([`scan`]) looks for its keys in the log and
 //! in all segments, and then looks up where the rows lie. VACUUM ([`vacuum`]) blanks dead rows in
 //! the row table alone. The metapage ([`meta`]) knows where everything begins; what is on a page is
 //! the matter of `neardup::postings`.
@@ -19,7 +20,9 @@ mod check;
 mod cost;
 mod count;
 mod fetch;
+mod find;
 mod insert;
+mod large;
 mod log;
 pub mod lookup;
 mod merge;

@@ -5,9 +5,10 @@
 //! own bound: the first of them to be asked for has all of them read and sorted.
 
 use super::fetch::Fetch;
+use super::find::Found;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use super::scan::{Found, count_rows};
+use super::scan::count_rows;
 use crate::index::classes::{Order, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::sort::DistanceSort;

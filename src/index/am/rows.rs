@@ -53,6 +53,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Returns the entry of a row at a place of the heap that has so many keys.
+    pub fn new(tid: pg_sys::ItemPointerData, keys: usize) -> Self {
+        let keys = u16::try_from(keys).unwrap_or(u16::MAX);
+        Self { tid, keys }
+    }
+
     fn read(bytes: &[u8; ENTRY_LEN]) -> Self {
         let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         Self {

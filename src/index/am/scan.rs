@@ -1,15 +1,13 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
 use super::fetch::Fetch;
-use super::log;
+use super::find::{Remaining, find};
 use super::meta::Meta;
 use super::order::Ordered;
-use super::page::{Index, META_BLOCK, raise_corrupted};
+use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
-use crate::pg::error::{check_interrupts, hold_interrupts, or_out_of_memory, raise};
-use neardup::postings::{self, LogQuery};
+use crate::pg::error::{check_interrupts, hold_interrupts, raise};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -40,26 +38,12 @@ impl Phase<'_> {
     }
 }
 
-/// A candidate: its row number and how many keys it shares.
-#[derive(Clone, Copy)]
-pub(super) struct Found {
-    pub row: u64,
-    pub shared: u32,
-}
-
 /// Rows that are left to be returned.
 struct Left<'a> {
     table: Rows<'a>,
     rows: Remaining,
     /// The places of some of them, in reverse.
     tids: Vec<pg_sys::ItemPointerData>,
-}
-
-pub(super) enum Remaining {
-    /// Ascending row numbers, and how many of them have been looked up.
-    Some(Vec<Found>, usize),
-    /// All rows from a page of the row table on, up to before a row.
-    All { page: u64, end: u64 },
 }
 
 impl Left<'_> {
@@ -82,11 +66,10 @@ impl Left<'_> {
             match &mut self.rows {
                 Remaining::Some(rows, next) => {
                     let here = rows[*next..].partition_point(|at| rows::page_of(at.row) == place);
-                    for found in &rows[*next..*next + here] {
-                        let entry = rows::entries(payload).nth((found.row - first) as usize);
-                        self.tids
-                            .extend(entry.filter(|e| !e.is_blank()).map(|e| e.tid));
-                    }
+                    let here_rows = rows[*next..*next + here].iter();
+                    let live =
+                        here_rows.filter_map(|found| rows::live_entry(page.as_ref()?, found.row));
+                    self.tids.extend(live.map(|entry| entry.tid));
                     *next += here;
                 }
                 Remaining::All { page, end } => {
@@ -322,7 +305,7 @@ fn start_ordered<'s>(
     let has_bounds = search == Search::Everything || keys_of(&search) == keys_of(&nearest);
     let (search, tail) = match (search, &nearest) {
         (Search::Everything, Search::Keys { needed, .. }) => {
-            let least = order.least_distance(needed - 1);
+            let least = order.least_distance(needed.least() - 1);
             (nearest, Some(least))
         }
         (Search::Everything, _) => (Search::Nothing, Some(0.0)),
@@ -339,58 +322,6 @@ fn start_ordered<'s>(
     };
     let table = Rows::new(index, &meta);
     Ordered::new(index, order, fetch, table, found, least, tail)
-}
-
-/// Finds the rows of a search. `look` sees the metapage before.
-pub(super) fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remaining) {
-    let mut before: Option<Meta> = None;
-    loop {
-        let meta = Meta::read(&index);
-        look(&meta);
-        match candidates(index, &meta, search) {
-            Ok(rows) => return (meta, rows),
-            // A page is reused only after the metapage has changed.
-            Err(Stop::Restart) if before.is_some_and(|before| before == meta) => {
-                let reason = "a page is not where the metapage says";
-                raise_corrupted(&index, Some(META_BLOCK), reason);
-            }
-            Err(stop) => stop.raise(&index),
-        }
-        before = Some(meta);
-        check_interrupts();
-    }
-}
-
-fn candidates(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, Stop> {
-    let (keys, needed) = match search {
-        Search::Nothing => return Ok(Remaining::Some(Vec::new(), 0)),
-        Search::Everything => {
-            let end = log::end(&index, meta);
-            return Ok(Remaining::All { page: 0, end });
-        }
-        Search::Keys { keys, needed } => (keys, *needed),
-    };
-    let mut found = Vec::new();
-    let query = or_out_of_memory(LogQuery::places(keys));
-    log::search(&index, meta, &query, needed, &mut |row, shared| {
-        found.push(Found { row, shared });
-    })?;
-    let mut pages = SegmentPages::new(index);
-    for group in groups(&index, meta) {
-        postings::search(
-            &mut pages,
-            &group.group(),
-            keys,
-            needed,
-            &mut |row, shared| {
-                found.try_reserve(1)?;
-                found.push(Found { row, shared });
-                Ok(())
-            },
-        )?;
-    }
-    found.sort_unstable_by_key(|found| found.row);
-    Ok(Remaining::Some(found, 0))
 }
 
 /// Returns whether a scan looks for rows that an exclusion constraint forbids.

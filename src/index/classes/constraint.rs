@@ -25,7 +25,7 @@ impl Class for NearDupKeyClass {
         self.0.keys_of(&key.read().0, keys)
     }
 
-    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
         let key = unsafe { NearDupKey::from_raw(query) };
         let (center, threshold) = key.read();
@@ -51,7 +51,7 @@ impl Class for HammingKeyClass {
         self.0.keys_of(key.read().0, keys)
     }
 
-    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
         let key = unsafe { HammingKey::from_raw(query) };
         let (center, distance) = key.read();
@@ -93,8 +93,8 @@ fn stated_bound<T>(
 
 const OPEN_NEAR_DUP: Open = |column| {
     let example = "near_dup_key(sig, 0.85)";
-    // SAFETY: the function's second argument is of the type.
     let read = |datum| {
+        // SAFETY: the function's second argument is of the type.
         unsafe { f64::from_datum(datum, false) }
             .filter(|&threshold| options::is_threshold(threshold))
     };

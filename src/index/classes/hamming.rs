@@ -72,7 +72,7 @@ impl Class for HammingClass {
         self.keys_of(bits.as_bitslice(), keys)
     }
 
-    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { BitBall::from_raw(query) };
         let (center, distance) = ball.read();

@@ -76,7 +76,7 @@ impl Class for MinhashClass {
         self.keys_of(&stored.read(), keys)
     }
 
-    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { MinhashBall::from_raw(query) };
         let (center, threshold) = ball.read();

@@ -7,25 +7,28 @@ mod constraint;
 mod hamming;
 mod minhash;
 mod row;
+mod set;
 
 pub use column::Column;
 pub use hamming::{HammingClass, neardup_hamming_kind_wrapper};
 pub use minhash::{MinhashClass, neardup_minhash_kind_wrapper};
 pub use row::RowKeys;
+pub use set::neardup_set_kind_wrapper;
 
 use neardup::bands::Occurrence;
+use neardup::postings::Needed;
 use pgrx::pg_sys;
 
 /// The parameters of a value that decide whether it compares with another at all.
 pub type Parameters = [u8; 16];
 
 /// The rows that a scan has to look for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Search {
     /// No row can match.
     Nothing,
-    /// Every match has at least `needed`, above 0, of the keys.
-    Keys { keys: Vec<u32>, needed: usize },
+    /// Every match has as many of the keys as are needed.
+    Keys { keys: Vec<u32>, needed: Needed },
     /// Rows without any of the keys can match.
     Everything,
 }
@@ -36,14 +39,14 @@ fn shorten(hash: u64) -> u32 {
 }
 
 impl Search {
-    /// Returns the search for what shares as many of the keys as is said; without that they do not
-    /// help.
+    /// Returns the search for what shares as many of the keys of bands as is said; without that they
+    /// do not help.
     fn of(keys: Vec<u64>, occurrence: Option<Occurrence>) -> Self {
         match occurrence {
             None => Self::Everything,
             Some(occurrence) => Self::Keys {
                 keys: keys.into_iter().map(shorten).collect(),
-                needed: occurrence.needed(),
+                needed: Needed::Bands(occurrence.needed()),
             },
         }
     }
@@ -52,7 +55,7 @@ impl Search {
     pub fn is_narrower_than(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, _) | (Self::Keys { .. }, Self::Everything) => true,
-            (Self::Keys { needed: a, .. }, Self::Keys { needed: b, .. }) => a > b,
+            (Self::Keys { needed: a, .. }, Self::Keys { needed: b, .. }) => a.least() > b.least(),
             _ => false,
         }
     }
@@ -61,7 +64,7 @@ impl Search {
 /// The operator class of the compared column, with the options of an index.
 pub trait Class {
     /// Appends the keys of a value and returns its parameters. Two values compare by the keys in
-    /// equal places.
+    /// equal places, or as sets: what is needed of a search says which.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
@@ -70,8 +73,8 @@ pub trait Class {
     /// Returns what a scan for a condition of the class looks for, and the parameters of the query.
     ///
     /// # Safety
-    /// `query` is a datum of the type on the right of the class's operator.
-    unsafe fn search(&self, query: pg_sys::Datum) -> (Search, Parameters);
+    /// `query` is a datum of the type on the right of the class's operator with this strategy.
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters);
 
     /// Returns the order of values by their distance from a query; None if the class has none.
     ///
@@ -122,14 +125,17 @@ pub const HASH_FUNCTION: u16 = 3;
 /// The number of support functions.
 pub const FUNCTIONS: u16 = 3;
 
-/// The strategy of `<@`.
+/// The strategy of `<@`, and of `<%`.
 pub const CONTAINED: u16 = 1;
 
 /// The strategy of `=` of scope columns.
 pub const EQUAL: u16 = 4;
 
+/// The strategy of `%>`.
+pub const CONTAINS: u16 = 5;
+
 /// The number of strategies; 2 is that of the distance, FOR ORDER BY, 3 that of `%`.
-pub const STRATEGIES: u16 = EQUAL;
+pub const STRATEGIES: u16 = CONTAINS;
 
 /// Reads parsed options, or returns None if there are none or their length is not that of `T`.
 ///

@@ -92,7 +92,10 @@ impl RowKeys {
                 continue;
             }
             // SAFETY: vouched for by the caller.
-            let (search, parameters) = unsafe { self.class.search(condition.sk_argument) };
+            let (search, parameters) = unsafe {
+                self.class
+                    .search(condition.sk_strategy, condition.sk_argument)
+            };
             if search.is_narrower_than(&best.0) {
                 best = (search, Some(parameters));
             }
@@ -104,10 +107,10 @@ impl RowKeys {
     /// Returns whether the keys find what matches a condition on the compared column.
     ///
     /// # Safety
-    /// `query` is the right operand of such a condition.
-    pub unsafe fn finds(&self, query: pg_sys::Datum) -> bool {
+    /// `query` is the right operand of such a condition, of the operator with this strategy.
+    pub unsafe fn finds(&self, strategy: u16, query: pg_sys::Datum) -> bool {
         // SAFETY: vouched for by the caller.
-        unsafe { self.class.search(query) }.0 != Search::Everything
+        unsafe { self.class.search(strategy, query) }.0 != Search::Everything
     }
 
     /// Returns the order of a scan by the distance from a query, and the search for the nearest; None
@@ -276,7 +279,7 @@ fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
     let (problem, hint) = if count == 1 {
         (
             "has no column that is compared",
-            "Index a minhash_signature, a bit string, or near_dup_key(sig, 0.85).",
+            "Index a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85).",
         )
     } else {
         (

@@ -172,6 +172,7 @@ struct Ball {
     kind: Kind,
     /// The operator's.
     function: pg_sys::Oid,
+    strategy: u16,
     is_on_left: bool,
     /// None unless it is constant.
     datum: Option<pg_sys::Datum>,
@@ -183,13 +184,18 @@ impl Ball {
     /// # Safety
     /// The node is an operand of the function, the one that is a ball if the function is ours.
     unsafe fn of(function: pg_sys::Oid, node: *mut pg_sys::Node) -> Option<Self> {
-        let Containment { kind, ball_on_left } = Containment::of(function)?;
+        let Containment {
+            kind,
+            ball_on_left,
+            strategy,
+        } = Containment::of(function)?;
         // SAFETY: vouched for by the caller.
         unsafe {
             let datum = constant(node);
             let mut ball = Self {
                 kind,
                 function,
+                strategy,
                 is_on_left: ball_on_left,
                 datum,
                 bound: datum.and_then(|datum| kind.bound_of_ball(datum)),
@@ -225,7 +231,7 @@ impl Ball {
             }
         };
         // SAFETY: vouched for by the caller.
-        unsafe { am::count(index, ball, &is_inside) }
+        unsafe { am::count(index, self.strategy, ball, &is_inside) }
     }
 }
 
@@ -399,7 +405,7 @@ impl Column {
             }
             let index = (*column.index).indexoid;
             let version = Version::of(self.variable.statsTuple, (*column.index).pages);
-            statistics::remembered((index, bound.bits()), version, || {
+            statistics::remembered((index, ball.strategy, bound.bits()), version, || {
                 self.count_samples(ball, &bound, index)
             })
         }

@@ -69,15 +69,15 @@ struct Mean {
     rows: f64,
 }
 
-/// Returns the mean remembered of an index and a bound in this version, or the one that `measure`
+/// Returns the mean remembered of an index, an operator's strategy and a bound in this version, or the one that `measure`
 /// returns, which is remembered.
 pub fn remembered(
-    key: (pg_sys::Oid, u64),
+    key: (pg_sys::Oid, u16, u64),
     version: Version,
     measure: impl FnOnce() -> Option<f64>,
 ) -> Option<f64> {
     thread_local! {
-        static MEANS: RefCell<HashMap<(pg_sys::Oid, u64), Mean>> = RefCell::new(HashMap::new());
+        static MEANS: RefCell<HashMap<(pg_sys::Oid, u16, u64), Mean>> = RefCell::new(HashMap::new());
     }
     let known = MEANS.with_borrow(|means| means.get(&key).copied());
     if let Some(mean) = known.filter(|mean| mean.version == version) {

@@ -1,14 +1,11 @@
-//! Planner support of `near_dup` and `hamming_within`: how many rows they keep, and the index
-//! condition `column <@ ball(center, bound)` that says the same.
+//! Planner support of `near_dup`, `hamming_within` and `near_contained`: how many rows they keep, and
+//! the index condition, `column <@ ball(center, bound)` and the like, that says the same.
 
 use crate::index::kind::Kind;
 use crate::pg::catalog;
 use crate::pg::nodes::{self, constant};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
-
-/// Strategy number of `<@` in our operator classes.
-const CONTAINED: i16 = 1;
 
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn near_dup_support(request: Internal) -> Internal {
@@ -18,6 +15,11 @@ pub fn near_dup_support(request: Internal) -> Internal {
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn hamming_within_support(request: Internal) -> Internal {
     support(request, Kind::Hamming)
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+pub fn near_contained_support(request: Internal) -> Internal {
+    support(request, Kind::Set)
 }
 
 /// Answers a planner's request, or declines it with a null pointer: also one about a function that
@@ -77,8 +79,10 @@ unsafe fn index_condition(
         }
         let ball = ball_expression(request.funcid, root, [center, bound], kind)?;
         let ball_type = pg_sys::exprType(ball);
+        let (_, strategy) = kind.operator(request.indexarg as usize);
+        let strategy = strategy as i16;
         let operator =
-            pg_sys::get_opfamily_member(request.opfamily, column_type, ball_type, CONTAINED);
+            pg_sys::get_opfamily_member(request.opfamily, column_type, ball_type, strategy);
         if operator == pg_sys::InvalidOid {
             return None;
         }
@@ -167,7 +171,7 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kin
     }
 }
 
-/// Returns the share of rows that `column <@ ball(center, bound)` keeps.
+/// Returns the share of rows that the condition between the column and a ball keeps.
 unsafe fn row_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
     [a, b, bound]: [*mut pg_sys::Node; 3],
@@ -182,8 +186,9 @@ unsafe fn row_selectivity(
                 relation => pg_sys::bms_is_member(relation, tables),
             }
         };
-        let (column, center) = if varies(a) { (a, b) } else { (b, a) };
-        let (operator, args) = containment(request, [column, center, bound], kind)?;
+        let (argument, column, center) = if varies(a) { (0, a, b) } else { (1, b, a) };
+        let operands = [column, center, bound];
+        let (operator, args) = containment(request, argument, operands, kind)?;
         Some(pg_sys::restriction_selectivity(
             request.root,
             operator,
@@ -194,7 +199,7 @@ unsafe fn row_selectivity(
     }
 }
 
-/// Returns the share of pairs that the join of `a <@ ball(b, bound)` keeps.
+/// Returns the share of pairs that the join of a with the balls of b keeps.
 unsafe fn pair_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
     nodes: [*mut pg_sys::Node; 3],
@@ -202,7 +207,7 @@ unsafe fn pair_selectivity(
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
     unsafe {
-        let (operator, args) = containment(request, nodes, kind)?;
+        let (operator, args) = containment(request, 0, nodes, kind)?;
         Some(pg_sys::join_selectivity(
             request.root,
             operator,
@@ -214,9 +219,11 @@ unsafe fn pair_selectivity(
     }
 }
 
-/// Returns the operator `<@`, and its operands.
+/// Returns the operator between a value, argument `argument` of the call, and a ball, and its
+/// operands.
 unsafe fn containment(
     request: &pg_sys::SupportRequestSelectivity,
+    argument: usize,
     [value, center, bound]: [*mut pg_sys::Node; 3],
     kind: Kind,
 ) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
@@ -225,7 +232,7 @@ unsafe fn containment(
         let value_type = catalog::first_argument_type(request.funcid)?;
         let ball = ball_expression(request.funcid, request.root, [center, bound], kind)?;
         let types = [value_type, pg_sys::exprType(ball)];
-        let operator = catalog::operator_beside(request.funcid, c"<@", types)?;
+        let operator = catalog::operator_beside(request.funcid, kind.operator(argument).0, types)?;
         Some((operator, nodes::list([value, ball])))
     }
 }

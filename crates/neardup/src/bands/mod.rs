@@ -3,6 +3,7 @@
 //! - [`Occurrence`]: how many keys must be shared, for all kinds of keys;
 //! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact;
 //! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
+//! - [`element_key`]: the keys of a set, of whose elements a share is sought;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
 //! - [`Scope`]: keys of rows that are compared within a tenant or the like;
 //! - [`curve`], [`plot`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
@@ -13,6 +14,7 @@
 pub mod advise;
 mod classic;
 pub mod curve;
+mod element;
 mod hamming;
 mod key;
 pub mod occurrence;
@@ -23,6 +25,7 @@ mod scope;
 
 pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};
+pub use element::element_key;
 pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 pub use key::{band_hash, header_digest};
 pub use occurrence::Occurrence;

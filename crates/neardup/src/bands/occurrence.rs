@@ -6,6 +6,8 @@
 //! places share at least b - m keys, and values that share s keys differ in at least b - s places.
 //! Keys that collide only add to those shared, so that neither bound excludes a near value.
 
+use crate::set::reaches;
+
 /// Number of keys that rows within a bound of a query share with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occurrence {
@@ -22,14 +24,13 @@ impl Occurrence {
     }
 
     /// Returns how many of a set's `members` every set shares that holds at least the share
-    /// `containment` of them: the smallest number s with `s as f64 / members as f64 >=
-    /// containment`, which is the comparison of [`crate::set::containment`]. By search, because
-    /// `ceil(containment * members)` errs (0.07 of 100 members would be 8).
+    /// `containment` of them: the smallest number that [`reaches`] it. By search,
+    /// because `ceil(containment * members)` errs (0.07 of 100 members would be 8).
     ///
     /// `None` for no members, which nothing contains, and for a containment outside (0, 1].
     pub fn contained(members: usize, containment: f64) -> Option<Self> {
-        let is_enough = |shared: usize| shared as f64 / members as f64 >= containment;
-        if members == 0 || is_enough(0) || !is_enough(members) {
+        let is_enough = |shared: usize| reaches(shared, members, containment);
+        if is_enough(0) || !is_enough(members) {
             return None;
         }
         let (mut too_few, mut needed) = (0, members);

@@ -27,7 +27,7 @@ const CHILDREN_LOG2: u32 = 9;
 ///
 /// Without long lists this looks at one leaf a key, but for `needed` - 1 of them, and at every
 /// directory page on the way once; for the rest only where there are candidates.
-/// Memory: 4 bytes for each posting read, 8 for each candidate.
+/// Memory: 4 bytes for each posting read, but at most 8 for each row or 8 MB; 8 for each candidate.
 ///
 /// # Errors
 /// Those of `pages` and `found`; damaged pages; too little memory.
@@ -48,7 +48,7 @@ pub fn search<P: Pages>(
         lists: lists(keys)?,
         long: Vec::new(),
         below: Vec::new(),
-        tally: Tally::default(),
+        tally: Tally::new(rows_of(&parts)),
     };
     let at_first = search.fewest(needed - 1);
     for (number, part) in parts.iter().enumerate() {
@@ -191,6 +191,12 @@ where
         parts.extend(Part::new(input, lo, split.into(), u64::MAX)?);
     }
     Ok((lo, parts))
+}
+
+/// Returns a number above the offsets of all rows of a group.
+fn rows_of(parts: &[Part]) -> u64 {
+    let ends = parts.iter().map(|part| u64::from(part.shift) + part.rows);
+    ends.max().unwrap_or(0)
 }
 
 /// A page to look at for some lists.

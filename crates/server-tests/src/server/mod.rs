@@ -7,6 +7,7 @@ mod bench;
 mod citus;
 mod collections;
 mod constraint;
+mod containment;
 mod equals_scan;
 mod estimates;
 mod extension;
@@ -58,6 +59,7 @@ const ALL: &[Test] = &[
     ("neardup_equals_scan", neardup::equals_scan),
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),
+    ("containment_equals_scan", containment::equals_scan),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
     ("scopes_equal_scan", scopes::equal_scan),

@@ -1,0 +1,46 @@
+//! How many of a query's keys a row must have.
+
+use super::LogQuery;
+use crate::set::reaches;
+use std::collections::TryReserveError;
+
+/// The number of a query's keys that every match has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Needed {
+    /// As many, above 0, each at its own place, as bands have their keys.
+    Bands(usize),
+    /// As many, above 0, in any order, as sets have their elements.
+    Elements(usize),
+    /// As many as make up this share, above 0, of the row's own elements.
+    OwnShare(f64),
+}
+
+impl Needed {
+    /// Returns the number of keys, above 0, that a match has at least, whichever row it is.
+    pub fn least(&self) -> usize {
+        match *self {
+            Self::Bands(needed) | Self::Elements(needed) => needed.max(1),
+            Self::OwnShare(_) => 1,
+        }
+    }
+
+    /// Returns whether a row has enough of the keys: it shares `shared` of them, at least
+    /// [`Self::least`], and has `own` itself or more.
+    pub fn is_reached(&self, shared: usize, own: usize) -> bool {
+        match *self {
+            Self::Bands(_) | Self::Elements(_) => true,
+            Self::OwnShare(share) => reaches(shared, own, share),
+        }
+    }
+
+    /// Returns the keys as rows of the log are compared with them.
+    ///
+    /// # Errors
+    /// Returns where memory does not suffice.
+    pub fn log_query(&self, keys: &[u32]) -> Result<LogQuery, TryReserveError> {
+        match self {
+            Self::Bands(_) => LogQuery::places(keys),
+            Self::Elements(_) | Self::OwnShare(_) => LogQuery::set(keys),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+CREATE OPERATOR CLASS set_ops DEFAULT FOR TYPE bigint[] USING neardup AS
+    OPERATOR 1 <% (bigint[], set_share),
+    OPERATOR 5 %> (bigint[], set_share),
+    FUNCTION 1 (bigint[], bigint[]) neardup_set_kind(internal);
+
+COMMENT ON FUNCTION neardup_set_kind(internal) IS
+    'index support for set_ops';
+COMMENT ON OPERATOR CLASS set_ops USING neardup IS
+    'exact lookup of sets by containment, in both directions, at every share';
+COMMENT ON OPERATOR FAMILY set_ops USING neardup IS
+    'exact lookup of sets by containment';

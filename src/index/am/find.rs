@@ -1,0 +1,121 @@
+//! The candidates of a search: rows that share enough keys with the query.
+
+use super::log;
+use super::meta::Meta;
+use super::page::{Index, META_BLOCK, raise_corrupted};
+use super::rows::{self, Rows};
+use super::segment::{SegmentPages, Stop, groups};
+use crate::index::classes::Search;
+use crate::pg::error::{check_interrupts, or_out_of_memory};
+use neardup::postings::{self, Needed};
+
+/// A candidate: its row number and how many keys it shares.
+#[derive(Clone, Copy)]
+pub struct Found {
+    pub row: u64,
+    pub shared: u32,
+}
+
+/// Rows that a search leaves to be looked at.
+pub enum Remaining {
+    /// Ascending row numbers, and how many of them have been looked up.
+    Some(Vec<Found>, usize),
+    /// All rows from a page of the row table on, up to before a row.
+    All { page: u64, end: u64 },
+}
+
+/// Finds the rows of a search. `look` sees the metapage before.
+pub fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remaining) {
+    let mut before: Option<Meta> = None;
+    loop {
+        let meta = Meta::read(&index);
+        look(&meta);
+        match remaining(index, &meta, search) {
+            Ok(rows) => return (meta, rows),
+            // A page is reused only after the metapage has changed.
+            Err(Stop::Restart) if before.is_some_and(|before| before == meta) => {
+                let reason = "a page is not where the metapage says";
+                raise_corrupted(&index, Some(META_BLOCK), reason);
+            }
+            Err(stop) => stop.raise(&index),
+        }
+        before = Some(meta);
+        check_interrupts();
+    }
+}
+
+fn remaining(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, Stop> {
+    match search {
+        Search::Nothing => Ok(Remaining::Some(Vec::new(), 0)),
+        Search::Everything => {
+            let end = log::end(&index, meta);
+            Ok(Remaining::All { page: 0, end })
+        }
+        Search::Keys { keys, needed } => {
+            let found = candidates(&index, meta, keys, needed)?;
+            Ok(Remaining::Some(found, 0))
+        }
+    }
+}
+
+/// Returns the rows that share enough of the keys, ascending.
+///
+/// # Errors
+/// `Restart` where a page has been reused.
+pub fn candidates(
+    index: &Index,
+    meta: &Meta,
+    keys: &[u32],
+    needed: &Needed,
+) -> Result<Vec<Found>, Stop> {
+    let mut found = Vec::new();
+    let query = needed.log_query(keys)?;
+    log::search(index, meta, &query, needed.least(), &mut |row, shared| {
+        or_out_of_memory(found.try_reserve(1));
+        found.push(Found { row, shared });
+    })?;
+    let mut pages = SegmentPages::new(*index);
+    for group in groups(index, meta) {
+        postings::search(
+            &mut pages,
+            &group.group(),
+            keys,
+            needed.least(),
+            &mut |row, shared| {
+                found.try_reserve(1)?;
+                found.push(Found { row, shared });
+                Ok(())
+            },
+        )?;
+    }
+    found.sort_unstable_by_key(|found| found.row);
+    if let Needed::OwnShare(_) = needed {
+        keep_enough(&mut Rows::new(*index, meta), needed, &mut found);
+    }
+    Ok(found)
+}
+
+/// Keeps those of ascending candidates that have enough of the keys for what they have themselves, as
+/// the row table says.
+fn keep_enough(table: &mut Rows, needed: &Needed, found: &mut Vec<Found>) {
+    let (mut kept, mut start) = (0, 0);
+    while let Some(first) = found.get(start) {
+        check_interrupts();
+        let place = rows::page_of(first.row);
+        let here = found[start..].partition_point(|found| rows::page_of(found.row) == place);
+        let page = table.page(place);
+        for at in start..start + here {
+            let candidate = found[at];
+            let own = page
+                .as_ref()
+                .and_then(|page| rows::live_entry(page, candidate.row));
+            if own.is_some_and(|own| needed.is_reached(candidate.shared as usize, own.keys.into()))
+            {
+                found[kept] = candidate;
+                kept += 1;
+            }
+        }
+        start += here;
+    }
+    found.truncate(kept);
+}

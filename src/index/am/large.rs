@@ -1,0 +1,129 @@
+//! Insertion of a row of more keys than a page of the log holds: it becomes a segment of its own.
+//!
+//! Segments are in the order of their rows, and all rows of the log come after them: when the new
+//! segment is switched in, the rows that the log has until then become segments before it.
+
+use super::log;
+use super::merge::{Merging, Writer, add_leaf};
+use super::meta::{self, MAX_SEGMENTS, Meta, Segment};
+use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::rows::{self, Entry};
+use crate::pg::error::{check_interrupts, or_out_of_memory};
+use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
+
+/// Attempts to switch a segment in before others fill one more page of the log.
+const TRIES: usize = 8;
+
+/// Segments that come with a row: those of the log, that of its tail, its own.
+const SEGMENTS: usize = TRIES + 2;
+
+/// Inserts a row, and merges as much as falls to one that fills so many pages.
+pub fn insert(index: &Index, entry: &Entry, keys: &[u32]) {
+    while !try_insert(index, entry, keys) {
+        check_interrupts();
+    }
+}
+
+fn try_insert(index: &Index, entry: &Entry, keys: &[u32]) -> bool {
+    let merging = Merging::wait(index);
+    if Meta::read(index).segments().len() + SEGMENTS > MAX_SEGMENTS {
+        merging.share(1);
+        return false;
+    }
+    let own = write(index, keys);
+    for _ in 0..TRIES {
+        merging.flush(1);
+        if switch_in(index, entry, own) {
+            merging.share(own.leaves as usize);
+            return true;
+        }
+    }
+    // Others have filled pages all the while; VACUUM frees those of the segment.
+    false
+}
+
+/// Writes the segment of one row, whose number is not known yet.
+fn write(index: &Index, keys: &[u32]) -> Segment {
+    let mut postings = Vec::new();
+    or_out_of_memory(postings.try_reserve_exact(keys.len()));
+    let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
+    postings.extend(keys.iter().map(posting));
+    sort_distinct(&mut postings, &mut check_interrupts);
+    let mut writer = Writer::begin(index, 0, 1);
+    writer.segment.rows = 1;
+    for posting in postings {
+        writer.push(posting.into());
+    }
+    writer.finish().2
+}
+
+/// Draws the row's number, makes it visible with its segment, and ends the log's tail; false if there
+/// are full pages of the log before that.
+fn switch_in(index: &Index, entry: &Entry, own: Segment) -> bool {
+    let (mut meta_page, mut meta) = Meta::lock(index);
+    if meta.log().len() > 1 {
+        return false;
+    }
+    let mut tail = meta.tail().map(|block| index.lock(block));
+    let before = tail
+        .as_ref()
+        .map(|tail| tail_segment(index, &mut meta_page, &mut meta, tail));
+    let row = before.map_or(meta.log_start, |before| before.hi);
+    let place = rows::page_of(row);
+    if meta.last_rows_block == NO_BLOCK || meta.last_rows_page != place {
+        rows::add_page(index, &mut meta_page, &mut meta, place);
+    }
+    let mut row_page = index.lock(meta.last_rows_block);
+    let freed: Vec<u32> = meta.log().to_vec();
+    meta.shift_log(freed.len(), row + 1);
+    if let Some(before) = before.filter(|before| before.postings > 0) {
+        meta.push_segment(before);
+    }
+    meta.push_segment(Segment {
+        lo: row,
+        hi: row + 1,
+        ..own
+    });
+    let rest = meta.push_free(&freed);
+    let mut changes = Changes::start(index);
+    if let Some(tail) = &mut tail {
+        // Whoever still takes it for the tail looks for the new one.
+        changes.change(tail).set_kind(Kind::Log);
+    }
+    rows::put(&mut changes.change(&mut row_page), row, entry);
+    meta.write(&mut changes.change(&mut meta_page));
+    changes.finish();
+    drop((tail, row_page, meta_page));
+    meta::release(index, &rest);
+    true
+}
+
+/// Writes the segment of the rows of the tail, which is locked, as is the metapage.
+fn tail_segment(index: &Index, meta_page: &mut Page, meta: &mut Meta, tail: &Page) -> Segment {
+    let (end, _) = log::next_row(index, tail, 0);
+    let mut postings = Vec::new();
+    let rows = log::add_postings(&log::parse(index, tail), 0, &mut postings);
+    let rows =
+        rows.unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(tail.block()), reason));
+    sort_distinct(&mut postings, &mut || ());
+    let mut segment = Segment {
+        number: meta.next_segment,
+        lo: tail.number(),
+        hi: end,
+        rows,
+        ..Segment::default()
+    };
+    meta.next_segment += 1;
+    let mut leaf = or_out_of_memory(LeafBuilder::new(PAYLOAD_LEN));
+    let nothing = |_: &mut Meta, _: &Segment| Vec::new();
+    for posting in postings {
+        if !leaf.push(posting.into()) {
+            add_leaf(index, meta_page, meta, &mut segment, &mut leaf, nothing);
+            leaf.push(posting.into());
+        }
+    }
+    if !leaf.is_empty() {
+        add_leaf(index, meta_page, meta, &mut segment, &mut leaf, nothing);
+    }
+    segment
+}

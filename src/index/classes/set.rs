@@ -1,0 +1,72 @@
+//! The operator class `set_ops`: `bigint[] %> set_share` and `bigint[] <% set_share`.
+//!
+//! The keys are those of all elements, so that one index serves every share: rows that contain it of
+//! the query share that many of the query's keys, and of rows that are contained the row table knows
+//! how many elements they have.
+#![allow(clippy::disallowed_methods, reason = "reserved before")]
+
+use super::{CONTAINS, Class, Open, Order, Parameters, Search};
+use crate::index::set_share::SetShare;
+use crate::pg::arrays::Bigints;
+use crate::pg::error::or_out_of_memory;
+use neardup::bands::{Occurrence, element_key};
+use neardup::postings::Needed;
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+
+struct SetClass;
+
+/// All sets compare.
+const PARAMETERS: Parameters = [0; 16];
+
+fn add_keys(elements: &[i64], keys: &mut Vec<u32>) {
+    or_out_of_memory(keys.try_reserve(elements.len()));
+    keys.extend(elements.iter().copied().map(element_key));
+}
+
+impl Class for SetClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+        // SAFETY: vouched for by the caller.
+        let array = unsafe { Bigints::from_raw(value) };
+        add_keys(&array.set(), keys);
+        PARAMETERS
+    }
+
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+        // SAFETY: vouched for by the caller.
+        let (elements, share) = unsafe { SetShare::from_raw(query) }.read();
+        let Some(occurrence) = Occurrence::contained(elements.len(), share) else {
+            return (Search::Nothing, PARAMETERS);
+        };
+        let needed = match strategy {
+            CONTAINS => Needed::Elements(occurrence.needed()),
+            _ => Needed::OwnShare(share),
+        };
+        let mut keys = Vec::new();
+        add_keys(&elements, &mut keys);
+        (Search::Keys { keys, needed }, PARAMETERS)
+    }
+
+    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+        None
+    }
+
+    fn describe(&self, _parameters: &Parameters) -> String {
+        String::from("a set")
+    }
+}
+
+const OPEN: Open = |_| Some(Box::new(SetClass) as Box<dyn Class>);
+
+/// Returns the address of what makes the class of sets.
+#[pg_extern(immutable, parallel_safe)]
+pub fn neardup_set_kind(_unused: Internal) -> Internal {
+    static KIND: Open = OPEN;
+    Internal::from(Some(pg_sys::Datum::from(&raw const KIND)))
+}
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup_set.sql",
+    name = "neardup_set",
+    requires = ["set_share", "neardup_access_method", neardup_set_kind]
+);

@@ -1,0 +1,79 @@
+-- Containment of sets: the condition, its index, plans and bad input.
+SET client_min_messages = warning;
+SELECT near_contained('{1,2,3,4}', '{2,3,4,5}', 0.75) AS reached, near_contained('{1,2,3,4}', '{2,3,4,5}', 0.76) AS missed,
+       near_contained('{1,1,1,2}', '{1}', 0.5) AS once, near_contained('{NULL,1}', '{1,NULL}', 1) AS nulls;
+SELECT near_contained('{}', '{1}', 0.1) AS empty_part, near_contained('{NULL}', '{1,NULL}', 0.1) AS null_part,
+       near_contained('{1}', '{}', 0.1) AS empty_whole, near_contained('{}', '{}', 1) AS both;
+SELECT near_contained('{{1,2},{3,4}}', '[5:6]={4,3}', 0.5) AS dimensions, near_contained('{{{1}}}', '{1}', 1) AS three;
+SELECT near_contained(NULL, '{1}', 0.5) IS NULL AS part, near_contained('{1}', NULL, 0.5) IS NULL AS whole,
+       near_contained('{1}', '{1}', NULL) IS NULL AS threshold;
+SELECT near_contained('{1}', '{1}', 0);
+SELECT near_contained('{1}', '{1}', 1.0000001);
+SELECT near_contained('{1}', '{1}', 'nan');
+
+SELECT set_share('{3,1,NULL,3}', 0.5), set_share('{}', 1), set_share('{{1},{2}}', 1e-300);
+SELECT ' < { 3 , -1,3 } , 0.5 > '::set_share, '<{},1>'::set_share;
+SELECT set_share('{1}', 0);
+SELECT '<{1},2>'::set_share;
+SELECT '<{1,},0.5>'::set_share;
+SELECT '{1}'::set_share;
+SELECT '{1,2}'::bigint[] %> set_share('{1,9}', 0.5) AS contains, set_share('{1,9}', 0.5) <% '{1,2}'::bigint[] AS commuted,
+       '{1,2}'::bigint[] <% set_share('{1,3,4}', 0.5) AS contained, set_share('{1,3,4}', 0.5) %> '{1,2}'::bigint[] AS commuted;
+-- Array operators keep their meaning.
+SELECT '{1,2}'::bigint[] @> '{1}' AS contains, '{1}'::bigint[] <@ '{1,2}' AS contained, '{1}'::bigint[] && '{1}' AS overlaps;
+
+CREATE TABLE pages (id int PRIMARY KEY, prints bigint[]);
+INSERT INTO pages SELECT i, array(SELECT 100 * i + j FROM generate_series(1, 20) j) FROM generate_series(1, 2000) i;
+INSERT INTO pages VALUES (2001, '{101,102,103,104}'), (2002, '{101,102,103,999999}'), (2003, '{}'), (2004, NULL);
+CREATE INDEX pages_prints ON pages USING neardup (prints);
+ANALYZE pages;
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE near_contained('{101,102}', prints, 0.8);
+SELECT id FROM pages WHERE near_contained('{101,102}', prints, 0.8) ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.8);
+SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.75) ORDER BY id;
+SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.76) ORDER BY id;
+SELECT id FROM pages WHERE prints %> set_share('{102,104,7}', 0.5) ORDER BY id;
+SELECT id FROM pages WHERE set_share('{101,102,103,104,7}', 1) %> prints ORDER BY id;
+SELECT id FROM pages WHERE near_contained(NULL, prints, 0.5);
+SELECT id FROM pages WHERE near_contained('{}', prints, 0.5);
+SELECT id FROM pages WHERE near_contained('{1}', prints, 1.5);
+
+-- A generic plan, whose threshold may be out of range.
+SET plan_cache_mode = force_generic_plan;
+PREPARE within (bigint[], float8) AS SELECT id FROM pages WHERE near_contained(prints, $1, $2) ORDER BY id;
+EXPLAIN (COSTS OFF) EXECUTE within ('{}', 1);
+EXECUTE within ('{101,102,103,104}', 0.7);
+EXECUTE within ('{}', 0.7);
+EXECUTE within (NULL, 0.7);
+EXECUTE within ('{101}', 0);
+RESET plan_cache_mode;
+
+-- Joins, both ways.
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7) WHERE a.id > 2000;
+SELECT a.id AS part, b.id AS whole FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7)
+WHERE a.id > 2000 ORDER BY 1, 2;
+SELECT a.id AS part, b.id AS whole FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7)
+WHERE b.id > 2000 OR b.id = 1 ORDER BY 1, 2;
+
+-- Rows of more elements than a page, the log before and after them, and a scope.
+CREATE TABLE books (tenant int, id int, prints bigint[]);
+CREATE INDEX books_prints ON books USING neardup (tenant, prints);
+INSERT INTO books SELECT i % 2, i, array(SELECT generate_series(1, CASE WHEN i % 5 = 0 THEN 6000 ELSE 3 END) * 7::bigint * i)
+FROM generate_series(1, 40) i;
+INSERT INTO books SELECT 0, 41, array_agg(i * 14) FROM generate_series(1, 1000000) i;
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM books WHERE tenant = 0 AND near_contained('{70,140,210}', prints, 1);
+SELECT id FROM books WHERE tenant = 0 AND near_contained('{70,140,210}', prints, 1) ORDER BY id;
+SELECT id FROM books WHERE tenant = 1 AND near_contained(prints, (SELECT array_agg(i * 7::bigint) FROM generate_series(1, 30000) i), 0.5)
+ORDER BY id;
+SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contained(b.prints, c.prints, 1);
+SELECT near_dup_index_check('books_prints'), near_dup_index_check('pages_prints');
+VACUUM books;
+SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contained(b.prints, c.prints, 1);
+RESET enable_seqscan;
+SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contained(b.prints, c.prints, 1) IS TRUE;
+
+-- What the class does not have.
+SELECT id FROM pages ORDER BY prints %> set_share('{1}', 1), id LIMIT 1;
+CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
+CREATE INDEX ON pages USING neardup ((prints::int[]));
