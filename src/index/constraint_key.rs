@@ -200,6 +200,8 @@ pgrx::extension_sql_file!(
         near_dup_key,
         hamming_key,
         near_dup_key_near,
-        hamming_key_near
+        hamming_key_near,
+        near_dup_keysel,
+        near_dup_keyjoinsel
     ]
 );

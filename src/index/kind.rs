@@ -9,6 +9,7 @@ use crate::index::classes::{
     CONTAINED, CONTAINS, HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
     neardup_minhash_kind_wrapper, neardup_set_kind_wrapper,
 };
+use crate::index::constraint_key::{hamming_key_wrapper, near_dup_key_wrapper};
 use crate::index::set_share::{
     SetShare, set_contained_wrapper, set_contains_wrapper, set_share_contained_wrapper,
     set_share_contains_wrapper,
@@ -20,6 +21,7 @@ use crate::pg::catalog::{
     CFunction, function_beside, is_function, operator_beside, qualified_name, support_function,
     type_named,
 };
+use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::near_contained_wrapper;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
@@ -94,10 +96,15 @@ pub struct Objects {
 }
 
 impl Kind {
+    /// The kinds of values that are near each other, which constraints compare.
+    pub const NEAR: [Self; 2] = [Self::Minhash, Self::Hamming];
+
+    const ALL: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Set];
+
     /// Returns the kind of values of a base type that are near each other; None if it has none. The
     /// extension is in `schema`.
     pub fn of_type(base_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Self> {
-        [Self::Minhash, Self::Hamming]
+        Self::NEAR
             .into_iter()
             .find(|kind| kind.value_type(schema) == base_type)
     }
@@ -112,11 +119,21 @@ impl Kind {
 
     /// Returns the boolean function (a, b, bound) that says what `a operator ball(b, bound)` says, with
     /// [`Self::operator`] for argument 0; for argument 1, what `b operator ball(a, bound)` says.
-    pub fn predicate(self) -> CFunction {
+    pub fn predicate(self) -> (&'static CStr, CFunction) {
         match self {
-            Self::Minhash => near_dup_wrapper,
-            Self::Hamming => hamming_within_wrapper,
-            Self::Set => near_contained_wrapper,
+            Self::Minhash => (c"near_dup", near_dup_wrapper),
+            Self::Hamming => (c"hamming_within", hamming_within_wrapper),
+            Self::Set => (c"near_contained", near_contained_wrapper),
+        }
+    }
+
+    /// Returns the function (value, bound) that makes keys for exclusion constraints; None for kinds
+    /// that have none.
+    pub fn make_constraint_key(self) -> Option<(&'static CStr, CFunction)> {
+        match self {
+            Self::Minhash => Some((c"near_dup_key", near_dup_key_wrapper)),
+            Self::Hamming => Some((c"hamming_key", hamming_key_wrapper)),
+            Self::Set => None,
         }
     }
 
@@ -132,7 +149,7 @@ impl Kind {
 
     /// Returns the kind of values of an operator family; None if it is none of ours.
     pub fn of_family(family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Self> {
-        [Self::Minhash, Self::Hamming, Self::Set]
+        Self::ALL
             .into_iter()
             .find(|kind| kind.has_family(family, column_type))
     }
@@ -265,14 +282,16 @@ impl Bound {
 
     /// Returns the bound as a constant of its type.
     pub fn node(&self) -> *mut pg_sys::Node {
-        let type_ = self.kind().bound_type();
-        let (mut length, mut by_value) = (0, false);
         // SAFETY: the datum is of the type.
-        unsafe {
-            pg_sys::get_typlenbyval(type_, &mut length, &mut by_value);
-            let none = pg_sys::InvalidOid;
-            let length = i32::from(length);
-            pg_sys::makeConst(type_, -1, none, length, self.datum(), false, by_value).cast()
+        unsafe { nodes::new_constant(self.kind().bound_type(), self.datum()) }
+    }
+
+    /// Returns whether everything within this bound of a value is within the other bound of it.
+    pub fn is_within(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Threshold(threshold), Self::Threshold(other)) => threshold >= other,
+            (Self::Distance(distance), Self::Distance(other)) => distance <= other,
+            _ => false,
         }
     }
 

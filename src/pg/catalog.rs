@@ -148,6 +148,17 @@ pub fn is_function(function: pg_sys::Oid, wrapper: CFunction) -> bool {
         .is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
 }
 
+/// Returns whether a function has that name and is that one of this library. The name is compared
+/// first, since looking up the address loads a function's library.
+pub fn is_named_function(function: pg_sys::Oid, name: &CStr, wrapper: CFunction) -> bool {
+    // SAFETY: looks a function up in the catalog; its name is NUL-terminated.
+    let is_named = unsafe {
+        let found = pg_sys::get_func_name(function);
+        !found.is_null() && CStr::from_ptr(found) == name
+    };
+    is_named && is_function(function, wrapper)
+}
+
 fn found(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }

@@ -1,6 +1,13 @@
 //! The planner's expressions, taken apart and made.
 
-use pgrx::pg_sys;
+use pgrx::{Internal, pg_sys};
+
+/// Returns the address that an argument of type internal holds, or NULL.
+pub fn pointer<T>(internal: Internal) -> *mut T {
+    internal
+        .unwrap()
+        .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
+}
 
 /// Returns the value of a constant that is not NULL.
 ///
@@ -97,6 +104,20 @@ pub unsafe fn new_call<const N: usize>(
             pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
         );
         pg_sys::eval_const_expressions(root, call.cast())
+    }
+}
+
+/// Returns a constant of a type.
+///
+/// # Safety
+/// The datum is of the type, and outlives the node.
+pub unsafe fn new_constant(type_: pg_sys::Oid, datum: pg_sys::Datum) -> *mut pg_sys::Node {
+    let (mut length, mut by_value) = (0, false);
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        pg_sys::get_typlenbyval(type_, &mut length, &mut by_value);
+        let (length, none) = (i32::from(length), pg_sys::InvalidOid);
+        pg_sys::makeConst(type_, -1, none, length, datum, false, by_value).cast()
     }
 }
 

@@ -92,21 +92,24 @@ fn stated_bound<T>(
 }
 
 const OPEN_NEAR_DUP: Open = |column| {
-    let example = "near_dup_key(sig, 0.85)";
     let read = |datum| {
         // SAFETY: the function's second argument is of the type.
-        unsafe { f64::from_datum(datum, false) }
-            .filter(|&threshold| options::is_threshold(threshold))
+        let threshold = unsafe { f64::from_datum(datum, false) };
+        threshold.filter(|&threshold| options::is_threshold(threshold))
     };
+    let example = "near_dup_key(sig, 0.85)";
     let threshold = stated_bound(column, near_dup_key_wrapper, read, example);
     let keys = MinhashKeys::new(threshold)?;
     Some(Box::new(NearDupKeyClass(MinhashClass { keys })))
 };
 
 const OPEN_HAMMING: Open = |column| {
+    let read = |datum| {
+        // SAFETY: the function's second argument is of the type.
+        let distance = unsafe { i32::from_datum(datum, false) };
+        distance.filter(|&distance| distance >= 0)
+    };
     let example = "hamming_key(hash, 3)";
-    // SAFETY: the function's second argument is of the type.
-    let read = |datum| unsafe { i32::from_datum(datum, false) }.filter(|&distance| distance >= 0);
     let distance = stated_bound(column, hamming_key_wrapper, read, example);
     let keys = HammingKeys::new(distance).unwrap_or_else(|_| {
         raise(

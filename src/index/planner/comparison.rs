@@ -3,7 +3,7 @@
 
 use crate::index::kind::{Bound, Kind};
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
-use crate::pg::catalog::{function_beside, is_function, operator_beside};
+use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
 use crate::pg::nodes::{call, constant, elements, new_call, new_condition};
 use crate::simhash::hamming::bit_hamming_wrapper;
 use neardup::minhash::least_similarity;
@@ -33,27 +33,13 @@ const MEASURES: [Measure; 3] = [Measure::Similarity, Measure::Distance, Measure:
 
 impl Measure {
     fn of(function: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: looks a function up in the catalog; its name is NUL-terminated.
-        let name = unsafe {
-            let name = pg_sys::get_func_name(function);
-            if name.is_null() {
-                return None;
-            }
-            CStr::from_ptr(name)
-        };
-        // The name first, since looking up the address loads a function's library.
         MEASURES.into_iter().find(|measure| {
-            let (own_name, wrapper) = measure.implementation();
-            name == own_name && is_function(function, wrapper)
+            let (name, wrapper) = measure.implementation();
+            is_named_function(function, name, wrapper)
         })
     }
 
-    fn implementation(
-        self,
-    ) -> (
-        &'static CStr,
-        unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg_sys::Datum,
-    ) {
+    fn implementation(self) -> (&'static CStr, CFunction) {
         match self {
             Self::Similarity => (c"minhash_sim", minhash_sim_wrapper),
             Self::Distance => (c"minhash_distance", minhash_distance_wrapper),

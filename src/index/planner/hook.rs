@@ -11,6 +11,7 @@
 )]
 
 use super::comparison::Comparison;
+use super::constraint::{self, Nearness};
 use super::selectivity;
 use crate::pg::nodes;
 
@@ -95,25 +96,45 @@ unsafe fn derived(
     // SAFETY: vouched for by the caller; a list of conditions.
     unsafe {
         for comparison in PgList::<pg_sys::RestrictInfo>::from_pg(conditions).iter_ptr() {
-            let Some(found) = Comparison::of((*comparison).clause.cast()) else {
-                continue;
+            let clause = (*comparison).clause.cast();
+            let mut derive = |clause, is_served| {
+                all.push(Derived {
+                    comparison,
+                    condition: restriction(root, comparison, clause),
+                    is_served,
+                });
             };
-            for column in [0, 1] {
-                let center = found.values[1 - column];
-                if !is_of(root, rel, found.values[column]) || mentions(root, rel, center) {
-                    continue;
+            if let Some(found) = Comparison::of(clause) {
+                for column in columns_of(root, rel, found.values) {
+                    if let Some(clause) = found.condition(root, column) {
+                        let center = found.values[1 - column];
+                        derive(clause, is_served(rel, &found, center));
+                    }
                 }
-                if let Some(clause) = found.condition(root, column) {
-                    all.push(Derived {
-                        comparison,
-                        condition: restriction(root, comparison, clause),
-                        is_served: is_served(rel, &found, center),
-                    });
+            }
+            if let Some(found) = Nearness::of(clause) {
+                for column in columns_of(root, rel, found.values) {
+                    for clause in found.conditions(root, rel, column) {
+                        derive(clause, true);
+                    }
                 }
             }
         }
     }
     all
+}
+
+/// Returns the places of those of two values that are made of columns of a table alone, if the other
+/// has none of them.
+unsafe fn columns_of(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    values: [*mut pg_sys::Node; 2],
+) -> impl Iterator<Item = usize> {
+    // SAFETY: vouched for by the caller.
+    (0..2).filter(move |&column| unsafe {
+        is_of(root, rel, values[column]) && !mentions(root, rel, values[1 - column])
+    })
 }
 
 /// Returns whether an expression is made of columns of a table alone.
@@ -173,7 +194,11 @@ unsafe fn estimate(
             let comparison = &mut *derived.comparison;
             if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
                 let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
-                let share = selectivity::of_pairs(root, condition.opfuncid, condition.args);
+                let (function, args) = match constraint::as_containment(root, condition.args) {
+                    Some((operator, args)) => (pg_sys::get_opcode(operator), args),
+                    None => (condition.opfuncid, condition.args),
+                };
+                let share = selectivity::of_pairs(root, function, args);
                 comparison.norm_selec = share.inner;
                 comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
                     true => share.semi,
@@ -256,7 +281,13 @@ unsafe fn make_paths_with(
             .map(|derived| std::mem::replace(&mut (*derived.comparison).norm_selec, REDUNDANT))
             .collect();
         make_plain_paths(root, rel);
-        for (derived, share) in served().zip(own_shares) {
+        // Backward, since one comparison may have several conditions.
+        for (derived, share) in served()
+            .zip(own_shares)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
             (*derived.comparison).norm_selec = share;
         }
         (*rel).joininfo = own_joins;

@@ -8,7 +8,7 @@
 use super::statistics::{self, Slot, Version};
 use crate::index::am;
 use crate::index::kind::{Bound, Containment, Kind};
-use crate::pg::nodes::{call, constant, elements, is_null};
+use crate::pg::nodes::{call, constant, elements, is_null, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
@@ -103,12 +103,6 @@ fn near_dup_balljoinsel(
         pg_sys::JoinType::JOIN_SEMI | pg_sys::JoinType::JOIN_ANTI => share.semi,
         _ => share.inner,
     }
-}
-
-fn pointer<T>(internal: Internal) -> *mut T {
-    internal
-        .unwrap()
-        .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
 }
 
 /// An estimate of the pairs of rows within a bound.

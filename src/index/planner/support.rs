@@ -32,13 +32,13 @@ fn support(request: Internal, kind: Kind) -> Internal {
             match (*node).type_ {
                 pg_sys::NodeTag::T_SupportRequestIndexCondition => {
                     let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
-                    let ours = catalog::is_function(request.funcid, kind.predicate());
+                    let ours = catalog::is_function(request.funcid, kind.predicate().1);
                     let condition = ours.then(|| index_condition(request, kind));
                     condition.flatten().map(pg_sys::Datum::from)
                 }
                 pg_sys::NodeTag::T_SupportRequestSelectivity => {
                     let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
-                    let ours = catalog::is_function(request.funcid, kind.predicate());
+                    let ours = catalog::is_function(request.funcid, kind.predicate().1);
                     let known = ours.then(|| selectivity(request, kind));
                     known.flatten().map(|()| pg_sys::Datum::from(node))
                 }

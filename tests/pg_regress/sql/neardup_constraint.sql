@@ -127,3 +127,40 @@ INSERT INTO unlogged SELECT id, sig FROM copies WHERE id < 5;
 MERGE INTO unlogged u USING copies c ON c.id = u.id WHEN MATCHED THEN UPDATE SET sig = c.sig WHEN NOT MATCHED THEN INSERT VALUES (c.id, c.sig);
 MERGE INTO unlogged u USING copies c ON c.id = u.id - 100 WHEN NOT MATCHED THEN INSERT VALUES (c.id, c.sig);
 SELECT count(*) FROM unlogged;
+
+-- The constraint's index serves lookups at or above its threshold, however they are written.
+CREATE TABLE kept (id int, tenant int, sig minhash_signature, hash bit(64),
+    EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %),
+    EXCLUDE USING neardup (tenant WITH =, hamming_key(hash, 3) WITH %));
+INSERT INTO kept SELECT i, i % 2, minhash(document(i)), ('x' || md5(i::text))::bit(64) FROM generate_series(1, 500) i;
+ANALYZE kept;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+        CONTINUE WHEN line LIKE '%Disabled: true';
+        RETURN NEXT regexp_replace(regexp_replace(line, '<word:.*?>', '<...>', 'g'), 'minhash:[^'']*', '...', 'g');
+    END LOOP;
+END $$;
+SELECT plan($$SELECT id FROM kept WHERE near_dup(sig, minhash(document(7)), 0.9)$$);
+SELECT plan($$SELECT id FROM kept WHERE minhash_sim(sig, minhash(document(7))) > 0.85$$);
+SELECT plan($$SELECT id FROM kept WHERE sig <=> minhash(document(7)) < 0.1$$);
+SELECT plan($$SELECT id FROM kept WHERE hamming_within(hash, B'0', 2) AND tenant = 1$$);
+SELECT plan($$SELECT a.id, b.id FROM kept a JOIN kept b ON near_dup(a.sig, b.sig, 0.9) WHERE a.id < 3$$);
+-- Not below it, nor at one that is not known yet.
+SELECT plan($$SELECT id FROM kept WHERE near_dup(sig, minhash(document(7)), 0.8)$$);
+SELECT plan($$SELECT id FROM kept WHERE near_dup(sig, minhash(document(7)), random())$$);
+SELECT plan($$SELECT id FROM kept WHERE hamming_within(hash, B'0', 4) AND tenant = 1$$);
+SELECT count(*) FROM kept a JOIN kept b ON near_dup(a.sig, b.sig, 0.9);
+SELECT id FROM kept WHERE near_dup(sig, minhash(document(7) || ' edited'), 0.85);
+SELECT id FROM kept WHERE minhash_sim(sig, minhash(document(7))) = 1;
+SELECT id FROM kept WHERE hamming_within(hash, ('x' || md5('7'))::bit(64) # 1::bit(64), 1) AND tenant = 1;
+PREPARE kept_like (text) AS SELECT id FROM kept WHERE near_dup(sig, minhash($1), 0.9);
+SET plan_cache_mode = force_generic_plan;
+SELECT plan($$EXECUTE kept_like ('some text')$$);
+RESET plan_cache_mode;
+RESET enable_seqscan;
+RESET enable_bitmapscan;

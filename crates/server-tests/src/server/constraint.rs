@@ -159,6 +159,8 @@ const WORK: &[&str] = &[
     "SAVEPOINT s; INSERT INTO docs VALUES ({n}, 1, minhash(document({d}))); ROLLBACK TO s;
          INSERT INTO docs VALUES ({n}, 1, minhash(document(({d} + 1) % 40)))",
     "DELETE FROM docs WHERE id = (SELECT max(id) FROM docs WHERE id % 11 = {d} % 11)",
+    "DO $$ BEGIN EXECUTE format('COPY docs FROM PROGRAM %L',
+         format('echo %L', concat_ws(E'\\t', {n}, 1, minhash(document({d}))))); END $$",
 ];
 
 /// 16 sessions insert, change and remove 40 documents at every isolation level: never two of one.

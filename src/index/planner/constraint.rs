@@ -1,0 +1,196 @@
+//! Constraint keys in plans. `near_dup_key(a, s) % near_dup_key(b, t)` keeps as many rows as
+//! `a <@ minhash_ball(b, t)`, and the index of a constraint on `near_dup_key(a, s)` serves
+//! `near_dup(a, b, t)` if t is at least s; the same with `hamming_key` and distances.
+#![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
+
+use super::comparison::Comparison;
+use crate::index::kind::{Bound, Kind};
+use crate::pg::catalog::{is_named_function, operator_beside};
+use crate::pg::nodes::{self, constant, elements};
+use pgrx::prelude::*;
+use pgrx::{Internal, PgList, pg_sys};
+
+/// Share of rows that match where nothing is known; PostgreSQL's own for matching operators.
+const DEFAULT: f64 = 0.01;
+
+/// A call of `near_dup_key` or `hamming_key`.
+struct KeyCall {
+    kind: Kind,
+    function: pg_sys::Oid,
+    value: *mut pg_sys::Node,
+    bound: *mut pg_sys::Node,
+}
+
+impl KeyCall {
+    /// # Safety
+    /// The node is valid.
+    unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let (function, args) = nodes::call(node)?;
+            let [value, bound] = elements(args)?;
+            let kind = Kind::NEAR.into_iter().find(|kind| {
+                kind.make_constraint_key()
+                    .is_some_and(|(name, wrapper)| is_named_function(function, name, wrapper))
+            })?;
+            Some(Self {
+                kind,
+                function,
+                value,
+                bound,
+            })
+        }
+    }
+}
+
+/// A condition that two values are within a constant bound of each other, however it is written.
+pub struct Nearness {
+    kind: Kind,
+    pub values: [*mut pg_sys::Node; 2],
+    bound: Bound,
+}
+
+impl Nearness {
+    /// Returns the nearness that a condition asks for; None if it asks for something else.
+    ///
+    /// # Safety
+    /// The node is valid.
+    pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            if let Some(comparison) = Comparison::of(node) {
+                return Some(Self {
+                    kind: comparison.kind(),
+                    values: comparison.values,
+                    bound: comparison.bound()?,
+                });
+            }
+            let (function, args) = nodes::call(node)?;
+            let [a, b, bound] = elements(args)?;
+            let kind = Kind::NEAR.into_iter().find(|kind| {
+                let (name, wrapper) = kind.predicate();
+                is_named_function(function, name, wrapper)
+            })?;
+            let bound = kind.bound(constant(bound)?)?;
+            let values = [a, b];
+            Some(Self {
+                kind,
+                values,
+                bound,
+            })
+        }
+    }
+
+    /// Returns the conditions `key % key` that follow for the indexes of a table with constraint keys
+    /// of one of the values, by its place.
+    ///
+    /// # Safety
+    /// The planner's structures are valid.
+    pub unsafe fn conditions(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        rel: *mut pg_sys::RelOptInfo,
+        column: usize,
+    ) -> Vec<*mut pg_sys::Expr> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist)
+                .iter_ptr()
+                .filter_map(|index| self.condition(root, index, column))
+                .collect()
+        }
+    }
+
+    unsafe fn condition(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        index: *mut pg_sys::IndexOptInfo,
+        column: usize,
+    ) -> Option<*mut pg_sys::Expr> {
+        // SAFETY: vouched for by the caller; the key compared is the last column.
+        unsafe {
+            let last = (*index).nkeycolumns as usize - 1;
+            if *(*index).indexkeys.add(last) != 0 {
+                return None;
+            }
+            let expressions = PgList::<pg_sys::Node>::from_pg((*index).indexprs);
+            let expression = expressions.iter_ptr().last()?;
+            let key = KeyCall::of(expression)?;
+            let stated = key.kind.bound(constant(key.bound)?)?;
+            let (value, center) = (self.values[column], self.values[1 - column]);
+            let is_served = key.kind == self.kind
+                && self.bound.is_within(&stated)
+                && pg_sys::equal(key.value.cast(), value.cast());
+            if !is_served {
+                return None;
+            }
+            let type_ = pg_sys::exprType(expression);
+            let operator = operator_beside(key.function, c"%", [type_, type_])?;
+            if !pg_sys::op_in_opfamily(operator, *(*index).opfamily.add(last)) {
+                return None;
+            }
+            let query = nodes::new_call(root, key.function, [center, self.bound.node()]);
+            Some(nodes::new_condition(operator, expression, query))
+        }
+    }
+}
+
+/// Returns the operator `<@` and operands that keep as many rows as the operands of `%`, of which one
+/// is a call that makes a key; None if neither is.
+///
+/// # Safety
+/// The planner's structures are valid.
+pub unsafe fn as_containment(
+    root: *mut pg_sys::PlannerInfo,
+    args: *mut pg_sys::List,
+) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
+    // SAFETY: vouched for by the caller; a key is laid out as the ball of its value.
+    unsafe {
+        let [left, right] = elements(args)?;
+        let (key, other) = match KeyCall::of(left) {
+            Some(key) => (key, right),
+            None => (KeyCall::of(right)?, left),
+        };
+        let objects = key.kind.objects(key.function);
+        let ball = match (KeyCall::of(other), constant(other)) {
+            (Some(query), _) => {
+                nodes::new_call(root, objects.make_ball, [query.value, query.bound])
+            }
+            (None, Some(datum)) => nodes::new_constant(objects.ball_type, datum),
+            _ => return None,
+        };
+        Some((objects.operator, nodes::list([key.value, ball])))
+    }
+}
+
+/// Implements `RESTRICT` of `%`.
+#[pg_extern(stable, parallel_safe, strict)]
+fn near_dup_keysel(root: Internal, _operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
+    let (root, args) = (nodes::pointer(root), nodes::pointer(args));
+    // SAFETY: the planner calls this with its structures.
+    unsafe {
+        as_containment(root, args).map_or(DEFAULT, |(operator, args)| {
+            pg_sys::restriction_selectivity(root, operator, args, pg_sys::InvalidOid, relation)
+        })
+    }
+}
+
+/// Implements `JOIN` of `%`.
+#[pg_extern(stable, parallel_safe, strict)]
+fn near_dup_keyjoinsel(
+    root: Internal,
+    _operator: pg_sys::Oid,
+    args: Internal,
+    join_type: i16,
+    join: Internal,
+) -> f64 {
+    let (root, args) = (nodes::pointer(root), nodes::pointer(args));
+    // SAFETY: the planner calls this with its structures.
+    unsafe {
+        as_containment(root, args).map_or(DEFAULT, |(operator, args)| {
+            let kind = join_type as pg_sys::JoinType::Type;
+            let none = pg_sys::InvalidOid;
+            pg_sys::join_selectivity(root, operator, args, none, kind, nodes::pointer(join))
+        })
+    }
+}
