@@ -65,10 +65,6 @@ impl Documents {
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.records.len()
-    }
-
     /// Appends a record that [`DocumentKind::push_record`] made.
     pub fn push(&mut self, record: &[u8]) {
         self.records.push(record);
@@ -81,6 +77,15 @@ impl Documents {
         match self.kind {
             DocumentKind::Text => stored_texts::read(records, number, buffer),
             DocumentKind::TextSet | DocumentKind::HashSet => records.read(number, buffer),
+        }
+    }
+
+    /// Returns how to append documents, as [`Self::read`] returns them, to a list.
+    pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
+        let mut buffer = Vec::new();
+        move |number, list| {
+            let document = self.read(number, &mut buffer);
+            list.try_extend_from_slice(document).or_raise();
         }
     }
 }

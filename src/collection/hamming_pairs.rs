@@ -1,7 +1,8 @@
 //! All pairs of bit strings within a Hamming distance: exact, any lengths mixed.
 
 use crate::collection::items::Items;
-use crate::collection::search::Search;
+use crate::collection::search::{Choose, Search};
+use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::HeldRecord;
 use crate::pg::bits::Bits;
 use crate::pg::call::Call;
@@ -16,7 +17,7 @@ use neardup::bands::HammingBlocks;
 use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::{Sides, token};
 use neardup::hamming;
-use neardup::memory::Grow;
+use neardup::memory::{Grow, collected};
 use pgrx::prelude::*;
 use std::collections::BTreeMap;
 
@@ -55,7 +56,7 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
         match hamming_blocks(length, i64::from(distance)).or_raise() {
             Some(blocks) => {
                 let search = strings.search(&items, &same_length, &blocks);
-                search.for_each_pair(&|_| Sides::BOTH, &mut |a, b| {
+                search.pairs(&|_| Sides::BOTH).for_each(&mut |a, b| {
                     let pair = (search.item(a), search.item(b));
                     strings.compare(&items, pair, distance as u32, &mut rows);
                 });
@@ -131,12 +132,26 @@ impl BitStrings {
         let first = items.first_row(same_length[0]) as usize;
         let record = self.records.read(first, &mut buffer);
         let keys = blocks.keys(bits(record)).or_raise().len();
-        Search::new(same_length, keys, 1, &mut |item, tokens| {
-            let row = items.first_row(item) as usize;
-            let record = self.records.read(row, &mut buffer);
-            let keys = blocks.keys(bits(record)).or_raise();
-            let keys = keys.into_iter().map(|key| token(key as u64));
-            tokens.try_extend(keys).or_raise();
+        let make = |record: &[u8], made: &mut Vec<u32>, choose: &Choose<'_>| {
+            let keys = blocks.keys(bits(record))?;
+            choose(
+                &collected(keys.into_iter().map(|key| token(key as u64)))?,
+                made,
+            )
+        };
+        Search::new(same_length.len(), keys, 1, &mut |progress, choose, take| {
+            let mut stored = read_stored(&mut self.records);
+            let mut read = |item, record: &mut Vec<u8>| stored(items.first_row(item), record);
+            let make = |record: &[u8], made: &mut Vec<u32>, _: &mut dyn FnMut()| {
+                make(record, made, choose)
+            };
+            sweep(
+                progress,
+                same_length.iter().copied(),
+                &mut read,
+                &make,
+                take,
+            );
         })
     }
 

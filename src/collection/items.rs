@@ -1,12 +1,15 @@
 //! Identical rows as one: nothing below needs to look at copies one by one.
 
+use crate::collection::documents::Documents;
 use crate::collection::reading::Collection;
-use crate::collection::verify::Sets;
+use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
+use neardup::Result;
 use neardup::candidates::Sides;
 use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::shingle::{Key, Shingling, shingle_hashes};
 use siphasher::sip128::SipHasher13;
 
 const NONE: u32 = u32::MAX;
@@ -31,10 +34,11 @@ fn digest(record: &[u8]) -> Digest {
 impl Items {
     /// Groups rows with the same signature, and where there are documents with the same set of
     /// shingles.
-    pub fn of(collection: &mut Collection, sets: Option<&Sets>) -> Self {
+    pub fn of(collection: &mut Collection) -> Self {
         let mut digests = sorted_digests(&mut collection.signatures);
-        if let Some(sets) = sets {
-            tell_sets_apart(&mut digests, collection, sets);
+        let shingling = collection.shingling();
+        if let Some(documents) = &mut collection.documents {
+            tell_sets_apart(&mut digests, documents, shingling);
         }
         Self::of_digests(&digests)
     }
@@ -131,34 +135,59 @@ fn sorted_digests(records: &mut Records) -> Vec<(Digest, u32)> {
     let rows = records.len();
     let mut progress = Progress::begin("grouping identical rows", Some(rows));
     let mut digests = with_room(rows).or_raise();
-    let mut buffer = Vec::new();
-    for row in 0..rows {
-        progress.step();
-        let digest = digest(records.read(row, &mut buffer));
-        digests.try_push((digest, row as u32)).or_raise();
-    }
+    sweep(
+        &mut progress,
+        0..rows as u32,
+        &mut read_stored(records),
+        &|record, made, _| made.try_push(digest(record)),
+        &mut |row, made| digests.try_push((made[0], row)).or_raise(),
+    );
     digests.sort_unstable();
     digests
 }
 
-/// Returns where several rows have one signature, digests of their sets of shingles take its place.
-fn tell_sets_apart(digests: &mut [(Digest, u32)], collection: &mut Collection, sets: &Sets) {
-    let mut progress = Progress::begin("comparing identical signatures", Some(digests.len()));
-    let mut set = Vec::new();
-    for same in digests.chunk_by_mut(|a, b| a.0 == b.0) {
-        if same.len() == 1 {
-            progress.step();
-            continue;
+/// Adds digests of their sets of shingles where several rows have one signature.
+fn tell_sets_apart(
+    digests: &mut [(Digest, u32)],
+    documents: &mut Documents,
+    shingling: Option<Shingling>,
+) {
+    let (mut places, mut rows) = (Vec::new(), Vec::new());
+    let mut place = 0;
+    for same in digests.chunk_by(|a, b| a.0 == b.0) {
+        for &(_, row) in same.iter().filter(|_| same.len() > 1) {
+            places.try_push(place).or_raise();
+            rows.try_push(row).or_raise();
+            place += 1;
         }
-        let signature = same[0].0;
-        for (place, row) in same.iter_mut() {
-            progress.step();
-            let documents = collection.documents.as_mut().expect("there are sets");
-            sets.compute(documents, *row, &mut set);
-            let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
-            let (low, high) = digest(&bytes);
-            *place = (low ^ signature.0, high ^ signature.1);
-        }
-        same.sort_unstable();
+        place += usize::from(same.len() == 1);
     }
+    let mut progress = Progress::begin("comparing identical signatures", Some(rows.len()));
+    let mut places = places.into_iter();
+    sweep(
+        &mut progress,
+        rows.into_iter(),
+        &mut documents.reader(),
+        &|document, made, check| made.try_push(set_digest(document, shingling, check)?),
+        &mut |_, made| {
+            let place = places.next().expect("a place for every row");
+            let (signature, (low, high)) = (digests[place].0, made[0]);
+            digests[place].0 = (low ^ signature.0, high ^ signature.1);
+        },
+    );
+    digests.sort_unstable();
+}
+
+/// Returns the digest of the set behind a document, a text where it is to be cut into shingles.
+fn set_digest(
+    document: &[u8],
+    shingling: Option<Shingling>,
+    check: &mut dyn FnMut(),
+) -> Result<Digest> {
+    let Some(shingling) = shingling else {
+        return Ok(digest(document));
+    };
+    let set = shingle_hashes(document, &shingling, &Key::from_seed(0), check)?;
+    let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes()))?;
+    Ok(digest(&bytes))
 }

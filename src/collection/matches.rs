@@ -3,13 +3,17 @@
 //! A search numbers the items that may have partners anew; neither those numbers nor those of items
 //! and rows leave this module: it yields keys.
 
+use crate::collection::compare::{Batch, Collecting, Compared, Rows};
 use crate::collection::items::Items;
 use crate::collection::reading::Collection;
-use crate::collection::search::Search;
-use crate::collection::verify::{Estimate, Resemblance, Sets, Similarity};
+use crate::collection::search::{Pairs, Search};
+use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::verify::{Estimate, Resemblance, Similarity};
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
+use crate::pg::helpers::in_order;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
+use neardup::Result;
 use neardup::bands::band_hashes;
 use neardup::bands::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
 use neardup::candidates::token;
@@ -18,6 +22,7 @@ use neardup::memory::{Grow, collected, filled};
 use neardup::minhash::{Header, Signature};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use std::cell::RefCell;
 use std::num::NonZeroU32;
 
 /// Takes the keys of two rows, and their similarity.
@@ -49,21 +54,19 @@ impl Matches {
     /// Returns None for a collection without rows.
     pub fn of(mut collection: Collection, threshold: f64) -> Option<Self> {
         let header = collection.header?;
-        let sets = Sets::of(&collection);
-        let items = Items::of(&mut collection, sets.as_ref());
-        let (search, similarity): (_, Box<dyn Similarity>) = match sets {
-            None => {
-                let slots = usize::from(header.slots);
-                let plan = Plan::estimate(slots, u32::from(header.slot_bits), threshold);
-                (
-                    search(&mut collection, &items, plan),
-                    Box::new(Estimate::default()),
-                )
-            }
-            Some(sets) => (
+        let items = Items::of(&mut collection);
+        let (search, similarity): (_, Box<dyn Similarity>) = if collection.documents.is_some() {
+            (
                 verified_search(&mut collection, &items, &header, threshold),
-                Box::new(Resemblance::new(sets)),
-            ),
+                Box::new(Resemblance::of(&collection)),
+            )
+        } else {
+            let slots = usize::from(header.slots);
+            let plan = Plan::estimate(slots, u32::from(header.slot_bits), threshold);
+            (
+                search(&mut collection, &items, plan),
+                Box::new(Estimate::default()),
+            )
         };
         Some(Self {
             search,
@@ -88,15 +91,8 @@ impl Matches {
                 .sides(search.item(kept), &measured.collection)
         });
         let sides = collected(sides).or_raise();
-        search.for_each_pair(&|kept| sides[kept as usize], &mut |a, b| {
-            let (a, b) = (search.item(a), search.item(b));
-            if let Some(similarity) = measured.similarity(a, b) {
-                measured.visit_across((a, b), similarity, visit);
-                if measured.collection.first_side.is_some() {
-                    measured.visit_across((b, a), similarity, visit);
-                }
-            }
-        });
+        let pairs = search.pairs(&|kept| sides[kept as usize]);
+        measured.compare_all(pairs, search, visit);
     }
 
     /// Visits every row in query order with the canonical row of its star cluster.
@@ -187,6 +183,56 @@ impl Measured {
             .at_least(&mut self.collection, a, b, threshold)
     }
 
+    /// Compares pairs of kept items of a search, and visits the pairs of rows of those that are
+    /// similar, in order.
+    fn compare_all(&mut self, pairs: Pairs, search: &Search, visit: Visit<'_>) {
+        let (threshold, shingling) = (self.threshold, self.collection.shingling());
+        let mut progress = Progress::begin("comparing", Some(pairs.len()));
+        let measured = RefCell::new(self);
+        let work =
+            |batch: Batch, check: &mut dyn FnMut()| batch.compare(shingling, threshold, check);
+        let mut take = |rows: Rows, compared: Result<Compared>| {
+            measured
+                .borrow_mut()
+                .take(&rows, &compared.or_raise(), visit);
+        };
+        in_order(&work, &mut take, |line| {
+            let mut collecting = Collecting::default();
+            pairs.for_each(&mut |a, b| {
+                progress.step();
+                measured
+                    .borrow_mut()
+                    .collect((search.item(a), search.item(b)), &mut collecting);
+                if collecting.is_full() {
+                    let (rows, batch, bytes) = collecting.take();
+                    line.put(rows, batch, bytes);
+                }
+            });
+            let (rows, batch, bytes) = collecting.take();
+            line.put(rows, batch, bytes);
+        });
+    }
+
+    /// Adds a pair of items to those that are to be compared.
+    fn collect(&mut self, (a, b): (u32, u32), collecting: &mut Collecting) {
+        let rows = [a, b].map(|item| self.items.first_row(item));
+        let similarity = self.similarity.as_mut();
+        collecting.push((a, b), rows, similarity, &mut self.collection);
+    }
+
+    /// Takes the results of a comparison.
+    fn take(&mut self, rows: &Rows, compared: &Compared, visit: Visit<'_>) {
+        rows.keep_sets(compared, self.similarity.as_mut());
+        for (&(a, b), similarity) in rows.pairs.iter().zip(&compared.similarities) {
+            if let Some(similarity) = *similarity {
+                self.visit_across((a, b), similarity, visit);
+                if self.collection.first_side.is_some() {
+                    self.visit_across((b, a), similarity, visit);
+                }
+            }
+        }
+    }
+
     fn keys(&self, x: u32, y: u32) -> [Option<pg_sys::Datum>; 2] {
         [self.collection.keys.get(x), self.collection.keys.get(y)]
     }
@@ -239,13 +285,16 @@ fn verified_search(
         slot_bits: header.slot_bits.min(PREFILTER_BITS),
         ..*header
     };
-    let (mut buffer, mut slots) = (Vec::new(), Vec::new());
-    search.prefilter(packed, verified.equal_slots, &mut |item, bytes| {
-        let row = items.first_row(item) as usize;
-        slots.clear();
-        let signature = read_signature(collection, row, &mut buffer);
-        slots.try_extend(signature.slots()).or_raise();
-        packed.push_slots(&slots, bytes);
+    let pack = |record: &[u8], made: &mut Vec<u8>, _: &mut dyn FnMut()| {
+        let slots = collected(Signature::from_bytes(record)?.slots())?;
+        made.try_reserve(packed.payload_len())?;
+        packed.push_slots(&slots, made);
+        Ok(())
+    };
+    search.prefilter(packed, verified.equal_slots, |progress, kept, all| {
+        let mut read = read_signatures(collection, items);
+        let mut take = |_, made: &[u8]| all.try_extend_from_slice(made).or_raise();
+        sweep(progress, kept.iter().copied(), &mut read, &pack, &mut take);
     });
     collection.signatures = Records::new(0);
     search
@@ -253,22 +302,29 @@ fn verified_search(
 
 fn search(collection: &mut Collection, items: &Items, plan: Plan) -> Search {
     let Plan { bands, needed } = plan;
-    let mut buffer = Vec::new();
-    let all = collected(0..items.len()).or_raise();
-    Search::new(&all, bands.bands, needed, &mut |item, tokens| {
-        let row = items.first_row(item) as usize;
-        let signature = read_signature(collection, row, &mut buffer);
-        let hashes = band_hashes(&signature, &bands);
-        tokens.try_extend(hashes.map(token)).or_raise();
-    })
+    let items_len = items.len();
+    Search::new(
+        items_len as usize,
+        bands.bands,
+        needed,
+        &mut |progress, choose, take| {
+            let mut read = read_signatures(collection, items);
+            let make = |record: &[u8], made: &mut Vec<u32>, _: &mut dyn FnMut()| {
+                let signature = Signature::from_bytes(record)?;
+                choose(
+                    &collected(band_hashes(&signature, &bands).map(token))?,
+                    made,
+                )
+            };
+            sweep(progress, 0..items_len, &mut read, &make, take);
+        },
+    )
 }
 
-fn read_signature<'a>(
-    collection: &'a mut Collection,
-    row: usize,
-    buffer: &'a mut Vec<u8>,
-) -> Signature<'a> {
-    Signature::from_bytes(collection.signatures.read(row, buffer)).or_raise()
+/// Returns how to read the signature of an item.
+fn read_signatures(collection: &mut Collection, items: &Items) -> impl FnMut(u32, &mut Vec<u8>) {
+    let mut read = read_stored(&mut collection.signatures);
+    move |item, record| read(items.first_row(item), record)
 }
 
 fn warn_of_narrow_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {

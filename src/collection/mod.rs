@@ -2,16 +2,20 @@
 
 pub mod calibrate;
 pub mod clusters;
+pub mod compare;
 pub mod components;
 pub mod documents;
 pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
 pub mod pairs;
+pub mod partitions;
+pub mod parts;
 pub mod passages;
 pub mod reading;
 pub mod report;
 pub mod sample_pairs;
 pub mod search;
 pub mod signing;
+pub mod sweep;
 pub mod verify;

@@ -2,7 +2,7 @@
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::signing::sign_rows;
-use crate::minhash::datum::StoredSignature;
+use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
@@ -13,6 +13,7 @@ use crate::pg::spool::Records;
 use crate::pg::value::Keys;
 use neardup::candidates::Sides;
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
+use neardup::shingle::Shingling;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The columns of a query.
@@ -89,6 +90,14 @@ impl Collection {
         }
     }
 
+    /// Returns how the documents are cut into shingles; None where they are sets, or there are none.
+    pub fn shingling(&self) -> Option<Shingling> {
+        match self.documents.as_ref()?.kind {
+            DocumentKind::Text => shingling(&self.header?),
+            DocumentKind::TextSet | DocumentKind::HashSet => None,
+        }
+    }
+
     /// Reads all rows of a query: key, signature, and perhaps document; or key and document, which is
     /// signed.
     ///
@@ -145,12 +154,7 @@ impl Collection {
                 document: Some((DocumentKind::Text, text)),
             };
         }
-        let Some(signature) = second.if_type(self.signature_type) else {
-            wrong_columns(&format!(
-                "the second column of the query is of type {}",
-                second.type_name()
-            ));
-        };
+        let signature = second.of_type(self.signature_type, "second", "signature");
         Columns {
             key,
             signature: Some(signature),

@@ -1,6 +1,7 @@
 //! Documents signed by helpers while the next rows are read.
 
 use crate::collection::documents::DocumentKind;
+use crate::collection::parts::Parts;
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::progress::Progress;
@@ -8,7 +9,7 @@ use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::Result;
-use neardup::memory::{Grow, with_room};
+use neardup::memory::Grow;
 use neardup::minhash::Signing;
 use pgrx::pg_sys;
 
@@ -24,67 +25,33 @@ pub fn sign_rows(
     signing: &Signing,
     take: TakeRow<'_>,
 ) {
-    let work = |texts: Parts, check: &mut dyn FnMut()| texts.sign(signing, check);
+    let work = |texts: Parts<u8>, check: &mut dyn FnMut()| {
+        texts.each(|text, signature| signature.try_extend_from_slice(&signing.sign(text, check)?))
+    };
     let mut take =
-        |rows: Rows, signatures: Result<Parts>| rows.hand_on(&signatures.or_raise(), take);
+        |rows: Rows, signatures: Result<Parts<u8>>| rows.hand_on(&signatures.or_raise(), take);
     let mut progress = Progress::begin("reading and signing", None);
     in_order(&work, &mut take, |line| {
         let (mut rows, mut texts) = (Rows::new(key_type), Parts::default());
         query.for_each(&mut |row| {
             progress.step();
             rows.push(row.get(key), row.get(document), &mut texts);
-            let bytes = rows.records.bytes.len() + texts.bytes.len();
+            let bytes = rows.records.items.len() + texts.items.len();
             if bytes >= piece_bytes() {
                 let rows = std::mem::replace(&mut rows, Rows::new(key_type));
                 line.put(rows, std::mem::take(&mut texts), bytes);
             }
         });
-        let bytes = rows.records.bytes.len() + texts.bytes.len();
+        let bytes = rows.records.items.len() + texts.items.len();
         line.put(rows, texts, bytes);
     });
-}
-
-/// Byte strings, one behind the other.
-#[derive(Default)]
-struct Parts {
-    bytes: Vec<u8>,
-    /// Where each of them ends.
-    ends: Vec<usize>,
-}
-
-impl Parts {
-    /// Ends a part of what has been appended to `bytes` since the last one.
-    fn end(&mut self) -> Result<()> {
-        self.ends.try_push(self.bytes.len())
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts
-            .zip(&self.ends)
-            .map(|(start, &end)| &self.bytes[start..end])
-    }
-
-    /// Returns the signatures of texts.
-    fn sign(&self, signing: &Signing, check: &mut dyn FnMut()) -> Result<Self> {
-        let mut signatures = Self {
-            bytes: Vec::new(),
-            ends: with_room(self.ends.len())?,
-        };
-        for text in self.iter() {
-            let signature = signing.sign(text, check)?;
-            signatures.bytes.try_extend_from_slice(&signature)?;
-            signatures.end()?;
-        }
-        Ok(signatures)
-    }
 }
 
 /// Rows whose documents are being signed.
 struct Rows {
     keys: Keys,
     /// Of the documents.
-    records: Parts,
+    records: Parts<u8>,
 }
 
 impl Rows {
@@ -100,22 +67,22 @@ impl Rows {
         &mut self,
         key: Option<pg_sys::Datum>,
         document: Option<pg_sys::Datum>,
-        texts: &mut Parts,
+        texts: &mut Parts<u8>,
     ) {
         self.keys.push(key);
         if let Some(document) = document {
             // SAFETY: vouched for by the caller.
             unsafe {
                 let text = Text::from_raw(document);
-                texts.bytes.try_extend_from_slice(&text).or_raise();
-                DocumentKind::Text.push_record(document, &mut self.records.bytes);
+                texts.items.try_extend_from_slice(&text).or_raise();
+                DocumentKind::Text.push_record(document, &mut self.records.items);
             }
         }
         texts.end().or_raise();
         self.records.end().or_raise();
     }
 
-    fn hand_on(self, signatures: &Parts, take: TakeRow<'_>) {
+    fn hand_on(self, signatures: &Parts<u8>, take: TakeRow<'_>) {
         let rows = (0..).zip(signatures.iter()).zip(self.records.iter());
         for ((number, signature), record) in rows {
             take(self.keys.get(number), signature, record);

@@ -1,11 +1,10 @@
 //! Similarity of two rows at or above a threshold.
 
-use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
+use crate::collection::documents::{Documents, share_of_work_mem_bytes};
 use crate::collection::reading::Collection;
-use crate::minhash::datum::shingling;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
-use neardup::memory::{Grow, filled};
+use neardup::memory::{Grow, collected, copied, filled};
 use neardup::minhash::{Signature, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -20,6 +19,21 @@ pub trait Similarity {
         b: u32,
         threshold: f64,
     ) -> Option<f64>;
+
+    /// Returns what a row is compared by, to be compared elsewhere.
+    fn material(&mut self, collection: &mut Collection, row: u32) -> Material;
+
+    /// Keeps the set of a row that was computed elsewhere.
+    fn keep(&mut self, row: u32, set: &[i64]);
+}
+
+/// What a row is compared by.
+pub enum Material {
+    Signature(Vec<u8>),
+    /// A document whose set has not been computed yet.
+    Text(Vec<u8>),
+    /// Sorted hashes.
+    Set(Vec<i64>),
 }
 
 /// Returns which of two rows to hold, and the other one.
@@ -73,10 +87,18 @@ impl Similarity for Estimate {
         let similarity = estimate(&read(x), &read(y)).or_raise();
         (similarity >= threshold).then_some(similarity)
     }
+
+    fn material(&mut self, collection: &mut Collection, row: u32) -> Material {
+        let mut buffer = Vec::new();
+        let record = collection.signatures.read(row as usize, &mut buffer);
+        Material::Signature(copied(record).or_raise())
+    }
+
+    fn keep(&mut self, _: u32, _: &[i64]) {}
 }
 
 /// The sets behind the documents, computed once for each row that is asked for.
-pub struct Sets {
+struct Sets {
     shingling: Option<Shingling>,
     computed: Records,
     /// One more than the number of a row's record; 0 before it is computed.
@@ -84,60 +106,56 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Returns None if the collection has no documents.
-    pub fn of(collection: &Collection) -> Option<Self> {
-        collection.documents.as_ref()?;
-        let shingling = collection.header.and_then(|header| shingling(&header));
-        Some(Self {
+    fn of(collection: &Collection) -> Self {
+        let shingling = collection.shingling();
+        let texts = shingling.map_or(0, |_| collection.rows() as usize);
+        Self {
             shingling,
             computed: Records::new(share_of_work_mem_bytes()),
-            record_of: Vec::new(),
-        })
+            record_of: filled(0, texts).or_raise(),
+        }
     }
 
-    /// Fills `set` with the sorted hashes of a row's set, and keeps those of a text.
-    pub fn load(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) {
-        let documents = collection.documents.as_mut().expect("there are documents");
-        if documents.kind != DocumentKind::Text {
-            return self.compute(documents, row, set);
-        }
-        if self.record_of.is_empty() {
-            self.record_of = filled(0, documents.len()).or_raise();
-        }
+    /// Reads the sorted hashes of a row's set.
+    fn load(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) {
         let mut buffer = Vec::new();
-        let record = self.record_of[row as usize];
-        if record > 0 {
-            return decode(self.computed.read(record as usize - 1, &mut buffer), set);
+        if self.load_computed(collection, row, set) {
+            return;
         }
-        self.compute(documents, row, set);
-        for hash in set.iter() {
-            buffer.try_extend_from_slice(&hash.to_le_bytes()).or_raise();
-        }
-        self.computed.push(&buffer);
+        let shingling = self.shingling.expect("sets need not be computed");
+        let text = documents(collection).read(row, &mut buffer);
+        let key = Key::from_seed(0);
+        *set = shingle_hashes(text, &shingling, &key, &mut check_interrupts).or_raise();
+        self.keep(row, set);
+    }
+
+    /// Reads a set that is there; returns false where it is still to be computed.
+    fn load_computed(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) -> bool {
+        let mut buffer = Vec::new();
+        let record = match self.shingling {
+            None => documents(collection).read(row, &mut buffer),
+            Some(_) => match self.record_of[row as usize].checked_sub(1) {
+                Some(number) => self.computed.read(number as usize, &mut buffer),
+                None => return false,
+            },
+        };
+        let (hashes, _) = record.as_chunks::<8>();
+        set.clear();
+        let hashes = hashes.iter().map(|bytes| i64::from_le_bytes(*bytes));
+        set.try_extend(hashes).or_raise();
+        true
+    }
+
+    fn keep(&mut self, row: u32, set: &[i64]) {
+        let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
+        self.computed.push(&bytes);
         self.record_of[row as usize] = self.computed.len() as u32;
-    }
-
-    /// Does the same without keeping them.
-    pub fn compute(&self, documents: &mut Documents, row: u32, set: &mut Vec<i64>) {
-        let mut buffer = Vec::new();
-        let kind = documents.kind;
-        let record = documents.read(row, &mut buffer);
-        match (kind, &self.shingling) {
-            (DocumentKind::Text, Some(shingling)) => {
-                let key = Key::from_seed(0);
-                let hashes = shingle_hashes(record, shingling, &key, &mut check_interrupts);
-                *set = hashes.or_raise();
-            }
-            _ => decode(record, set),
-        }
     }
 }
 
-fn decode(record: &[u8], set: &mut Vec<i64>) {
-    let (hashes, _) = record.as_chunks::<8>();
-    set.clear();
-    let hashes = hashes.iter().map(|bytes| i64::from_le_bytes(*bytes));
-    set.try_extend(hashes).or_raise();
+fn documents(collection: &mut Collection) -> &mut Documents {
+    let documents = collection.documents.as_mut();
+    documents.expect("sets stand behind documents")
 }
 
 /// The exact Jaccard similarity of the documents.
@@ -149,9 +167,10 @@ pub struct Resemblance {
 }
 
 impl Resemblance {
-    pub fn new(sets: Sets) -> Self {
+    /// Of a collection with documents.
+    pub fn of(collection: &Collection) -> Self {
         Self {
-            sets,
+            sets: Sets::of(collection),
             held_row: None,
             held: Vec::new(),
             other: Vec::new(),
@@ -173,13 +192,38 @@ impl Similarity for Resemblance {
             self.sets.load(collection, held, &mut self.held);
         }
         self.sets.load(collection, other, &mut self.other);
-        let (x, y) = (&self.held, &self.other);
-        let (smaller, larger) = (x.len().min(y.len()), x.len().max(y.len()));
-        // The smaller set within the larger is the best case.
-        if smaller == 0 || (smaller as f64 / larger as f64) < threshold {
-            return None;
-        }
-        let similarity = set::jaccard(x, y, &mut check_interrupts);
-        (similarity >= threshold).then_some(similarity)
+        resemblance_at_least(&self.held, &self.other, threshold, &mut check_interrupts)
     }
+
+    fn material(&mut self, collection: &mut Collection, row: u32) -> Material {
+        let mut set = Vec::new();
+        if self.sets.load_computed(collection, row, &mut set) {
+            return Material::Set(set);
+        }
+        let mut text = Vec::new();
+        documents(collection).reader()(row, &mut text);
+        Material::Text(text)
+    }
+
+    fn keep(&mut self, row: u32, set: &[i64]) {
+        if self.sets.record_of[row as usize] == 0 {
+            self.sets.keep(row, set);
+        }
+    }
+}
+
+/// Returns the resemblance of two sets; None below `threshold`.
+pub fn resemblance_at_least(
+    x: &[i64],
+    y: &[i64],
+    threshold: f64,
+    check: &mut dyn FnMut(),
+) -> Option<f64> {
+    let (smaller, larger) = (x.len().min(y.len()), x.len().max(y.len()));
+    // The smaller set within the larger is the best case.
+    if smaller == 0 || (smaller as f64 / larger as f64) < threshold {
+        return None;
+    }
+    let similarity = set::jaccard(x, y, check);
+    (similarity >= threshold).then_some(similarity)
 }

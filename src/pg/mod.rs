@@ -11,6 +11,7 @@ pub mod memo;
 pub mod memory;
 pub mod multirange;
 pub mod nodes;
+pub mod numbers;
 pub mod progress;
 pub mod query;
 mod query_errors;

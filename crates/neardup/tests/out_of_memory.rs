@@ -4,7 +4,7 @@
 use neardup::align::{self, Costs, Matching};
 use neardup::bands::Bands;
 use neardup::bands::advise::Sample;
-use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_group};
+use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::{UnionFind, connect_group};
 use neardup::minhash::{Header, Signature, Sketch};
 use neardup::passages::{self, Documents, Fingerprints, Hashes, Scratch};
@@ -296,15 +296,6 @@ fn collections() {
     }
     let group: Vec<u32> = (0..tokens.rows()).collect();
     let met = tokens.keys(0).next().expect("a key");
-    refuse_each("pairs_of_group", &|| {
-        let sides = |row| Sides {
-            a: row == 0,
-            b: true,
-        };
-        let mut pairs = 0;
-        pairs_of_group(&tokens, &group, met, &sides, &mut |_, _| pairs += 1)?;
-        Ok(pairs)
-    });
     refuse_each("connect_group", &|| {
         let mut sets = UnionFind::new();
         sets.grow_to(tokens.rows())?;

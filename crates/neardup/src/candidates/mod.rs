@@ -13,6 +13,6 @@ mod sample;
 mod tokens;
 
 pub use frequencies::Frequencies;
-pub use pairs::{Sides, pairs_of_group};
+pub use pairs::{Sides, pairs_of_row};
 pub use sample::for_each_pair;
-pub use tokens::{Tokens, token};
+pub use tokens::{Tokens, choose, token};

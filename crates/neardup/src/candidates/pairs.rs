@@ -1,8 +1,6 @@
 //! The pairs of a group of rows that share a key.
 
 use super::Tokens;
-use crate::Result;
-use crate::memory::collected;
 
 /// The two sides of a join. A row may stand for rows of both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,30 +13,27 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Visits every pair of a group of rows, ascending, that is to be compared: those that met under
-/// the key of the group, and of which one stands for rows of side a and the other for rows of side
-/// b.
-///
-/// # Errors
-/// `OutOfMemory`, before the first pair.
-pub fn pairs_of_group(
+/// Visits the pairs of a row and others of a group, ascending, that met under the key of the group and
+/// are to be compared: the row stands for rows of side a, the other one for rows of side b. Over all
+/// rows of all groups every pair comes once.
+pub fn pairs_of_row(
     tokens: &Tokens,
+    x: u32,
     group: &[u32],
     met: u32,
     sides: &dyn Fn(u32) -> Sides,
     visit: &mut dyn FnMut(u32, u32),
-) -> Result<()> {
-    let ours = collected(group.iter().copied().filter(|&row| sides(row).a))?;
-    let theirs = collected(group.iter().copied().filter(|&row| sides(row).b))?;
-    for &x in &ours {
-        let x_is_both = sides(x).b;
-        for &y in &theirs {
-            // A pair whose rows could be on either side comes twice.
-            let again = y >= x && (y == x || (x_is_both && sides(y).a));
-            if !again && tokens.meet(x, y, met) {
-                visit(x.min(y), x.max(y));
-            }
+) {
+    let sides_of_x = sides(x);
+    if !sides_of_x.a {
+        return;
+    }
+    for &y in group {
+        let sides_of_y = sides(y);
+        // Where either row could be on either side, the pair comes twice.
+        let again = y >= x && (y == x || (sides_of_x.b && sides_of_y.a));
+        if sides_of_y.b && !again && tokens.meet(x, y, met) {
+            visit(x.min(y), x.max(y));
         }
     }
-    Ok(())
 }

@@ -1,7 +1,8 @@
 //! The tokens of rows, and which of them to look for partners under.
 
 use super::frequencies::{Frequencies, place};
-use std::collections::TryReserveError;
+use crate::Result;
+use crate::memory::{Grow, collected};
 
 /// Bits of a token; the highest bit says that it is one to look for partners under.
 const TOKEN_BITS: u32 = 31;
@@ -20,8 +21,8 @@ pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
-    /// Of the row that is being looked at.
-    counts: Vec<u8>,
+    /// The row that is being looked at.
+    chosen: Vec<u32>,
 }
 
 impl Tokens {
@@ -30,7 +31,7 @@ impl Tokens {
             flagged: Vec::new(),
             bands,
             needed,
-            counts: Vec::new(),
+            chosen: Vec::new(),
         }
     }
 
@@ -51,37 +52,22 @@ impl Tokens {
     /// Keeps a row, unless it shares fewer than `needed` tokens with others.
     ///
     /// # Errors
+    /// Where memory does not suffice.
+    pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool> {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        chosen.clear();
+        let is_kept = choose(row, self.needed, counts, &mut chosen)?;
+        self.push(&chosen)?;
+        self.chosen = chosen;
+        Ok(is_kept)
+    }
+
+    /// Keeps a row as [`choose`] appended it.
+    ///
+    /// # Errors
     /// `OutOfMemory`.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "reserved before, or a count a band"
-    )]
-    pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool, TryReserveError> {
-        self.counts.clear();
-        let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
-        self.counts.extend(row.iter().enumerate().map(count_of));
-        let mut rows_with = [0usize; 16];
-        for &count in &self.counts {
-            rows_with[usize::from(count)] += 1;
-        }
-        if self.bands - rows_with[0] - rows_with[1] < self.needed {
-            return Ok(false);
-        }
-        let mut looked_for = self.looked_for();
-        let mut last = 0;
-        while rows_with[last] < looked_for {
-            looked_for -= rows_with[last];
-            last += 1;
-        }
-        self.flagged.try_reserve(self.bands)?;
-        for (&token, &count) in row.iter().zip(&self.counts) {
-            let count = usize::from(count);
-            let rare = count < last || (count == last && looked_for > 0);
-            looked_for -= usize::from(count == last && rare);
-            let flag = if rare && count >= 2 { LOOK_HERE } else { 0 };
-            self.flagged.push(token | flag);
-        }
-        Ok(true)
+    pub fn push(&mut self, chosen: &[u32]) -> Result<()> {
+        self.flagged.try_extend_from_slice(chosen)
     }
 
     fn row(&self, row: u32) -> &[u32] {
@@ -109,6 +95,42 @@ impl Tokens {
         }
         self.needed <= 1 || count_shared(a, b) >= self.needed
     }
+}
+
+/// Appends the tokens of a row to `chosen`, those to look for partners under flagged. Appends nothing and
+/// returns false where the row shares fewer than `needed` tokens with others.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn choose(
+    row: &[u32],
+    needed: usize,
+    counts: &Frequencies,
+    chosen: &mut Vec<u32>,
+) -> Result<bool> {
+    let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
+    let counts = collected(row.iter().enumerate().map(count_of))?;
+    let mut rows_with = [0usize; 16];
+    for &count in &counts {
+        rows_with[usize::from(count)] += 1;
+    }
+    if row.len() - rows_with[0] - rows_with[1] < needed {
+        return Ok(false);
+    }
+    let mut looked_for = row.len() - needed + 1;
+    let mut last = 0;
+    while rows_with[last] < looked_for {
+        looked_for -= rows_with[last];
+        last += 1;
+    }
+    chosen.try_extend(row.iter().zip(&counts).map(|(&token, &count)| {
+        let count = usize::from(count);
+        let rare = count < last || (count == last && looked_for > 0);
+        looked_for -= usize::from(count == last && rare);
+        let flag = if rare && count >= 2 { LOOK_HERE } else { 0 };
+        token | flag
+    }))?;
+    Ok(true)
 }
 
 #[inline]

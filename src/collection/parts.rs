@@ -1,0 +1,61 @@
+//! Lists of any lengths, one behind the other.
+
+use neardup::Result;
+use neardup::memory::{Grow, with_room};
+
+pub struct Parts<T> {
+    /// Of all parts; the last one is open until it is ended.
+    pub items: Vec<T>,
+    /// Where each part ends.
+    ends: Vec<usize>,
+}
+
+impl<T> Default for Parts<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+}
+
+impl<T> Parts<T> {
+    /// Makes what has been appended to `items` since the last end a part.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn end(&mut self) -> Result<()> {
+        self.ends.try_push(self.items.len())
+    }
+
+    /// Returns the number of parts.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &[T]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts
+            .zip(&self.ends)
+            .map(|(start, &end)| &self.items[start..end])
+    }
+
+    /// Returns a part for each part: `make` appends it.
+    ///
+    /// # Errors
+    /// The first that `make` returns; `OutOfMemory`.
+    pub fn each<U>(
+        &self,
+        mut make: impl FnMut(&[T], &mut Vec<U>) -> Result<()>,
+    ) -> Result<Parts<U>> {
+        let mut made = Parts {
+            items: Vec::new(),
+            ends: with_room(self.len())?,
+        };
+        for part in self.iter() {
+            make(part, &mut made.items)?;
+            made.end()?;
+        }
+        Ok(made)
+    }
+}

@@ -1,0 +1,74 @@
+//! A list of numbers on temporary storage, read in the order in which they were put.
+
+use crate::pg::error::OrRaise;
+use crate::pg::spool::TemporaryFile;
+use neardup::memory::{Grow, filled, with_room};
+use neardup::passages::Scratch;
+
+/// Bytes that are written and read at once.
+const BLOCK: usize = 1 << 13;
+
+/// Bytes of a number.
+const NUMBER: usize = size_of::<u64>();
+
+pub struct Numbers {
+    /// The last ones, as bytes, or all of them.
+    last: Vec<u8>,
+    budget: usize,
+    file: Option<TemporaryFile>,
+    len: usize,
+}
+
+impl Numbers {
+    /// Keeps up to `budget` bytes in memory, and at least a block.
+    pub fn new(budget: usize) -> Self {
+        Self {
+            last: Vec::new(),
+            budget: budget.max(BLOCK),
+            file: None,
+            len: 0,
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn push(&mut self, number: u64) {
+        if self.last.len() + NUMBER > self.budget {
+            let file = self.file.get_or_insert_with(TemporaryFile::create);
+            file.append(&self.last);
+            // From now on it is a buffer.
+            self.last = with_room(BLOCK).or_raise();
+            self.budget = BLOCK;
+        }
+        let bytes = number.to_le_bytes();
+        self.last.try_extend_from_slice(&bytes).or_raise();
+        self.len += 1;
+    }
+
+    /// Visits all numbers, and frees them.
+    pub fn for_each(mut self, visit: &mut dyn FnMut(u64)) {
+        let mut stored = (self.len * NUMBER - self.last.len()) as u64;
+        if let Some(mut file) = self.file.take() {
+            let mut start = 0;
+            let mut block = filled(0, BLOCK).or_raise();
+            while stored > 0 {
+                let bytes = stored.min(BLOCK as u64);
+                block.truncate(bytes as usize);
+                file.read(start, &mut block);
+                each(&block, visit);
+                start += bytes;
+                stored -= bytes;
+            }
+        }
+        each(&self.last, visit);
+    }
+}
+
+fn each(bytes: &[u8], visit: &mut dyn FnMut(u64)) {
+    let (numbers, _) = bytes.as_chunks::<NUMBER>();
+    for number in numbers {
+        visit(u64::from_le_bytes(*number));
+    }
+}
