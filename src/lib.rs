@@ -33,4 +33,6 @@ pub extern "C-unwind" fn _PG_init() {
     pg::helpers::install();
     pg::progress::define_setting();
     index::planner::hook::install();
+    #[cfg(feature = "pg18")]
+    index::am::explain::install();
 }

@@ -19,6 +19,8 @@ mod cache;
 mod check;
 mod cost;
 mod count;
+#[cfg(feature = "pg18")]
+pub mod explain;
 mod fetch;
 mod find;
 mod insert;

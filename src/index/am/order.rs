@@ -70,6 +70,8 @@ pub struct Ordered<'a> {
     /// The row numbers of all candidates, ascending.
     rows: Vec<u64>,
     tail: Tail,
+    /// Rows of the tail that have been read.
+    beyond: u64,
 }
 
 impl<'a> Ordered<'a> {
@@ -101,6 +103,7 @@ impl<'a> Ordered<'a> {
             candidates,
             rows,
             tail: tail.map_or(Tail::Empty, Tail::Unread),
+            beyond: 0,
         }
     }
 
@@ -208,6 +211,7 @@ impl<'a> Ordered<'a> {
             drop(page);
             // SAFETY: the scan is going on.
             unsafe { count_rows(self.index.as_ptr(), tids.len()) };
+            self.beyond += tids.len() as u64;
             for tid in &tids {
                 let order = &*self.order;
                 let distance = self.fetch.row(*tid, |values, is_null| {
@@ -222,6 +226,11 @@ impl<'a> Ordered<'a> {
         }
         sort.sort();
         sort
+    }
+
+    /// Returns the number of rows read that are no candidates.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
     }
 
     /// Releases what it holds.

@@ -19,6 +19,19 @@ struct Scan<'a> {
     /// The memory context of the scan.
     context: pg_sys::MemoryContext,
     left: Phase<'a>,
+    /// Rows of orders that have been ended, which were read beyond the index's own bound.
+    beyond: u64,
+}
+
+impl Scan<'_> {
+    /// Releases what the scan holds. After an ERROR that goes with its memory context and resource
+    /// owner.
+    fn close(&mut self) {
+        if let Phase::Ordered(ordered) = std::mem::replace(&mut self.left, Phase::Start) {
+            self.beyond += ordered.beyond();
+            ordered.close();
+        }
+    }
 }
 
 /// The rows that are left to be returned.
@@ -27,15 +40,6 @@ enum Phase<'a> {
     Start,
     Unordered(Left<'a>),
     Ordered(Ordered<'a>),
-}
-
-impl Phase<'_> {
-    /// Releases what it holds. After an ERROR that goes with its memory context and resource owner.
-    fn close(&mut self) {
-        if let Self::Ordered(ordered) = std::mem::replace(self, Self::Start) {
-            ordered.close();
-        }
-    }
 }
 
 /// Rows that are left to be returned.
@@ -101,6 +105,7 @@ pub unsafe extern "C-unwind" fn begin_scan(
             row_keys: RowKeys::of_index(relation),
             context: pg_sys::CurrentMemoryContext,
             left: Phase::Start,
+            beyond: 0,
         };
         (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
             .leak_and_drop_on_delete(state)
@@ -126,7 +131,7 @@ pub unsafe extern "C-unwind" fn rescan(
     // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made, its keys and orders.
     unsafe {
         let scan = &mut *scan;
-        state(scan).left.close();
+        state(scan).close();
         let (key_count, order_count) = (scan.numberOfKeys, scan.numberOfOrderBys);
         if !keys.is_null() && key_count > 0 {
             scan.keyData.copy_from(keys, key_count as usize);
@@ -142,6 +147,28 @@ pub unsafe extern "C-unwind" fn rescan(
 unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
     // SAFETY: vouched for by the caller.
     unsafe { &mut *scan.opaque.cast() }
+}
+
+/// Returns the number of rows that a scan by distance has read beyond the index's own bound; None
+/// for other scans, and those of other access methods.
+///
+/// # Safety
+/// An open scan, or NULL.
+#[cfg(feature = "pg18")]
+pub unsafe fn rows_beyond(scan: pg_sys::IndexScanDesc) -> Option<u64> {
+    // SAFETY: vouched for by the caller; the function that begins a scan tells whose it is.
+    unsafe {
+        let scan = scan.as_mut().filter(|scan| scan.numberOfOrderBys > 0)?;
+        let begin = (*(*scan.indexRelation).rd_indam).ambeginscan?;
+        if begin as usize != begin_scan as *const () as usize {
+            return None;
+        }
+        let state = state(scan);
+        Some(match &state.left {
+            Phase::Ordered(ordered) => state.beyond + ordered.beyond(),
+            _ => state.beyond,
+        })
+    }
 }
 
 /// Implements `amgettuple`.
@@ -240,7 +267,7 @@ pub unsafe extern "C-unwind" fn get_bitmap(
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end_scan(scan: pg_sys::IndexScanDesc) {
     // SAFETY: PostgreSQL calls this with a scan that `begin_scan` made.
-    unsafe { state(&mut *scan).left.close() };
+    unsafe { state(&mut *scan).close() };
 }
 
 /// Returns the conditions of a scan.

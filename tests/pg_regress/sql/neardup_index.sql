@@ -175,8 +175,8 @@ RESET enable_seqscan;
 
 -- Without a condition the index is not used.
 SET enable_seqscan = off;
-SELECT explain('SELECT count(*) FROM sigs');
 SET enable_bitmapscan = off;
+SELECT explain('SELECT count(*) FROM sigs');
 SELECT explain($$SELECT count(*) FROM sigs WHERE sig <@ minhash_ball(minhash('some text', slots => 4), 0.8)$$);
 RESET enable_bitmapscan;
 RESET enable_seqscan;
