@@ -29,7 +29,16 @@ CREATE INDEX pages_prints ON pages USING neardup (prints);
 ANALYZE pages;
 EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE near_contained('{101,102}', prints, 0.8);
 SELECT id FROM pages WHERE near_contained('{101,102}', prints, 0.8) ORDER BY id;
-EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.8);
+-- PostgreSQL 17 and later name the results of subqueries otherwise.
+CREATE FUNCTION explain(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE
+    line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+        RETURN NEXT replace(replace(line, ' (returns $0)', ''), '(InitPlan 1).col1', '$0');
+    END LOOP;
+END $$;
+SELECT explain('SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.8)');
 SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.75) ORDER BY id;
 SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.76) ORDER BY id;
 SELECT id FROM pages WHERE prints %> set_share('{102,104,7}', 0.5) ORDER BY id;
@@ -75,5 +84,7 @@ SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contai
 
 -- What the class does not have.
 SELECT id FROM pages ORDER BY prints %> set_share('{1}', 1), id LIMIT 1;
+\set VERBOSITY sqlstate
 CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
+\set VERBOSITY default
 CREATE INDEX ON pages USING neardup ((prints::int[]));
