@@ -1,23 +1,23 @@
 CREATE FUNCTION near_dup_pairs(
     key anyelement, query text, threshold double precision,
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
-    slots integer DEFAULT 128, seed bigint DEFAULT 0,
+    slots integer DEFAULT 128, seed bigint DEFAULT 0, measure text DEFAULT 'resemblance',
     OUT a anyelement, OUT b anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
-COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint) IS
-    'all pairs of similar rows of a query for (key, signature [, document]) or (key, document); with the document, exact Jaccard similarity; k, unit, fold, slots, seed as for minhash, where it signs';
+COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint, text) IS
+    'all pairs of similar rows of a query for (key, signature [, document]) or (key, document); with the document, exact Jaccard similarity; k, unit, fold, slots, seed as for minhash, where it signs; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
-    slots integer DEFAULT 128, seed bigint DEFAULT 0,
+    slots integer DEFAULT 128, seed bigint DEFAULT 0, measure text DEFAULT 'resemblance',
     OUT a anyelement, OUT b anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
-COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint) IS
+COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint, text) IS
     'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs';
 
 CREATE FUNCTION hamming_pairs(

@@ -44,11 +44,20 @@ impl DocumentKind {
     }
 }
 
-fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
+/// Appends the record of a set.
+pub fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
     set.sort_unstable();
     set.dedup();
     let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
     record.try_extend_from_slice(&bytes).or_raise();
+}
+
+/// Fills `set` with the sorted elements of a record of a set.
+pub fn read_set(record: &[u8], set: &mut Vec<i64>) {
+    let (elements, _) = record.as_chunks::<8>();
+    set.clear();
+    let elements = elements.iter().map(|bytes| i64::from_le_bytes(*bytes));
+    set.try_extend(elements).or_raise();
 }
 
 /// Documents of one kind, by number.

@@ -4,6 +4,7 @@ pub mod calibrate;
 pub mod clusters;
 pub mod compare;
 pub mod components;
+mod containment;
 pub mod documents;
 pub mod hamming_pairs;
 pub mod items;

@@ -1,28 +1,46 @@
-//! `near_dup_pairs` and `near_dup_join`: all similar pairs of a collection, or between two.
+//! `near_dup_pairs` and `near_dup_join`: all similar pairs of a collection, or between two; or those
+//! of which one contains the other.
 
+use crate::collection::containment::SetCollection;
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
+use crate::pg::error::raise;
 use crate::pg::srf::Rows;
+use crate::pg::text::Text;
 use pgrx::prelude::*;
 
-/// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed)`.
+/// The measure that pairs have to reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    /// Of the signatures, or of the documents where there are some; symmetric.
+    Resemblance,
+    /// Of the first document in the second.
+    Containment,
+}
+
+/// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed, measure)`.
 ///
 /// # Errors
-/// `invalid_parameter_value` for arguments out of range or signatures made with different
-/// parameters, `datatype_mismatch` for columns of other types.
+/// `invalid_parameter_value` for arguments out of range, an unknown measure or signatures made with
+/// different parameters, `datatype_mismatch` for columns of other types.
 #[pg_extern(sql = false)]
 fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 2);
+    if measure(call.argument(8, "measure")) == Measure::Containment {
+        let mut collection = SetCollection::new(&call, 3);
+        collection.read(call.argument(1, "query"));
+        return put_containing(collection, threshold, call.rows());
+    }
     let mut collection = Collection::new(&call, 3);
     collection.read(call.argument(1, "query"));
     put_pairs(collection, threshold, call.rows());
 }
 
-/// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed)`.
+/// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`.
@@ -31,6 +49,13 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 3);
+    if measure(call.argument(9, "measure")) == Measure::Containment {
+        let mut collection = SetCollection::new(&call, 4);
+        collection.read(call.argument(1, "query_a"));
+        collection.end_first_side();
+        collection.read(call.argument(2, "query_b"));
+        return put_containing(collection, threshold, call.rows());
+    }
     let mut collection = Collection::new(&call, 4);
     collection.read(call.argument(1, "query_a"));
     collection.first_side = Some(collection.rows());
@@ -41,6 +66,26 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
 fn put_pairs(collection: Collection, threshold: f64, mut rows: Rows) {
     if let Some(mut matches) = Matches::of(collection, threshold) {
         matches.for_each_pair(&mut |[a, b], similarity| rows.put([a, b, similarity.into_datum()]));
+    }
+}
+
+fn put_containing(collection: SetCollection, threshold: f64, mut rows: Rows) {
+    collection.for_each_pair(threshold, &mut |[a, b], share| {
+        rows.put([a, b, share.into_datum()]);
+    });
+}
+
+fn measure(datum: pg_sys::Datum) -> Measure {
+    // SAFETY: the argument is declared as text.
+    let name = unsafe { Text::from_raw(datum) }.name().into_owned();
+    match name.as_str() {
+        "resemblance" => Measure::Resemblance,
+        "containment" => Measure::Containment,
+        _ => raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            &format!("unknown measure {}", neardup::quoted(&name)),
+            "Valid measures are 'resemblance' and 'containment'.",
+        ),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Similarity of two rows at or above a threshold.
 
-use crate::collection::documents::{Documents, share_of_work_mem_bytes};
+use crate::collection::documents::{Documents, read_set, share_of_work_mem_bytes};
 use crate::collection::reading::Collection;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
@@ -139,10 +139,7 @@ impl Sets {
                 None => return false,
             },
         };
-        let (hashes, _) = record.as_chunks::<8>();
-        set.clear();
-        let hashes = hashes.iter().map(|bytes| i64::from_le_bytes(*bytes));
-        set.try_extend(hashes).or_raise();
+        read_set(record, set);
         true
     }
 

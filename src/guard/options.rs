@@ -70,7 +70,7 @@ impl Options {
     pub fn bound(&self, kind: Kind) -> Bound {
         match kind {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
-            Kind::Set => Bound::Share(options::threshold_in(&self.bound)),
+            Kind::Containing | Kind::Resembling => Bound::Share(options::threshold_in(&self.bound)),
             Kind::Hamming => {
                 let most = MAX_BLOCKS as u32 - 1;
                 Bound::Distance(options::distance_in(&self.bound, most))

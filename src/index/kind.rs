@@ -6,13 +6,13 @@ use crate::index::ball::{
     minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
 };
 use crate::index::classes::{
-    CONTAINED, CONTAINS, HammingClass, KIND_FUNCTION, MinhashClass, neardup_hamming_kind_wrapper,
-    neardup_minhash_kind_wrapper, neardup_set_kind_wrapper,
+    CONTAINED, CONTAINS, HammingClass, KIND_FUNCTION, MinhashClass, RESEMBLES,
+    neardup_hamming_kind_wrapper, neardup_minhash_kind_wrapper, neardup_set_kind_wrapper,
 };
 use crate::index::constraint_key::{hamming_key_wrapper, near_dup_key_wrapper};
 use crate::index::set_share::{
-    SetShare, set_contained_wrapper, set_contains_wrapper, set_share_contained_wrapper,
-    set_share_contains_wrapper,
+    SetShare, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
+    set_share_contained_wrapper, set_share_contains_wrapper, set_share_resembles_wrapper,
 };
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
@@ -23,7 +23,7 @@ use crate::pg::catalog::{
 };
 use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
-use crate::text::measures::near_contained_wrapper;
+use crate::text::measures::{near_contained_wrapper, near_jaccard_wrapper};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
@@ -35,7 +35,9 @@ pub enum Kind {
     /// Bit strings, near each other up to a Hamming distance.
     Hamming,
     /// Sets, one of which contains a share of the other.
-    Set,
+    Containing,
+    /// Sets, near each other from a Jaccard similarity on.
+    Resembling,
 }
 
 /// The bound of a ball: the lowest similarity, the greatest distance, or the lowest share.
@@ -58,7 +60,7 @@ pub struct Containment {
 impl Containment {
     /// Returns what a function is, whatever its name and schema; None if it is none of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
-        let ours: [(CFunction, Kind, bool, u16); 8] = [
+        let ours: [(CFunction, Kind, bool, u16); 10] = [
             (minhash_in_ball_wrapper, Kind::Minhash, false, CONTAINED),
             (
                 minhash_ball_contains_wrapper,
@@ -68,10 +70,27 @@ impl Containment {
             ),
             (bit_in_ball_wrapper, Kind::Hamming, false, CONTAINED),
             (bit_ball_contains_wrapper, Kind::Hamming, true, CONTAINED),
-            (set_contained_wrapper, Kind::Set, false, CONTAINED),
-            (set_share_contains_wrapper, Kind::Set, true, CONTAINED),
-            (set_contains_wrapper, Kind::Set, false, CONTAINS),
-            (set_share_contained_wrapper, Kind::Set, true, CONTAINS),
+            (set_contained_wrapper, Kind::Containing, false, CONTAINED),
+            (
+                set_share_contains_wrapper,
+                Kind::Containing,
+                true,
+                CONTAINED,
+            ),
+            (set_contains_wrapper, Kind::Containing, false, CONTAINS),
+            (
+                set_share_contained_wrapper,
+                Kind::Containing,
+                true,
+                CONTAINS,
+            ),
+            (set_resembles_wrapper, Kind::Resembling, false, RESEMBLES),
+            (
+                set_share_resembles_wrapper,
+                Kind::Resembling,
+                true,
+                RESEMBLES,
+            ),
         ];
         ours.into_iter()
             .find(|(own, ..)| is_function(function, *own))
@@ -99,7 +118,12 @@ impl Kind {
     /// The kinds of values that are near each other, which constraints compare.
     pub const NEAR: [Self; 2] = [Self::Minhash, Self::Hamming];
 
-    const ALL: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Set];
+    const ALL: [Self; 4] = [
+        Self::Minhash,
+        Self::Hamming,
+        Self::Containing,
+        Self::Resembling,
+    ];
 
     /// Returns the kind of values of a base type that are near each other; None if it has none. The
     /// extension is in `schema`.
@@ -113,7 +137,7 @@ impl Kind {
         match self {
             Self::Minhash => type_named(schema, c"minhash_signature"),
             Self::Hamming => pg_sys::BITOID,
-            Self::Set => pg_sys::INT8ARRAYOID,
+            Self::Containing | Self::Resembling => pg_sys::INT8ARRAYOID,
         }
     }
 
@@ -123,7 +147,8 @@ impl Kind {
         match self {
             Self::Minhash => (c"near_dup", near_dup_wrapper),
             Self::Hamming => (c"hamming_within", hamming_within_wrapper),
-            Self::Set => (c"near_contained", near_contained_wrapper),
+            Self::Containing => (c"near_contained", near_contained_wrapper),
+            Self::Resembling => (c"near_jaccard", near_jaccard_wrapper),
         }
     }
 
@@ -133,17 +158,18 @@ impl Kind {
         match self {
             Self::Minhash => Some((c"near_dup_key", near_dup_key_wrapper)),
             Self::Hamming => Some((c"hamming_key", hamming_key_wrapper)),
-            Self::Set => None,
+            Self::Containing | Self::Resembling => None,
         }
     }
 
     /// Returns the operator, and its strategy, for the value that is argument `argument` of
-    /// [`Self::predicate`]. Nearness is symmetric; of sets, the first is contained in the second.
+    /// [`Self::predicate`], which is symmetric but for containment: the first in the second.
     pub fn operator(self, argument: usize) -> (&'static CStr, u16) {
         match (self, argument) {
             (Self::Minhash | Self::Hamming, _) => (c"<@", CONTAINED),
-            (Self::Set, 0) => (c"<%", CONTAINED),
-            (Self::Set, _) => (c"%>", CONTAINS),
+            (Self::Containing, 0) => (c"<%", CONTAINED),
+            (Self::Containing, _) => (c"%>", CONTAINS),
+            (Self::Resembling, _) => (c"<%>", RESEMBLES),
         }
     }
 
@@ -160,7 +186,7 @@ impl Kind {
         let own: CFunction = match self {
             Self::Minhash => neardup_minhash_kind_wrapper,
             Self::Hamming => neardup_hamming_kind_wrapper,
-            Self::Set => neardup_set_kind_wrapper,
+            Self::Containing | Self::Resembling => neardup_set_kind_wrapper,
         };
         support_function(family, column_type, KIND_FUNCTION as i16)
             .is_some_and(|found| is_function(found, own))
@@ -171,13 +197,13 @@ impl Kind {
         match self {
             Self::Minhash => c"minhash_ball",
             Self::Hamming => c"bit_ball",
-            Self::Set => c"set_share",
+            Self::Containing | Self::Resembling => c"set_share",
         }
     }
 
     pub fn bound_type(self) -> pg_sys::Oid {
         match self {
-            Self::Minhash | Self::Set => pg_sys::FLOAT8OID,
+            Self::Minhash | Self::Containing | Self::Resembling => pg_sys::FLOAT8OID,
             Self::Hamming => pg_sys::INT4OID,
         }
     }
@@ -191,7 +217,7 @@ impl Kind {
             };
             match self {
                 Self::Minhash => threshold().map(Bound::Threshold),
-                Self::Set => threshold().map(Bound::Share),
+                Self::Containing | Self::Resembling => threshold().map(Bound::Share),
                 Self::Hamming => i32::from_datum(datum, false)
                     .and_then(|distance| distance.try_into().ok())
                     .map(Bound::Distance),
@@ -213,7 +239,9 @@ impl Kind {
                     options::is_threshold(threshold).then_some(Bound::Threshold(threshold))
                 }
                 Self::Hamming => Some(Bound::Distance(BitBall::from_raw(datum).read().1)),
-                Self::Set => Some(Bound::Share(SetShare::from_raw(datum).read().1)),
+                Self::Containing | Self::Resembling => {
+                    Some(Bound::Share(SetShare::from_raw(datum).read().1))
+                }
             }
         }
     }
@@ -230,7 +258,7 @@ impl Kind {
                     .map(|class| Bound::Threshold(class.keys.threshold())),
                 Self::Hamming => HammingClass::from_options(options)
                     .map(|class| Bound::Distance(class.keys.distance())),
-                Self::Set => None,
+                Self::Containing | Self::Resembling => None,
             }
         }
     }
@@ -246,7 +274,8 @@ impl Kind {
         match self {
             Self::Minhash => c"minhash_distance",
             Self::Hamming => c"bit_hamming",
-            Self::Set => c"containment",
+            Self::Containing => c"containment",
+            Self::Resembling => c"jaccard",
         }
     }
 
@@ -276,7 +305,7 @@ impl Bound {
         match self {
             Self::Threshold(_) => Kind::Minhash,
             Self::Distance(_) => Kind::Hamming,
-            Self::Share(_) => Kind::Set,
+            Self::Share(_) => Kind::Containing,
         }
     }
 

@@ -1,11 +1,11 @@
-//! The query type `set_share`: a set of which a share is sought, or that holds the share of others, as
-//! the right operand of `%>` and `<%`. Its text form is `<{elements},threshold>`.
+//! The query type `set_share`: a set, and the share of it, of others, or of both together that they have
+//! to share, as the right operand of `%>`, `<%` and `<%>`. Its text form is `<{elements},threshold>`.
 
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::varlena::{Varlena, argument, rest_of_message, result};
-use crate::text::measures::is_contained;
+use crate::text::measures::{is_contained, is_resembling};
 use neardup::memory::{Grow, GrowText, collected, copied, with_room};
 use neardup::set::sort_distinct;
 use pgrx::prelude::*;
@@ -69,7 +69,7 @@ impl NewSetShare {
     }
 }
 
-/// Returns a set and the share of a set that has to be in another.
+/// Returns a set, and the share of it, of another, or of both together that they have to share.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -90,6 +90,19 @@ pub fn set_contains(whole: Bigints<'_>, part: SetShare<'_>) -> bool {
 pub fn set_contained(part: Bigints<'_>, whole: SetShare<'_>) -> bool {
     let (whole, share) = whole.read();
     is_contained(&part.set(), &whole, share)
+}
+
+/// Returns whether the Jaccard similarity of the two sets reaches the share.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+pub fn set_resembles(a: Bigints<'_>, b: SetShare<'_>) -> bool {
+    let (b, share) = b.read();
+    is_resembling(&a.set(), &b, share)
+}
+
+/// Returns `set_resembles` with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "set_resembles")]
+pub fn set_share_resembles(b: SetShare<'_>, a: Bigints<'_>) -> bool {
+    set_resembles(a, b)
 }
 
 /// Returns `set_contains` with its arguments exchanged.
@@ -194,6 +207,8 @@ pgrx::extension_sql_file!(
         set_contains,
         set_contained,
         set_share_contained,
-        set_share_contains
+        set_share_contains,
+        set_resembles,
+        set_share_resembles
     ]
 );

@@ -2,14 +2,16 @@
 
 use crate::options;
 use crate::pg::arrays::NewBigints;
+use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::sort::BigintSort;
-use crate::pg::text::Text;
-use neardup::memory::Grow;
-use neardup::shingle::{Key, shingle_hashes};
+use crate::pg::text::{NewText, Text};
+use neardup::memory::{Grow, copied};
+use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle_hashes};
 use pgrx::prelude::*;
+use std::collections::HashMap;
 
 /// Returns the hashes of the shingles that at least `min_documents` documents of the query have,
 /// sorted. They are counted by sorting, within `work_mem`.
@@ -26,33 +28,122 @@ fn common_shingles(
     fold: default!(Text<'_>, "'case'"),
     seed: default!(i64, 0),
 ) -> NewBigints {
-    let least = options::within("min_documents", min_documents, 1, i32::MAX);
-    let shingling = options::shingling(k, &unit, &fold);
-    let key = Key::from_seed(seed);
-    let mut sort = BigintSort::begin();
-    let query = Query::open(query.stored());
-    let document = check_columns(&query.columns());
-    query.for_each(&mut |row| {
-        if let Some(doc) = row.get(document) {
-            // SAFETY: the column is of type text or one of those that are stored as it is.
-            let doc = unsafe { Text::from_raw(doc) };
-            let hashes = shingle_hashes(&doc, &shingling, &key, &mut check_interrupts);
-            for hash in hashes.or_raise() {
-                sort.put(hash);
+    let boilerplate = Boilerplate {
+        query: query.stored(),
+        least: options::within("min_documents", min_documents, 1, i32::MAX),
+        shingling: options::shingling(k, &unit, &fold),
+        key: Key::from_seed(seed),
+    };
+    let mut common = Vec::new();
+    boilerplate.for_each_common(&mut |hash, _| common.try_push(hash).or_raise());
+    NewBigints(common)
+}
+
+/// Implements `common_shingle_list(query, min_documents, k, unit, fold, seed)`: the same shingles in
+/// the words of the first document that has them. Runs the query twice; 40 bytes of memory for each of
+/// the shingles.
+///
+/// # Errors
+/// As `common_shingles`.
+#[pg_extern(sql = false)]
+fn common_shingle_list(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let integer = |number, name| call.argument(number, name).value() as i32;
+    // SAFETY: the arguments are declared as text.
+    let [unit, fold] = [(3, "unit"), (4, "fold")]
+        .map(|(number, name)| unsafe { Text::from_raw(call.argument(number, name)) });
+    let min_documents = integer(1, "min_documents");
+    let boilerplate = Boilerplate {
+        query: call.argument(0, "query"),
+        least: options::within("min_documents", min_documents, 1, i32::MAX),
+        shingling: options::shingling(integer(2, "k"), &unit, &fold),
+        key: Key::from_seed(call.argument(5, "seed").value() as i64),
+    };
+    let mut documents_of = HashMap::new();
+    boilerplate.for_each_common(&mut |hash, documents| {
+        or_out_of_memory(documents_of.try_reserve(1));
+        documents_of.insert(hash, documents);
+    });
+    let mut rows = call.rows();
+    boilerplate.for_each_shingle(&mut |hash, shingle| {
+        if let Some(documents) = documents_of.remove(&hash) {
+            let text = NewText(copied(shingle.as_bytes()).or_raise()).into_datum();
+            rows.put([text, documents.into_datum(), hash.into_datum()]);
+            if let Some(text) = text {
+                // SAFETY: the row has a copy.
+                unsafe { pg_sys::pfree(text.cast_mut_ptr()) };
             }
         }
     });
-    let mut common = Vec::new();
-    let mut last = None;
-    let mut documents = 0;
-    for hash in sort.sorted() {
-        documents = if last == Some(hash) { documents + 1 } else { 1 };
-        last = Some(hash);
-        if documents == least {
-            common.try_push(hash).or_raise();
+}
+
+/// A query for documents, and the documents that a shingle has to be in.
+struct Boilerplate {
+    query: pg_sys::Datum,
+    least: i32,
+    shingling: Shingling,
+    key: Key,
+}
+
+impl Boilerplate {
+    fn for_each_document(&self, visit: &mut dyn FnMut(&[u8])) {
+        let query = Query::open(self.query);
+        let document = check_columns(&query.columns());
+        query.for_each(&mut |row| {
+            if let Some(doc) = row.get(document) {
+                // SAFETY: the column is of type text or one of those that are stored as it is.
+                visit(&unsafe { Text::from_raw(doc) });
+            }
+        });
+    }
+
+    /// Calls `visit` with the hash of every common shingle, ascending, and its number of documents.
+    fn for_each_common(&self, visit: &mut dyn FnMut(i64, i64)) {
+        let mut sort = BigintSort::begin();
+        self.for_each_document(&mut |doc| {
+            let hashes = shingle_hashes(doc, &self.shingling, &self.key, &mut check_interrupts);
+            hashes
+                .or_raise()
+                .into_iter()
+                .for_each(|hash| sort.put(hash));
+        });
+        let mut same = (0, 0);
+        for hash in sort.sorted() {
+            if same.1 > 0 && same.0 == hash {
+                same.1 += 1;
+                continue;
+            }
+            if same.1 >= i64::from(self.least) {
+                visit(same.0, same.1);
+            }
+            same = (hash, 1);
+        }
+        if same.1 >= i64::from(self.least) {
+            visit(same.0, same.1);
         }
     }
-    NewBigints(common)
+
+    /// Calls `visit` with the hash and the text of every shingle of every document.
+    fn for_each_shingle(&self, visit: &mut dyn FnMut(i64, &str)) {
+        let mut hashes: Vec<u64> = Vec::new();
+        self.for_each_document(&mut |doc| {
+            hashes.clear();
+            let read = for_each_block(doc, &self.shingling, &self.key, &mut |block| {
+                check_interrupts();
+                hashes.try_extend_from_slice(block)
+            });
+            read.or_raise();
+            let mut in_order = hashes.iter();
+            let read = for_each_shingle(doc, &self.shingling, &mut check_interrupts, &mut |text| {
+                if let Some(&hash) = in_order.next() {
+                    visit(hash as i64, text);
+                }
+                Ok(())
+            });
+            read.or_raise();
+        });
+    }
 }
 
 fn check_columns(columns: &[Column]) -> CheckedColumn {

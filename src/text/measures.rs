@@ -53,6 +53,27 @@ pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> 
     is_contained(&part.set(), &whole.set(), threshold)
 }
 
+/// Returns whether `jaccard(a, b) >= threshold`; not for an empty set.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 500,
+    support = near_jaccard_support
+)]
+pub fn near_jaccard(a: Bigints<'_>, b: Bigints<'_>, threshold: f64) -> bool {
+    let threshold = options::threshold(threshold);
+    is_resembling(&a.set(), &b.set(), threshold)
+}
+
+/// Returns whether the Jaccard similarity of two sets is at least `threshold`, which is above 0.
+pub fn is_resembling(a: &[i64], b: &[i64], threshold: f64) -> bool {
+    set::jaccard(a, b, &mut check_interrupts) >= threshold
+}
+
 /// Returns whether the share `threshold` of a set is in another.
 pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
     let shared = set::intersection_size(part, whole, &mut check_interrupts);
@@ -112,6 +133,9 @@ pgrx::extension_sql_file!(
         containment_of_texts,
         near_contained,
         near_contained_support,
+        near_jaccard,
+        near_jaccard_support,
+        "shingles",
         resemblance,
         resemblance_distance,
         text_containment

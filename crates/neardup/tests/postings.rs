@@ -5,7 +5,7 @@ mod pages;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{Group, Leaf, LeafBuilder, Needed, Posting, check, plan, sort_distinct};
-use neardup::set::containment;
+use neardup::set::{containment, jaccard};
 use pages::{Merging, Store};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,10 +106,10 @@ fn sets_found(
 }
 
 proptest! {
-    /// Exactly those that contain the share of a query, or of which it contains the share; where
-    /// elements share keys, no fewer.
+    /// Exactly those that contain the share of a query, of which it contains the share, or that
+    /// resemble it; where elements share keys, no fewer.
     #[test]
-    fn shares_of_sets_are_found_both_ways(
+    fn sets_are_found_by_shares_and_resemblance(
         rows in prop::collection::vec(prop::collection::btree_set(-30i64..30, 0..40), 0..60),
         query in prop::collection::btree_set(-30i64..30, 0..40),
         threshold in prop_oneof![1e-9..=1.0f64, Just(1.0), (1..40u8, 1..40u8).prop_map(|(a, b)| {
@@ -129,6 +129,11 @@ proptest! {
             (containing.map(|occurrence| Needed::Elements(occurrence.needed())),
              expected(&|row| share(&query, row) >= threshold)),
             (Some(Needed::OwnShare(threshold)), expected(&|row| share(row, &query) >= threshold)),
+            (containing.map(|occurrence| Needed::Resembling {
+                similarity: threshold,
+                members: query.len(),
+                least: occurrence.needed(),
+            }), expected(&|row| jaccard(&list(row), &list(&query), &mut || ()) >= threshold)),
         ];
         for (needed, expected) in directions {
             let Some(needed) = needed else {

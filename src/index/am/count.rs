@@ -75,7 +75,7 @@ fn candidates(index: &Index, keys: &[u32], needed: &Needed) -> Option<Candidates
 fn search(index: &Index, keys: &[u32], needed: &Needed) -> Result<Candidates, Stop> {
     let meta = Meta::read(index);
     let mut spread = Spread::default();
-    if let Needed::OwnShare(_) = needed {
+    if needed.depends_on_row() {
         // What a row needs is in the row table, so that all candidates have to be known.
         for found in find::candidates(index, &meta, keys, needed)? {
             spread.add(found.row);

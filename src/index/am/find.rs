@@ -89,7 +89,7 @@ pub fn candidates(
         )?;
     }
     found.sort_unstable_by_key(|found| found.row);
-    if let Needed::OwnShare(_) = needed {
+    if needed.depends_on_row() {
         keep_enough(&mut Rows::new(*index, meta), needed, &mut found);
     }
     Ok(found)

@@ -134,8 +134,11 @@ pub const EQUAL: u16 = 4;
 /// The strategy of `%>`.
 pub const CONTAINS: u16 = 5;
 
+/// The strategy of `<%>`.
+pub const RESEMBLES: u16 = 6;
+
 /// The number of strategies; 2 is that of the distance, FOR ORDER BY, 3 that of `%`.
-pub const STRATEGIES: u16 = CONTAINS;
+pub const STRATEGIES: u16 = RESEMBLES;
 
 /// Reads parsed options, or returns None if there are none or their length is not that of `T`.
 ///

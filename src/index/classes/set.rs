@@ -1,11 +1,12 @@
-//! The operator class `set_ops`: `bigint[] %> set_share` and `bigint[] <% set_share`.
+//! The operator class `set_ops`: `bigint[] %> set_share`, `bigint[] <% set_share` and
+//! `bigint[] <%> set_share`.
 //!
-//! The keys are those of all elements, so that one index serves every share: rows that contain it of
-//! the query share that many of the query's keys, and of rows that are contained the row table knows
-//! how many elements they have.
+//! The keys are those of all elements, so that one index serves every threshold: rows that contain a
+//! share of the query share that many of the query's keys, and how many elements rows have themselves
+//! the row table knows.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
-use super::{CONTAINS, Class, Open, Order, Parameters, Search};
+use super::{CONTAINS, Class, Open, Order, Parameters, RESEMBLES, Search};
 use crate::index::set_share::SetShare;
 use crate::pg::arrays::Bigints;
 use crate::pg::error::or_out_of_memory;
@@ -40,6 +41,12 @@ impl Class for SetClass {
         };
         let needed = match strategy {
             CONTAINS => Needed::Elements(occurrence.needed()),
+            // Of all that two sets have together a share is at least that share of one of them.
+            RESEMBLES => Needed::Resembling {
+                similarity: share,
+                members: elements.len(),
+                least: occurrence.needed(),
+            },
             _ => Needed::OwnShare(share),
         };
         let mut keys = Vec::new();

@@ -1,4 +1,4 @@
-//! Planner support of `near_dup`, `hamming_within` and `near_contained`: how many rows they keep, and
+//! Planner support of `near_dup`, `hamming_within`, `near_contained` and `near_jaccard`: how many rows they keep, and
 //! the index condition, `column <@ ball(center, bound)` and the like, that says the same.
 
 use crate::index::kind::Kind;
@@ -19,7 +19,12 @@ pub fn hamming_within_support(request: Internal) -> Internal {
 
 #[pg_extern(immutable, parallel_safe, strict)]
 pub fn near_contained_support(request: Internal) -> Internal {
-    support(request, Kind::Set)
+    support(request, Kind::Containing)
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+pub fn near_jaccard_support(request: Internal) -> Internal {
+    support(request, Kind::Resembling)
 }
 
 /// Answers a planner's request, or declines it with a null pointer: also one about a function that

@@ -88,3 +88,56 @@ SELECT id FROM pages ORDER BY prints %> set_share('{1}', 1), id LIMIT 1;
 CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
 \set VERBOSITY default
 CREATE INDEX ON pages USING neardup ((prints::int[]));
+
+-- Resemblance of sets and of documents takes the same index.
+SELECT near_jaccard('{1,2,3}', '{2,3,4}', 0.5) AS reached, near_jaccard('{1,2,3}', '{2,3,4}', 0.51) AS missed,
+       near_jaccard('{}', '{}', 0.1) AS empty, near_jaccard(NULL, '{1}', 0.5) IS NULL AS null;
+SELECT near_jaccard('{1}', '{1}', 2);
+SELECT '{1,2,3}'::bigint[] <%> set_share('{2,3,4}', 0.5) AS resembles, set_share('{2,3,4}', 0.51) <%> '{1,2,3}'::bigint[] AS not;
+SELECT id FROM pages WHERE near_jaccard(prints, '{101,102,103,104}', 0.6) ORDER BY id;
+CREATE TABLE notes (id int PRIMARY KEY, body text);
+INSERT INTO notes SELECT i, 'note ' || i || ' about ' || string_agg('topic' || i * w, ' ') FROM generate_series(1, 2000) i, generate_series(1, 20) w GROUP BY i;
+INSERT INTO notes VALUES (3001, 'Note 7, ABOUT ' || (SELECT string_agg('topic' || 7 * w, E'\n' ORDER BY w) FROM generate_series(1, 19) w)), (3002, ''), (3003, NULL);
+CREATE INDEX notes_shingles ON notes USING neardup (shingle_hashes(body));
+ANALYZE notes;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE resembles(body, 'some text of five words');
+SELECT id FROM notes WHERE resembles(body, (SELECT body FROM notes WHERE id = 7)) ORDER BY id;
+SELECT id FROM notes WHERE resembles((SELECT body FROM notes WHERE id = 7), body, 0.99) ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM notes a JOIN notes b ON resembles(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
+SELECT a.id, b.id FROM notes a JOIN notes b ON resembles(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
+-- Other shingles are not those of the index.
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE resembles(body, 'some text', 0.8, 4);
+SELECT resembles('a b c', NULL) IS NULL AS null, resembles('', '', 0.1) AS empty;
+SELECT resembles('a', 'b', 0);
+SELECT resembles('a', 'b', unit => 'byte');
+
+-- All pairs of which one contains the other.
+CREATE TABLE parts (key text, body text);
+INSERT INTO parts VALUES ('whole', 'one two three four five six seven eight'), ('part', E'THREE, four,\nfive'), ('copy', 'three four five'),
+    ('half', 'six seven eight nine ten'), ('short', 'one two'), ('empty', ''), ('null', NULL);
+SELECT a, b, round(similarity::numeric, 3) AS share
+FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts', 0.3, measure => 'containment') ORDER BY a COLLATE "C", b COLLATE "C";
+SELECT a, b, similarity FROM near_dup_pairs(NULL::text, 'SELECT key, shingle_hashes(body, 1) FROM parts', 1, measure => 'containment')
+ORDER BY a COLLATE "C", b COLLATE "C";
+SELECT a, b, similarity FROM near_dup_pairs(NULL::text, 'SELECT key, shingles(body, 2) FROM parts', 1, measure => 'containment')
+ORDER BY a COLLATE "C", b COLLATE "C";
+SELECT a, b, similarity FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts', 1, k => 3, unit => 'char', measure => 'containment')
+ORDER BY a COLLATE "C", b COLLATE "C";
+SELECT a, b, similarity
+FROM near_dup_join(NULL::text, $$SELECT key, body FROM parts WHERE key <> 'copy'$$, $$SELECT key, body FROM parts WHERE key IN ('whole', 'copy')$$,
+                   0.9, measure => 'containment') ORDER BY a COLLATE "C", b COLLATE "C";
+SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts WHERE false', 1, measure => 'containment');
+SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts', 1, measure => 'Containment');
+SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts', 1, measure => NULL);
+SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key, minhash(body) FROM parts', 1, measure => 'containment');
+SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key FROM parts', 1, measure => 'containment');
+SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts', 0, measure => 'containment');
+
+-- Boilerplate as text.
+SELECT shingle, documents, hash = ANY (common_shingles('SELECT body FROM parts', 2)) AS is_common
+FROM common_shingle_list('SELECT body FROM parts', 2) ORDER BY documents DESC, shingle COLLATE "C";
+SELECT shingle, documents FROM common_shingle_list('SELECT body FROM parts', 4, k => 4, unit => 'char') ORDER BY shingle COLLATE "C";
+SELECT array_agg(hash ORDER BY hash) = common_shingles('SELECT body FROM parts', 1, 2, seed => 7) AS same
+FROM common_shingle_list('SELECT body FROM parts', 1, 2, seed => 7);
+SELECT * FROM common_shingle_list('SELECT body FROM parts', 0);
+SELECT * FROM common_shingle_list('SELECT key, body FROM parts', 2);

@@ -13,6 +13,13 @@ pub enum Needed {
     Elements(usize),
     /// As many as make up this share, above 0, of the row's own elements.
     OwnShare(f64),
+    /// As many, at least `least`, above 0, as make up the share `similarity` of the elements that the
+    /// row and the query have together, of which the query has `members`.
+    Resembling {
+        similarity: f64,
+        members: usize,
+        least: usize,
+    },
 }
 
 impl Needed {
@@ -20,8 +27,14 @@ impl Needed {
     pub fn least(&self) -> usize {
         match *self {
             Self::Bands(needed) | Self::Elements(needed) => needed.max(1),
+            Self::Resembling { least, .. } => least.max(1),
             Self::OwnShare(_) => 1,
         }
+    }
+
+    /// Returns whether rows need more or fewer of the keys, by their own number of keys.
+    pub fn depends_on_row(&self) -> bool {
+        matches!(self, Self::OwnShare(_) | Self::Resembling { .. })
     }
 
     /// Returns whether a row has enough of the keys: it shares `shared` of them, at least
@@ -30,6 +43,14 @@ impl Needed {
         match *self {
             Self::Bands(_) | Self::Elements(_) => true,
             Self::OwnShare(share) => reaches(shared, own, share),
+            Self::Resembling {
+                similarity,
+                members,
+                ..
+            } => {
+                let all = (own + members).saturating_sub(shared).max(1);
+                reaches(shared, all, similarity)
+            }
         }
     }
 
@@ -40,7 +61,7 @@ impl Needed {
     pub fn log_query(&self, keys: &[u32]) -> Result<LogQuery, TryReserveError> {
         match self {
             Self::Bands(_) => LogQuery::places(keys),
-            Self::Elements(_) | Self::OwnShare(_) => LogQuery::set(keys),
+            Self::Elements(_) | Self::OwnShare(_) | Self::Resembling { .. } => LogQuery::set(keys),
         }
     }
 }

@@ -48,6 +48,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("supershingles"),
             F("winnow"),
             F("common_shingles"),
+            F("common_shingle_list"),
         ],
     },
     Subject {
@@ -56,12 +57,15 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[
             F("containment"),
             F("near_contained"),
+            F("near_jaccard"),
+            F("resembles"),
             F("text_containment"),
             OperatorClass("set_ops"),
             Type("set_share"),
             F("set_share"),
             Op("%>"),
             Op("<%"),
+            Op("<%>"),
         ],
     },
     Subject {

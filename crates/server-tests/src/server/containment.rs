@@ -1,5 +1,5 @@
 //! Containment of sets: exactly what counting the elements in SQL says, by index and without, in both
-//! directions.
+//! directions, and of all pairs; and resemblance of sets and documents.
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -24,28 +24,31 @@ const SETS: &str = "
     INSERT INTO sets (prints)
     SELECT array_agg(j * i) FROM (VALUES (1), (2), (3)) i (i), generate_series(1, 5000) j GROUP BY i";
 
-/// The conditions between a query q and a row d, and the same as SQL counts it.
-const DIRECTIONS: [[&str; 2]; 2] = [
-    [
-        "near_contained(q.prints, d.prints, {})",
-        "share(q.prints, d.prints) >= {}",
-    ],
-    [
-        "near_contained(d.prints, q.prints, {})",
-        "share(d.prints, q.prints) >= {}",
-    ],
+/// The conditions between a query q and a row d, and what SQL counts of them.
+const CONDITIONS: [[&str; 2]; 3] = [
+    ["near_contained(q.prints, d.prints, {})", "containing"],
+    ["near_contained(d.prints, q.prints, {})", "contained"],
+    ["near_jaccard(d.prints, q.prints, {})", "similarity"],
 ];
 
-/// Compares index, function and SQL for every direction at a threshold.
+/// Counts what queries and rows share, once for all thresholds.
+const COUNT: &str = "
+    DROP TABLE IF EXISTS queries, counted;
+    CREATE TEMP TABLE queries AS SELECT * FROM sets WHERE id % 37 = 0 OR id BETWEEN 295 AND 310;
+    CREATE TEMP TABLE counted AS
+    SELECT q.id AS q, d.id, share(q.prints, d.prints) AS containing, share(d.prints, q.prints) AS contained,
+           jaccard(q.prints, d.prints) AS similarity
+    FROM queries q, sets d";
+
+/// Compares index, function and SQL for every condition at a threshold.
 fn ensure_equal(client: &mut Client, threshold: &str, state: &str) -> Result<()> {
     client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
-    for [near, counted] in DIRECTIONS {
-        let [near, counted] = [near, counted].map(|of| of.replace("{}", threshold));
+    for [near, counted] in CONDITIONS {
+        let near = near.replace("{}", threshold);
         let pairs = "SELECT q.id AS q, d.id FROM queries q, sets d WHERE";
         let row = client.query_one(
             &format!(
-                "WITH queries AS MATERIALIZED (SELECT * FROM sets WHERE id % 17 = 0 OR id > 300),
-                      counted AS MATERIALIZED ({pairs} {counted}),
+                "WITH counted AS MATERIALIZED (SELECT q, id FROM counted WHERE {counted} >= {threshold}),
                       scan AS MATERIALIZED ({pairs} ({near}) IS TRUE),
                       found AS MATERIALIZED ({pairs} {near})
                  SELECT (SELECT count(*) FROM (TABLE counted EXCEPT ALL TABLE found) x)
@@ -82,11 +85,117 @@ pub fn equals_scan(server: &Server) -> Result<Outcome> {
         for statement in change.split(';') {
             client.batch_execute(statement)?;
         }
+        client.batch_execute(COUNT)?;
         let state = format!("after {change:?}");
         for threshold in ["1e-300", "0.07", "0.2", "1.0 / 3", "0.8", "1"] {
             ensure_equal(&mut client, threshold, &state)?;
         }
         client.batch_execute("SELECT near_dup_index_check('sets_prints')")?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that all pairs, and all pairs of two queries, are those that SQL counts.
+pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "containment_pairs")?;
+    let mut client = database.connect()?;
+    client.batch_execute(SETS)?;
+    client.batch_execute("INSERT INTO sets (prints) SELECT prints FROM sets WHERE id % 9 = 0")?;
+    for (threshold, work_mem) in [
+        ("0.05", "4MB"),
+        ("0.5", "64kB"),
+        ("1.0 / 3", "4MB"),
+        ("1", "64kB"),
+    ] {
+        client.batch_execute(&format!("SET work_mem = '{work_mem}'"))?;
+        for (call, sides) in [
+            (
+                "near_dup_pairs(NULL::bigint, 'SELECT id, prints FROM sets WHERE id > 200',",
+                "a.id <> b.id",
+            ),
+            (
+                "near_dup_join(NULL::bigint, 'SELECT id, prints FROM sets WHERE id > 200 AND id % 2 = 0',
+                     'SELECT id, prints FROM sets WHERE id > 200 AND id % 2 = 1',",
+                "a.id % 2 = 0 AND b.id % 2 = 1",
+            ),
+        ] {
+            let row = client.query_one(
+                &format!(
+                    "WITH found AS MATERIALIZED (SELECT * FROM {call} {threshold}, measure => 'containment')),
+                          counted AS MATERIALIZED (
+                              SELECT a.id AS a, b.id AS b, share(a.prints, b.prints) AS similarity
+                              FROM sets a, sets b
+                              WHERE {sides} AND a.prints && b.prints AND a.id > 200 AND b.id > 200
+                                    AND share(a.prints, b.prints) >= {threshold})
+                     SELECT (SELECT count(*) FROM (TABLE counted EXCEPT ALL TABLE found) x)
+                          + (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE counted) x),
+                            (SELECT count(*) FROM found)"
+                ),
+                &[],
+            )?;
+            let [differing, all]: [i64; 2] = [row.get(0), row.get(1)];
+            ensure!(
+                differing == 0 && all > 0,
+                "{call} {threshold}: {differing} pairs differ of {all}"
+            );
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that `resembles` keeps the rows that `resemblance` does, by index and without, in every
+/// unit.
+pub fn resembles_equals_resemblance(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "resembles")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs (id bigserial, body text);
+         INSERT INTO docs (body)
+         SELECT string_agg(CASE WHEN w <= i % 10 THEN 'Edit' || i || w ELSE (ARRAY['the', 'of', 'and', 'to'])[w % 7]
+                           END || ' ' || substr(md5(i / 10 || ' ' || w), 1, 5), ' ' ORDER BY w * 7 % 30)
+         FROM generate_series(1, 200) i, generate_series(1, 30) w GROUP BY i;
+         INSERT INTO docs (body) VALUES (NULL), (''), ('one'), ('one'), ('Two words'), ('two, words!'), ('two')",
+    )?;
+    for options in [
+        "",
+        ", 1",
+        ", 5, 'char'",
+        ", 2, 'stop', 'marks'",
+        ", 4, 'char', 'none'",
+    ] {
+        client.batch_execute(&format!(
+            "DROP INDEX IF EXISTS docs_shingles; RESET enable_seqscan;
+             CREATE INDEX docs_shingles ON docs USING neardup (shingle_hashes(body{options}));
+             ANALYZE docs; SET enable_seqscan = off"
+        ))?;
+        for threshold in ["0.3", "0.8", "1"] {
+            let condition = format!("resembles(d.body, q.body, {threshold}{options})");
+            let plan = client.query(
+                &format!("EXPLAIN SELECT q.id, d.id FROM docs q, docs d WHERE {condition}"),
+                &[],
+            )?;
+            let uses_index = plan
+                .iter()
+                .any(|row| row.get::<_, String>(0).contains("docs_shingles"));
+            ensure!(uses_index, "{condition} does not take the index");
+            let row = client.query_one(
+                &format!(
+                    "WITH found AS MATERIALIZED (SELECT q.id AS q, d.id FROM docs q, docs d WHERE {condition}),
+                          counted AS MATERIALIZED (
+                              SELECT q.id AS q, d.id FROM docs q, docs d
+                              WHERE resemblance(d.body, q.body{options}) >= {threshold})
+                     SELECT (SELECT count(*) FROM (TABLE counted EXCEPT ALL TABLE found) x)
+                          + (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE counted) x),
+                            (SELECT count(*) FROM found)"
+                ),
+                &[],
+            )?;
+            let [differing, all]: [i64; 2] = [row.get(0), row.get(1)];
+            ensure!(
+                differing == 0 && all > 0,
+                "{condition}: {differing} pairs differ of {all}"
+            );
+        }
     }
     Ok(Outcome::Passed)
 }

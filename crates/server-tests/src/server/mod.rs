@@ -60,6 +60,14 @@ const ALL: &[Test] = &[
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),
     ("containment_equals_scan", containment::equals_scan),
+    (
+        "containment_pairs_equal_counting",
+        containment::pairs_equal_counting,
+    ),
+    (
+        "containment_resembles",
+        containment::resembles_equals_resemblance,
+    ),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
     ("scopes_equal_scan", scopes::equal_scan),

@@ -1,0 +1,69 @@
+//! Prefixes of sets: elements of which every set that contains a share of another has at least one.
+//!
+//! A set that contains T of n elements lacks at most n - T of them, so that it has one of any
+//! n - T + 1. The rarest are taken, which the fewest other sets have (Chaudhuri, Ganti, Kaushik, "A
+//! primitive operator for similarity joins in data cleaning", ICDE 2006).
+
+use super::Frequencies;
+use crate::Result;
+use crate::bands::{Occurrence, element_key};
+use crate::memory::Grow;
+
+/// Fills `tokens` with those of the rarest elements of a set, as many as every set has one of that
+/// contains the share `threshold` of it. Returns how many elements it has to contain; None for an
+/// empty set, which nothing contains.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn rarest(
+    set: &[i64],
+    threshold: f64,
+    counts: &Frequencies,
+    tokens: &mut Vec<u32>,
+) -> Result<Option<usize>> {
+    tokens.clear();
+    let Some(occurrence) = Occurrence::contained(set.len(), threshold) else {
+        return Ok(None);
+    };
+    tokens.try_extend(set.iter().copied().map(element_key))?;
+    let rarity = |token: &u32| (counts.count(0, *token), *token);
+    tokens.select_nth_unstable_by_key(occurrence.probes() - 1, rarity);
+    tokens.truncate(occurrence.probes());
+    Ok(Some(occurrence.needed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::set::containment;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn set() -> impl Strategy<Value = Vec<i64>> {
+        prop::collection::btree_set(0i64..60, 0..40).prop_map(|set| set.into_iter().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn whoever_contains_the_share_has_one(
+            sets in prop::collection::vec(set(), 1..20),
+            threshold in prop_oneof![1e-9..=1.0f64, Just(1.0)],
+        ) {
+            let mut counts = Frequencies::new(1000, 1 << 12).expect("memory");
+            for element in sets.iter().flatten() {
+                counts.add(&[element_key(*element)]);
+            }
+            let mut tokens = Vec::new();
+            for part in &sets {
+                let needed = rarest(part, threshold, &counts, &mut tokens).expect("memory");
+                prop_assert_eq!(needed.is_none(), part.is_empty());
+                let tokens: BTreeSet<u32> = tokens.iter().copied().collect();
+                for whole in &sets {
+                    let has_one = whole.iter().any(|element| tokens.contains(&element_key(*element)));
+                    let share = containment(part, whole, &mut || ());
+                    prop_assert!(share < threshold || has_one && Some(whole.len()) >= needed);
+                }
+            }
+        }
+    }
+}
