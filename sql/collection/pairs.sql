@@ -47,3 +47,12 @@ LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'connected_components_wrapper';
 COMMENT ON FUNCTION connected_components(anyelement, text) IS
     'the component of every key of a list of edges, named by its smallest key';
+
+CREATE FUNCTION star_clusters(
+    key anyelement, rows text, pairs text,
+    OUT key anyelement, OUT cluster anyelement, OUT similarity double precision
+) RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
+AS 'MODULE_PATHNAME', 'star_clusters_wrapper';
+COMMENT ON FUNCTION star_clusters(anyelement, text, text) IS
+    'star clusters of the rows of a query for the key, in its order, by the pairs of a query for (key, key, similarity): as near_dup_clusters, without a search';

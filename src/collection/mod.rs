@@ -18,5 +18,6 @@ pub mod report;
 pub mod sample_pairs;
 pub mod search;
 pub mod signing;
+mod stars;
 pub mod sweep;
 pub mod verify;

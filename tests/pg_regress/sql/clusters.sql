@@ -52,3 +52,20 @@ SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs', 2);
 SELECT * FROM connected_components(NULL::int, 'SELECT 1');
 SELECT * FROM connected_components(NULL::int, 'SELECT 1, ''a''::text');
 SELECT * FROM connected_components(NULL::point, 'SELECT point(1,1), point(1,1)');
+
+-- Star clusters of stored pairs are those of a search at every threshold above theirs.
+CREATE TABLE stored AS SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM docs', 0.1);
+SELECT t, (SELECT count(*) FROM (
+    SELECT * FROM near_dup_clusters(NULL::int, $$SELECT id, sig FROM docs WHERE body > '' ORDER BY id DESC$$, t)
+    EXCEPT SELECT * FROM star_clusters(NULL::int, $$SELECT id FROM docs WHERE body > '' ORDER BY id DESC$$,
+        format('SELECT b, a, similarity FROM stored WHERE similarity >= %s', t))) x) AS differing
+FROM unnest('{0.1, 0.4, 0.6, 0.7, 0.9, 1}'::float8[]) t;
+SELECT * FROM star_clusters(NULL::text, $$VALUES ('c'), ('b'), (NULL), ('a'), ('lone')$$,
+    $$VALUES ('a', 'b', 0.9::float8), ('a', 'c', 0.8), ('b', 'c', 0.7), ('a', 'a', 1), ('a', 'none', 1), (NULL, 'a', 1), ('a', 'lone', NULL)$$);
+SELECT * FROM star_clusters(NULL::text, 'SELECT NULL::text WHERE false', $$VALUES ('a', 'b', 0.9::float8)$$);
+SELECT * FROM star_clusters(NULL::text, $$VALUES ('a'), ('a')$$, $$VALUES ('a', 'b', 0.9::float8)$$);
+SELECT * FROM star_clusters(NULL::text, $$VALUES ('a', 1)$$, $$VALUES ('a', 'b', 0.9::float8)$$);
+SELECT * FROM star_clusters(NULL::text, $$VALUES ('a')$$, $$VALUES ('a', 'b')$$);
+SELECT * FROM star_clusters(NULL::text, $$VALUES ('a')$$, $$VALUES ('a', 'b', 0.9)$$);
+SELECT * FROM star_clusters(NULL::int, $$VALUES ('a')$$, $$VALUES ('a', 'b', 0.9::float8)$$);
+SELECT * FROM star_clusters(NULL::int, NULL, $$VALUES (1, 2, 0.9::float8)$$);

@@ -1,9 +1,11 @@
 //! Clusters of similar rows: by transitive closure, or as stars around canonical rows.
 
 mod components;
+mod pair_stars;
 mod stars;
 mod union_find;
 
 pub use components::connect_group;
+pub use pair_stars::{Pair, stars_of_pairs};
 pub use stars::Canonicals;
 pub use union_find::UnionFind;

@@ -155,6 +155,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("hamming_pairs"),
             F("near_dup_clusters"),
             F("connected_components"),
+            F("star_clusters"),
             F("near_dup_key"),
             Type("near_dup_key"),
             F("hamming_key"),

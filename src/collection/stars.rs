@@ -1,0 +1,162 @@
+//! Star clusters of any list of rows in order and of pairs among them.
+
+use crate::pg::call::Call;
+use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::progress::Progress;
+use crate::pg::query::{Column, Query};
+use crate::pg::value::Keys;
+use crate::pg::value_sort::ValueSort;
+use neardup::cluster::{Pair, stars_of_pairs};
+use neardup::memory::{Grow, filled};
+use pgrx::prelude::*;
+
+/// The end of a pair that is no row.
+const NONE: u32 = u32::MAX;
+
+/// Implements `star_clusters(key, rows, pairs)`: every row, in the order of the first query, with the
+/// canonical row of its cluster and the similarity to it. Pairs come in any order, and with either
+/// row first; those with a key that is no row are left out.
+///
+/// Memory: 24 bytes a row and 24 a pair, and the keys.
+///
+/// # Errors
+/// `datatype_mismatch` for columns of other types, `undefined_function` for a type without order,
+/// `unique_violation` for a key of two rows.
+#[pg_extern(sql = false)]
+fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let mut ends = ValueSort::begin(call.argument_type(0));
+    let rows = read_rows(&call, &mut ends);
+    let similarities = read_pairs(&call, &mut ends);
+    let mut keys = Keys::new(call.argument_type(0));
+    let numbers = number_ends(ends, &mut keys, rows, similarities.len());
+    let mut pairs = Vec::new();
+    for (ends, similarity) in numbers.ends.as_chunks::<2>().0.iter().zip(similarities) {
+        let [a, b] = *ends;
+        if a != b && a != NONE && b != NONE {
+            let (earlier, later) = (a.min(b), a.max(b));
+            let pair = Pair {
+                earlier,
+                later,
+                similarity,
+            };
+            pairs.try_push(pair).or_raise();
+        }
+    }
+    check_interrupts();
+    let stars = stars_of_pairs(rows as u32, &mut pairs).or_raise();
+    let mut result = call.rows();
+    for (row, (canonical, similarity)) in stars.into_iter().enumerate() {
+        let [key, canonical] = [row, canonical as usize].map(|row| keys.get(numbers.key_of[row]));
+        result.put([key, canonical, similarity.into_datum()]);
+    }
+}
+
+/// Puts the keys of the rows, each with its number, and returns how many there are.
+fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
+    let query = Query::open(call.argument(1, "rows"));
+    let columns = query.columns();
+    let [key] = columns.as_slice() else {
+        wrong_columns(&columns, "rows", "one column: the key, in order");
+    };
+    let key = key.of_type(call.argument_type(0), "only", "key");
+    let mut progress = Progress::begin("reading rows", None);
+    let mut rows = 0;
+    query.for_each(&mut |row| {
+        progress.step();
+        if let Some(key) = row.get(key) {
+            ends.put(key, rows);
+            rows += 1;
+        }
+    });
+    if rows >= i64::from(NONE) {
+        raise(
+            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            "the query yields more than 4 294 967 294 rows",
+            "",
+        );
+    }
+    rows as usize
+}
+
+/// Puts the ends of pairs, those of pair p with the numbers -1 - 2p and -2 - 2p, and returns the
+/// similarities.
+fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
+    let query = Query::open(call.argument(2, "pairs"));
+    let columns = query.columns();
+    let [a, b, similarity] = columns.as_slice() else {
+        let valid = "three columns: the two keys of a pair and their similarity";
+        wrong_columns(&columns, "pairs", valid);
+    };
+    let key_type = call.argument_type(0);
+    let keys = [
+        a.of_type(key_type, "first", "key"),
+        b.of_type(key_type, "second", "key"),
+    ];
+    let similarity = similarity.of_type(pg_sys::FLOAT8OID, "third", "similarity");
+    let mut similarities = Vec::new();
+    let mut progress = Progress::begin("reading pairs", None);
+    query.for_each(&mut |row| {
+        progress.step();
+        if let ([Some(a), Some(b)], Some(similarity)) =
+            (keys.map(|key| row.get(key)), row.get(similarity))
+        {
+            let first = -1 - 2 * similarities.len() as i64;
+            ends.put(a, first);
+            ends.put(b, first - 1);
+            let similarity = f64::from_bits(similarity.value() as u64);
+            similarities.try_push(similarity).or_raise();
+        }
+    });
+    similarities
+}
+
+/// The keys' places of the rows, and the rows at the ends of the pairs.
+struct Numbers {
+    key_of: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+fn number_ends(sort: ValueSort, keys: &mut Keys, rows: usize, pairs: usize) -> Numbers {
+    let mut numbers = Numbers {
+        key_of: filled(NONE, rows).or_raise(),
+        ends: filled(NONE, 2 * pairs).or_raise(),
+    };
+    // The ends of pairs first refer to keys, whose rows are known in the end.
+    let mut row_of: Vec<u32> = Vec::new();
+    let mut is_repeated = false;
+    sort.for_each(keys, &mut |place, number| {
+        check_interrupts();
+        if row_of.len() <= place as usize {
+            row_of.try_push(NONE).or_raise();
+        }
+        match usize::try_from(number) {
+            Ok(row) => {
+                is_repeated |= row_of[place as usize] != NONE;
+                row_of[place as usize] = row as u32;
+                numbers.key_of[row] = place;
+            }
+            Err(_) => numbers.ends[(-1 - number) as usize] = place,
+        }
+    });
+    if is_repeated {
+        raise(
+            PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
+            "two rows have the same key",
+            "Let the query of rows yield every key once.",
+        );
+    }
+    for end in numbers.ends.iter_mut().filter(|end| **end != NONE) {
+        *end = row_of[*end as usize];
+    }
+    numbers
+}
+
+fn wrong_columns(columns: &[Column], query: &str, valid: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        &format!("the query of {query} yields {} columns", columns.len()),
+        &format!("Valid are {valid}."),
+    )
+}
