@@ -1,7 +1,8 @@
 //! The PostgreSQL binding of the `neardup` crate. It knows no algorithm; the algorithms know no
 //! PostgreSQL.
 //!
-//! The modules follow the pipeline: text, signatures, indexes, collections. Each imports only from
+//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table and what
+//! keeps its clusters. Each imports only from
 //! those above it in this list.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
@@ -20,6 +21,8 @@ mod index;
 mod collection;
 
 mod guard;
+
+mod live;
 
 pgrx::pg_module_magic!(name, version);
 

@@ -61,7 +61,8 @@ impl Collection {
         }
     }
 
-    fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Self {
+    /// For keys of a type, to be added one by one.
+    pub fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Self {
         Self {
             key_type,
             signature_type,

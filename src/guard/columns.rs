@@ -115,7 +115,9 @@ impl Columns {
                 scope: scope
                     .map(|name| ScopeColumn::new(table, column_number(table, name)))
                     .collect(),
-                key: Key::of(table),
+                key: Relation::open_table((*table).rd_id)
+                    .primary_key()
+                    .map(|(index, columns)| Key { columns, index }),
             }
         }
     }
@@ -164,29 +166,6 @@ impl Columns {
             );
             (!text.is_null()).then(|| CStr::from_ptr(text).to_owned())
         }
-    }
-}
-
-impl Key {
-    /// # Safety
-    /// The table is open.
-    unsafe fn of(table: pg_sys::Relation) -> Option<Self> {
-        // SAFETY: vouched for by the caller; listing the indexes fills in the primary key's.
-        let index = unsafe {
-            pg_sys::list_free(pg_sys::RelationGetIndexList(table));
-            (*table).rd_pkindex
-        };
-        if index == pg_sys::InvalidOid {
-            return None;
-        }
-        let opened = Relation::open_index(index);
-        // SAFETY: the index is open; a primary key has no expressions.
-        let columns = unsafe {
-            let form = (*opened.as_ptr()).rd_index;
-            let numbers = (*form).indkey.values.as_slice((*form).indnatts as usize);
-            numbers[..(*form).indnkeyatts as usize].to_vec()
-        };
-        Some(Self { columns, index })
     }
 }
 

@@ -6,12 +6,12 @@
 )]
 
 mod columns;
-mod options;
+pub mod options;
 mod protect;
 mod refusal;
-mod row;
+pub mod row;
 mod search;
-mod table;
+pub mod table;
 mod trigger;
 mod verify;
 mod version;

@@ -2,6 +2,7 @@
 
 use crate::guard::options::Options;
 use crate::guard::table::{Rule, Table, indexes, root_of};
+use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::catalog::relation_name;
 use crate::pg::error::{hold_interrupts, raise};
@@ -48,8 +49,9 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<CString> {
             name(call.argument(1, "signature_column")).to_vec(),
             threshold.to_string().into_bytes(),
         ];
-        let scope = call.optional_argument(3).map(|array| names(array));
+        let scope = call.optional_argument(3).map(|array| names_in(array));
         if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
+            let scope: Vec<&[u8]> = scope.iter().map(|name| name.to_bytes()).collect();
             arguments.push([&b"scope="[..], &scope.join(&b',')].concat());
         }
         if let Some(column) = call.optional_argument(4) {
@@ -57,32 +59,6 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<CString> {
         }
         let arguments = arguments.into_iter().map(CString::new);
         arguments.flatten().collect()
-    }
-}
-
-/// Returns the elements of a name[]; NULLs are left out.
-///
-/// # Safety
-/// The datum is a name[].
-unsafe fn names(array: pg_sys::Datum) -> Vec<Vec<u8>> {
-    let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: vouched for by the caller; the arrays are valid for `count` elements.
-    unsafe {
-        pg_sys::deconstruct_array(
-            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
-            pg_sys::NAMEOID,
-            pg_sys::NAMEDATALEN as i32,
-            false,
-            pg_sys::TYPALIGN_CHAR as std::ffi::c_char,
-            &mut elements,
-            &mut nulls,
-            &mut count,
-        );
-        (0..count as usize)
-            .filter(|&number| !*nulls.add(number))
-            .map(|number| CStr::from_ptr((*elements.add(number)).cast_mut_ptr()))
-            .map(|name| name.to_bytes().to_vec())
-            .collect()
     }
 }
 

@@ -231,6 +231,11 @@ impl Table {
         })
     }
 
+    /// Returns the index to search through; None without one.
+    pub fn usable_index(&self) -> Option<&UsableIndex> {
+        self.index.as_ref()
+    }
+
     /// Returns the index to search through.
     ///
     /// # Errors

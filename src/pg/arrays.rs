@@ -8,6 +8,7 @@ use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, CString};
 
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
@@ -115,6 +116,31 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
         pg_sys::pfree(elements.cast());
         pg_sys::pfree(nulls.cast());
         mapped
+    }
+}
+
+/// Returns the elements of a name[]; NULLs are left out.
+///
+/// # Safety
+/// The datum is a name[].
+#[allow(clippy::disallowed_methods, reason = "names of columns")]
+pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<CString> {
+    let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+    // SAFETY: vouched for by the caller; the arrays are valid for `count` elements.
+    unsafe {
+        pg_sys::deconstruct_array(
+            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
+            pg_sys::NAMEOID,
+            pg_sys::NAMEDATALEN as i32,
+            false,
+            pg_sys::TYPALIGN_CHAR as core::ffi::c_char,
+            &mut elements,
+            &mut nulls,
+            &mut count,
+        );
+        let present = (0..count as usize).filter(|&number| !*nulls.add(number));
+        let names = present.map(|number| CStr::from_ptr((*elements.add(number)).cast_mut_ptr()));
+        names.map(|name| name.to_owned()).collect()
     }
 }
 

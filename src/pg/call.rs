@@ -61,10 +61,16 @@ impl Call {
         unsafe { pg_sys::get_fn_expr_argtype((*self.fcinfo).flinfo, number) }
     }
 
+    /// Returns the function that is called.
+    pub fn function(&self) -> pg_sys::Oid {
+        // SAFETY: the call is running.
+        unsafe { (*(*self.fcinfo).flinfo).fn_oid }
+    }
+
     /// Returns the schema of the extension.
     pub fn schema(&self) -> pg_sys::Oid {
-        // SAFETY: the call is running.
-        unsafe { pg_sys::get_func_namespace((*(*self.fcinfo).flinfo).fn_oid) }
+        // SAFETY: plain catalog lookup.
+        unsafe { pg_sys::get_func_namespace(self.function()) }
     }
 }
 

@@ -28,28 +28,45 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relkind as u8 }
     }
 
-    /// Returns the columns of the table's primary key as SQL writes them; none without one.
+    /// Returns the role that owns the relation.
+    pub fn owner(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*(*self.0).rd_rel).relowner }
+    }
+
+    /// Returns the index of the table's primary key and the numbers of its columns.
     #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
-    pub fn primary_key_columns(&self) -> Vec<String> {
+    pub fn primary_key(&self) -> Option<(pg_sys::Oid, Vec<i16>)> {
         // SAFETY: the table is open; listing its indexes fills in the primary key's.
-        let key = unsafe {
+        let index = unsafe {
             pg_sys::list_free(pg_sys::RelationGetIndexList(self.0));
             (*self.0).rd_pkindex
         };
-        if key == pg_sys::InvalidOid {
-            return Vec::new();
+        if index == pg_sys::InvalidOid {
+            return None;
         }
-        let key = Self::open_index(key);
-        // SAFETY: the index is open; a primary key has no expressions, and the names of columns that
-        // are there are NUL-terminated.
-        unsafe {
-            let form = (*key.0).rd_index;
+        let opened = Self::open_index(index);
+        // SAFETY: the index is open; a primary key has no expressions.
+        let columns = unsafe {
+            let form = (*opened.0).rd_index;
             let numbers = (*form).indkey.values.as_slice((*form).indnatts as usize);
-            let keys = numbers[..(*form).indnkeyatts as usize].iter();
-            keys.map(|number| pg_sys::get_attname((*self.0).rd_id, *number, false))
-                .map(|name| quoted_identifier(CStr::from_ptr(name)))
-                .collect()
-        }
+            numbers[..(*form).indnkeyatts as usize].to_vec()
+        };
+        Some((index, columns))
+    }
+
+    /// Returns the columns of the table's primary key as SQL writes them; none without one.
+    #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
+    pub fn primary_key_columns(&self) -> Vec<String> {
+        let Some((_, columns)) = self.primary_key() else {
+            return Vec::new();
+        };
+        // SAFETY: the table is open, and the names of columns that are there are NUL-terminated.
+        let name = |number: &i16| unsafe {
+            let name = pg_sys::get_attname((*self.0).rd_id, *number, false);
+            quoted_identifier(CStr::from_ptr(name))
+        };
+        columns.iter().map(name).collect()
     }
 }
 

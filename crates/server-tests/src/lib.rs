@@ -7,6 +7,7 @@
 mod docs;
 mod harness;
 mod known;
+mod live;
 mod regress;
 mod reliability;
 mod server;

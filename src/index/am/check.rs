@@ -11,6 +11,7 @@ use super::segment::{SegmentPages, Stop};
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::rights::OwnerRights;
 use neardup::postings::{self, Posting};
 use pgrx::prelude::*;
 use std::ffi::c_void;
@@ -33,7 +34,9 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     let index = pg_sys::Oid::from(call.argument(0, "index").value() as u32);
     let opened = Opened::new(index);
     let index = opened.index();
-    let owner = Owner::assume(&opened);
+    // The index's expressions may call functions of the owner's.
+    // SAFETY: the table is open.
+    let rights = OwnerRights::assume(unsafe { (*(*opened.table).rd_rel).relowner });
     // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it.
     unsafe {
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
@@ -45,43 +48,7 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
         }
         pg_sys::UnregisterSnapshot(snapshot);
     }
-    owner.resign();
-}
-
-/// The rights of the table's owner, with which an index's expressions are evaluated: they may call
-/// functions of the owner's, which must not run with the caller's rights.
-struct Owner {
-    caller: pg_sys::Oid,
-    context: i32,
-    settings: i32,
-}
-
-impl Owner {
-    /// Takes these rights until [`Self::resign`] or the end of the transaction.
-    fn assume(opened: &Opened) -> Self {
-        let mut caller = pg_sys::InvalidOid;
-        let mut context = 0;
-        // SAFETY: the table is open; an ERROR ends the transaction, which restores all three.
-        unsafe {
-            pg_sys::GetUserIdAndSecContext(&mut caller, &mut context);
-            let owner = (*(*opened.table).rd_rel).relowner;
-            let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
-            pg_sys::SetUserIdAndSecContext(owner, context | restricted);
-            Self {
-                caller,
-                context,
-                settings: pg_sys::NewGUCNestLevel(),
-            }
-        }
-    }
-
-    fn resign(self) {
-        // SAFETY: what `assume` has read is set again.
-        unsafe {
-            pg_sys::AtEOXact_GUC(false, self.settings);
-            pg_sys::SetUserIdAndSecContext(self.caller, self.context);
-        }
-    }
+    rights.resign();
 }
 
 /// A row of the index: where it lies in the heap, the sum of its keys' hashes, and their number as the

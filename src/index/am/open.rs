@@ -3,6 +3,7 @@
 use super::build;
 use super::page::Index;
 use crate::pg::error::raise;
+use crate::pg::rights::owns;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
@@ -71,15 +72,8 @@ impl Drop for Opened {
 /// Returns whether the caller may read the whole of an index: its pages show how many rows there
 /// are, also those that row-level security hides.
 fn may_read(oid: pg_sys::Oid) -> bool {
-    // SAFETY: looks roles and a relation up in the catalog.
-    unsafe {
-        let role = pg_sys::GetUserId();
-        #[cfg(feature = "pg15")]
-        let owns = pg_sys::pg_class_ownercheck(oid, role);
-        #[cfg(not(feature = "pg15"))]
-        let owns = pg_sys::object_ownercheck(pg_sys::RelationRelationId, oid, role);
-        owns || pg_sys::has_privs_of_role(role, STAT_SCAN_TABLES)
-    }
+    // SAFETY: looks roles up in the catalog.
+    owns(oid) || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) }
 }
 
 fn is_plain_index(oid: pg_sys::Oid) -> bool {

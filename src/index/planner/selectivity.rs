@@ -126,7 +126,7 @@ pub unsafe fn of_pairs(
     let measured = unsafe { measured_pairs(root, function, args) };
     let (inner, matches) = measured.unwrap_or((DEFAULT, 1.0));
     PairShare {
-        inner,
+        inner: inner.clamp(0.0, 1.0),
         semi: matches / (1.0 + matches),
     }
 }

@@ -1,6 +1,7 @@
 //! Clusters of similar rows: by transitive closure, or as stars around canonical rows.
 
 mod components;
+pub mod live;
 mod pair_stars;
 mod stars;
 mod union_find;

@@ -9,7 +9,7 @@ use super::subjects::Entry;
 pub struct Object {
     /// As `pg_describe_object` names it; unique.
     pub identity: String,
-    /// `function`, `operator`, `type`, `operator class`, `operator family`, `access method`,
+    /// `function`, `operator`, `type`, `operator class`, `operator family`, `access method`, `view`,
     /// `cast` or `setting`.
     kind: String,
     /// Without arguments.
@@ -55,6 +55,9 @@ const QUERY: &str = "
         SELECT identity, comment, 'access method', amname, format('USING %s', amname), ''
         FROM objects JOIN pg_am ON oid = objid AND classid = 'pg_am'::regclass
         UNION ALL
+        SELECT identity, comment, 'view', relname, relname, ''
+        FROM objects JOIN pg_class ON oid = objid AND classid = 'pg_class'::regclass AND relkind = 'v'
+        UNION ALL
         SELECT identity, comment, 'cast', '',
                format('%s::%s', castsource::regtype, casttarget::regtype),
                CASE castcontext WHEN 'e' THEN ', explicit' ELSE ', implicit' END
@@ -93,6 +96,7 @@ impl Object {
             Entry::Type(name) => ("type", name),
             Entry::OperatorClass(name) => ("operator class", name),
             Entry::AccessMethod(name) => ("access method", name),
+            Entry::View(name) => ("view", name),
             Entry::Setting(name) => ("setting", name),
             Entry::Casts => return self.kind == "cast",
         };
@@ -113,6 +117,7 @@ impl Object {
             "serialization of",
             "deserialization of",
             "result of",
+            "trigger that near_dup_track makes",
             "bytewise order: ",
             "hash for ",
             "salted hash for ",

@@ -69,9 +69,10 @@ fn split(sql: &str) -> Vec<String> {
 fn uses(sql: &str, entry: &Entry) -> bool {
     match entry {
         Entry::Function(name) => is_called(sql, name),
-        Entry::OperatorClass(name) | Entry::AccessMethod(name) | Entry::Type(name) => {
-            has_word(sql, name)
-        }
+        Entry::OperatorClass(name)
+        | Entry::AccessMethod(name)
+        | Entry::Type(name)
+        | Entry::View(name) => has_word(sql, name),
         Entry::Setting(name) => sql.contains(&format!("SET {name}")),
         // The other operators' symbols have other meanings too.
         Entry::Operator("<=>") => sql.contains(" <=> "),

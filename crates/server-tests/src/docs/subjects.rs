@@ -9,17 +9,20 @@ pub enum Entry {
     OperatorClass(&'static str),
     AccessMethod(&'static str),
     Casts,
+    View(&'static str),
     Setting(&'static str),
 }
 
-use Entry::{AccessMethod, Casts, Function as F, Operator as Op, OperatorClass, Setting, Type};
+use Entry::{
+    AccessMethod, Casts, Function as F, Operator as Op, OperatorClass, Setting, Type, View,
+};
 
 impl Entry {
     /// Returns the heading.
     pub fn title(&self) -> &'static str {
         match self {
             F(name) | Op(name) | Type(name) | OperatorClass(name) | AccessMethod(name)
-            | Setting(name) => name,
+            | View(name) | Setting(name) => name,
             Casts => "CAST",
         }
     }
@@ -165,6 +168,10 @@ pub const SUBJECTS: &[Subject] = &[
             OperatorClass("hamming_key_ops"),
             F("near_dup_guard"),
             F("near_dup_protect"),
+            F("near_dup_track"),
+            F("near_dup_refresh"),
+            F("near_dup_untrack"),
+            View("near_dup_tracked"),
             Setting("pg_neardup.progress"),
         ],
     },

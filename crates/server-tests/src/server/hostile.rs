@@ -139,6 +139,33 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
+        "near_dup_track",
+        "SELECT near_dup_track('z', 's')",
+        SqlState::FEATURE_NOT_SUPPORTED,
+    ),
+    (
+        "near_dup_refresh",
+        "SELECT near_dup_refresh('z')",
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    ),
+    (
+        "near_dup_untrack",
+        "SELECT near_dup_untrack('z')",
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    ),
+    (
+        "near_dup_note",
+        "CREATE TRIGGER note AFTER INSERT ON z FOR EACH ROW EXECUTE FUNCTION near_dup_note('s', '0.8');
+         INSERT INTO z VALUES (1, 1, 1, 1, 1, '1')",
+        SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+    ),
+    (
+        "near_dup_refresh_at_commit",
+        "CREATE TRIGGER refresh AFTER DELETE ON z FOR EACH ROW EXECUTE FUNCTION near_dup_refresh_at_commit();
+         DELETE FROM z",
+        SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+    ),
+    (
         "near_dup_index_stats",
         "SELECT near_dup_index_stats('z_k')",
         SqlState::WRONG_OBJECT_TYPE,
@@ -161,6 +188,7 @@ const READS: &[&str] = &[
     "FROM common_shingles('SELECT body FROM private.docs', 2)",
     "FROM near_dup_advise(DOCS, 'sig')",
     "FROM near_dup_protect(DOCS, 'sig', 0.8)",
+    "FROM near_dup_track(DOCS, 'sig')",
     "FROM near_dup_calibrate('SELECT body, body, true FROM private.docs')",
     "FROM near_dup_report(NULL::int, 'SELECT id, sig, body FROM private.docs', 0.5)",
     "FROM near_dup_sample_pairs(DOCS, 'body')",

@@ -15,6 +15,7 @@ mod guard;
 mod helpers;
 mod hostile;
 mod interop;
+mod live;
 mod lookup;
 mod neardup;
 mod package;
@@ -73,6 +74,8 @@ const ALL: &[Test] = &[
     ("scopes_equal_scan", scopes::equal_scan),
     ("constraint_interleavings", constraint::interleavings),
     ("constraint_many_sessions", constraint::many_sessions),
+    ("live_random_histories", live::random),
+    ("live_many_writers", live::many_writers),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
     (
         "package_installed_and_removed",

@@ -1,0 +1,203 @@
+//! Repairing star clusters after a change.
+
+use crate::Result;
+use crate::memory::Grow;
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+/// A canonical row near another row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nearness {
+    pub canonical: u32,
+    pub similarity: f64,
+}
+
+/// A row that the collection has found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub row: u32,
+    /// The row is unchanged and was canonical before.
+    pub was_canonical: bool,
+    /// Unchanged rows near it that were canonical before: all of them, or of a row that has not lost
+    /// its canonical row, that one.
+    pub canonicals: Vec<Nearness>,
+}
+
+/// A collection as it was before the change, with the rows of now. Rows have numbers of the
+/// collection's choice.
+pub trait Collection {
+    /// Compares the places of two rows in the order, which is total.
+    fn compare(&self, a: u32, b: u32) -> Ordering;
+
+    /// Returns the unchanged rows that belonged to an unchanged row, which is canonical no more, each
+    /// with all rows near it that were canonical.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    fn members(&self, canonical: u32) -> Result<Vec<Found>>;
+
+    /// Returns the rows near a row that becomes canonical, with their similarity to it. Earlier ones
+    /// may be among them.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    fn neighbors(&self, row: u32) -> Result<Vec<(Found, f64)>>;
+}
+
+/// Where a row belongs now; None for a canonical row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Placed {
+    pub row: u32,
+    pub was_canonical: bool,
+    pub canonical: Option<Nearness>,
+}
+
+/// Returns where the affected rows belong now, in their order. `affected` are the changed rows, and
+/// those whose canonical row has changed or is gone, each with all unchanged rows near it that were
+/// canonical.
+///
+/// Takes every affected row once: a search for the neighbors of each that becomes canonical, and one
+/// for the members of each that is no longer; memory for the affected rows.
+///
+/// # Errors
+/// `OutOfMemory`, and those of the collection.
+pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Vec<Placed>> {
+    let mut repair = Repair {
+        collection,
+        heap: BinaryHeap::new(),
+        waiting: HashMap::new(),
+        demoted: HashSet::new(),
+    };
+    for found in affected {
+        repair.add(found)?;
+    }
+    let mut placed = Vec::new();
+    while let Some(Next { row, .. }) = repair.heap.pop() {
+        placed.try_push(repair.place(row)?)?;
+    }
+    Ok(placed)
+}
+
+/// Affected rows that are not placed yet.
+struct Repair<'a, C> {
+    collection: &'a C,
+    heap: BinaryHeap<Next<'a, C>>,
+    waiting: HashMap<u32, Waiting>,
+    /// Unchanged rows that were canonical and belong to others now.
+    demoted: HashSet<u32>,
+}
+
+/// What is known of a row that is not placed yet.
+struct Waiting {
+    was_canonical: bool,
+    canonicals: Vec<Nearness>,
+}
+
+impl<C: Collection> Repair<'_, C> {
+    /// Notes that a row is affected; one that has been noted may have more canonical rows near it.
+    fn add(&mut self, found: Found) -> Result<()> {
+        if let Some(waiting) = self.waiting.get_mut(&found.row) {
+            waiting.canonicals.try_extend(found.canonicals)?;
+            return Ok(());
+        }
+        self.waiting.try_reserve(1)?;
+        self.heap.try_reserve(1)?;
+        self.heap.push(Next {
+            row: found.row,
+            collection: self.collection,
+        });
+        let waiting = Waiting {
+            was_canonical: found.was_canonical,
+            canonicals: found.canonicals,
+        };
+        self.waiting.insert(found.row, waiting);
+        Ok(())
+    }
+
+    /// Decides about the first of the waiting rows: all rows before it are decided.
+    fn place(&mut self, row: u32) -> Result<Placed> {
+        let Waiting {
+            was_canonical,
+            canonicals,
+        } = self.waiting.remove(&row).expect("rows of the heap wait");
+        let canonical = self.nearest(row, canonicals);
+        match (canonical, was_canonical) {
+            (None, false) => self.promote(row)?,
+            (Some(_), true) => self.demote(row)?,
+            _ => {}
+        }
+        Ok(Placed {
+            row,
+            was_canonical,
+            canonical,
+        })
+    }
+
+    /// Returns the most similar of the earlier rows that are canonical still.
+    fn nearest(&self, row: u32, canonicals: Vec<Nearness>) -> Option<Nearness> {
+        let earlier = canonicals.into_iter().filter(|near| {
+            !self.demoted.contains(&near.canonical)
+                && self.collection.compare(near.canonical, row) == Ordering::Less
+        });
+        earlier.reduce(|best, near| {
+            let by_similarity = near.similarity.total_cmp(&best.similarity);
+            let nearer =
+                by_similarity.then_with(|| self.collection.compare(best.canonical, near.canonical));
+            if nearer == Ordering::Greater {
+                near
+            } else {
+                best
+            }
+        })
+    }
+
+    /// Offers a new canonical row to the later rows near it.
+    fn promote(&mut self, row: u32) -> Result<()> {
+        for (mut found, similarity) in self.collection.neighbors(row)? {
+            if self.collection.compare(row, found.row) == Ordering::Less {
+                found.canonicals.try_push(Nearness {
+                    canonical: row,
+                    similarity,
+                })?;
+                self.add(found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the members of a row that is no longer canonical look for another one.
+    fn demote(&mut self, row: u32) -> Result<()> {
+        self.demoted.try_reserve(1)?;
+        self.demoted.insert(row);
+        for found in self.collection.members(row)? {
+            self.add(found)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row in the heap, the earliest on top.
+struct Next<'a, C> {
+    row: u32,
+    collection: &'a C,
+}
+
+impl<C: Collection> Ord for Next<'_, C> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.collection.compare(other.row, self.row)
+    }
+}
+
+impl<C: Collection> PartialOrd for Next<'_, C> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<C: Collection> PartialEq for Next<'_, C> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<C: Collection> Eq for Next<'_, C> {}

@@ -1,0 +1,424 @@
+//! Random histories, each state beside the one computed from scratch.
+
+use super::*;
+use crate::Result;
+use proptest::prelude::*;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A document: where it is in the order, and on a line along which documents are near each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Document {
+    place: u8,
+    position: i16,
+}
+
+type Documents = BTreeMap<u32, Document>;
+
+/// Documents two steps from each other reach the threshold, those three steps from each other do not.
+fn similarity(a: &Document, b: &Document) -> Option<f64> {
+    let steps = (a.position - b.position).unsigned_abs();
+    (steps <= 2).then(|| 1.0 - f64::from(steps) / 10.0)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Kept {
+    cluster: i64,
+    canonical: u32,
+    similarity: f64,
+}
+
+/// What is kept of the clusters.
+#[derive(Debug, Clone, Default)]
+struct State {
+    rows: BTreeMap<u32, Kept>,
+    next: i64,
+}
+
+/// Returns the canonical row of every document, and the similarity to it.
+fn from_scratch(documents: &Documents) -> BTreeMap<u32, (u32, f64)> {
+    let mut order: Vec<u32> = documents.keys().copied().collect();
+    order.sort_by_key(|row| (documents[row].place, *row));
+    let mut canonicals: Vec<u32> = Vec::new();
+    let mut clusters = BTreeMap::new();
+    for row in order {
+        let mut best: Option<(u32, f64)> = None;
+        for &canonical in &canonicals {
+            let found = similarity(&documents[&canonical], &documents[&row]);
+            if let Some(found) = found
+                && best.is_none_or(|(_, best)| found > best)
+            {
+                best = Some((canonical, found));
+            }
+        }
+        if best.is_none() {
+            canonicals.push(row);
+        }
+        clusters.insert(row, best.unwrap_or((row, 1.0)));
+    }
+    clusters
+}
+
+/// The documents of now beside the clusters of before.
+struct World<'a> {
+    documents: &'a Documents,
+    before: &'a State,
+    changed: &'a BTreeSet<u32>,
+}
+
+impl World<'_> {
+    /// Returns all unchanged rows near a document that were canonical.
+    fn canonicals_near(&self, row: u32) -> Vec<Nearness> {
+        let canonicals = self
+            .before
+            .rows
+            .iter()
+            .filter(|(row, kept)| **row == kept.canonical && !self.changed.contains(row));
+        canonicals
+            .filter(|(canonical, _)| **canonical != row)
+            .filter_map(|(&canonical, _)| {
+                let similarity = similarity(&self.documents[&canonical], &self.documents[&row])?;
+                Some(Nearness {
+                    canonical,
+                    similarity,
+                })
+            })
+            .collect()
+    }
+
+    fn searched(&self, row: u32) -> Found {
+        Found {
+            row,
+            was_canonical: false,
+            canonicals: self.canonicals_near(row),
+        }
+    }
+
+    /// Returns the changed rows that are there, and the members that have lost their canonical row.
+    fn affected(&self) -> Vec<Found> {
+        let there = self
+            .changed
+            .iter()
+            .filter(|row| self.documents.contains_key(row));
+        let mut affected: Vec<Found> = there.map(|&row| self.searched(row)).collect();
+        for &row in self.changed {
+            affected.extend(self.members(row).unwrap());
+        }
+        affected
+    }
+}
+
+impl Collection for World<'_> {
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let place = |row: u32| (self.documents[&row].place, row);
+        place(a).cmp(&place(b))
+    }
+
+    fn members(&self, canonical: u32) -> Result<Vec<Found>> {
+        let members = self.before.rows.iter().filter(|(row, kept)| {
+            kept.canonical == canonical && **row != canonical && !self.changed.contains(row)
+        });
+        Ok(members.map(|(&row, _)| self.searched(row)).collect())
+    }
+
+    fn neighbors(&self, row: u32) -> Result<Vec<(Found, f64)>> {
+        let others = self.documents.keys().filter(|other| **other != row);
+        let found = others.filter_map(|&other| {
+            let similarity = similarity(&self.documents[&row], &self.documents[&other])?;
+            let kept = self.before.rows.get(&other);
+            let kept = kept.filter(|_| !self.changed.contains(&other));
+            let was_canonical = kept.is_some_and(|kept| kept.canonical == other);
+            let member_of = kept
+                .filter(|kept| kept.canonical != other && !self.changed.contains(&kept.canonical));
+            let canonicals = member_of.map(|kept| Nearness {
+                canonical: kept.canonical,
+                similarity: kept.similarity,
+            });
+            let found = Found {
+                row: other,
+                was_canonical,
+                canonicals: canonicals.into_iter().collect(),
+            };
+            Some((found, similarity))
+        });
+        Ok(found.collect())
+    }
+}
+
+/// Brings the state up to date with the documents; returns what happened.
+fn refresh(state: &mut State, documents: &Documents, changed: &BTreeSet<u32>) -> Vec<Event> {
+    let before = state.clone();
+    let world = World {
+        documents,
+        before: &before,
+        changed,
+    };
+    let placed = repair(&world, world.affected()).unwrap();
+    let was_canonical = |row: u32| {
+        before
+            .rows
+            .get(&row)
+            .is_some_and(|kept| kept.canonical == row)
+    };
+    let cluster_of = |row: u32| before.rows.get(&row).map(|kept| kept.cluster);
+    let mut moves: Vec<Move> = placed
+        .iter()
+        .map(|placed| Move {
+            row: placed.row,
+            from: cluster_of(placed.row),
+            canonical: Some(placed.canonical.map_or(placed.row, |near| near.canonical)),
+        })
+        .collect();
+    let gone = changed.iter().filter(|row| !documents.contains_key(row));
+    moves.extend(gone.map(|&row| Move {
+        row,
+        from: cluster_of(row),
+        canonical: None,
+    }));
+    let demoted = placed
+        .iter()
+        .filter(|placed| placed.was_canonical && placed.canonical.is_some());
+    let demoted: BTreeSet<u32> = demoted.map(|placed| placed.row).collect();
+    let ceased: Vec<Ceased> = changed
+        .iter()
+        .filter(|row| was_canonical(**row))
+        .chain(&demoted)
+        .map(|&row| Ceased {
+            cluster: before.rows[&row].cluster,
+            canonical: row,
+        })
+        .collect();
+    let kept = |row: u32| {
+        let stays = was_canonical(row) && !changed.contains(&row) && !demoted.contains(&row);
+        stays.then(|| before.rows[&row].cluster)
+    };
+    let numbers = number(&moves, &ceased, state.next, &kept, &|a, b| {
+        world.compare(a, b)
+    })
+    .unwrap();
+    for row in changed {
+        state.rows.remove(row);
+    }
+    for placed in placed {
+        let (canonical, similarity) = match placed.canonical {
+            Some(near) => (near.canonical, near.similarity),
+            None => (placed.row, 1.0),
+        };
+        let cluster = numbers.of_canonical[&canonical];
+        let kept = Kept {
+            cluster,
+            canonical,
+            similarity,
+        };
+        state.rows.insert(placed.row, kept);
+    }
+    state.next = numbers.next;
+    numbers.events
+}
+
+/// Clusters of rows, and canonical rows of clusters, as the log tells them.
+#[derive(Debug, Default)]
+struct Replay {
+    cluster_of: BTreeMap<u32, i64>,
+    canonical_of: BTreeMap<i64, u32>,
+}
+
+impl Replay {
+    fn play(&mut self, event: Event) {
+        match event {
+            Event::Created { to, row } | Event::Split { to, row, .. } => {
+                self.canonical_of.insert(to, row);
+                self.cluster_of.insert(row, to);
+            }
+            Event::NewCanonical { to, row } => {
+                self.canonical_of.insert(to, row);
+            }
+            Event::Joined { from, to, row } => {
+                assert_eq!(self.cluster_of.insert(row, to), from);
+            }
+            Event::Left { from, row } => {
+                assert_eq!(self.cluster_of.remove(&row), Some(from));
+            }
+            Event::Merged { .. } => {}
+        }
+    }
+}
+
+/// A ceased cluster's number goes where most of its rows are, unless another number went there.
+fn ensure_stable(before: &State, after: &State, changed: &BTreeSet<u32>) {
+    let mut rows_of: BTreeMap<i64, BTreeMap<u32, usize>> = BTreeMap::new();
+    for (row, kept) in &before.rows {
+        if let Some(now) = after.rows.get(row) {
+            *rows_of
+                .entry(kept.cluster)
+                .or_default()
+                .entry(now.canonical)
+                .or_default() += 1;
+        }
+    }
+    for (row, kept) in before
+        .rows
+        .iter()
+        .filter(|(row, kept)| **row == kept.canonical)
+    {
+        let now = after.rows.get(row);
+        if !changed.contains(row) && now.is_some_and(|now| now.canonical == *row) {
+            assert_eq!(now.unwrap().cluster, kept.cluster, "a number moved");
+            continue;
+        }
+        let Some(parts) = rows_of.get(&kept.cluster) else {
+            continue;
+        };
+        let fresh = |canonical: &u32| {
+            changed.contains(canonical)
+                || before
+                    .rows
+                    .get(canonical)
+                    .is_none_or(|kept| kept.canonical != *canonical)
+        };
+        let parts: Vec<(&u32, &usize)> = parts.iter().filter(|(c, _)| fresh(c)).collect();
+        let Some(most) = parts.iter().map(|(_, rows)| **rows).max() else {
+            continue;
+        };
+        let takers: Vec<u32> = parts
+            .iter()
+            .filter(|(_, rows)| **rows == most)
+            .map(|(c, _)| **c)
+            .collect();
+        if let [taker] = takers[..] {
+            let number = after.rows[&taker].cluster;
+            let had_more = rows_of.get(&number).is_some_and(|parts| {
+                let theirs = parts.get(&taker).copied().unwrap_or(0);
+                theirs > most || (theirs == most && number <= kept.cluster)
+            });
+            assert!(
+                had_more,
+                "number {} did not go to its largest part",
+                kept.cluster
+            );
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Put(u32, Document),
+    Delete(u32),
+    Refresh,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let document = (0u8..6, 0i16..24).prop_map(|(place, position)| Document { place, position });
+    let step = prop_oneof![
+        5 => (0u32..30, document).prop_map(|(row, document)| Step::Put(row, document)),
+        2 => (0u32..30).prop_map(Step::Delete),
+        2 => Just(Step::Refresh),
+    ];
+    prop::collection::vec(step, 1..120)
+}
+
+fn ensure_law(state: &State, documents: &Documents) {
+    let kept: BTreeMap<u32, (u32, f64)> = state
+        .rows
+        .iter()
+        .map(|(row, kept)| (*row, (kept.canonical, kept.similarity)))
+        .collect();
+    assert_eq!(kept, from_scratch(documents));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn kept_clusters_are_those_computed_from_scratch(steps in steps()) {
+        let (mut documents, mut state) = (Documents::new(), State::default());
+        let (mut changed, mut replay) = (BTreeSet::new(), Replay::default());
+        for step in steps.into_iter().chain([Step::Refresh]) {
+            match step {
+                Step::Put(row, document) => {
+                    documents.insert(row, document);
+                    changed.insert(row);
+                }
+                Step::Delete(row) => {
+                    documents.remove(&row);
+                    changed.insert(row);
+                }
+                Step::Refresh => {
+                    let before = state.clone();
+                    for event in refresh(&mut state, &documents, &changed) {
+                        replay.play(event);
+                    }
+                    ensure_law(&state, &documents);
+                    ensure_stable(&before, &state, &changed);
+                    changed.clear();
+                }
+            }
+            for (row, kept) in &state.rows {
+                prop_assert_eq!(replay.cluster_of[row], kept.cluster);
+                prop_assert_eq!(replay.canonical_of[&kept.cluster], kept.canonical);
+            }
+            prop_assert_eq!(replay.cluster_of.len(), state.rows.len());
+        }
+    }
+}
+
+/// Every version is near the next one alone: without the first, all change places.
+#[test]
+fn a_chain_flips_whole() {
+    let version = |row: u32| {
+        (
+            row,
+            Document {
+                place: 0,
+                position: 2 * row as i16,
+            },
+        )
+    };
+    let mut documents: Documents = (0..1000).map(version).collect();
+    let mut state = State::default();
+    refresh(&mut state, &documents, &documents.keys().copied().collect());
+    ensure_law(&state, &documents);
+    documents.remove(&0);
+    let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
+    ensure_law(&state, &documents);
+    assert!(events.len() > 900);
+}
+
+/// The part that has most of the rows keeps the number.
+#[test]
+fn a_split_leaves_the_number_to_the_larger_part() {
+    let at = |positions: &[i16]| -> Documents {
+        let documents = positions
+            .iter()
+            .map(|&position| Document { place: 0, position });
+        (0..).zip(documents).collect()
+    };
+    let mut documents = at(&[10, 8, 12, 12]);
+    let mut state = State::default();
+    refresh(&mut state, &documents, &documents.keys().copied().collect());
+    documents.remove(&0);
+    let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
+    let wanted = [
+        Event::Split {
+            from: 0,
+            to: 1,
+            row: 1,
+        },
+        Event::NewCanonical { to: 0, row: 2 },
+        Event::Left { from: 0, row: 0 },
+    ];
+    assert_eq!(events, wanted);
+    documents.insert(
+        0,
+        Document {
+            place: 0,
+            position: 10,
+        },
+    );
+    let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
+    assert!(events.contains(&Event::Merged {
+        from: 1,
+        to: 0,
+        row: 0
+    }));
+    assert!(events.contains(&Event::NewCanonical { to: 0, row: 0 }));
+}

@@ -1,0 +1,351 @@
+//! Random histories of several sessions whose transactions overlap.
+
+use std::collections::HashMap;
+use std::io::Write;
+
+use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Outcome, figure};
+use crate::live::{Kept, TEXTS};
+
+const TABLES: &str = "
+    CREATE TABLE plain (id int PRIMARY KEY, place int, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+    CREATE INDEX ON plain USING neardup (sig minhash_ops (threshold = 0.5));
+    SELECT near_dup_track('plain', 'sig', 0.8),
+           near_dup_track('plain', 'sig', 0.5, 'place DESC NULLS LAST, abs(id - 20)', 'by_place'),
+           near_dup_track('plain', 'sig', 0.7, 'body COLLATE \"C\" DESC', 'at once', immediate => true);
+    CREATE TABLE parted (id int, place int, body text, tenant text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
+        PRIMARY KEY (id, place)) PARTITION BY RANGE (place);
+    CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (3);
+    CREATE TABLE parted_2 (sig2 int, tenant text, place int NOT NULL, body text, id int NOT NULL,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+    ALTER TABLE parted_2 DROP sig2;
+    ALTER TABLE parted ATTACH PARTITION parted_2 FOR VALUES FROM (3) TO (7);
+    CREATE INDEX ON parted USING neardup (tenant, sig);
+    SELECT near_dup_track('parted', 'sig', 0.8, 'place DESC, id', 'tenants', '{tenant}')";
+
+const KEPT: &[Kept] = &[
+    Kept {
+        table: "plain",
+        key: "id",
+        scope: None,
+        clusters: "plain_clusters",
+        threshold: 0.8,
+        keep: "id",
+    },
+    Kept {
+        table: "plain",
+        key: "id",
+        scope: None,
+        clusters: "by_place",
+        threshold: 0.5,
+        keep: "place DESC NULLS LAST, abs(id - 20), id",
+    },
+    Kept {
+        table: "plain",
+        key: "id",
+        scope: None,
+        clusters: "\"at once\"",
+        threshold: 0.7,
+        keep: "body COLLATE \"C\" DESC, id",
+    },
+    Kept {
+        table: "parted",
+        key: "(id, place)",
+        scope: Some("tenant"),
+        clusters: "tenants",
+        threshold: 0.8,
+        keep: "place DESC, id",
+    },
+];
+
+/// Statements with a random row `{id}`, place, document, edits and tenant.
+const STATEMENTS: &[&str] = &[
+    "INSERT INTO plain VALUES ({id}, {place}, {text}) ON CONFLICT DO NOTHING",
+    "INSERT INTO plain SELECT i, i % 5, make_text(i % 3, i % 9) FROM generate_series({id}, {id} + 5) i ON CONFLICT DO NOTHING",
+    "INSERT INTO plain VALUES ({id}, NULL, {text}) ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+    "UPDATE plain SET body = {text} WHERE id = {id}",
+    "UPDATE plain SET body = {text} WHERE id BETWEEN {id} AND {id} + 2",
+    "UPDATE plain SET place = {place} WHERE id = {id}",
+    "UPDATE plain SET id = id + 50 WHERE id = {id} AND NOT EXISTS (SELECT FROM plain p WHERE p.id = plain.id + 50)",
+    "UPDATE plain SET body = (ARRAY['', NULL])[1 + {id} % 2] WHERE id = {id}",
+    "DELETE FROM plain WHERE id = {id}",
+    "DELETE FROM plain WHERE id >= 50",
+    "MERGE INTO plain USING (SELECT {id} AS id, {text} AS body) v ON v.id = plain.id
+         WHEN MATCHED AND plain.place > 2 THEN DELETE
+         WHEN MATCHED THEN UPDATE SET body = v.body, place = {place}
+         WHEN NOT MATCHED THEN INSERT VALUES (v.id, {place}, v.body)",
+    "INSERT INTO parted VALUES ({id}, abs({place}), {text}, {tenant}) ON CONFLICT DO NOTHING",
+    "INSERT INTO parted SELECT i, i % 7, make_text(i % 3, i % 9), {tenant} FROM generate_series({id}, {id} + 5) i ON CONFLICT DO NOTHING",
+    "UPDATE parted SET body = {text} WHERE id = {id}",
+    "UPDATE parted p SET place = (place + 3) % 7 WHERE id = {id}
+         AND NOT EXISTS (SELECT FROM parted o WHERE o.id = p.id AND o.place <> p.place)",
+    "UPDATE parted SET tenant = {tenant} WHERE id BETWEEN {id} AND {id} + 3",
+    "DELETE FROM parted WHERE id = {id}",
+    "DELETE FROM parted_1 WHERE id > {id} + 20",
+    "SAVEPOINT s",
+    "ROLLBACK TO s",
+    "RELEASE s",
+];
+
+/// Statements that are seldom run, outside of transactions.
+const RARE: &[&str] = &[
+    "TRUNCATE plain",
+    "TRUNCATE parted",
+    "TRUNCATE parted_1",
+    "VACUUM FULL plain",
+    "VACUUM plain, plain_clusters_canonical",
+];
+
+const SESSIONS: usize = 3;
+const STEPS: usize = 1500;
+
+/// Clusters are those computed from scratch after every refresh, and those that the log tells.
+pub fn random(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "live_histories")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TEXTS)?;
+    client.batch_execute(TABLES)?;
+    let seed = fastrand::u64(..);
+    let mut history = History {
+        rng: Rng::with_seed(seed),
+        sessions: (0..SESSIONS)
+            .map(|_| Session::open(&database))
+            .collect::<Result<_>>()?,
+        replays: KEPT.iter().map(|_| Replay::default()).collect(),
+        observer: client,
+        refreshes: 0,
+        unseen: false,
+    };
+    for step in 0..STEPS {
+        history
+            .step()
+            .with_context(|| format!("seed {seed}, step {step}"))?;
+    }
+    ensure!(history.refreshes > 50, "hardly anything was refreshed");
+    figure!(
+        "{STEPS} steps, {} refreshes, 0 differences",
+        history.refreshes
+    );
+    Ok(Outcome::Passed)
+}
+
+struct History {
+    rng: Rng,
+    sessions: Vec<Session>,
+    replays: Vec<Replay>,
+    observer: Client,
+    refreshes: usize,
+    /// Rows have changed that no trigger has seen.
+    unseen: bool,
+}
+
+impl History {
+    fn step(&mut self) -> Result<()> {
+        let number = self.rng.usize(..SESSIONS);
+        match self.rng.u32(0..100) {
+            0..8 => self.refresh(),
+            8..10 => self.copy(),
+            10 => {
+                let statement = *self.rng.choice(RARE).context("there are some")?;
+                self.sessions[number].end("COMMIT")?;
+                self.sessions[number].run(statement)
+            }
+            11 => {
+                let statement = self.statement();
+                self.unseen = true;
+                let session = &mut self.sessions[number];
+                session.end("COMMIT")?;
+                session.run("SET session_replication_role = replica")?;
+                session.run(&statement)?;
+                session.run("RESET session_replication_role")
+            }
+            12..20 => self.sessions[number].end("COMMIT"),
+            20..23 => self.sessions[number].end("ROLLBACK"),
+            23..30 => self.sessions[number].begin(),
+            _ => {
+                let statement = self.statement();
+                self.sessions[number].run(&statement)
+            }
+        }
+    }
+
+    fn statement(&mut self) -> String {
+        let statement = *self.rng.choice(STATEMENTS).unwrap_or(&STATEMENTS[0]);
+        let text = format!("make_text({}, {})", self.rng.u32(0..3), self.rng.u32(0..10));
+        let tenants = ["'a'", "'b'", "NULL"];
+        statement
+            .replace("{id}", &self.rng.u32(0..40).to_string())
+            .replace("{place}", &self.rng.u32(0..7).to_string())
+            .replace("{text}", &text)
+            .replace("{tenant}", tenants[self.rng.usize(..3)])
+    }
+
+    /// Loads rows by COPY.
+    fn copy(&mut self) -> Result<()> {
+        let first = 1000 + self.refreshes * 10;
+        self.sessions[0].end("COMMIT")?;
+        let client = &mut self.sessions[0].client;
+        let mut writer = client.copy_in("COPY plain (id, place, body) FROM STDIN")?;
+        for id in first..first + 3 {
+            writeln!(writer, "{id}\t1\tw1x1 w1x2 w1x3 copied {}", id % 2)?;
+        }
+        let copied = writer.finish();
+        tolerate("COPY", copied.map(|_| ()))?;
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<()> {
+        let rebuild = std::mem::take(&mut self.unseen);
+        if rebuild {
+            // What a transaction has not committed yet may be unseen too.
+            for session in &mut self.sessions {
+                session.end("COMMIT")?;
+            }
+        }
+        for (kept, replay) in KEPT.iter().zip(&mut self.replays) {
+            kept.ensure_law(&mut self.observer, rebuild)?;
+            replay.play(&mut self.observer, kept.clusters)?;
+        }
+        self.refreshes += 1;
+        Ok(())
+    }
+}
+
+struct Session {
+    client: Client,
+    is_open: bool,
+}
+
+impl Session {
+    fn open(database: &Database<'_>) -> Result<Session> {
+        let mut client = database.connect()?;
+        // Sessions take turns: who waits for another one would wait for ever.
+        client.batch_execute("SET lock_timeout = '20ms'; SET client_min_messages = error")?;
+        Ok(Session {
+            client,
+            is_open: false,
+        })
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        if !self.is_open {
+            self.client.batch_execute("BEGIN")?;
+            self.is_open = true;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, how: &str) -> Result<()> {
+        if std::mem::take(&mut self.is_open) {
+            self.tolerate(how)?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, statement: &str) -> Result<()> {
+        if !self.tolerate(statement)? && self.is_open {
+            self.end("ROLLBACK")?;
+        }
+        Ok(())
+    }
+
+    fn tolerate(&mut self, statement: &str) -> Result<bool> {
+        tolerate(statement, self.client.batch_execute(statement))
+    }
+}
+
+/// Returns whether a statement was done; fails for errors that a history cannot have.
+fn tolerate(statement: &str, result: std::result::Result<(), postgres::Error>) -> Result<bool> {
+    let Err(error) = result else {
+        return Ok(true);
+    };
+    const TOLERATED: &[SqlState] = &[
+        SqlState::LOCK_NOT_AVAILABLE,
+        SqlState::UNIQUE_VIOLATION,
+        SqlState::S_E_INVALID_SPECIFICATION,
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        SqlState::ACTIVE_SQL_TRANSACTION,
+        SqlState::T_R_DEADLOCK_DETECTED,
+    ];
+    ensure!(
+        error.code().is_some_and(|code| TOLERATED.contains(code)),
+        "{statement}: {error:?}"
+    );
+    Ok(false)
+}
+
+/// The clusters as the log tells them.
+#[derive(Default)]
+struct Replay {
+    last: i64,
+    cluster_of: HashMap<String, i64>,
+    canonical_of: HashMap<i64, String>,
+}
+
+impl Replay {
+    /// Plays what is new in the log, and compares.
+    fn play(&mut self, client: &mut Client, clusters: &str) -> Result<()> {
+        let log = format!("\"{}_log\"", clusters.trim_matches('"'));
+        let events = format!(
+            "SELECT number, event, from_cluster, to_cluster, key::text FROM {log} WHERE number > $1 ORDER BY number"
+        );
+        for row in client.query(&events, &[&self.last])? {
+            self.last = row.get(0);
+            let (event, key): (String, String) = (row.get(1), row.get(4));
+            let (from, to): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
+            self.take(&event, from, to.unwrap_or(0), key)?;
+        }
+        let rows = client.query(
+            &format!("SELECT key::text, cluster, canonical::text FROM {clusters}"),
+            &[],
+        )?;
+        ensure!(
+            rows.len() == self.cluster_of.len(),
+            "{log} tells of other rows"
+        );
+        for row in rows {
+            let (key, cluster, canonical): (String, i64, String) =
+                (row.get(0), row.get(1), row.get(2));
+            ensure!(
+                self.cluster_of.get(&key) == Some(&cluster)
+                    && self.canonical_of.get(&cluster) == Some(&canonical),
+                "{log} does not tell that {key} is in {cluster} with {canonical}"
+            );
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, event: &str, from: Option<i64>, to: i64, key: String) -> Result<()> {
+        match event {
+            "created" | "split" => {
+                let before = self.canonical_of.insert(to, key.clone());
+                ensure!(before.is_none(), "number {to} was used twice");
+                self.cluster_of.insert(key, to);
+            }
+            "new canonical" => {
+                self.canonical_of.insert(to, key);
+            }
+            "joined" => {
+                let before = self.cluster_of.insert(key.clone(), to);
+                ensure!(
+                    before == from,
+                    "{key} joined {to} from {before:?}, not {from:?}"
+                );
+            }
+            "left" => {
+                let before = self.cluster_of.remove(&key);
+                ensure!(before == from, "{key} left {before:?}, not {from:?}");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

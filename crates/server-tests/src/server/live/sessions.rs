@@ -1,0 +1,97 @@
+//! Many sessions that write while others refresh.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Outcome, figure};
+use crate::live::{Kept, TEXTS};
+
+const KEPT: Kept = Kept {
+    table: "docs",
+    key: "id",
+    scope: None,
+    clusters: "docs_clusters",
+    threshold: 0.8,
+    keep: "place, id",
+};
+
+const WRITERS: u64 = 16;
+const REFRESHERS: usize = 2;
+const DURATION: Duration = Duration::from_secs(6);
+
+/// Writers and refreshes get no error from each other, and no change is lost.
+pub fn many_writers(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "live_sessions")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TEXTS)?;
+    client.batch_execute(
+        "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
+             sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+         CREATE INDEX ON docs USING neardup (sig);
+         SELECT near_dup_track('docs', 'sig', 0.8, 'place')",
+    )?;
+    let (ended, written) = (AtomicBool::new(false), AtomicU64::new(0));
+    let refreshes = AtomicU64::new(0);
+    thread::scope(|scope| -> Result<()> {
+        let mut workers = Vec::new();
+        for writer in 0..WRITERS {
+            let (ended, written, database) = (&ended, &written, &database);
+            workers.push(scope.spawn(move || {
+                let done = write(database, writer, ended);
+                written.fetch_add(*done.as_ref().unwrap_or(&0), Ordering::Relaxed);
+                done.map(|_| ())
+            }));
+        }
+        for _ in 0..REFRESHERS {
+            let (ended, refreshes, database) = (&ended, &refreshes, &database);
+            workers.push(scope.spawn(move || -> Result<()> {
+                let mut client = database.connect()?;
+                while !ended.load(Ordering::Relaxed) {
+                    client.batch_execute("SELECT near_dup_refresh('docs_clusters')")?;
+                    refreshes.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            }));
+        }
+        let started = Instant::now();
+        while started.elapsed() < DURATION && !workers.iter().any(|worker| worker.is_finished()) {
+            thread::sleep(Duration::from_millis(50));
+        }
+        ended.store(true, Ordering::Relaxed);
+        for worker in workers {
+            worker.join().expect("workers do not panic")?;
+        }
+        Ok(())
+    })?;
+    KEPT.ensure_law(&mut client, false)?;
+    let (written, refreshes) = (written.into_inner(), refreshes.into_inner());
+    ensure!(written > 100 && refreshes > 2, "hardly anything was done");
+    figure!("{WRITERS} sessions wrote {written} times during {refreshes} refreshes, 0 differences");
+    Ok(Outcome::Passed)
+}
+
+/// Writes rows of one's own and of all, one a statement, until it is over.
+fn write(database: &Database<'_>, writer: u64, ended: &AtomicBool) -> Result<u64> {
+    let mut client = database.connect()?;
+    let mut rng = Rng::with_seed(writer);
+    let mut done = 0;
+    while !ended.load(Ordering::Relaxed) {
+        let id = rng.u32(0..500);
+        let text = format!("make_text({}, {})", rng.u32(0..20), rng.u32(0..10));
+        let statement = match rng.u32(0..4) {
+            0 => format!("INSERT INTO docs VALUES ({id}, {id} % 7, {text}) ON CONFLICT DO NOTHING"),
+            1 => format!("UPDATE docs SET body = {text} WHERE id = {id}"),
+            2 => format!("UPDATE docs SET place = {} WHERE id = {id}", rng.u32(0..9)),
+            _ => format!("DELETE FROM docs WHERE id = {id}"),
+        };
+        client.batch_execute(&statement)?;
+        done += 1;
+    }
+    Ok(done)
+}

@@ -1,0 +1,13 @@
+CREATE FUNCTION near_dup_trackers(
+    OUT relation regclass, OUT clusters regclass, OUT signature_column text,
+    OUT threshold double precision, OUT keep text, OUT scope text[], OUT immediate boolean,
+    OUT behind bigint, OUT refreshed_at timestamptz, OUT seconds double precision,
+    OUT changed bigint) RETURNS SETOF record
+STABLE PARALLEL UNSAFE COST 10000 ROWS 10 LANGUAGE c
+AS 'MODULE_PATHNAME', 'near_dup_trackers_wrapper';
+COMMENT ON FUNCTION near_dup_trackers() IS
+    'result of the view near_dup_tracked';
+CREATE VIEW near_dup_tracked AS SELECT * FROM near_dup_trackers();
+GRANT SELECT ON near_dup_tracked TO PUBLIC;
+COMMENT ON VIEW near_dup_tracked IS
+    'what near_dup_track keeps, of the tables that the role may read: noted changes that wait (behind), and when the last refresh was, its duration and its rows';

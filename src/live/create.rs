@@ -1,0 +1,247 @@
+//! The tables and triggers of a tracker.
+
+use crate::live::links;
+use crate::live::names;
+use crate::live::shape::{Column, Key, Shape};
+use crate::live::state;
+use crate::live::tracker::{Tables, Tracker};
+use crate::pg::relation::Relation;
+use crate::pg::statement::{Connection, server_text};
+use pgrx::{IntoDatum, pg_sys};
+
+/// Makes a tracker's tables in the schema of its table, with the rights of the table's owner.
+pub struct Creation<'a> {
+    connection: &'a Connection,
+    /// The bare name of the table of clusters.
+    name: &'a str,
+    tracker: Tracker,
+    columns: Vec<Column>,
+    schema: pg_sys::Oid,
+    /// UNLOGGED for an unlogged table, which is empty after a crash as they are then.
+    persistence: &'static str,
+}
+
+impl<'a> Creation<'a> {
+    /// `columns` are those of the table's primary key.
+    pub fn new(
+        connection: &'a Connection,
+        name: &'a str,
+        tracker: Tracker,
+        columns: Vec<Column>,
+    ) -> Self {
+        // SAFETY: looks the table up in the catalog.
+        let (schema, persistence) = unsafe {
+            let schema = pg_sys::get_rel_namespace(tracker.relation);
+            (schema, pg_sys::get_rel_persistence(tracker.relation) as u8)
+        };
+        Self {
+            connection,
+            name,
+            tracker,
+            columns,
+            schema,
+            persistence: match persistence {
+                pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
+                _ => "",
+            },
+        }
+    }
+
+    /// Makes tables and triggers, but for the index of [`create_index`].
+    pub fn run(mut self) -> Shape {
+        let key_type = self.key_type();
+        let tables = self.create_tables(&key_type);
+        self.tracker.tables = tables;
+        let key = Key {
+            columns: self.columns,
+            type_: key_type
+                .split(" COLLATE ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        let shape = Shape::new(self.connection, self.tracker, key);
+        add_canonical_columns(self.connection, &shape, &key_type);
+        create_triggers(self.connection, &shape, self.name);
+        grant(self.connection, &shape.tracker);
+        links::renew(self.connection, &shape.tracker);
+        shape
+    }
+
+    /// Returns the type of the columns that hold keys; makes one for keys of several columns.
+    fn key_type(&self) -> String {
+        if let [column] = &self.columns[..] {
+            return column.definition.clone();
+        }
+        let name = names::qualified(self.schema, &names::derived(self.name, "key"));
+        let columns = self.columns.iter();
+        let columns: Vec<String> = columns
+            .map(|column| format!("{} {}", column.name, column.definition))
+            .collect();
+        self.connection
+            .execute(&format!("CREATE TYPE {name} AS ({})", columns.join(", ")));
+        name
+    }
+
+    fn create_tables(&self, key: &str) -> Tables {
+        let persistence = self.persistence;
+        let clusters = names::qualified(self.schema, self.name);
+        self.connection.execute(&format!(
+            "CREATE {persistence} TABLE {clusters} (key {key} PRIMARY KEY, cluster bigint NOT NULL,
+                 canonical {key} NOT NULL, similarity double precision)"
+        ));
+        self.connection
+            .execute(&format!("CREATE INDEX ON {clusters} (cluster)"));
+        self.connection
+            .execute(&format!("CREATE INDEX ON {clusters} (canonical)"));
+        let create = |suffix: &str, definition: &dyn Fn(&str) -> String| {
+            let bare = names::derived(self.name, suffix);
+            self.connection
+                .execute(&definition(&names::qualified(self.schema, &bare)));
+            self.oid(&bare)
+        };
+        Tables {
+            clusters: self.oid(self.name),
+            log: create("log", &|table| {
+                format!(
+                    "CREATE {persistence} TABLE {table} (
+                         number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+                         at timestamptz NOT NULL, event text NOT NULL,
+                         from_cluster bigint, to_cluster bigint, key {key})"
+                )
+            }),
+            queue: create("queue", &|table| {
+                format!("CREATE {persistence} TABLE {table} (key {key})")
+            }),
+            state: create("state", &|table| state::definition(table, persistence)),
+            // Its columns are known when the order is.
+            canonical: create("canonical", &|table| {
+                format!("CREATE {persistence} TABLE {table} ()")
+            }),
+        }
+    }
+
+    fn oid(&self, name: &str) -> pg_sys::Oid {
+        // SAFETY: the name is NUL-terminated.
+        unsafe { pg_sys::get_relname_relid(server_text(name).as_ptr(), self.schema) }
+    }
+}
+
+/// Gives the table of canonical rows its columns.
+fn add_canonical_columns(connection: &Connection, shape: &Shape, key: &str) {
+    let signature = shape.tracker.function("minhash_signature");
+    let mut columns = format!(
+        "ADD key {key} PRIMARY KEY, ADD cluster bigint NOT NULL, ADD sig {signature} NOT NULL"
+    );
+    for (number, column) in (1..).zip(&shape.scope) {
+        columns += &format!(", ADD scope{number} {}", column.definition);
+    }
+    for (number, term) in (1..).zip(&shape.order.terms) {
+        columns += &format!(", ADD order{number} {}", term.column);
+    }
+    connection.execute(&format!("ALTER TABLE {} {columns}", shape.canonical()));
+}
+
+/// Makes the index in which canonical rows near others are found.
+pub fn create_index(connection: &Connection, shape: &Shape) {
+    let scope = (1..=shape.scope.len()).map(|number| format!("scope{number}, "));
+    connection.execute(&format!(
+        "CREATE INDEX ON {} USING neardup ({}sig {} (threshold = {}))",
+        shape.canonical(),
+        scope.collect::<String>(),
+        shape.tracker.function("minhash_ops"),
+        shape.tracker.threshold
+    ));
+}
+
+/// Makes the triggers that note changes.
+fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
+    let tracker = &shape.tracker;
+    let (table, condition) = (shape.base(), tracker.tables.condition());
+    let changes = differs(shape);
+    let create = |kind: &str, suffix: &str, when: &str, for_each: &str, function: &str| {
+        let trigger = names::identifier(&names::derived(name, suffix));
+        let function = tracker.function(function);
+        connection.execute(&format!(
+            "CREATE {kind} {trigger} {when} ON {table} {for_each} WHEN ({condition}{})
+                 EXECUTE FUNCTION {function}({})",
+            if when == UPDATE { &changes } else { "" },
+            tracker.arguments()
+        ));
+    };
+    const UPDATE: &str = "AFTER UPDATE";
+    let note = "near_dup_note";
+    create(
+        "TRIGGER",
+        "rows",
+        "AFTER INSERT OR DELETE",
+        "FOR EACH ROW",
+        note,
+    );
+    create("TRIGGER", "updates", UPDATE, "FOR EACH ROW", note);
+    create(
+        "TRIGGER",
+        "truncate",
+        "AFTER TRUNCATE",
+        "FOR EACH STATEMENT",
+        note,
+    );
+    if tracker.is_immediate {
+        let (kind, deferred) = (
+            "CONSTRAINT TRIGGER",
+            "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW",
+        );
+        let refresh = "near_dup_refresh_at_commit";
+        create(kind, "commit", "AFTER INSERT OR DELETE", deferred, refresh);
+        create(kind, "commit_updates", UPDATE, deferred, refresh);
+    }
+}
+
+/// Returns the condition that an UPDATE changes a column that the tracker reads, bit by bit: what
+/// operators find equal can be in another place of the order.
+fn differs(shape: &Shape) -> String {
+    let table = Relation::open_table(shape.tracker.relation);
+    let signature = Column::named(&table, &shape.tracker.signature).number;
+    let mut numbers = shape.order.columns.clone();
+    numbers.insert(signature);
+    numbers.extend(
+        shape
+            .scope
+            .iter()
+            .chain(&shape.key.columns)
+            .map(|column| column.number),
+    );
+    let columns: Vec<String> = numbers
+        .iter()
+        .map(|&number| Column::of(&table, number).name)
+        .collect();
+    let of = |version: &str| {
+        let columns = columns.iter().map(|column| format!("{version}.{column}"));
+        columns.collect::<Vec<_>>().join(", ")
+    };
+    format!(
+        " AND ROW({})::record OPERATOR(pg_catalog.*<>) ROW({})::record",
+        of("OLD"),
+        of("NEW")
+    )
+}
+
+/// Grants the privilege to read clusters and log to those who may read the table.
+fn grant(connection: &Connection, tracker: &Tracker) {
+    let readers = connection.prepare(
+        "SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC'
+             ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) END
+         FROM pg_catalog.pg_class c, pg_catalog.aclexplode(c.relacl) a
+         WHERE c.oid = $1 AND a.privilege_type = 'SELECT' AND a.grantee <> c.relowner",
+        &[pg_sys::OIDOID],
+    );
+    let mut roles = Vec::new();
+    readers.run(None, &[tracker.relation.into_datum()], &mut |row| {
+        roles.extend(row.name(1))
+    });
+    let Tables { clusters, log, .. } = tracker.tables;
+    let (clusters, log) = (names::relation(clusters), names::relation(log));
+    for role in roles {
+        connection.execute(&format!("GRANT SELECT ON {clusters}, {log} TO {role}"));
+    }
+}

@@ -1,0 +1,28 @@
+//! Clusters that are kept up to date: `near_dup_track`, `near_dup_refresh`, `near_dup_untrack`.
+//!
+//! Triggers note the keys of changed rows in a queue; a refresh repairs the clusters around them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "texts of statements and lists of columns; rows are kept in what is reserved"
+)]
+
+mod commit;
+mod create;
+mod links;
+mod names;
+mod note;
+mod order;
+mod parameters;
+mod queries;
+mod rebuild;
+mod refresh;
+mod repair;
+mod rows;
+mod shape;
+mod state;
+mod track;
+mod tracked;
+mod tracker;
+mod trigger;
+mod untrack;
+mod write;

@@ -1,0 +1,231 @@
+//! The trigger function `near_dup_note`: notes in the queue which rows have changed.
+//!
+//! It writes into the queue itself, without a statement, so that whoever may write the table needs no
+//! right on the queue, and no code runs with other rights than the writer's.
+
+use crate::guard::row::get;
+use crate::live::commit;
+use crate::live::tracker::Tracker;
+use crate::live::trigger;
+use crate::pg::call::finfo;
+use crate::pg::error::raise;
+use crate::pg::relation::{Relation, column_type};
+use pgrx::memcxt::PgMemoryContexts;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// Notes the keys of a changed row, or that the table was emptied.
+///
+/// # Safety
+/// PostgreSQL calls it.
+#[unsafe(no_mangle)]
+#[pgrx::pg_guard]
+pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    // SAFETY: vouched for by the caller; what is kept with the statement is of this type.
+    unsafe {
+        let (data, call) = (trigger::data(fcinfo), (*fcinfo).flinfo);
+        if (*call).fn_extra.is_null() {
+            let noting = Noting::new(data, trigger::tracker(fcinfo));
+            let mut context = PgMemoryContexts::For((*call).fn_mcxt);
+            (*call).fn_extra = context.leak_and_drop_on_delete(noting).cast();
+        }
+        (*(*call).fn_extra.cast::<Noting>()).note(data);
+    }
+    pg_sys::Datum::null()
+}
+
+finfo!(pg_finfo_near_dup_note);
+
+/// A tracker as the trigger needs it, looked up once for each statement.
+struct Noting {
+    tracker: Tracker,
+    /// The columns of the primary key; none where the queue has another type of keys.
+    key: Vec<i16>,
+}
+
+impl Noting {
+    /// # Safety
+    /// The data are those of the running call.
+    unsafe fn new(data: &pg_sys::TriggerData, tracker: Tracker) -> Self {
+        // SAFETY: the table is open.
+        let table = Relation::open_table(unsafe { (*data.tg_relation).rd_id });
+        let queue = Relation::open_table(tracker.tables.queue);
+        check(&table, &queue);
+        let key = table
+            .primary_key()
+            .map(|(_, columns)| columns)
+            .unwrap_or_default();
+        let is_same = has_types(&table, &key, &queue);
+        Self {
+            tracker,
+            key: if is_same { key } else { Vec::new() },
+        }
+    }
+
+    /// # Safety
+    /// The data are those of the running call.
+    unsafe fn note(&self, data: &pg_sys::TriggerData) {
+        let row = pg_sys::TRIGGER_EVENT_ROW;
+        let operation = data.tg_event & (pg_sys::TRIGGER_EVENT_OPMASK | row);
+        let queue = Queue::open(self.tracker.tables.queue);
+        // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
+        unsafe {
+            match operation ^ row {
+                _ if self.key.is_empty() => queue.insert(None),
+                pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_DELETE => {
+                    queue.insert(Some(self.key_of(&queue, data.tg_trigslot)));
+                }
+                pg_sys::TRIGGER_EVENT_UPDATE => {
+                    if !self.has_same_key(data.tg_trigslot, data.tg_newslot) {
+                        queue.insert(Some(self.key_of(&queue, data.tg_trigslot)));
+                    }
+                    queue.insert(Some(self.key_of(&queue, data.tg_newslot)));
+                }
+                _ => queue.insert(None),
+            }
+        }
+        drop(queue);
+        if self.tracker.is_immediate {
+            commit::remember(&self.tracker);
+            if operation & row == 0 {
+                // No trigger for a row will do it.
+                commit::refresh_touched();
+            }
+        }
+    }
+
+    /// Returns the key of a row as the queue has it.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    unsafe fn key_of(&self, queue: &Queue, slot: *mut pg_sys::TupleTableSlot) -> pg_sys::Datum {
+        // SAFETY: vouched for by the caller; the columns of a primary key are not NULL.
+        let value = |column: &i16| unsafe { get(slot, *column) }.expect("keys are not NULL");
+        match &self.key[..] {
+            [column] => value(column),
+            columns => queue.row(columns.iter().map(value).collect()),
+        }
+    }
+
+    /// Returns whether two rows have keys of the same bits.
+    ///
+    /// # Safety
+    /// The slots hold rows of the table.
+    unsafe fn has_same_key(
+        &self,
+        old: *mut pg_sys::TupleTableSlot,
+        new: *mut pg_sys::TupleTableSlot,
+    ) -> bool {
+        self.key.iter().all(|&column| {
+            // SAFETY: vouched for by the caller; the values are of the column's type.
+            unsafe {
+                let attribute = (*(*old).tts_tupleDescriptor).attrs.as_ptr();
+                let attribute = &*attribute.add(column as usize - 1);
+                let (Some(old), Some(new)) = (get(old, column), get(new, column)) else {
+                    return false;
+                };
+                datumIsEqual(old, new, attribute.attbyval, attribute.attlen.into())
+            }
+        })
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// Compares values bit by bit; of values out of line, their pointers.
+    fn datumIsEqual(
+        a: pg_sys::Datum,
+        b: pg_sys::Datum,
+        by_value: bool,
+        length: std::ffi::c_int,
+    ) -> bool;
+}
+
+/// The open queue.
+struct Queue(pg_sys::Relation);
+
+impl Queue {
+    fn open(oid: pg_sys::Oid) -> Self {
+        // SAFETY: raises an ERROR if there is no such relation.
+        Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as i32) })
+    }
+
+    /// Returns a row of the type of the queue's keys.
+    fn row(&self, mut values: Vec<pg_sys::Datum>) -> pg_sys::Datum {
+        let mut nulls: Vec<bool> = values.iter().map(|_| false).collect();
+        // SAFETY: the queue is open; its keys are of a row type with columns of these types.
+        unsafe {
+            let (row_type, _) = column_type(self.0, 1);
+            let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(row_type, -1);
+            let row = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::HeapTupleHeaderGetDatum((*row).t_data)
+        }
+    }
+
+    /// Inserts a key; None says that any row may have changed.
+    fn insert(&self, key: Option<pg_sys::Datum>) {
+        let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
+        // SAFETY: the queue is open, has one column, of the key's type, and no index.
+        unsafe {
+            let row = pg_sys::heap_form_tuple((*self.0).rd_att, &mut value, &mut is_null);
+            pg_sys::simple_heap_insert(self.0, row);
+            pg_sys::heap_freetuple(row);
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // After an ERROR it is closed with the resource owner.
+        if !std::thread::panicking() {
+            // SAFETY: the relation is open; the lock is released with the transaction.
+            unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
+        }
+    }
+}
+
+/// Returns whether the queue's keys are of the types of the table's.
+fn has_types(table: &Relation, key: &[i16], queue: &Relation) -> bool {
+    // SAFETY: the tables are open and have these columns.
+    unsafe {
+        let type_of = |column: &i16| column_type(table.as_ptr(), *column).0;
+        let (queued, _) = column_type(queue.as_ptr(), 1);
+        if let [column] = key {
+            return type_of(column) == queued;
+        }
+        let row = pg_sys::get_typ_typrelid(queued);
+        if row == pg_sys::InvalidOid {
+            return false;
+        }
+        let mut numbers = (1..).zip(key);
+        pg_sys::get_atttype(row, key.len() as i16 + 1) == pg_sys::InvalidOid
+            && numbers.all(|(number, column)| pg_sys::get_atttype(row, number) == type_of(column))
+    }
+}
+
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` for a queue into which no row can be put as it is.
+fn check(table: &Relation, queue: &Relation) {
+    // SAFETY: both are open.
+    let (form, columns) = unsafe {
+        (
+            &*(*queue.as_ptr()).rd_rel,
+            (*(*queue.as_ptr()).rd_att).natts,
+        )
+    };
+    let is_plain = queue.kind() == pg_sys::RELKIND_RELATION
+        && columns == 1
+        && !form.relhasindex
+        && form.relowner == table.owner();
+    if !is_plain {
+        raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "the queue of a table tracked by near_dup_track was altered",
+            "It is a table of one column without indexes, and has the owner of the tracked table; near_dup_untrack and near_dup_track make it anew.",
+        );
+    }
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/live/note.sql",
+    name = "live_note",
+    requires = ["guard"]
+);

@@ -1,0 +1,40 @@
+//! The parameters that all signatures of a tracked table have.
+
+use crate::live::shape::Shape;
+use crate::minhash::datum::StoredSignature;
+use crate::pg::error::OrRaise;
+use crate::pg::statement::{Connection, Snapshot};
+use neardup::minhash::Header;
+use pgrx::pg_sys;
+
+/// The parameters of the signatures met so far; none before the first one.
+#[derive(Default, Clone, Copy)]
+pub struct Parameters(Option<Header>);
+
+impl Parameters {
+    /// Returns those of the rows that a tracker knows.
+    pub fn known(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> Self {
+        let mut parameters = Self::default();
+        let any = format!("SELECT ca.sig FROM {} ca LIMIT 1", shape.canonical());
+        let any = connection.prepare(&any, &[]);
+        any.run(Some(snapshot), &[], &mut |row| {
+            parameters.check(row.datum(1))
+        });
+        parameters
+    }
+
+    /// Checks a signature, which may be NULL or empty.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value` if it was made with other parameters than those before.
+    pub fn check(&mut self, signature: Option<pg_sys::Datum>) {
+        let Some(datum) = signature else { return };
+        // SAFETY: the datum is a signature; its row outlives the borrow.
+        let stored = unsafe { StoredSignature::from_raw(datum) };
+        let header = stored.read().header;
+        if !header.empty {
+            let known = self.0.get_or_insert(header);
+            known.check_comparable(&header).or_raise();
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! `near_dup_refresh`: brings clusters up to date.
+
+use crate::live::links;
+use crate::live::names;
+use crate::live::parameters::Parameters;
+use crate::live::rows::{After, Rows};
+use crate::live::shape::Shape;
+use crate::live::state::State;
+use crate::live::tracker::{Tracker, TriggerFunctions};
+use crate::live::write::{self, Written};
+use crate::live::{rebuild, repair};
+use crate::pg::call::Call;
+use crate::pg::error::{OrRaise, raise};
+use crate::pg::relation::Relation;
+use crate::pg::rights::{OwnerRights, owns};
+use crate::pg::statement::{Connection, Snapshot};
+use neardup::cluster::live::{Ceased, Event, Move, Numbers, number};
+use neardup::memory::{Grow, filled};
+use pgrx::prelude::*;
+use std::time::Instant;
+
+/// `near_dup_refresh(clusters, rebuild)`.
+///
+/// # Errors
+/// `object_not_in_prerequisite_state` for a table that is not kept, or cannot be any more,
+/// `insufficient_privilege` unless the caller owns the tracked table, `invalid_parameter_value` where a
+/// signature was made with other parameters than those before.
+#[pg_extern(sql = false)]
+fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running; its arguments are of the declared types.
+    let call = unsafe { Call::new(fcinfo) };
+    let clusters = pg_sys::Oid::from(call.argument(0, "clusters").value() as u32);
+    let functions = TriggerFunctions::beside(call.function());
+    let rebuild = call.argument(1, "rebuild").value() != 0;
+    let connection = Connection::open();
+    let tracker = Tracker::of_clusters(&functions, &connection, clusters);
+    connection.close();
+    check_owner(&tracker);
+    let changes = refresh(tracker, rebuild);
+    call.rows().put(changes.columns());
+}
+
+/// # Errors
+/// ERROR `insufficient_privilege` unless the caller owns the tracked table.
+pub fn check_owner(tracker: &Tracker) {
+    if !owns(tracker.relation) {
+        // SAFETY: raises the ERROR; the name is NUL-terminated.
+        unsafe {
+            pg_sys::aclcheck_error(
+                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
+                pg_sys::ObjectType::OBJECT_TABLE,
+                pg_sys::get_rel_name(tracker.relation),
+            );
+        }
+    }
+}
+
+/// What a refresh did.
+#[derive(Debug, Default)]
+pub struct Changes {
+    rows: i64,
+    created: i64,
+    joined: i64,
+    left: i64,
+    merged: i64,
+    split: i64,
+    new_canonical: i64,
+}
+
+impl Changes {
+    fn of(rows: i64, events: &[Event]) -> Self {
+        let mut changes = Self {
+            rows,
+            ..Self::default()
+        };
+        for event in events {
+            *match event {
+                Event::Created { .. } => &mut changes.created,
+                Event::Joined { .. } => &mut changes.joined,
+                Event::Left { .. } => &mut changes.left,
+                Event::Merged { .. } => &mut changes.merged,
+                Event::Split { .. } => &mut changes.split,
+                Event::NewCanonical { .. } => &mut changes.new_canonical,
+            } += 1;
+        }
+        changes
+    }
+
+    fn columns(&self) -> [Option<pg_sys::Datum>; 7] {
+        [
+            self.rows,
+            self.created,
+            self.joined,
+            self.left,
+            self.merged,
+            self.split,
+            self.new_canonical,
+        ]
+        .map(IntoDatum::into_datum)
+    }
+}
+
+/// Returns the rights of a table's owner, with the settings of a refresh.
+///
+/// # Errors
+/// ERROR `feature_not_supported` where rows of the table are hidden.
+pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
+    let table = Relation::open_table(relation);
+    // SAFETY: the table is open.
+    if unsafe { (*(*table.as_ptr()).rd_rel).relrowsecurity } {
+        refuse_row_security(relation);
+    }
+    let rights = OwnerRights::assume(table.owner());
+    for (name, value) in [
+        (c"search_path", c"pg_catalog, pg_temp"),
+        // Keys go through text and back.
+        (c"datestyle", c"ISO"),
+        (c"intervalstyle", c"postgres"),
+        (c"extra_float_digits", c"3"),
+        // Plans that are made for few rows are disliked by their cost, not slow.
+        (c"jit", c"off"),
+    ] {
+        rights.set(name, value);
+    }
+    rights
+}
+
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` where a tracker's tables belong to somebody else.
+fn check_owners(tracker: &Tracker) {
+    let owner = Relation::open_table(tracker.relation).owner();
+    let tables = tracker.tables.all().into_iter();
+    if let Some(other) = tables
+        .into_iter()
+        .find(|&table| Relation::open_table(table).owner() != owner)
+    {
+        let (other, table) = (names::relation(other), names::relation(tracker.relation));
+        raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            &format!("{other} has another owner than {table}"),
+            "Give both the same owner: ALTER TABLE ... OWNER TO ...",
+        );
+    }
+}
+
+/// # Errors
+/// ERROR `feature_not_supported`.
+fn refuse_row_security(relation: pg_sys::Oid) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        &format!(
+            "clusters would show rows that row-level security of table {} hides",
+            names::relation(relation)
+        ),
+        "Track a table without row-level security, or name the column that divides its rows as scope in a table of your own.",
+    )
+}
+
+/// Locks a tracker against other refreshes, its table and leaves first.
+pub fn lock(connection: &Connection, tracker: &Tracker) {
+    let table = names::relation(tracker.relation);
+    connection.execute(&format!("LOCK TABLE {table} IN ACCESS SHARE MODE"));
+    State::lock(connection, tracker);
+}
+
+/// Brings the clusters of a tracker up to date.
+pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
+    let started = Instant::now();
+    check_owners(&tracker);
+    let rights = rights_for(tracker.relation);
+    let connection = Connection::open();
+    lock(&connection, &tracker);
+    let shape = Shape::of(&connection, tracker);
+    let snapshot = Snapshot::take();
+    let state = State::read(&connection, &shape.tracker, &snapshot);
+    let refresh = Refresh {
+        connection: &connection,
+        shape: &shape,
+        snapshot: &snapshot,
+        state,
+    };
+    let queued = refresh.queued();
+    let changes = if wants_rebuild || !state.has_same_files || queued.is_large(state.rows) {
+        refresh.rebuild(started, true)
+    } else {
+        refresh.repair(started, &rights)
+    };
+    snapshot.release();
+    connection.close();
+    rights.resign();
+    changes
+}
+
+/// What is in the queue.
+struct Queued {
+    keys: i64,
+    /// Whether a change without a key is noted: the table was emptied.
+    is_unknown: bool,
+}
+
+impl Queued {
+    /// Returns whether it takes less time to compute all clusters anew.
+    fn is_large(&self, rows: i64) -> bool {
+        const FEW: i64 = 1000;
+        /// Searches take so many times the time of a row of a whole collection.
+        const SEARCH: i64 = 20;
+        self.is_unknown || (self.keys > FEW && self.keys.saturating_mul(SEARCH) > rows)
+    }
+}
+
+/// A refresh of a locked tracker.
+pub struct Refresh<'a> {
+    pub connection: &'a Connection,
+    pub shape: &'a Shape,
+    pub snapshot: &'a Snapshot,
+    pub state: State,
+}
+
+impl Refresh<'_> {
+    fn queued(&self) -> Queued {
+        let sql = format!(
+            "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL)
+             FROM (SELECT DISTINCT key FROM {}) q",
+            names::relation(self.shape.tracker.tables.queue)
+        );
+        let mut queued = Queued {
+            keys: 0,
+            is_unknown: false,
+        };
+        let count = self.connection.prepare(&sql, &[]);
+        count.run(Some(self.snapshot), &[], &mut |row| {
+            queued = Queued {
+                keys: row.get(1).unwrap_or(0),
+                is_unknown: row.get(2).unwrap_or(false),
+            };
+        });
+        queued
+    }
+
+    /// Goes out from the changed rows.
+    fn repair(self, started: Instant, rights: &OwnerRights) -> Changes {
+        // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
+        // must not lead to a scan of the table.
+        for setting in [c"enable_seqscan", c"enable_hashjoin", c"enable_mergejoin"] {
+            rights.set(setting, c"off");
+        }
+        let Self {
+            connection,
+            shape,
+            snapshot,
+            ..
+        } = self;
+        let parameters = Parameters::known(connection, shape, snapshot);
+        let (rows, order) = repair::run(connection, shape, snapshot, parameters);
+        let numbers = self.numbers(&rows, &order);
+        let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
+        write::canonicals(connection, shape, snapshot, &rows, &numbers);
+        write::log(connection, shape, snapshot, &rows, &numbers.events);
+        self.end(started, &rows, &numbers, &written)
+    }
+
+    /// Computes all clusters anew.
+    pub fn rebuild(self, started: Instant, is_logged: bool) -> Changes {
+        let Self {
+            connection,
+            shape,
+            snapshot,
+            ..
+        } = self;
+        let (rows, order) = rebuild::run(connection, shape, snapshot);
+        let numbers = self.numbers(&rows, &order);
+        let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
+        write::all_canonicals(connection, shape, snapshot);
+        links::renew(connection, &shape.tracker);
+        if is_logged {
+            write::log(connection, shape, snapshot, &rows, &numbers.events);
+        }
+        self.end(started, &rows, &numbers, &written)
+    }
+
+    /// Returns the numbers of the clusters that the rows are in now.
+    fn numbers(&self, rows: &Rows, order: &[u32]) -> Numbers {
+        let (mut moves, mut ceased) = (Vec::new(), Vec::new());
+        for (number, row) in rows.iter() {
+            let canonical = match row.after {
+                After::Same => continue,
+                After::Gone => None,
+                After::In { canonical, .. } => Some(canonical),
+            };
+            let from = row.before.as_ref().map(|before| before.cluster);
+            moves
+                .try_push(Move {
+                    row: number,
+                    from,
+                    canonical,
+                })
+                .or_raise();
+            let stays = canonical == Some(number) && !row.is_changed;
+            if let Some(cluster) = from.filter(|_| row.had_cluster(number) && !stays) {
+                ceased
+                    .try_push(Ceased {
+                        cluster,
+                        canonical: number,
+                    })
+                    .or_raise();
+            }
+        }
+        let kept = |number: u32| {
+            let row = rows.get(number);
+            let stays = match row.after {
+                After::Same => true,
+                After::Gone => false,
+                After::In { canonical, .. } => canonical == number,
+            };
+            let before = row.before.as_ref().filter(|_| row.had_cluster(number));
+            before
+                .filter(|_| stays && !row.is_changed)
+                .map(|before| before.cluster)
+        };
+        let mut places = filled(u32::MAX, rows.len()).or_raise();
+        for (place, &row) in (0..).zip(order) {
+            places[row as usize] = place;
+        }
+        let place = |row: u32| (places[row as usize], row);
+        let compare = |a, b| place(a).cmp(&place(b));
+        number(&moves, &ceased, self.state.next_cluster, &kept, &compare).or_raise()
+    }
+
+    /// Writes the state, and empties the queue of what has been seen.
+    fn end(self, started: Instant, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
+        let Self {
+            connection,
+            shape,
+            snapshot,
+            state,
+        } = self;
+        let queue = names::relation(shape.tracker.tables.queue);
+        let delete = connection.prepare(&format!("DELETE FROM {queue}"), &[]);
+        delete.run(Some(snapshot), &[], &mut |_| {});
+        let looked_at = rows
+            .iter()
+            .filter(|(_, row)| row.after != After::Same)
+            .count();
+        let state = State {
+            next_cluster: numbers.next,
+            rows: state.rows + written.added - written.removed,
+            ..state
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        state.write(
+            connection,
+            &shape.tracker,
+            snapshot,
+            seconds,
+            looked_at as i64,
+        );
+        Changes::of(looked_at as i64, &numbers.events)
+    }
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/live/refresh.sql",
+    name = "live_refresh",
+    requires = [near_dup_refresh]
+);

@@ -1,0 +1,186 @@
+//! The rows that a refresh meets, by number.
+
+use crate::live::order::{Comparison, Place};
+use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::statement::Tuple;
+use neardup::memory::{Grow, copied};
+use std::collections::HashMap;
+
+/// A row of the table, or one that was there.
+#[derive(Default)]
+pub struct Row {
+    /// Its key as text, in the database's encoding.
+    pub key: Vec<u8>,
+    /// Its place in the order, where it matters.
+    pub place: Option<Place>,
+    pub before: Option<Before>,
+    pub after: After,
+    /// Whether it is in the queue.
+    pub is_changed: bool,
+}
+
+/// A row of the clusters before a refresh.
+pub struct Before {
+    /// The key as it is stored, where it is equal to the row's and not the same.
+    pub stored_key: Option<Vec<u8>>,
+    pub cluster: i64,
+    /// Itself for canonical rows and rows that stand alone.
+    pub canonical: u32,
+    /// None for a row that stands alone.
+    pub similarity: Option<f64>,
+}
+
+/// What a refresh finds for a row.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub enum After {
+    /// It was not looked at.
+    #[default]
+    Same,
+    Gone,
+    In {
+        canonical: u32,
+        similarity: Option<f64>,
+    },
+}
+
+/// Rows by number and by key.
+#[derive(Default)]
+pub struct Rows {
+    rows: Vec<Row>,
+    numbers: HashMap<Vec<u8>, u32>,
+}
+
+impl Rows {
+    /// Returns the number of a row, which is new where its key is.
+    pub fn number(&mut self, key: &[u8]) -> u32 {
+        if let Some(&number) = self.numbers.get(key) {
+            return number;
+        }
+        let number = self.rows.len() as u32;
+        let row = Row {
+            key: copied(key).or_raise(),
+            ..Row::default()
+        };
+        self.rows.try_push(row).or_raise();
+        self.add_alias(key, number);
+        number
+    }
+
+    /// Notes another text of a row's key: values can be equal without being the same.
+    pub fn add_alias(&mut self, key: &[u8], number: u32) {
+        or_out_of_memory(self.numbers.try_reserve(1));
+        self.numbers.insert(copied(key).or_raise(), number);
+    }
+
+    pub fn get(&self, number: u32) -> &Row {
+        &self.rows[number as usize]
+    }
+
+    pub fn get_mut(&mut self, number: u32) -> &mut Row {
+        &mut self.rows[number as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns all rows with their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Row)> {
+        (0..).zip(&self.rows)
+    }
+
+    /// Notes the place of a row, from columns of a tuple that begin with `first`.
+    pub fn set_place(
+        &mut self,
+        number: u32,
+        comparison: &Comparison,
+        tuple: &Tuple<'_>,
+        first: usize,
+    ) {
+        let row = self.get_mut(number);
+        if row.place.is_some() {
+            return;
+        }
+        let mut place = Place::new();
+        for column in 0..comparison.len() {
+            let value = tuple.datum(first + column);
+            // SAFETY: the statement has the order's values in these columns.
+            let copy = value.map(|value| unsafe { comparison.copy(column, value) });
+            place.try_push(copy).or_raise();
+        }
+        row.place = Some(place);
+    }
+
+    /// Notes what a row was, from columns of a tuple that begin with `first`: cluster, canonical key,
+    /// similarity.
+    pub fn set_before(&mut self, number: u32, tuple: &Tuple<'_>, first: usize) {
+        let (Some(cluster), Some(canonical)) = (tuple.get::<i64>(first), tuple.text(first + 1))
+        else {
+            return;
+        };
+        let canonical = self.number(&canonical);
+        let row = self.get_mut(number);
+        row.before.get_or_insert(Before {
+            stored_key: None,
+            cluster,
+            canonical,
+            similarity: tuple.get(first + 2),
+        });
+    }
+
+    /// Notes how the clusters have the key of a row, where that differs from the row's own.
+    pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
+        let row = self.get_mut(number);
+        let stored = stored.filter(|stored| *stored != row.key);
+        if let Some(before) = &mut row.before {
+            before.stored_key = stored.map(|stored| copied(stored).or_raise());
+        }
+    }
+
+    /// Notes that a row was canonical.
+    pub fn set_canonical(&mut self, number: u32, cluster: i64) {
+        self.get_mut(number).before.get_or_insert(Before {
+            stored_key: None,
+            cluster,
+            canonical: number,
+            similarity: Some(1.0),
+        });
+    }
+}
+
+impl Row {
+    /// Returns whether the row, of this number, was the canonical row of others or could have been.
+    pub fn was_canonical(&self, number: u32) -> bool {
+        let before = self.before.as_ref();
+        before.is_some_and(|before| before.canonical == number && before.similarity.is_some())
+    }
+
+    /// Returns whether the row, of this number, is the canonical row of others or could be.
+    pub fn is_canonical(&self, number: u32) -> bool {
+        matches!(self.after, After::In { canonical, similarity: Some(_) } if canonical == number)
+    }
+
+    /// Returns whether a cluster had its number from the row, of this number.
+    pub fn had_cluster(&self, number: u32) -> bool {
+        let before = self.before.as_ref();
+        before.is_some_and(|before| before.canonical == number)
+    }
+
+    /// Returns whether the clusters have the key as the row itself has it.
+    pub fn has_stored_key(&self) -> bool {
+        let stored = self
+            .before
+            .as_ref()
+            .and_then(|before| before.stored_key.as_ref());
+        stored.is_none()
+    }
+
+    /// Returns the key as it is stored in the clusters.
+    pub fn stored_key(&self) -> &[u8] {
+        let stored = self
+            .before
+            .as_ref()
+            .and_then(|before| before.stored_key.as_deref());
+        stored.unwrap_or(&self.key)
+    }
+}

@@ -1,0 +1,248 @@
+//! The columns that a tracker reads, and the parts of its statements that are made of them.
+
+use crate::live::names;
+use crate::live::order::Order;
+use crate::live::tracker::Tracker;
+use crate::pg::error::raise;
+use crate::pg::relation::Relation;
+use crate::pg::statement::{Connection, server_text, utf8};
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
+
+/// A column of the table.
+pub struct Column {
+    /// Its name as SQL writes it.
+    pub name: String,
+    pub number: i16,
+    pub type_: pg_sys::Oid,
+    /// Its type with modifier and collation.
+    pub definition: String,
+    equality: String,
+}
+
+impl Column {
+    /// # Errors
+    /// ERROR `undefined_column`.
+    pub fn named(table: &Relation, name: &str) -> Self {
+        // SAFETY: the table is open; the name is NUL-terminated.
+        let number =
+            unsafe { pg_sys::get_attnum((*table.as_ptr()).rd_id, server_text(name).as_ptr()) };
+        if number <= 0 {
+            // SAFETY: the table is open.
+            let table = names::relation(unsafe { (*table.as_ptr()).rd_id });
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                &format!("table {table} has no column {}", names::identifier(name)),
+                "Name columns of the table. If one was renamed: near_dup_untrack, and near_dup_track again.",
+            );
+        }
+        Self::of(table, number)
+    }
+
+    pub fn of(table: &Relation, number: i16) -> Self {
+        // SAFETY: the table is open and has the column, whose name is NUL-terminated.
+        unsafe {
+            let oid = (*table.as_ptr()).rd_id;
+            let name = utf8(CStr::from_ptr(pg_sys::get_attname(oid, number, false)));
+            let (mut type_, mut modifier, mut collation) = Default::default();
+            pg_sys::get_atttypetypmodcoll(oid, number, &mut type_, &mut modifier, &mut collation);
+            let type_name = names::type_of(type_, modifier);
+            Self {
+                name: names::identifier(&name),
+                number,
+                type_,
+                definition: format!("{type_name}{}", names::collate(collation)),
+                equality: names::equality(type_),
+            }
+        }
+    }
+}
+
+/// The primary key of the table.
+pub struct Key {
+    pub columns: Vec<Column>,
+    /// The type of the columns that hold keys, a row type for a key of several columns.
+    pub type_: String,
+}
+
+impl Key {
+    /// Returns the primary key of a table; None if it has none.
+    pub fn columns_of(table: &Relation) -> Option<Vec<Column>> {
+        let (_, numbers) = table.primary_key()?;
+        let column = |number: &i16| Column::of(table, *number);
+        Some(numbers.iter().map(column).collect())
+    }
+
+    /// Returns the columns as a list.
+    pub fn list(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|column| &*column.name).collect();
+        names.join(", ")
+    }
+
+    /// Returns the key of the table's row `alias`.
+    pub fn of(&self, alias: &str) -> String {
+        let columns: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| format!("{alias}.{}", column.name))
+            .collect();
+        match &columns[..] {
+            [column] => column.clone(),
+            columns => format!("ROW({})::{}", columns.join(", "), self.type_),
+        }
+    }
+
+    /// Returns the key of the table's row `alias` as text; NULL where an outer join found none.
+    pub fn text_of(&self, alias: &str) -> String {
+        let first = &self.columns[0].name;
+        format!(
+            "CASE WHEN {alias}.{first} IS NOT NULL THEN ({})::pg_catalog.text END",
+            self.of(alias)
+        )
+    }
+
+    /// Returns the condition that the table's row `alias` has a key.
+    pub fn matches(&self, alias: &str, key: &str) -> String {
+        let is_single = self.columns.len() == 1;
+        let conditions = self.columns.iter().map(|column| {
+            let Column { name, equality, .. } = column;
+            match is_single {
+                true => format!("{alias}.{name} {equality} {key}"),
+                false => format!("{alias}.{name} {equality} ({key}).{name}"),
+            }
+        });
+        conditions.collect::<Vec<_>>().join(" AND ")
+    }
+
+    /// Returns the condition that two keys are equal.
+    pub fn equal(&self, a: &str, b: &str) -> String {
+        match &self.columns[..] {
+            [column] => format!("{a} {} {b}", column.equality),
+            _ => format!("{a} OPERATOR(pg_catalog.=) {b}"),
+        }
+    }
+}
+
+/// A tracker with what its statements are made of.
+pub struct Shape {
+    pub tracker: Tracker,
+    pub key: Key,
+    pub scope: Vec<Column>,
+    pub order: Order,
+}
+
+impl Shape {
+    /// Reads the columns of a tracker's table.
+    ///
+    /// # Errors
+    /// ERROR for a table that has changed so that it cannot be tracked any more.
+    pub fn of(connection: &Connection, tracker: Tracker) -> Self {
+        let table = Relation::open_table(tracker.relation);
+        let columns = Key::columns_of(&table).unwrap_or_else(|| changed(&tracker));
+        let clusters = Relation::open_table(tracker.tables.clusters);
+        let kept = Column::of(&clusters, 1);
+        if let [column] = &columns[..]
+            && column.type_ != kept.type_
+        {
+            changed(&tracker);
+        }
+        let key = Key {
+            columns,
+            type_: kept
+                .definition
+                .split(" COLLATE ")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        Self::new(connection, tracker, key)
+    }
+
+    /// Returns the shape of a tracker of a table with that key.
+    pub fn new(connection: &Connection, tracker: Tracker, key: Key) -> Self {
+        let table = Relation::open_table(tracker.relation);
+        let query = Order::prepare(
+            connection,
+            tracker.relation,
+            Some(&tracker.keep),
+            &key.list(),
+        );
+        let order = Order::of_query(tracker.relation, &query);
+        let scope = tracker.scope.iter();
+        Self {
+            scope: scope.map(|name| Column::named(&table, name)).collect(),
+            tracker,
+            key,
+            order,
+        }
+    }
+
+    pub fn base(&self) -> String {
+        names::relation(self.tracker.relation)
+    }
+
+    pub fn clusters(&self) -> String {
+        names::relation(self.tracker.tables.clusters)
+    }
+
+    pub fn canonical(&self) -> String {
+        names::relation(self.tracker.tables.canonical)
+    }
+
+    pub fn signature(&self) -> String {
+        names::identifier(&self.tracker.signature)
+    }
+
+    /// Returns the condition that two rows' signatures are near.
+    pub fn near(&self, a: &str, b: &str) -> String {
+        let (near_dup, threshold) = (self.tracker.function("near_dup"), self.tracker.threshold);
+        format!("{near_dup}({a}, {b}, {threshold}::pg_catalog.float8)")
+    }
+
+    /// Returns the similarity of two signatures.
+    pub fn similarity(&self, a: &str, b: &str) -> String {
+        format!("{}({a}, {b})", self.tracker.function("minhash_sim"))
+    }
+
+    /// Returns the condition that the table's row `b` can be near another one: its signature is there
+    /// and not empty, and so are its scope columns.
+    pub fn joins(&self) -> String {
+        let signature = format!("b.{}", self.signature());
+        let scope = self
+            .scope
+            .iter()
+            .map(|column| format!(" AND b.{} IS NOT NULL", column.name));
+        let near = self.near(&signature, &signature);
+        format!("({near} IS TRUE{})", scope.collect::<String>())
+    }
+
+    /// Returns the condition, beginning with AND, that the table's rows `a` and `b` are in one scope.
+    pub fn same_scope(&self, a: &str, b: &str) -> String {
+        let scope = self.scope.iter();
+        scope
+            .map(|Column { name, equality, .. }| format!(" AND {a}.{name} {equality} {b}.{name}"))
+            .collect()
+    }
+
+    /// Returns the same of a canonical row `ca` and the table's row `b`.
+    pub fn canonical_in_scope(&self) -> String {
+        let scope = (1..).zip(&self.scope);
+        scope
+            .map(|(number, Column { name, equality, .. })| {
+                format!(" AND ca.scope{number} {equality} b.{name}")
+            })
+            .collect()
+    }
+}
+
+fn changed(tracker: &Tracker) -> ! {
+    let (table, clusters) = (
+        names::relation(tracker.relation),
+        names::relation(tracker.tables.clusters),
+    );
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        &format!("the primary key of {table} is not the one that {clusters} was made for"),
+        &format!("SELECT near_dup_untrack({});", names::literal(&clusters)),
+    )
+}

@@ -1,0 +1,76 @@
+//! `near_dup_trackers`: what is tracked, for the view `near_dup_tracked`.
+
+use crate::live::names;
+use crate::live::tracker::{Tracker, TriggerFunctions};
+use crate::pg::arrays::NewTexts;
+use crate::pg::call::Call;
+use crate::pg::relation::Relation;
+use crate::pg::rights::OwnerRights;
+use crate::pg::srf::Rows;
+use crate::pg::statement::{Connection, server_text, text_datum};
+use pgrx::prelude::*;
+
+/// Returns the trackers of all tables that the caller may read. Counts the rows of their queues.
+#[pg_extern(sql = false)]
+fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let mut rows = call.rows();
+    let functions = TriggerFunctions::beside(call.function());
+    let note = functions.note();
+    let connection = Connection::open();
+    let find = connection.prepare(TABLES, &[pg_sys::OIDOID]);
+    let mut tables = Vec::new();
+    find.run(None, &[note.into_datum()], &mut |row| {
+        tables.extend(row.get::<pg_sys::Oid>(1))
+    });
+    for table in tables {
+        for tracker in Tracker::all_of_table(&functions, table) {
+            put(&connection, &mut rows, &tracker);
+        }
+    }
+    connection.close();
+}
+
+/// The tables that have triggers of a function and that the caller may read.
+const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
+    WHERE t.tgfoid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0
+        AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
+
+fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
+    let owner = Relation::open_table(tracker.relation).owner();
+    let rights = OwnerRights::assume(owner);
+    rights.set(c"search_path", c"pg_catalog, pg_temp");
+    let sql = format!(
+        "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed
+         FROM (VALUES (1)) v LEFT JOIN {state} s ON true",
+        queue = names::relation(tracker.tables.queue),
+        state = names::relation(tracker.tables.state),
+    );
+    connection.prepare(&sql, &[]).run(None, &[], &mut |row| {
+        let text = |text: &str| {
+            let text = server_text(text);
+            Some(text_datum(text.to_bytes()))
+        };
+        rows.put([
+            tracker.relation.into_datum(),
+            tracker.tables.clusters.into_datum(),
+            text(&tracker.signature),
+            tracker.threshold.into_datum(),
+            text(&tracker.keep),
+            NewTexts(tracker.scope.clone()).into_datum(),
+            tracker.is_immediate.into_datum(),
+            row.datum(1),
+            row.datum(2),
+            row.datum(3),
+            row.datum(4),
+        ]);
+    });
+    rights.resign();
+}
+
+pgrx::extension_sql_file!(
+    "../../sql/live/tracked.sql",
+    name = "live_tracked",
+    requires = [near_dup_trackers, "live_note"]
+);

@@ -1,0 +1,282 @@
+//! A tracker: what its triggers say of it.
+//!
+//! The condition of every trigger names the tracker's tables as constants of type regclass, so that
+//! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them.
+
+use crate::live::names;
+use crate::pg::catalog::function_beside;
+use crate::pg::error::raise;
+use crate::pg::nodes;
+use crate::pg::relation::Relation;
+use crate::pg::statement::{Connection, utf8};
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
+
+/// The tables of a tracker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tables {
+    /// The clusters: key, cluster, canonical, similarity.
+    pub clusters: pg_sys::Oid,
+    /// What happened to them.
+    pub log: pg_sys::Oid,
+    /// The canonical rows with their signatures and their places in the order.
+    pub canonical: pg_sys::Oid,
+    /// Keys of changed rows.
+    pub queue: pg_sys::Oid,
+    /// One row about the last refresh.
+    pub state: pg_sys::Oid,
+}
+
+impl Tables {
+    /// Before there are any.
+    pub const NONE: Self = Self {
+        clusters: pg_sys::InvalidOid,
+        log: pg_sys::InvalidOid,
+        canonical: pg_sys::InvalidOid,
+        queue: pg_sys::InvalidOid,
+        state: pg_sys::InvalidOid,
+    };
+
+    pub fn all(&self) -> [pg_sys::Oid; 5] {
+        [
+            self.clusters,
+            self.log,
+            self.canonical,
+            self.queue,
+            self.state,
+        ]
+    }
+
+    /// Returns the condition that names the tables.
+    pub fn condition(&self) -> String {
+        let named = |table: pg_sys::Oid| {
+            let name = names::literal(&names::relation(table));
+            format!("{name}::pg_catalog.regclass")
+        };
+        format!("ROW({}) IS NOT NULL", self.all().map(named).join(", "))
+    }
+
+    /// Returns the tables that a condition names.
+    ///
+    /// # Safety
+    /// The condition is that of a trigger.
+    unsafe fn of_condition(condition: *const std::ffi::c_char) -> Option<Self> {
+        if condition.is_null() {
+            return None;
+        }
+        // SAFETY: vouched for by the caller; the tags tell the types.
+        unsafe {
+            let mut node = pg_sys::stringToNode(condition).cast::<pg_sys::Node>();
+            if (*node).type_ == pg_sys::NodeTag::T_BoolExpr {
+                node = pg_sys::list_nth((*node.cast::<pg_sys::BoolExpr>()).args, 0).cast();
+            }
+            if (*node).type_ != pg_sys::NodeTag::T_NullTest {
+                return None;
+            }
+            let row = (*node.cast::<pg_sys::NullTest>())
+                .arg
+                .cast::<pg_sys::Node>();
+            if (*row).type_ != pg_sys::NodeTag::T_RowExpr {
+                return None;
+            }
+            let elements = nodes::elements::<5>((*row.cast::<pg_sys::RowExpr>()).args)?;
+            let mut tables = [pg_sys::InvalidOid; 5];
+            for (table, element) in tables.iter_mut().zip(elements) {
+                let named = nodes::constant(element)?;
+                *table = pg_sys::Oid::from(named.value() as u32);
+            }
+            let [clusters, log, canonical, queue, state] = tables;
+            Some(Self {
+                clusters,
+                log,
+                canonical,
+                queue,
+                state,
+            })
+        }
+    }
+}
+
+/// What a tracker keeps, and of which table.
+#[derive(Debug, Clone)]
+pub struct Tracker {
+    pub relation: pg_sys::Oid,
+    pub tables: Tables,
+    pub signature: String,
+    pub threshold: f64,
+    /// The list of ORDER BY, the key of the table included.
+    pub keep: String,
+    pub scope: Vec<String>,
+    /// Whether transactions refresh the clusters when they commit.
+    pub is_immediate: bool,
+    /// The schema of the extension.
+    pub schema: pg_sys::Oid,
+}
+
+/// The functions of the triggers, those of the extension and no others of their names.
+#[derive(Debug, Clone, Copy)]
+pub struct TriggerFunctions {
+    note: Option<pg_sys::Oid>,
+    refresh: Option<pg_sys::Oid>,
+    schema: pg_sys::Oid,
+}
+
+impl TriggerFunctions {
+    /// Returns those beside another function of the extension.
+    pub fn beside(function: pg_sys::Oid) -> Self {
+        Self {
+            note: function_beside(function, c"near_dup_note", &[]),
+            refresh: function_beside(function, c"near_dup_refresh_at_commit", &[]),
+            // SAFETY: plain catalog lookup.
+            schema: unsafe { pg_sys::get_func_namespace(function) },
+        }
+    }
+
+    /// Returns the function that notes changes.
+    pub fn note(&self) -> Option<pg_sys::Oid> {
+        self.note
+    }
+}
+
+impl Tracker {
+    /// Returns the tracker of a trigger; None if it is not one of ours.
+    ///
+    /// # Safety
+    /// The table is open, and the trigger one of its own.
+    pub unsafe fn of_trigger(
+        functions: &TriggerFunctions,
+        table: pg_sys::Relation,
+        trigger: &pg_sys::Trigger,
+    ) -> Option<Self> {
+        let function = Some(trigger.tgfoid);
+        if function != functions.note && function != functions.refresh {
+            return None;
+        }
+        // SAFETY: vouched for by the caller; the arguments are NUL-terminated.
+        unsafe {
+            let tables = Tables::of_condition(trigger.tgqual)?;
+            let arguments = (0..trigger.tgnargs as usize)
+                .map(|number| utf8(CStr::from_ptr(*trigger.tgargs.add(number))));
+            let arguments: Vec<String> = arguments.collect();
+            let [signature, threshold, keep, mode, scope @ ..] = &arguments[..] else {
+                return None;
+            };
+            Some(Self {
+                relation: (*table).rd_id,
+                tables,
+                signature: signature.clone(),
+                threshold: threshold.parse().ok()?,
+                keep: keep.clone(),
+                scope: scope.to_vec(),
+                is_immediate: mode == IMMEDIATE,
+                schema: functions.schema,
+            })
+        }
+    }
+
+    /// Returns the arguments of its triggers.
+    pub fn arguments(&self) -> String {
+        let mode = if self.is_immediate {
+            IMMEDIATE
+        } else {
+            DEFERRED
+        };
+        let threshold = self.threshold.to_string();
+        let fixed = [&self.signature, &threshold, &self.keep, mode];
+        let scope = self.scope.iter().map(String::as_str);
+        let arguments: Vec<String> = fixed.into_iter().chain(scope).map(names::literal).collect();
+        arguments.join(", ")
+    }
+
+    /// Returns the tracker that keeps a table of clusters.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` if there is none.
+    pub fn of_clusters(
+        functions: &TriggerFunctions,
+        connection: &Connection,
+        clusters: pg_sys::Oid,
+    ) -> Self {
+        let found = connection.prepare(TRIGGERS, &[pg_sys::OIDOID]);
+        let mut tables = Vec::new();
+        found.run(None, &[clusters.into_datum()], &mut |row| {
+            tables.extend(row.get::<pg_sys::Oid>(1));
+        });
+        let trackers = tables
+            .into_iter()
+            .flat_map(|table| Self::all_of_table(functions, table));
+        let mut kept = trackers.filter(|tracker| tracker.tables.clusters == clusters);
+        kept.next().unwrap_or_else(|| not_kept(clusters))
+    }
+
+    /// Returns the trackers of a table.
+    pub fn all_of_table(functions: &TriggerFunctions, table: pg_sys::Oid) -> Vec<Self> {
+        let table = Relation::open_table(table);
+        let notes_inserts = |trigger: &&pg_sys::Trigger| {
+            Some(trigger.tgfoid) == functions.note
+                && trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT != 0
+        };
+        let own = triggers_of(&table).into_iter().filter(notes_inserts);
+        // SAFETY: the table is open, and the triggers are its own.
+        own.filter_map(|trigger| unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) })
+            .collect()
+    }
+
+    /// Returns the names of the tracker's triggers.
+    pub fn triggers(&self, functions: &TriggerFunctions) -> Vec<String> {
+        let table = Relation::open_table(self.relation);
+        let own = triggers_of(&table).into_iter().filter(|trigger| {
+            // SAFETY: the triggers are the table's own.
+            let tracker = unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) };
+            tracker.is_some_and(|tracker| tracker.tables == self.tables)
+        });
+        // SAFETY: the names of triggers are NUL-terminated.
+        let names = own.map(|trigger| utf8(unsafe { CStr::from_ptr(trigger.tgname) }));
+        names.collect()
+    }
+
+    /// Returns the extension's function of that name.
+    pub fn function(&self, name: &str) -> String {
+        names::qualified(self.schema, name)
+    }
+}
+
+/// Returns the triggers of an open table that are not those of a table that it is a partition of.
+fn triggers_of(table: &Relation) -> Vec<&pg_sys::Trigger> {
+    // SAFETY: the table is open; its triggers are in an array of that length.
+    let triggers = unsafe {
+        let triggers = (*table.as_ptr()).trigdesc;
+        if triggers.is_null() {
+            return Vec::new();
+        }
+        std::slice::from_raw_parts((*triggers).triggers, (*triggers).numtriggers as usize)
+    };
+    triggers
+        .iter()
+        .filter(|trigger| !trigger.tgisclone)
+        .collect()
+}
+
+const IMMEDIATE: &str = "immediate";
+const DEFERRED: &str = "deferred";
+
+/// The tables whose triggers name a table.
+const TRIGGERS: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
+    JOIN pg_catalog.pg_trigger t ON t.oid OPERATOR(pg_catalog.=) d.objid
+    WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_trigger'::pg_catalog.regclass
+        AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+        AND d.refobjid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0";
+
+fn not_kept(clusters: pg_sys::Oid) -> ! {
+    // SAFETY: looks the relation up in the catalog.
+    let exists = unsafe { !pg_sys::get_rel_name(clusters).is_null() };
+    let name = match exists {
+        true => names::relation(clusters),
+        false => clusters.to_u32().to_string(),
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        &format!("{name} is not kept by near_dup_track"),
+        "The view near_dup_tracked lists the tables that are.",
+    )
+}

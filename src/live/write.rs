@@ -1,0 +1,276 @@
+//! Writing what a refresh has found: clusters, canonical rows, log.
+
+use crate::live::names;
+use crate::live::rows::{After, Row, Rows};
+use crate::live::shape::Shape;
+use crate::pg::error::OrRaise;
+use crate::pg::statement::{Connection, Snapshot, Statement, text_array};
+use neardup::cluster::live::{Event, Numbers};
+use neardup::memory::{Grow, collected};
+use pgrx::{IntoDatum, pg_sys};
+
+/// Rows that one statement writes.
+const BATCH: usize = 10_000;
+
+/// How many rows a refresh has added to the clusters, and taken from them.
+#[derive(Default)]
+pub struct Written {
+    pub added: i64,
+    pub removed: i64,
+}
+
+/// Writes the clusters of the rows that have changed them.
+pub fn clusters(
+    connection: &Connection,
+    shape: &Shape,
+    snapshot: &Snapshot,
+    rows: &Rows,
+    numbers: &Numbers,
+) -> Written {
+    let (table, type_) = (shape.clusters(), &shape.key.type_);
+    let delete = connection.prepare(
+        &format!(
+            "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
+            shape.key.equal("m.key", &format!("u.key::{type_}"))
+        ),
+        &[pg_sys::TEXTARRAYOID],
+    );
+    let put = connection.prepare(
+        &format!(
+            "INSERT INTO {table} AS m (key, cluster, canonical, similarity)
+             SELECT u.key::{type_}, u.cluster, u.canonical::{type_}, u.similarity
+             FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                 pg_catalog.unnest($4)) u (key, cluster, canonical, similarity)
+             ON CONFLICT (key) DO UPDATE SET key = excluded.key, cluster = excluded.cluster,
+                 canonical = excluded.canonical, similarity = excluded.similarity"
+        ),
+        &[
+            pg_sys::TEXTARRAYOID,
+            pg_sys::INT8ARRAYOID,
+            pg_sys::TEXTARRAYOID,
+            pg_sys::FLOAT8ARRAYOID,
+        ],
+    );
+    let mut written = Written::default();
+    let gone = rows
+        .iter()
+        .filter(|(_, row)| row.after == After::Gone && row.before.is_some());
+    let gone = collected(gone.map(|(_, row)| row.stored_key())).or_raise();
+    for keys in gone.chunks(BATCH) {
+        delete.run(
+            Some(snapshot),
+            &[Some(text_array(keys.iter().copied()))],
+            &mut |_| {},
+        );
+    }
+    written.removed = gone.len() as i64;
+    let moved = rows
+        .iter()
+        .filter_map(|(_, row)| Assigned::of(rows, numbers, row));
+    let moved = collected(moved).or_raise();
+    for batch in moved.chunks(BATCH) {
+        put.run(Some(snapshot), &Assigned::columns(batch), &mut |_| {});
+    }
+    written.added = moved.iter().filter(|row| row.is_new).count() as i64;
+    written
+}
+
+/// A row of the clusters that has to be written.
+struct Assigned<'a> {
+    key: &'a [u8],
+    cluster: i64,
+    canonical: &'a [u8],
+    similarity: Option<f64>,
+    is_new: bool,
+}
+
+impl<'a> Assigned<'a> {
+    /// Returns what is to be written of a row; None if it is as before.
+    fn of(rows: &'a Rows, numbers: &Numbers, row: &'a Row) -> Option<Self> {
+        let After::In {
+            canonical,
+            similarity,
+        } = row.after
+        else {
+            return None;
+        };
+        let cluster = numbers.of_canonical[&canonical];
+        let is_same = row.before.as_ref().is_some_and(|before| {
+            before.cluster == cluster
+                && before.canonical == canonical
+                && before.similarity == similarity
+                && before.stored_key.is_none()
+                && rows.get(canonical).has_stored_key()
+        });
+        (!is_same).then(|| Self {
+            key: &row.key,
+            cluster,
+            canonical: &rows.get(canonical).key,
+            similarity,
+            is_new: row.before.is_none(),
+        })
+    }
+
+    fn columns(batch: &[Self]) -> [Option<pg_sys::Datum>; 4] {
+        let clusters = collected(batch.iter().map(|row| row.cluster)).or_raise();
+        let similarities = collected(batch.iter().map(|row| row.similarity)).or_raise();
+        [
+            Some(text_array(batch.iter().map(|row| row.key))),
+            clusters.into_datum(),
+            Some(text_array(batch.iter().map(|row| row.canonical))),
+            similarities.into_datum(),
+        ]
+    }
+}
+
+/// Writes which of the rows became canonical, and which are no longer; changed ones anew.
+pub fn canonicals(
+    connection: &Connection,
+    shape: &Shape,
+    snapshot: &Snapshot,
+    rows: &Rows,
+    numbers: &Numbers,
+) {
+    let (mut ended, mut begun) = (Vec::new(), Vec::new());
+    for (number, row) in rows.iter() {
+        let is_canonical = row.is_canonical(number);
+        let is_other = row.is_changed || !is_canonical;
+        if row.was_canonical(number) && row.after != After::Same && is_other {
+            ended.try_push(row.stored_key()).or_raise();
+        }
+        if is_canonical && (row.is_changed || !row.was_canonical(number)) {
+            begun
+                .try_push((&row.key[..], numbers.of_canonical[&number]))
+                .or_raise();
+        }
+    }
+    let delete = connection.prepare(
+        &format!(
+            "DELETE FROM {} ca USING pg_catalog.unnest($1) u (key) WHERE {}",
+            shape.canonical(),
+            shape
+                .key
+                .equal("ca.key", &format!("u.key::{}", shape.key.type_))
+        ),
+        &[pg_sys::TEXTARRAYOID],
+    );
+    for keys in ended.chunks(BATCH) {
+        delete.run(
+            Some(snapshot),
+            &[Some(text_array(keys.iter().copied()))],
+            &mut |_| {},
+        );
+    }
+    let insert = connection.prepare(
+        &format!(
+            "{} JOIN ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) u (key, cluster)
+                 ON {}",
+            insert_canonicals(shape, "u.cluster"),
+            shape
+                .key
+                .matches("b", &format!("u.key::{}", shape.key.type_))
+        ),
+        &[pg_sys::TEXTARRAYOID, pg_sys::INT8ARRAYOID],
+    );
+    for batch in begun.chunks(BATCH) {
+        let clusters = collected(batch.iter().map(|(_, cluster)| *cluster)).or_raise();
+        let keys = text_array(batch.iter().map(|(key, _)| *key));
+        insert.run(
+            Some(snapshot),
+            &[Some(keys), clusters.into_datum()],
+            &mut |_| {},
+        );
+    }
+}
+
+/// Writes all canonical rows anew, from the clusters.
+pub fn all_canonicals(connection: &Connection, shape: &Shape, snapshot: &Snapshot) {
+    let delete = format!("DELETE FROM {}", shape.canonical());
+    connection
+        .prepare(&delete, &[])
+        .run(Some(snapshot), &[], &mut |_| {});
+    let insert = format!(
+        "{} JOIN {} m ON {} WHERE {} AND m.similarity IS NOT NULL",
+        insert_canonicals(shape, "m.cluster"),
+        shape.clusters(),
+        shape.key.matches("b", "m.key"),
+        shape.key.equal("m.key", "m.canonical")
+    );
+    connection
+        .prepare(&insert, &[])
+        .run(Some(snapshot), &[], &mut |_| {});
+}
+
+/// Returns the beginning of a statement that inserts rows of the table as canonical ones.
+fn insert_canonicals(shape: &Shape, cluster: &str) -> String {
+    let scope = shape
+        .scope
+        .iter()
+        .map(|column| format!("b.{}, ", column.name));
+    format!(
+        "INSERT INTO {} SELECT {}, {cluster}, b.{}, {}{} FROM {} b",
+        shape.canonical(),
+        shape.key.of("b"),
+        shape.signature(),
+        scope.collect::<String>(),
+        shape.order.of_base(),
+        shape.base()
+    )
+}
+
+/// Writes the log.
+pub fn log(
+    connection: &Connection,
+    shape: &Shape,
+    snapshot: &Snapshot,
+    rows: &Rows,
+    events: &[Event],
+) {
+    let table = names::relation(shape.tracker.tables.log);
+    let insert = connection.prepare(
+        &format!(
+            "INSERT INTO {table} (at, event, from_cluster, to_cluster, key)
+             SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{}
+             FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
+                 pg_catalog.unnest($4)) u (event, origin, target, key)",
+            shape.key.type_
+        ),
+        &[
+            pg_sys::TEXTARRAYOID,
+            pg_sys::INT8ARRAYOID,
+            pg_sys::INT8ARRAYOID,
+            pg_sys::TEXTARRAYOID,
+        ],
+    );
+    for batch in events.chunks(BATCH) {
+        log_batch(&insert, snapshot, rows, batch);
+    }
+}
+
+fn log_batch(insert: &Statement, snapshot: &Snapshot, rows: &Rows, batch: &[Event]) {
+    let mut entries = Vec::new();
+    entries.try_extend(batch.iter().map(entry)).or_raise();
+    let from = collected(entries.iter().map(|entry| entry.1)).or_raise();
+    let to = collected(entries.iter().map(|entry| entry.2)).or_raise();
+    let arguments = [
+        Some(text_array(entries.iter().map(|entry| entry.0.as_bytes()))),
+        from.into_datum(),
+        to.into_datum(),
+        Some(text_array(
+            entries.iter().map(|entry| &rows.get(entry.3).key[..]),
+        )),
+    ];
+    insert.run(Some(snapshot), &arguments, &mut |_| {});
+}
+
+/// Returns an event's name, the clusters from and to, and the row.
+fn entry(event: &Event) -> (&'static str, Option<i64>, Option<i64>, u32) {
+    match *event {
+        Event::Created { to, row } => ("created", None, Some(to), row),
+        Event::Split { from, to, row } => ("split", Some(from), Some(to), row),
+        Event::Merged { from, to, row } => ("merged", Some(from), Some(to), row),
+        Event::NewCanonical { to, row } => ("new canonical", None, Some(to), row),
+        Event::Joined { from, to, row } => ("joined", from, Some(to), row),
+        Event::Left { from, row } => ("left", Some(from), None, row),
+    }
+}

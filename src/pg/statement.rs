@@ -1,0 +1,264 @@
+//! Statements of the extension's own, prepared once and run under a snapshot.
+
+use crate::pg::error::{OrRaise, raise};
+use crate::pg::text::{Utf8, to_server_encoding};
+use crate::pg::varlena::Varlena;
+use neardup::memory::{collected, copied};
+use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, CString, c_char};
+
+/// A connection to the server's own programming interface, for [`Statement`]s.
+pub struct Connection(());
+
+impl Connection {
+    /// # Errors
+    /// ERROR `internal_error`.
+    pub fn open() -> Self {
+        // SAFETY: closed by `close`, or by PostgreSQL after an ERROR.
+        if unsafe { pg_sys::SPI_connect() } != pg_sys::SPI_OK_CONNECT as i32 {
+            let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+            raise(code, "SPI_connect failed", "");
+        }
+        Self(())
+    }
+
+    pub fn close(self) {
+        // SAFETY: the connection is open.
+        unsafe { pg_sys::SPI_finish() };
+    }
+
+    /// Prepares a statement for arguments of these types.
+    pub fn prepare(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement {
+        let sql = server_text(sql);
+        // SAFETY: the text is NUL-terminated; the types are only read.
+        let plan = unsafe {
+            let options = pg_sys::CURSOR_OPT_GENERIC_PLAN as i32;
+            let types = (types.as_ptr().cast_mut(), types.len() as i32);
+            pg_sys::SPI_prepare_cursor(sql.as_ptr(), types.1, types.0, options)
+        };
+        if plan.is_null() {
+            let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+            raise(code, "SPI_prepare failed", "");
+        }
+        Statement(plan)
+    }
+
+    /// Runs a statement without arguments and results.
+    pub fn execute(&self, sql: &str) {
+        self.prepare(sql, &[]).run(None, &[], &mut |_| {});
+    }
+}
+
+/// A prepared statement, as long as its connection.
+pub struct Statement(pg_sys::SPIPlanPtr);
+
+impl Statement {
+    /// Runs the statement and visits the rows that it returns. With a snapshot it sees what that sees,
+    /// and what the transaction has done since; otherwise what is committed by now. Returns the number
+    /// of rows returned or changed.
+    pub fn run(
+        &self,
+        snapshot: Option<&Snapshot>,
+        arguments: &[Option<pg_sys::Datum>],
+        visit: &mut dyn FnMut(&Tuple<'_>),
+    ) -> u64 {
+        let mut values = arguments
+            .iter()
+            .map(|value| value.unwrap_or(pg_sys::Datum::null()));
+        let nulls = arguments
+            .iter()
+            .map(|value| if value.is_some() { b' ' } else { b'n' });
+        let mut datums = [pg_sys::Datum::null(); MAX_ARGUMENTS];
+        let mut flags = [b' ' as c_char; MAX_ARGUMENTS];
+        for (datum, value) in datums.iter_mut().zip(&mut values) {
+            *datum = value;
+        }
+        for (flag, null) in flags.iter_mut().zip(nulls) {
+            *flag = null as c_char;
+        }
+        // SAFETY: as many values as the statement has parameters; the table of rows is freed after
+        // the visits.
+        unsafe {
+            let result = pg_sys::SPI_execute_snapshot(
+                self.0,
+                datums.as_mut_ptr(),
+                flags.as_ptr(),
+                snapshot.map_or(std::ptr::null_mut(), |snapshot| snapshot.0),
+                std::ptr::null_mut(),
+                false,
+                true,
+                0,
+            );
+            if result < 0 {
+                let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
+                raise(code, "SPI_execute_snapshot failed", "");
+            }
+            let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
+            if !table.is_null() {
+                for number in 0..rows as usize {
+                    visit(&Tuple {
+                        tuple: *(*table).vals.add(number),
+                        descriptor: &*(*table).tupdesc,
+                    });
+                }
+                pg_sys::SPI_freetuptable(table);
+            }
+            rows
+        }
+    }
+
+    /// Runs a statement that only reads, and visits its rows without keeping them.
+    pub fn read(&self, snapshot: &Snapshot, visit: &mut dyn FnMut(&Tuple<'_>)) {
+        const BATCH: i64 = 256;
+        // SAFETY: the statement has no parameters; the cursor reads under the active snapshot.
+        unsafe {
+            pg_sys::PushActiveSnapshot(snapshot.0);
+            let portal = pg_sys::SPI_cursor_open(
+                std::ptr::null(),
+                self.0,
+                std::ptr::null_mut(),
+                std::ptr::null(),
+                true,
+            );
+            loop {
+                pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
+                let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
+                for number in 0..rows {
+                    visit(&Tuple {
+                        tuple: *(*table).vals.add(number),
+                        descriptor: &*(*table).tupdesc,
+                    });
+                }
+                pg_sys::SPI_freetuptable(table);
+                if rows == 0 {
+                    break;
+                }
+            }
+            pg_sys::SPI_cursor_close(portal);
+            pg_sys::PopActiveSnapshot();
+        }
+    }
+
+    /// Returns the analyzed query of a statement that is one query; None of several, or none.
+    pub fn query(&self) -> Option<*mut pg_sys::Query> {
+        // SAFETY: the statement is prepared; its lists are those of its source.
+        unsafe {
+            let sources = pg_sys::SPI_plan_get_plan_sources(self.0);
+            if sources.is_null() || (*sources).length != 1 {
+                return None;
+            }
+            let source = pg_sys::list_nth(sources, 0).cast::<pg_sys::CachedPlanSource>();
+            let queries = (*source).query_list;
+            if queries.is_null() || (*queries).length != 1 {
+                return None;
+            }
+            Some(pg_sys::list_nth(queries, 0).cast())
+        }
+    }
+}
+
+/// The largest number of arguments of a statement.
+const MAX_ARGUMENTS: usize = 8;
+
+/// What is committed at one moment.
+pub struct Snapshot(pg_sys::Snapshot);
+
+impl Snapshot {
+    /// Returns what is committed now; at the isolation levels above READ COMMITTED, what was when the
+    /// transaction began.
+    pub fn take() -> Self {
+        // SAFETY: the snapshot is registered until `release`, or the end of the transaction.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            Self(pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()))
+        }
+    }
+
+    pub fn release(self) {
+        // SAFETY: it is registered.
+        unsafe { pg_sys::UnregisterSnapshot(self.0) };
+    }
+}
+
+/// A row that a statement has returned, while it is visited. Columns are counted from 1.
+pub struct Tuple<'a> {
+    tuple: pg_sys::HeapTuple,
+    descriptor: &'a pg_sys::TupleDescData,
+}
+
+impl Tuple<'_> {
+    /// Returns a value; None for NULL.
+    pub fn datum(&self, column: usize) -> Option<pg_sys::Datum> {
+        let mut is_null = false;
+        // SAFETY: the tuple has that descriptor.
+        let datum = unsafe {
+            let descriptor = std::ptr::from_ref(self.descriptor).cast_mut();
+            pg_sys::SPI_getbinval(self.tuple, descriptor, column as i32, &mut is_null)
+        };
+        (!is_null).then_some(datum)
+    }
+
+    /// Returns a value of the SQL type that corresponds to `T`, which is passed by value.
+    pub fn get<T: FromDatum>(&self, column: usize) -> Option<T> {
+        // SAFETY: the statement is the extension's own, and its columns are known.
+        self.datum(column)
+            .and_then(|datum| unsafe { T::from_datum(datum, false) })
+    }
+
+    /// Returns a copy of a text, in the database's encoding.
+    pub fn text(&self, column: usize) -> Option<Vec<u8>> {
+        // SAFETY: as in `get`.
+        let text = self
+            .datum(column)
+            .map(|datum| unsafe { Varlena::detoast(datum) });
+        text.map(|text| copied(&text).or_raise())
+    }
+
+    /// Returns a text in UTF-8.
+    pub fn name(&self, column: usize) -> Option<String> {
+        self.text(column).map(|text| in_utf8(&text))
+    }
+}
+
+/// Returns a text in the database's encoding as a datum.
+pub fn text_datum(text: &[u8]) -> pg_sys::Datum {
+    // SAFETY: the bytes are copied.
+    unsafe { pg_sys::cstring_to_text_with_len(text.as_ptr().cast(), text.len() as i32) }.into()
+}
+
+/// Returns texts in the database's encoding as a `text[]`.
+pub fn text_array<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> pg_sys::Datum {
+    let mut elements = collected(texts.into_iter().map(text_datum)).or_raise();
+    // SAFETY: the elements are texts.
+    unsafe {
+        pg_sys::construct_array(
+            elements.as_mut_ptr(),
+            elements.len() as i32,
+            pg_sys::TEXTOID,
+            -1,
+            false,
+            pg_sys::TYPALIGN_INT as c_char,
+        )
+    }
+    .into()
+}
+
+/// Returns a text of the server's own, such as a name, in UTF-8.
+pub fn utf8(text: &CStr) -> String {
+    in_utf8(text.to_bytes())
+}
+
+#[allow(clippy::disallowed_methods, reason = "names and texts of statements")]
+fn in_utf8(text: &[u8]) -> String {
+    String::from_utf8_lossy(&Utf8::new(text)).into_owned()
+}
+
+/// Returns a text for the server, in the database's encoding. What follows a NUL is left out.
+pub fn server_text(text: &str) -> CString {
+    let bytes = to_server_encoding(text);
+    let end = bytes
+        .iter()
+        .position(|byte| *byte == 0)
+        .unwrap_or(bytes.len());
+    CString::new(&bytes[..end]).expect("it ends before the first NUL")
+}

@@ -1,0 +1,270 @@
+-- Clusters that are kept up to date, beside clusters computed from scratch.
+SET client_min_messages = warning;
+-- What is kept and what is computed, where they differ.
+CREATE FUNCTION differences(clusters regclass, query text, threshold float8) RETURNS TABLE (key bigint, kept text, computed text)
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY EXECUTE format('
+        SELECT coalesce(k.key, c.key)::bigint, k.canonical || '' '' || coalesce(k.similarity::text, ''NULL''),
+               c.cluster || '' '' || coalesce(c.similarity::text, ''NULL'')
+        FROM %s k FULL JOIN near_dup_clusters(NULL::bigint, %L, %L) c ON c.key = k.key
+        WHERE (k.canonical::bigint, k.similarity) IS DISTINCT FROM (c.cluster, c.similarity)', clusters, query, threshold);
+END $$;
+CREATE TABLE docs (
+    id        bigint PRIMARY KEY,
+    published date,
+    body      text,
+    views     int DEFAULT 0,
+    sig       minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED
+);
+INSERT INTO docs (id, published, body) VALUES
+    (1, '2024-01-05', 'a b c d e f g h i j'),
+    (2, '2024-01-03', 'a b c d e f g h i k'),
+    (3, '2024-01-02', 'a b c d e f g h l k'),
+    (4, NULL,         'a b c d e f g h i j'),
+    (5, '2024-01-01', ''),
+    (6, '2024-01-01', NULL),
+    (7, '2024-01-01', 'something else altogether is said here');
+-- What it needs.
+SELECT near_dup_track('docs', 'sig', 0.7);
+CREATE INDEX docs_sig ON docs USING neardup (sig minhash_ops (threshold = 0.7));
+SELECT near_dup_track('docs', 'sig', 0.5);
+SELECT near_dup_track('docs', 'body', 0.7);
+SELECT near_dup_track('docs', 'nothing', 0.7);
+SELECT near_dup_track('docs', 'sig', 1.5);
+SELECT near_dup_track('docs', 'sig', 0.7, 'now() - published');
+SELECT near_dup_track('docs', 'sig', 0.7, 'id LIMIT 1');
+SELECT near_dup_track('docs', 'sig', 0.7, 'id FOR UPDATE');
+SELECT near_dup_track('docs', 'sig', 0.7, '1');
+SELECT near_dup_track('docs', 'sig', 0.7, 'ctid');
+SELECT near_dup_track('docs', 'sig', 0.7, 'docs::text');
+SELECT near_dup_track('docs', 'sig', 0.7, 'count(*)');
+SELECT near_dup_track('docs', 'sig', 0.7, '(SELECT 1)');
+SELECT near_dup_track('docs', 'sig', 0.7, 'id; DROP TABLE docs');
+SELECT near_dup_track('docs', 'sig', 0.7, scope => '{tenant}');
+SELECT near_dup_track('docs_pkey', 'sig', 0.7);
+SELECT near_dup_track('pg_class', 'oid', 0.7);
+CREATE TABLE keyless AS SELECT 1 AS id, minhash('a') AS sig;
+SELECT near_dup_track('keyless', 'sig');
+CREATE TEMP TABLE fleeting (id int PRIMARY KEY, sig minhash_signature);
+SELECT near_dup_track('fleeting', 'sig');
+CREATE TABLE hidden (id int PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON hidden USING neardup (sig);
+ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
+SELECT near_dup_track('hidden', 'sig');
+-- The order decides who stands for whom.
+SELECT near_dup_track('docs', 'sig', 0.7);
+SELECT near_dup_track('docs', 'sig', 0.7, 'published DESC NULLS LAST, length(body) DESC', 'Newest docs');
+SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM docs_clusters ORDER BY key;
+SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM "Newest docs" ORDER BY key;
+SELECT clusters, signature_column, threshold, keep, scope, immediate, behind FROM near_dup_tracked ORDER BY clusters::text;
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+SELECT * FROM differences('"Newest docs"',
+    'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, length(body) DESC, id', 0.7);
+-- Nothing is noted of what is not read.
+UPDATE docs SET views = views + 1;
+SELECT clusters, behind FROM near_dup_tracked ORDER BY clusters::text;
+SELECT * FROM near_dup_refresh('docs_clusters');
+-- Statements of every kind.
+INSERT INTO docs (id, published, body) VALUES (8, '2023-01-01', 'a b c d e f g h i j'), (9, '2025-01-01', 'quite new, this one');
+UPDATE docs SET id = 0 WHERE id = 8;
+DELETE FROM docs WHERE id = 1;
+UPDATE docs SET published = '2026-01-01' WHERE id = 4;
+COPY docs (id, published, body) FROM STDIN;
+11	2024-05-05	something else altogether is said here
+12	2024-05-06	quite new, that one
+\.
+SELECT clusters, behind FROM near_dup_tracked ORDER BY clusters::text;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT * FROM near_dup_refresh('"Newest docs"');
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+SELECT * FROM differences('"Newest docs"',
+    'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, length(body) DESC, id', 0.7);
+SELECT key, cluster, canonical FROM docs_clusters ORDER BY key;
+SELECT number, event, from_cluster, to_cluster, key FROM docs_clusters_log ORDER BY number;
+MERGE INTO docs USING (VALUES (9, 'another text for nine'), (13, 'another text for nine'), (3, NULL)) v (id, body) ON docs.id = v.id
+    WHEN MATCHED AND v.body IS NULL THEN DELETE
+    WHEN MATCHED THEN UPDATE SET body = v.body
+    WHEN NOT MATCHED THEN INSERT (id, body) VALUES (v.id, v.body);
+INSERT INTO docs (id, body) VALUES (13, 'x') ON CONFLICT (id) DO UPDATE SET body = 'a b c d e f g h i j';
+BEGIN;
+INSERT INTO docs (id, body) VALUES (14, 'taken back');
+SAVEPOINT s;
+INSERT INTO docs (id, body) VALUES (15, 'taken back');
+ROLLBACK TO s;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+ROLLBACK;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+-- Empty documents and NULL come and go.
+UPDATE docs SET body = 'a b c d e f g h i j' WHERE id IN (5, 6);
+UPDATE docs SET body = '' WHERE id = 2;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+-- What no trigger sees.
+SET session_replication_role = replica;
+INSERT INTO docs (id, body) VALUES (20, 'unseen'), (21, 'unseen');
+DELETE FROM docs WHERE id = 0;
+RESET session_replication_role;
+SELECT * FROM near_dup_refresh('docs_clusters', rebuild => true);
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+-- Other parameters.
+ALTER TABLE docs ALTER sig DROP EXPRESSION;
+INSERT INTO docs (id, sig) VALUES (30, minhash('other parameters', 2));
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT * FROM near_dup_refresh('docs_clusters', true);
+DELETE FROM docs WHERE id = 30;
+SELECT * FROM near_dup_refresh('docs_clusters');
+-- Emptied, and filled again.
+TRUNCATE docs;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT count(*) FROM docs_clusters;
+INSERT INTO docs (id, sig) VALUES (1, minhash('again', 1)), (2, minhash('again', 1));
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT key, cluster, canonical FROM docs_clusters ORDER BY key;
+-- A rewritten table is read anew.
+ALTER TABLE docs ALTER sig TYPE minhash_signature USING minhash('something else', 1);
+SET session_replication_role = replica;
+TRUNCATE docs;
+INSERT INTO docs (id, sig) VALUES (2, minhash('again', 1));
+RESET session_replication_role;
+SELECT rows, created FROM near_dup_refresh('docs_clusters');
+SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
+-- Renamed tables are followed.
+ALTER TABLE docs_clusters RENAME TO groups;
+ALTER TABLE docs RENAME TO texts;
+CREATE SCHEMA elsewhere;
+ALTER TABLE docs_clusters_log SET SCHEMA elsewhere;
+INSERT INTO texts (id, sig) VALUES (3, minhash('renamed', 1));
+SELECT * FROM near_dup_refresh('groups');
+SELECT event, to_cluster, key FROM elsewhere.docs_clusters_log ORDER BY number DESC LIMIT 1;
+ALTER TABLE texts RENAME TO docs;
+-- The end.
+SELECT near_dup_untrack('groups');
+SELECT near_dup_untrack('groups');
+SELECT * FROM near_dup_refresh('groups');
+SELECT clusters FROM near_dup_tracked ORDER BY clusters::text;
+DROP TABLE "Newest docs";
+SELECT clusters FROM near_dup_tracked;
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'docs'::regclass;
+INSERT INTO docs (id) VALUES (100);
+SELECT relname FROM pg_class WHERE relname ~ 'docs' AND relkind = 'r' ORDER BY relname;
+SELECT near_dup_track('docs', 'sig', 0.7);
+DROP TABLE docs;
+SELECT * FROM near_dup_refresh('docs_clusters');
+SELECT * FROM near_dup_tracked;
+-- A key of several columns, partitions, and tenants kept apart.
+CREATE TABLE "Odd table" (
+    "a key" int, tenant text COLLATE "C", day date, body text,
+    sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
+    PRIMARY KEY ("a key", day)
+) PARTITION BY RANGE (day);
+CREATE TABLE odd_1 PARTITION OF "Odd table" FOR VALUES FROM ('2024-01-01') TO ('2024-02-01');
+CREATE TABLE odd_2 (body text, day date NOT NULL, gone int, tenant text COLLATE "C", "a key" int NOT NULL,
+    sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+ALTER TABLE odd_2 DROP gone;
+ALTER TABLE "Odd table" ATTACH PARTITION odd_2 FOR VALUES FROM ('2024-02-01') TO ('2024-03-01');
+CREATE INDEX ON "Odd table" USING neardup (sig);
+SELECT near_dup_track('"Odd table"', 'sig', scope => '{tenant}');
+CREATE INDEX ON "Odd table" USING neardup (tenant, sig);
+SELECT near_dup_track('odd_1', 'sig');
+SELECT near_dup_track('"Odd table"', 'sig', keep => 'tenant COLLATE "C" DESC, day', scope => '{tenant}');
+INSERT INTO "Odd table" ("a key", tenant, day, body) VALUES
+    (1, 'x', '2024-01-01', 'one text'), (2, 'x', '2024-02-01', 'one text'), (3, 'y', '2024-02-01', 'one text'),
+    (4, NULL, '2024-02-01', 'one text'), (5, NULL, '2024-01-01', 'one text'), (6, 'y', '2024-01-01', 'one text');
+SELECT * FROM near_dup_refresh('"Odd table_clusters"');
+SELECT key, cluster, canonical, similarity, d.tenant FROM "Odd table_clusters" c JOIN "Odd table" d ON c.key = (d."a key", d.day) ORDER BY key;
+UPDATE "Odd table" SET day = '2024-02-02' WHERE "a key" = 6;
+UPDATE "Odd table" SET tenant = 'y' WHERE "a key" = 4;
+SELECT * FROM near_dup_refresh('"Odd table_clusters"');
+SELECT key, cluster, canonical, similarity FROM "Odd table_clusters" ORDER BY key;
+SELECT event, from_cluster, to_cluster, key FROM "Odd table_clusters_log" ORDER BY number;
+ALTER TABLE "Odd table" DETACH PARTITION odd_1;
+SELECT * FROM near_dup_refresh('"Odd table_clusters"');
+CREATE TABLE odd_3 PARTITION OF "Odd table" FOR VALUES FROM ('2024-03-01') TO ('2024-04-01');
+INSERT INTO odd_3 VALUES (7, 'x', '2024-03-01', 'one text');
+SELECT * FROM near_dup_refresh('"Odd table_clusters"');
+TRUNCATE odd_2;
+SELECT * FROM near_dup_refresh('"Odd table_clusters"');
+SELECT key, cluster, canonical, similarity FROM "Odd table_clusters" ORDER BY key;
+INSERT INTO odd_1 VALUES (8, 'x', '2024-01-01', 'detached');
+DROP TABLE "Odd table";
+-- At commit, all that the transaction has touched.
+CREATE TABLE live (id text COLLATE "C" PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON live USING neardup (sig minhash_ops (threshold = 0.5));
+SELECT near_dup_track('live', 'sig', 0.5, immediate => true), near_dup_track('live', 'sig', 0.9, 'id DESC', 'other', immediate => true);
+BEGIN;
+INSERT INTO live VALUES ('a', minhash('the same words')), ('b', minhash('the same words'));
+SELECT count(*) FROM live_clusters;
+COMMIT;
+TABLE live_clusters;
+TABLE other;
+UPDATE live SET id = 'c' WHERE id = 'a';
+TABLE live_clusters;
+BEGIN;
+DELETE FROM live;
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT count(*) FROM live_clusters;
+ROLLBACK;
+SELECT count(*) FROM live_clusters;
+TRUNCATE live;
+SELECT count(*) FROM live_clusters;
+DROP TABLE live, live_clusters, other;
+-- Rights: everything belongs to the owner, and readers of the table read the clusters.
+CREATE ROLE regress_live_owner;
+CREATE ROLE regress_live_writer;
+CREATE ROLE regress_live_reader;
+CREATE SCHEMA theirs AUTHORIZATION regress_live_owner;
+GRANT USAGE ON SCHEMA theirs TO regress_live_writer, regress_live_reader;
+SET ROLE regress_live_owner;
+CREATE TABLE theirs.docs (id int PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON theirs.docs USING neardup (sig);
+GRANT SELECT ON theirs.docs TO regress_live_reader;
+GRANT INSERT ON theirs.docs TO regress_live_writer;
+SET ROLE regress_live_writer;
+SELECT near_dup_track('theirs.docs', 'sig');
+RESET ROLE;
+SELECT near_dup_track('theirs.docs', 'sig');
+SELECT relname, relowner::regrole, relacl::text ~ 'reader' AS is_readable FROM pg_class
+WHERE relnamespace = 'theirs'::regnamespace AND relkind = 'r' ORDER BY relname;
+SET ROLE regress_live_writer;
+INSERT INTO theirs.docs VALUES (1, minhash('written by another'));
+SELECT * FROM near_dup_refresh('theirs.docs_clusters');
+SELECT near_dup_untrack('theirs.docs_clusters');
+SELECT clusters FROM near_dup_tracked;
+SELECT * FROM theirs.docs_clusters;
+SET ROLE regress_live_reader;
+SELECT clusters, behind FROM near_dup_tracked;
+SELECT * FROM theirs.docs_clusters;
+SELECT * FROM theirs.docs_clusters_queue;
+SET ROLE regress_live_owner;
+SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+ALTER TABLE theirs.docs ENABLE ROW LEVEL SECURITY;
+SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+ALTER TABLE theirs.docs DISABLE ROW LEVEL SECURITY;
+-- A key of another type is not put into the queue.
+ALTER TABLE theirs.docs ALTER id TYPE bigint;
+ALTER TABLE theirs.docs DROP CONSTRAINT docs_pkey;
+INSERT INTO theirs.docs VALUES (2, minhash('without a key'));
+SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+ALTER TABLE theirs.docs ADD PRIMARY KEY (id);
+SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+SELECT near_dup_untrack('theirs.docs_clusters');
+RESET ROLE;
+DROP SCHEMA theirs CASCADE;
+DROP ROLE regress_live_owner, regress_live_writer, regress_live_reader;
+-- Equal keys need not be the same.
+CREATE TABLE numbers (id numeric PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON numbers USING neardup (sig);
+SELECT near_dup_track('numbers', 'sig');
+INSERT INTO numbers VALUES (1.0, minhash('equal')), (2.0, minhash('equal'));
+SELECT rows, created FROM near_dup_refresh('numbers_clusters');
+UPDATE numbers SET id = 1.00 WHERE id = 1;
+SELECT * FROM near_dup_refresh('numbers_clusters');
+TABLE numbers_clusters;
+DELETE FROM numbers WHERE id = 1;
+SELECT * FROM near_dup_refresh('numbers_clusters');
+TABLE numbers_clusters;
+DROP TABLE numbers, numbers_clusters;
+SELECT count(*) FROM near_dup_tracked;
