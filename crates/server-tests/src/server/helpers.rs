@@ -79,7 +79,7 @@ fn signed_inside_equals_signed_before(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a statement, in their order.
+/// Returns the rows of a statement, in their order.
 fn answer(
     client: &mut Client,
     statement: &str,
@@ -144,12 +144,12 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// The number of threads that a process has.
+/// Returns the number of threads of a process.
 fn threads(pid: i32) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/task"))?.count())
 }
 
-/// The most threads that a process has while `work` is done.
+/// Returns the most threads of a process while `work` is done.
 fn most_threads(pid: i32, work: impl FnOnce() -> Result<()> + Send) -> Result<usize> {
     thread::scope(|scope| {
         let worker = scope.spawn(work);
@@ -164,6 +164,11 @@ fn most_threads(pid: i32, work: impl FnOnce() -> Result<()> + Send) -> Result<us
 }
 
 fn ensure_alone(client: &mut Client, pid: i32) -> Result<()> {
+    // A thread that has been joined is listed until the kernel is through with it.
+    let end = Instant::now() + Duration::from_secs(1);
+    while threads(pid)? > 1 && Instant::now() < end {
+        thread::sleep(Duration::from_millis(1));
+    }
     let left = threads(pid)?;
     ensure!(left == 1, "{left} threads");
     let files: i64 = client
