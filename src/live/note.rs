@@ -118,12 +118,13 @@ impl Noting {
         self.key.iter().all(|&column| {
             // SAFETY: vouched for by the caller; the values are of the column's type.
             unsafe {
-                let attribute = (*(*old).tts_tupleDescriptor).attrs.as_ptr();
-                let attribute = &*attribute.add(column as usize - 1);
+                let type_ = pg_sys::SPI_gettypeid((*old).tts_tupleDescriptor, column.into());
+                let (mut length, mut by_value) = (0, false);
+                pg_sys::get_typlenbyval(type_, &mut length, &mut by_value);
                 let (Some(old), Some(new)) = (get(old, column), get(new, column)) else {
                     return false;
                 };
-                datumIsEqual(old, new, attribute.attbyval, attribute.attlen.into())
+                datumIsEqual(old, new, by_value, length.into())
             }
         })
     }
