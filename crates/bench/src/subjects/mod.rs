@@ -2,6 +2,7 @@
 
 mod calibration;
 mod compare;
+pub mod cores;
 mod estimate;
 pub mod guard;
 mod hamming;
@@ -56,7 +57,12 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (
         Subject::Pairs,
         "pairs",
-        &[pairs::measure, guard::measure, pairs_peers::measure],
+        &[
+            pairs::measure,
+            cores::measure,
+            guard::measure,
+            pairs_peers::measure,
+        ],
     ),
     (Subject::Passages, "passages", &[passages::measure]),
     (
