@@ -2,11 +2,11 @@
 
 mod calibration;
 mod compare;
-pub mod cores;
 mod estimate;
 pub mod guard;
 mod hamming;
 pub mod index;
+pub mod live;
 pub mod lookup;
 mod lookup_peers;
 mod methods;
@@ -33,6 +33,7 @@ pub enum Subject {
     Lookup,
     Index,
     Pairs,
+    Live,
     Passages,
     Quality,
     Calibration,
@@ -57,13 +58,9 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (
         Subject::Pairs,
         "pairs",
-        &[
-            pairs::measure,
-            cores::measure,
-            guard::measure,
-            pairs_peers::measure,
-        ],
+        &[pairs::measure, guard::measure, pairs_peers::measure],
     ),
+    (Subject::Live, "live", &[live::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
     (
         Subject::Quality,

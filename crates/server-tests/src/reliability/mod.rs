@@ -13,6 +13,7 @@ mod giants;
 mod golden;
 mod index;
 mod install;
+mod live;
 mod logical;
 mod major_upgrade;
 mod memory;
@@ -66,6 +67,7 @@ const ALL: &[Test] = &[
         major_upgrade::identical_digest,
     ),
     ("crash_loses_nothing", crash::loses_nothing),
+    ("live_survives_kills", live::survives_kills),
 ];
 
 /// Returns every test at the given scale as a trial.

@@ -15,7 +15,6 @@ mod guard;
 mod helpers;
 mod hostile;
 mod interop;
-mod jobs;
 mod live;
 mod lookup;
 mod neardup;
@@ -77,6 +76,7 @@ const ALL: &[Test] = &[
     ("constraint_many_sessions", constraint::many_sessions),
     ("live_random_histories", live::random),
     ("live_many_writers", live::many_writers),
+    ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
     (
         "package_installed_and_removed",
@@ -111,8 +111,6 @@ const ALL: &[Test] = &[
     ),
     ("helpers_change_no_answer", helpers::change_no_answer),
     ("helpers_leave_nothing", helpers::leave_nothing),
-    ("jobs_keys_in_files", jobs::keys_in_files),
-    ("jobs_seen_by_others", jobs::seen_by_others),
     ("guard_changed_key", guard::changed_key),
     ("guard_earlier_first", guard::earlier_first),
     (

@@ -17,20 +17,21 @@ const BYTES_A_FILE: usize = 1 << 15;
 pub struct Partitions {
     /// Divided once, in order.
     coarse: Vec<Numbers>,
+    /// Parts that each of these is divided into.
+    fine: usize,
 }
 
 impl Partitions {
-    /// Returns parts for about `entries` entries.
+    /// Returns parts for `entries` entries.
     pub fn new(entries: usize) -> Self {
-        let (bytes, memory) = (
-            entries.saturating_mul(size_of::<u64>()),
-            work_mem_bytes() / 2,
-        );
-        let most = (work_mem_bytes() / BYTES_A_FILE).max(LEAST_FILES);
-        let files = bytes.div_ceil(memory).clamp(1, most);
-        let coarse = (0..files).map(|_| Numbers::new(memory / files));
+        let (bytes, memory) = (entries * size_of::<u64>(), work_mem_bytes());
+        let most = (memory / BYTES_A_FILE).max(LEAST_FILES);
+        let files = bytes.div_ceil(memory / 2).clamp(1, most);
+        let fine = (bytes / files).div_ceil(piece_bytes()).max(1);
+        let budget = if files == 1 { bytes } else { 0 };
         Self {
-            coarse: collected(coarse).or_raise(),
+            coarse: collected((0..files).map(|_| Numbers::new(budget))).or_raise(),
+            fine,
         }
     }
 
@@ -46,9 +47,7 @@ impl Partitions {
 
     /// Visits every part, in order.
     pub fn for_each(self, visit: &mut dyn FnMut(Vec<u64>)) {
-        let fine = self.len() * size_of::<u64>() / self.coarse.len();
-        let fine = fine.div_ceil(piece_bytes()).max(1);
-        let parts = self.coarse.len() * fine;
+        let (parts, fine) = (self.coarse.len() * self.fine, self.fine);
         for (number, entries) in self.coarse.into_iter().enumerate() {
             let mut divided = filled(Vec::new(), fine).or_raise();
             for part in &mut divided {

@@ -1,0 +1,82 @@
+//! Kills in the middle of writes and refreshes of kept clusters.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use testbed::server::Server;
+use testbed::server::cluster::Cluster;
+
+use crate::harness::{Outcome, Scale, figure};
+use crate::live::{Kept, TEXTS};
+
+const KEPT: Kept = Kept {
+    table: "docs",
+    key: "id",
+    scope: None,
+    clusters: "docs_clusters",
+    threshold: 0.8,
+    keep: "place DESC, id",
+};
+
+const TABLE: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+    CREATE INDEX ON docs USING neardup (sig);
+    INSERT INTO docs SELECT i, i % 5, make_text(i % 30, i % 10) FROM generate_series(1, 2000) i;
+    SELECT near_dup_track('docs', 'sig', 0.8, 'place DESC')";
+
+/// Statements that sessions repeat until the server is killed.
+const WORK: &[&str] = &[
+    "UPDATE docs SET body = make_text((random() * 30)::int, (random() * 10)::int)
+     WHERE id = (random() * 2000)::int",
+    "UPDATE docs SET place = (random() * 9)::int WHERE id = (random() * 2000)::int",
+    "DELETE FROM docs WHERE id = (random() * 2000)::int",
+    "INSERT INTO docs SELECT i, i % 7, make_text(i % 30, (random() * 10)::int)
+     FROM (SELECT (random() * 2000)::int AS i) s ON CONFLICT DO NOTHING",
+    "SELECT near_dup_refresh('docs_clusters')",
+    "SELECT near_dup_refresh('docs_clusters', random() < 0.1)",
+    "VACUUM docs, docs_clusters, docs_clusters_canonical, docs_clusters_queue",
+];
+
+/// After every restart a refresh makes the clusters those computed from scratch.
+pub fn survives_kills(server: &Server, scale: Scale) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("live_kills")?;
+    cluster.create(&[("full_page_writes", "on"), ("synchronous_commit", "on")])?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup")?;
+    client.batch_execute(TEXTS)?;
+    client.batch_execute(TABLE)?;
+    let kills = scale.of(2, 10);
+    let mut waiting = 0;
+    for kill in 0..kills {
+        work_until_killed(&cluster, kill)?;
+        cluster.start()?;
+        let mut client = cluster.connect("postgres")?;
+        let behind = "SELECT behind FROM near_dup_tracked";
+        waiting += client.query_one(behind, &[])?.get::<_, i64>(0);
+        KEPT.ensure_law(&mut client, false)?;
+        client.batch_execute("SELECT near_dup_index_check('docs_clusters_canonical_sig_idx')")?;
+    }
+    ensure!(
+        waiting > 0,
+        "no change was waiting when the server was killed"
+    );
+    figure!("{kills} kills, {waiting} changes were waiting, 0 differences");
+    Ok(Outcome::Passed)
+}
+
+fn work_until_killed(cluster: &Cluster, kill: u64) -> Result<()> {
+    thread::scope(|scope| {
+        for statement in WORK {
+            let connection = cluster.connect("postgres");
+            // Every statement ends with the server, sooner or later.
+            scope.spawn(move || {
+                let Ok(mut client) = connection else { return };
+                while client.batch_execute(statement).is_ok() {}
+            });
+        }
+        thread::sleep(Duration::from_millis(500 + 270 * kill % 1000));
+        cluster.crash()
+    })
+}
