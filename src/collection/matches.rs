@@ -20,6 +20,7 @@ use neardup::candidates::token;
 use neardup::cluster::{Canonicals, UnionFind, connect_group};
 use neardup::memory::{Grow, collected, filled};
 use neardup::minhash::{Header, Signature};
+use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::RefCell;
@@ -99,6 +100,7 @@ impl Matches {
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
         let kept_of = self.kept_of_items();
         let Self { search, measured } = self;
+        measured.compute_sets(search);
         let mut canonicals = or_out_of_memory(Canonicals::new(&search.tokens));
         let rows = measured.collection.rows();
         let mut progress = Progress::begin("clustering", Some(rows as usize));
@@ -126,6 +128,7 @@ impl Matches {
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let kept_of = self.kept_of_items();
         let Self { search, measured } = self;
+        measured.compute_sets(search);
         let mut sets = UnionFind::new();
         or_out_of_memory(sets.grow_to(search.tokens.rows()));
         search.for_each_group(&mut |key, group| {
@@ -181,6 +184,29 @@ impl Measured {
         let (a, b) = (self.items.first_row(a), self.items.first_row(b));
         self.similarity
             .at_least(&mut self.collection, a, b, threshold)
+    }
+
+    /// Computes the sets that comparisons one by one are likely to need.
+    fn compute_sets(&mut self, search: &Search) {
+        let Some((shingling, documents)) = self
+            .collection
+            .shingling()
+            .zip(self.collection.documents.as_mut())
+        else {
+            return;
+        };
+        let rows = search
+            .likely()
+            .map(|kept| self.items.first_row(search.item(kept)));
+        sweep(
+            &mut Progress::begin("computing sets", None),
+            rows,
+            &mut documents.reader(),
+            &|text, set, check| {
+                set.try_extend(shingle_hashes(text, &shingling, &Key::from_seed(0), check)?)
+            },
+            &mut |row, set| self.similarity.keep(row, set),
+        );
     }
 
     /// Compares pairs of kept items of a search, and visits the pairs of rows of those that are

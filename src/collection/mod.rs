@@ -10,8 +10,6 @@ pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
 pub mod pairs;
-pub mod partitions;
-pub mod parts;
 pub mod passages;
 pub mod reading;
 pub mod report;

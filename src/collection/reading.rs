@@ -7,8 +7,8 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
 use crate::pg::error::{OrRaise, raise};
-use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query, Row};
+use crate::pg::progress::{Progress, notice};
+use crate::pg::query::{CheckedColumn, Column, Query, Row, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::value::Keys;
 use neardup::candidates::Sides;
@@ -107,6 +107,7 @@ impl Collection {
     pub fn read(&mut self, query: pg_sys::Datum) {
         let query = Query::open(query);
         let columns = self.check_columns(&query.columns());
+        announce(&query);
         let kind = columns.document.map(|(kind, _)| kind);
         if self.documents.is_none() && self.rows() == 0 {
             self.documents = kind.map(Documents::new);
@@ -232,6 +233,26 @@ impl Collection {
             );
         }
     }
+}
+
+/// Bytes that a row takes besides work_mem, about: its bands, bits of its slots, numbers.
+const HELD_BYTES: f64 = 250.0;
+
+/// Bytes that a row takes in temporary files besides its columns, about: its signature, and the keys of
+/// its bands.
+const FILED_BYTES: f64 = 700.0;
+
+/// Tells what the planner expects of the job.
+fn announce(query: &Query) {
+    let (rows, width) = query.estimate();
+    let work_mem = work_mem_bytes() as f64;
+    let memory = rows * HELD_BYTES + 2.0 * work_mem;
+    let files = (rows * (width as f64 + FILED_BYTES) - work_mem).max(0.0);
+    notice(&format!(
+        "expecting {rows:.0} rows, up to {:.0} MB of memory and {:.0} MB of temporary files",
+        memory / 1e6,
+        files / 1e6
+    ));
 }
 
 fn document_column(column: &Column) -> (DocumentKind, CheckedColumn) {

@@ -1,16 +1,16 @@
 //! From the tokens of items to the pairs worth comparing.
 
-use crate::collection::partitions::Partitions;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_order;
 use crate::pg::numbers::Numbers;
+use crate::pg::partitions::Partitions;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
 use helpers::Work;
 use neardup::Result;
 use neardup::candidates::{Frequencies, Sides, Tokens, choose, pairs_of_row};
 use neardup::kernels::count_equal;
-use neardup::memory::{Grow, collected};
+use neardup::memory::{Grow, collected, filled};
 use neardup::minhash::Header;
 use neardup::set::sort_distinct;
 
@@ -188,6 +188,35 @@ impl Search {
                 visit(key(group[0]), &rows(group).or_raise());
             }
         });
+    }
+
+    /// Returns kept items that are likely to be compared, in order: those that pass the prefilter with
+    /// the first of a group, or with the one before.
+    pub fn likely(&self) -> impl Iterator<Item = u32> {
+        let mut is_likely = filled(false, self.items.len()).or_raise();
+        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+            sort_distinct(&mut entries, check);
+            let mut likely = Vec::new();
+            for group in entries.chunk_by(same_key) {
+                check();
+                let mut before = group[0] as u32;
+                for row in group[1..].iter().map(|entry| *entry as u32) {
+                    let others = [group[0] as u32, before];
+                    if let Some(other) = others.into_iter().find(|other| self.passes(*other, row)) {
+                        likely.try_extend([other, row])?;
+                    }
+                    before = row;
+                }
+            }
+            Ok(likely)
+        };
+        self.in_key_order(&work, &mut |likely: Result<Vec<u32>>| {
+            for kept in likely.or_raise() {
+                is_likely[kept as usize] = true;
+            }
+        });
+        let likely = (0..).zip(is_likely);
+        likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
     }
 
     /// Works on the entries of all keys, in parts of which each holds all entries of its keys.

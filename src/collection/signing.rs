@@ -1,9 +1,9 @@
 //! Documents signed by helpers while the next rows are read.
 
 use crate::collection::documents::DocumentKind;
-use crate::collection::parts::Parts;
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::text::Text;

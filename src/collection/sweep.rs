@@ -1,8 +1,8 @@
 //! Going through many records with the help of other threads.
 
-use crate::collection::parts::Parts;
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::Result;

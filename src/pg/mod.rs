@@ -12,6 +12,8 @@ pub mod memory;
 pub mod multirange;
 pub mod nodes;
 pub mod numbers;
+pub mod partitions;
+pub mod parts;
 pub mod progress;
 pub mod query;
 mod query_errors;

@@ -1,7 +1,10 @@
-//! `pg_neardup.progress`: how far a long job has come.
+//! How far a long job has come: for other sessions in pg_stat_activity, and with
+//! `pg_neardup.progress` as NOTICEs.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};
+use neardup::memory::joined;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, notice, pg_sys};
+use std::ffi::{CStr, c_char};
 use std::time::{Duration, Instant};
 
 static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
@@ -34,6 +37,7 @@ pub struct Progress {
     done: u64,
     started: Instant,
     reported: Instant,
+    activity: Option<Activity>,
 }
 
 impl Progress {
@@ -46,6 +50,7 @@ impl Progress {
             done: 0,
             started: now,
             reported: now,
+            activity: None,
         }
     }
 
@@ -62,14 +67,18 @@ impl Progress {
     /// Lets a cancel through within a step that takes long.
     pub fn look(&mut self) {
         check_interrupts();
-        if PROGRESS.get() && self.reported.elapsed() >= PAUSE {
+        if self.reported.elapsed() >= PAUSE {
             self.reported = Instant::now();
-            self.report();
+            let message = self.message();
+            self.activity
+                .get_or_insert_with(Activity::begin)
+                .show(&message);
+            notice(&message);
         }
     }
 
-    fn report(&self) {
-        let message = match self.total {
+    fn message(&self) -> String {
+        match self.total {
             Some(total) => {
                 let share = self.done as f64 / total.max(1) as f64;
                 let left = self.started.elapsed().as_secs_f64() * (1.0 / share.max(1e-9) - 1.0);
@@ -81,7 +90,62 @@ impl Progress {
             }
             None if self.done == 0 => String::from(self.stage),
             None => format!("{}: {} rows", self.stage, self.done),
-        };
+        }
+    }
+}
+
+/// Sends a NOTICE to a client that has asked for progress.
+pub fn notice(message: &str) {
+    if PROGRESS.get() {
         hold_interrupts(|| notice!("{message}"));
+    }
+}
+
+/// The activity of this session as others see it: the statement, behind a comment of ours. It is the
+/// statement alone again when this goes.
+struct Activity {
+    query_id: u64,
+}
+
+impl Activity {
+    fn begin() -> Self {
+        // SAFETY: reads what this backend has reported.
+        let query_id = unsafe { pg_sys::pgstat_get_my_query_id() } as u64;
+        Self { query_id }
+    }
+
+    fn show(&self, message: &str) {
+        // SAFETY: the statement is NUL-terminated where there is one; the setting is one of the server.
+        let (statement, most) = unsafe {
+            let statement = match pg_sys::debug_query_string {
+                start if start.is_null() => &[],
+                start => CStr::from_ptr(start).to_bytes(),
+            };
+            (statement, pg_sys::pgstat_track_activity_query_size as usize)
+        };
+        let shown = &statement[..statement.len().min(most)];
+        let comment = format!("/* pg_neardup: {message} */ ");
+        if let Ok(text) = joined(&[comment.as_bytes(), shown, b"\0"]) {
+            self.report(text.as_ptr().cast());
+        }
+    }
+
+    /// Reports a NUL-terminated text. The query's identifier stays.
+    fn report(&self, text: *const c_char) {
+        // SAFETY: PostgreSQL copies as much of the text as it keeps.
+        unsafe {
+            pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, text);
+            pg_sys::pgstat_report_query_id(self.query_id as _, true);
+        }
+    }
+}
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        // SAFETY: a pointer that PostgreSQL keeps while the statement runs.
+        let statement = unsafe { pg_sys::debug_query_string };
+        if !statement.is_null() {
+            self.report(statement);
+        }
     }
 }

@@ -141,6 +141,21 @@ impl Query {
         }
     }
 
+    /// Returns how many rows the planner expects, and of how many bytes each.
+    pub fn estimate(&self) -> (f64, usize) {
+        // SAFETY: the portal is open; one that has a plan has a list of statements.
+        unsafe {
+            let statement = pg_sys::PortalGetPrimaryStmt(self.portal);
+            match statement
+                .as_ref()
+                .and_then(|statement| statement.planTree.as_ref())
+            {
+                Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
+                None => (0.0, 0),
+            }
+        }
+    }
+
     /// Returns the name of a column, by its place from 0.
     pub fn column_name(&self, place: usize) -> String {
         // SAFETY: the portal is open; the name of a column that is there is NUL-terminated.

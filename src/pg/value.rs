@@ -1,8 +1,12 @@
 //! Values of any type, copied and kept.
 
 use crate::pg::error::OrRaise;
-use neardup::memory::Grow;
+use crate::pg::query::work_mem_bytes;
+use crate::pg::spool::Records;
+use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::ffi::CStr;
 
 /// Copies a value into the current memory context.
 ///
@@ -26,11 +30,18 @@ pub unsafe fn copy_value(value: pg_sys::Datum, by_value: bool, length: i16) -> p
     }
 }
 
-/// Copies of values of one type, by number.
+/// Copies of values of one type, by number: beyond a share of work_mem in a temporary file.
 pub struct Keys {
-    values: Vec<Option<pg_sys::Datum>>,
-    by_value: bool,
+    len: usize,
+    values: Values,
     length: i16,
+}
+
+enum Values {
+    /// Passed by value, with a flag for NULL.
+    Direct(Vec<u64>, Vec<bool>),
+    /// Passed by reference. A NULL has no bytes, and the last two that were asked for are held.
+    Stored(RefCell<(Records, [Vec<u64>; 2])>),
 }
 
 impl Keys {
@@ -38,42 +49,95 @@ impl Keys {
         let (mut length, mut by_value) = (0, false);
         // SAFETY: plain catalog lookup.
         unsafe { pg_sys::get_typlenbyval(key_type, &mut length, &mut by_value) };
+        let values = if by_value {
+            Values::Direct(Vec::new(), Vec::new())
+        } else {
+            let records = Records::new(work_mem_bytes() / 4);
+            Values::Stored(RefCell::new((records, Default::default())))
+        };
         Self {
-            values: Vec::new(),
-            by_value,
+            len: 0,
+            values,
             length,
         }
     }
 
     pub fn len(&self) -> usize {
-        self.values.len()
+        self.len
     }
 
-    /// Appends a copy, in the memory context of the transaction: that of the query will be gone.
+    /// Appends a copy.
     pub fn push(&mut self, key: Option<pg_sys::Datum>) {
-        // SAFETY: the datum is of the key's type; the contexts outlive the copy.
-        let copy = key.map(|key| unsafe {
-            let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
-            let copy = copy_value(key, self.by_value, self.length);
-            pg_sys::MemoryContextSwitchTo(current);
-            copy
-        });
-        self.values.try_push(copy).or_raise();
+        self.len += 1;
+        match &mut self.values {
+            Values::Direct(values, nulls) => {
+                let value = key.map_or(0, |key| key.value() as u64);
+                values.try_push(value).or_raise();
+                nulls.try_push(key.is_none()).or_raise();
+            }
+            Values::Stored(stored) => {
+                let records = &mut stored.get_mut().0;
+                match key {
+                    // SAFETY: the datum is of the key's type, of that length.
+                    Some(key) => unsafe { push_bytes(records, key, self.length) },
+                    None => records.push(&[]),
+                }
+            }
+        }
     }
 
+    /// Returns a value, which is valid until two others have been asked for.
     pub fn get(&self, row: u32) -> Option<pg_sys::Datum> {
-        self.values[row as usize]
+        let row = row as usize;
+        match &self.values {
+            Values::Direct(values, nulls) => {
+                (!nulls[row]).then(|| pg_sys::Datum::from(values[row]))
+            }
+            Values::Stored(stored) => {
+                let (records, held) = &mut *stored.borrow_mut();
+                held.swap(0, 1);
+                read_aligned(records, row, &mut held[0])
+            }
+        }
     }
 }
 
-impl Drop for Keys {
-    fn drop(&mut self) {
-        if self.by_value || std::thread::panicking() {
-            return;
-        }
-        for key in self.values.iter().flatten() {
-            // SAFETY: `push` allocated it, and nobody else holds it.
-            unsafe { pg_sys::pfree(key.cast_mut_ptr()) };
-        }
+/// Appends the bytes of a value as a record.
+///
+/// # Safety
+/// `value` is of a type that is passed by reference, of that length.
+unsafe fn push_bytes(records: &mut Records, value: pg_sys::Datum, length: i16) {
+    let start = value.cast_mut_ptr::<u8>();
+    // SAFETY: vouched for by the caller; a detoasted value is whole within its size.
+    unsafe {
+        let bytes = match length {
+            -1 => {
+                let flat = pg_sys::pg_detoast_datum(start.cast());
+                let size = pgrx::varlena::varsize_any(flat);
+                records.push(std::slice::from_raw_parts(flat.cast(), size));
+                if flat.cast() != start {
+                    pg_sys::pfree(flat.cast());
+                }
+                return;
+            }
+            -2 => CStr::from_ptr(start.cast()).to_bytes_with_nul(),
+            length => std::slice::from_raw_parts(start, length as usize),
+        };
+        records.push(bytes);
     }
+}
+
+/// Returns a record in memory that is aligned for any type; None if it has no bytes.
+fn read_aligned(
+    records: &mut Records,
+    number: usize,
+    aligned: &mut Vec<u64>,
+) -> Option<pg_sys::Datum> {
+    let mut buffer = Vec::new();
+    let bytes = records.read(number, &mut buffer);
+    *aligned = filled(0, bytes.len().div_ceil(size_of::<u64>())).or_raise();
+    let start = aligned.as_mut_ptr().cast::<u8>();
+    // SAFETY: there is room for the bytes, in memory of its own.
+    unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    (!bytes.is_empty()).then(|| pg_sys::Datum::from(start))
 }

@@ -1,7 +1,7 @@
 //! PostgreSQL's own sort over values of any type that has an order.
 
 use crate::pg::error::raise;
-use crate::pg::value::Keys;
+use crate::pg::value::{Keys, copy_value};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::ptr::NonNull;
@@ -69,6 +69,7 @@ impl ValueSort {
             pg_sys::tuplesort_performsort(self.state.as_ptr());
             let slot =
                 pg_sys::MakeSingleTupleTableSlot(self.descriptor, &pg_sys::TTSOpsMinimalTuple);
+            let mut last = None;
             while pg_sys::tuplesort_gettupleslot(
                 self.state.as_ptr(),
                 true,
@@ -78,17 +79,26 @@ impl ValueSort {
             ) {
                 pg_sys::slot_getallattrs(slot);
                 let value = *(*slot).tts_values;
-                let last = keys
-                    .len()
-                    .checked_sub(1)
-                    .and_then(|last| keys.get(last as u32));
                 if last.is_none_or(|last| !self.same(last, value)) {
                     keys.push(Some(value));
+                    self.hold(value, &mut last);
                 }
                 let number = (*(*slot).tts_values.add(1)).value() as i64;
                 visit(keys.len() as u32 - 1, number);
             }
             pg_sys::ExecDropSingleTupleTableSlot(slot);
+        }
+    }
+
+    /// Copies a value to compare the next ones with, instead of the one before.
+    fn hold(&self, value: pg_sys::Datum, held: &mut Option<pg_sys::Datum>) {
+        // SAFETY: values are of the type of the sort; the one before was copied here.
+        unsafe {
+            let (by_value, length) = ((*self.order).typbyval, (*self.order).typlen);
+            let before = held.replace(copy_value(value, by_value, length));
+            if let Some(before) = before.filter(|_| !by_value) {
+                pg_sys::pfree(before.cast_mut_ptr());
+            }
         }
     }
 

@@ -5,16 +5,19 @@ use crate::pg::arrays::NewBigints;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::partitions::Partitions;
+use crate::pg::parts::Parts;
 use crate::pg::query::{CheckedColumn, Column, Query};
-use crate::pg::sort::BigintSort;
 use crate::pg::text::{NewText, Text};
-use neardup::memory::{Grow, copied};
+use neardup::Result;
+use neardup::memory::{Grow, collected, copied};
 use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle_hashes};
 use pgrx::prelude::*;
 use std::collections::HashMap;
 
 /// Returns the hashes of the shingles that at least `min_documents` documents of the query have,
-/// sorted. They are counted by sorting, within `work_mem`.
+/// sorted. They are counted by sorting, within `work_mem` and beyond it in temporary files.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options;
@@ -100,28 +103,54 @@ impl Boilerplate {
 
     /// Calls `visit` with the hash of every common shingle, ascending, and its number of documents.
     fn for_each_common(&self, visit: &mut dyn FnMut(i64, i64)) {
-        let mut sort = BigintSort::begin();
-        self.for_each_document(&mut |doc| {
-            let hashes = shingle_hashes(doc, &self.shingling, &self.key, &mut check_interrupts);
-            hashes
-                .or_raise()
-                .into_iter()
-                .for_each(|hash| sort.put(hash));
+        let hashes = self.all_hashes();
+        let least = self.least as usize;
+        let work = |hashes: Vec<u64>, check: &mut dyn FnMut()| count_common(hashes, least, check);
+        let mut take = |(), counts: Result<Vec<(i64, i64)>>| {
+            for (hash, documents) in counts.or_raise() {
+                visit(hash, documents);
+            }
+        };
+        in_order(&work, &mut take, |line| {
+            hashes.for_each(&mut |hashes| {
+                let bytes = size_of_val(hashes.as_slice());
+                line.put((), hashes, bytes);
+            });
         });
-        let mut same = (0, 0);
-        for hash in sort.sorted() {
-            if same.1 > 0 && same.0 == hash {
-                same.1 += 1;
-                continue;
-            }
-            if same.1 >= i64::from(self.least) {
-                visit(same.0, same.1);
-            }
-            same = (hash, 1);
-        }
-        if same.1 >= i64::from(self.least) {
-            visit(same.0, same.1);
-        }
+    }
+
+    /// Returns the hashes of the sets of all documents, each as often as it is in a set.
+    fn all_hashes(&self) -> Partitions {
+        let query = Query::open(self.query);
+        let document = check_columns(&query.columns());
+        let (rows, width) = query.estimate();
+        let mut hashes = Partitions::new(rows as usize * width / BYTES_A_SHINGLE);
+        let (shingling, key) = (&self.shingling, &self.key);
+        let work = |texts: Parts<u8>, check: &mut dyn FnMut()| {
+            texts.each(|text, made| made.try_extend(shingle_hashes(text, shingling, key, check)?))
+        };
+        let mut take = |(), made: Result<Parts<i64>>| {
+            let made = made.or_raise().items.into_iter();
+            made.for_each(|hash| hashes.put(in_order_of(hash)));
+        };
+        in_order(&work, &mut take, |line| {
+            let mut texts = Parts::default();
+            query.for_each(&mut |row| {
+                if let Some(doc) = row.get(document) {
+                    // SAFETY: the column is of type text or one of those that are stored as it is.
+                    let doc = unsafe { Text::from_raw(doc) };
+                    texts.items.try_extend_from_slice(&doc).or_raise();
+                    texts.end().or_raise();
+                }
+                if texts.items.len() >= piece_bytes() {
+                    let bytes = texts.items.len();
+                    line.put((), std::mem::take(&mut texts), bytes);
+                }
+            });
+            let bytes = texts.items.len();
+            line.put((), texts, bytes);
+        });
+        hashes
     }
 
     /// Calls `visit` with the hash and the text of every shingle of every document.
@@ -144,6 +173,33 @@ impl Boilerplate {
             read.or_raise();
         });
     }
+}
+
+/// Returns the hashes that come at least so often, ascending, and how often, in any thread.
+fn count_common(
+    mut hashes: Vec<u64>,
+    least: usize,
+    check: &mut dyn FnMut(),
+) -> Result<Vec<(i64, i64)>> {
+    hashes.sort_unstable();
+    check();
+    let same = hashes.chunk_by(|a, b| a == b);
+    let common = same.filter(|same| same.len() >= least);
+    collected(common.map(|same| (hash_of(same[0]), same.len() as i64)))
+}
+
+/// Bytes of a document for each of its shingles, about.
+const BYTES_A_SHINGLE: usize = 4;
+
+/// The sign of a hash: without it, hashes are in order as unsigned numbers.
+const SIGN: u64 = 1 << 63;
+
+fn in_order_of(hash: i64) -> u64 {
+    hash as u64 ^ SIGN
+}
+
+fn hash_of(in_order: u64) -> i64 {
+    (in_order ^ SIGN) as i64
 }
 
 fn check_columns(columns: &[Column]) -> CheckedColumn {

@@ -7,7 +7,7 @@ use testbed::server::Server;
 
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
-use crate::subjects::{guard, index, live, lookup, pairs, passages, scale};
+use crate::subjects::{cores, guard, index, live, lookup, pairs, passages, scale};
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
 pub fn run(server: &Server) -> Result<()> {
@@ -34,6 +34,7 @@ pub fn run(server: &Server) -> Result<()> {
         lookup::measure,
         index::measure,
         pairs::measure,
+        cores::measure,
         guard::measure,
         live::measure,
         passages::measure,

@@ -1,11 +1,12 @@
 //! Pieces of work in a line, and their results in the same order.
 
 use crate::threads::{Working, spawn, stop_if};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 /// Between two looks of a waiting leader at what else might have happened.
@@ -45,17 +46,20 @@ pub fn in_order<P: Send, R: Send, T>(
 ) {
     let shared = Shared::new();
     thread::scope(|scope| {
-        let _end = End(&shared);
+        let helpers = Helpers {
+            shared: &shared,
+            started: RefCell::new(Vec::new()),
+        };
         let mut line = Line {
             scope,
             shared: &shared,
+            helpers: &helpers,
             limits,
             poll,
             work,
             take,
             waiting: VecDeque::new(),
             bytes: 0,
-            helpers: 0,
         };
         feed(&mut line);
         line.finish();
@@ -144,15 +148,28 @@ impl<P, R> State<P, R> {
     }
 }
 
-/// Ends the helpers, also where the leader unwinds.
-struct End<'a, P, R>(&'a Shared<P, R>);
+/// The helpers of a job. They are joined when this goes, also where the leader unwinds.
+struct Helpers<'a, 'scope, P, R> {
+    shared: &'a Shared<P, R>,
+    started: RefCell<Vec<ScopedJoinHandle<'scope, ()>>>,
+}
 
-impl<P, R> Drop for End<'_, P, R> {
+impl<P, R> Helpers<'_, '_, P, R> {
+    fn count(&self) -> usize {
+        self.started.borrow().len()
+    }
+}
+
+impl<P, R> Drop for Helpers<'_, '_, P, R> {
     fn drop(&mut self) {
-        let state = self.0.state();
-        self.0.is_over.store(true, Ordering::Relaxed);
+        let state = self.shared.state();
+        self.shared.is_over.store(true, Ordering::Relaxed);
         drop(state);
-        self.0.has_piece.notify_all();
+        self.shared.has_piece.notify_all();
+        for helper in self.started.get_mut().drain(..) {
+            // What its work panicked with is a result.
+            drop(helper.join());
+        }
     }
 }
 
@@ -160,6 +177,7 @@ impl<P, R> Drop for End<'_, P, R> {
 pub struct Line<'a, 'scope, 'env, P, R, T> {
     scope: &'scope Scope<'scope, 'env>,
     shared: &'scope Shared<P, R>,
+    helpers: &'a Helpers<'a, 'scope, P, R>,
     limits: Limits,
     poll: &'a mut dyn FnMut(),
     work: &'scope Work<'env, P, R>,
@@ -168,8 +186,6 @@ pub struct Line<'a, 'scope, 'env, P, R, T> {
     waiting: VecDeque<(T, usize)>,
     /// Of all these.
     bytes: usize,
-    /// Helpers started.
-    helpers: usize,
 }
 
 impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
@@ -179,7 +195,7 @@ impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
             self.take_first();
         }
         self.enqueue(tag, piece, bytes);
-        while self.waiting.len() > PIECES * (self.helpers + 1) || self.limits.helpers == 0 {
+        while self.waiting.len() > PIECES * (self.helpers.count() + 1) || self.limits.helpers == 0 {
             if self.waiting.is_empty() {
                 break;
             }
@@ -196,7 +212,7 @@ impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
         drop(state);
         self.waiting.push_back((tag, bytes));
         self.bytes += bytes;
-        if idle && self.helpers < self.limits.helpers {
+        if idle && self.helpers.count() < self.limits.helpers {
             self.start_helper();
         }
         self.shared.has_piece.notify_one();
@@ -206,8 +222,8 @@ impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
     fn start_helper(&mut self) {
         let (shared, work) = (self.shared, self.work);
         match spawn(self.scope, move || shared.help(work)) {
-            true => self.helpers += 1,
-            false => self.limits.helpers = self.helpers,
+            Some(helper) => self.helpers.started.borrow_mut().push(helper),
+            None => self.limits.helpers = self.helpers.count(),
         }
     }
 

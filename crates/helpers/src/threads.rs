@@ -4,7 +4,7 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread::{Builder, Scope, sleep};
+use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
 /// Bytes that a helper needs for its start: its stack, and what the C library keeps for a thread.
@@ -29,25 +29,23 @@ pub fn abandon() {
     }
 }
 
-/// Starts a helper with all signals blocked; returns false where there is no memory for one.
+/// Starts a helper with all signals blocked; returns None where there is no memory for one.
 pub(crate) fn spawn<'scope>(
     scope: &'scope Scope<'scope, '_>,
     body: impl FnOnce() + Send + 'scope,
-) -> bool {
-    if Vec::<u8>::new().try_reserve_exact(HEADROOM).is_err() {
-        return false;
-    }
+) -> Option<ScopedJoinHandle<'scope, ()>> {
+    Vec::<u8>::new().try_reserve_exact(HEADROOM).ok()?;
     // A new thread has the mask of the one that starts it: no handler of the server ever runs in it.
-    let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else {
-        return false;
-    };
+    let before = SigSet::all()
+        .thread_swap_mask(SigmaskHow::SIG_SETMASK)
+        .ok()?;
     let helper = Builder::new()
         .name(String::from("neardup"))
         .stack_size(STACK);
-    let is_started = helper.spawn_scoped(scope, body).is_ok();
+    let started = helper.spawn_scoped(scope, body).ok();
     let restored = before.thread_set_mask();
     debug_assert!(restored.is_ok());
-    is_started
+    started
 }
 
 /// A piece that is being worked on, as [`abandon`] counts them.

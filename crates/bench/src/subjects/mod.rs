@@ -2,6 +2,7 @@
 
 mod calibration;
 mod compare;
+pub mod cores;
 mod estimate;
 pub mod guard;
 mod hamming;
@@ -58,7 +59,12 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (
         Subject::Pairs,
         "pairs",
-        &[pairs::measure, guard::measure, pairs_peers::measure],
+        &[
+            pairs::measure,
+            cores::measure,
+            guard::measure,
+            pairs_peers::measure,
+        ],
     ),
     (Subject::Live, "live", &[live::measure]),
     (Subject::Passages, "passages", &[passages::measure]),

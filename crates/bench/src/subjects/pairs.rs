@@ -40,7 +40,7 @@ const STEPS: &[(&str, &str)] = &[
     ),
     (
         "text to verified pairs",
-        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, minhash(body), body FROM docs', 0.8)",
+        "CREATE UNLOGGED TABLE found AS SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.8)",
     ),
 ];
 

@@ -34,6 +34,8 @@ const JOBS: &[&str] = &[
     "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.6)",
     "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.6, 'connected')",
     "SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, minhash(body) FROM docs ORDER BY id', 0.6)",
+    "SELECT * FROM hamming_pairs(NULL::bigint, 'SELECT id, simhash(body) FROM docs ORDER BY id', 3)",
+    "SELECT unnest(common_shingles('SELECT body FROM docs', 3))",
 ];
 
 /// Every job gives the same rows in the same order with any number of helpers, and the same rows with

@@ -17,21 +17,20 @@ const BYTES_A_FILE: usize = 1 << 15;
 pub struct Partitions {
     /// Divided once, in order.
     coarse: Vec<Numbers>,
-    /// Parts that each of these is divided into.
-    fine: usize,
 }
 
 impl Partitions {
-    /// Returns parts for `entries` entries.
+    /// Returns parts for about `entries` entries.
     pub fn new(entries: usize) -> Self {
-        let (bytes, memory) = (entries * size_of::<u64>(), work_mem_bytes());
-        let most = (memory / BYTES_A_FILE).max(LEAST_FILES);
-        let files = bytes.div_ceil(memory / 2).clamp(1, most);
-        let fine = (bytes / files).div_ceil(piece_bytes()).max(1);
-        let budget = if files == 1 { bytes } else { 0 };
+        let (bytes, memory) = (
+            entries.saturating_mul(size_of::<u64>()),
+            work_mem_bytes() / 2,
+        );
+        let most = (work_mem_bytes() / BYTES_A_FILE).max(LEAST_FILES);
+        let files = bytes.div_ceil(memory).clamp(1, most);
+        let coarse = (0..files).map(|_| Numbers::new(memory / files));
         Self {
-            coarse: collected((0..files).map(|_| Numbers::new(budget))).or_raise(),
-            fine,
+            coarse: collected(coarse).or_raise(),
         }
     }
 
@@ -47,7 +46,9 @@ impl Partitions {
 
     /// Visits every part, in order.
     pub fn for_each(self, visit: &mut dyn FnMut(Vec<u64>)) {
-        let (parts, fine) = (self.coarse.len() * self.fine, self.fine);
+        let fine = self.len() * size_of::<u64>() / self.coarse.len();
+        let fine = fine.div_ceil(piece_bytes()).max(1);
+        let parts = self.coarse.len() * fine;
         for (number, entries) in self.coarse.into_iter().enumerate() {
             let mut divided = filled(Vec::new(), fine).or_raise();
             for part in &mut divided {

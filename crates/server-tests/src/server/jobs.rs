@@ -1,0 +1,64 @@
+//! What jobs over whole collections take, and what others see of them.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use testbed::server::database::Database;
+use testbed::server::{Server, memory};
+
+use crate::harness::Outcome;
+
+/// Keys go to temporary files: 160 MB of them with work_mem of 4 MB.
+pub fn keys_in_files(server: &Server) -> Result<Outcome> {
+    const MOST: u64 = 64_000;
+    let database = Database::with_extension(&server.main, "keys")?;
+    let mut client = database.connect()?;
+    client.batch_execute("SET work_mem = '4MB'; SET jit = off; SELECT minhash('a')")?;
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    let before = memory::private(pid)?;
+    let peak = memory::peak(pid, || {
+        let row = client.query_one(
+            "SELECT count(*), count(*) FILTER (WHERE left(a, 6)::int + 2500 = left(b, 6)::int
+                 AND length(a) = 32006 AND left(a, 6) || repeat('k', 32000) = a)
+             FROM near_dup_pairs(NULL::text, $$SELECT lpad(i::text, 6, '0') || repeat('k', 32000),
+                 minhash('text ' || i % 2500 || ' of ' || i % 2500) FROM generate_series(1, 5000) i$$, 1)",
+            &[],
+        )?;
+        let (pairs, right): (i64, i64) = (row.get(0), row.get(1));
+        ensure!(
+            (pairs, right) == (2500, 2500),
+            "{right} of {pairs} pairs are right"
+        );
+        Ok(())
+    })?;
+    ensure!(peak - before < MOST, "{} kB", peak - before);
+    Ok(Outcome::Passed)
+}
+
+/// Other sessions see the stage of a long job before its statement, and the statement alone afterwards.
+pub fn seen_by_others(server: &Server) -> Result<Outcome> {
+    const SEEN: &str = "SELECT query FROM pg_stat_activity WHERE pid = $1";
+    let database = Database::with_extension(&server.main, "seen")?;
+    let (mut client, mut other) = (database.connect()?, database.connect()?);
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    let job = "SELECT count(*), pg_sleep(1) FROM near_dup_pairs(NULL::int,
+        'SELECT i, minhash(i::text) FROM generate_series(1, 768) i, pg_sleep(0.006 + 0 * i)', 1)";
+    let seen = thread::scope(|scope| {
+        let running = scope.spawn(|| client.batch_execute(job));
+        let mut seen = Vec::new();
+        while !running.is_finished() {
+            let now: String = other.query_one(SEEN, &[&pid])?.get(0);
+            if seen.last() != Some(&now) {
+                seen.push(now);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        running.join().expect("the statement does not panic")?;
+        anyhow::Ok(seen)
+    })?;
+    let told = format!("/* pg_neardup: reading: 512 rows */ {job}");
+    ensure!(seen.contains(&told), "{seen:#?}");
+    ensure!(seen.last().is_some_and(|last| last == job), "{seen:#?}");
+    Ok(Outcome::Passed)
+}
