@@ -1,7 +1,8 @@
 """The peers that run in Python, asked by `cargo xtask bench` one question a line.
 
 A request is a JSON object on standard input: {"task": "sign", "peer": ..., "documents": file} or
-{"task": "pairs", ..., "threshold": ..., "into": file} or {"task": "versions"}; the answer is one on
+{"task": "pairs", ..., "threshold": ..., "into": file} or {"task": "containment", "documents": file,
+"queries": file, "threshold": ..., "into": file} or {"task": "versions"}; the answer is one on
 standard output. A file of documents holds one a line; the number of its line, from 0, is its key.
 What a peer prepares is kept between requests, its time is not counted.
 """
@@ -11,6 +12,7 @@ import importlib.metadata
 import json
 import os
 import re
+import statistics
 import sys
 import time
 
@@ -204,6 +206,24 @@ def prepare_pairs(peer, file):
         clickhouse_table(file)
 
 
+def ensemble(file, queries, threshold):
+    """Documents that LSH Ensemble says contain each of the queries: seconds to sign and index them, median
+    milliseconds to sign and look one up, and the pairs of lines."""
+    from datasketch import MinHashLSHEnsemble
+
+    sets, asked = encoded(file), encoded(queries)
+
+    def build():
+        index = MinHashLSHEnsemble(threshold=threshold, num_perm=SLOTS, num_part=32)
+        index.index((key, datasketch(given), len(given)) for key, given in enumerate(sets))
+        return index
+
+    built, index = timed(build)
+    answers = [timed(lambda: list(index.query(datasketch(given), len(given)))) for given in asked]
+    pairs = [(query, key) for query, (_, keys) in enumerate(answers) for key in keys]
+    return built, statistics.median(seconds for seconds, _ in answers) * 1000, pairs
+
+
 def timed(work):
     start = time.perf_counter()
     result = work()
@@ -225,6 +245,11 @@ def answer(request):
             with open(request["into"], "w") as into:
                 into.writelines(f"{a}\t{b}\t{similarity}\n" for a, b, similarity in pairs)
             return {"seconds": seconds}
+        case "containment":
+            built, median, pairs = ensemble(file, request["queries"], request["threshold"])
+            with open(request["into"], "w") as into:
+                into.writelines(f"{query}\t{key}\n" for query, key in pairs)
+            return {"built": built, "median": median}
 
 
 def main():

@@ -100,6 +100,15 @@ impl Containment {
                 strategy,
             })
     }
+
+    /// Returns the function of `set %> ball` beside one of sets that contain each other; None of
+    /// other kinds.
+    pub fn containing(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
+        let Self { kind, .. } = Self::of(function).filter(|of| of.kind == Kind::Containing)?;
+        // SAFETY: looks a function up in the catalog.
+        let schema = unsafe { pg_sys::get_func_namespace(function) };
+        function_beside(function, c"set_contains", &kind.types(schema))
+    }
 }
 
 /// The functions, the operator and the types that belong to a kind, in the schema of the extension.

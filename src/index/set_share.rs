@@ -160,8 +160,8 @@ fn set_share_out(value: SetShare<'_>) -> CString {
         write!(element_text, "{comma}{element}").expect("a string takes it");
         text.try_push_str(&element_text).or_raise();
     }
-    text.try_push_str(&format!("}},{share}>")).or_raise();
-    CString::new(text).expect("the text form has no NUL")
+    text.try_push_str(&format!("}},{share}>\0")).or_raise();
+    CString::from_vec_with_nul(text.into_bytes()).expect("the text form has no NUL")
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]

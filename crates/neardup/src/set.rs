@@ -43,9 +43,20 @@ fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
     }
 }
 
+/// Times as many elements from which on those of the smaller set are looked up in the larger.
+const MUCH_LARGER: usize = 32;
+
 /// Returns the number of elements that two sets share.
 pub fn intersection_size<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> usize {
     let mut beat = beat(check);
+    let (few, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
+    if many.len() / MUCH_LARGER > few.len() {
+        let is_shared = |element: &&T| {
+            beat();
+            many.binary_search(element).is_ok()
+        };
+        return few.iter().filter(is_shared).count();
+    }
     let (mut i, mut j, mut shared) = (0, 0, 0);
     while i < a.len() && j < b.len() {
         beat();

@@ -47,6 +47,14 @@ proptest! {
     }
 
     #[test]
+    fn small_sets_share_what_they_have_in_large_ones(a in set(-3000..3000), step in 1i64..4, exchanged in any::<bool>()) {
+        let large: Vec<i64> = (-3000..3000).step_by(step as usize).collect();
+        let expected = a.iter().filter(|x| (*x + 3000) % step == 0).count();
+        let [x, y] = if exchanged { [&large, &a] } else { [&a, &large] };
+        prop_assert_eq!(set::intersection_size(x, y, &mut || ()), expected);
+    }
+
+    #[test]
     fn samples_and_sketches(set in set(i64::MIN..i64::MAX), n in 1..20i32) {
         let residue = |hash: &i64| ((hash % i64::from(n)) + i64::from(n)) % i64::from(n);
         let sample: Vec<i64> = set.iter().filter(|hash| residue(hash) == 0).copied().collect();

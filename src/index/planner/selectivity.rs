@@ -7,6 +7,7 @@
 
 use super::statistics::{self, Slot, Version};
 use crate::index::am;
+use crate::index::classes::{CONTAINED, CONTAINS};
 use crate::index::kind::{Bound, Containment, Kind};
 use crate::pg::nodes::{call, constant, elements, is_null, pointer};
 use pgrx::prelude::*;
@@ -162,6 +163,7 @@ unsafe fn measured_pairs(
 }
 
 /// The operand that is a ball.
+#[derive(Clone, Copy)]
 struct Ball {
     kind: Kind,
     /// The operator's.
@@ -204,6 +206,22 @@ impl Ball {
                 ball.bound = constant(bound).and_then(|bound| kind.bound(bound));
             }
             Some(ball)
+        }
+    }
+
+    /// Returns a ball that keeps as many pairs of rows, found by more of its keys: of sets, those that
+    /// contain others are as many as those that are contained.
+    fn as_selective(&self) -> Self {
+        let containing =
+            Containment::containing(self.function).filter(|_| self.strategy == CONTAINED);
+        match containing {
+            Some(function) => Self {
+                function,
+                strategy: CONTAINS,
+                is_on_left: false,
+                ..*self
+            },
+            None => *self,
         }
     }
 
@@ -386,6 +404,7 @@ impl Column {
     unsafe fn mean_counted(&self, ball: &Ball) -> Option<f64> {
         // SAFETY: vouched for by the caller.
         unsafe {
+            let ball = &ball.as_selective();
             let column = self.index(ball)?;
             if self.variable.statsTuple.is_null() {
                 return None;

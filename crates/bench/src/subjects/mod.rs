@@ -2,6 +2,7 @@
 
 mod calibration;
 mod compare;
+pub mod containment;
 pub mod cores;
 mod estimate;
 pub mod guard;
@@ -36,6 +37,7 @@ pub enum Subject {
     Pairs,
     Live,
     Passages,
+    Containment,
     Quality,
     Calibration,
     Memory,
@@ -68,6 +70,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     ),
     (Subject::Live, "live", &[live::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
+    (Subject::Containment, "containment", &[containment::measure]),
     (
         Subject::Quality,
         "quality",

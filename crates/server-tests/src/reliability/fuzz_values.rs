@@ -10,6 +10,8 @@ pub const FORGE: &str = "
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
     CREATE FUNCTION forge_bit_ball(bytea, int) RETURNS bit_ball
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
+    CREATE FUNCTION forge_set_share(bytea, int) RETURNS set_share
+        LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
     CREATE FUNCTION forge_bits(bytea, int) RETURNS bit
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
     CREATE TABLE forged AS SELECT i AS id, forge_signature(overlay(minhash('words')::bytea
@@ -25,6 +27,8 @@ const TEXTS: &[&str] = &[
     "'none'",
     "'log'",
     "'star'",
+    "'containment'",
+    "'SELECT id, id::text FROM t'",
     "'information'",
     "'SELECT id, sig FROM t'",
     "'SELECT id, bits FROM t'",
@@ -141,6 +145,7 @@ pub fn argument(kind: &str, encoding: &str, rng: &mut Rng) -> String {
         "minhash_signature" => pick(SIGNATURES, rng),
         "minhash_ball" => format!("minhash_ball({}, 0.7)", pick(SIGNATURES, rng)),
         "bit_ball" => "bit_ball(5::bit(64), 3)".to_string(),
+        "set_share" => format!("set_share({}, 0.5)", argument("bigint[]", encoding, rng)),
         "bytea" => mutated(&signature_bytes(rng), rng),
         "cstring" => format!("{}::text::cstring", pick(TEXTS, rng)),
         "tsvector" => pick(
@@ -171,7 +176,8 @@ fn signature_bytes(rng: &mut Rng) -> String {
 fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
     let (forge, sound) = match kind {
         "minhash_signature" => ("forge_signature", signature_bytes(rng)),
-        // Little endian: the threshold 0.5, or distance 3 and 64 bits, or 64 bits.
+        // Little endian: the threshold 0.5, or distance 3 and 64 bits, or 0.5 and two elements, or 64
+        // bits.
         "minhash_ball" => (
             "forge_ball",
             format!("('\\x000000000000e03f'::bytea || {})", signature_bytes(rng)),
@@ -179,6 +185,10 @@ fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
         "bit_ball" => (
             "forge_bit_ball",
             "'\\x03000000400000000123456789abcdef'::bytea".into(),
+        ),
+        "set_share" => (
+            "forge_set_share",
+            "'\\x000000000000e03f01000000000000000200000000000000'::bytea".into(),
         ),
         "bit" => ("forge_bits", "'\\x400000000123456789abcdef'::bytea".into()),
         _ => return None,

@@ -8,28 +8,33 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 
 /// Ten groups of 200 rows, 400 of ten, and 14 000 rows by themselves. Rows of a group have three
-/// shingles in 31 of their own, or differ in one bit or two.
+/// shingles in 31 of their own, differ in one bit or two, or in one of 31 elements.
 const TABLE: &str = "
     CREATE TABLE docs AS SELECT i AS id, minhash(
             (SELECT string_agg('w' || hashint8(grp * 100 + w), ' ') FROM generate_series(1, 30) w) || ' ' || i) AS sig,
-        hashint8extended(grp, 0)::bit(64) # (1::bit(64) << i % 64) AS b
+        hashint8extended(grp, 0)::bit(64) # (1::bit(64) << i % 64) AS b,
+        array(SELECT hashint8extended(grp * 100 + w, 1) FROM generate_series(1, 30) w) || i::bigint AS prints
     FROM generate_series(1, 20000) i,
          LATERAL (SELECT CASE WHEN i <= 2000 THEN i % 10 WHEN i <= 6000 THEN 100 + i % 400 ELSE i END AS grp) g;
     CREATE INDEX ON docs USING neardup (sig);
     CREATE INDEX ON docs USING neardup (b);
+    CREATE INDEX ON docs USING neardup (prints);
     ANALYZE docs";
 
 /// Rows that are in a group of 200, of ten, or alone.
 const ROWS: [i64; 3] = [77, 3333, 12345];
 
 /// Conditions on a value.
-const CONDITIONS: [(&str, &str); 6] = [
+const CONDITIONS: [(&str, &str); 9] = [
     ("sig", "near_dup(sig, VALUE, 0.8)"),
     ("sig", "sig <@ minhash_ball(VALUE, 0.8)"),
     ("sig", "minhash_sim(sig, VALUE) > 0.8"),
     ("sig", "sig <=> VALUE <= 0.2"),
     ("b", "hamming_within(b, VALUE, 3)"),
     ("b", "3 >= bit_hamming(VALUE, b)"),
+    ("prints", "near_contained(prints, VALUE, 0.8)"),
+    ("prints", "near_contained(VALUE, prints, 0.8)"),
+    ("prints", "near_jaccard(VALUE, prints, 0.8)"),
 ];
 
 /// For a constant within a factor of 3 of the rows that it finds, for an unknown value of the mean
@@ -84,10 +89,10 @@ fn check(client: &mut Client, query: &str, truth: Option<f64>) -> Result<()> {
 
 /// Returns the value of a row, as SQL writes it.
 fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
-    let type_ = if column == "b" {
-        "bit(64)"
-    } else {
-        "minhash_signature"
+    let type_ = match column {
+        "b" => "bit(64)",
+        "prints" => "bigint[]",
+        _ => "minhash_signature",
     };
     let query = format!("SELECT quote_literal({column}::text) FROM docs WHERE id = {row}");
     let text: String = client.query_one(&query, &[])?.get(0);
@@ -107,6 +112,8 @@ pub fn of_joins(server: &Server) -> Result<Outcome> {
         "a.sig <=> b.sig < 0.2",
         "hamming_within(a.b, b.b, 3)",
         "bit_hamming(a.b, b.b) < 4",
+        "near_contained(a.prints, b.prints, 0.8)",
+        "near_jaccard(a.prints, b.prints, 0.8)",
     ] {
         let join = format!("SELECT a.id FROM docs a JOIN docs b ON {condition}");
         check(&mut client, &join, Some(pairs)).context(condition)?;

@@ -52,6 +52,31 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
+        "near_dup_pairs",
+        "SELECT near_dup_pairs(NULL::int, 'SELECT 1, d FROM z', 0.5, measure => 'containment')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "near_dup_join",
+        "SELECT near_dup_join(NULL::int, 'SELECT 1, ''a''::pg_catalog.text', 'SELECT k, n FROM z', 0.5, measure => 'containment')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "star_clusters",
+        "SELECT star_clusters(NULL::int, 'SELECT k FROM z', 'SELECT 1, 2, 0.5::pg_catalog.float8')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "star_clusters",
+        "SELECT star_clusters(NULL::int, 'SELECT 1', 'SELECT 1, 2, k FROM z')",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
+        "common_shingle_list",
+        "SELECT common_shingle_list('SELECT d FROM z', 1)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
         "near_dup_clusters",
         "SELECT near_dup_clusters(NULL::int, 'SELECT 1, s FROM z', 0.5)",
         SqlState::DATATYPE_MISMATCH,
