@@ -1,13 +1,15 @@
-//! The recipe for Citus in docs/scaling.md, on one node that stands for many.
+//! The recipe for Citus in docs/scaling.md: a coordinator and two workers, servers of their own.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use testbed::server::Server;
+use postgres::error::SqlState;
+use testbed::server::{ScratchCluster, Server};
 
 use crate::harness::{Missing, Outcome};
 
-const TABLES: &str = "CREATE EXTENSION citus; CREATE EXTENSION pg_neardup;
-    SET citus.shard_count = 4;
+const WORKERS: usize = 2;
+
+const TABLES: &str = "SET citus.shard_count = 4;
     CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
     CREATE INDEX docs_sig ON docs USING neardup (sig);
@@ -19,56 +21,142 @@ const TABLES: &str = "CREATE EXTENSION citus; CREATE EXTENSION pg_neardup;
     SELECT create_distributed_table('bands', 'band');
     INSERT INTO bands SELECT unnest(minhash_bands(sig, 0.8)), id, sig FROM docs;
     CREATE INDEX ON bands (band);
-    CREATE TABLE whole AS SELECT * FROM docs;
-    ALTER DATABASE postgres SET enable_seqscan = off";
+    CREATE TABLE whole AS SELECT * FROM docs";
 
-const LOOKUP: &str =
-    "SELECT count(*) FROM docs WHERE near_dup(sig, minhash('Document about nothing'))";
-const PAIRS: &str = "SELECT DISTINCT a.id, b.id FROM bands a JOIN bands b USING (band)
-    WHERE a.id < b.id AND near_dup(a.sig, b.sig, 0.8)";
+const LOOKUP: &str = "SELECT id FROM docs WHERE near_dup(sig, minhash(QUERY)) ORDER BY id";
+const NEAREST: &str = "SELECT id FROM docs ORDER BY sig <=> minhash(QUERY) LIMIT 2";
+/// A pair belongs to the first band that it shares.
+const PAIRS: &str = "SELECT a.id, b.id FROM bands a JOIN bands b USING (band)
+    WHERE a.id < b.id AND near_dup(a.sig, b.sig, 0.8)
+      AND band = (SELECT min(x) FROM unnest(minhash_bands(a.sig, 0.8)) x
+                  WHERE x = ANY (minhash_bands(b.sig, 0.8)))";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
-/// Checks that the pairs, the lookups and the unions are those of a plain table, and are found on the
-/// shards.
+/// Checks that lookups, nearest rows, pairs and unions are those of a plain table and are found on the
+/// shards, and that a constraint holds within the column by which its table is distributed.
 pub fn recipe(server: &Server) -> Result<Outcome> {
     if !server.main.offers("citus")? {
         return Ok(Outcome::Skipped(Missing::Citus));
     }
-    let cluster = server.scratch_cluster("citus")?;
-    cluster.create(&[("shared_preload_libraries", "citus")])?;
-    let socket = cluster.socket_dir().to_string_lossy().into_owned();
-    cluster.configure(&[("citus.local_hostname", &socket)])?;
-    cluster.start()?;
-    let mut client = cluster.connect("postgres")?;
+    let coordinator = node(server, "citus")?;
+    let workers = (0..WORKERS)
+        .map(|number| node(server, &format!("citus_worker{number}")))
+        .collect::<Result<Vec<_>>>()?;
+    let mut client = coordinator.connect("postgres")?;
+    client.execute(
+        "SELECT citus_set_coordinator_host($1, 5432)",
+        &[&socket(&coordinator)],
+    )?;
+    for worker in &workers {
+        client.execute("SELECT citus_add_node($1, 5432)", &[&socket(worker)])?;
+    }
     for statement in TABLES.split(';') {
         client.batch_execute(statement).context(statement)?;
     }
-    // This number of rows a shard is quicker read than looked up; a new session learns otherwise.
-    let mut client = cluster.connect("postgres")?;
+    check_lookups(&mut client)?;
+    check_union(&mut client)?;
+    check_pairs(&mut client)?;
+    check_constraint(&mut client)?;
+    Ok(Outcome::Passed)
+}
 
-    let lookup = plan(&mut client, LOOKUP)?;
-    ensure!(
-        lookup.contains("Bitmap Index Scan on docs_sig_"),
-        "{lookup}"
-    );
-    let union = plan(&mut client, UNION)?;
+/// Starts a node with both extensions, whose few rows a scan would read quicker than an index.
+fn node(server: &Server, name: &str) -> Result<ScratchCluster> {
+    let node = server.scratch_cluster(name)?;
+    node.create(&[("shared_preload_libraries", "citus")])?;
+    node.configure(&[("citus.local_hostname", &socket(&node))])?;
+    node.start()?;
+    node.connect("postgres")?.batch_execute(
+        "CREATE EXTENSION citus; CREATE EXTENSION pg_neardup;
+         ALTER DATABASE postgres SET enable_seqscan = off",
+    )?;
+    Ok(node)
+}
+
+fn socket(node: &ScratchCluster) -> String {
+    node.socket_dir().to_string_lossy().into_owned()
+}
+
+/// Every shard answers from its index, the nearest rows first.
+fn check_lookups(client: &mut Client) -> Result<()> {
+    let topics = (1..=30).map(|word| format!(" topic{}", 31 + word * 7));
+    let body = format!("'Document about{}'", topics.collect::<String>());
+    for query in [LOOKUP, NEAREST] {
+        let query = query.replace("QUERY", &body);
+        let plan = plan(client, &query)?;
+        ensure!(plan.contains(" docs_sig_"), "{plan}");
+        let ids = |rows: Vec<postgres::Row>| {
+            let mut ids: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let found = ids(client.query(&query, &[])?);
+        let wanted = ids(client.query(&query.replace("FROM docs", "FROM whole"), &[])?);
+        ensure!(
+            found == wanted && found.len() == 2,
+            "{found:?}, not {wanted:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Shards unite their own rows, and the coordinator the shards' unions.
+fn check_union(client: &mut Client) -> Result<()> {
+    let union = plan(client, UNION)?;
     ensure!(union.contains("partial_agg("), "{union}");
     let same_union = format!("SELECT ({UNION}) = (SELECT minhash_union(sig)::text FROM whole)");
     ensure!(
         client.query_one(&same_union, &[])?.get::<_, bool>(0),
         "the union differs"
     );
+    Ok(())
+}
 
-    let found = pairs(&mut client, PAIRS)?;
+/// Each pair is found once; the coordinator makes the same clusters of the pairs as of the table.
+fn check_pairs(client: &mut Client) -> Result<()> {
+    let found = pairs(client, PAIRS)?;
     let scan = "SELECT a.id, b.id FROM whole a JOIN whole b ON a.id < b.id AND minhash_sim(a.sig, b.sig) >= 0.8";
-    let wanted = pairs(&mut client, scan)?;
+    let wanted = pairs(client, scan)?;
     ensure!(
         found == wanted && found.len() >= 250,
         "{} pairs, not {}",
         found.len(),
         wanted.len()
     );
-    Ok(Outcome::Passed)
+    let components = format!(
+        "SELECT key, component FROM connected_components(NULL::bigint, {})",
+        quoted(PAIRS)
+    );
+    let wanted = "SELECT key, cluster FROM near_dup_clusters(NULL::bigint, 'SELECT id, sig FROM whole ORDER BY id', 0.8, 'connected')";
+    ensure!(
+        pairs(client, &components)? == pairs(client, wanted)?,
+        "the components differ"
+    );
+    Ok(())
+}
+
+/// A copy is refused within a tenant, by whose number the table is distributed, and let in elsewhere.
+fn check_constraint(client: &mut Client) -> Result<()> {
+    client.batch_execute(
+        "CREATE TABLE mails (tenant_id int, id bigint, sig minhash_signature,
+             EXCLUDE USING neardup (tenant_id WITH =, near_dup_key(sig, 0.85) WITH %))",
+    )?;
+    client.batch_execute("SELECT create_distributed_table('mails', 'tenant_id')")?;
+    let insert = |tenant: i32| {
+        format!("INSERT INTO mails VALUES ({tenant}, 1, minhash('some words of a mail'))")
+    };
+    client.batch_execute(&insert(1))?;
+    client.batch_execute(&insert(2))?;
+    let refused = client.batch_execute(&insert(1));
+    ensure!(
+        refused.is_err_and(|error| error.code() == Some(&SqlState::EXCLUSION_VIOLATION)),
+        "a copy was let in"
+    );
+    Ok(())
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 fn plan(client: &mut Client, query: &str) -> Result<String> {
