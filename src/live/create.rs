@@ -50,18 +50,17 @@ impl<'a> Creation<'a> {
     /// Makes tables and triggers, but for the index of [`create_index`].
     pub fn run(mut self) -> Shape {
         let key_type = self.key_type();
-        let tables = self.create_tables(&key_type);
-        self.tracker.tables = tables;
+        let definition = match &self.columns[..] {
+            [column] => column.definition.clone(),
+            _ => key_type.clone(),
+        };
+        self.tracker.tables = self.create_tables(&definition);
         let key = Key {
             columns: self.columns,
-            type_: key_type
-                .split(" COLLATE ")
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            type_: key_type,
         };
         let shape = Shape::new(self.connection, self.tracker, key);
-        add_canonical_columns(self.connection, &shape, &key_type);
+        add_canonical_columns(self.connection, &shape, &definition);
         create_triggers(self.connection, &shape, self.name);
         grant(self.connection, &shape.tracker);
         links::renew(self.connection, &shape.tracker);
@@ -71,7 +70,7 @@ impl<'a> Creation<'a> {
     /// Returns the type of the columns that hold keys; makes one for keys of several columns.
     fn key_type(&self) -> String {
         if let [column] = &self.columns[..] {
-            return column.definition.clone();
+            return column.type_name.clone();
         }
         let name = names::qualified(self.schema, &names::derived(self.name, "key"));
         let columns = self.columns.iter();

@@ -8,6 +8,7 @@
 
 mod commit;
 mod create;
+mod keys;
 mod links;
 mod names;
 mod note;

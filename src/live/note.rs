@@ -5,6 +5,7 @@
 
 use crate::guard::row::get;
 use crate::live::commit;
+use crate::live::keys::holds_keys;
 use crate::live::tracker::Tracker;
 use crate::live::trigger;
 use crate::pg::call::finfo;
@@ -39,7 +40,14 @@ finfo!(pg_finfo_near_dup_note);
 struct Noting {
     tracker: Tracker,
     /// The columns of the primary key; none where the queue has another type of keys.
-    key: Vec<i16>,
+    key: Vec<KeyColumn>,
+}
+
+/// A column of the primary key.
+struct KeyColumn {
+    number: i16,
+    by_value: bool,
+    length: i16,
 }
 
 impl Noting {
@@ -50,14 +58,26 @@ impl Noting {
         let table = Relation::open_table(unsafe { (*data.tg_relation).rd_id });
         let queue = Relation::open_table(tracker.tables.queue);
         check(&table, &queue);
-        let key = table
-            .primary_key()
-            .map(|(_, columns)| columns)
-            .unwrap_or_default();
-        let is_same = has_types(&table, &key, &queue);
+        let (_, mut numbers) = table.primary_key().unwrap_or_default();
+        if !holds_keys(&queue, &table, &numbers) {
+            numbers.clear();
+        }
+        let column = |number: &i16| {
+            let (mut length, mut by_value) = (0, false);
+            // SAFETY: the table is open and has the column.
+            unsafe {
+                let (column_type, _) = column_type(table.as_ptr(), *number);
+                pg_sys::get_typlenbyval(column_type, &mut length, &mut by_value);
+            }
+            KeyColumn {
+                number: *number,
+                by_value,
+                length,
+            }
+        };
         Self {
+            key: numbers.iter().map(column).collect(),
             tracker,
-            key: if is_same { key } else { Vec::new() },
         }
     }
 
@@ -98,8 +118,10 @@ impl Noting {
     /// # Safety
     /// The slot holds a row of the table.
     unsafe fn key_of(&self, queue: &Queue, slot: *mut pg_sys::TupleTableSlot) -> pg_sys::Datum {
-        // SAFETY: vouched for by the caller; the columns of a primary key are not NULL.
-        let value = |column: &i16| unsafe { get(slot, *column) }.expect("keys are not NULL");
+        let value = |column: &KeyColumn| {
+            // SAFETY: vouched for by the caller; the columns of a primary key are not NULL.
+            unsafe { get(slot, column.number) }.expect("keys are not NULL")
+        };
         match &self.key[..] {
             [column] => value(column),
             columns => queue.row(columns.iter().map(value).collect()),
@@ -115,16 +137,14 @@ impl Noting {
         old: *mut pg_sys::TupleTableSlot,
         new: *mut pg_sys::TupleTableSlot,
     ) -> bool {
-        self.key.iter().all(|&column| {
+        self.key.iter().all(|column| {
             // SAFETY: vouched for by the caller; the values are of the column's type.
             unsafe {
-                let type_ = pg_sys::SPI_gettypeid((*old).tts_tupleDescriptor, column.into());
-                let (mut length, mut by_value) = (0, false);
-                pg_sys::get_typlenbyval(type_, &mut length, &mut by_value);
-                let (Some(old), Some(new)) = (get(old, column), get(new, column)) else {
+                let values = (get(old, column.number), get(new, column.number));
+                let (Some(old), Some(new)) = values else {
                     return false;
                 };
-                datumIsEqual(old, new, by_value, length.into())
+                datumIsEqual(old, new, column.by_value, column.length.into())
             }
         })
     }
@@ -180,25 +200,6 @@ impl Drop for Queue {
             // SAFETY: the relation is open; the lock is released with the transaction.
             unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
         }
-    }
-}
-
-/// Returns whether the queue's keys are of the types of the table's.
-fn has_types(table: &Relation, key: &[i16], queue: &Relation) -> bool {
-    // SAFETY: the tables are open and have these columns.
-    unsafe {
-        let type_of = |column: &i16| column_type(table.as_ptr(), *column).0;
-        let (queued, _) = column_type(queue.as_ptr(), 1);
-        if let [column] = key {
-            return type_of(column) == queued;
-        }
-        let row = pg_sys::get_typ_typrelid(queued);
-        if row == pg_sys::InvalidOid {
-            return false;
-        }
-        let mut numbers = (1..).zip(key);
-        pg_sys::get_atttype(row, key.len() as i16 + 1) == pg_sys::InvalidOid
-            && numbers.all(|(number, column)| pg_sys::get_atttype(row, number) == type_of(column))
     }
 }
 

@@ -127,13 +127,8 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
 
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` where a tracker's tables belong to somebody else.
-fn check_owners(tracker: &Tracker) {
-    let owner = Relation::open_table(tracker.relation).owner();
-    let tables = tracker.tables.all().into_iter();
-    if let Some(other) = tables
-        .into_iter()
-        .find(|&table| Relation::open_table(table).owner() != owner)
-    {
+fn check_tables(tracker: &Tracker) {
+    if let Some(other) = tracker.table_of_another() {
         let (other, table) = (names::relation(other), names::relation(tracker.relation));
         raise(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -166,7 +161,7 @@ pub fn lock(connection: &Connection, tracker: &Tracker) {
 /// Brings the clusters of a tracker up to date.
 pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let started = Instant::now();
-    check_owners(&tracker);
+    check_tables(&tracker);
     let rights = rights_for(tracker.relation);
     let connection = Connection::open();
     lock(&connection, &tracker);

@@ -1,5 +1,6 @@
 //! The columns that a tracker reads, and the parts of its statements that are made of them.
 
+use crate::live::keys::holds_keys;
 use crate::live::names;
 use crate::live::order::Order;
 use crate::live::tracker::Tracker;
@@ -15,6 +16,8 @@ pub struct Column {
     pub name: String,
     pub number: i16,
     pub type_: pg_sys::Oid,
+    /// Its type with modifier.
+    pub type_name: String,
     /// Its type with modifier and collation.
     pub definition: String,
     equality: String,
@@ -52,6 +55,7 @@ impl Column {
                 number,
                 type_,
                 definition: format!("{type_name}{}", names::collate(collation)),
+                type_name,
                 equality: names::equality(type_),
             }
         }
@@ -138,22 +142,16 @@ impl Shape {
     /// ERROR for a table that has changed so that it cannot be tracked any more.
     pub fn of(connection: &Connection, tracker: Tracker) -> Self {
         let table = Relation::open_table(tracker.relation);
-        let columns = Key::columns_of(&table).unwrap_or_else(|| changed(&tracker));
         let clusters = Relation::open_table(tracker.tables.clusters);
-        let kept = Column::of(&clusters, 1);
-        if let [column] = &columns[..]
-            && column.type_ != kept.type_
-        {
+        let numbers = table.primary_key().map(|(_, numbers)| numbers);
+        let numbers = numbers.filter(|numbers| holds_keys(&clusters, &table, numbers));
+        let Some(numbers) = numbers else {
             changed(&tracker);
-        }
+        };
+        let column = |number: &i16| Column::of(&table, *number);
         let key = Key {
-            columns,
-            type_: kept
-                .definition
-                .split(" COLLATE ")
-                .next()
-                .unwrap_or_default()
-                .to_owned(),
+            columns: numbers.iter().map(column).collect(),
+            type_: Column::of(&clusters, 1).type_name,
         };
         Self::new(connection, tracker, key)
     }

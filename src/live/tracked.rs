@@ -10,7 +10,8 @@ use crate::pg::srf::Rows;
 use crate::pg::statement::{Connection, server_text, text_datum};
 use pgrx::prelude::*;
 
-/// Returns the trackers of all tables that the caller may read. Counts the rows of their queues.
+/// Returns the trackers of all tables that the caller may read, but those whose tables have come to
+/// belong to others. Counts the rows of their queues.
 #[pg_extern(sql = false)]
 fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -38,6 +39,9 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
 
 fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
+    if tracker.table_of_another().is_some() {
+        return;
+    }
     let owner = Relation::open_table(tracker.relation).owner();
     let rights = OwnerRights::assume(owner);
     rights.set(c"search_path", c"pg_catalog, pg_temp");

@@ -209,9 +209,11 @@ impl Tracker {
         kept.next().unwrap_or_else(|| not_kept(clusters))
     }
 
-    /// Returns the trackers of a table.
+    /// Returns the trackers of a table; none of one that is gone.
     pub fn all_of_table(functions: &TriggerFunctions, table: pg_sys::Oid) -> Vec<Self> {
-        let table = Relation::open_table(table);
+        let Some(table) = Relation::try_open_table(table) else {
+            return Vec::new();
+        };
         let notes_inserts = |trigger: &&pg_sys::Trigger| {
             Some(trigger.tgfoid) == functions.note
                 && trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT != 0
@@ -233,6 +235,13 @@ impl Tracker {
         // SAFETY: the names of triggers are NUL-terminated.
         let names = own.map(|trigger| utf8(unsafe { CStr::from_ptr(trigger.tgname) }));
         names.collect()
+    }
+
+    /// Returns a table of the tracker that has another owner than the tracked one.
+    pub fn table_of_another(&self) -> Option<pg_sys::Oid> {
+        let owner = Relation::open_table(self.relation).owner();
+        let mut tables = self.tables.all().into_iter();
+        tables.find(|&table| Relation::open_table(table).owner() != owner)
     }
 
     /// Returns the extension's function of that name.

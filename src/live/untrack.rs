@@ -4,6 +4,8 @@ use crate::live::names;
 use crate::live::refresh::check_owner;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::call::Call;
+use crate::pg::relation::Relation;
+use crate::pg::rights::OwnerRights;
 use crate::pg::statement::Connection;
 use pgrx::prelude::*;
 
@@ -22,6 +24,8 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     let tracker = Tracker::of_clusters(&functions, &connection, clusters);
     check_owner(&tracker);
+    // What the triggers name is dropped with the rights of the table's owner, whoever calls.
+    let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
     let table = names::relation(tracker.relation);
     for trigger in tracker.triggers(&functions) {
         let trigger = names::identifier(&trigger);
@@ -32,6 +36,7 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
         connection.execute(&format!("DROP TABLE {}", names::relation(table)));
     }
     connection.close();
+    rights.resign();
 }
 
 pgrx::extension_sql_file!(

@@ -13,6 +13,13 @@ impl Relation {
         Self(unsafe { pg_sys::table_open(oid, pg_sys::AccessShareLock as i32) })
     }
 
+    /// Returns None if there is no such relation any more.
+    pub fn try_open_table(oid: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: raises an ERROR for what is no table.
+        let table = unsafe { pg_sys::try_table_open(oid, pg_sys::AccessShareLock as i32) };
+        (!table.is_null()).then_some(Self(table))
+    }
+
     pub fn open_index(oid: pg_sys::Oid) -> Self {
         // SAFETY: raises an ERROR if there is no such index.
         Self(unsafe { pg_sys::index_open(oid, pg_sys::AccessShareLock as i32) })
