@@ -20,17 +20,21 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Returns parts for about `entries` entries.
+    /// Returns parts for that many entries.
     pub fn new(entries: usize) -> Self {
-        let (bytes, memory) = (
-            entries.saturating_mul(size_of::<u64>()),
-            work_mem_bytes() / 2,
-        );
-        let most = (work_mem_bytes() / BYTES_A_FILE).max(LEAST_FILES);
-        let files = bytes.div_ceil(memory).clamp(1, most);
-        let coarse = (0..files).map(|_| Numbers::new(memory / files));
+        let files = (entries * size_of::<u64>()).div_ceil(work_mem_bytes() / 2);
+        Self::of_files(files.clamp(1, most_files()))
+    }
+
+    /// Returns parts for any number of entries.
+    pub fn of_unknown_size() -> Self {
+        Self::of_files(most_files())
+    }
+
+    fn of_files(files: usize) -> Self {
+        let budget = work_mem_bytes() / 2 / files;
         Self {
-            coarse: collected(coarse).or_raise(),
+            coarse: collected((0..files).map(|_| Numbers::new(budget))).or_raise(),
         }
     }
 
@@ -61,6 +65,10 @@ impl Partitions {
             divided.into_iter().for_each(&mut *visit);
         }
     }
+}
+
+fn most_files() -> usize {
+    (work_mem_bytes() / BYTES_A_FILE).max(LEAST_FILES)
 }
 
 /// Returns the part of so many that an entry belongs to, by its highest 32 bits: those of ascending

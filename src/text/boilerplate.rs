@@ -123,8 +123,7 @@ impl Boilerplate {
     fn all_hashes(&self) -> Partitions {
         let query = Query::open(self.query);
         let document = check_columns(&query.columns());
-        let (rows, width) = query.estimate();
-        let mut hashes = Partitions::new(rows as usize * width / BYTES_A_SHINGLE);
+        let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);
         let work = |texts: Parts<u8>, check: &mut dyn FnMut()| {
             texts.each(|text, made| made.try_extend(shingle_hashes(text, shingling, key, check)?))
@@ -187,9 +186,6 @@ fn count_common(
     let common = same.filter(|same| same.len() >= least);
     collected(common.map(|same| (hash_of(same[0]), same.len() as i64)))
 }
-
-/// Bytes of a document for each of its shingles, about.
-const BYTES_A_SHINGLE: usize = 4;
 
 /// The sign of a hash: without it, hashes are in order as unsigned numbers.
 const SIGN: u64 = 1 << 63;
