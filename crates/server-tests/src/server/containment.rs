@@ -1,11 +1,15 @@
 //! Containment of sets: exactly what counting the elements in SQL says, by index and without, in both
 //! directions, and of all pairs; and resemblance of sets and documents.
 
+use std::thread;
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
+use super::neardup::work;
 use crate::harness::Outcome;
 
 /// Sets with what they share counted by SQL. Every tenth is a part of the one before; some hold more
@@ -197,5 +201,46 @@ pub fn resembles_equals_resemblance(server: &Server) -> Result<Outcome> {
             );
         }
     }
+    Ok(Outcome::Passed)
+}
+
+/// Statements that concurrent sessions repeat: rows larger than a page of the index come between
+/// others.
+const WORK: &[&str] = &[
+    "INSERT INTO sets (prints) SELECT array_agg(hashint8extended(j, i)) FROM generate_series(1, 4) i, generate_series(1, 3000) j GROUP BY i",
+    "INSERT INTO sets (prints) SELECT array_agg(i * j) FROM generate_series(1, 2) i, generate_series(1, 9000) j GROUP BY i",
+    "INSERT INTO sets (prints) SELECT elements(i) FROM generate_series(1, 200) i",
+    "DELETE FROM sets WHERE id % 11 = (SELECT max(id) % 11 FROM sets)",
+    "VACUUM sets",
+];
+
+/// Checks that the server is killed while rows larger than a page are inserted beside others, and that a
+/// replica has the index as the primary wrote it.
+pub fn crash(server: &Server) -> Result<Outcome> {
+    let primary = server.scratch_cluster("containment_crash")?;
+    primary.create(&[
+        ("wal_level", "replica"),
+        ("wal_consistency_checking", "generic"),
+    ])?;
+    primary.start()?;
+    let mut client = primary.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup")?;
+    client.batch_execute(SETS)?;
+    drop(client);
+    for kill in 0..3 {
+        work(&primary, WORK, usize::MAX, || {
+            thread::sleep(Duration::from_millis(900 + 470 * kill));
+            primary.crash()
+        })?;
+        primary.start()?;
+        let mut client = primary.connect("postgres")?;
+        client.batch_execute("SELECT near_dup_index_check('sets_prints')")?;
+    }
+    let replica = server.scratch_cluster("containment_replica")?;
+    replica.create_replica_of(&primary)?;
+    work(&primary, WORK, 10, || Ok(()))?;
+    replica.wait_for(&primary)?;
+    let mut client = replica.connect("postgres")?;
+    client.batch_execute("SELECT near_dup_index_check('sets_prints')")?;
     Ok(Outcome::Passed)
 }

@@ -70,6 +70,7 @@ const ALL: &[Test] = &[
         "containment_resembles",
         containment::resembles_equals_resemblance,
     ),
+    ("containment_crash", containment::crash),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
     ("scopes_equal_scan", scopes::equal_scan),

@@ -103,7 +103,7 @@ const REPLAYED: usize = 40;
 
 /// Runs each statement in a session of its own, up to `most` times or until it fails, while `end`
 /// works.
-fn work(
+pub fn work(
     cluster: &Cluster,
     statements: &[&str],
     most: usize,
