@@ -47,6 +47,11 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
+        "near_dup_pairs",
+        "SELECT near_dup_pairs(NULL::int, 'SELECT 1, d FROM z', 0.5)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
         "near_dup_join",
         "SELECT near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT 1, s FROM z', 0.5)",
         SqlState::DATATYPE_MISMATCH,
