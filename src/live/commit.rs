@@ -1,6 +1,7 @@
 //! Trackers that are refreshed when a transaction commits.
 
-use crate::live::refresh::{lock, refresh, rights_for};
+use crate::live::access::{lock, rights_for};
+use crate::live::refresh::refresh;
 use crate::live::tracker::Tracker;
 use crate::live::trigger;
 use crate::pg::call::finfo;

@@ -6,6 +6,7 @@
     reason = "texts of statements and lists of columns; rows are kept in what is reserved"
 )]
 
+mod access;
 mod commit;
 mod create;
 mod keys;

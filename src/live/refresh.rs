@@ -1,5 +1,6 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
+use crate::live::access::{check_owner, check_tables, lock, rights_for};
 use crate::live::links;
 use crate::live::names;
 use crate::live::parameters::Parameters;
@@ -10,9 +11,8 @@ use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::live::write::{self, Written};
 use crate::live::{rebuild, repair};
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, raise};
-use crate::pg::relation::Relation;
-use crate::pg::rights::{OwnerRights, owns};
+use crate::pg::error::OrRaise;
+use crate::pg::rights::OwnerRights;
 use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{Ceased, Event, Move, Numbers, number};
 use neardup::memory::{Grow, filled};
@@ -38,21 +38,6 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     check_owner(&tracker);
     let changes = refresh(tracker, rebuild);
     call.rows().put(changes.columns());
-}
-
-/// # Errors
-/// ERROR `insufficient_privilege` unless the caller owns the tracked table.
-pub fn check_owner(tracker: &Tracker) {
-    if !owns(tracker.relation) {
-        // SAFETY: raises the ERROR; the name is NUL-terminated.
-        unsafe {
-            pg_sys::aclcheck_error(
-                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                pg_sys::ObjectType::OBJECT_TABLE,
-                pg_sys::get_rel_name(tracker.relation),
-            );
-        }
-    }
 }
 
 /// What a refresh did.
@@ -98,64 +83,6 @@ impl Changes {
         ]
         .map(IntoDatum::into_datum)
     }
-}
-
-/// Returns the rights of a table's owner, with the settings of a refresh.
-///
-/// # Errors
-/// ERROR `feature_not_supported` where rows of the table are hidden.
-pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
-    let table = Relation::open_table(relation);
-    // SAFETY: the table is open.
-    if unsafe { (*(*table.as_ptr()).rd_rel).relrowsecurity } {
-        refuse_row_security(relation);
-    }
-    let rights = OwnerRights::assume(table.owner());
-    for (name, value) in [
-        (c"search_path", c"pg_catalog, pg_temp"),
-        // Keys go through text and back.
-        (c"datestyle", c"ISO"),
-        (c"intervalstyle", c"postgres"),
-        (c"extra_float_digits", c"3"),
-        // Plans that are made for few rows are disliked by their cost, not slow.
-        (c"jit", c"off"),
-    ] {
-        rights.set(name, value);
-    }
-    rights
-}
-
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` where a tracker's tables belong to somebody else.
-fn check_tables(tracker: &Tracker) {
-    if let Some(other) = tracker.table_of_another() {
-        let (other, table) = (names::relation(other), names::relation(tracker.relation));
-        raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            &format!("{other} has another owner than {table}"),
-            "Give both the same owner: ALTER TABLE ... OWNER TO ...",
-        );
-    }
-}
-
-/// # Errors
-/// ERROR `feature_not_supported`.
-fn refuse_row_security(relation: pg_sys::Oid) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        &format!(
-            "clusters would show rows that row-level security of table {} hides",
-            names::relation(relation)
-        ),
-        "Track a table without row-level security, or name the column that divides its rows as scope in a table of your own.",
-    )
-}
-
-/// Locks a tracker against other refreshes, its table and leaves first.
-pub fn lock(connection: &Connection, tracker: &Tracker) {
-    let table = names::relation(tracker.relation);
-    connection.execute(&format!("LOCK TABLE {table} IN ACCESS SHARE MODE"));
-    State::lock(connection, tracker);
 }
 
 /// Brings the clusters of a tracker up to date.

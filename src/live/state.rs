@@ -84,7 +84,8 @@ impl State {
     ) {
         let sql = format!(
             "UPDATE {} s SET next_cluster = $2, rows = $3, seconds = $4, changed = $5,
-                 refreshed_at = pg_catalog.clock_timestamp(), leaves = f.leaves, files = f.files
+                 refreshed_at = pg_catalog.clock_timestamp(),
+                 leaves = CASE WHEN $6 THEN f.leaves END, files = CASE WHEN $6 THEN f.files END
              FROM ({FILES}) f",
             names::relation(tracker.tables.state)
         );
@@ -94,13 +95,17 @@ impl State {
             pg_sys::INT8OID,
             pg_sys::FLOAT8OID,
             pg_sys::INT8OID,
+            pg_sys::BOOLOID,
         ];
+        // What has been read of new files may be older than they are.
+        let are_read = self.has_same_files || !Snapshot::is_of_transaction();
         let arguments = [
             tracker.relation.into_datum(),
             self.next_cluster.into_datum(),
             self.rows.into_datum(),
             seconds.into_datum(),
             changed.into_datum(),
+            are_read.into_datum(),
         ];
         connection
             .prepare(&sql, &types)

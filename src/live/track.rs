@@ -2,10 +2,11 @@
 
 use crate::guard::options::Options;
 use crate::guard::table::Rule;
+use crate::live::access::{check_owner, lock, rights_for};
 use crate::live::create::{Creation, create_index};
 use crate::live::names;
 use crate::live::order::Order;
-use crate::live::refresh::{Refresh, check_owner, lock, rights_for};
+use crate::live::refresh::Refresh;
 use crate::live::shape::{Column, Key};
 use crate::live::state::State;
 use crate::live::tracker::{Tables, Tracker};

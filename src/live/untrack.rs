@@ -1,7 +1,7 @@
 //! `near_dup_untrack`: ends keeping clusters.
 
+use crate::live::access::check_owner;
 use crate::live::names;
-use crate::live::refresh::check_owner;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::call::Call;
 use crate::pg::relation::Relation;

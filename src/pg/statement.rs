@@ -174,6 +174,12 @@ impl Snapshot {
         }
     }
 
+    /// Returns whether it shows what was committed when the transaction began, and not what is now.
+    pub fn is_of_transaction() -> bool {
+        // SAFETY: reads a variable of the backend.
+        unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
+    }
+
     pub fn release(self) {
         // SAFETY: it is registered.
         unsafe { pg_sys::UnregisterSnapshot(self.0) };

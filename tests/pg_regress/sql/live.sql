@@ -254,6 +254,16 @@ SELECT near_dup_untrack('theirs.docs_clusters');
 RESET ROLE;
 DROP SCHEMA theirs CASCADE;
 DROP ROLE regress_live_owner, regress_live_writer, regress_live_reader;
+-- What a transaction of another isolation level may not have seen is read by the next refresh.
+CREATE TABLE early (id int PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON early USING neardup (sig);
+INSERT INTO early VALUES (1, minhash('early'));
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+SELECT near_dup_track('early', 'sig');
+COMMIT;
+SELECT rows FROM near_dup_refresh('early_clusters');
+SELECT rows FROM near_dup_refresh('early_clusters');
+DROP TABLE early, early_clusters;
 -- Equal keys need not be the same.
 CREATE TABLE numbers (id numeric PRIMARY KEY, sig minhash_signature);
 CREATE INDEX ON numbers USING neardup (sig);
