@@ -27,7 +27,7 @@ pub trait Similarity {
     fn keep(&mut self, row: u32, set: &[i64]);
 }
 
-/// What a row is compared by.
+/// The material by which a row is compared.
 pub enum Material {
     Signature(Vec<u8>),
     /// A document whose set has not been computed yet.

@@ -1,4 +1,4 @@
-//! Who may do what with a tracker, with which rights and under which locks.
+//! Access to a tracker: its owner, the rights of a refresh, and its locks.
 
 use crate::live::names;
 use crate::live::state::State;

@@ -45,7 +45,7 @@ pub mod affected {
     pub const BEFORE: usize = 2;
     /// NULL for a row that is gone.
     pub const PRESENT_KEY: usize = 5;
-    /// Whether the row can be near others.
+    /// True if the row can be near others.
     pub const JOINS: usize = 6;
     /// Of a row near it that was canonical; NULL where there is none.
     pub const CANONICAL: usize = 7;

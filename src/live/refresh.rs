@@ -19,7 +19,7 @@ use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
 use std::time::Instant;
 
-/// `near_dup_refresh(clusters, rebuild)`.
+/// Implements `near_dup_refresh(clusters, rebuild)`.
 ///
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that is not kept, or cannot be any more,
@@ -40,7 +40,7 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     call.rows().put(changes.columns());
 }
 
-/// What a refresh did.
+/// The changes made by a refresh.
 #[derive(Debug, Default)]
 pub struct Changes {
     rows: i64,
@@ -113,10 +113,10 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     changes
 }
 
-/// What is in the queue.
+/// The contents of the queue.
 struct Queued {
     keys: i64,
-    /// Whether a change without a key is noted: the table was emptied.
+    /// A change without a key is noted: the table was emptied.
     is_unknown: bool,
 }
 

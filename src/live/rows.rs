@@ -15,7 +15,7 @@ pub struct Row {
     pub place: Option<Place>,
     pub before: Option<Before>,
     pub after: After,
-    /// Whether it is in the queue.
+    /// It is in the queue.
     pub is_changed: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Before {
     pub similarity: Option<f64>,
 }
 
-/// What a refresh finds for a row.
+/// The place of a row after a refresh.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum After {
     /// It was not looked at.

@@ -1,4 +1,4 @@
-//! What a tracker remembers from one refresh to the next.
+//! The state that a tracker keeps from one refresh to the next.
 
 use crate::live::names;
 use crate::live::tracker::Tracker;
@@ -12,7 +12,7 @@ pub struct State {
     pub next_cluster: i64,
     /// The number of rows of the table that were there.
     pub rows: i64,
-    /// Whether the leaves of the table are those of the last refresh, and their files too.
+    /// The leaves of the table are those of the last refresh, and their files too.
     pub has_same_files: bool,
 }
 
@@ -97,7 +97,7 @@ impl State {
             pg_sys::INT8OID,
             pg_sys::BOOLOID,
         ];
-        // What has been read of new files may be older than they are.
+        // Rows read of new files may be older than they are.
         let are_read = self.has_same_files || !Snapshot::is_of_transaction();
         let arguments = [
             tracker.relation.into_datum(),

@@ -17,7 +17,7 @@ use std::ffi::CStr;
 pub struct Tables {
     /// The clusters: key, cluster, canonical, similarity.
     pub clusters: pg_sys::Oid,
-    /// What happened to them.
+    /// The log of their events.
     pub log: pg_sys::Oid,
     /// The canonical rows with their signatures and their places in the order.
     pub canonical: pg_sys::Oid,
@@ -97,7 +97,7 @@ impl Tables {
     }
 }
 
-/// What a tracker keeps, and of which table.
+/// A tracker: its tables, and the table that it follows.
 #[derive(Debug, Clone)]
 pub struct Tracker {
     pub relation: pg_sys::Oid,
@@ -107,7 +107,7 @@ pub struct Tracker {
     /// The list of ORDER BY, the key of the table included.
     pub keep: String,
     pub scope: Vec<String>,
-    /// Whether transactions refresh the clusters when they commit.
+    /// Transactions refresh the clusters when they commit.
     pub is_immediate: bool,
     /// The schema of the extension.
     pub schema: pg_sys::Oid,

@@ -1,4 +1,4 @@
-//! What a trigger function is told.
+//! The call of a trigger function.
 
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::error::raise;

@@ -24,7 +24,7 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     let tracker = Tracker::of_clusters(&functions, &connection, clusters);
     check_owner(&tracker);
-    // What the triggers name is dropped with the rights of the table's owner, whoever calls.
+    // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
     let table = names::relation(tracker.relation);
     for trigger in tracker.triggers(&functions) {

@@ -12,7 +12,7 @@ use pgrx::{IntoDatum, pg_sys};
 /// Rows that one statement writes.
 const BATCH: usize = 10_000;
 
-/// How many rows a refresh has added to the clusters, and taken from them.
+/// The numbers of rows that a refresh has added to the clusters, and taken from them.
 #[derive(Default)]
 pub struct Written {
     pub added: i64,

@@ -6,7 +6,7 @@ use neardup::memory::{Grow, with_room};
 pub struct Parts<T> {
     /// Of all parts; the last one is open until it is ended.
     pub items: Vec<T>,
-    /// Where each part ends.
+    /// The end of each part.
     ends: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! How far a long job has come: for other sessions in pg_stat_activity, and with
+//! The progress of a long job: for other sessions in pg_stat_activity, and with
 //! `pg_neardup.progress` as NOTICEs.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};

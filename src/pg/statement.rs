@@ -160,7 +160,7 @@ impl Statement {
 /// The largest number of arguments of a statement.
 const MAX_ARGUMENTS: usize = 8;
 
-/// What is committed at one moment.
+/// The rows committed at one moment.
 pub struct Snapshot(pg_sys::Snapshot);
 
 impl Snapshot {

@@ -36,7 +36,7 @@ pub struct Limits {
 /// helpers first.
 ///
 /// # Panics
-/// Where `work` panicked in any thread, the leader goes on with that panic.
+/// If `work` panicked in any thread, the leader goes on with that panic.
 pub fn in_order<P: Send, R: Send, T>(
     limits: Limits,
     poll: &mut dyn FnMut(),
@@ -66,7 +66,7 @@ pub fn in_order<P: Send, R: Send, T>(
     });
 }
 
-/// What leader and helpers share.
+/// The state that leader and helpers share.
 struct Shared<P, R> {
     state: Mutex<State<P, R>>,
     is_over: AtomicBool,
@@ -167,7 +167,7 @@ impl<P, R> Drop for Helpers<'_, '_, P, R> {
         drop(state);
         self.shared.has_piece.notify_all();
         for helper in self.started.get_mut().drain(..) {
-            // What its work panicked with is a result.
+            // A panic of its work is a result.
             drop(helper.join());
         }
     }

@@ -8,7 +8,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
 /// Bytes that a helper needs for its start: its stack, and what the C library keeps for a thread.
-/// Where these cannot be had, neither can the helper, and the C library might end the process.
+/// Without these there is no helper: the C library might end the process.
 const HEADROOM: usize = STACK + (1 << 20);
 
 /// Bytes of a helper's stack.

@@ -76,7 +76,7 @@ fn search(index: &Index, keys: &[u32], needed: &Needed) -> Result<Candidates, St
     let meta = Meta::read(index);
     let mut spread = Spread::default();
     if needed.depends_on_row() {
-        // What a row needs is in the row table, so that all candidates have to be known.
+        // The keys that a row needs are in the row table, so that all candidates have to be known.
         for found in find::candidates(index, &meta, keys, needed)? {
             spread.add(found.row);
         }

@@ -82,7 +82,7 @@ SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contai
 RESET enable_seqscan;
 SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contained(b.prints, c.prints, 1) IS TRUE;
 
--- What the class does not have.
+-- Parts that the class does not have.
 SELECT id FROM pages ORDER BY prints %> set_share('{1}', 1), id LIMIT 1;
 \set VERBOSITY sqlstate
 CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));

@@ -1,6 +1,6 @@
 -- Clusters that are kept up to date, beside clusters computed from scratch.
 SET client_min_messages = warning;
--- What is kept and what is computed, where they differ.
+-- Differences of the kept clusters from computed ones.
 CREATE FUNCTION differences(clusters regclass, query text, threshold float8) RETURNS TABLE (key bigint, kept text, computed text)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -25,7 +25,7 @@ INSERT INTO docs (id, published, body) VALUES
     (5, '2024-01-01', ''),
     (6, '2024-01-01', NULL),
     (7, '2024-01-01', 'something else altogether is said here');
--- What it needs.
+-- Requirements.
 SELECT near_dup_track('docs', 'sig', 0.7);
 CREATE INDEX docs_sig ON docs USING neardup (sig minhash_ops (threshold = 0.7));
 SELECT near_dup_track('docs', 'sig', 0.5);
@@ -102,7 +102,7 @@ UPDATE docs SET body = 'a b c d e f g h i j' WHERE id IN (5, 6);
 UPDATE docs SET body = '' WHERE id = 2;
 SELECT * FROM near_dup_refresh('docs_clusters');
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
--- What no trigger sees.
+-- Changes that no trigger sees.
 SET session_replication_role = replica;
 INSERT INTO docs (id, body) VALUES (20, 'unseen'), (21, 'unseen');
 DELETE FROM docs WHERE id = 0;
@@ -254,7 +254,7 @@ SELECT near_dup_untrack('theirs.docs_clusters');
 RESET ROLE;
 DROP SCHEMA theirs CASCADE;
 DROP ROLE regress_live_owner, regress_live_writer, regress_live_reader;
--- What a transaction of another isolation level may not have seen is read by the next refresh.
+-- Rows that a transaction of another isolation level may not have seen are read by the next refresh.
 CREATE TABLE early (id int PRIMARY KEY, sig minhash_signature);
 CREATE INDEX ON early USING neardup (sig);
 INSERT INTO early VALUES (1, minhash('early'));

@@ -10,7 +10,7 @@ use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// What every job is measured beside: one backend that reads every document whole.
+/// The measure beside every job: one backend that reads every document whole.
 const BARE: &str = "SELECT count(md5(body)) FROM docs";
 
 /// Jobs, and the statements that run them.
@@ -55,7 +55,7 @@ const GENERATED: u64 = 200_000;
 /// Documents from which on their jobs take long enough to be measured.
 const LEAST: usize = 10_000;
 
-/// All tables of this subject.
+/// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let about = format!(
         "Seconds of jobs with max_parallel_maintenance_workers 0 and 1, in turn, and what is gained by the second core; \

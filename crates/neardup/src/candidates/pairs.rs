@@ -30,7 +30,7 @@ pub fn pairs_of_row(
     }
     for &y in group {
         let sides_of_y = sides(y);
-        // Where either row could be on either side, the pair comes twice.
+        // A pair whose rows could be on either side comes twice.
         let again = y >= x && (y == x || (sides_of_x.b && sides_of_y.a));
         if sides_of_y.b && !again && tokens.meet(x, y, met) {
             visit(x.min(y), x.max(y));

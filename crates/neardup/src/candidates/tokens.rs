@@ -52,7 +52,7 @@ impl Tokens {
     /// Keeps a row, unless it shares fewer than `needed` tokens with others.
     ///
     /// # Errors
-    /// Where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();

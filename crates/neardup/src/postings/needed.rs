@@ -1,4 +1,4 @@
-//! How many of a query's keys a row must have.
+//! The number of a query's keys that a row must have.
 
 use super::LogQuery;
 use crate::set::reaches;

@@ -141,7 +141,7 @@ impl Store {
         }
     }
 
-    /// The findings of [`search`].
+    /// Returns the findings of [`search`].
     pub fn find(
         &mut self,
         group: &Group,

@@ -38,8 +38,8 @@ const JOBS: &[&str] = &[
     "SELECT unnest(common_shingles('SELECT body FROM docs', 3))",
 ];
 
-/// Every job gives the same rows in the same order with any number of helpers, and the same rows with
-/// any work_mem.
+/// Checks that every job gives the same rows in the same order with any number of helpers, and the same
+/// rows with any work_mem.
 pub fn change_no_answer(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "helpers")?;
     let mut client = database.connect()?;

@@ -1,4 +1,4 @@
-//! What jobs over whole collections take, and what others see of them.
+//! The memory and files of jobs over whole collections, and their progress as others see it.
 
 use std::thread;
 use std::time::Duration;

@@ -23,7 +23,7 @@ pub struct Ceased {
     pub canonical: u32,
 }
 
-/// What happened to a cluster or a row.
+/// An event of a cluster or a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A cluster began with this canonical row, of no other cluster's rows.
@@ -49,7 +49,7 @@ pub enum Event {
 pub struct Numbers {
     /// The number of the cluster of every canonical row that an affected row belongs to.
     pub of_canonical: HashMap<u32, i64>,
-    /// What happened, clusters before rows.
+    /// The events, clusters before rows.
     pub events: Vec<Event>,
     /// The lowest number that was never used.
     pub next: i64,
@@ -180,7 +180,7 @@ impl Numbers {
     }
 }
 
-/// How many rows of an old cluster are in a new one.
+/// The numbers of rows that an old and a new cluster share.
 struct Shares {
     /// By number, and by place among the new clusters.
     counts: Vec<((i64, u32), u64)>,

@@ -44,7 +44,7 @@ pub trait Collection {
     fn neighbors(&self, row: u32) -> Result<Vec<(Found, f64)>>;
 }
 
-/// Where a row belongs now; None for a canonical row.
+/// The cluster to which a row belongs now; None for a canonical row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placed {
     pub row: u32,
@@ -87,7 +87,7 @@ struct Repair<'a, C> {
     demoted: HashSet<u32>,
 }
 
-/// What is known of a row that is not placed yet.
+/// A row that is not placed yet.
 struct Waiting {
     was_canonical: bool,
     canonicals: Vec<Nearness>,

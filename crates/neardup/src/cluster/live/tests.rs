@@ -28,7 +28,7 @@ struct Kept {
     similarity: f64,
 }
 
-/// What is kept of the clusters.
+/// The kept clusters.
 #[derive(Debug, Clone, Default)]
 struct State {
     rows: BTreeMap<u32, Kept>,

@@ -205,7 +205,7 @@ impl History {
     fn refresh(&mut self) -> Result<()> {
         let rebuild = std::mem::take(&mut self.unseen);
         if rebuild {
-            // What a transaction has not committed yet may be unseen too.
+            // Changes that a transaction has not committed yet may be unseen too.
             for session in &mut self.sessions {
                 session.end("COMMIT")?;
             }
