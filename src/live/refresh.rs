@@ -124,8 +124,8 @@ impl Queued {
     /// Returns whether it takes less time to compute all clusters anew.
     fn is_large(&self, rows: i64) -> bool {
         const FEW: i64 = 1000;
-        /// Searches take so many times the time of a row of a whole collection.
-        const SEARCH: i64 = 20;
+        /// The searches for a changed row take as long as so many rows of a whole collection.
+        const SEARCH: i64 = 7;
         self.is_unknown || (self.keys > FEW && self.keys.saturating_mul(SEARCH) > rows)
     }
 }
