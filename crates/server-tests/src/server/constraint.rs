@@ -144,6 +144,41 @@ fn run_pair(
     Ok(failures)
 }
 
+/// A partitioned table has a constraint from PostgreSQL 17 on, where its partition key is compared by
+/// `=`; a partition has its own on every version.
+pub fn partitioned(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "constraint_partitioned")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE parts (id int, tenant int, sig minhash_signature) PARTITION BY LIST (tenant);
+         CREATE TABLE part_1 PARTITION OF parts FOR VALUES IN (1);
+         CREATE TABLE part_2 PARTITION OF parts FOR VALUES IN (2)",
+    )?;
+    let without_key =
+        "ALTER TABLE parts ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %)";
+    let error = client.batch_execute(without_key).err();
+    let state = error.as_ref().and_then(|error| error.code());
+    ensure!(state == Some(&SqlState::FEATURE_NOT_SUPPORTED), "{error:?}");
+    let whole = "ALTER TABLE parts ADD EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, 0.85) WITH %)";
+    let is_whole = client.batch_execute(whole).is_ok();
+    let version: i32 = client
+        .query_one("SELECT current_setting('server_version_num')::int", &[])?
+        .get(0);
+    ensure!(is_whole == (version >= 170_000), "{version}: {is_whole}");
+    if !is_whole {
+        client.batch_execute(&whole.replace("TABLE parts", "TABLE part_1"))?;
+    }
+    let insert = |id: i32, tenant: i32| {
+        format!("INSERT INTO parts VALUES ({id}, {tenant}, minhash('some words of a document'))")
+    };
+    client.batch_execute(&insert(1, 1))?;
+    client.batch_execute(&insert(2, 2))?;
+    let refused = client.batch_execute(&insert(3, 1)).err();
+    let state = refused.as_ref().and_then(|error| error.code());
+    ensure!(state == Some(&SqlState::EXCLUSION_VIOLATION), "{refused:?}");
+    Ok(Outcome::Passed)
+}
+
 const SESSIONS: usize = 16;
 
 /// The statements of many sessions at once; `{d}` is a document, `{n}` a number used once.

@@ -75,6 +75,7 @@ const ALL: &[Test] = &[
     ("neardup_replica", neardup::replica),
     ("scopes_equal_scan", scopes::equal_scan),
     ("constraint_interleavings", constraint::interleavings),
+    ("constraint_partitioned", constraint::partitioned),
     ("constraint_many_sessions", constraint::many_sessions),
     ("live_random_histories", live::random),
     ("live_many_writers", live::many_writers),
