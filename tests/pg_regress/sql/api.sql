@@ -4,7 +4,8 @@ CREATE TEMP VIEW objects AS
 SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, d.objsubid) AS object
 FROM pg_depend d JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
 WHERE e.extname = 'pg_neardup' AND d.deptype = 'e'
-  AND NOT EXISTS (SELECT FROM pg_type WHERE classid = 'pg_type'::regclass AND oid = objid AND typcategory = 'A');
+  -- Arrays, and from PostgreSQL 17 on row types of views.
+  AND NOT EXISTS (SELECT FROM pg_type WHERE classid = 'pg_type'::regclass AND oid = objid AND (typcategory = 'A' OR typrelid > 0));
 
 SELECT object AS uncommented FROM objects
 WHERE obj_description(objid, classid::regclass::text::name) IS NULL

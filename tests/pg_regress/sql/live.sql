@@ -42,12 +42,16 @@ SELECT near_dup_track('docs', 'sig', 0.7, 'count(*)');
 SELECT near_dup_track('docs', 'sig', 0.7, '(SELECT 1)');
 SELECT near_dup_track('docs', 'sig', 0.7, 'id; DROP TABLE docs');
 SELECT near_dup_track('docs', 'sig', 0.7, scope => '{tenant}');
+\set VERBOSITY sqlstate
 SELECT near_dup_track('docs_pkey', 'sig', 0.7);
+\set VERBOSITY default
 SELECT near_dup_track('pg_class', 'oid', 0.7);
 CREATE TABLE keyless AS SELECT 1 AS id, minhash('a') AS sig;
 SELECT near_dup_track('keyless', 'sig');
 CREATE TEMP TABLE fleeting (id int PRIMARY KEY, sig minhash_signature);
+\set VERBOSITY sqlstate
 SELECT near_dup_track('fleeting', 'sig');
+\set VERBOSITY default
 CREATE TABLE hidden (id int PRIMARY KEY, sig minhash_signature);
 CREATE INDEX ON hidden USING neardup (sig);
 ALTER TABLE hidden ENABLE ROW LEVEL SECURITY;
@@ -81,7 +85,7 @@ SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id
 SELECT * FROM differences('"Newest docs"',
     'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, length(body) DESC, id', 0.7);
 SELECT key, cluster, canonical FROM docs_clusters ORDER BY key;
-SELECT number, event, from_cluster, to_cluster, key FROM docs_clusters_log ORDER BY number;
+SELECT event, from_cluster, to_cluster, key FROM docs_clusters_log ORDER BY event COLLATE "C", key;
 MERGE INTO docs USING (VALUES (9, 'another text for nine'), (13, 'another text for nine'), (3, NULL)) v (id, body) ON docs.id = v.id
     WHEN MATCHED AND v.body IS NULL THEN DELETE
     WHEN MATCHED THEN UPDATE SET body = v.body
@@ -179,7 +183,7 @@ UPDATE "Odd table" SET day = '2024-02-02' WHERE "a key" = 6;
 UPDATE "Odd table" SET tenant = 'y' WHERE "a key" = 4;
 SELECT * FROM near_dup_refresh('"Odd table_clusters"');
 SELECT key, cluster, canonical, similarity FROM "Odd table_clusters" ORDER BY key;
-SELECT event, from_cluster, to_cluster, key FROM "Odd table_clusters_log" ORDER BY number;
+SELECT event, from_cluster, to_cluster, key FROM "Odd table_clusters_log" ORDER BY event COLLATE "C", key;
 ALTER TABLE "Odd table" DETACH PARTITION odd_1;
 SELECT * FROM near_dup_refresh('"Odd table_clusters"');
 CREATE TABLE odd_3 PARTITION OF "Odd table" FOR VALUES FROM ('2024-03-01') TO ('2024-04-01');
