@@ -6,7 +6,7 @@ use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use super::scan::count_scan;
+use super::statistics::count_scan;
 use crate::index::classes::RowKeys;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use pgrx::pg_sys;

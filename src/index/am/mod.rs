@@ -37,6 +37,7 @@ mod recent;
 mod rows;
 mod scan;
 mod segment;
+mod statistics;
 mod stats;
 mod vacuum;
 mod validate;

@@ -8,7 +8,7 @@ use super::fetch::Fetch;
 use super::find::Found;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use super::scan::count_rows;
+use super::statistics::count_rows;
 use crate::index::classes::{Order, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::sort::DistanceSort;

@@ -3,8 +3,8 @@
 use super::super::alignment::{Alignment, Fate};
 use super::super::pace::Pace;
 use super::super::words::Side;
-use super::comparison::Look;
 use super::hue;
+use super::look::Look;
 use crate::html::Page;
 
 /// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole,

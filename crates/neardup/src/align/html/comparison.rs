@@ -1,6 +1,7 @@
 //! Two documents and what they share, as a part of a page.
 
 use super::column::Column;
+use super::look::Look;
 use super::map;
 use crate::Result;
 use crate::align::alignment::Alignment;
@@ -15,15 +16,6 @@ pub(crate) struct Comparison<'d> {
     docs: [&'d [u8]; 2],
     pub(super) words: Words,
     pub(super) alignment: Alignment,
-}
-
-/// How a comparison appears on its page.
-pub(crate) struct Look<'l> {
-    /// The prefix of its elements' identifiers: no two comparisons of a page share one.
-    pub prefix: &'l str,
-    /// The level of the headings over the documents.
-    pub level: u8,
-    pub names: [&'l [u8]; 2],
 }
 
 impl<'d> Comparison<'d> {

@@ -3,10 +3,12 @@
 mod column;
 mod comparison;
 pub(crate) mod difference;
+mod look;
 mod map;
 mod several;
 
-pub(crate) use comparison::{Comparison, Look};
+pub(crate) use comparison::Comparison;
+pub(crate) use look::Look;
 pub use several::diff_html_of_several;
 
 use super::chunks::valid_min_words;

@@ -1,6 +1,7 @@
 //! One document beside several others, on one page.
 
-use super::comparison::{Comparison, Look};
+use super::comparison::Comparison;
+use super::look::Look;
 use super::{check_bytes, difference, legend, percent, resemblance};
 use crate::Result;
 use crate::align::chunks::valid_min_words;
