@@ -1,9 +1,8 @@
 //! The PostgreSQL binding of the `neardup` crate. It knows no algorithm; the algorithms know no
 //! PostgreSQL.
 //!
-//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table and what
-//! keeps its clusters. Each imports only from
-//! those above it in this list.
+//! The modules follow the pipeline: text, signatures, indexes, collections, what guards a table, what keeps its
+//! clusters, and what fills its columns. Each imports only from those above it in this list.
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_macros))]
 
 mod pg;
@@ -23,6 +22,8 @@ mod collection;
 mod guard;
 
 mod live;
+
+mod backfill;
 
 pgrx::pg_module_magic!(name, version);
 

@@ -5,9 +5,8 @@ use crate::guard::table::{Rule, Table, indexes, root_of};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::catalog::relation_name;
-use crate::pg::error::{hold_interrupts, raise};
+use crate::pg::error::{raise, tell};
 use crate::pg::relation::Relation;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
@@ -134,25 +133,17 @@ fn report_order(table: &Table, rule: &Rule) {
         };
         if is_unique {
             let name = |oid| relation_name(oid).unwrap_or_default();
-            notice(
-                format!(
+            tell(
+                PgLogLevel::NOTICE,
+                &format!(
                     "index {} is filled before unique index {}: sessions that insert near-duplicates with the same key at once may deadlock",
                     name(index),
                     name(later)
                 ),
-                format!("REINDEX INDEX CONCURRENTLY {};", name(index)),
+                &format!("REINDEX INDEX CONCURRENTLY {};", name(index)),
             );
         }
     }
-}
-
-fn notice(message: String, hint: String) {
-    hold_interrupts(|| {
-        let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
-        ErrorReport::new(code, message, "pg_neardup")
-            .set_hint(hint)
-            .report(PgLogLevel::NOTICE);
-    });
 }
 
 pgrx::extension_sql_file!(

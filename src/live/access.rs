@@ -1,9 +1,9 @@
 //! Access to a tracker: its owner, the rights of a refresh, and its locks.
 
-use crate::live::names;
 use crate::live::state::State;
 use crate::live::tracker::Tracker;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, owns};
 use crate::pg::statement::Connection;

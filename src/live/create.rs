@@ -1,10 +1,10 @@
 //! The tables and triggers of a tracker.
 
 use crate::live::links;
-use crate::live::names;
 use crate::live::shape::{Column, Key, Shape};
 use crate::live::state;
 use crate::live::tracker::{Tables, Tracker};
+use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, server_text};
 use pgrx::{IntoDatum, pg_sys};

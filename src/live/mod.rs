@@ -11,7 +11,6 @@ mod commit;
 mod create;
 mod keys;
 mod links;
-mod names;
 mod note;
 mod order;
 mod parameters;

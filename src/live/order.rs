@@ -1,7 +1,7 @@
 //! The order of a table's rows, of which the first of a cluster is its canonical row.
 
-use crate::live::names;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::statement::{Connection, Statement, utf8};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
 //! The queries of a refresh that goes out from changed rows.
 
-use crate::live::names;
 use crate::live::shape::Shape;
+use crate::pg::names;
 
 /// Returns the keys of the changed rows.
 pub fn changed(shape: &Shape) -> String {

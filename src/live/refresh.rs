@@ -2,7 +2,6 @@
 
 use crate::live::access::{check_owner, check_tables, lock, rights_for};
 use crate::live::links;
-use crate::live::names;
 use crate::live::parameters::Parameters;
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
@@ -12,6 +11,7 @@ use crate::live::write::{self, Written};
 use crate::live::{rebuild, repair};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
+use crate::pg::names;
 use crate::pg::rights::OwnerRights;
 use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{Ceased, Event, Move, Numbers, number};

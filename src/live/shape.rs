@@ -1,10 +1,10 @@
 //! The columns that a tracker reads, and the parts of its statements that are made of them.
 
 use crate::live::keys::holds_keys;
-use crate::live::names;
 use crate::live::order::Order;
 use crate::live::tracker::Tracker;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, server_text, utf8};
 use pgrx::{PgSqlErrorCode, pg_sys};

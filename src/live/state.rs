@@ -1,7 +1,7 @@
 //! The state that a tracker keeps from one refresh to the next.
 
-use crate::live::names;
 use crate::live::tracker::Tracker;
+use crate::pg::names;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
 

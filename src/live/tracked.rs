@@ -1,9 +1,9 @@
 //! `near_dup_trackers`: what is tracked, for the view `near_dup_tracked`.
 
-use crate::live::names;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;
+use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
 use crate::pg::srf::Rows;

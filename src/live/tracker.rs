@@ -3,9 +3,9 @@
 //! The condition of every trigger names the tracker's tables as constants of type regclass, so that
 //! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them.
 
-use crate::live::names;
 use crate::pg::catalog::function_beside;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::nodes;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, utf8};

@@ -1,9 +1,9 @@
 //! Writing what a refresh has found: clusters, canonical rows, log.
 
-use crate::live::names;
 use crate::live::rows::{After, Row, Rows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
+use crate::pg::names;
 use crate::pg::statement::{Connection, Snapshot, Statement, text_array};
 use neardup::cluster::live::{Event, Numbers};
 use neardup::memory::{Grow, collected};

@@ -86,6 +86,21 @@ pub fn hold_interrupts(send: impl FnOnce()) {
     unsafe { pgrx::pg_sys::InterruptHoldoffCount -= 1 };
 }
 
+/// Sends a NOTICE or a WARNING with a hint, unless that is empty.
+pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
+    let code = match level {
+        PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
+        _ => PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+    };
+    let report = ErrorReport::new(code, String::from(message), "pg_neardup");
+    let report = if hint.is_empty() {
+        report
+    } else {
+        report.set_hint(hint)
+    };
+    hold_interrupts(|| report.report(level));
+}
+
 /// Returns the value; an ERROR where memory does not suffice.
 pub fn or_out_of_memory<T>(allocated: Result<T, TryReserveError>) -> T {
     allocated.unwrap_or_else(|_| {

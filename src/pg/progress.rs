@@ -64,6 +64,12 @@ impl Progress {
         }
     }
 
+    /// Sets the number of steps done, and reports when it is time.
+    pub fn reach(&mut self, done: usize) {
+        self.done = done as u64;
+        self.look();
+    }
+
     /// Lets a cancel through within a step that takes long.
     pub fn look(&mut self) {
         check_interrupts();

@@ -1,5 +1,6 @@
 //! The rights with which a function works.
 
+use crate::pg::settings::Settings;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -8,7 +9,7 @@ use std::ffi::CStr;
 pub struct OwnerRights {
     caller: pg_sys::Oid,
     context: i32,
-    settings: i32,
+    settings: Settings,
 }
 
 impl OwnerRights {
@@ -16,42 +17,28 @@ impl OwnerRights {
     pub fn assume(owner: pg_sys::Oid) -> Self {
         let mut caller = pg_sys::InvalidOid;
         let mut context = 0;
-        // SAFETY: an ERROR ends the transaction, which restores all three.
+        // SAFETY: an ERROR ends the transaction, which restores both.
         unsafe {
             pg_sys::GetUserIdAndSecContext(&mut caller, &mut context);
             let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
             pg_sys::SetUserIdAndSecContext(owner, context | restricted);
-            Self {
-                caller,
-                context,
-                settings: pg_sys::NewGUCNestLevel(),
-            }
+        }
+        Self {
+            caller,
+            context,
+            settings: Settings::begin(),
         }
     }
 
     /// Changes a setting as long as the rights last.
     pub fn set(&self, name: &CStr, value: &CStr) {
-        // SAFETY: the strings are NUL-terminated; `resign` or an ERROR takes the setting back.
-        unsafe {
-            pg_sys::set_config_option(
-                name.as_ptr(),
-                value.as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-        }
+        self.settings.set(name, value);
     }
 
     pub fn resign(self) {
+        self.settings.restore();
         // SAFETY: what `assume` has read is set again.
-        unsafe {
-            pg_sys::AtEOXact_GUC(false, self.settings);
-            pg_sys::SetUserIdAndSecContext(self.caller, self.context);
-        }
+        unsafe { pg_sys::SetUserIdAndSecContext(self.caller, self.context) };
     }
 }
 

@@ -30,10 +30,14 @@ const QUERY: &str = "
         WHERE e.extname = 'pg_neardup' AND d.deptype = 'e'
     ), described AS (
         SELECT identity, comment, 'function' AS kind, proname AS name,
-               format('%s(%s) -> %s', proname, pg_get_function_arguments(oid),
-                      pg_get_function_result(oid)) AS signature,
-               concat(CASE provolatile WHEN 's' THEN ', stable' WHEN 'v' THEN ', volatile' END,
-                      CASE WHEN proparallel <> 's' THEN ', parallel unsafe' END) AS marks
+               CASE prokind
+                   WHEN 'p' THEN format('CALL %s(%s)', proname,
+                                        replace(pg_get_function_arguments(oid), 'IN ', ''))
+                   ELSE format('%s(%s) -> %s', proname, pg_get_function_arguments(oid),
+                               pg_get_function_result(oid)) END AS signature,
+               CASE WHEN prokind <> 'p' THEN
+                   concat(CASE provolatile WHEN 's' THEN ', stable' WHEN 'v' THEN ', volatile' END,
+                          CASE WHEN proparallel <> 's' THEN ', parallel unsafe' END) END AS marks
         FROM objects JOIN pg_proc ON oid = objid AND classid = 'pg_proc'::regclass
         UNION ALL
         SELECT identity, comment, 'operator', oprname,

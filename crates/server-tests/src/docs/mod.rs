@@ -1,10 +1,10 @@
 //! The documentation: its examples run, its reference lists every object, its links lead somewhere.
 
 mod catalog;
-mod examples;
+pub mod examples;
 mod guards;
 mod links;
-mod pages;
+pub mod pages;
 mod reference;
 mod report;
 mod samples;

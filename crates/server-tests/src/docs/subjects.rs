@@ -204,6 +204,11 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[F("near_dup_report")],
     },
     Subject {
+        title: "Adopting",
+        page: "adopting.md",
+        entries: &[F("near_dup_backfill")],
+    },
+    Subject {
         title: "Operations",
         page: "operations.md",
         entries: &[F("pg_neardup_version")],

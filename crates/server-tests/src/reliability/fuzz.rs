@@ -12,7 +12,8 @@ use crate::harness::{Outcome, Scale, figure};
 /// A function and the types of its arguments.
 struct Function {
     name: String,
-    aggregate: bool,
+    /// As in `pg_proc.prokind`.
+    kind: char,
     arguments: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ pub fn every_function(server: &Server, scale: Scale) -> Result<Outcome> {
 /// Returns the functions that SQL can call.
 fn functions(client: &mut Client) -> Result<Vec<Function>> {
     let rows = client.query(
-        "SELECT p.proname::text, p.prokind = 'a',
+        "SELECT p.proname::text, p.prokind::text,
                 ARRAY(SELECT format_type(t, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY a (t, n)
                       ORDER BY n)
          FROM pg_proc p JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
@@ -71,7 +72,7 @@ fn functions(client: &mut Client) -> Result<Vec<Function>> {
         .iter()
         .map(|row| Function {
             name: row.get(0),
-            aggregate: row.get(1),
+            kind: row.get::<_, String>(1).chars().next().unwrap_or('f'),
             arguments: row.get(2),
         })
         .collect())
@@ -87,9 +88,9 @@ fn call(function: &Function, encoding: &str, rng: &mut Rng) -> String {
         })
         .collect();
     let (name, arguments) = (&function.name, arguments.join(", "));
-    if function.aggregate {
-        format!("SELECT {name}({arguments})")
-    } else {
-        format!("SELECT * FROM {name}({arguments}) LIMIT 100")
+    match function.kind {
+        'a' => format!("SELECT {name}({arguments})"),
+        'p' => format!("CALL {name}({arguments})"),
+        _ => format!("SELECT * FROM {name}({arguments}) LIMIT 100"),
     }
 }

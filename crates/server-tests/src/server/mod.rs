@@ -3,6 +3,7 @@
 //! A test is a function listed in [`ALL`]. It gets the running server and makes its databases
 //! (`testbed::server::database`) and further clusters (`Server::scratch_cluster`).
 
+mod backfill;
 mod bench;
 mod citus;
 mod collections;
@@ -70,6 +71,10 @@ const ALL: &[Test] = &[
         "containment_resembles",
         containment::resembles_equals_resemblance,
     ),
+    ("backfill_under_load", backfill::under_load),
+    ("backfill_waits_for_nobody", backfill::waits_for_nobody),
+    ("backfill_waits_for_replicas", backfill::waits_for_replicas),
+    ("backfill_adopting_typed", backfill::adopting_typed),
     ("containment_crash", containment::crash),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),

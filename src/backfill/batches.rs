@@ -1,0 +1,216 @@
+//! The batches: the rows of a table in the order of their places.
+
+use crate::backfill::replicas;
+use crate::pg::names;
+use crate::pg::progress::Progress;
+use crate::pg::relation::Relation;
+use crate::pg::settings::Settings;
+use crate::pg::statement::Connection;
+use crate::pg::transaction::{in_transaction, sleep};
+use pgrx::pg_sys;
+use std::time::Duration;
+
+/// Passes that find rows to fill, but all of them locked, before the rest is left.
+const TRIES: u32 = 5;
+
+/// Between two such passes.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// The column to fill.
+pub struct Column {
+    pub name: String,
+    /// The name as SQL writes it.
+    pub quoted: String,
+    pub expression: String,
+}
+
+/// The size of batches, and what is done between them.
+pub struct Rhythm {
+    /// In rows.
+    pub batch: i64,
+    pub pause: Duration,
+    pub waits_for_replicas: bool,
+}
+
+/// Rows filled, and rows seen that are still to fill.
+#[derive(Default)]
+pub struct Filled {
+    pub rows: i64,
+    pub left: i64,
+}
+
+impl Filled {
+    pub fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        self.left += other.left;
+    }
+}
+
+/// A place of a row, as `ctid` is written.
+pub struct Place(String);
+
+impl Place {
+    /// Returns a place before all rows.
+    pub fn start() -> Self {
+        Self::of_page(0)
+    }
+
+    /// Returns a place before the rows of a page.
+    fn of_page(page: u32) -> Self {
+        Self(format!("({page},0)"))
+    }
+
+    fn page(&self) -> usize {
+        let page = self.0.trim_start_matches('(').split(',').next();
+        page.and_then(|page| page.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Column {
+    /// Fills the column in a table, pass after pass until one finds nothing to fill: rows that are
+    /// updated meanwhile move to other places.
+    pub fn fill(&self, table: pg_sys::Oid, rhythm: &Rhythm) -> Filled {
+        let mut filled = Filled::default();
+        let mut tries = 0;
+        loop {
+            let pass = self.pass(table, rhythm);
+            filled.rows += pass.rows;
+            tries = if pass.rows > 0 { 0 } else { tries + 1 };
+            if pass.rows == 0 && (pass.left == 0 || tries == TRIES) {
+                filled.left = pass.left;
+                return filled;
+            }
+            if pass.rows == 0 {
+                sleep(WAIT);
+            }
+        }
+    }
+
+    /// Goes once over the pages that a table has now.
+    fn pass(&self, table: pg_sys::Oid, rhythm: &Rhythm) -> Filled {
+        let pages = in_transaction(|_| pages(table));
+        let mut progress = Progress::begin("filling", Some(pages as usize));
+        let (mut last, end) = (Place::start(), Place::of_page(pages));
+        let mut pass = Filled::default();
+        loop {
+            let step = in_transaction(|connection| {
+                let _open = Relation::try_open_table(table)?;
+                let name = names::relation(table);
+                let (found, upto) = self.next(connection, &name, [&last, &end], rhythm.batch)?;
+                let (rows, empty) = self.fill_batch(connection, &name, &last, &upto);
+                Some((
+                    Filled {
+                        rows,
+                        left: (found - rows - empty).max(0),
+                    },
+                    upto,
+                ))
+            });
+            let Some((step, upto)) = step else {
+                return pass;
+            };
+            last = upto;
+            pass.add(&step);
+            progress.reach(last.page());
+            if step.rows > 0 {
+                if rhythm.waits_for_replicas {
+                    replicas::wait(&mut progress);
+                }
+                sleep(rhythm.pause);
+            }
+        }
+    }
+
+    /// Returns how many rows the next batch has at most, and the place of the last of them; None if
+    /// there is none left before the end.
+    fn next(
+        &self,
+        connection: &Connection,
+        table: &str,
+        [last, end]: [&Place; 2],
+        batch: i64,
+    ) -> Option<(i64, Place)> {
+        // In the order of places, whatever other ways there are to find them.
+        let settings = Settings::begin();
+        for way in [
+            c"enable_seqscan",
+            c"enable_indexscan",
+            c"enable_indexonlyscan",
+            c"enable_bitmapscan",
+        ] {
+            settings.set(way, c"off");
+        }
+        let query = format!(
+            "SELECT pg_catalog.count(*), pg_catalog.max(s.place)::pg_catalog.text FROM (
+                 SELECT ctid AS place FROM ONLY {table}
+                 WHERE {range} AND {target} IS NULL LIMIT {batch}) s",
+            range = range(last, ("<", end)),
+            target = self.quoted,
+        );
+        let (mut found, mut upto) = (0, None);
+        connection.prepare(&query, &[]).run(None, &[], &mut |row| {
+            found = row.get(1).unwrap_or(0);
+            upto = row.name(2).map(Place);
+        });
+        settings.restore();
+        Some((found, upto?))
+    }
+
+    /// Fills the rows between two places. Returns how many it has filled, and how many have no value.
+    fn fill_batch(
+        &self,
+        connection: &Connection,
+        table: &str,
+        last: &Place,
+        upto: &Place,
+    ) -> (i64, i64) {
+        let mut filled = (0, 0);
+        let statement = connection.prepare(&self.batch(table, last, upto), &[]);
+        statement.run(None, &[], &mut |row| {
+            filled = (row.get(1).unwrap_or(0), row.get(2).unwrap_or(0));
+        });
+        filled
+    }
+
+    /// Returns the statement that fills the rows behind `last`, up to `upto`, but those that somebody has
+    /// locked. Of a row that was changed since the statement began the new version is locked, which the
+    /// update does not see: it is left as it is.
+    pub fn batch(&self, table: &str, last: &Place, upto: &Place) -> String {
+        format!(
+            "WITH made AS MATERIALIZED (
+                 SELECT ctid AS place, (\n{expression}\n) AS value FROM ONLY {table}
+                 WHERE {range} AND {target} IS NULL FOR NO KEY UPDATE SKIP LOCKED),
+             filled AS (
+                 UPDATE ONLY {table} AS t SET {target} = made.value FROM made
+                 WHERE t.ctid OPERATOR(pg_catalog.=) made.place AND made.value IS DISTINCT FROM NULL
+                 RETURNING 1)
+             SELECT (SELECT pg_catalog.count(*) FROM filled),
+                    (SELECT pg_catalog.count(*) OPERATOR(pg_catalog.-) pg_catalog.count(value) FROM made)",
+            expression = self.expression,
+            range = range(last, ("<=", upto)),
+            target = self.quoted,
+        )
+    }
+}
+
+/// Returns the condition that a row is behind a place, and before or at another.
+fn range(last: &Place, (operator, upto): (&str, &Place)) -> String {
+    let (Place(last), Place(upto)) = (last, upto);
+    format!(
+        "ctid OPERATOR(pg_catalog.>) '{last}'::pg_catalog.tid
+             AND ctid OPERATOR(pg_catalog.{operator}) '{upto}'::pg_catalog.tid"
+    )
+}
+
+/// Returns the number of a table's pages; 0 if it is gone.
+fn pages(table: pg_sys::Oid) -> u32 {
+    Relation::try_open_table(table).map_or(0, |table| {
+        // SAFETY: the table is open.
+        unsafe {
+            pg_sys::RelationGetNumberOfBlocksInFork(
+                table.as_ptr(),
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+            )
+        }
+    })
+}
