@@ -7,14 +7,14 @@ use std::collections::TryReserveError;
 /// The number of a query's keys that every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
-    /// As many, above 0, each at its own place, as bands have their keys.
+    /// A number above 0; keys count at their own places, as those of bands.
     Bands(usize),
-    /// As many, above 0, in any order, as sets have their elements.
+    /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),
-    /// As many as make up this share, above 0, of the row's own elements.
+    /// The number that makes up this share, above 0, of the row's own elements.
     OwnShare(f64),
-    /// As many, at least `least`, above 0, as make up the share `similarity` of the elements that the
-    /// row and the query have together, of which the query has `members`.
+    /// The number, `least` (above 0) or more, that makes up the share `similarity` of the elements that
+    /// the row and the query have together; the query has `members` of them.
     Resembling {
         similarity: f64,
         members: usize,
