@@ -1,12 +1,13 @@
 //! Arguments that many functions share; one validator for each.
 
 use crate::pg::call::Call;
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::text::Text;
 use neardup::arguments::{self, out_of_range};
 use neardup::minhash::Signing;
 use neardup::quoted;
 use neardup::shingle::{Key, Shingling};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 pub use neardup::arguments::is_threshold;
 
@@ -43,6 +44,24 @@ pub fn signing_arguments(call: &Call, first: usize) -> Signing {
         .map(|(number, name)| unsafe { Text::from_raw(call.argument(first + number, name)) });
     let seed = call.argument(first + 4, "seed").value() as i64;
     signing(integer(0, "k"), &unit, &fold, integer(3, "slots"), seed)
+}
+
+/// Returns the choice that a text argument names; `what` it chooses is said in errors.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` with a HINT that lists both choices.
+pub fn one_of<T: Copy>(datum: pg_sys::Datum, what: &str, choices: [(&str, T); 2]) -> T {
+    // SAFETY: the argument is declared as text.
+    let name = unsafe { Text::from_raw(datum) }.name().into_owned();
+    let chosen = choices.iter().find(|(choice, _)| *choice == name);
+    chosen.map(|(_, choice)| *choice).unwrap_or_else(|| {
+        let [(first, _), (second, _)] = choices;
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            &format!("unknown {what} {}", quoted(&name)),
+            &format!("Valid {what}s are '{first}' and '{second}'."),
+        )
+    })
 }
 
 /// Returns an integer argument between `low` and `high`.

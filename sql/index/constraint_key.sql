@@ -12,10 +12,6 @@ COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision) IS
     'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1)';
 COMMENT ON FUNCTION hamming_key(bit, integer) IS
     'key for EXCLUDE USING neardup (hamming_key(bits, 3) WITH %): no two rows within a Hamming distance (0 to 63)';
-COMMENT ON FUNCTION near_dup_keysel(internal, oid, internal, integer) IS
-    'planner support: rows that % of constraint keys keeps';
-COMMENT ON FUNCTION near_dup_keyjoinsel(internal, oid, internal, smallint, internal) IS
-    'planner support: pairs of rows that % of constraint keys keeps';
 COMMENT ON FUNCTION near_dup_key_near(near_dup_key, near_dup_key) IS
     'implementation of % operator';
 COMMENT ON FUNCTION hamming_key_near(hamming_key, hamming_key) IS
@@ -23,11 +19,11 @@ COMMENT ON FUNCTION hamming_key_near(hamming_key, hamming_key) IS
 
 CREATE OPERATOR % (
     LEFTARG = near_dup_key, RIGHTARG = near_dup_key, FUNCTION = near_dup_key_near,
-    COMMUTATOR = %, RESTRICT = near_dup_keysel, JOIN = near_dup_keyjoinsel
+    COMMUTATOR = %, RESTRICT = near_dup_ballsel, JOIN = near_dup_balljoinsel
 );
 CREATE OPERATOR % (
     LEFTARG = hamming_key, RIGHTARG = hamming_key, FUNCTION = hamming_key_near,
-    COMMUTATOR = %, RESTRICT = near_dup_keysel, JOIN = near_dup_keyjoinsel
+    COMMUTATOR = %, RESTRICT = near_dup_ballsel, JOIN = near_dup_balljoinsel
 );
 COMMENT ON OPERATOR % (near_dup_key, near_dup_key) IS
     'each is a near-duplicate at the threshold of the other';

@@ -4,8 +4,6 @@ use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::error::raise;
-use crate::pg::text::Text;
 use pgrx::prelude::*;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +42,6 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
 }
 
 fn method(datum: pg_sys::Datum) -> Method {
-    // SAFETY: the argument is declared as text.
-    let name = unsafe { Text::from_raw(datum) }.name().into_owned();
-    match name.as_str() {
-        "star" => Method::Star,
-        "connected" => Method::Connected,
-        _ => raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            &format!("unknown method {}", neardup::quoted(&name)),
-            "Valid methods are 'star' and 'connected'.",
-        ),
-    }
+    let choices = [("star", Method::Star), ("connected", Method::Connected)];
+    options::one_of(datum, "method", choices)
 }

@@ -8,7 +8,6 @@ use crate::collection::items::Items;
 use crate::collection::verify::HeldRecord;
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
@@ -86,26 +85,12 @@ impl SetCollection {
             wrong_columns(&format!("the query yields {} columns", columns.len()));
         };
         let key = key.of_type(self.key_type, "first", "key");
-        let of = |kind, column: Option<_>| Some((kind, column?));
-        let (kind, document) = of(DocumentKind::Text, document.if_base_type(is_text))
-            .or_else(|| {
-                of(
-                    DocumentKind::HashSet,
-                    document.if_type(pg_sys::INT8ARRAYOID),
-                )
-            })
-            .or_else(|| {
-                of(
-                    DocumentKind::TextSet,
-                    document.if_type(pg_sys::TEXTARRAYOID),
-                )
-            })
-            .unwrap_or_else(|| {
-                wrong_columns(&format!(
-                    "the second column of the query is of type {}",
-                    document.type_name()
-                ))
-            });
+        let (kind, document) = DocumentKind::of_column(document).unwrap_or_else(|| {
+            wrong_columns(&format!(
+                "the second column of the query is of type {}",
+                document.type_name()
+            ))
+        });
         (key, kind, document)
     }
 

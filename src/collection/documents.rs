@@ -1,10 +1,12 @@
 //! The documents that signatures stand for, in order of the rows.
 
 use crate::pg::arrays::{bigint_elements, text_elements};
+use crate::pg::catalog::is_text;
 use crate::pg::error::OrRaise;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::query::{CheckedColumn, Column, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::stored_texts;
+use neardup::Result;
 use neardup::memory::{Grow, collected};
 use neardup::shingle::Key;
 use pgrx::pg_sys;
@@ -26,6 +28,14 @@ pub enum DocumentKind {
 }
 
 impl DocumentKind {
+    /// Returns the kind of a column's documents with the column; None for one of another type.
+    pub fn of_column(column: &Column) -> Option<(Self, CheckedColumn)> {
+        let text = || Some((Self::Text, column.if_base_type(is_text)?));
+        let text_set = || Some((Self::TextSet, column.if_type(pg_sys::TEXTARRAYOID)?));
+        let hash_set = || Some((Self::HashSet, column.if_type(pg_sys::INT8ARRAYOID)?));
+        text().or_else(text_set).or_else(hash_set)
+    }
+
     /// Appends the record of a document to `record`.
     ///
     /// # Safety
@@ -44,11 +54,19 @@ impl DocumentKind {
     }
 }
 
+/// Returns the record of a set of sorted elements.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn set_record(set: &[i64]) -> Result<Vec<u8>> {
+    collected(set.iter().flat_map(|element| element.to_le_bytes()))
+}
+
 /// Appends the record of a set.
 pub fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
     set.sort_unstable();
     set.dedup();
-    let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
+    let bytes = set_record(&set).or_raise();
     record.try_extend_from_slice(&bytes).or_raise();
 }
 

@@ -1,6 +1,6 @@
 //! Identical rows as one: nothing below needs to look at copies one by one.
 
-use crate::collection::documents::Documents;
+use crate::collection::documents::{Documents, set_record};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
@@ -8,7 +8,7 @@ use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::candidates::Sides;
-use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::memory::{Grow, filled, with_room};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use siphasher::sip128::SipHasher13;
 
@@ -155,12 +155,11 @@ fn tell_sets_apart(
     let (mut places, mut rows) = (Vec::new(), Vec::new());
     let mut place = 0;
     for same in digests.chunk_by(|a, b| a.0 == b.0) {
-        for &(_, row) in same.iter().filter(|_| same.len() > 1) {
-            places.try_push(place).or_raise();
-            rows.try_push(row).or_raise();
-            place += 1;
+        if same.len() > 1 {
+            places.try_extend(place..place + same.len()).or_raise();
+            rows.try_extend(same.iter().map(|&(_, row)| row)).or_raise();
         }
-        place += usize::from(same.len() == 1);
+        place += same.len();
     }
     let mut progress = Progress::begin("comparing identical signatures", Some(rows.len()));
     let mut places = places.into_iter();
@@ -188,6 +187,5 @@ fn set_digest(
         return Ok(digest(document));
     };
     let set = shingle_hashes(document, &shingling, &Key::from_seed(0), check)?;
-    let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes()))?;
-    Ok(digest(&bytes))
+    Ok(digest(&set_record(&set)?))
 }

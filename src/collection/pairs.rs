@@ -6,9 +6,7 @@ use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::error::raise;
 use crate::pg::srf::Rows;
-use crate::pg::text::Text;
 use pgrx::prelude::*;
 
 /// The measure that pairs have to reach.
@@ -76,17 +74,11 @@ fn put_containing(collection: SetCollection, threshold: f64, mut rows: Rows) {
 }
 
 fn measure(datum: pg_sys::Datum) -> Measure {
-    // SAFETY: the argument is declared as text.
-    let name = unsafe { Text::from_raw(datum) }.name().into_owned();
-    match name.as_str() {
-        "resemblance" => Measure::Resemblance,
-        "containment" => Measure::Containment,
-        _ => raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            &format!("unknown measure {}", neardup::quoted(&name)),
-            "Valid measures are 'resemblance' and 'containment'.",
-        ),
-    }
+    let choices = [
+        ("resemblance", Measure::Resemblance),
+        ("containment", Measure::Containment),
+    ];
+    options::one_of(datum, "measure", choices)
 }
 
 pgrx::extension_sql_file!(

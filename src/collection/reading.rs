@@ -61,7 +61,7 @@ impl Collection {
         }
     }
 
-    /// For keys of a type, to be added one by one.
+    /// Returns a collection of rows with keys of a type, to be added one by one.
     pub fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Self {
         Self {
             key_type,
@@ -256,18 +256,12 @@ fn announce(query: &Query) {
 }
 
 fn document_column(column: &Column) -> (DocumentKind, CheckedColumn) {
-    let text = || Some((DocumentKind::Text, column.if_base_type(is_text)?));
-    let text_set = || Some((DocumentKind::TextSet, column.if_type(pg_sys::TEXTARRAYOID)?));
-    let hash_set = || Some((DocumentKind::HashSet, column.if_type(pg_sys::INT8ARRAYOID)?));
-    text()
-        .or_else(text_set)
-        .or_else(hash_set)
-        .unwrap_or_else(|| {
-            wrong_columns(&format!(
-                "the third column of the query is of type {}",
-                column.type_name()
-            ))
-        })
+    DocumentKind::of_column(column).unwrap_or_else(|| {
+        wrong_columns(&format!(
+            "the third column of the query is of type {}",
+            column.type_name()
+        ))
+    })
 }
 
 fn wrong_columns(message: &str) -> ! {

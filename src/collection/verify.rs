@@ -1,10 +1,10 @@
 //! Similarity of two rows at or above a threshold.
 
-use crate::collection::documents::{Documents, read_set, share_of_work_mem_bytes};
+use crate::collection::documents::{Documents, read_set, set_record, share_of_work_mem_bytes};
 use crate::collection::reading::Collection;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
-use neardup::memory::{Grow, collected, copied, filled};
+use neardup::memory::{Grow, copied, filled};
 use neardup::minhash::{Signature, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -144,8 +144,7 @@ impl Sets {
     }
 
     fn keep(&mut self, row: u32, set: &[i64]) {
-        let bytes = collected(set.iter().flat_map(|hash| hash.to_le_bytes())).or_raise();
-        self.computed.push(&bytes);
+        self.computed.push(&set_record(set).or_raise());
         self.record_of[row as usize] = self.computed.len() as u32;
     }
 }
@@ -164,7 +163,7 @@ pub struct Resemblance {
 }
 
 impl Resemblance {
-    /// Of a collection with documents.
+    /// Returns the resemblance of the rows of a collection with documents.
     pub fn of(collection: &Collection) -> Self {
         Self {
             sets: Sets::of(collection),

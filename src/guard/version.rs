@@ -92,7 +92,7 @@ impl<'a> Version<'a> {
             Some(match bound {
                 Bound::Threshold(_) => Nearness::Similarity(1.0 - distance),
                 Bound::Distance(_) => Nearness::DifferingBits(distance),
-                Bound::Share(share) => Nearness::Similarity(*share),
+                Bound::Share(_) => Nearness::Similarity(distance),
             })
         }
     }

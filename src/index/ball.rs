@@ -85,7 +85,9 @@ fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
     valid.then_some((center, distance))
 }
 
-fn corrupt(name: &str) -> ! {
+/// # Errors
+/// ERROR `data_corrupted`: the stored bytes are no value of the type `name`.
+pub fn corrupt(name: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
         &format!("invalid {name}"),
@@ -209,7 +211,9 @@ fn bad_text(name: &str, hint: &str) -> ! {
     )
 }
 
-fn bad_binary(name: &str) -> ! {
+/// # Errors
+/// ERROR `invalid_binary_representation`: the received bytes are no value of the type `name`.
+pub fn bad_binary(name: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
         &format!("invalid binary form of type {name}"),

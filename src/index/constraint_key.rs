@@ -201,7 +201,7 @@ pgrx::extension_sql_file!(
         hamming_key,
         near_dup_key_near,
         hamming_key_near,
-        near_dup_keysel,
-        near_dup_keyjoinsel
+        near_dup_ballsel,
+        near_dup_balljoinsel
     ]
 );

@@ -18,8 +18,8 @@ use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
 use crate::pg::catalog::{
-    CFunction, function_beside, is_function, operator_beside, qualified_name, support_function,
-    type_named,
+    CFunction, address_of, function_beside, is_at, is_function, operator_beside, qualified_name,
+    support_function, type_named,
 };
 use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
@@ -92,8 +92,9 @@ impl Containment {
                 RESEMBLES,
             ),
         ];
+        let address = address_of(function);
         ours.into_iter()
-            .find(|(own, ..)| is_function(function, *own))
+            .find(|(own, ..)| is_at(&address, *own))
             .map(|(_, kind, ball_on_left, strategy)| Self {
                 kind,
                 ball_on_left,

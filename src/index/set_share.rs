@@ -1,6 +1,7 @@
 //! The query type `set_share`: a set, and the share of it, of others, or of both together that they have
 //! to share, as the right operand of `%>`, `<%` and `<%>`. Its text form is `<{elements},threshold>`.
 
+use crate::index::ball::{bad_binary, corrupt};
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
@@ -32,11 +33,7 @@ impl SetShare<'_> {
     /// ERROR `data_corrupted` if the bytes are no such value.
     pub fn read(&self) -> (Vec<i64>, f64) {
         let Some((elements, share)) = parse(&self.0) else {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                "invalid set_share",
-                "The stored value was not written by pg_neardup.",
-            );
+            corrupt("set_share");
         };
         let elements = elements.iter().map(|element| i64::from_le_bytes(*element));
         (collected(elements).or_raise(), share)
@@ -169,11 +166,7 @@ fn set_share_recv(mut message: Internal) -> NewSetShare {
     // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
     let bytes = unsafe { rest_of_message(&mut message) };
     if parse(bytes).is_none() {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
-            "invalid binary form of type set_share",
-            "",
-        );
+        bad_binary("set_share");
     }
     NewSetShare(copied(bytes).or_raise())
 }

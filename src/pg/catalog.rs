@@ -141,11 +141,20 @@ pub type CFunction = unsafe extern "C-unwind" fn(pg_sys::FunctionCallInfo) -> pg
 
 /// Returns whether a function is that one of this library, whatever its name and schema.
 pub fn is_function(function: pg_sys::Oid, wrapper: CFunction) -> bool {
+    is_at(&address_of(function), wrapper)
+}
+
+/// Returns the address of a function; None if PostgreSQL calls it by other means.
+pub fn address_of(function: pg_sys::Oid) -> pg_sys::PGFunction {
     let mut info = pg_sys::FmgrInfo::default();
     // SAFETY: the function exists.
     unsafe { pg_sys::fmgr_info(function, &mut info) };
     info.fn_addr
-        .is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
+}
+
+/// Returns whether an address is that of a function of this library.
+pub fn is_at(address: &pg_sys::PGFunction, wrapper: CFunction) -> bool {
+    address.is_some_and(|address| std::ptr::fn_addr_eq(address, wrapper))
 }
 
 /// Returns whether a function has that name and is that one of this library. The name is compared

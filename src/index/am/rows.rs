@@ -139,8 +139,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the block of a page of the table, after that of the directory page that says so;
-    /// None if there is no such page (any more).
+    /// Returns the block of a page of the table, after that of the directory page that says so, if
+    /// there is such a page (any more).
     fn find(&mut self, page: u64) -> Option<(u32, u32)> {
         let place = page / FANOUT;
         if self

@@ -4,14 +4,11 @@
 #![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
 use super::comparison::Comparison;
+use crate::index::am;
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::{is_named_function, operator_beside};
 use crate::pg::nodes::{self, constant, elements};
-use pgrx::prelude::*;
-use pgrx::{Internal, PgList, pg_sys};
-
-/// Share of rows that match where nothing is known; PostgreSQL's own for matching operators.
-const DEFAULT: f64 = 0.01;
+use pgrx::{PgList, pg_sys};
 
 /// A call of `near_dup_key` or `hamming_key`.
 struct KeyCall {
@@ -51,32 +48,33 @@ pub struct Nearness {
 }
 
 impl Nearness {
-    /// Returns the nearness that a condition asks for; None if it asks for something else.
+    /// Returns the nearness that a comparison asks for; None unless its bound is constant.
+    pub fn of_comparison(comparison: &Comparison) -> Option<Self> {
+        Some(Self {
+            kind: comparison.kind(),
+            values: comparison.values,
+            bound: comparison.bound()?,
+        })
+    }
+
+    /// Returns the nearness that a call of `near_dup` or `hamming_within` asks for; None for any other
+    /// condition.
     ///
     /// # Safety
     /// The node is valid.
-    pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
+    pub unsafe fn of_call(node: *mut pg_sys::Node) -> Option<Self> {
         // SAFETY: vouched for by the caller.
         unsafe {
-            if let Some(comparison) = Comparison::of(node) {
-                return Some(Self {
-                    kind: comparison.kind(),
-                    values: comparison.values,
-                    bound: comparison.bound()?,
-                });
-            }
             let (function, args) = nodes::call(node)?;
             let [a, b, bound] = elements(args)?;
             let kind = Kind::NEAR.into_iter().find(|kind| {
                 let (name, wrapper) = kind.predicate();
                 is_named_function(function, name, wrapper)
             })?;
-            let bound = kind.bound(constant(bound)?)?;
-            let values = [a, b];
             Some(Self {
                 kind,
-                values,
-                bound,
+                values: [a, b],
+                bound: kind.bound(constant(bound)?)?,
             })
         }
     }
@@ -135,8 +133,21 @@ impl Nearness {
     }
 }
 
-/// Returns the operator `<@` and operands that keep as many rows as the operands of `%`, of which one
-/// is a call that makes a key; None if neither is.
+/// Returns whether a table has an index of ours on an expression, as those of constraint keys are.
+///
+/// # Safety
+/// The planner's structures are valid.
+pub unsafe fn has_keys(rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist)
+            .iter_ptr()
+            .any(|index| am::is_ours(index) && !(*index).indexprs.is_null())
+    }
+}
+
+/// Returns the function of `value <@ ball`, and the operands, that keep as many rows as the operands
+/// of `%`, of which one is a call that makes a key; None if neither is.
 ///
 /// # Safety
 /// The planner's structures are valid.
@@ -159,38 +170,7 @@ pub unsafe fn as_containment(
             (None, Some(datum)) => nodes::new_constant(objects.ball_type, datum),
             _ => return None,
         };
-        Some((objects.operator, nodes::list([key.value, ball])))
-    }
-}
-
-/// Implements `RESTRICT` of `%`.
-#[pg_extern(stable, parallel_safe, strict)]
-fn near_dup_keysel(root: Internal, _operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
-    let (root, args) = (nodes::pointer(root), nodes::pointer(args));
-    // SAFETY: the planner calls this with its structures.
-    unsafe {
-        as_containment(root, args).map_or(DEFAULT, |(operator, args)| {
-            pg_sys::restriction_selectivity(root, operator, args, pg_sys::InvalidOid, relation)
-        })
-    }
-}
-
-/// Implements `JOIN` of `%`.
-#[pg_extern(stable, parallel_safe, strict)]
-fn near_dup_keyjoinsel(
-    root: Internal,
-    _operator: pg_sys::Oid,
-    args: Internal,
-    join_type: i16,
-    join: Internal,
-) -> f64 {
-    let (root, args) = (nodes::pointer(root), nodes::pointer(args));
-    // SAFETY: the planner calls this with its structures.
-    unsafe {
-        as_containment(root, args).map_or(DEFAULT, |(operator, args)| {
-            let kind = join_type as pg_sys::JoinType::Type;
-            let none = pg_sys::InvalidOid;
-            pg_sys::join_selectivity(root, operator, args, none, kind, nodes::pointer(join))
-        })
+        let function = pg_sys::get_opcode(objects.operator);
+        Some((function, nodes::list([key.value, ball])))
     }
 }

@@ -95,6 +95,7 @@ unsafe fn derived(
     let mut all = Vec::new();
     // SAFETY: vouched for by the caller; a list of conditions.
     unsafe {
+        let has_keys = constraint::has_keys(rel);
         for comparison in PgList::<pg_sys::RestrictInfo>::from_pg(conditions).iter_ptr() {
             let clause = (*comparison).clause.cast();
             let mut derive = |clause, is_served| {
@@ -104,17 +105,24 @@ unsafe fn derived(
                     is_served,
                 });
             };
-            if let Some(found) = Comparison::of(clause) {
-                for column in columns_of(root, rel, found.values) {
-                    if let Some(clause) = found.condition(root, column) {
-                        let center = found.values[1 - column];
-                        derive(clause, is_served(rel, &found, center));
-                    }
+            let found = Comparison::of(clause);
+            let near = match &found {
+                _ if !has_keys => None,
+                Some(found) => Nearness::of_comparison(found),
+                None => Nearness::of_call(clause),
+            };
+            let values = found.map(|found| found.values);
+            let Some(values) = values.or(near.as_ref().map(|near| near.values)) else {
+                continue;
+            };
+            for column in columns_of(root, rel, values) {
+                if let Some(found) = &found
+                    && let Some(clause) = found.condition(root, column)
+                {
+                    derive(clause, is_served(rel, found, values[1 - column]));
                 }
-            }
-            if let Some(found) = Nearness::of(clause) {
-                for column in columns_of(root, rel, found.values) {
-                    for clause in found.conditions(root, rel, column) {
+                if let Some(near) = &near {
+                    for clause in near.conditions(root, rel, column) {
                         derive(clause, true);
                     }
                 }
@@ -194,11 +202,7 @@ unsafe fn estimate(
             let comparison = &mut *derived.comparison;
             if comparison.norm_selec < 0.0 || comparison.outer_selec < 0.0 {
                 let condition = &*(*derived.condition).clause.cast::<pg_sys::OpExpr>();
-                let (function, args) = match constraint::as_containment(root, condition.args) {
-                    Some((operator, args)) => (pg_sys::get_opcode(operator), args),
-                    None => (condition.opfuncid, condition.args),
-                };
-                let share = selectivity::of_pairs(root, function, args);
+                let share = selectivity::of_pairs(root, condition.opfuncid, condition.args);
                 comparison.norm_selec = share.inner;
                 comparison.outer_selec = match semijoin(root, comparison.clause_relids) {
                     true => share.semi,
@@ -276,19 +280,18 @@ unsafe fn make_paths_with(
         (*rel).joininfo = with(own_joins, joins);
         // Of the two, the derived condition counts for the rows of a parameterized path: marked as
         // redundant, the comparison keeps all.
-        let served = || joins.iter().filter(|derived| derived.is_served);
-        let own_shares: Vec<_> = served()
-            .map(|derived| std::mem::replace(&mut (*derived.comparison).norm_selec, REDUNDANT))
+        let own_shares: Vec<_> = joins
+            .iter()
+            .filter(|derived| derived.is_served)
+            .map(|derived| {
+                let share = &raw mut (*derived.comparison).norm_selec;
+                (share, share.replace(REDUNDANT))
+            })
             .collect();
         make_plain_paths(root, rel);
         // Backward, since one comparison may have several conditions.
-        for (derived, share) in served()
-            .zip(own_shares)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-        {
-            (*derived.comparison).norm_selec = share;
+        for (share, own) in own_shares.into_iter().rev() {
+            *share = own;
         }
         (*rel).joininfo = own_joins;
         for (index, filters) in indexes.iter_ptr().zip(own_filters) {

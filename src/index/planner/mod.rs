@@ -1,7 +1,7 @@
 //! Answers to the planner: the conditions that an index serves, and the rows that they keep.
 
 mod comparison;
-pub mod constraint;
+mod constraint;
 pub mod hook;
 mod selectivity;
 mod statistics;

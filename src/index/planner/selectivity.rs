@@ -5,6 +5,7 @@
 //! remembered. Without an index there are the column's statistics.
 #![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
+use super::constraint::as_containment;
 use super::statistics::{self, Slot, Version};
 use crate::index::am;
 use crate::index::classes::{CONTAINED, CONTAINS};
@@ -59,7 +60,7 @@ pub unsafe fn columns(
     }
 }
 
-/// Implements `RESTRICT` of `<@` and `@>`.
+/// Implements `RESTRICT` of the operators between values and balls, and of `%`.
 #[pg_extern(stable, parallel_safe, strict)]
 fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
     let (root, args) = (pointer(root), pointer(args));
@@ -68,7 +69,8 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
     let mut column_on_left = false;
     // SAFETY: the planner calls this with its structures.
     unsafe {
-        let function = pg_sys::get_opcode(operator);
+        let (function, args) =
+            as_containment(root, args).unwrap_or_else(|| (pg_sys::get_opcode(operator), args));
         let found = pg_sys::get_restriction_variable(
             root,
             args,
@@ -89,7 +91,7 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
     }
 }
 
-/// Implements `JOIN` of `<@` and `@>`.
+/// Implements `JOIN` of the operators between values and balls, and of `%`.
 #[pg_extern(stable, parallel_safe, strict)]
 fn near_dup_balljoinsel(
     root: Internal,
@@ -124,7 +126,10 @@ pub unsafe fn of_pairs(
     args: *mut pg_sys::List,
 ) -> PairShare {
     // SAFETY: vouched for by the caller.
-    let measured = unsafe { measured_pairs(root, function, args) };
+    let measured = unsafe {
+        let (function, args) = as_containment(root, args).unwrap_or((function, args));
+        measured_pairs(root, function, args)
+    };
     let (inner, matches) = measured.unwrap_or((DEFAULT, 1.0));
     PairShare {
         inner: inner.clamp(0.0, 1.0),

@@ -69,8 +69,8 @@ struct Mean {
     rows: f64,
 }
 
-/// Returns the mean remembered of an index, an operator's strategy and a bound in this version, or the one that `measure`
-/// returns, which is remembered.
+/// Returns the mean remembered of an index, an operator's strategy and a bound in this version, or
+/// the one that `measure` returns, which is remembered.
 pub fn remembered(
     key: (pg_sys::Oid, u16, u64),
     version: Version,
