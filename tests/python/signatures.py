@@ -216,7 +216,9 @@ def compare_errors():
 def interrupt():
     """Ctrl-C ends a long call, and a child that forked can call again."""
     program = (
-        "import neardup, sys; texts = [' '.join(map(str, range(i, i + 3000))) for i in range(100)] * 3000\n"
+        # A background job of a shell ignores SIGINT, and so do its children.
+        "import neardup, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "texts = [' '.join(map(str, range(i, i + 3000))) for i in range(100)] * 3000\n"
         "print('ready', flush=True)\ntry: neardup.signatures(texts, slots=1024)\nexcept KeyboardInterrupt: sys.exit(42)"
     )
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)

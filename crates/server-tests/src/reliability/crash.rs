@@ -1,6 +1,6 @@
 //! Kills in the middle of work.
 
-use std::thread;
+use std::thread::{self, Scope};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -75,16 +75,24 @@ struct Seen {
     refused: u64,
 }
 
+/// Starts a session for each statement that repeats it until it fails, at the latest by the server's end.
+pub(super) fn repeat<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    cluster: &Cluster,
+    statements: &'static [&'static str],
+) {
+    for statement in statements {
+        let connection = cluster.connect("postgres");
+        scope.spawn(move || {
+            let Ok(mut client) = connection else { return };
+            while client.batch_execute(statement).is_ok() {}
+        });
+    }
+}
+
 fn work_until_killed(cluster: &Cluster, kill: u64) -> Result<Seen> {
     thread::scope(|scope| {
-        for statement in WORK {
-            let connection = cluster.connect("postgres");
-            // Every statement ends with the server, sooner or later.
-            scope.spawn(move || {
-                let Ok(mut client) = connection else { return };
-                while client.batch_execute(statement).is_ok() {}
-            });
-        }
+        repeat(scope, cluster, WORK);
         let mut sessions = Vec::new();
         for session in 0..GUARDED_SESSIONS {
             let client = cluster.connect("postgres")?;

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
 
+use super::crash::repeat;
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, TEXTS};
 
@@ -68,14 +69,7 @@ pub fn survives_kills(server: &Server, scale: Scale) -> Result<Outcome> {
 
 fn work_until_killed(cluster: &Cluster, kill: u64) -> Result<()> {
     thread::scope(|scope| {
-        for statement in WORK {
-            let connection = cluster.connect("postgres");
-            // Every statement ends with the server, sooner or later.
-            scope.spawn(move || {
-                let Ok(mut client) = connection else { return };
-                while client.batch_execute(statement).is_ok() {}
-            });
-        }
+        repeat(scope, cluster, WORK);
         thread::sleep(Duration::from_millis(500 + 270 * kill % 1000));
         cluster.crash()
     })

@@ -1,4 +1,4 @@
-//! Is the extension as trustworthy as the server it runs in? Each test gives its figure.
+//! Attacks on the extension: kills, damage, cancels, lack of memory and disk. Each test gives its figure.
 
 mod aggregates;
 mod cancel;
@@ -19,6 +19,7 @@ mod major_upgrade;
 mod memory;
 mod out_of_memory;
 mod replica;
+mod soak;
 mod versions;
 
 use anyhow::Result;
@@ -68,6 +69,7 @@ const ALL: &[Test] = &[
     ),
     ("crash_loses_nothing", crash::loses_nothing),
     ("live_survives_kills", live::survives_kills),
+    ("soak_holds", soak::holds),
 ];
 
 /// Returns every test at the given scale as a trial.

@@ -164,7 +164,10 @@ pub fn replica(server: &Server) -> Result<Outcome> {
     let mut client = prepare(&primary)?;
     let replica = server.scratch_cluster("neardup_replica")?;
     replica.create_replica_of(&primary)?;
-    client.batch_execute(WORK[0])?;
+    // Enough rows that a lookup has answers whichever are deleted first.
+    for _ in 0..8 {
+        client.batch_execute(WORK[0])?;
+    }
     replica.wait_for(&primary)?;
     work(&primary, &WORK[..4], REPLAYED, || {
         let mut client = replica.connect("postgres")?;

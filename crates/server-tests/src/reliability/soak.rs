@@ -1,0 +1,223 @@
+//! Everything at once, for long: writers, lookups, refreshes, VACUUM, kills, and a replica that is promoted.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use fastrand::Rng;
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::server::Server;
+use testbed::server::cluster::Cluster;
+
+use crate::harness::{Outcome, Scale, figure};
+use crate::live::{Kept, TEXTS};
+
+const KEPT: Kept = Kept {
+    table: "docs",
+    key: "id",
+    scope: None,
+    clusters: "docs_clusters",
+    threshold: 0.8,
+    keep: "place, id",
+};
+
+/// `docs` holds near-duplicates, in clusters that are kept; `kept_apart` refuses them.
+const TABLES: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
+         sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+     CREATE INDEX docs_sig ON docs USING neardup (sig);
+     INSERT INTO docs SELECT i, i % 7, make_text(i % 50, i % 10) FROM generate_series(1, 2000) i;
+     SELECT near_dup_track('docs', 'sig', 0.8, 'place');
+     CREATE TABLE kept_apart (id bigserial PRIMARY KEY, body text,
+         sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
+         CONSTRAINT kept_apart_sig EXCLUDE USING neardup (near_dup_key(sig, 0.8) WITH %))";
+
+/// Statements that a session each repeats, with an id, a document and edits to fill in.
+const WRITERS: &[&str] = &[
+    "INSERT INTO docs SELECT {id}, {id} % 7, make_text({document}, {edits}) ON CONFLICT DO NOTHING",
+    "UPDATE docs SET body = make_text({document}, {edits}) WHERE id = {id}",
+    "UPDATE docs SET place = {edits} WHERE id = {id}",
+    "DELETE FROM docs WHERE id = {id}",
+    "INSERT INTO kept_apart (body) VALUES (make_text({id}, {edits}))",
+    "INSERT INTO kept_apart (body) VALUES (make_text({id}, {edits})) ON CONFLICT DO NOTHING",
+    "DELETE FROM kept_apart WHERE id % 100 = {edits}",
+    "SELECT near_dup_refresh('docs_clusters')",
+    "VACUUM docs, docs_clusters, docs_clusters_canonical, docs_clusters_queue, kept_apart",
+    "REINDEX INDEX docs_sig",
+];
+
+/// Errors that PostgreSQL promises to sessions like these: a refused copy, a deadlock of REINDEX or of two
+/// inserts, and a query that the replica cancels.
+const EXPECTED: &[SqlState] = &[
+    SqlState::EXCLUSION_VIOLATION,
+    SqlState::T_R_DEADLOCK_DETECTED,
+    SqlState::T_R_SERIALIZATION_FAILURE,
+];
+
+/// Rows that the index and the scan do not have in common, for one signature and one snapshot.
+const LOOKUP: &str =
+    "WITH one AS MATERIALIZED (SELECT minhash(make_text({document}, {edits}), 1) AS q)
+    SELECT count(*) FROM (SELECT id FROM docs, one WHERE near_dup(sig, q, 0.8)) a
+    FULL JOIN (SELECT id FROM docs, one WHERE minhash_sim(sig, q) + 0 >= 0.8) b USING (id)
+    WHERE a.id IS NULL OR b.id IS NULL";
+
+/// The length of the work between two kills.
+const ROUND: Duration = Duration::from_secs(20);
+
+/// Checks after every kill, and on the promoted replica, that the kept clusters are those computed from
+/// scratch, that no constraint is broken, and that the indexes are sound.
+pub fn holds(server: &Server, scale: Scale) -> Result<Outcome> {
+    let primary = server.scratch_cluster("soak")?;
+    primary.create(&[
+        ("full_page_writes", "on"),
+        ("synchronous_commit", "on"),
+        ("autovacuum_naptime", "5s"),
+        ("wal_keep_size", "2GB"),
+    ])?;
+    primary.start()?;
+    let mut client = primary.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup; CREATE EXTENSION amcheck")?;
+    client.batch_execute(TEXTS)?;
+    client.batch_execute(TABLES)?;
+    let replica = server.scratch_cluster("soak_replica")?;
+    replica.create_replica_of(&primary)?;
+
+    let rounds = scale.of(1, 180);
+    let length = scale.of(ROUND / 4, ROUND);
+    let done = Done::default();
+    for round in 0..rounds {
+        work_until_killed(&primary, &replica, &done, round, length)?;
+        primary.start()?;
+        check(&primary).with_context(|| format!("after kill {}", round + 1))?;
+        replica.wait_for(&primary)?;
+    }
+    primary.stop()?;
+    replica
+        .connect("postgres")?
+        .batch_execute("SELECT pg_promote()")?;
+    check(&replica).context("on the promoted replica")?;
+    work_until_killed(&replica, &replica, &done, rounds, length)?;
+    replica.start()?;
+    check(&replica).context("after the promoted replica was killed")?;
+    let (statements, lookups) = (done.statements.into_inner(), done.lookups.into_inner());
+    ensure!(statements > 100 && lookups > 10, "hardly anything was done");
+    figure!(
+        "{} kills, {statements} statements, {lookups} lookups on primary and replica, a promotion: 0 differences",
+        rounds + 1
+    );
+    Ok(Outcome::Passed)
+}
+
+/// Numbers of statements and lookups that were answered.
+#[derive(Default)]
+struct Done {
+    statements: AtomicU64,
+    lookups: AtomicU64,
+}
+
+/// Lets all sessions work for a while, then kills the server that is written to.
+fn work_until_killed(
+    primary: &Cluster,
+    replica: &Cluster,
+    done: &Done,
+    seed: u64,
+    length: Duration,
+) -> Result<()> {
+    let killed = &AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut sessions = Vec::new();
+        for (number, template) in (0..).zip(WRITERS) {
+            let mut client = primary.connect("postgres")?;
+            let rng = Rng::with_seed(seed * 100 + number);
+            let write = move |statement: &str| client.batch_execute(statement).map_err(Into::into);
+            sessions
+                .push(scope.spawn(move || repeat(template, rng, killed, &done.statements, write)));
+        }
+        for (number, (name, cluster)) in (50..).zip([("primary", primary), ("replica", replica)]) {
+            let mut client = cluster.connect("postgres")?;
+            client.batch_execute("SET enable_seqscan = off")?;
+            let rng = Rng::with_seed(seed * 100 + number);
+            let look_up = move |statement: &str| {
+                let row = client.query_one(statement, &[]).context(name)?;
+                let different: i64 = row.get(0);
+                ensure!(different == 0, "index and scan differ in {different} rows");
+                Ok(())
+            };
+            sessions.push(scope.spawn(move || repeat(LOOKUP, rng, killed, &done.lookups, look_up)));
+        }
+        let started = Instant::now();
+        while started.elapsed() < length && !sessions.iter().any(|session| session.is_finished()) {
+            thread::sleep(Duration::from_millis(50));
+        }
+        killed.store(true, Ordering::SeqCst);
+        primary.crash()?;
+        for session in sessions {
+            session.join().expect("sessions do not panic")?;
+        }
+        Ok(())
+    })
+}
+
+/// Runs a statement with ever new parameters until the server is killed.
+fn repeat(
+    template: &str,
+    mut rng: Rng,
+    killed: &AtomicBool,
+    done: &AtomicU64,
+    mut run: impl FnMut(&str) -> Result<()>,
+) -> Result<()> {
+    while !killed.load(Ordering::SeqCst) {
+        let statement = template
+            .replace("{id}", &rng.u32(0..3000).to_string())
+            .replace("{document}", &rng.u32(0..50).to_string())
+            .replace("{edits}", &rng.u32(0..10).to_string());
+        if let Err(error) = run(&statement) {
+            let code = error
+                .downcast_ref::<postgres::Error>()
+                .and_then(|error| error.code());
+            let expected = code.is_some_and(|code| EXPECTED.contains(code));
+            ensure!(
+                expected || killed.load(Ordering::SeqCst),
+                "{statement}: {error:#}"
+            );
+        }
+        done.fetch_add(1, Ordering::Relaxed);
+        // Few cores have many sessions to serve.
+        thread::sleep(Duration::from_millis(rng.u64(0..20)));
+    }
+    Ok(())
+}
+
+/// Fails unless clusters, constraint, index and heap are sound.
+fn check(cluster: &Cluster) -> Result<()> {
+    let mut client = cluster.connect("postgres")?;
+    KEPT.ensure_law(&mut client, false)?;
+    let admitted: i64 = client
+        .query_one(
+            "SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM kept_apart', 0.8)",
+            &[],
+        )?
+        .get(0);
+    ensure!(admitted == 0, "the constraint admitted {admitted} pairs");
+    for index in [
+        "docs_sig",
+        "kept_apart_sig",
+        "docs_clusters_canonical_sig_idx",
+    ] {
+        client.execute("SELECT near_dup_index_check($1::text::regclass)", &[&index])?;
+    }
+    for table in ["docs", "docs_clusters", "kept_apart"] {
+        let unsound: i64 = client
+            .query_one(
+                "SELECT count(*) FROM verify_heapam($1::text::regclass)",
+                &[&table],
+            )?
+            .get(0);
+        ensure!(
+            unsound == 0,
+            "amcheck reports {unsound} defects of the heap of {table}"
+        );
+    }
+    Ok(())
+}
