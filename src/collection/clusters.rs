@@ -22,14 +22,14 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 2);
     let method = method(call.argument(3, "method"));
-    let mut collection = Collection::new(&call, 4);
+    let mut collection = Collection::new(&call, threshold, 4);
     collection.read(call.argument(1, "query"));
     let mut rows = call.rows();
     for row in 0..collection.without.len() as u32 {
         let key = collection.without.get(row);
         rows.put([key, key, None]);
     }
-    let Some(mut matches) = Matches::of(collection, threshold) else {
+    let Some(mut matches) = Matches::of(collection) else {
         return;
     };
     let mut put = |[key, canonical]: [Option<pg_sys::Datum>; 2], similarity: f64| {

@@ -1,9 +1,10 @@
 //! Pairs of rows compared with the help of other threads.
 
-use crate::collection::reading::Collection;
-use crate::collection::verify::{Material, Similarity, resemblance_at_least};
+use crate::collection::documents::read_set;
+use crate::collection::verify::resemblance_at_least;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::helpers::piece_bytes;
+use crate::pg::parts::Parts;
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
 use neardup::minhash::{Signature, estimate};
@@ -12,164 +13,122 @@ use std::collections::HashMap;
 use std::mem::take;
 
 /// Pairs compared in one piece, at most.
-const PAIRS: usize = 1 << 10;
+const PAIRS: usize = 1 << 12;
+
+/// The kind of the records by which rows are compared.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    Signature,
+    /// Sorted hashes, 8 bytes each.
+    Set,
+    Text(Shingling),
+}
 
 /// Pairs to be compared in one piece.
 #[derive(Default)]
 pub struct Batch {
-    materials: Vec<Material>,
-    /// Places of their materials.
-    places: Vec<[u32; 2]>,
-    bytes: usize,
-}
-
-/// The rows of a batch, which stay where rows are known.
-#[derive(Default)]
-pub struct Rows {
-    rows: Vec<u32>,
-    /// Of each row.
-    places: HashMap<u32, u32>,
-    pub pairs: Vec<(u32, u32)>,
-}
-
-/// A batch after its comparison.
-pub struct Compared {
-    /// Sets computed, and the places of their rows.
-    sets: Vec<(u32, Vec<i64>)>,
-    /// Of each pair; None below the threshold.
-    pub similarities: Vec<Option<f64>>,
+    records: Parts<u8>,
+    /// The numbers of the two records of each pair.
+    pairs: Vec<[u32; 2]>,
 }
 
 /// Collects pairs until they make a batch.
 #[derive(Default)]
 pub struct Collecting {
     batch: Batch,
-    rows: Rows,
+    /// The record of each row.
+    records: HashMap<u32, u32>,
+    pairs: Vec<(u32, u32)>,
 }
 
 impl Collecting {
-    /// Adds a pair of items, whose first rows are given.
+    /// Adds a pair of items, whose first rows are given; `read` appends the record of a row.
     pub fn push(
         &mut self,
         pair: (u32, u32),
         rows: [u32; 2],
-        similarity: &mut dyn Similarity,
-        collection: &mut Collection,
+        read: &mut dyn FnMut(u32, &mut Vec<u8>),
     ) {
-        let places = rows.map(|row| self.place(row, similarity, collection));
-        self.batch.places.try_push(places).or_raise();
-        self.rows.pairs.try_push(pair).or_raise();
+        let records = rows.map(|row| self.record(row, read));
+        self.batch.pairs.try_push(records).or_raise();
+        self.pairs.try_push(pair).or_raise();
     }
 
-    fn place(
-        &mut self,
-        row: u32,
-        similarity: &mut dyn Similarity,
-        collection: &mut Collection,
-    ) -> u32 {
-        if let Some(place) = self.rows.places.get(&row) {
-            return *place;
+    fn record(&mut self, row: u32, read: &mut dyn FnMut(u32, &mut Vec<u8>)) -> u32 {
+        if let Some(record) = self.records.get(&row) {
+            return *record;
         }
-        let place = self.rows.rows.len() as u32;
-        let material = similarity.material(collection, row);
-        self.batch.bytes += material.bytes();
-        self.batch.materials.try_push(material).or_raise();
-        self.rows.rows.try_push(row).or_raise();
-        or_out_of_memory(self.rows.places.try_reserve(1));
-        self.rows.places.insert(row, place);
-        place
+        let record = self.batch.records.len() as u32;
+        read(row, &mut self.batch.records.items);
+        self.batch.records.end().or_raise();
+        or_out_of_memory(self.records.try_reserve(1));
+        self.records.insert(row, record);
+        record
     }
 
     pub fn is_full(&self) -> bool {
-        self.batch.bytes >= piece_bytes() || self.rows.pairs.len() >= PAIRS
+        self.bytes() >= piece_bytes() || self.pairs.len() >= PAIRS
     }
 
-    /// Returns the batch with its rows and its bytes, and begins a new one.
-    pub fn take(&mut self) -> (Rows, Batch, usize) {
-        let bytes = self.batch.bytes;
-        (take(&mut self.rows), take(&mut self.batch), bytes)
-    }
-}
-
-impl Rows {
-    /// Keeps the sets that a comparison has computed.
-    pub fn keep_sets(&self, compared: &Compared, similarity: &mut dyn Similarity) {
-        for (place, set) in &compared.sets {
-            similarity.keep(self.rows[*place as usize], set);
-        }
-    }
-}
-
-impl Material {
     fn bytes(&self) -> usize {
-        match self {
-            Self::Signature(bytes) | Self::Text(bytes) => bytes.len(),
-            Self::Set(set) => size_of_val(set.as_slice()),
-        }
+        self.batch.records.items.len()
     }
 
-    fn set(&self) -> Option<&[i64]> {
-        match self {
-            Self::Set(set) => Some(set),
-            Self::Signature(_) | Self::Text(_) => None,
-        }
+    /// Returns the pairs of items, their batch and its bytes, and begins a new one.
+    pub fn take(&mut self) -> (Vec<(u32, u32)>, Batch, usize) {
+        let bytes = self.bytes();
+        self.records.clear();
+        (take(&mut self.pairs), take(&mut self.batch), bytes)
     }
 }
 
 impl Batch {
-    /// Compares the pairs, in any thread.
+    /// Returns the similarities of the pairs, in any thread; None below the threshold.
     ///
     /// # Errors
     /// Those of reading a stored signature; `OutOfMemory`.
     pub fn compare(
-        mut self,
-        shingling: Option<Shingling>,
+        self,
+        kind: Kind,
         threshold: f64,
         check: &mut dyn FnMut(),
-    ) -> Result<Compared> {
-        let computed = self.compute_sets(shingling, check)?;
-        let mut similarities = with_room(self.places.len())?;
-        for [x, y] in &self.places {
-            let [x, y] = [x, y].map(|place| &self.materials[*place as usize]);
-            similarities.try_push(similarity(x, y, threshold, check)?)?;
-        }
-        let mut sets = with_room(computed.len())?;
-        for place in computed {
-            if let Material::Set(set) = &mut self.materials[place as usize] {
-                sets.try_push((place, take(set)))?;
+    ) -> Result<Vec<Option<f64>>> {
+        if let Kind::Signature = kind {
+            let mut signatures = with_room(self.records.len())?;
+            for record in self.records.iter() {
+                signatures.try_push(Signature::from_bytes(record)?)?;
             }
+            return self.each(|x, y| {
+                check();
+                let similarity = estimate(&signatures[x], &signatures[y])?;
+                Ok((similarity >= threshold).then_some(similarity))
+            });
         }
-        Ok(Compared { sets, similarities })
+        let mut sets = with_room(self.records.len())?;
+        for record in self.records.iter() {
+            sets.try_push(set(record, kind, check)?)?;
+        }
+        self.each(|x, y| Ok(resemblance_at_least(&sets[x], &sets[y], threshold, check)))
     }
 
-    /// Replaces texts by their sets, and returns their places.
-    fn compute_sets(
-        &mut self,
-        shingling: Option<Shingling>,
-        check: &mut dyn FnMut(),
-    ) -> Result<Vec<u32>> {
-        let mut computed = Vec::new();
-        for (place, material) in (0..).zip(&mut self.materials) {
-            if let (Material::Text(text), Some(shingling)) = (&*material, &shingling) {
-                let set = shingle_hashes(text, shingling, &Key::from_seed(0), check)?;
-                *material = Material::Set(set);
-                computed.try_push(place)?;
-            }
+    fn each(
+        &self,
+        mut similarity: impl FnMut(usize, usize) -> Result<Option<f64>>,
+    ) -> Result<Vec<Option<f64>>> {
+        let mut similarities = with_room(self.pairs.len())?;
+        for [x, y] in &self.pairs {
+            similarities.try_push(similarity(*x as usize, *y as usize)?)?;
         }
-        Ok(computed)
+        Ok(similarities)
     }
 }
 
-fn similarity(
-    x: &Material,
-    y: &Material,
-    threshold: f64,
-    check: &mut dyn FnMut(),
-) -> Result<Option<f64>> {
-    if let (Material::Signature(x), Material::Signature(y)) = (x, y) {
-        let similarity = estimate(&Signature::from_bytes(x)?, &Signature::from_bytes(y)?)?;
-        return Ok((similarity >= threshold).then_some(similarity));
+/// Returns the sorted hashes of a record.
+fn set(record: &[u8], kind: Kind, check: &mut dyn FnMut()) -> Result<Vec<i64>> {
+    if let Kind::Text(shingling) = kind {
+        return shingle_hashes(record, &shingling, &Key::from_seed(0), check);
     }
-    let (x, y) = x.set().zip(y.set()).expect("both are sets");
-    Ok(resemblance_at_least(x, y, threshold, check))
+    let mut set = Vec::new();
+    read_set(record, &mut set)?;
+    Ok(set)
 }

@@ -137,8 +137,8 @@ impl SetCollection {
                 progress.step();
                 let rows = [a, b].map(|item| items.first_row(item));
                 let (x, y) = held.load(&mut self.sets, rows[0], rows[1]);
-                read_set(x, &mut part);
-                read_set(y, &mut whole);
+                read_set(x, &mut part).or_raise();
+                read_set(y, &mut whole).or_raise();
                 let shared = set::intersection_size(&part, &whole, &mut check_interrupts);
                 if set::reaches(shared, part.len(), threshold) {
                     let share = shared as f64 / part.len() as f64;
@@ -177,7 +177,7 @@ impl SetCollection {
     fn load(&mut self, items: &Items, item: u32, set: &mut Vec<i64>) {
         let mut buffer = Vec::new();
         let row = items.first_row(item) as usize;
-        read_set(self.sets.read(row, &mut buffer), set);
+        read_set(self.sets.read(row, &mut buffer), set).or_raise();
     }
 
     /// Returns what is to be looked up of every item that may be a part.

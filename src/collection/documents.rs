@@ -71,11 +71,13 @@ pub fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
 }
 
 /// Fills `set` with the sorted elements of a record of a set.
-pub fn read_set(record: &[u8], set: &mut Vec<i64>) {
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn read_set(record: &[u8], set: &mut Vec<i64>) -> Result<()> {
     let (elements, _) = record.as_chunks::<8>();
     set.clear();
-    let elements = elements.iter().map(|bytes| i64::from_le_bytes(*bytes));
-    set.try_extend(elements).or_raise();
+    set.try_extend(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
 }
 
 /// Documents of one kind, by number.

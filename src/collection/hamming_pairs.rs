@@ -1,7 +1,8 @@
 //! All pairs of bit strings within a Hamming distance: exact, any lengths mixed.
 
 use crate::collection::items::Items;
-use crate::collection::search::{Choose, Search};
+use crate::collection::outlines::write_tokens;
+use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::HeldRecord;
 use crate::pg::bits::Bits;
@@ -17,7 +18,7 @@ use neardup::bands::HammingBlocks;
 use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::{Sides, token};
 use neardup::hamming;
-use neardup::memory::{Grow, collected};
+use neardup::memory::Grow;
 use pgrx::prelude::*;
 use std::collections::BTreeMap;
 
@@ -56,10 +57,10 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
         match hamming_blocks(length, i64::from(distance)).or_raise() {
             Some(blocks) => {
                 let search = strings.search(&items, &same_length, &blocks);
-                search.pairs(&|_| Sides::BOTH).for_each(&mut |a, b| {
-                    let pair = (search.item(a), search.item(b));
-                    strings.compare(&items, pair, distance as u32, &mut rows);
-                });
+                for (a, b) in search.pairs(&|_| Sides::BOTH) {
+                    let [a, b] = [a, b].map(|kept| same_length[search.item(kept) as usize]);
+                    strings.compare(&items, (a, b), distance as u32, &mut rows);
+                }
             }
             None => for_all_pairs(&same_length, &mut |pair| {
                 strings.compare(&items, pair, distance as u32, &mut rows);
@@ -132,27 +133,25 @@ impl BitStrings {
         let first = items.first_row(same_length[0]) as usize;
         let record = self.records.read(first, &mut buffer);
         let keys = blocks.keys(bits(record)).or_raise().len();
-        let make = |record: &[u8], made: &mut Vec<u32>, choose: &Choose<'_>| {
-            let keys = blocks.keys(bits(record))?;
-            choose(
-                &collected(keys.into_iter().map(|key| token(key as u64)))?,
-                made,
-            )
+        let mut records = Records::of_width(size_of::<u32>() * keys, work_mem_bytes());
+        let mut stored = read_stored(&mut self.records);
+        sweep(
+            &mut Progress::begin("cutting blocks", Some(same_length.len())),
+            same_length.iter().copied(),
+            &mut |item, record| stored(items.first_row(item), record),
+            &|record, made, _| {
+                let keys = blocks.keys(bits(record))?;
+                write_tokens(keys.into_iter().map(|key| token(key as u64)), made)
+            },
+            &mut |_, tokens| records.push(tokens),
+        );
+        let mut source = Source {
+            bytes: 0..size_of::<u32>() * keys,
+            items: same_length.len() as u32,
+            record_of: &|number| number,
+            records: &mut records,
         };
-        Search::new(same_length.len(), keys, 1, &mut |progress, choose, take| {
-            let mut stored = read_stored(&mut self.records);
-            let mut read = |item, record: &mut Vec<u8>| stored(items.first_row(item), record);
-            let make = |record: &[u8], made: &mut Vec<u32>, _: &mut dyn FnMut()| {
-                make(record, made, choose)
-            };
-            sweep(
-                progress,
-                same_length.iter().copied(),
-                &mut read,
-                &make,
-                take,
-            );
-        })
+        Search::new(&mut source, 1)
     }
 
     /// Puts the pairs of rows of two items, if they are close enough.

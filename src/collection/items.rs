@@ -1,6 +1,7 @@
 //! Identical rows as one: nothing below needs to look at copies one by one.
 
 use crate::collection::documents::{Documents, set_record};
+use crate::collection::outlines::{Digest, digest};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
@@ -10,7 +11,6 @@ use neardup::Result;
 use neardup::candidates::Sides;
 use neardup::memory::{Grow, filled, with_room};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use siphasher::sip128::SipHasher13;
 
 const NONE: u32 = u32::MAX;
 
@@ -24,18 +24,20 @@ pub struct Items {
     next: Vec<u32>,
 }
 
-/// 128 bits of a record: different records share them with a probability of 2^-128 a pair.
-type Digest = (u64, u64);
-
-fn digest(record: &[u8]) -> Digest {
-    SipHasher13::new().hash(record).as_u64()
-}
-
 impl Items {
     /// Groups rows with the same signature, and where there are documents with the same set of
     /// shingles.
     pub fn of(collection: &mut Collection) -> Self {
-        let mut digests = sorted_digests(&mut collection.signatures);
+        let rows = collection.rows() as usize;
+        let mut digests = with_room(rows).or_raise();
+        let mut progress = Progress::begin("grouping identical rows", Some(rows));
+        if let Some(outlines) = &mut collection.outlines {
+            outlines.for_each_digest(&mut |row, digest| {
+                progress.step();
+                digests.try_push((digest, row)).or_raise();
+            });
+        }
+        digests.sort_unstable();
         let shingling = collection.shingling();
         if let Some(documents) = &mut collection.documents {
             tell_sets_apart(&mut digests, documents, shingling);
@@ -160,6 +162,9 @@ fn tell_sets_apart(
             rows.try_extend(same.iter().map(|&(_, row)| row)).or_raise();
         }
         place += same.len();
+    }
+    if rows.is_empty() {
+        return;
     }
     let mut progress = Progress::begin("comparing identical signatures", Some(rows.len()));
     let mut places = places.into_iter();

@@ -3,23 +3,20 @@
 //! A search numbers the items that may have partners anew; neither those numbers nor those of items
 //! and rows leave this module: it yields keys.
 
-use crate::collection::compare::{Batch, Collecting, Compared, Rows};
+use crate::collection::compare::{Batch, Collecting, Kind};
 use crate::collection::items::Items;
+use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::reading::Collection;
-use crate::collection::search::{Pairs, Search};
+use crate::collection::search::{Pairs, Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::{Estimate, Resemblance, Similarity};
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_order;
 use crate::pg::progress::Progress;
-use crate::pg::spool::Records;
 use neardup::Result;
-use neardup::bands::band_hashes;
-use neardup::bands::plan::{Plan, VerifiedPlan, lowest_wide_threshold};
-use neardup::candidates::token;
+use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
 use neardup::cluster::{Canonicals, UnionFind, connect_group};
 use neardup::memory::{Grow, collected, filled};
-use neardup::minhash::{Header, Signature};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -31,10 +28,6 @@ pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
-
-/// Bits of each slot that the prefilter of verified pairs keeps in memory. In 4 bits one of 16
-/// differing slots seems equal; pairs took as long as with 8 bits, which take twice the memory.
-const PREFILTER_BITS: u8 = 4;
 
 /// A collection ready to be searched for pairs whose estimate reaches a threshold or, where it has
 /// documents, whose true similarity does.
@@ -53,24 +46,20 @@ struct Measured {
 
 impl Matches {
     /// Returns None for a collection without rows.
-    pub fn of(mut collection: Collection, threshold: f64) -> Option<Self> {
-        let header = collection.header?;
+    pub fn of(mut collection: Collection) -> Option<Self> {
+        collection.outline_signatures();
         let items = Items::of(&mut collection);
-        let (search, similarity): (_, Box<dyn Similarity>) = if collection.documents.is_some() {
-            (
-                verified_search(&mut collection, &items, &header, threshold),
-                Box::new(Resemblance::of(&collection)),
-            )
-        } else {
-            let slots = usize::from(header.slots);
-            let plan = Plan::estimate(slots, u32::from(header.slot_bits), threshold);
-            (
-                search(&mut collection, &items, plan),
-                Box::new(Estimate::default()),
-            )
+        let mut outlines = collection.outlines.take()?;
+        let (rows, threshold) = (collection.rows(), collection.threshold);
+        if let Some(verified) = &outlines.outlining.verified {
+            warn_of_narrow_bands(&verified.plan, rows, threshold);
+        }
+        let similarity: Box<dyn Similarity> = match outlines.outlining.verified {
+            Some(_) => Box::new(Resemblance::of(&collection)),
+            None => Box::new(Estimate::default()),
         };
         Some(Self {
-            search,
+            search: search(&mut outlines, &items),
             measured: Measured {
                 collection,
                 items,
@@ -212,50 +201,62 @@ impl Measured {
     /// Compares pairs of kept items of a search, and visits the pairs of rows of those that are
     /// similar, in order.
     fn compare_all(&mut self, pairs: Pairs, search: &Search, visit: Visit<'_>) {
-        let (threshold, shingling) = (self.threshold, self.collection.shingling());
+        let (threshold, kind) = (self.threshold, self.kind());
         let mut progress = Progress::begin("comparing", Some(pairs.len()));
         let measured = RefCell::new(self);
-        let work =
-            |batch: Batch, check: &mut dyn FnMut()| batch.compare(shingling, threshold, check);
-        let mut take = |rows: Rows, compared: Result<Compared>| {
-            measured
-                .borrow_mut()
-                .take(&rows, &compared.or_raise(), visit);
+        let work = |batch: Batch, check: &mut dyn FnMut()| batch.compare(kind, threshold, check);
+        let mut take = |pairs: Vec<(u32, u32)>, similarities: Result<Vec<Option<f64>>>| {
+            let measured = measured.borrow();
+            for (pair, similarity) in pairs.into_iter().zip(similarities.or_raise()) {
+                if let Some(similarity) = similarity {
+                    measured.visit_similar(pair, similarity, visit);
+                }
+            }
         };
         in_order(&work, &mut take, |line| {
             let mut collecting = Collecting::default();
-            pairs.for_each(&mut |a, b| {
+            for (a, b) in pairs {
                 progress.step();
-                measured
-                    .borrow_mut()
-                    .collect((search.item(a), search.item(b)), &mut collecting);
+                let (a, b) = (search.item(a), search.item(b));
+                measured.borrow_mut().collect((a, b), &mut collecting);
                 if collecting.is_full() {
-                    let (rows, batch, bytes) = collecting.take();
-                    line.put(rows, batch, bytes);
+                    let (pairs, batch, bytes) = collecting.take();
+                    line.put(pairs, batch, bytes);
                 }
-            });
-            let (rows, batch, bytes) = collecting.take();
-            line.put(rows, batch, bytes);
+            }
+            let (pairs, batch, bytes) = collecting.take();
+            line.put(pairs, batch, bytes);
         });
     }
 
     /// Adds a pair of items to those that are to be compared.
     fn collect(&mut self, (a, b): (u32, u32), collecting: &mut Collecting) {
         let rows = [a, b].map(|item| self.items.first_row(item));
-        let similarity = self.similarity.as_mut();
-        collecting.push((a, b), rows, similarity, &mut self.collection);
+        let Collection {
+            documents,
+            signatures,
+            ..
+        } = &mut self.collection;
+        match documents {
+            Some(documents) => collecting.push((a, b), rows, &mut documents.reader()),
+            None => collecting.push((a, b), rows, &mut read_stored(signatures)),
+        }
     }
 
-    /// Takes the results of a comparison.
-    fn take(&mut self, rows: &Rows, compared: &Compared, visit: Visit<'_>) {
-        rows.keep_sets(compared, self.similarity.as_mut());
-        for (&(a, b), similarity) in rows.pairs.iter().zip(&compared.similarities) {
-            if let Some(similarity) = *similarity {
-                self.visit_across((a, b), similarity, visit);
-                if self.collection.first_side.is_some() {
-                    self.visit_across((b, a), similarity, visit);
-                }
-            }
+    /// Returns by what rows are compared.
+    fn kind(&self) -> Kind {
+        match (&self.collection.documents, self.collection.shingling()) {
+            (None, _) => Kind::Signature,
+            (Some(_), None) => Kind::Set,
+            (Some(_), Some(shingling)) => Kind::Text(shingling),
+        }
+    }
+
+    /// Visits the pairs of rows of two similar items.
+    fn visit_similar(&self, (a, b): (u32, u32), similarity: f64, visit: Visit<'_>) {
+        self.visit_across((a, b), similarity, visit);
+        if self.collection.first_side.is_some() {
+            self.visit_across((b, a), similarity, visit);
         }
     }
 
@@ -295,62 +296,20 @@ impl Measured {
     }
 }
 
-/// Prepares the search for pairs whose documents reach the threshold. From then on only the
-/// documents are asked.
-fn verified_search(
-    collection: &mut Collection,
-    items: &Items,
-    header: &Header,
-    threshold: f64,
-) -> Search {
-    let slots = usize::from(header.slots);
-    let verified = VerifiedPlan::new(slots, threshold);
-    warn_of_narrow_bands(&verified, collection.rows(), threshold);
-    let mut search = search(collection, items, verified.plan);
-    let packed = Header {
-        slot_bits: header.slot_bits.min(PREFILTER_BITS),
-        ..*header
+/// Prepares the search for pairs by the outlines of the items.
+fn search(outlines: &mut Outlines, items: &Items) -> Search {
+    let outlining = outlines.outlining;
+    let mut source = Source {
+        records: &mut outlines.records,
+        bytes: outlining.tokens(),
+        items: items.len(),
+        record_of: &|item| items.first_row(item),
     };
-    let pack = |record: &[u8], made: &mut Vec<u8>, _: &mut dyn FnMut()| {
-        let slots = collected(Signature::from_bytes(record)?.slots())?;
-        made.try_reserve(packed.payload_len())?;
-        packed.push_slots(&slots, made);
-        Ok(())
-    };
-    search.prefilter(packed, verified.equal_slots, |progress, kept, all| {
-        let mut read = read_signatures(collection, items);
-        let mut take = |_, made: &[u8]| all.try_extend_from_slice(made).or_raise();
-        sweep(progress, kept.iter().copied(), &mut read, &pack, &mut take);
-    });
-    collection.signatures = Records::new(0);
+    let mut search = Search::new(&mut source, outlining.plan.needed);
+    if let Some(Verified { plan, packed }) = outlining.verified {
+        search.prefilter(&mut source, outlining.packed(), packed, plan.equal_slots);
+    }
     search
-}
-
-fn search(collection: &mut Collection, items: &Items, plan: Plan) -> Search {
-    let Plan { bands, needed } = plan;
-    let items_len = items.len();
-    Search::new(
-        items_len as usize,
-        bands.bands,
-        needed,
-        &mut |progress, choose, take| {
-            let mut read = read_signatures(collection, items);
-            let make = |record: &[u8], made: &mut Vec<u32>, _: &mut dyn FnMut()| {
-                let signature = Signature::from_bytes(record)?;
-                choose(
-                    &collected(band_hashes(&signature, &bands).map(token))?,
-                    made,
-                )
-            };
-            sweep(progress, 0..items_len, &mut read, &make, take);
-        },
-    )
-}
-
-/// Returns how to read the signature of an item.
-fn read_signatures(collection: &mut Collection, items: &Items) -> impl FnMut(u32, &mut Vec<u8>) {
-    let mut read = read_stored(&mut collection.signatures);
-    move |item, record| read(items.first_row(item), record)
 }
 
 fn warn_of_narrow_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {

@@ -9,6 +9,7 @@ pub mod documents;
 pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
+mod outlines;
 pub mod pairs;
 pub mod passages;
 pub mod reading;

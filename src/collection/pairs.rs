@@ -33,9 +33,9 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
         collection.read(call.argument(1, "query"));
         return put_containing(collection, threshold, call.rows());
     }
-    let mut collection = Collection::new(&call, 3);
+    let mut collection = Collection::new(&call, threshold, 3);
     collection.read(call.argument(1, "query"));
-    put_pairs(collection, threshold, call.rows());
+    put_pairs(collection, call.rows());
 }
 
 /// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure)`.
@@ -54,15 +54,15 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
         collection.read(call.argument(2, "query_b"));
         return put_containing(collection, threshold, call.rows());
     }
-    let mut collection = Collection::new(&call, 4);
+    let mut collection = Collection::new(&call, threshold, 4);
     collection.read(call.argument(1, "query_a"));
     collection.first_side = Some(collection.rows());
     collection.read(call.argument(2, "query_b"));
-    put_pairs(collection, threshold, call.rows());
+    put_pairs(collection, call.rows());
 }
 
-fn put_pairs(collection: Collection, threshold: f64, mut rows: Rows) {
-    if let Some(mut matches) = Matches::of(collection, threshold) {
+fn put_pairs(collection: Collection, mut rows: Rows) {
+    if let Some(mut matches) = Matches::of(collection) {
         matches.for_each_pair(&mut |[a, b], similarity| rows.put([a, b, similarity.into_datum()]));
     }
 }

@@ -1,7 +1,9 @@
 //! The rows that a query yields: keys, signatures, and documents where exact verification is asked for.
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
+use crate::collection::outlines::{Outlines, Outlining};
 use crate::collection::signing::sign_rows;
+use crate::collection::sweep::{read_stored, sweep};
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
@@ -30,10 +32,14 @@ pub struct Collection {
     signature_type: pg_sys::Oid,
     /// How documents without a signature are signed.
     signing: Option<Signing>,
+    /// The similarity that pairs have to reach.
+    pub threshold: f64,
     pub keys: Keys,
     /// Keys of rows whose signature is NULL or empty, or whose document is NULL.
     pub without: Keys,
+    /// Those whose outlines are still to be made; where there are no documents, of all rows.
     pub signatures: Records,
+    pub outlines: Option<Outlines>,
     pub documents: Option<Documents>,
     /// Of all signatures.
     pub header: Option<Header>,
@@ -44,32 +50,34 @@ pub struct Collection {
 impl Collection {
     /// Returns a collection with keys of the type of the call's first argument. The parameters of the
     /// signatures of documents that have none are the arguments from `first` on.
-    pub fn new(call: &Call, first: usize) -> Self {
+    pub fn new(call: &Call, threshold: f64, first: usize) -> Self {
         let signature_type = type_named(call.schema(), c"minhash_signature");
         Self {
             signing: Some(options::signing_arguments(call, first)),
-            ..Self::of_types(call.argument_type(0), signature_type)
+            ..Self::of_types(call.argument_type(0), signature_type, threshold)
         }
     }
 
     /// Returns a collection of rows with the text of their documents, to be added one by one under
     /// numbers as keys.
-    pub fn with_texts(signature_type: pg_sys::Oid) -> Self {
+    pub fn with_texts(signature_type: pg_sys::Oid, threshold: f64) -> Self {
         Self {
             documents: Some(Documents::new(DocumentKind::Text)),
-            ..Self::of_types(pg_sys::INT8OID, signature_type)
+            ..Self::of_types(pg_sys::INT8OID, signature_type, threshold)
         }
     }
 
     /// Returns a collection of rows with keys of a type, to be added one by one.
-    pub fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Self {
+    pub fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid, threshold: f64) -> Self {
         Self {
             key_type,
             signature_type,
             signing: None,
+            threshold,
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
-            signatures: Records::new(share_of_work_mem_bytes()),
+            signatures: Records::of_width(0, 0),
+            outlines: None,
             documents: None,
             header: None,
             first_side: None,
@@ -119,18 +127,24 @@ impl Collection {
                 "Let both queries yield documents of the same type, or neither.",
             );
         }
+        let key_type = self.key_type;
         match (columns.signature, columns.document, self.signing.clone()) {
             (None, Some((_, document)), Some(signing)) => {
+                self.outline_signatures();
+                let header = signing.header();
+                let outlining = Outlining::new(&header, self.threshold, true);
                 let columns = [columns.key, document];
-                sign_rows(
-                    query,
-                    self.key_type,
-                    columns,
-                    &signing,
-                    &mut |key, stored, record| {
-                        self.push_record(key, stored, record);
-                    },
-                );
+                let mut take = |key, outline: &[u8], record: &[u8]| {
+                    if outline.is_empty() {
+                        return self.without.push(key);
+                    }
+                    self.check_header(&header);
+                    self.outlines
+                        .get_or_insert_with(|| Outlines::new(outlining))
+                        .push(outline);
+                    self.push_row(key, record);
+                };
+                sign_rows(query, key_type, columns, (&signing, &outlining), &mut take);
             }
             _ => {
                 let mut progress = Progress::begin("reading", None);
@@ -195,16 +209,23 @@ impl Collection {
     }
 
     /// Adds a row, of a stored signature and the record of its document.
-    pub fn push_record(&mut self, key: Option<pg_sys::Datum>, stored: &[u8], document: &[u8]) {
+    fn push_record(&mut self, key: Option<pg_sys::Datum>, stored: &[u8], document: &[u8]) {
         let signature = Signature::from_bytes(stored).or_raise();
         if signature.header.empty {
             return self.without.push(key);
         }
-        self.check_header(&signature);
+        self.check_header(&signature.header);
+        if self.signatures.len() == 0 {
+            self.signatures = Records::of_width(stored.len(), share_of_work_mem_bytes());
+        }
+        self.signatures.push(stored);
+        self.push_row(key, document);
+    }
+
+    fn push_row(&mut self, key: Option<pg_sys::Datum>, document: &[u8]) {
         if let Some(documents) = &mut self.documents {
             documents.push(document);
         }
-        self.signatures.push(stored);
         self.keys.push(key);
         if self.keys.len() >= u32::MAX as usize {
             raise(
@@ -215,14 +236,38 @@ impl Collection {
         }
     }
 
-    fn check_header(&mut self, signature: &Signature<'_>) {
+    /// Makes the outlines of the signatures that have been read. Those of rows with documents are not
+    /// needed any more.
+    pub fn outline_signatures(&mut self) {
+        let Some(header) = self.header else {
+            return;
+        };
+        let has_documents = self.documents.is_some();
+        let outlining = Outlining::new(&header, self.threshold, has_documents);
+        let outlines = self
+            .outlines
+            .get_or_insert_with(|| Outlines::new(outlining));
+        let signatures = self.signatures.len();
+        sweep(
+            &mut Progress::begin("reading signatures", Some(signatures)),
+            0..signatures as u32,
+            &mut read_stored(&mut self.signatures),
+            &|stored, outline, _| outlining.push(stored, outline),
+            &mut |_, outline| outlines.push(outline),
+        );
+        if has_documents {
+            self.signatures = Records::of_width(0, 0);
+        }
+    }
+
+    fn check_header(&mut self, of_row: &Header) {
         match self.header {
-            Some(header) => header.check_comparable(&signature.header).or_raise(),
-            None => self.header = Some(signature.header),
+            Some(header) => header.check_comparable(of_row).or_raise(),
+            None => self.header = Some(*of_row),
         }
         if self.documents.as_ref().map(|d| d.kind) == Some(DocumentKind::Text)
             && !matches!(
-                signature.header.unit,
+                of_row.unit,
                 SignatureUnit::Word | SignatureUnit::Char | SignatureUnit::Stop
             )
         {

@@ -34,9 +34,9 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let groups = call.argument(4, "groups").value() as i32;
     let groups = options::within("groups", groups, 0, MAX_GROUPS as i32) as usize;
     let mut facts = Facts::new();
-    let collection = facts.read(&call);
+    let collection = facts.read(&call, threshold);
     let unread = collection.without.len() as u64;
-    let mut matches = Matches::of(collection, threshold);
+    let mut matches = Matches::of(collection);
     let census = facts.census(matches.as_mut());
     let report = Report::new(&title, threshold, &census, &facts.sources, unread).or_raise();
     let page = match matches {
@@ -82,10 +82,10 @@ impl Facts {
     }
 
     /// Reads all rows; those of the collection have numbers as keys.
-    fn read(&mut self, call: &Call) -> Collection {
+    fn read(&mut self, call: &Call, threshold: f64) -> Collection {
         let key_type = call.argument_type(0);
         let signature_type = type_named(call.schema(), c"minhash_signature");
-        let mut collection = Collection::with_texts(signature_type);
+        let mut collection = Collection::with_texts(signature_type, threshold);
         let query = Query::open(call.argument(1, "query"));
         let columns = check_columns(&query, key_type, signature_type);
         let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);

@@ -1,24 +1,62 @@
 //! From the tokens of items to the pairs worth comparing.
 
+use crate::collection::outlines::read_tokens;
+use crate::collection::sweep::sweep;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_order;
 use crate::pg::numbers::Numbers;
 use crate::pg::partitions::Partitions;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
+use crate::pg::sort::{BigintSort, SortedBigints};
+use crate::pg::spool::Records;
 use helpers::Work;
 use neardup::Result;
-use neardup::candidates::{Frequencies, Sides, Tokens, choose, pairs_of_row};
+use neardup::candidates::{Counts, Frequencies, SharedKeys, Sides, Tokens, choose, pairs_of_row};
+use neardup::cluster::{Tiles, UnionFind};
 use neardup::kernels::count_equal;
-use neardup::memory::{Grow, collected, filled};
+use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::minhash::Header;
-use neardup::set::sort_distinct;
+use neardup::set::{sort, sort_distinct};
+use std::ops::Range;
 
-/// Goes through all items in order: makes a list of each one's tokens in any thread, and hands it on.
-pub type Sweep<'a> = &'a mut dyn FnMut(&mut Progress, &Choose<'_>, &mut dyn FnMut(u32, &[u32]));
+/// The tokens of items, in parts of records.
+pub struct Source<'a> {
+    pub records: &'a mut Records,
+    /// Bytes of a record that hold the tokens.
+    pub bytes: Range<usize>,
+    pub items: u32,
+    pub record_of: &'a dyn Fn(u32) -> u32,
+}
 
-/// Appends to a list what is made of the tokens of an item.
-pub type Choose<'a> = dyn Fn(&[u32], &mut Vec<u32>) -> Result<()> + Sync + 'a;
+impl Source<'_> {
+    fn bands(&self) -> usize {
+        self.bytes.len() / size_of::<u32>()
+    }
+
+    /// Appends a part of the record of an item.
+    fn read(&mut self, item: u32, bytes: Range<usize>, list: &mut Vec<u8>) {
+        let record = (self.record_of)(item) as usize;
+        let mut buffer = Vec::new();
+        let part = self.records.read_part(record, bytes, &mut buffer);
+        list.try_extend_from_slice(part).or_raise();
+    }
+
+    /// Visits the tokens of all items.
+    fn for_each(&mut self, stage: &'static str, visit: &mut dyn FnMut(&[u32])) {
+        let mut progress = Progress::begin(stage, Some(self.items as usize));
+        let (mut tokens, mut buffer) = (Vec::new(), Vec::new());
+        for item in 0..self.items {
+            progress.step();
+            let record = (self.record_of)(item) as usize;
+            let bytes = self.bytes.clone();
+            let part = self.records.read_part(record, bytes, &mut buffer);
+            tokens.clear();
+            read_tokens(part, &mut tokens).or_raise();
+            visit(&tokens);
+        }
+    }
+}
 
 /// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
 const PAIRS: usize = 1 << 16;
@@ -31,19 +69,24 @@ pub struct Search {
 }
 
 impl Search {
-    /// Goes through the tokens of all `items` items twice: to count them, and to keep those that may
-    /// have partners.
-    pub fn new(items: usize, bands: usize, needed: usize, sweep: Sweep<'_>) -> Self {
-        let mut counts = or_out_of_memory(Frequencies::new(items * bands, work_mem_bytes()));
+    /// Keeps the items that may have partners, which share `needed` tokens at least.
+    pub fn new(source: &mut Source<'_>, needed: usize) -> Self {
+        let counts: Box<dyn Counts> = match needed {
+            1 => Box::new(shared_keys(source)),
+            _ => Box::new(frequencies(source)),
+        };
+        let (mut tokens, mut kept) = (Tokens::new(source.bands(), needed), Vec::new());
+        let make = |part: &[u8], chosen: &mut Vec<u32>, _: &mut dyn FnMut()| {
+            let mut row = with_room(part.len() / size_of::<u32>())?;
+            read_tokens(part, &mut row)?;
+            choose(&row, needed, counts.as_ref(), chosen).map(drop)
+        };
+        let bytes = source.bytes.clone();
         sweep(
-            &mut Progress::begin("counting bands", Some(items)),
-            &|tokens, list| list.try_extend_from_slice(tokens),
-            &mut |_, tokens| counts.add(tokens),
-        );
-        let (mut tokens, mut kept) = (Tokens::new(bands, needed), Vec::new());
-        sweep(
-            &mut Progress::begin("choosing bands", Some(items)),
-            &|tokens, chosen| choose(tokens, needed, &counts, chosen).map(drop),
+            &mut Progress::begin("choosing bands", Some(source.items as usize)),
+            0..source.items,
+            &mut |item, list| source.read(item, bytes.clone(), list),
+            &make,
             &mut |item, chosen| {
                 if !chosen.is_empty() {
                     tokens.push(chosen).or_raise();
@@ -58,18 +101,21 @@ impl Search {
         }
     }
 
-    /// Adds a prefilter: `read` appends the slots of the items as signatures of that header store
-    /// them, in order, and pairs with fewer than `equal` equal ones are not compared.
+    /// Adds a prefilter: a part of the records holds the slots of the items as signatures of that
+    /// header store them, and pairs with fewer than `equal` equal ones are not compared.
     pub fn prefilter(
         &mut self,
+        source: &mut Source<'_>,
+        part: Range<usize>,
         header: Header,
         equal: usize,
-        read: impl FnOnce(&mut Progress, &[u32], &mut Vec<u8>),
     ) {
-        let mut packed = Vec::new();
-        or_out_of_memory(packed.try_reserve_exact(header.payload_len() * self.items.len()));
-        let mut progress = Progress::begin("reading signatures", Some(self.items.len()));
-        read(&mut progress, &self.items, &mut packed);
+        let mut packed = with_room(header.payload_len() * self.items.len()).or_raise();
+        let mut progress = Progress::begin("reading slots", Some(self.items.len()));
+        for &item in &self.items {
+            progress.step();
+            source.read(item, part.clone(), &mut packed);
+        }
         self.prefilter = Some(Prefilter {
             packed,
             header,
@@ -93,12 +139,17 @@ impl Search {
     /// other on side b. `sides` is that of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
         let mut pairs = Numbers::new(work_mem_bytes() / 4);
-        let mut put = |a, b| pairs.push(u64::from(a) << 32 | u64::from(b));
+        let mut groups = UnionFind::new();
+        or_out_of_memory(groups.grow_to(self.tokens.rows()));
+        let mut put = |a, b| {
+            groups.union(a, b);
+            pairs.push(u64::from(a) << 32 | u64::from(b));
+        };
         self.in_key_order(
             &|entries, check| self.find(entries, sides, check),
             &mut |found| self.put_all(&found.or_raise(), sides, &mut put),
         );
-        Pairs(pairs)
+        Pairs::of(pairs, groups)
     }
 
     /// Sorts entries, and finds the pairs of the first of them, in any thread.
@@ -248,18 +299,79 @@ impl Search {
     }
 }
 
-/// Pairs of kept items.
-pub struct Pairs(Numbers);
+/// Returns the keys that several items have.
+fn shared_keys(source: &mut Source<'_>) -> SharedKeys {
+    let keys = source.items as usize * source.bands();
+    let mut partitions = Partitions::new(keys);
+    source.for_each("dividing bands", &mut |tokens| {
+        for (band, &token) in tokens.iter().enumerate() {
+            partitions.put(SharedKeys::whole_key(band, token));
+        }
+    });
+    let mut shared = SharedKeys::new(keys, work_mem_bytes()).or_raise();
+    let mut progress = Progress::begin("counting bands", Some(keys));
+    let work = |mut keys: Vec<u64>, check: &mut dyn FnMut()| {
+        sort(&mut keys, check);
+        let several = keys.chunk_by(|a, b| a == b).filter(|same| same.len() > 1);
+        collected(several.map(|same| same[0]))
+    };
+    let mut take = |(), several: Result<Vec<u64>>| {
+        let several = several.or_raise();
+        several.into_iter().for_each(|key| shared.add(key));
+    };
+    in_order(&work, &mut take, |line| {
+        partitions.for_each(&mut |keys| {
+            keys.iter().for_each(|_| progress.step());
+            let bytes = size_of_val(keys.as_slice());
+            line.put((), keys, bytes);
+        });
+    });
+    shared
+}
+
+fn frequencies(source: &mut Source<'_>) -> Frequencies {
+    let tokens = source.items as usize * source.bands();
+    let mut counts = or_out_of_memory(Frequencies::new(tokens, work_mem_bytes()));
+    source.for_each("counting bands", &mut |tokens| counts.add(tokens));
+    counts
+}
+
+/// Pairs of kept items, in the order in which they are best compared.
+pub struct Pairs {
+    sorted: SortedBigints,
+    tiles: Tiles,
+    len: usize,
+}
 
 impl Pairs {
-    pub fn len(&self) -> usize {
-        self.0.len()
+    fn of(pairs: Numbers, mut groups: UnionFind) -> Self {
+        let len = pairs.len();
+        let tiles = Tiles::of(&mut groups).or_raise();
+        let mut sort = BigintSort::begin();
+        let mut progress = Progress::begin("sorting pairs", Some(len));
+        pairs.for_each(&mut |pair| {
+            progress.step();
+            sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);
+        });
+        Self {
+            sorted: sort.sorted(),
+            tiles,
+            len,
+        }
     }
 
-    /// Visits the pairs, and frees them.
-    pub fn for_each(self, visit: &mut dyn FnMut(u32, u32)) {
-        self.0
-            .for_each(&mut |pair| visit((pair >> 32) as u32, pair as u32));
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Iterator for Pairs {
+    type Item = (u32, u32);
+
+    fn next(&mut self) -> Option<(u32, u32)> {
+        self.sorted
+            .next()
+            .map(|place| self.tiles.pair(place as u64))
     }
 }
 

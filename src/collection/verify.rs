@@ -4,7 +4,7 @@ use crate::collection::documents::{Documents, read_set, set_record, share_of_wor
 use crate::collection::reading::Collection;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
-use neardup::memory::{Grow, copied, filled};
+use neardup::memory::{Grow, filled};
 use neardup::minhash::{Signature, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -20,20 +20,8 @@ pub trait Similarity {
         threshold: f64,
     ) -> Option<f64>;
 
-    /// Returns what a row is compared by, to be compared elsewhere.
-    fn material(&mut self, collection: &mut Collection, row: u32) -> Material;
-
     /// Keeps the set of a row that was computed elsewhere.
     fn keep(&mut self, row: u32, set: &[i64]);
-}
-
-/// The material by which a row is compared.
-pub enum Material {
-    Signature(Vec<u8>),
-    /// A document whose set has not been computed yet.
-    Text(Vec<u8>),
-    /// Sorted hashes.
-    Set(Vec<i64>),
 }
 
 /// Returns which of two rows to hold, and the other one.
@@ -88,12 +76,6 @@ impl Similarity for Estimate {
         (similarity >= threshold).then_some(similarity)
     }
 
-    fn material(&mut self, collection: &mut Collection, row: u32) -> Material {
-        let mut buffer = Vec::new();
-        let record = collection.signatures.read(row as usize, &mut buffer);
-        Material::Signature(copied(record).or_raise())
-    }
-
     fn keep(&mut self, _: u32, _: &[i64]) {}
 }
 
@@ -139,7 +121,7 @@ impl Sets {
                 None => return false,
             },
         };
-        read_set(record, set);
+        read_set(record, set).or_raise();
         true
     }
 
@@ -189,16 +171,6 @@ impl Similarity for Resemblance {
         }
         self.sets.load(collection, other, &mut self.other);
         resemblance_at_least(&self.held, &self.other, threshold, &mut check_interrupts)
-    }
-
-    fn material(&mut self, collection: &mut Collection, row: u32) -> Material {
-        let mut set = Vec::new();
-        if self.sets.load_computed(collection, row, &mut set) {
-            return Material::Set(set);
-        }
-        let mut text = Vec::new();
-        documents(collection).reader()(row, &mut text);
-        Material::Text(text)
     }
 
     fn keep(&mut self, row: u32, set: &[i64]) {

@@ -127,7 +127,7 @@ impl Rebuild {
             self.place_scope();
             self.scope = scope;
         }
-        let new = || Collection::of_types(pg_sys::INT8OID, self.signature_type);
+        let new = || Collection::of_types(pg_sys::INT8OID, self.signature_type, self.threshold);
         let collection = self.collection.get_or_insert_with(new);
         collection.push(i64::from(number).into_datum(), signature, None);
     }
@@ -137,7 +137,7 @@ impl Rebuild {
         let Some(collection) = self.collection.take() else {
             return;
         };
-        let Some(mut matches) = Matches::of(collection, self.threshold) else {
+        let Some(mut matches) = Matches::of(collection) else {
             return;
         };
         matches.for_each_in_star(&mut |keys, similarity| {

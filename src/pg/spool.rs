@@ -14,24 +14,51 @@ pub struct Records {
     memory: Vec<u8>,
     budget: usize,
     file: Option<TemporaryFile>,
+    places: Places,
+}
+
+/// The places of records, one behind the other.
+enum Places {
     /// The beginning of each record, and the end of the last.
-    starts: Vec<u64>,
+    Any(Vec<u64>),
+    /// That many records of one length.
+    Even { width: usize, len: usize },
 }
 
 impl Records {
-    /// Keeps up to `budget` bytes in memory.
+    /// Keeps up to `budget` bytes in memory, and besides 8 bytes a record.
     pub fn new(budget: usize) -> Self {
+        Self::at(Places::Any(filled(0, 1).or_raise()), budget)
+    }
+
+    /// Keeps up to `budget` bytes of records of one length in memory, and nothing besides.
+    pub fn of_width(width: usize, budget: usize) -> Self {
+        Self::at(Places::Even { width, len: 0 }, budget)
+    }
+
+    fn at(places: Places, budget: usize) -> Self {
         Self {
             memory: Vec::new(),
             budget,
             file: None,
-            starts: filled(0, 1).or_raise(),
+            places,
         }
     }
 
     /// Returns the number of records.
     pub fn len(&self) -> usize {
-        self.starts.len() - 1
+        match &self.places {
+            Places::Any(starts) => starts.len() - 1,
+            Places::Even { len, .. } => *len,
+        }
+    }
+
+    /// Returns where a record begins; for their number, where the last one ends.
+    fn start(&self, record: usize) -> u64 {
+        match &self.places {
+            Places::Any(starts) => starts[record],
+            Places::Even { width, .. } => (record * width) as u64,
+        }
     }
 
     /// Appends a record; its number is the [`Self::len`] of before.
@@ -43,13 +70,19 @@ impl Records {
                 .get_or_insert_with(TemporaryFile::create)
                 .append(record);
         }
-        let end = self.starts[self.len()] + record.len() as u64;
-        self.starts.try_push(end).or_raise();
+        let end = self.start(self.len()) + record.len() as u64;
+        match &mut self.places {
+            Places::Any(starts) => starts.try_push(end).or_raise(),
+            Places::Even { width, len } => {
+                debug_assert_eq!(record.len(), *width);
+                *len += 1;
+            }
+        }
     }
 
     /// Returns how many bytes a record has.
     pub fn length(&self, record: usize) -> usize {
-        (self.starts[record + 1] - self.starts[record]) as usize
+        (self.start(record + 1) - self.start(record)) as usize
     }
 
     /// Returns the bytes of a record, in `buffer` if they come from the file.
@@ -65,7 +98,7 @@ impl Records {
         bytes: Range<usize>,
         buffer: &'a mut Vec<u8>,
     ) -> &'a [u8] {
-        let [start, end] = [bytes.start, bytes.end].map(|at| self.starts[record] + at as u64);
+        let [start, end] = [bytes.start, bytes.end].map(|at| self.start(record) + at as u64);
         let in_memory = self.memory.len() as u64;
         match &mut self.file {
             Some(file) if start >= in_memory => {

@@ -15,6 +15,29 @@ use pgrx::varlena::{varatt_is_1b_e, varatt_is_4b_c, varsize_any, vartag_1b_e};
 const PLAIN: u8 = 0;
 const STORED: u8 = 1;
 
+/// Appends the record of a text to `record`, and to `text` the text where the record does not hold it
+/// as it is.
+///
+/// # Safety
+/// `datum` is a non-null datum of a text type.
+pub unsafe fn push_record_and_text(datum: pg_sys::Datum, record: &mut Vec<u8>, text: &mut Vec<u8>) {
+    let start = record.len();
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        push_record(datum, record);
+        if record[start] == STORED {
+            text.try_extend_from_slice(&Text::from_raw(datum))
+                .or_raise();
+        }
+    }
+}
+
+/// Returns the text of a record that holds it as it is.
+pub fn plain(record: &[u8]) -> Option<&[u8]> {
+    let (kind, text) = record.split_first()?;
+    (*kind == PLAIN).then_some(text)
+}
+
 /// Appends the record of a text to `record`.
 ///
 /// # Safety

@@ -15,20 +15,28 @@ const HEARTBEAT: usize = 1 << 16;
 /// Makes a set of a list: sorts it and drops repetitions. O(n log n), with checks also where
 /// `sort_unstable` would go on for seconds.
 pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
+    sort(elements, check);
     if elements.len() <= HEARTBEAT {
-        elements.sort_unstable();
         elements.dedup();
     } else {
         let mut beat = beat(check);
-        elements.sort_unstable_by(|a, b| {
-            beat();
-            a.cmp(b)
-        });
         elements.dedup_by(|a, b| {
             beat();
             a == b
         });
     }
+}
+
+/// Sorts a list, with checks where that would go on for seconds.
+pub fn sort<T: Ord>(elements: &mut [T], check: &mut dyn FnMut()) {
+    if elements.len() <= HEARTBEAT {
+        return elements.sort_unstable();
+    }
+    let mut beat = beat(check);
+    elements.sort_unstable_by(|a, b| {
+        beat();
+        a.cmp(b)
+    });
 }
 
 /// Counts its calls, and checks at every [`HEARTBEAT`]th.

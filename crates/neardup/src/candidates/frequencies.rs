@@ -1,5 +1,6 @@
 //! Approximate counts of the rows that have a token.
 
+use super::Counts;
 use crate::hash::{GOLDEN, finish};
 use std::collections::TryReserveError;
 
@@ -52,11 +53,6 @@ impl Frequencies {
         }
     }
 
-    /// Returns 0 to 15, rising with the number of rows.
-    pub(super) fn count(&self, band: usize, token: u32) -> u8 {
-        self.read(place(band, token) & self.mask)
-    }
-
     #[inline]
     fn read(&self, counter: u64) -> u8 {
         (self.nibbles[(counter / 2) as usize] >> (4 * (counter % 2))) & 15
@@ -66,6 +62,12 @@ impl Frequencies {
     fn heads(&mut self, bits: u8) -> bool {
         self.coin = self.coin.wrapping_add(GOLDEN);
         finish(self.coin) >> (64 - u32::from(bits)) == 0
+    }
+}
+
+impl Counts for Frequencies {
+    fn count(&self, band: usize, token: u32) -> u8 {
+        self.read(place(band, token) & self.mask)
     }
 }
 

@@ -11,10 +11,12 @@ mod frequencies;
 mod pairs;
 mod prefix;
 mod sample;
+mod shared;
 mod tokens;
 
 pub use frequencies::Frequencies;
 pub use pairs::{Sides, pairs_of_row};
 pub use prefix::rarest;
 pub use sample::for_each_pair;
-pub use tokens::{Tokens, choose, token};
+pub use shared::SharedKeys;
+pub use tokens::{Counts, Tokens, choose, token};

@@ -1,6 +1,6 @@
 //! The tokens of rows, and which of them to look for partners under.
 
-use super::frequencies::{Frequencies, place};
+use super::frequencies::place;
 use crate::Result;
 use crate::memory::{Grow, collected};
 
@@ -53,7 +53,7 @@ impl Tokens {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn keep(&mut self, row: &[u32], counts: &Frequencies) -> Result<bool> {
+    pub fn keep(&mut self, row: &[u32], counts: &dyn Counts) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
         let is_kept = choose(row, self.needed, counts, &mut chosen)?;
@@ -97,6 +97,12 @@ impl Tokens {
     }
 }
 
+/// The numbers of rows that have a token.
+pub trait Counts: Sync {
+    /// Returns 0 to 15, rising with the number of rows: at least 2 for two.
+    fn count(&self, band: usize, token: u32) -> u8;
+}
+
 /// Appends the tokens of a row to `chosen`, those to look for partners under flagged. Appends nothing and
 /// returns false where the row shares fewer than `needed` tokens with others.
 ///
@@ -105,7 +111,7 @@ impl Tokens {
 pub fn choose(
     row: &[u32],
     needed: usize,
-    counts: &Frequencies,
+    counts: &dyn Counts,
     chosen: &mut Vec<u32>,
 ) -> Result<bool> {
     let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
@@ -134,7 +140,7 @@ pub fn choose(
 }
 
 #[inline]
-fn key(band: usize, token: u32) -> u32 {
+pub(super) fn key(band: usize, token: u32) -> u32 {
     (place(band, token & TOKEN) >> 32) as u32
 }
 

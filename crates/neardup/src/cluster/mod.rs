@@ -1,12 +1,15 @@
-//! Clusters of similar rows: by transitive closure, or as stars around canonical rows.
+//! Clusters of similar rows: by transitive closure, or as stars around canonical rows; and the order in
+//! which pairs are compared.
 
 mod components;
 pub mod live;
 mod pair_stars;
 mod stars;
+mod tiles;
 mod union_find;
 
 pub use components::connect_group;
 pub use pair_stars::{Pair, stars_of_pairs};
 pub use stars::Canonicals;
+pub use tiles::Tiles;
 pub use union_find::UnionFind;
