@@ -7,7 +7,9 @@ use testbed::server::Server;
 
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
-use crate::subjects::{containment, cores, guard, index, live, lookup, pairs, passages, scale};
+use crate::subjects::{
+    containment, cores, guard, index, live, lookup, pairs, passages, pipelines, scale,
+};
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
 pub fn run(server: &Server) -> Result<()> {
@@ -38,6 +40,7 @@ pub fn run(server: &Server) -> Result<()> {
         guard::measure,
         live::measure,
         passages::measure,
+        pipelines::measure,
         containment::measure,
         scale::measure,
     ] {

@@ -1,5 +1,6 @@
 //! Whom we are measured beside: installed privately from the package registries, or found.
 
+pub mod pipelines;
 pub mod suffix_array;
 mod worker;
 
@@ -68,6 +69,11 @@ impl Peers {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether the peers in Python could be had.
+    pub fn have_python(&self) -> bool {
+        self.python.is_some()
     }
 
     /// Returns the worker that runs this peer.

@@ -15,6 +15,7 @@ mod methods;
 pub mod pairs;
 mod pairs_peers;
 pub mod passages;
+pub mod pipelines;
 mod python;
 mod quality;
 pub mod scale;
@@ -35,6 +36,7 @@ pub enum Subject {
     Lookup,
     Index,
     Pairs,
+    Pipelines,
     Live,
     Passages,
     Containment,
@@ -68,6 +70,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
             pairs_peers::measure,
         ],
     ),
+    (Subject::Pipelines, "pipelines", &[pipelines::measure]),
     (Subject::Live, "live", &[live::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
     (Subject::Containment, "containment", &[containment::measure]),

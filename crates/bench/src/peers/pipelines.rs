@@ -1,0 +1,88 @@
+//! Pipelines in Python that read files of documents and write those that they keep.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use testbed::progress::waiting;
+use testbed::shell;
+
+use super::{dir, sources};
+
+/// The names by which they are run.
+pub const PIPELINES: [&str; 2] = ["datatrove", "text-dedup"];
+
+/// The processes that each may use.
+pub const PROCESSES: usize = 2;
+
+/// A run of a pipeline: its cost, and the clusters by the documents' ids.
+pub struct Run {
+    pub seconds: f64,
+    pub megabytes: f64,
+    /// Lines that a user writes.
+    pub lines: usize,
+    pub clusters: Vec<(i64, i64)>,
+}
+
+/// The environment in which they are installed.
+pub struct Pipelines {
+    python: PathBuf,
+}
+
+impl Pipelines {
+    /// Installs them, unless they are there.
+    pub fn install() -> Result<Pipelines> {
+        let environment = dir().join("pipelines");
+        let python = environment.join("bin/python");
+        let requirements = sources().join("pipelines.txt");
+        let (stamp, wanted) = (
+            environment.join("requirements.txt"),
+            fs::read_to_string(&requirements)?,
+        );
+        if fs::read_to_string(&stamp).unwrap_or_default() != wanted {
+            let progress = waiting("installing the pipelines in Python, only once")?;
+            let create = ["-m", "venv", "--clear"];
+            shell::run_quietly(Command::new("python3").args(create).arg(&environment))?;
+            let install = ["-m", "pip", "install", "--quiet"];
+            shell::run_quietly(
+                Command::new(&python)
+                    .args(install)
+                    .arg("--requirement")
+                    .arg(&requirements),
+            )?;
+            // Its pyspark, a gigabyte, is for clusters of machines.
+            let text_dedup = ["--no-deps", "text-dedup==0.4.0"];
+            shell::run_quietly(Command::new(&python).args(install).args(text_dedup))?;
+            fs::write(&stamp, wanted)?;
+            progress.finish_and_clear();
+        }
+        Ok(Pipelines { python })
+    }
+
+    /// Runs a pipeline over a directory of JSON lines.
+    pub fn run(&self, peer: &str, documents: &Path) -> Result<Run> {
+        let into = dir().join("pipelines_output");
+        let mut command = Command::new(&self.python);
+        command
+            .arg(sources().join("pipelines.py"))
+            .arg(peer)
+            .arg(documents)
+            .arg(&into);
+        command.arg(PROCESSES.to_string());
+        let answer: Value = serde_json::from_str(&shell::run_quietly(&mut command)?)?;
+        let number = |name: &str| answer[name].as_f64().with_context(|| format!("no {name}"));
+        let clusters = fs::read_to_string(into.join("clusters.csv"))?;
+        let clusters = clusters.lines().map(|line| {
+            let (id, cluster) = line.split_once(',').context("no comma")?;
+            Ok((id.parse()?, cluster.parse()?))
+        });
+        Ok(Run {
+            seconds: number("seconds")?,
+            megabytes: number("megabytes")?,
+            lines: number("lines")? as usize,
+            clusters: clusters.collect::<Result<_>>()?,
+        })
+    }
+}

@@ -1,0 +1,227 @@
+//! Whole pipelines, as users run them: from documents to one of each cluster of near-duplicates.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use postgres::binary_copy::BinaryCopyInWriter;
+use postgres::types::Type;
+use serde_json::json;
+use testbed::corpora::Corpus;
+use testbed::documents::generator::{Generator, Plan};
+use testbed::documents::load_generated;
+use testbed::server::database::Database;
+use testbed::server::memory;
+
+use super::pairs_peers::load_keyed;
+use crate::context::Bench;
+use crate::measure::race::{Contender, race};
+use crate::measure::session::Session;
+use crate::peers::dir;
+use crate::peers::pipelines::{PIPELINES, PROCESSES, Pipelines, Run};
+use crate::report::table::{Table, row};
+
+/// A corpus with a list of all pairs, where it is present.
+const CORPUS: &str = "newsgroups20";
+/// Generated documents that the slowest pipeline can bear.
+const GENERATED: u64 = 20_000;
+const OURS: &str = "two SQL statements";
+const STATEMENTS: &str = "CREATE TABLE clusters AS
+    SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8, 'connected');
+CREATE TABLE kept AS
+    SELECT docs.* FROM docs JOIN clusters c ON c.key = docs.id WHERE c.key = c.cluster;";
+
+/// Returns the table of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let about = format!(
+        "From documents (a table, files of JSON) to one document of each cluster at 0.8, shingles of three words, \
+         {PROCESSES} processes each. Precision and recall: of the pairs of documents in one cluster, against the \
+         connected components of all pairs whose Jaccard similarity is at least 0.8. datatrove with its own bands, \
+         14 of 8 rows, text-dedup with those that it computes for 0.8; neither compares what its bands propose. Memory: \
+         private memory of the backend; resident memory of the largest process of the others. Lines: those that a \
+         user writes."
+    );
+    let columns = [
+        "documents",
+        "who",
+        "s",
+        "MB",
+        "lines",
+        "kept",
+        "precision",
+        "recall",
+        "times ours",
+    ];
+    let mut table = Table::new("pipelines", &about, &columns);
+    let pipelines = match bench.peers.have_python() {
+        true => Pipelines::install()
+            .inspect_err(|error| println!("Skipping the pipelines in Python: {error:#}"))
+            .ok(),
+        false => None,
+    };
+    let cluster = bench.started_cluster()?;
+    for name in [CORPUS, "generated"] {
+        let database = Database::with_extension(&cluster, "pipelines")?;
+        let session = Session::open(&database)?;
+        if !prepare(bench, &session, name)? {
+            println!("Skipping {name}: it is not present");
+            continue;
+        }
+        contest(bench, &session, pipelines.as_ref(), name, &mut table)?;
+    }
+    Ok(vec![table])
+}
+
+/// Loads documents as `docs` and their true components as `truth`; false if they are absent.
+fn prepare(bench: &Bench<'_>, session: &Session, name: &'static str) -> Result<bool> {
+    let pairs = match (name, Corpus::find(name)) {
+        ("generated", _) => {
+            let documents = GENERATED.min(bench.scale.documents);
+            let generator = Generator::new(bench.words, Plan::mixed(documents));
+            load_generated(&mut session.client(), "docs", &generator)?;
+            "SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b ON a.grp = b.grp AND a.id < b.id
+             WHERE resemblance(a.body, b.body) >= 0.8"
+        }
+        (_, Some(corpus)) => {
+            load_keyed(session, &corpus, str::is_ascii)?;
+            corpus.load_exact(&mut session.client(), "exact_w3", "exact")?;
+            "SELECT a.id AS a, b.id AS b FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b
+             WHERE e.jaccard >= 0.8"
+        }
+        (_, None) => return Ok(false),
+    };
+    session.execute(&format!(
+        "CREATE TABLE true_pairs AS {pairs};
+         CREATE TABLE truth AS SELECT d.id, coalesce(c.component, d.id) AS cluster FROM docs d
+             LEFT JOIN connected_components(NULL::bigint, 'TABLE true_pairs') c ON c.key = d.id"
+    ))?;
+    Ok(true)
+}
+
+fn contest(
+    bench: &Bench<'_>,
+    session: &Session,
+    pipelines: Option<&Pipelines>,
+    name: &str,
+    table: &mut Table,
+) -> Result<()> {
+    let input = dir().join("pipelines_input");
+    let documents = export(session, &input)?;
+    let runs: RefCell<HashMap<&str, Run>> = RefCell::default();
+    let mut contenders = vec![Contender::new(OURS, documents, || {
+        let run = ours(session)?;
+        let seconds = run.seconds;
+        runs.borrow_mut().insert(OURS, run);
+        Ok(seconds)
+    })];
+    for peer in pipelines.iter().flat_map(|_| PIPELINES) {
+        let (input, runs) = (&input, &runs);
+        contenders.push(Contender::new(peer, documents, move || {
+            let run = pipelines.context("not there")?.run(peer, input)?;
+            let seconds = run.seconds;
+            runs.borrow_mut().insert(peer, run);
+            Ok(seconds)
+        }));
+    }
+    let results = race(
+        &format!("pipelines of {name}"),
+        bench.scale.long_rounds,
+        contenders,
+    )?;
+    let base = results.get(OURS).context("ours did not run")?;
+    for times in results.iter() {
+        let run = &runs.borrow()[times.name.as_str()];
+        let score = score(session, run)?;
+        table.push(row![
+            format!("{name}, {documents}"),
+            times.name.clone(),
+            times.microseconds() * documents as f64 / 1e6,
+            run.megabytes,
+            run.lines as f64,
+            score.kept,
+            score.precision,
+            score.recall,
+            times.over(base)
+        ]);
+    }
+    Ok(())
+}
+
+/// Writes the documents as JSON lines, one file for each process; their number.
+fn export(session: &Session, into: &Path) -> Result<usize> {
+    fs::create_dir_all(into)?;
+    let rows = session
+        .client()
+        .query("SELECT id, body FROM docs ORDER BY id", &[])?;
+    let files = (0..PROCESSES).map(|part| File::create(into.join(format!("{part}.jsonl"))));
+    let mut files = files.collect::<std::io::Result<Vec<_>>>()?;
+    for (number, row) in rows.iter().enumerate() {
+        let (id, body): (i64, &str) = (row.get(0), row.get(1));
+        let line = json!({ "id": id.to_string(), "text": body });
+        writeln!(files[number % PROCESSES], "{line}")?;
+    }
+    Ok(rows.len())
+}
+
+fn ours(session: &Session) -> Result<Run> {
+    session.execute(&format!(
+        "SET max_parallel_maintenance_workers = {}; DROP TABLE IF EXISTS clusters, kept",
+        PROCESSES - 1
+    ))?;
+    let mut seconds = 0.0;
+    let kilobytes = memory::peak(session.pid()?, || {
+        seconds = session.seconds(STATEMENTS)?;
+        Ok(())
+    })?;
+    let rows = session
+        .client()
+        .query("SELECT key, cluster FROM clusters", &[])?;
+    Ok(Run {
+        seconds,
+        megabytes: kilobytes as f64 / 1024.0,
+        lines: STATEMENTS.lines().count(),
+        clusters: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
+    })
+}
+
+/// The documents kept, and precision and recall of the pairs in one cluster.
+struct Score {
+    kept: i64,
+    precision: f64,
+    recall: f64,
+}
+
+/// Compares clusters with the true components; a document that a pipeline does not list is alone.
+fn score(session: &Session, run: &Run) -> Result<Score> {
+    session
+        .execute("DROP TABLE IF EXISTS found; CREATE TABLE found (id bigint, cluster bigint)")?;
+    let mut client = session.client();
+    let copy = client.copy_in("COPY found FROM STDIN BINARY")?;
+    let mut writer = BinaryCopyInWriter::new(copy, &[Type::INT8, Type::INT8]);
+    for (id, cluster) in &run.clusters {
+        writer.write(&[id, cluster])?;
+    }
+    writer.finish()?;
+    let row = client.query_one(
+        "WITH placed AS (SELECT t.id, t.cluster AS truth, coalesce(f.cluster, -1 - t.id) AS found
+                         FROM truth t LEFT JOIN found f USING (id)),
+              agreed AS (SELECT sum(n * (n - 1) / 2) AS pairs FROM
+                       (SELECT count(*) AS n FROM placed GROUP BY truth, found) a),
+              found AS (SELECT sum(n * (n - 1) / 2) AS pairs, count(*) AS kept FROM
+                        (SELECT count(*) AS n FROM placed GROUP BY found) f),
+              wanted AS (SELECT sum(n * (n - 1) / 2) AS pairs FROM
+                         (SELECT count(*) AS n FROM placed GROUP BY truth) t)
+         SELECT found.kept, coalesce(agreed.pairs / nullif(found.pairs, 0), 1)::float8,
+                coalesce(agreed.pairs / nullif(wanted.pairs, 0), 1)::float8
+         FROM agreed, found, wanted",
+        &[],
+    )?;
+    Ok(Score {
+        kept: row.get(0),
+        precision: row.get(1),
+        recall: row.get(2),
+    })
+}
