@@ -99,22 +99,22 @@ impl Documents {
         self.records.push(record);
     }
 
-    /// Returns a document: its text in UTF-8, or the sorted hashes of its set, 8 bytes each. It is in
-    /// `buffer` where it is not in memory as it is.
-    pub fn read<'a>(&'a mut self, number: u32, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    /// Appends a document to a list: its text in UTF-8, or the sorted hashes of its set, 8 bytes each.
+    /// `buffer` serves to read it.
+    pub fn read(&mut self, number: u32, buffer: &mut Vec<u8>, list: &mut Vec<u8>) {
         let (records, number) = (&mut self.records, number as usize);
         match self.kind {
-            DocumentKind::Text => stored_texts::read(records, number, buffer),
-            DocumentKind::TextSet | DocumentKind::HashSet => records.read(number, buffer),
+            DocumentKind::Text => stored_texts::read(records, number, buffer, list),
+            DocumentKind::TextSet | DocumentKind::HashSet => {
+                let set = records.read(number, buffer);
+                list.try_extend_from_slice(set).or_raise();
+            }
         }
     }
 
-    /// Returns how to append documents, as [`Self::read`] returns them, to a list.
+    /// Returns how to append documents to a list.
     pub fn reader(&mut self) -> impl FnMut(u32, &mut Vec<u8>) {
         let mut buffer = Vec::new();
-        move |number, list| {
-            let document = self.read(number, &mut buffer);
-            list.try_extend_from_slice(document).or_raise();
-        }
+        move |number, list| self.read(number, &mut buffer, list)
     }
 }

@@ -145,11 +145,12 @@ impl Matches {
         }
     }
 
-    /// Returns the document of the row of this number, in `buffer` if it was on disk.
-    pub fn document<'a>(&'a mut self, row: u32, buffer: &'a mut Vec<u8>) -> &'a [u8] {
+    /// Returns the document of the row of this number.
+    pub fn document(&mut self, row: u32) -> Vec<u8> {
         let documents = self.measured.collection.documents.as_mut();
-        let documents = documents.expect("there are documents");
-        documents.read(row, buffer)
+        let mut document = Vec::new();
+        documents.expect("there are documents").reader()(row, &mut document);
+        document
     }
 
     /// Returns one more than the number under which the search kept each item.

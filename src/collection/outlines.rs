@@ -142,13 +142,10 @@ impl Outlines {
     }
 }
 
-/// Appends the tokens that a part of an outline holds.
-///
-/// # Errors
-/// `OutOfMemory`.
-pub fn read_tokens(bytes: &[u8], tokens: &mut Vec<u32>) -> Result<()> {
-    let (bytes, _) = bytes.as_chunks::<4>();
-    tokens.try_extend(bytes.iter().map(|token| u32::from_le_bytes(*token)))
+/// Returns the tokens that a part of an outline holds.
+pub fn read_tokens(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> {
+    let (tokens, _) = bytes.as_chunks::<4>();
+    tokens.iter().map(|token| u32::from_le_bytes(*token))
 }
 
 /// Writes tokens as outlines hold them.

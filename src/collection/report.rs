@@ -203,7 +203,7 @@ impl Facts {
     /// Returns key and text of a row.
     fn shown(&mut self, row: u32, matches: &mut Matches, buffer: &mut Vec<u8>) -> [Vec<u8>; 2] {
         let key = copied(self.keys.read(row as usize, buffer)).or_raise();
-        [key, copied(matches.document(row, buffer)).or_raise()]
+        [key, matches.document(row)]
     }
 
     fn document<'d>(

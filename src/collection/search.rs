@@ -3,16 +3,17 @@
 use crate::collection::outlines::read_tokens;
 use crate::collection::sweep::sweep;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
-use crate::pg::helpers::in_order;
+use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::numbers::Numbers;
 use crate::pg::partitions::Partitions;
+use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
 use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
 use helpers::Work;
 use neardup::Result;
-use neardup::candidates::{Counts, Frequencies, SharedKeys, Sides, Tokens, choose, pairs_of_row};
+use neardup::candidates::{GroupSizes, Sides, Tokens, choose, pairs_of_row};
 use neardup::cluster::{Tiles, UnionFind};
 use neardup::kernels::count_equal;
 use neardup::memory::{Grow, collected, filled, with_room};
@@ -42,19 +43,34 @@ impl Source<'_> {
         list.try_extend_from_slice(part).or_raise();
     }
 
-    /// Visits the tokens of all items.
-    fn for_each(&mut self, stage: &'static str, visit: &mut dyn FnMut(&[u32])) {
-        let mut progress = Progress::begin(stage, Some(self.items as usize));
-        let (mut tokens, mut buffer) = (Vec::new(), Vec::new());
-        for item in 0..self.items {
-            progress.step();
-            let record = (self.record_of)(item) as usize;
-            let bytes = self.bytes.clone();
-            let part = self.records.read_part(record, bytes, &mut buffer);
-            tokens.clear();
-            read_tokens(part, &mut tokens).or_raise();
-            visit(&tokens);
-        }
+    /// Returns the keys of all tokens, divided.
+    fn keys(&mut self) -> Partitions {
+        let (bands, items) = (self.bands(), self.items);
+        let mut partitions = Partitions::new(items as usize * bands);
+        let divider = partitions.divider();
+        let work = |tokens: Vec<u8>, _: &mut dyn FnMut()| {
+            let mut keys = with_room(tokens.len() / size_of::<u32>())?;
+            for row in tokens.chunks_exact(bands * size_of::<u32>()) {
+                for (band, token) in read_tokens(row).enumerate() {
+                    keys.try_push(GroupSizes::key(band, token))?;
+                }
+            }
+            divider.divide(&keys)
+        };
+        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(&divided.or_raise());
+        let mut progress = Progress::begin("dividing bands", Some(items as usize));
+        in_order(&work, &mut take, |line| {
+            let mut tokens = Vec::new();
+            for item in 0..items {
+                progress.step();
+                self.read(item, self.bytes.clone(), &mut tokens);
+                if tokens.len() >= piece_bytes() || item + 1 == items {
+                    let bytes = tokens.len();
+                    line.put((), std::mem::take(&mut tokens), bytes);
+                }
+            }
+        });
+        partitions
     }
 }
 
@@ -71,15 +87,11 @@ pub struct Search {
 impl Search {
     /// Keeps the items that may have partners, which share `needed` tokens at least.
     pub fn new(source: &mut Source<'_>, needed: usize) -> Self {
-        let counts: Box<dyn Counts> = match needed {
-            1 => Box::new(shared_keys(source)),
-            _ => Box::new(frequencies(source)),
-        };
+        let sizes = group_sizes(source);
         let (mut tokens, mut kept) = (Tokens::new(source.bands(), needed), Vec::new());
         let make = |part: &[u8], chosen: &mut Vec<u32>, _: &mut dyn FnMut()| {
-            let mut row = with_room(part.len() / size_of::<u32>())?;
-            read_tokens(part, &mut row)?;
-            choose(&row, needed, counts.as_ref(), chosen).map(drop)
+            let row = collected(read_tokens(part))?;
+            choose(&row, needed, &sizes, chosen).map(drop)
         };
         let bytes = source.bytes.clone();
         sweep(
@@ -274,13 +286,7 @@ impl Search {
     fn in_key_order<R: Send>(&self, work: &Work<'_, Vec<u64>, R>, take: &mut dyn FnMut(R)) {
         let partitions = self.partitions();
         let mut progress = Progress::begin("searching bands", Some(partitions.len()));
-        in_order(work, &mut |(), found| take(found), |line| {
-            partitions.for_each(&mut |entries| {
-                entries.iter().for_each(|_| progress.step());
-                let bytes = size_of_val(entries.as_slice());
-                line.put((), entries, bytes);
-            });
-        });
+        in_parts(&mut progress, partitions, work, take);
     }
 
     /// Returns the keys of all kept items, each with its item, divided by keys.
@@ -288,52 +294,63 @@ impl Search {
         let rows = self.tokens.rows();
         let entries = (0..rows).map(|kept| self.tokens.keys(kept).count()).sum();
         let mut partitions = Partitions::new(entries);
-        let mut progress = Progress::begin("dividing bands", Some(rows as usize));
-        for kept in 0..rows {
-            progress.step();
-            for key in self.tokens.keys(kept) {
-                partitions.put(u64::from(key) << 32 | u64::from(kept));
+        let divider = partitions.divider();
+        let work = |kept: Range<u32>, _: &mut dyn FnMut()| {
+            let mut entries = Vec::new();
+            for kept in kept {
+                let entry = |key| u64::from(key) << 32 | u64::from(kept);
+                entries.try_extend(self.tokens.keys(kept).map(entry))?;
             }
-        }
+            divider.divide(&entries)
+        };
+        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(&divided.or_raise());
+        let mut progress = Progress::begin("dividing bands", Some(rows as usize));
+        let bytes = self.tokens.bands() * size_of::<u64>();
+        let at_once = (piece_bytes() / bytes).max(1);
+        in_order(&work, &mut take, |line| {
+            for start in (0..rows).step_by(at_once) {
+                let end = rows.min(start.saturating_add(at_once as u32));
+                (start..end).for_each(|_| progress.step());
+                line.put((), start..end, at_once * bytes);
+            }
+        });
         partitions
     }
 }
 
-/// Returns the keys that several items have.
-fn shared_keys(source: &mut Source<'_>) -> SharedKeys {
-    let keys = source.items as usize * source.bands();
-    let mut partitions = Partitions::new(keys);
-    source.for_each("dividing bands", &mut |tokens| {
-        for (band, &token) in tokens.iter().enumerate() {
-            partitions.put(SharedKeys::whole_key(band, token));
-        }
-    });
-    let mut shared = SharedKeys::new(keys, work_mem_bytes()).or_raise();
-    let mut progress = Progress::begin("counting bands", Some(keys));
+/// Counts the items that have each token.
+fn group_sizes(source: &mut Source<'_>) -> GroupSizes {
+    let keys = source.keys();
+    let sizes = GroupSizes::new(keys.len(), work_mem_bytes());
+    let mut sizes = sizes.or_raise();
     let work = |mut keys: Vec<u64>, check: &mut dyn FnMut()| {
         sort(&mut keys, check);
-        let several = keys.chunk_by(|a, b| a == b).filter(|same| same.len() > 1);
-        collected(several.map(|same| same[0]))
+        let groups = keys.chunk_by(|a, b| a == b).filter(|group| group.len() > 1);
+        collected(groups.map(|group| (group[0], group.len())))
     };
-    let mut take = |(), several: Result<Vec<u64>>| {
-        let several = several.or_raise();
-        several.into_iter().for_each(|key| shared.add(key));
-    };
-    in_order(&work, &mut take, |line| {
-        partitions.for_each(&mut |keys| {
-            keys.iter().for_each(|_| progress.step());
-            let bytes = size_of_val(keys.as_slice());
-            line.put((), keys, bytes);
-        });
+    let mut progress = Progress::begin("counting bands", Some(keys.len()));
+    in_parts(&mut progress, keys, &work, &mut |groups| {
+        for (key, rows) in groups.or_raise() {
+            sizes.add(key, rows);
+        }
     });
-    shared
+    sizes
 }
 
-fn frequencies(source: &mut Source<'_>) -> Frequencies {
-    let tokens = source.items as usize * source.bands();
-    let mut counts = or_out_of_memory(Frequencies::new(tokens, work_mem_bytes()));
-    source.for_each("counting bands", &mut |tokens| counts.add(tokens));
-    counts
+/// Works on the parts of entries.
+fn in_parts<R: Send>(
+    progress: &mut Progress,
+    partitions: Partitions,
+    work: &Work<'_, Vec<u64>, R>,
+    take: &mut dyn FnMut(R),
+) {
+    in_order(work, &mut |(), result| take(result), |line| {
+        partitions.for_each(&mut |entries| {
+            entries.iter().for_each(|_| progress.step());
+            let bytes = size_of_val(entries.as_slice());
+            line.put((), entries, bytes);
+        });
+    });
 }
 
 /// Pairs of kept items, in the order in which they are best compared.

@@ -29,7 +29,7 @@ pub fn sign_rows(
     let mut take = |keys: Keys, signed: Result<Signed>| signed.or_raise().hand_on(&keys, take);
     let mut progress = Progress::begin("reading and signing", None);
     in_order(&work, &mut take, |line| {
-        let (mut keys, mut piece) = (Keys::new(key_type), Piece::default());
+        let (mut keys, mut piece) = (Keys::new(key_type), Piece::new());
         query.for_each(&mut |row| {
             progress.step();
             keys.push(row.get(key));
@@ -37,7 +37,7 @@ pub fn sign_rows(
             let bytes = piece.bytes();
             if bytes >= piece_bytes() {
                 let keys = std::mem::replace(&mut keys, Keys::new(key_type));
-                line.put(keys, std::mem::take(&mut piece), bytes);
+                line.put(keys, std::mem::replace(&mut piece, Piece::new()), bytes);
             }
         });
         let bytes = piece.bytes();
@@ -46,7 +46,6 @@ pub fn sign_rows(
 }
 
 /// Documents to be signed.
-#[derive(Default)]
 struct Piece {
     records: Parts<u8>,
     /// The texts of records that do not hold them as they are.
@@ -60,6 +59,14 @@ struct Signed {
 }
 
 impl Piece {
+    fn new() -> Self {
+        // Most pieces end within one short document more than they are to have.
+        Self {
+            records: Parts::with_room(piece_bytes() + piece_bytes() / 8).or_raise(),
+            texts: Parts::default(),
+        }
+    }
+
     fn bytes(&self) -> usize {
         self.records.items.len() + self.texts.items.len()
     }

@@ -100,29 +100,19 @@ impl Sets {
 
     /// Reads the sorted hashes of a row's set.
     fn load(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) {
-        let mut buffer = Vec::new();
-        if self.load_computed(collection, row, set) {
-            return;
-        }
-        let shingling = self.shingling.expect("sets need not be computed");
-        let text = documents(collection).read(row, &mut buffer);
-        let key = Key::from_seed(0);
-        *set = shingle_hashes(text, &shingling, &key, &mut check_interrupts).or_raise();
-        self.keep(row, set);
-    }
-
-    /// Reads a set that is there; returns false where it is still to be computed.
-    fn load_computed(&mut self, collection: &mut Collection, row: u32, set: &mut Vec<i64>) -> bool {
-        let mut buffer = Vec::new();
-        let record = match self.shingling {
-            None => documents(collection).read(row, &mut buffer),
-            Some(_) => match self.record_of[row as usize].checked_sub(1) {
-                Some(number) => self.computed.read(number as usize, &mut buffer),
-                None => return false,
-            },
+        let mut document = Vec::new();
+        let Some(shingling) = self.shingling else {
+            documents(collection).reader()(row, &mut document);
+            return read_set(&document, set).or_raise();
         };
-        read_set(record, set).or_raise();
-        true
+        if let Some(number) = self.record_of[row as usize].checked_sub(1) {
+            let record = self.computed.read(number as usize, &mut document);
+            return read_set(record, set).or_raise();
+        }
+        documents(collection).reader()(row, &mut document);
+        let key = Key::from_seed(0);
+        *set = shingle_hashes(&document, &shingling, &key, &mut check_interrupts).or_raise();
+        self.keep(row, set);
     }
 
     fn keep(&mut self, row: u32, set: &[i64]) {

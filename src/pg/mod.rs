@@ -27,6 +27,7 @@ pub mod spool;
 pub mod srf;
 pub mod statement;
 pub mod stored_texts;
+pub mod temporary_file;
 pub mod text;
 pub mod transaction;
 pub mod tsvector;

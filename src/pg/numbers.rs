@@ -1,7 +1,7 @@
 //! A list of numbers on temporary storage, read in the order in which they were put.
 
 use crate::pg::error::OrRaise;
-use crate::pg::spool::TemporaryFile;
+use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, filled, with_room};
 use neardup::passages::Scratch;
 
@@ -24,7 +24,7 @@ impl Numbers {
     pub fn new(budget: usize) -> Self {
         Self {
             last: Vec::new(),
-            budget: budget.max(BLOCK),
+            budget: budget.max(BLOCK).next_multiple_of(NUMBER),
             file: None,
             len: 0,
         }
@@ -35,16 +35,28 @@ impl Numbers {
     }
 
     pub fn push(&mut self, number: u64) {
-        if self.last.len() + NUMBER > self.budget {
-            let file = self.file.get_or_insert_with(TemporaryFile::create);
-            file.append(&self.last);
-            // From now on it is a buffer.
-            self.last = with_room(BLOCK).or_raise();
-            self.budget = BLOCK;
+        self.extend(&number.to_le_bytes());
+    }
+
+    /// Appends numbers, 8 bytes each.
+    pub fn extend(&mut self, mut bytes: &[u8]) {
+        self.len += bytes.len() / NUMBER;
+        while !bytes.is_empty() {
+            if self.last.len() >= self.budget {
+                self.write();
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(self.budget - self.last.len()));
+            self.last.try_extend_from_slice(now).or_raise();
+            bytes = later;
         }
-        let bytes = number.to_le_bytes();
-        self.last.try_extend_from_slice(&bytes).or_raise();
-        self.len += 1;
+    }
+
+    /// Writes what is in memory. From now on that is a buffer.
+    fn write(&mut self) {
+        let file = self.file.get_or_insert_with(TemporaryFile::create);
+        file.append(&self.last);
+        self.last = with_room(BLOCK).or_raise();
+        self.budget = BLOCK;
     }
 
     /// Visits all numbers, and frees them.

@@ -3,7 +3,9 @@
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::piece_bytes;
 use crate::pg::numbers::Numbers;
+use crate::pg::parts::Parts;
 use crate::pg::query::work_mem_bytes;
+use neardup::Result;
 use neardup::memory::{Grow, collected, filled, with_room};
 
 /// Parts that are kept in files of their own, at most, however little memory there is.
@@ -12,8 +14,8 @@ const LEAST_FILES: usize = 64;
 /// Memory of a part that is kept in a file while it is written.
 const BYTES_A_FILE: usize = 1 << 15;
 
-/// Entries of 64 bits whose highest 32 are evenly spread, divided into parts of about the size of a
-/// piece of work. Beyond half of work_mem they go to temporary files.
+/// Entries of 64 bits whose highest 32 are evenly spread, divided into parts of a few pieces of work.
+/// Beyond half of work_mem they go to temporary files.
 pub struct Partitions {
     /// Divided once, in order.
     coarse: Vec<Numbers>,
@@ -22,7 +24,7 @@ pub struct Partitions {
 impl Partitions {
     /// Returns parts for that many entries.
     pub fn new(entries: usize) -> Self {
-        let files = (entries * size_of::<u64>()).div_ceil(work_mem_bytes() / 2);
+        let files = (entries * size_of::<u64>()).div_ceil(part_bytes());
         Self::of_files(files.clamp(1, most_files()))
     }
 
@@ -43,15 +45,25 @@ impl Partitions {
         self.coarse.iter().map(Numbers::len).sum()
     }
 
-    pub fn put(&mut self, entry: u64) {
-        let part = part(entry, self.coarse.len());
-        self.coarse[part].push(entry);
+    /// Returns how to divide entries, in any thread.
+    pub fn divider(&self) -> Divider {
+        Divider {
+            parts: self.coarse.len(),
+        }
+    }
+
+    /// Puts entries that were divided by the [`Self::divider`].
+    pub fn put(&mut self, divided: &Parts<u8>) {
+        let parts = self.coarse.iter_mut().zip(divided.iter());
+        for (numbers, part) in parts.filter(|(_, part)| !part.is_empty()) {
+            numbers.extend(part);
+        }
     }
 
     /// Visits every part, in order.
     pub fn for_each(self, visit: &mut dyn FnMut(Vec<u64>)) {
         let fine = self.len() * size_of::<u64>() / self.coarse.len();
-        let fine = fine.div_ceil(piece_bytes()).max(1);
+        let fine = fine.div_ceil(2 * part_bytes()).max(1);
         let parts = self.coarse.len() * fine;
         for (number, entries) in self.coarse.into_iter().enumerate() {
             let mut divided = filled(Vec::new(), fine).or_raise();
@@ -59,12 +71,51 @@ impl Partitions {
                 *part = with_room(entries.len() / fine).or_raise();
             }
             entries.for_each(&mut |entry| {
-                let place = part(entry, parts) - number * fine;
+                let place = match fine {
+                    1 => 0,
+                    _ => part(entry, parts) - number * fine,
+                };
                 divided[place].try_push(entry).or_raise();
             });
             divided.into_iter().for_each(&mut *visit);
         }
     }
+}
+
+/// Divides entries as [`Partitions`] keep them.
+#[derive(Debug, Clone, Copy)]
+pub struct Divider {
+    parts: usize,
+}
+
+impl Divider {
+    /// Returns the entries of every part, 8 bytes each.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn divide(self, entries: &[u64]) -> Result<Parts<u8>> {
+        let mut next = filled(0usize, self.parts)?;
+        for entry in entries {
+            next[part(*entry, self.parts)] += size_of::<u64>();
+        }
+        let mut start = 0;
+        for place in &mut next {
+            start += std::mem::replace(place, start);
+        }
+        let mut bytes = filled(0u8, start)?;
+        for entry in entries {
+            let place = &mut next[part(*entry, self.parts)];
+            let end = *place + size_of::<u64>();
+            bytes[*place..end].copy_from_slice(&entry.to_le_bytes());
+            *place = end;
+        }
+        Ok(Parts::new(bytes, next))
+    }
+}
+
+/// Returns how many bytes a part is to have.
+fn part_bytes() -> usize {
+    4 * piece_bytes()
 }
 
 fn most_files() -> usize {

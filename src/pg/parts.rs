@@ -20,6 +20,19 @@ impl<T> Default for Parts<T> {
 }
 
 impl<T> Parts<T> {
+    /// Returns parts that end at these places.
+    pub fn new(items: Vec<T>, ends: Vec<usize>) -> Self {
+        Self { items, ends }
+    }
+
+    /// Returns no parts, with room for that many items.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn with_room(items: usize) -> Result<Self> {
+        Ok(Self::new(with_room(items)?, Vec::new()))
+    }
+
     /// Makes what has been appended to `items` since the last end a part.
     ///
     /// # Errors

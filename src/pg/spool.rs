@@ -3,12 +3,11 @@
 //! The first of them stay in memory, as many as a budget allows; the others go to a temporary file
 //! that PostgreSQL counts, limits and removes like those of its own sorts.
 
-use crate::pg::error::{OrRaise, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ops::Range;
-use std::ptr::NonNull;
 
 pub struct Records {
     memory: Vec<u8>,
@@ -109,91 +108,6 @@ impl Records {
                 buffer
             }
             _ => &self.memory[start as usize..end as usize],
-        }
-    }
-}
-
-/// Temporary storage that PostgreSQL counts, limits and removes.
-pub struct TemporaryFile {
-    handle: NonNull<pg_sys::BufFile>,
-    len: u64,
-    at_end: bool,
-}
-
-impl Scratch for TemporaryFile {
-    /// Creates a file in the memory context of the transaction: it may be needed while a
-    /// shorter-lived one, such as that of the query being read, is current. It goes with its handle
-    /// or, after an ERROR, with the statement.
-    fn create() -> Self {
-        // SAFETY: plain calls into PostgreSQL; the context switched to outlives the statement.
-        let handle = unsafe {
-            let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
-            let handle = pg_sys::BufFileCreateTemp(false);
-            pg_sys::MemoryContextSwitchTo(current);
-            handle
-        };
-        Self {
-            handle: NonNull::new(handle).expect("a temporary file has a handle"),
-            len: 0,
-            at_end: true,
-        }
-    }
-
-    fn append(&mut self, bytes: &[u8]) {
-        if !self.at_end {
-            self.seek(self.len);
-            self.at_end = true;
-        }
-        // SAFETY: the bytes are only read.
-        unsafe {
-            let start = bytes.as_ptr().cast_mut().cast();
-            pg_sys::BufFileWrite(self.handle.as_ptr(), start, bytes.len());
-        }
-        self.len += bytes.len() as u64;
-    }
-
-    fn read(&mut self, offset: u64, buffer: &mut [u8]) {
-        self.seek(offset);
-        self.at_end = false;
-        // SAFETY: the buffer is valid for its length.
-        let read = unsafe {
-            let start = buffer.as_mut_ptr().cast();
-            pg_sys::BufFileRead(self.handle.as_ptr(), start, buffer.len())
-        };
-        if read != buffer.len() {
-            raise(
-                PgSqlErrorCode::ERRCODE_IO_ERROR,
-                "temporary file is shorter than what was written to it",
-                "",
-            );
-        }
-    }
-}
-
-impl TemporaryFile {
-    fn seek(&mut self, offset: u64) {
-        // SAFETY: the handle is open.
-        let failed = unsafe {
-            pg_sys::BufFileSeek(self.handle.as_ptr(), 0, offset as pg_sys::off_t, SEEK_SET)
-        };
-        if failed != 0 {
-            raise(
-                PgSqlErrorCode::ERRCODE_IO_ERROR,
-                &format!("cannot seek to byte {offset} of a temporary file"),
-                "",
-            );
-        }
-    }
-}
-
-const SEEK_SET: i32 = 0;
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        // After an ERROR the files of the statement are closed by PostgreSQL.
-        if !std::thread::panicking() {
-            // SAFETY: the handle is open, and not used again.
-            unsafe { pg_sys::BufFileClose(self.handle.as_ptr()) };
         }
     }
 }

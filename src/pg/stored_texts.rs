@@ -72,26 +72,23 @@ unsafe fn is_smaller_as_stored(value: *mut pg_sys::varlena) -> bool {
     }
 }
 
-/// Returns the text of a record in UTF-8, in `buffer` where it is not in memory as it is.
-pub fn read<'a>(records: &'a mut Records, number: usize, buffer: &'a mut Vec<u8>) -> &'a [u8] {
-    if records.read_part(number, 0..1, buffer)[0] == STORED {
-        read_stored(records, number, buffer);
-        return buffer;
+/// Appends the text of a record in UTF-8 to `text`. `buffer` serves to read the record.
+pub fn read(records: &mut Records, number: usize, buffer: &mut Vec<u8>, text: &mut Vec<u8>) {
+    let record = records.read(number, buffer);
+    match plain(record) {
+        Some(plain) => text.try_extend_from_slice(plain).or_raise(),
+        None => read_stored(&record[1..], text),
     }
-    records.read_part(number, 1..records.length(number), buffer)
 }
 
-fn read_stored(records: &mut Records, number: usize, buffer: &mut Vec<u8>) {
-    let value = records.read_part(number, 1..records.length(number), buffer);
+fn read_stored(value: &[u8], text: &mut Vec<u8>) {
     let copy = allocate(value.len());
     // SAFETY: the copy has room for the value, is aligned as PostgreSQL expects it, and is freed when
     // nothing refers to it any more.
     unsafe {
         copy.copy_from_nonoverlapping(value.as_ptr(), value.len());
-        let text = Text::from_raw(pg_sys::Datum::from(copy));
-        buffer.clear();
-        buffer.try_extend_from_slice(&text).or_raise();
-        drop(text);
+        text.try_extend_from_slice(&Text::from_raw(pg_sys::Datum::from(copy)))
+            .or_raise();
         pg_sys::pfree(copy.cast());
     }
 }

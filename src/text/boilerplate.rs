@@ -125,13 +125,16 @@ impl Boilerplate {
         let document = check_columns(&query.columns());
         let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);
+        let divider = hashes.divider();
         let work = |texts: Parts<u8>, check: &mut dyn FnMut()| {
-            texts.each(|text, made| made.try_extend(shingle_hashes(text, shingling, key, check)?))
+            let mut entries = Vec::new();
+            for text in texts.iter() {
+                let set = shingle_hashes(text, shingling, key, check)?;
+                entries.try_extend(set.into_iter().map(in_order_of))?;
+            }
+            divider.divide(&entries)
         };
-        let mut take = |(), made: Result<Parts<i64>>| {
-            let made = made.or_raise().items.into_iter();
-            made.for_each(|hash| hashes.put(in_order_of(hash)));
-        };
+        let mut take = |(), divided: Result<Parts<u8>>| hashes.put(&divided.or_raise());
         in_order(&work, &mut take, |line| {
             let mut texts = Parts::default();
             query.for_each(&mut |row| {

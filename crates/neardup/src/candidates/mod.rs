@@ -8,15 +8,15 @@
 //! tokens in common with anybody is dropped altogether.
 
 mod frequencies;
+mod group_sizes;
 mod pairs;
 mod prefix;
 mod sample;
-mod shared;
 mod tokens;
 
 pub use frequencies::Frequencies;
+pub use group_sizes::GroupSizes;
 pub use pairs::{Sides, pairs_of_row};
 pub use prefix::rarest;
 pub use sample::for_each_pair;
-pub use shared::SharedKeys;
 pub use tokens::{Counts, Tokens, choose, token};

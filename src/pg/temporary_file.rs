@@ -1,0 +1,180 @@
+//! Temporary storage that PostgreSQL counts, limits and removes.
+//!
+//! PostgreSQL's own buffered files read 8 kB for every record; here a record that is read by itself
+//! is read alone, and only those that are read one after the other come in blocks.
+
+use crate::pg::error::{OrRaise, raise};
+use neardup::memory::{Grow, filled};
+use neardup::passages::Scratch;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::io;
+
+/// Bytes that are written or read ahead at once.
+const BLOCK: usize = 1 << 15;
+
+/// Bytes from which on an addition is not collected with others before it is written.
+const LARGE: usize = 1 << 13;
+
+/// Bytes that may lie between two reads for the second to be one further on.
+const GAP: u64 = 1 << 12;
+
+pub struct TemporaryFile {
+    file: pg_sys::File,
+    /// Bytes in the file; those of `unwritten` follow.
+    written: u64,
+    unwritten: Vec<u8>,
+    /// What has been read ahead, and where it begins.
+    ahead: (u64, Vec<u8>),
+    /// Where the last read ended.
+    last: u64,
+}
+
+impl Scratch for TemporaryFile {
+    /// Creates a file. It goes with this value or, after an ERROR, with the statement.
+    fn create() -> Self {
+        // SAFETY: plain calls into PostgreSQL.
+        let file = unsafe {
+            pg_sys::PrepareTempTablespaces();
+            pg_sys::OpenTemporaryFile(false)
+        };
+        Self {
+            file,
+            written: 0,
+            unwritten: Vec::new(),
+            ahead: (0, Vec::new()),
+            last: u64::MAX,
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        let is_large = bytes.len() >= LARGE;
+        if is_large || self.unwritten.len() + bytes.len() > BLOCK {
+            self.flush();
+        }
+        if is_large {
+            self.write(bytes);
+        } else {
+            self.unwritten.try_extend_from_slice(bytes).or_raise();
+        }
+    }
+
+    fn read(&mut self, offset: u64, buffer: &mut [u8]) {
+        let end = offset + buffer.len() as u64;
+        if offset >= self.written {
+            copy_from(&self.unwritten, offset - self.written, buffer);
+            return;
+        }
+        if end > self.written {
+            self.flush();
+        }
+        let (start, ahead) = &self.ahead;
+        let is_ahead = offset >= *start && end <= start + ahead.len() as u64;
+        let goes_on = offset >= self.last && offset - self.last < GAP;
+        self.last = end;
+        if !is_ahead && (!goes_on || buffer.len() > BLOCK / 2) {
+            return self.read_file(offset, buffer);
+        }
+        if !is_ahead {
+            self.read_ahead(offset);
+        }
+        copy_from(&self.ahead.1, offset - self.ahead.0, buffer);
+    }
+}
+
+impl TemporaryFile {
+    /// Reads a block from `offset` on, or all that is there.
+    fn read_ahead(&mut self, offset: u64) {
+        let bytes = (self.written - offset).min(BLOCK as u64) as usize;
+        let mut block = std::mem::take(&mut self.ahead.1);
+        if block.len() != bytes {
+            block = filled(0, bytes).or_raise();
+        }
+        self.read_file(offset, &mut block);
+        self.ahead = (offset, block);
+    }
+
+    fn flush(&mut self) {
+        let unwritten = std::mem::take(&mut self.unwritten);
+        self.write(&unwritten);
+        self.unwritten = unwritten;
+        self.unwritten.clear();
+    }
+
+    fn write(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            // SAFETY: the file is open, and the bytes are only read.
+            let written = unsafe {
+                pg_sys::FileWrite(
+                    self.file,
+                    bytes.as_ptr().cast_mut().cast(),
+                    bytes.len() as _,
+                    self.written as pg_sys::off_t,
+                    pg_sys::WaitEventIO::WAIT_EVENT_BUFFILE_WRITE,
+                )
+            };
+            let written = usize::try_from(written).unwrap_or(0);
+            if written == 0 {
+                fail("write to");
+            }
+            self.written += written as u64;
+            bytes = &bytes[written..];
+        }
+    }
+
+    fn read_file(&self, mut offset: u64, mut buffer: &mut [u8]) {
+        while !buffer.is_empty() {
+            // SAFETY: the file is open, and the buffer is valid for its length.
+            let read = unsafe {
+                pg_sys::FileRead(
+                    self.file,
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len() as _,
+                    offset as pg_sys::off_t,
+                    pg_sys::WaitEventIO::WAIT_EVENT_BUFFILE_READ,
+                )
+            };
+            match usize::try_from(read) {
+                Err(_) => fail("read from"),
+                Ok(0) => raise(
+                    PgSqlErrorCode::ERRCODE_IO_ERROR,
+                    "temporary file is shorter than what was written to it",
+                    "",
+                ),
+                Ok(read) => {
+                    offset += read as u64;
+                    buffer = &mut buffer[read..];
+                }
+            }
+        }
+    }
+}
+
+/// Fills a buffer from a place in memory.
+fn copy_from(bytes: &[u8], start: u64, buffer: &mut [u8]) {
+    let start = start as usize;
+    buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+}
+
+/// Raises the error of the operating system.
+fn fail(what: &str) -> ! {
+    let error = io::Error::last_os_error();
+    let code = match error.kind() {
+        io::ErrorKind::StorageFull => PgSqlErrorCode::ERRCODE_DISK_FULL,
+        _ => PgSqlErrorCode::ERRCODE_IO_ERROR,
+    };
+    raise(
+        code,
+        &format!("could not {what} a temporary file: {error}"),
+        "",
+    )
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // After an ERROR the files of the statement are closed by PostgreSQL.
+        if !std::thread::panicking() {
+            // SAFETY: the file is open, and not used again.
+            unsafe { pg_sys::FileClose(self.file) };
+        }
+    }
+}
