@@ -7,7 +7,7 @@ use crate::collection::compare::{Batch, Collecting, Kind};
 use crate::collection::items::Items;
 use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::reading::Collection;
-use crate::collection::search::{Pairs, Search, Source};
+use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::{Estimate, Resemblance, Similarity};
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
@@ -15,7 +15,8 @@ use crate::pg::helpers::in_order;
 use crate::pg::progress::Progress;
 use neardup::Result;
 use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
-use neardup::cluster::{Canonicals, UnionFind, connect_group};
+use neardup::candidates::Sides;
+use neardup::cluster::{Canonicals, NeighborStars, Pair, UnionFind, connect_group};
 use neardup::memory::{Grow, collected, filled};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
@@ -28,6 +29,10 @@ pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
+
+/// Pairs for each kept item, on average, that are compared all: in larger groups that takes longer than to
+/// choose among them.
+const FEW: usize = 8;
 
 /// A collection ready to be searched for pairs whose estimate reaches a threshold or, where it has
 /// documents, whose true similarity does.
@@ -82,32 +87,69 @@ impl Matches {
         });
         let sides = collected(sides).or_raise();
         let pairs = search.pairs(&|kept| sides[kept as usize]);
-        measured.compare_all(pairs, search, visit);
+        let threshold = measured.threshold;
+        measured.compare_all(
+            pairs,
+            search,
+            threshold,
+            &mut |measured, (a, b), similarity| {
+                if let Some(similarity) = similarity {
+                    let items = (search.item(a), search.item(b));
+                    measured.visit_similar(items, similarity, visit);
+                }
+            },
+        );
     }
 
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
-        let kept_of = self.kept_of_items();
-        let Self { search, measured } = self;
-        measured.compute_sets(search);
-        let mut canonicals = or_out_of_memory(Canonicals::new(&search.tokens));
-        let rows = measured.collection.rows();
-        let mut progress = Progress::begin("clustering", Some(rows as usize));
-        for row in 0..rows {
-            progress.step();
-            let item = measured.items.of_row(row);
+        let mut pairs = Vec::new();
+        let mut keep = |earlier, later, similarity| {
+            let pair = Pair {
+                earlier,
+                later,
+                similarity,
+            };
+            pairs.try_push(pair).or_raise();
+        };
+        if self.compare_few(&mut keep) {
+            let stars = NeighborStars::new(self.search.tokens.rows(), &pairs);
+            let mut stars = stars.or_raise();
+            drop(pairs);
+            return self.visit_stars(&mut |_, _, kept| stars.place(kept), visit);
+        }
+        self.measured.compute_sets(&self.search);
+        let mut canonicals = or_out_of_memory(Canonicals::new(&self.search.tokens));
+        let mut place = |search: &Search, measured: &mut Measured, kept| {
             let mut measure = |a, b| {
                 search
                     .passes(a, b)
                     .then(|| measured.similarity(search.item(a), search.item(b)))?
             };
-            let joined = kept_of[item as usize].and_then(|kept| {
-                or_out_of_memory(canonicals.place(&search.tokens, kept.get() - 1, &mut measure))
-            });
-            let (canonical, similarity) = match joined {
-                Some((kept, similarity)) => (search.item(kept), similarity),
-                None => (item, 1.0),
-            };
+            or_out_of_memory(canonicals.place(&search.tokens, kept, &mut measure))
+        };
+        self.visit_stars(&mut place, visit);
+    }
+
+    /// Visits every row with the canonical row that `place` returns for a kept item.
+    fn visit_stars(
+        &mut self,
+        place: &mut dyn FnMut(&Search, &mut Measured, u32) -> Option<(u32, f64)>,
+        visit: Visit<'_>,
+    ) {
+        let kept_of = self.kept_of_items();
+        let Self { search, measured } = self;
+        let rows = measured.collection.rows();
+        let mut progress = Progress::begin("clustering", Some(rows as usize));
+        for row in 0..rows {
+            progress.step();
+            let item = measured.items.of_row(row);
+            let kept = kept_of[item as usize];
+            let (canonical, similarity) =
+                match kept.and_then(|kept| place(search, measured, kept.get() - 1)) {
+                    Some((kept, similarity)) => (search.item(kept), similarity),
+                    None => (item, 1.0),
+                };
             let canonical = measured.items.first_row(canonical);
             visit(measured.keys(row, canonical), similarity);
         }
@@ -115,13 +157,52 @@ impl Matches {
 
     /// Visits every row with the first row of its connected component.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
-        let kept_of = self.kept_of_items();
+        let mut sets = UnionFind::new();
+        or_out_of_memory(sets.grow_to(self.search.tokens.rows()));
+        let are_few = self.compare_few(&mut |a, b, _| {
+            sets.union(a, b);
+        });
+        if !are_few {
+            self.connect_groups(&mut sets);
+        }
+        let Self { search, measured } = self;
+        let mut next = 0;
+        let mut visit_up_to = |measured: &Measured, last: u32, first: u32, similarity: f64| {
+            for item in next..=last {
+                let (canonical, similarity) = match item == last {
+                    true => (first, similarity),
+                    false => (item, 1.0),
+                };
+                let canonical = measured.items.first_row(canonical);
+                for row in measured.items.rows(item) {
+                    visit(measured.keys(row, canonical), similarity);
+                }
+            }
+            next = last + 1;
+        };
+        let others = (0..search.tokens.rows())
+            .map(|kept| (sets.find(kept), kept))
+            .filter(|(canonical, kept)| canonical != kept);
+        measured.compare_all(
+            others,
+            search,
+            0.0,
+            &mut |measured, (canonical, kept), similarity| {
+                let (canonical, item) = (search.item(canonical), search.item(kept));
+                visit_up_to(measured, item, canonical, similarity.unwrap_or(0.0));
+            },
+        );
+        if let Some(last) = measured.items.len().checked_sub(1) {
+            visit_up_to(measured, last, last, 1.0);
+        }
+    }
+
+    /// Joins the sets of similar kept items, comparing as few as will do.
+    fn connect_groups(&mut self, sets: &mut UnionFind) {
         let Self { search, measured } = self;
         measured.compute_sets(search);
-        let mut sets = UnionFind::new();
-        or_out_of_memory(sets.grow_to(search.tokens.rows()));
         search.for_each_group(&mut |key, group| {
-            connect_group(&search.tokens, group, key, &mut sets, &mut |a, b| {
+            connect_group(&search.tokens, group, key, sets, &mut |a, b| {
                 search.passes(a, b)
                     && measured
                         .similarity(search.item(a), search.item(b))
@@ -129,20 +210,24 @@ impl Matches {
             })
             .or_raise();
         });
-        for item in 0..measured.items.len() {
-            let canonical = match kept_of[item as usize] {
-                Some(kept) => search.item(sets.find(kept.get() - 1)),
-                None => item,
-            };
-            let similarity = match canonical == item {
-                true => 1.0,
-                false => measured.at_least(canonical, item, 0.0).unwrap_or(0.0),
-            };
-            let canonical = measured.items.first_row(canonical);
-            for row in measured.items.rows(item) {
-                visit(measured.keys(row, canonical), similarity);
+    }
+
+    /// Visits all similar pairs of kept items, the earlier first, with the help of other threads. Does
+    /// nothing and returns false where there are so many to compare that it is better to choose among
+    /// them, one by one.
+    fn compare_few(&mut self, visit: &mut dyn FnMut(u32, u32, f64)) -> bool {
+        let Self { search, measured } = self;
+        let most = FEW * search.tokens.rows() as usize;
+        let Some(pairs) = search.pairs_up_to(most, &|_| Sides::BOTH) else {
+            return false;
+        };
+        let threshold = measured.threshold;
+        measured.compare_all(pairs, search, threshold, &mut |_, (a, b), similarity| {
+            if let Some(similarity) = similarity {
+                visit(a, b, similarity);
             }
-        }
+        });
+        true
     }
 
     /// Returns the document of the row of this number.
@@ -199,27 +284,33 @@ impl Measured {
         );
     }
 
-    /// Compares pairs of kept items of a search, and visits the pairs of rows of those that are
-    /// similar, in order.
-    fn compare_all(&mut self, pairs: Pairs, search: &Search, visit: Visit<'_>) {
-        let (threshold, kind) = (self.threshold, self.kind());
-        let mut progress = Progress::begin("comparing", Some(pairs.len()));
+    /// Compares pairs of kept items of a search, and hands on their similarities in order; None of those
+    /// below the threshold.
+    fn compare_all(
+        &mut self,
+        pairs: impl Iterator<Item = (u32, u32)>,
+        search: &Search,
+        threshold: f64,
+        hand_on: &mut dyn FnMut(&Self, (u32, u32), Option<f64>),
+    ) {
+        let kind = self.kind();
+        let mut progress = Progress::begin("comparing", pairs.size_hint().1);
         let measured = RefCell::new(self);
         let work = |batch: Batch, check: &mut dyn FnMut()| batch.compare(kind, threshold, check);
         let mut take = |pairs: Vec<(u32, u32)>, similarities: Result<Vec<Option<f64>>>| {
             let measured = measured.borrow();
             for (pair, similarity) in pairs.into_iter().zip(similarities.or_raise()) {
-                if let Some(similarity) = similarity {
-                    measured.visit_similar(pair, similarity, visit);
-                }
+                hand_on(&measured, pair, similarity);
             }
         };
         in_order(&work, &mut take, |line| {
             let mut collecting = Collecting::default();
             for (a, b) in pairs {
                 progress.step();
-                let (a, b) = (search.item(a), search.item(b));
-                measured.borrow_mut().collect((a, b), &mut collecting);
+                let items = [search.item(a), search.item(b)];
+                measured
+                    .borrow_mut()
+                    .collect((a, b), items, &mut collecting);
                 if collecting.is_full() {
                     let (pairs, batch, bytes) = collecting.take();
                     line.put(pairs, batch, bytes);
@@ -230,17 +321,17 @@ impl Measured {
         });
     }
 
-    /// Adds a pair of items to those that are to be compared.
-    fn collect(&mut self, (a, b): (u32, u32), collecting: &mut Collecting) {
-        let rows = [a, b].map(|item| self.items.first_row(item));
+    /// Adds a pair of kept items to those that are to be compared.
+    fn collect(&mut self, pair: (u32, u32), items: [u32; 2], collecting: &mut Collecting) {
+        let rows = items.map(|item| self.items.first_row(item));
         let Collection {
             documents,
             signatures,
             ..
         } = &mut self.collection;
         match documents {
-            Some(documents) => collecting.push((a, b), rows, &mut documents.reader()),
-            None => collecting.push((a, b), rows, &mut read_stored(signatures)),
+            Some(documents) => collecting.push(pair, rows, &mut documents.reader()),
+            None => collecting.push(pair, rows, &mut read_stored(signatures)),
         }
     }
 

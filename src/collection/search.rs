@@ -20,6 +20,7 @@ use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::minhash::Header;
 use neardup::set::{sort, sort_distinct};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The tokens of items, in parts of records.
 pub struct Source<'a> {
@@ -150,18 +151,34 @@ impl Search {
     /// Returns each pair of kept items worth comparing, once, of which one has rows on side a and the
     /// other on side b. `sides` is that of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
+        let pairs = self.pairs_up_to(usize::MAX, sides);
+        pairs.expect("there is no limit")
+    }
+
+    /// Returns the same; None where there are more than `most`.
+    pub fn pairs_up_to(&self, most: usize, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Option<Pairs> {
         let mut pairs = Numbers::new(work_mem_bytes() / 4);
         let mut groups = UnionFind::new();
         or_out_of_memory(groups.grow_to(self.tokens.rows()));
+        let are_too_many = AtomicBool::new(false);
         let mut put = |a, b| {
-            groups.union(a, b);
-            pairs.push(u64::from(a) << 32 | u64::from(b));
+            if pairs.len() >= most {
+                are_too_many.store(true, Ordering::Relaxed);
+            } else {
+                groups.union(a, b);
+                pairs.push(u64::from(a) << 32 | u64::from(b));
+            }
         };
-        self.in_key_order(
-            &|entries, check| self.find(entries, sides, check),
-            &mut |found| self.put_all(&found.or_raise(), sides, &mut put),
-        );
-        Pairs::of(pairs, groups)
+        let find = |entries, check: &mut dyn FnMut()| match are_too_many.load(Ordering::Relaxed) {
+            true => Ok(Found::default()),
+            false => self.find(entries, sides, check),
+        };
+        self.in_key_order(&find, &mut |found| {
+            if !are_too_many.load(Ordering::Relaxed) {
+                self.put_all(&found.or_raise(), sides, &mut put);
+            }
+        });
+        (!are_too_many.load(Ordering::Relaxed)).then(|| Pairs::of(pairs, groups))
     }
 
     /// Sorts entries, and finds the pairs of the first of them, in any thread.
@@ -376,10 +393,6 @@ impl Pairs {
             len,
         }
     }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
 }
 
 impl Iterator for Pairs {
@@ -390,9 +403,14 @@ impl Iterator for Pairs {
             .next()
             .map(|place| self.tiles.pair(place as u64))
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.len))
+    }
 }
 
 /// Pairs found among entries: those of the first `done` ones.
+#[derive(Default)]
 struct Found {
     pairs: Vec<(u32, u32)>,
     entries: Vec<u64>,

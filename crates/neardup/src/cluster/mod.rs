@@ -3,12 +3,14 @@
 
 mod components;
 pub mod live;
+mod neighbor_stars;
 mod pair_stars;
 mod stars;
 mod tiles;
 mod union_find;
 
 pub use components::connect_group;
+pub use neighbor_stars::NeighborStars;
 pub use pair_stars::{Pair, stars_of_pairs};
 pub use stars::Canonicals;
 pub use tiles::Tiles;
