@@ -10,7 +10,7 @@ pub mod options;
 mod protect;
 mod refusal;
 pub mod row;
-mod search;
+pub mod search;
 pub mod table;
 mod trigger;
 mod verify;

@@ -233,7 +233,7 @@ fn keys(index: &UsableIndex, version: &Version<'_>) -> Vec<pg_sys::ScanKeyData> 
 }
 
 /// Returns a scan key that says what to look for, without the function that compares.
-fn scan_key(column: i16, strategy: u16, argument: pg_sys::Datum) -> pg_sys::ScanKeyData {
+pub fn scan_key(column: i16, strategy: u16, argument: pg_sys::Datum) -> pg_sys::ScanKeyData {
     pg_sys::ScanKeyData {
         sk_attno: column,
         sk_strategy: strategy,

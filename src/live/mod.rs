@@ -7,8 +7,10 @@
 )]
 
 mod access;
+mod ahead;
 mod commit;
 mod create;
+mod indexes;
 mod keys;
 mod links;
 mod note;

@@ -9,32 +9,57 @@ pub fn changed(shape: &Shape) -> String {
     format!("(SELECT DISTINCT q.key FROM {queue} q)")
 }
 
-/// Returns the keys of the members of a canonical row, whose key is the argument.
+/// Returns the keys of the members of canonical rows, whose keys are the argument.
 pub fn members_of(shape: &Shape) -> String {
     let (clusters, key) = (shape.clusters(), &shape.key);
-    let argument = format!("$1::{}", key.type_);
+    let canonical = format!("u.key::{}", key.type_);
     format!(
-        "(SELECT c.key FROM {clusters} c WHERE {} AND NOT {})",
-        key.equal("c.canonical", &argument),
-        key.equal("c.key", &argument)
+        "(SELECT c.key FROM pg_catalog.unnest($1) u (key) JOIN {clusters} c ON {} AND NOT {})",
+        key.equal("c.canonical", &canonical),
+        key.equal("c.key", &canonical)
     )
 }
 
-/// Returns a query about changed rows: the noted key, the stored and the present one, and the columns
-/// cluster, canonical, similarity of before, and the signature.
+/// The columns of [`noted`].
+pub mod noted {
+    pub const KEY: usize = 1;
+    /// The key in the clusters, and in the table.
+    pub const STORED_KEY: usize = 2;
+    pub const PRESENT_KEY: usize = 3;
+    /// Cluster, canonical, similarity.
+    pub const BEFORE: usize = 4;
+    pub const SIGNATURE: usize = 7;
+    /// Everything near the signature, and the scope columns.
+    pub const BALL: usize = 8;
+}
+
+/// Returns a query about changed rows.
 pub fn noted(shape: &Shape) -> String {
     format!(
         "SELECT h.key::pg_catalog.text, m.key::pg_catalog.text, {key_of_base},
-             m.cluster, m.canonical::pg_catalog.text, m.similarity, b.{signature}
+             m.cluster, m.canonical::pg_catalog.text, m.similarity, b.{signature}, {ball}{scope}
          FROM {changed} h LEFT JOIN {clusters} m ON {same_key}
              LEFT JOIN {base} b ON {matches}",
         key_of_base = shape.key.text_of("b"),
         signature = shape.signature(),
+        ball = shape.ball(&format!("b.{}", shape.signature())),
+        scope = shape.scope_of("b"),
         changed = changed(shape),
         clusters = shape.clusters(),
         same_key = shape.key.equal("m.key", "h.key"),
         base = shape.base(),
         matches = shape.key.matches("b", "h.key"),
+    )
+}
+
+/// Returns a query for the balls around rows with keys, each with the scope columns.
+pub fn balls(shape: &Shape, keys: &str) -> String {
+    format!(
+        "SELECT {}{} FROM {keys} h JOIN {} b ON {}",
+        shape.ball(&format!("b.{}", shape.signature())),
+        shape.scope_of("b"),
+        shape.base(),
+        shape.key.matches("b", "h.key"),
     )
 }
 

@@ -2,7 +2,6 @@
 
 use crate::live::access::{check_owner, check_tables, lock, rights_for};
 use crate::live::links;
-use crate::live::parameters::Parameters;
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::live::state::State;
@@ -105,7 +104,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let changes = if wants_rebuild || !state.has_same_files || queued.is_large(state.rows) {
         refresh.rebuild(started, true)
     } else {
-        refresh.repair(started, &rights)
+        refresh.repair(started, &rights, queued.keys)
     };
     snapshot.release();
     connection.close();
@@ -160,11 +159,16 @@ impl Refresh<'_> {
     }
 
     /// Goes out from the changed rows.
-    fn repair(self, started: Instant, rights: &OwnerRights) -> Changes {
+    fn repair(self, started: Instant, rights: &OwnerRights, changed: i64) -> Changes {
         // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
-        // must not lead to a scan of the table.
-        for setting in [c"enable_seqscan", c"enable_hashjoin", c"enable_mergejoin"] {
-            rights.set(setting, c"off");
+        // must not lead to a scan of the table, nor of another index with a look at every signature.
+        for (setting, value) in [
+            (c"enable_seqscan", c"off"),
+            (c"enable_hashjoin", c"off"),
+            (c"enable_mergejoin", c"off"),
+            (c"cpu_operator_cost", c"0.25"),
+        ] {
+            rights.set(setting, value);
         }
         let Self {
             connection,
@@ -172,8 +176,7 @@ impl Refresh<'_> {
             snapshot,
             ..
         } = self;
-        let parameters = Parameters::known(connection, shape, snapshot);
-        let (rows, order) = repair::run(connection, shape, snapshot, parameters);
+        let (rows, order) = repair::run(connection, shape, snapshot, changed);
         let numbers = self.numbers(&rows, &order);
         let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
         write::canonicals(connection, shape, snapshot, &rows, &numbers);
@@ -243,8 +246,10 @@ impl Refresh<'_> {
         for (place, &row) in (0..).zip(order) {
             places[row as usize] = place;
         }
-        let place = |row: u32| (places[row as usize], row);
+        // Rows that stand alone or are gone have no place in the order: they follow by their keys.
+        let place = |row: u32| (places[row as usize], &rows.get(row).key);
         let compare = |a, b| place(a).cmp(&place(b));
+        moves.sort_unstable_by(|a, b| compare(a.row, b.row));
         number(&moves, &ceased, self.state.next_cluster, &kept, &compare).or_raise()
     }
 

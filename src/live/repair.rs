@@ -1,12 +1,14 @@
 //! A refresh that goes out from the rows in the queue.
 
+use crate::index::am::foreseen::Foreseen;
+use crate::live::ahead::Ahead;
 use crate::live::order::Comparison;
 use crate::live::parameters::Parameters;
-use crate::live::queries::{self, affected, neighbors};
+use crate::live::queries::{self, affected, neighbors, noted};
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
-use crate::pg::statement::{Connection, Snapshot, Statement, Tuple, text_datum};
+use crate::pg::statement::{Connection, Snapshot, Statement, Tuple, text_array, text_datum};
 use neardup::cluster::live::{Collection, Found, Nearness, Placed, repair};
 use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
@@ -14,9 +16,12 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Finds the affected rows, and returns them with what becomes of each, and the numbers of those that
-/// can be near others, in their order. Takes a search of the index
-/// for each row that becomes canonical, and one for each that was canonical and is no longer.
+/// Canonical rows whose members one statement returns.
+const BATCH: usize = 10_000;
+
+/// Finds the affected rows, about `changed` of which are in the queue, and returns them with what
+/// becomes of each, and the numbers of those that can be near others, in their order. Takes a search of
+/// the index for each row that becomes canonical, and one for each that was canonical and is no longer.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters.
@@ -24,21 +29,34 @@ pub fn run(
     connection: &Connection,
     shape: &Shape,
     snapshot: &Snapshot,
-    parameters: Parameters,
+    changed: i64,
 ) -> (Rows, Vec<u32>) {
+    let types = &[pg_sys::TEXTARRAYOID];
     let members = queries::affected(shape, &queries::members_of(shape));
     let neighborhood = Neighborhood {
         comparison: Comparison::new(&shape.order),
-        members: connection.prepare(&members, &[pg_sys::TEXTOID]),
+        members: connection.prepare(&members, types),
         neighbors: connection.prepare(&queries::neighbors(shape), &[pg_sys::TEXTOID]),
         snapshot,
         rows: RefCell::default(),
     };
-    neighborhood.note_changed(&connection.prepare(&queries::noted(shape), &[]), parameters);
+    let parameters = Parameters::known(connection, shape, snapshot);
+    let mut ahead = Ahead::new(shape, changed);
+    let noted = connection.prepare(&queries::noted(shape), &[]);
+    neighborhood.note_changed(&noted, parameters, &mut ahead);
+    let mut foreseen = Foreseen::new();
+    ahead.find(&mut foreseen);
     let changed = queries::affected(shape, &queries::changed(shape));
     let mut found = neighborhood.search(&connection.prepare(&changed, &[]), None);
-    for row in neighborhood.changed_canonicals() {
-        let members = neighborhood.members(row).or_raise();
+    let balls = connection.prepare(&queries::balls(shape, &queries::members_of(shape)), types);
+    for rows in neighborhood.changed_canonicals().chunks(BATCH) {
+        let mut ahead = Ahead::new(shape, rows.len() as i64);
+        let argument = neighborhood.keys(rows);
+        balls.run(Some(snapshot), &[Some(argument)], &mut |tuple| {
+            ahead.add(tuple, 1)
+        });
+        ahead.find(&mut foreseen);
+        let members = neighborhood.members_of(rows);
         found.try_extend(members).or_raise();
     }
     let placed = repair(&neighborhood, found).or_raise();
@@ -73,11 +91,12 @@ impl Neighborhood<'_> {
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
-    fn note_changed(&self, noted: &Statement, mut parameters: Parameters) {
+    fn note_changed(&self, noted: &Statement, mut parameters: Parameters, ahead: &mut Ahead) {
         let rows = &mut *self.rows.borrow_mut();
         noted.run(Some(self.snapshot), &[], &mut |tuple| {
-            let noted = tuple.text(1).unwrap_or_default();
-            let (stored, present) = (tuple.text(2), tuple.text(3));
+            let noted = tuple.text(noted::KEY).unwrap_or_default();
+            let stored = tuple.text(noted::STORED_KEY);
+            let present = tuple.text(noted::PRESENT_KEY);
             let key = present.as_ref().or(stored.as_ref()).unwrap_or(&noted);
             let number = rows.number(key);
             rows.add_alias(&noted, number);
@@ -85,9 +104,10 @@ impl Neighborhood<'_> {
                 rows.add_alias(stored, number);
             }
             rows.get_mut(number).is_changed = true;
-            rows.set_before(number, tuple, 4);
+            rows.set_before(number, tuple, noted::BEFORE);
             rows.set_stored_key(number, stored.as_deref());
-            parameters.check(tuple.datum(7));
+            parameters.check(tuple.datum(noted::SIGNATURE));
+            ahead.add(tuple, noted::BALL);
         });
     }
 
@@ -102,11 +122,21 @@ impl Neighborhood<'_> {
         canonicals
     }
 
-    /// Runs a query of [`queries::affected`], about the members of a row or about the changed rows.
+    /// Returns the keys of rows as an array.
+    fn keys(&self, numbers: &[u32]) -> pg_sys::Datum {
+        let rows = self.rows.borrow();
+        text_array(numbers.iter().map(|row| &rows.get(*row).key[..]))
+    }
+
+    /// Returns the unchanged rows that belonged to canonical ones.
+    fn members_of(&self, canonicals: &[u32]) -> Vec<Found> {
+        self.search(&self.members, Some(canonicals))
+    }
+
+    /// Runs a query of [`queries::affected`], about the members of rows or about the changed rows.
     /// Returns those that can be near others, and notes what becomes of the rest.
-    fn search(&self, statement: &Statement, members_of: Option<u32>) -> Vec<Found> {
-        let argument = members_of.map(|row| text_datum(&self.rows.borrow().get(row).key));
-        let arguments = argument.map(Some);
+    fn search(&self, statement: &Statement, members_of: Option<&[u32]>) -> Vec<Found> {
+        let arguments = members_of.map(|canonicals| Some(self.keys(canonicals)));
         let mut found: Vec<Found> = Vec::new();
         let mut places: HashMap<u32, usize> = HashMap::new();
         statement.run(Some(self.snapshot), arguments.as_slice(), &mut |tuple| {
@@ -221,7 +251,7 @@ impl Collection for Neighborhood<'_> {
     }
 
     fn members(&self, canonical: u32) -> neardup::Result<Vec<Found>> {
-        Ok(self.search(&self.members, Some(canonical)))
+        Ok(self.members_of(&[canonical]))
     }
 
     fn neighbors(&self, row: u32) -> neardup::Result<Vec<(Found, f64)>> {

@@ -197,6 +197,23 @@ impl Shape {
         format!("{near_dup}({a}, {b}, {threshold}::pg_catalog.float8)")
     }
 
+    /// Returns everything near a signature.
+    pub fn ball(&self, signature: &str) -> String {
+        let (ball, threshold) = (
+            self.tracker.function("minhash_ball"),
+            self.tracker.threshold,
+        );
+        format!("{ball}({signature}, {threshold}::pg_catalog.float8)")
+    }
+
+    /// Returns the scope columns of the table's row `alias`, each behind a comma.
+    pub fn scope_of(&self, alias: &str) -> String {
+        let columns = self.scope.iter();
+        columns
+            .map(|column| format!(", {alias}.{}", column.name))
+            .collect()
+    }
+
     /// Returns the similarity of two signatures.
     pub fn similarity(&self, a: &str, b: &str) -> String {
         format!("{}({a}, {b})", self.tracker.function("minhash_sim"))

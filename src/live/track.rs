@@ -1,9 +1,8 @@
 //! `near_dup_track`: begins to keep clusters.
 
-use crate::guard::options::Options;
-use crate::guard::table::Rule;
 use crate::live::access::{check_owner, lock, rights_for};
 use crate::live::create::{Creation, create_index};
+use crate::live::indexes::rule;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
 use crate::live::shape::{Column, Key};
@@ -16,7 +15,7 @@ use crate::pg::catalog::type_named;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::Relation;
-use crate::pg::statement::{Connection, Snapshot, server_text, utf8};
+use crate::pg::statement::{Connection, Snapshot, utf8};
 use crate::pg::text::Text;
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -39,7 +38,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     check_table(tracker.relation);
     let columns = key_columns(tracker.relation);
     check_signature(&tracker);
-    check_index(&tracker, call.function());
+    check_index(&tracker);
     // SAFETY: the arguments are a text and a name.
     let (keep, name) = unsafe {
         let keep = call.optional_argument(3).map(|keep| Text::from_raw(keep));
@@ -96,6 +95,7 @@ fn requested(call: &Call) -> Tracker {
                 .collect(),
             is_immediate: call.argument(6, "immediate").value() != 0,
             schema: call.schema(),
+            function: call.function(),
         }
     }
 }
@@ -173,19 +173,13 @@ fn check_signature(tracker: &Tracker) {
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` where a table with rows lacks an index that finds what is
 /// near within the scope.
-fn check_index(tracker: &Tracker, function: pg_sys::Oid) {
-    let options = Options {
-        column: server_text(&tracker.signature),
-        bound: tracker.threshold.to_string(),
-        scope: tracker.scope.iter().map(|name| server_text(name)).collect(),
-        verify: None,
-    };
+fn check_index(tracker: &Tracker) {
     let table = Relation::open_table(tracker.relation);
     tracker.scope.iter().for_each(|name| {
         Column::named(&table, name);
     });
-    // SAFETY: the table is open, and the function one of the extension's.
-    let rule = unsafe { Rule::new(table.as_ptr(), options, function) };
+    let names = tracker.scope.iter().map(String::as_str);
+    let rule = rule(tracker, &table, &tracker.signature, names);
     let scope = tracker.scope.len();
     let tables = rule.tables(tracker.relation);
     let lacks = |index: Option<&crate::guard::table::UsableIndex>| {

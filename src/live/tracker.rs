@@ -111,6 +111,8 @@ pub struct Tracker {
     pub is_immediate: bool,
     /// The schema of the extension.
     pub schema: pg_sys::Oid,
+    /// One of the extension's functions.
+    pub function: pg_sys::Oid,
 }
 
 /// The functions of the triggers, those of the extension and no others of their names.
@@ -170,6 +172,7 @@ impl Tracker {
                 scope: scope.to_vec(),
                 is_immediate: mode == IMMEDIATE,
                 schema: functions.schema,
+                function: trigger.tgfoid,
             })
         }
     }

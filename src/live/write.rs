@@ -183,38 +183,54 @@ pub fn canonicals(
     }
 }
 
-/// Writes all canonical rows anew, from the clusters.
+/// Makes the canonical rows those that the clusters say.
 pub fn all_canonicals(connection: &Connection, shape: &Shape, snapshot: &Snapshot) {
-    let delete = format!("DELETE FROM {}", shape.canonical());
-    connection
-        .prepare(&delete, &[])
-        .run(Some(snapshot), &[], &mut |_| {});
-    let insert = format!(
-        "{} JOIN {} m ON {} WHERE {} AND m.similarity IS NOT NULL",
-        insert_canonicals(shape, "m.cluster"),
+    let (canonical, key) = (shape.canonical(), &shape.key);
+    let are = format!(
+        "{} m WHERE {} AND m.similarity IS NOT NULL AND {}",
         shape.clusters(),
-        shape.key.matches("b", "m.key"),
-        shape.key.equal("m.key", "m.canonical")
+        key.equal("m.key", "m.canonical"),
+        key.matches("b", "m.key")
     );
-    connection
-        .prepare(&insert, &[])
-        .run(Some(snapshot), &[], &mut |_| {});
+    let delete = format!(
+        "DELETE FROM {canonical} ca WHERE NOT EXISTS (
+             SELECT FROM {} b, {are} AND {}
+                 AND NOT pg_catalog.record_image_ne(ROW(ca.*), ROW({})))",
+        shape.base(),
+        key.equal("m.key", "ca.key"),
+        canonical_columns(shape, "m.cluster"),
+    );
+    let insert = format!(
+        "{}, {are} AND NOT EXISTS (SELECT FROM {canonical} ca WHERE {})",
+        insert_canonicals(shape, "m.cluster"),
+        key.equal("ca.key", "m.key")
+    );
+    for statement in [delete, insert] {
+        let statement = connection.prepare(&statement, &[]);
+        statement.run(Some(snapshot), &[], &mut |_| {});
+    }
 }
 
 /// Returns the beginning of a statement that inserts rows of the table as canonical ones.
 fn insert_canonicals(shape: &Shape, cluster: &str) -> String {
-    let scope = shape
-        .scope
-        .iter()
-        .map(|column| format!("b.{}, ", column.name));
+    let columns = canonical_columns(shape, cluster);
     format!(
-        "INSERT INTO {} SELECT {}, {cluster}, b.{}, {}{} FROM {} b",
+        "INSERT INTO {} SELECT {columns} FROM {} b",
         shape.canonical(),
+        shape.base()
+    )
+}
+
+/// Returns the columns of the table's row `b` as a canonical one, as a list.
+fn canonical_columns(shape: &Shape, cluster: &str) -> String {
+    // The column may be of a domain.
+    format!(
+        "{}, {cluster}, b.{}::{}{}, {}",
         shape.key.of("b"),
         shape.signature(),
-        scope.collect::<String>(),
-        shape.order.of_base(),
-        shape.base()
+        shape.tracker.function("minhash_signature"),
+        shape.scope_of("b"),
+        shape.order.of_base()
     )
 }
 

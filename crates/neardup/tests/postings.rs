@@ -4,7 +4,9 @@ mod pages;
 
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
-use neardup::postings::{Group, Leaf, LeafBuilder, Needed, Posting, check, plan, sort_distinct};
+use neardup::postings::{
+    Group, Leaf, LeafBuilder, Needed, Posting, Queries, check, plan, sort_distinct,
+};
 use neardup::set::{containment, jaccard};
 use pages::{Merging, Store};
 use proptest::prelude::*;
@@ -151,6 +153,34 @@ proptest! {
     }
 }
 
+/// Fails unless queries that are searched together find what each finds alone, those of keys that many
+/// rows have excepted.
+fn find_together(
+    store: &mut Store,
+    group: &Group,
+    queries: &[(Vec<u32>, usize)],
+) -> Result<(), TestCaseError> {
+    let mut together = Queries::default();
+    for (keys, needed) in queries {
+        together.add(keys, *needed).unwrap();
+    }
+    together.sort();
+    let mut found = vec![Vec::new(); queries.len()];
+    together
+        .search(store, group, &mut |query, row, shared| {
+            found[query].push((row, shared));
+            Ok(())
+        })
+        .unwrap();
+    for (query, (keys, needed)) in queries.iter().enumerate() {
+        if !together.is_crowded(query) {
+            let alone = store.find(group, keys, *needed).unwrap();
+            prop_assert_eq!(&found[query], &alone);
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn leaves_give_back_their_postings(
@@ -232,6 +262,7 @@ proptest! {
         let rows: Rows = (lo..).zip(rows).collect();
         let mut store = Store::new(capacity);
         let segment = store.write(1, lo, lo + rows.len() as u64, &postings(&rows, lo));
+        find_together(&mut store, &Group::alone(&segment), &queries)?;
         for (query, needed) in queries {
             let found = store.find(&Group::alone(&segment), &query, needed).unwrap();
             prop_assert_eq!(found, expected(&rows, &query, needed));
@@ -266,6 +297,8 @@ proptest! {
         let mut merging = Merging::begin(100, &segments);
         loop {
             let more = merging.step(&mut store, &mut |row| !dead(row)).unwrap();
+            let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
+            find_together(&mut store, &group, &queries)?;
             for (query, needed) in &queries {
                 let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
                 let mut found = store.find(&group, query, *needed).unwrap();

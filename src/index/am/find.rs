@@ -1,5 +1,6 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
+use super::foreseen::foreseen;
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, META_BLOCK, raise_corrupted};
@@ -26,12 +27,20 @@ pub enum Remaining {
 
 /// Finds the rows of a search. `look` sees the metapage before.
 pub fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remaining) {
+    with_meta(index, &mut |meta| {
+        look(meta);
+        remaining(index, meta, search)
+    })
+}
+
+/// Returns what a search finds, and the metapage that it began with: anew where a page that this
+/// names has been reused meanwhile.
+pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Stop>) -> (Meta, R) {
     let mut before: Option<Meta> = None;
     loop {
         let meta = Meta::read(&index);
-        look(&meta);
-        match remaining(index, &meta, search) {
-            Ok(rows) => return (meta, rows),
+        match search(&meta) {
+            Ok(found) => return (meta, found),
             // A page is reused only after the metapage has changed.
             Err(Stop::Restart) if before.is_some_and(|before| before == meta) => {
                 let reason = "a page is not where the metapage says";
@@ -52,7 +61,10 @@ fn remaining(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, St
             Ok(Remaining::All { page: 0, end })
         }
         Search::Keys { keys, needed } => {
-            let found = candidates(&index, meta, keys, needed)?;
+            let found = match foreseen(&index, keys, needed) {
+                Some(found) => found,
+                None => candidates(&index, meta, keys, needed)?,
+            };
             Ok(Remaining::Some(found, 0))
         }
     }

@@ -23,6 +23,7 @@ mod count;
 pub mod explain;
 mod fetch;
 mod find;
+pub mod foreseen;
 mod insert;
 mod large;
 mod log;

@@ -4,7 +4,7 @@
 //! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A
 //! [`Segment`] holds the postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages
 //! below a static tree of [`directory`] pages. [`search`](search()) looks keys up in segments,
-//! [`Merge`] makes one segment of several, leaf by leaf, and [`plan`] says which.
+//! [`Queries`] those of many queries together, [`Merge`] makes one segment of several, leaf by leaf, and [`plan`] says which.
 //!
 //! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
 //! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that
@@ -22,6 +22,7 @@ mod passed;
 pub mod plan;
 mod search;
 pub mod sort;
+mod together;
 mod walk;
 
 pub use directory::Directory;
@@ -32,6 +33,7 @@ pub use needed::Needed;
 pub use passed::passed;
 pub use search::search;
 pub use sort::sort_distinct;
+pub use together::Queries;
 pub use walk::check;
 
 use std::collections::TryReserveError;

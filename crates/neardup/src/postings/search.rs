@@ -119,8 +119,8 @@ fn lists(keys: &[u32]) -> Result<Vec<List>, TryReserveError> {
 }
 
 /// The postings of one segment that count: all, or those on its side of a merge's split.
-struct Part<'g> {
-    segment: &'g Segment,
+pub(super) struct Part<'g> {
+    pub(super) segment: &'g Segment,
     rows: u64,
     /// From the group's first row to the segment's.
     shift: u32,
@@ -148,7 +148,7 @@ impl<'g> Part<'g> {
 
     /// Returns the first and the last place of the postings of a key.
     #[inline]
-    fn range(&self, key: u32) -> Option<(Posting, Posting)> {
+    pub(super) fn range(&self, key: u32) -> Option<(Posting, Posting)> {
         let first = Posting { key, offset: 0 };
         let last = Posting {
             key,
@@ -160,7 +160,7 @@ impl<'g> Part<'g> {
     }
 
     #[inline]
-    fn group_offset(&self, number: u64) -> Result<u32, Damaged> {
+    pub(super) fn group_offset(&self, number: u64) -> Result<u32, Damaged> {
         let offset = Posting::from(number).offset;
         if u64::from(offset) >= self.rows {
             return Err(Damaged("posting of a row that is not its segment's"));
@@ -170,7 +170,7 @@ impl<'g> Part<'g> {
 }
 
 /// Returns a group's first row, and what counts of its segments.
-fn parts<'g, E>(group: &'g Group) -> Result<(u64, Vec<Part<'g>>), E>
+pub(super) fn parts<'g, E>(group: &'g Group) -> Result<(u64, Vec<Part<'g>>), E>
 where
     E: From<Damaged> + From<TryReserveError>,
 {
