@@ -1,5 +1,6 @@
 //! The subjects of the benchmarks, one module each.
 
+mod analytics;
 mod calibration;
 mod compare;
 pub mod containment;
