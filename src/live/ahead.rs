@@ -13,7 +13,7 @@ use neardup::memory::Grow;
 use pgrx::pg_sys;
 
 /// Rows from which on searching together is worth its preparation.
-const MANY: i64 = 100;
+pub const MANY: i64 = 100;
 
 /// Searches around rows, in the indexes of the table and of the canonical rows.
 pub struct Ahead {

@@ -1,7 +1,7 @@
 //! A refresh that goes out from the rows in the queue.
 
 use crate::index::am::foreseen::Foreseen;
-use crate::live::ahead::Ahead;
+use crate::live::ahead::{Ahead, MANY};
 use crate::live::order::Comparison;
 use crate::live::parameters::Parameters;
 use crate::live::queries::{self, affected, neighbors, noted};
@@ -31,11 +31,10 @@ pub fn run(
     snapshot: &Snapshot,
     changed: i64,
 ) -> (Rows, Vec<u32>) {
-    let types = &[pg_sys::TEXTARRAYOID];
     let members = queries::affected(shape, &queries::members_of(shape));
     let neighborhood = Neighborhood {
         comparison: Comparison::new(&shape.order),
-        members: connection.prepare(&members, types),
+        members: connection.prepare(&members, &[pg_sys::TEXTARRAYOID]),
         neighbors: connection.prepare(&queries::neighbors(shape), &[pg_sys::TEXTOID]),
         snapshot,
         rows: RefCell::default(),
@@ -48,16 +47,11 @@ pub fn run(
     ahead.find(&mut foreseen);
     let changed = queries::affected(shape, &queries::changed(shape));
     let mut found = neighborhood.search(&connection.prepare(&changed, &[]), None);
-    let balls = connection.prepare(&queries::balls(shape, &queries::members_of(shape)), types);
     for rows in neighborhood.changed_canonicals().chunks(BATCH) {
-        let mut ahead = Ahead::new(shape, rows.len() as i64);
-        let argument = neighborhood.keys(rows);
-        balls.run(Some(snapshot), &[Some(argument)], &mut |tuple| {
-            ahead.add(tuple, 1)
-        });
-        ahead.find(&mut foreseen);
-        let members = neighborhood.members_of(rows);
-        found.try_extend(members).or_raise();
+        if rows.len() as i64 >= MANY {
+            neighborhood.foresee_members(connection, shape, rows, &mut foreseen);
+        }
+        found.try_extend(neighborhood.members_of(rows)).or_raise();
     }
     let placed = repair(&neighborhood, found).or_raise();
     let mut rows = neighborhood.rows.into_inner();
@@ -120,6 +114,24 @@ impl Neighborhood<'_> {
         let numbers = were.map(|(number, _)| number);
         canonicals.try_extend(numbers).or_raise();
         canonicals
+    }
+
+    /// Finds what the searches around the members of canonical rows will ask for.
+    fn foresee_members(
+        &self,
+        connection: &Connection,
+        shape: &Shape,
+        canonicals: &[u32],
+        foreseen: &mut Foreseen,
+    ) {
+        let balls = queries::balls(shape, &queries::members_of(shape));
+        let balls = connection.prepare(&balls, &[pg_sys::TEXTARRAYOID]);
+        let arguments = [Some(self.keys(canonicals))];
+        let mut ahead = Ahead::new(shape, canonicals.len() as i64);
+        balls.run(Some(self.snapshot), &arguments, &mut |tuple| {
+            ahead.add(tuple, 1);
+        });
+        ahead.find(foreseen);
     }
 
     /// Returns the keys of rows as an array.

@@ -166,6 +166,18 @@ const STATEMENTS: &[(&str, &str)] = &[
         "INSERT INTO guarded SELECT 0, NULL, sig FROM hot LIMIT 1",
     ),
     (
+        "clusters that are kept",
+        "SELECT near_dup_track('kept', 'sig', 0.8, clusters => 'more')",
+    ),
+    (
+        "kept clusters, many changed rows",
+        "SELECT near_dup_refresh('kept_clusters')",
+    ),
+    (
+        "kept clusters, computed anew",
+        "SELECT near_dup_refresh('kept_clusters', true)",
+    ),
+    (
         "guard of a large document",
         "INSERT INTO verified SELECT 1, back, minhash(body) FROM big",
     ),
@@ -210,6 +222,11 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          CREATE INDEX ON verified USING neardup (sig);
          SELECT near_dup_protect('verified', 'sig', 0.8, verify => 'body');
          INSERT INTO verified SELECT 0, body, minhash(body) FROM big;
+         CREATE TABLE kept AS SELECT id, sig FROM many WHERE id % 4 = 0;
+         ALTER TABLE kept ADD PRIMARY KEY (id);
+         CREATE INDEX ON kept USING neardup (sig);
+         SELECT near_dup_track('kept', 'sig', 0.8);
+         DELETE FROM kept WHERE id % 32 = 0;
          SET maintenance_work_mem = '1GB'; SET enable_seqscan = off; SET statement_timeout = '100ms'"
     ))?;
     let mut times = Vec::new();

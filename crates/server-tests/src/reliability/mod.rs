@@ -14,6 +14,7 @@ mod golden;
 mod index;
 mod install;
 mod live;
+mod live_sessions;
 mod logical;
 mod major_upgrade;
 mod memory;
@@ -70,6 +71,7 @@ const ALL: &[Test] = &[
     ("crash_loses_nothing", crash::loses_nothing),
     ("live_survives_kills", live::survives_kills),
     ("soak_holds", soak::holds),
+    ("live_many_writers", live_sessions::many_writers),
 ];
 
 /// Returns every test at the given scale as a trial.

@@ -44,6 +44,9 @@ const STATEMENTS: &[&str] = &[
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM many', 0.5)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT i, a || i FROM big, generate_series(1, 4) i', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
+    "SELECT near_dup_track('many', 'sig', 0.9, clusters => 'more'); DROP TABLE more",
+    "UPDATE many SET sig = minhash(body || ' changed') WHERE id % 9 = 0; SELECT near_dup_refresh('many_clusters')",
+    "SELECT near_dup_refresh('many_clusters', true)",
 ];
 
 /// Two documents of `$1` words that share most of them, and a thousand small ones.
@@ -59,6 +62,8 @@ const TABLES: &str = "
                           FROM generate_series(1, 40) w) || ' ' || id AS body
               FROM generate_series(1, 2000) id) s;
     ALTER TABLE many ADD PRIMARY KEY (id);
+    CREATE INDEX ON many USING neardup (sig);
+    SELECT near_dup_track('many', 'sig', 0.8);
     ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
 
 /// The least memory left to a backend; each further try leaves half as much again.

@@ -83,7 +83,6 @@ const ALL: &[Test] = &[
     ("constraint_partitioned", constraint::partitioned),
     ("constraint_many_sessions", constraint::many_sessions),
     ("live_random_histories", live::random),
-    ("live_many_writers", live::many_writers),
     ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
     (

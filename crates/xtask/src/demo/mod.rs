@@ -1,5 +1,6 @@
 //! `cargo xtask demo`: loads real documents and shows the near-duplicates among them.
 
+mod keep;
 mod load;
 mod report;
 mod search;

@@ -6,6 +6,7 @@ use anyhow::Result;
 use testbed::documents::source::LeftOut;
 use testbed::workspace;
 
+use super::keep::Kept;
 use super::load::Loaded;
 use super::search::{Found, Group, Text};
 
@@ -105,6 +106,7 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
         "Lookup           {:.1} ms for the near-duplicates of one document through the index",
         1e3 * found.lookup_time.as_secs_f64()
     );
+    kept(&found.kept);
     if let Some(page) = &found.page {
         let file = workspace::scratch_dir().join("demo.html");
         fs::write(&file, page)?;
@@ -115,6 +117,18 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
     println!("  SELECT b.name, minhash_sim(a.sig, b.sig) FROM documents a, documents b");
     println!("  WHERE a.id = 1 AND a.id <> b.id ORDER BY a.sig <=> b.sig LIMIT 10;");
     Ok(())
+}
+
+fn kept(kept: &Kept) {
+    println!(
+        "Kept clusters    {} by near_dup_track in {:.2} s; '{}' came: {}, of {} documents now, refreshed in {:.1} ms",
+        kept.clusters,
+        kept.track_time.as_secs_f64(),
+        kept.copy,
+        kept.event,
+        kept.members,
+        1e3 * kept.refresh_time.as_secs_f64()
+    );
 }
 
 fn left_out(left_out: &LeftOut) -> String {

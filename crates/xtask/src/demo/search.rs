@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use postgres::Client;
 
+use super::keep::{Kept, keep};
+
 /// Groups that are looked at, and texts of each.
 const GROUPS: i64 = 8;
 const MEMBERS: i64 = 4;
@@ -80,6 +82,7 @@ pub struct Found {
     pub signature_bytes: f64,
     pub search_time: Duration,
     pub lookup_time: Duration,
+    pub kept: Kept,
     /// Two documents side by side as HTML.
     pub page: Option<String>,
 }
@@ -117,6 +120,7 @@ pub fn find(client: &mut Client) -> Result<Found> {
         signature_bytes: figures.get(2),
         search_time,
         lookup_time: look_up(client, first.unwrap_or(1))?,
+        kept: keep(client, first.unwrap_or(1))?,
         page,
     })
 }

@@ -90,6 +90,10 @@ const STATEMENTS: &[&str] = &[
     "UPDATE parted SET tenant = {tenant} WHERE id BETWEEN {id} AND {id} + 3",
     "DELETE FROM parted WHERE id = {id}",
     "DELETE FROM parted_1 WHERE id > {id} + 20",
+    // As many rows as are searched together.
+    "INSERT INTO plain SELECT i, i % 5, make_text(i % 40, i % 9) FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
+    "INSERT INTO parted SELECT i, i % 7, make_text(i % 40, i % 9), {tenant} FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
+    "UPDATE parted SET body = make_text(id % 40, (id + {place}) % 9) WHERE id >= 200",
     "SAVEPOINT s",
     "ROLLBACK TO s",
     "RELEASE s",

@@ -2,8 +2,6 @@
 
 mod dump;
 mod histories;
-mod sessions;
 
 pub use dump::restored;
 pub use histories::random;
-pub use sessions::many_writers;

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use crate::harness::{Outcome, figure};
+use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, TEXTS};
 
 const KEPT: Kept = Kept {
@@ -23,10 +23,10 @@ const KEPT: Kept = Kept {
 
 const WRITERS: u64 = 16;
 const REFRESHERS: usize = 2;
-const DURATION: Duration = Duration::from_secs(6);
 
 /// Writers and refreshes get no error from each other, and no change is lost.
-pub fn many_writers(server: &Server) -> Result<Outcome> {
+pub fn many_writers(server: &Server, scale: Scale) -> Result<Outcome> {
+    let duration = Duration::from_secs(scale.of(6, 60));
     let database = Database::with_extension(&server.main, "live_sessions")?;
     let mut client = database.connect()?;
     client.batch_execute(TEXTS)?;
@@ -60,7 +60,7 @@ pub fn many_writers(server: &Server) -> Result<Outcome> {
             }));
         }
         let started = Instant::now();
-        while started.elapsed() < DURATION && !workers.iter().any(|worker| worker.is_finished()) {
+        while started.elapsed() < duration && !workers.iter().any(|worker| worker.is_finished()) {
             thread::sleep(Duration::from_millis(50));
         }
         ended.store(true, Ordering::Relaxed);
@@ -72,7 +72,10 @@ pub fn many_writers(server: &Server) -> Result<Outcome> {
     KEPT.ensure_law(&mut client, false)?;
     let (written, refreshes) = (written.into_inner(), refreshes.into_inner());
     ensure!(written > 100 && refreshes > 2, "hardly anything was done");
-    figure!("{WRITERS} sessions wrote {written} times during {refreshes} refreshes, 0 differences");
+    figure!(
+        "{WRITERS} sessions wrote {written} times during {refreshes} refreshes in {} s, 0 differences",
+        duration.as_secs()
+    );
     Ok(Outcome::Passed)
 }
 
