@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
-use postgres::Client;
 use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
