@@ -15,6 +15,7 @@ const STORIES: &str = "
     SELECT number, 'Source ' || abs(hashint8(number)) % 200, now() - number * interval '30 seconds', body
     FROM (SELECT 1000 + row_number() OVER () AS number, body FROM docs) d;
     CREATE INDEX ON stories USING neardup (sig minhash_ops (threshold = 0.7));
+    CREATE INDEX ON stories USING gin (to_tsvector('english', body));
     ANALYZE stories;
     SELECT near_dup_track('stories', 'sig', 0.7, keep => 'published');
     ANALYZE stories_clusters";
