@@ -1,9 +1,9 @@
 COMMENT ON FUNCTION jaccard(bigint[], bigint[]) IS
-    'Jaccard similarity of two sets, 0 to 1; 0 if one is empty';
+    'Jaccard similarity of two sets, 0 to 1; 0 if one is empty; at least a constant, it uses a neardup index on either set';
 COMMENT ON FUNCTION jaccard(text[], text[]) IS
     'Jaccard similarity of two sets, 0 to 1; 0 if one is empty';
 COMMENT ON FUNCTION containment(bigint[], bigint[]) IS
-    'share of the first set that is in the second, 0 to 1; 0 if one is empty';
+    'share of the first set that is in the second, 0 to 1; 0 if one is empty; at least a constant, it uses a neardup index on either set';
 COMMENT ON FUNCTION containment(text[], text[]) IS
     'share of the first set that is in the second, 0 to 1; 0 if one is empty';
 COMMENT ON FUNCTION near_contained(bigint[], bigint[], double precision) IS
@@ -18,12 +18,6 @@ COMMENT ON FUNCTION resemblance_distance(text, text, integer, text, text) IS
     '1 - resemblance: a metric';
 COMMENT ON FUNCTION text_containment(text, text, integer, text, text) IS
     'share of the first document''s shingles that are in the second document';
-
-CREATE FUNCTION resembles(
-    a text, b text, threshold double precision DEFAULT 0.8,
-    k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case'
-) RETURNS boolean
-LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 2000
-RETURN near_jaccard(shingle_hashes(a, k, unit, fold), shingle_hashes(b, k, unit, fold), threshold);
 COMMENT ON FUNCTION resembles(text, text, double precision, integer, text, text) IS
     'resemblance(a, b, k, unit, fold) >= threshold (above 0, at most 1); uses a neardup index on the shingle_hashes of either document';
+COMMENT ON FUNCTION resembles_support(internal) IS 'planner support for resembles';

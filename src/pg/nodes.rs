@@ -94,13 +94,27 @@ pub unsafe fn new_call<const N: usize>(
     args: [*mut pg_sys::Node; N],
 ) -> *mut pg_sys::Node {
     // SAFETY: vouched for by the caller.
+    unsafe { new_collated_call(root, function, args, pg_sys::InvalidOid) }
+}
+
+/// Returns a call of a function with arguments of that collation, computed if they are constants.
+///
+/// # Safety
+/// As of [`new_call`].
+pub unsafe fn new_collated_call<const N: usize>(
+    root: *mut pg_sys::PlannerInfo,
+    function: pg_sys::Oid,
+    args: [*mut pg_sys::Node; N],
+    collation: pg_sys::Oid,
+) -> *mut pg_sys::Node {
+    // SAFETY: vouched for by the caller.
     unsafe {
         let call = pg_sys::makeFuncExpr(
             function,
             pg_sys::get_func_rettype(function),
             list(args),
             pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
+            collation,
             pg_sys::CoercionForm::COERCE_EXPLICIT_CALL,
         );
         pg_sys::eval_const_expressions(root, call.cast())

@@ -10,8 +10,14 @@ use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
 
 /// Returns the Jaccard similarity of two sets: |a and b| / |a or b|; 0 if one of them is empty.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 500,
+    support = measure_support
+)]
+pub fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::jaccard(&a.set(), &b.set(), &mut check_interrupts)
 }
 
@@ -24,8 +30,14 @@ fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
 }
 
 /// Returns the share of a that is in b: |a and b| / |a|; 0 if one of them is empty.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 500,
+    support = measure_support
+)]
+pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::containment(&a.set(), &b.set(), &mut check_interrupts)
 }
 
@@ -93,6 +105,30 @@ fn resemblance(
     set::jaccard(&a, &b, &mut check_interrupts)
 }
 
+/// Returns whether `resemblance(a, b, k, unit, fold) >= threshold`; not for an empty document.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for bad shingles.
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 2000,
+    support = resembles_support
+)]
+pub fn resembles(
+    a: Text<'_>,
+    b: Text<'_>,
+    threshold: default!(f64, 0.8),
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+) -> bool {
+    let threshold = options::threshold(threshold);
+    let [a, b] = shingle_sets([a, b], &options::shingling(k, &unit, &fold));
+    is_resembling(&a, &b, threshold)
+}
+
 /// Returns 1 - `resemblance`.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
 fn resemblance_distance(
@@ -131,10 +167,13 @@ pgrx::extension_sql_file!(
         jaccard_of_texts,
         containment,
         containment_of_texts,
+        measure_support,
         near_contained,
         near_contained_support,
         near_jaccard,
         near_jaccard_support,
+        resembles,
+        resembles_support,
         "shingles",
         resemblance,
         resemblance_distance,

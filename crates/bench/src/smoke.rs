@@ -8,7 +8,7 @@ use testbed::server::Server;
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
 use crate::subjects::{
-    containment, cores, guard, index, live, lookup, pairs, passages, pipelines, scale,
+    adopting, containment, cores, guard, index, live, lookup, pairs, passages, pipelines, scale,
 };
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
@@ -39,6 +39,7 @@ pub fn run(server: &Server) -> Result<()> {
         cores::measure,
         guard::measure,
         live::measure,
+        adopting::measure,
         passages::measure,
         pipelines::measure,
         containment::measure,

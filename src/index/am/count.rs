@@ -1,10 +1,10 @@
 //! Counts the rows of a table in a ball, for the planner: those that share enough keys are counted,
 //! and some of them are looked at.
 
-use super::find;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
+use super::partial;
 use super::rows::Rows;
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::{RowKeys, Search};
@@ -74,14 +74,14 @@ fn candidates(index: &Index, keys: &[u32], needed: &Needed) -> Option<Candidates
 
 fn search(index: &Index, keys: &[u32], needed: &Needed) -> Result<Candidates, Stop> {
     let meta = Meta::read(index);
-    let mut spread = Spread::default();
     if needed.depends_on_row() {
-        // The keys that a row needs are in the row table, so that all candidates have to be known.
-        for found in find::candidates(index, &meta, keys, needed)? {
-            spread.add(found.row);
-        }
-        return Ok(spread.candidates(1.0));
+        let (count, likely) = partial::estimate(index, &meta, keys, needed)?;
+        let mut spread = Spread::default();
+        likely.into_iter().for_each(|row| spread.add(row));
+        let sample = spread.sample;
+        return Ok(Candidates { count, sample });
     }
+    let mut spread = Spread::default();
     let (query, needed) = (needed.log_query(keys)?, needed.least());
     log::search(index, &meta, &query, needed, &mut |row, _| spread.add(row))?;
     let groups = groups(index, &meta);

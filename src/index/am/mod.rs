@@ -34,6 +34,7 @@ mod open;
 mod options;
 mod order;
 mod page;
+mod partial;
 mod recent;
 mod rows;
 mod scan;

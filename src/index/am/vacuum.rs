@@ -188,9 +188,12 @@ impl Dead {
         (dead, live)
     }
 
+    /// Returns whether a row may be live. Of rows outside the range, as a damaged page has them, nothing
+    /// is known.
     fn is_live(&self, row: u64) -> bool {
-        let bit = (row - self.lo) / self.rows_per_bit;
-        self.live[(bit / 64) as usize] >> (bit % 64) & 1 == 1
+        let bit = row.wrapping_sub(self.lo) / self.rows_per_bit;
+        let word = self.live.get((bit / 64) as usize);
+        word.is_none_or(|word| word >> (bit % 64) & 1 == 1)
     }
 }
 

@@ -1,11 +1,12 @@
 //! Comparisons of a measure with a bound, `minhash_sim(a, b) >= c` and the like, and the condition
-//! `a <@ ball(b, bound)` that follows from them.
+//! `a <@ ball(b, bound)`, or `a <% set_share(b, bound)`, that follows from them.
 
 use crate::index::kind::{Bound, Kind};
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
 use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
 use crate::pg::nodes::{call, constant, elements, new_call, new_condition};
 use crate::simhash::hamming::bit_hamming_wrapper;
+use crate::text::measures::{containment_wrapper, jaccard_wrapper};
 use neardup::minhash::least_similarity;
 use pgrx::{FromDatum, pg_sys};
 use std::ffi::CStr;
@@ -21,15 +22,23 @@ pub struct Comparison {
     is_strict: bool,
 }
 
-/// A function that says how near two values are.
+/// A function that says how near two values are, or how much of one is in the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Measure {
     Similarity,
     Distance,
     Bits,
+    Containment,
+    Jaccard,
 }
 
-const MEASURES: [Measure; 3] = [Measure::Similarity, Measure::Distance, Measure::Bits];
+const MEASURES: [Measure; 5] = [
+    Measure::Similarity,
+    Measure::Distance,
+    Measure::Bits,
+    Measure::Containment,
+    Measure::Jaccard,
+];
 
 impl Measure {
     fn of(function: pg_sys::Oid) -> Option<Self> {
@@ -44,6 +53,8 @@ impl Measure {
             Self::Similarity => (c"minhash_sim", minhash_sim_wrapper),
             Self::Distance => (c"minhash_distance", minhash_distance_wrapper),
             Self::Bits => (c"bit_hamming", bit_hamming_wrapper),
+            Self::Containment => (c"containment", containment_wrapper),
+            Self::Jaccard => (c"jaccard", jaccard_wrapper),
         }
     }
 
@@ -51,16 +62,19 @@ impl Measure {
         match self {
             Self::Similarity | Self::Distance => Kind::Minhash,
             Self::Bits => Kind::Hamming,
+            Self::Containment => Kind::Containing,
+            Self::Jaccard => Kind::Resembling,
         }
     }
 
     /// Returns the function (value, bound) that makes a ball of any bound, also of one out of
-    /// range.
-    fn ball(self) -> &'static CStr {
+    /// range. None of sets, whose bounds have to be constant.
+    fn ball(self) -> Option<&'static CStr> {
         match self {
-            Self::Similarity => c"minhash_ball_at_least",
-            Self::Distance => c"minhash_ball_within",
-            Self::Bits => c"bit_ball_within",
+            Self::Similarity => Some(c"minhash_ball_at_least"),
+            Self::Distance => Some(c"minhash_ball_within"),
+            Self::Bits => Some(c"bit_ball_within"),
+            Self::Containment | Self::Jaccard => None,
         }
     }
 }
@@ -122,7 +136,7 @@ impl Comparison {
             let (function, args) = call(node)?;
             let measure = Measure::of(function)?;
             let far = match measure {
-                Measure::Similarity => Order::Below,
+                Measure::Similarity | Measure::Containment | Measure::Jaccard => Order::Below,
                 Measure::Distance | Measure::Bits => Order::Above,
             };
             (order != far).then_some(Self {
@@ -147,7 +161,9 @@ impl Comparison {
         unsafe {
             let datum = constant(self.bound)?;
             match self.measure {
-                Measure::Similarity => self.kind().bound(datum),
+                Measure::Similarity | Measure::Containment | Measure::Jaccard => {
+                    self.kind().bound(datum)
+                }
                 Measure::Distance => {
                     least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold)
                 }
@@ -160,8 +176,8 @@ impl Comparison {
         }
     }
 
-    /// Returns `column <@ ball(center, bound)`, where one of the two values is the column, by its
-    /// place. None if the comparison allows everything, or nothing.
+    /// Returns `column <@ ball(center, bound)`, or what it is for sets, where one of the two values is the
+    /// column, by its place. None if the comparison allows everything, or nothing.
     ///
     /// # Safety
     /// The planner's structures are valid.
@@ -180,10 +196,11 @@ impl Comparison {
             let (name, bound) = match (constant(self.bound), self.bound()) {
                 (Some(_), None) => return None,
                 (Some(_), Some(bound)) => (kind.ball(), bound.node()),
-                (None, _) => (self.measure.ball(), self.bound),
+                (None, _) => (self.measure.ball()?, self.bound),
             };
             let ball = function_beside(self.function, name, &types)?;
-            let operator = operator_beside(self.function, c"<@", [value_type, ball_type])?;
+            let (operator, _) = kind.operator(column);
+            let operator = operator_beside(self.function, operator, [value_type, ball_type])?;
             let ball = new_call(root, ball, [center, bound]);
             Some(new_condition(operator, value, ball))
         }

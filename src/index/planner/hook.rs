@@ -431,7 +431,7 @@ unsafe fn restriction(
 pgrx::extension_sql!(
     r#"
 COMMENT ON FUNCTION measure_support(internal) IS
-    'planner support for minhash_sim, minhash_distance and bit_hamming';
+    'planner support for minhash_sim, minhash_distance, bit_hamming, containment and jaccard';
 "#,
     name = "planner_hook",
     requires = [measure_support]

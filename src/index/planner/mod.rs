@@ -3,6 +3,7 @@
 mod comparison;
 mod constraint;
 pub mod hook;
+pub mod resembles;
 mod selectivity;
 mod statistics;
 pub mod support;

@@ -64,6 +64,31 @@ WHERE a.id > 2000 ORDER BY 1, 2;
 SELECT a.id AS part, b.id AS whole FROM pages a JOIN pages b ON near_contained(a.prints, b.prints, 0.7)
 WHERE b.id > 2000 OR b.id = 1 ORDER BY 1, 2;
 
+-- Comparisons of the measures take the index too, with constants.
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE containment(prints, '{101,102}') >= 0.8;
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE 0.8 < containment('{101,102}', prints);
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE jaccard('{101,102}', prints) = 1;
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE containment('{101,102}', prints) < 0.8;
+EXPLAIN (COSTS OFF) SELECT id FROM pages WHERE containment('{101,102}', prints) >= 0;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM pages a JOIN pages b ON containment(a.prints, b.prints) > 0.7 WHERE a.id > 2000;
+DO $$
+DECLARE
+    condition text;
+    by_index bigint;
+    by_scan bigint;
+BEGIN
+    FOREACH condition IN ARRAY ARRAY['containment(a.prints, b.prints) > 0.5', 'containment(b.prints, a.prints) >= 1.0 / 3',
+                                     'jaccard(a.prints, b.prints) > 0.25', 'containment(b.prints, a.prints) = 1'] LOOP
+        EXECUTE 'SELECT count(*) FROM pages a, pages b WHERE a.id % 50 = 0 AND ' || condition INTO by_index;
+        EXECUTE 'SELECT count(*) FROM pages a, pages b WHERE a.id % 50 = 0 AND (' || condition || ') IS TRUE' INTO by_scan;
+        IF by_index <> by_scan OR by_index = 0 THEN
+            RAISE '% by index, % by scan: %', by_index, by_scan, condition;
+        END IF;
+    END LOOP;
+END $$;
+RESET enable_seqscan;
+
 -- Rows of more elements than a page, the log before and after them, and a scope.
 CREATE TABLE books (tenant int, id int, prints bigint[]);
 CREATE INDEX books_prints ON books USING neardup (tenant, prints);

@@ -1,5 +1,6 @@
 //! The subjects of the benchmarks, one module each.
 
+pub mod adopting;
 mod analytics;
 mod calibration;
 mod compare;
@@ -39,6 +40,7 @@ pub enum Subject {
     Pairs,
     Pipelines,
     Live,
+    Adopting,
     Passages,
     Containment,
     Quality,
@@ -73,6 +75,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     ),
     (Subject::Pipelines, "pipelines", &[pipelines::measure]),
     (Subject::Live, "live", &[live::measure]),
+    (Subject::Adopting, "adopting", &[adopting::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
     (Subject::Containment, "containment", &[containment::measure]),
     (

@@ -1,9 +1,5 @@
-//! The access method in every kind of trouble: full disks, damaged pages, cancelled statements, and
-//! every kind of table.
+//! The access method in trouble: full disks and cancelled statements; and on every kind of table.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -80,7 +76,7 @@ pub fn disk_full(server: &Server, scale: Scale) -> Result<Outcome> {
 }
 
 /// Runs statements one by one: VACUUM wants no transaction around it.
-fn run_each(client: &mut Client, statements: &str) -> Result<()> {
+pub fn run_each(client: &mut Client, statements: &str) -> Result<()> {
     for statement in statements.split(';') {
         client.batch_execute(statement)?;
     }
@@ -104,20 +100,25 @@ fn ensure_full(outcome: Result<(), postgres::Error>) -> Result<()> {
     Ok(())
 }
 
-/// Checks an index's pages, and that it answers as a scan does.
+/// The condition between two rows of signatures.
+pub const NEAR: &str = "near_dup(d.sig, q.sig, 0.8)";
+
+/// Checks the pages of an index on signatures, and that it answers as a scan does.
 fn check_answers(client: &mut Client, table: &str, index: &str) -> Result<()> {
     client.batch_execute(&format!("SELECT near_dup_index_check('{index}')"))?;
-    let wrong = wrong_answers(client, table)?;
+    let wrong = wrong_answers(client, table, NEAR)?;
     ensure!(wrong == 0, "{wrong} answers differ from the scan's");
     Ok(())
 }
 
-/// Returns the rows that only one of index and scan returns.
-fn wrong_answers(client: &mut Client, table: &str) -> Result<i64, postgres::Error> {
+/// Returns the number of pairs of rows q and d that only one of index and scan returns.
+pub fn wrong_answers(
+    client: &mut Client,
+    table: &str,
+    condition: &str,
+) -> Result<i64, postgres::Error> {
     client.batch_execute("SET enable_seqscan = off; SET plan_cache_mode = force_custom_plan")?;
-    let pairs = format!(
-        "SELECT q.id AS q, d.id FROM queries q, {table} d WHERE near_dup(d.sig, q.sig, 0.8)"
-    );
+    let pairs = format!("SELECT q.id AS q, d.id FROM queries q, {table} d WHERE ({condition})");
     let query = format!(
         "WITH queries AS MATERIALIZED (SELECT * FROM {table} ORDER BY hashint4(id) LIMIT 20),
               scan AS MATERIALIZED ({pairs} IS TRUE), found AS MATERIALIZED ({pairs})
@@ -125,128 +126,6 @@ fn wrong_answers(client: &mut Client, table: &str) -> Result<i64, postgres::Erro
               + (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE scan) x)"
     );
     Ok(client.query_one(&query, &[])?.get(0))
-}
-
-/// Statements on a table and its index whose pages are damaged.
-const ON_DAMAGED: &[&str] = &[
-    "SELECT * FROM near_dup_index_stats('INDEX')",
-    "SELECT count(*) FROM TABLE WHERE near_dup(sig, (SELECT sig FROM docs WHERE id = 7), 0.3)",
-    "INSERT INTO TABLE SELECT id, sig FROM docs",
-    "DELETE FROM TABLE WHERE id % 3 = 0",
-    "VACUUM TABLE",
-    "INSERT INTO TABLE SELECT id, sig FROM docs WHERE id < 900",
-    "VACUUM TABLE",
-];
-
-/// Bits flipped in pages of every kind: an error that says so, or right answers; never a crash, nor a
-/// loop without end. What the check lets pass answers as the scan does.
-pub fn damage_is_noticed(server: &Server, scale: Scale) -> Result<Outcome> {
-    let cluster = server.scratch_cluster("damage")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
-    let mut client = cluster.connect("postgres")?;
-    client.batch_execute("CREATE EXTENSION pg_neardup")?;
-    collection::create(&mut client)?;
-    collection::insert(&mut client, 1, 2500)?;
-    let copies = scale.of(40, 120);
-    let mut files = Vec::new();
-    for copy in 0..copies {
-        let fill = format!(
-            "CREATE TABLE docs_{copy} AS SELECT id, sig FROM docs WHERE id <= 500;
-             CREATE INDEX index_{copy} ON docs_{copy} USING neardup (sig);
-             INSERT INTO docs_{copy} SELECT id, sig FROM docs WHERE id > 500;
-             DELETE FROM docs_{copy} WHERE id % 9 = 0; VACUUM docs_{copy};
-             INSERT INTO docs_{copy} SELECT id + 9000, sig FROM docs WHERE id < 300"
-        );
-        run_each(&mut client, &fill)?;
-        let path = format!("SELECT pg_relation_filepath('index_{copy}')");
-        let path: String = client.query_one(&path, &[])?.get(0);
-        files.push(cluster.data_dir().join(path));
-    }
-    drop(client);
-    cluster.stop()?;
-    let mut rng = Rng::with_seed(1);
-    let mut damaged = Vec::new();
-    for (copy, file) in files.iter().enumerate() {
-        damaged.push(damage(file, copy, &mut rng)?);
-    }
-    cluster.start()?;
-    let mut noticed = 0;
-    for (copy, what) in damaged.iter().enumerate() {
-        noticed += usize::from(work_on(&cluster, copy).with_context(|| what.clone())?);
-    }
-    let log = fs::read_to_string(cluster.log_file())?;
-    ensure!(!log.contains("terminated by signal"), "a backend died");
-    ensure!(noticed > 0, "no damage was noticed");
-    figure!("{copies} damaged indexes: {noticed} noticed, the others answered as the scan does");
-    Ok(Outcome::Passed)
-}
-
-/// The offset of a page's kind.
-const KIND_AT: usize = 8192 - 8;
-
-/// Flips bits of one page, in turn of every kind that is there; says where.
-fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
-    let bytes = fs::read(file)?;
-    let kind = |page: &[u8]| u16::from_le_bytes([page[KIND_AT], page[KIND_AT + 1]]);
-    let pages: Vec<&[u8]> = bytes.chunks_exact(8192).collect();
-    let mut kinds: Vec<u16> = pages.iter().map(|page| kind(page)).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let wanted = kinds[turn % kinds.len()];
-    let of_kind: Vec<usize> = (0..pages.len())
-        .filter(|&block| kind(pages[block]) == wanted)
-        .collect();
-    let block = of_kind[rng.usize(..of_kind.len())];
-    // Near the beginning is what leads to other pages.
-    let most = [64, 512, 8192][rng.usize(..3)];
-    let mut changed = pages[block].to_vec();
-    let mut places = Vec::new();
-    for _ in 0..rng.usize(1..4) {
-        let at = rng.usize(..most);
-        changed[at] ^= rng.u8(1..);
-        places.push(at);
-    }
-    let writable = OpenOptions::new().write(true).open(file)?;
-    writable.write_all_at(&changed, block as u64 * 8192)?;
-    Ok(format!(
-        "copy {turn}: bytes {places:?} of block {block}, kind {wanted}"
-    ))
-}
-
-/// Returns whether the damage was noticed; fails where it is neither noticed nor harmless.
-fn work_on(cluster: &Cluster, copy: usize) -> Result<bool> {
-    let mut client = cluster.connect("postgres")?;
-    // As on a server without page checksums.
-    client.batch_execute("SET ignore_checksum_failure = on; SET client_min_messages = error; SET statement_timeout = '30s'")?;
-    let (table, index) = (format!("docs_{copy}"), format!("index_{copy}"));
-    let mut noticed = false;
-    let check = format!("SELECT near_dup_index_check('{index}')");
-    let is_sound = !is_refused(client.batch_execute(&check)).context("check")?;
-    noticed |= !is_sound;
-    match wrong_answers(&mut client, &table) {
-        Ok(wrong) => ensure!(wrong == 0 || !is_sound, "{wrong} wrong answers"),
-        Err(error) => noticed |= is_refused(Err(error)).context("lookups")?,
-    }
-    for statement in ON_DAMAGED {
-        let statement = statement.replace("TABLE", &table).replace("INDEX", &index);
-        let outcome = client.batch_execute(&statement);
-        noticed |= is_refused(outcome).with_context(|| statement.clone())?;
-    }
-    client.batch_execute(&format!("REINDEX INDEX {index}"))?;
-    check_answers(&mut client, &table, &index)?;
-    Ok(noticed)
-}
-
-/// Returns whether a statement ended because data are damaged; fails at any other error.
-fn is_refused(outcome: Result<(), postgres::Error>) -> Result<bool> {
-    let Err(error) = outcome else {
-        return Ok(false);
-    };
-    match error.code() {
-        Some(&SqlState::INDEX_CORRUPTED | &SqlState::DATA_CORRUPTED) => Ok(true),
-        _ => Err(error.into()),
-    }
 }
 
 /// Builds, inserts with merging, VACUUM and lookups, cancelled at any time.

@@ -5,6 +5,7 @@ mod cancel;
 mod churn;
 mod collection;
 mod crash;
+mod damage;
 mod discard;
 mod foreign;
 mod fuzz;
@@ -53,7 +54,8 @@ const ALL: &[Test] = &[
     ("giants_answered_or_refused", giants::answered_or_refused),
     ("churn_loses_no_match", churn::loses_no_match),
     ("index_cancelled_anywhere", index::cancelled_anywhere),
-    ("index_damage_is_noticed", index::damage_is_noticed),
+    ("damage_of_signatures_is_noticed", damage::of_signatures),
+    ("damage_of_sets_is_noticed", damage::of_sets),
     ("index_on_every_kind_of_table", index::every_kind_of_table),
     ("index_on_a_full_disk", index::disk_full),
     ("index_built_within_memory", index::build_within_memory),

@@ -11,6 +11,7 @@ use testbed::server::database::Database;
 
 use super::neardup::work;
 use crate::harness::Outcome;
+use crate::known::{Collection, Generated};
 
 /// Sets with what they share counted by SQL. Every tenth is a part of the one before; some hold more
 /// elements than a page of the index.
@@ -107,6 +108,40 @@ pub fn equals_scan(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Documents, and thirds of documents, as sets of their shingles, with what they share counted by joining
+/// the elements.
+const DOCUMENTS: &str = "
+    CREATE TABLE sets AS SELECT id, shingle_hashes(body) AS prints FROM docs;
+    CREATE INDEX ON sets USING neardup (prints);
+    ANALYZE sets;
+    CREATE TEMP TABLE queries AS
+    (SELECT id, prints FROM sets ORDER BY hashint8(id) LIMIT 15)
+    UNION ALL
+    (SELECT -id - 1, shingle_hashes(left(body, length(body) / 3)) FROM docs ORDER BY hashint8(id + 1) LIMIT 15);
+    CREATE TEMP TABLE counted AS
+    SELECT q, id, shared / cardinality(a)::float8 AS containing, shared / cardinality(b)::float8 AS contained,
+           shared / (cardinality(a) + cardinality(b) - shared)::float8 AS similarity
+    FROM (SELECT q.id AS q, d.id, count(*) AS shared
+          FROM (SELECT id, unnest(prints) AS e FROM queries) q
+          JOIN (SELECT id, unnest(prints) AS e FROM sets) d USING (e) GROUP BY 1, 2) s
+    JOIN (SELECT id AS q, prints AS a FROM queries) q USING (q)
+    JOIN (SELECT id, prints AS b FROM sets) d USING (id)";
+
+/// Checks both directions and resemblance on documents, whole and in part.
+pub fn documents_equal_counting(server: &Server) -> Result<Outcome> {
+    let corpora = &["mccormick_2500", "msr_paraphrase", "hadith_ar"];
+    for collection in Collection::all(Generated::english(), corpora) {
+        let database = Database::with_extension(&server.main, "containment_documents")?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        client.batch_execute(DOCUMENTS)?;
+        for threshold in ["0.001", "0.3", "0.8", "1"] {
+            ensure_equal(&mut client, threshold, collection.name())?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
 /// Checks that all pairs, and all pairs of two queries, are those that SQL counts.
 pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "containment_pairs")?;
@@ -144,7 +179,7 @@ pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
 }
 
 /// Checks that `resembles` keeps the rows that `resemblance` does, by index and without, in every
-/// unit.
+/// unit, and of columns with a collation of their own.
 pub fn resembles_equals_resemblance(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "resembles")?;
     let mut client = database.connect()?;
@@ -163,27 +198,40 @@ pub fn resembles_equals_resemblance(server: &Server) -> Result<Outcome> {
         ", 2, 'stop', 'marks'",
         ", 4, 'char', 'none'",
     ] {
+        ensure_resembling(&mut client, options).context(options.to_string())?;
+    }
+    for type_ in ["text COLLATE \"C\"", "varchar(4000) COLLATE \"POSIX\""] {
         client.batch_execute(&format!(
-            "DROP INDEX IF EXISTS docs_shingles; RESET enable_seqscan;
-             CREATE INDEX docs_shingles ON docs USING neardup (shingle_hashes(body{options}));
-             ANALYZE docs; SET enable_seqscan = off"
+            "DROP INDEX docs_shingles; ALTER TABLE docs ALTER body TYPE {type_}"
         ))?;
-        for threshold in ["0.3", "0.8", "1"] {
-            let condition = format!("resembles(d.body, q.body, {threshold}{options})");
-            let plan = client.query(
-                &format!("EXPLAIN SELECT q.id, d.id FROM docs q, docs d WHERE {condition}"),
-                &[],
-            )?;
+        ensure_resembling(&mut client, "").context(type_)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Compares `resembles` with `resemblance`, by an index for these options.
+fn ensure_resembling(client: &mut Client, options: &str) -> Result<()> {
+    client.batch_execute(&format!(
+        "DROP INDEX IF EXISTS docs_shingles; RESET enable_seqscan;
+         CREATE INDEX docs_shingles ON docs USING neardup (shingle_hashes(body{options}));
+         ANALYZE docs; SET enable_seqscan = off"
+    ))?;
+    let pairs = "SELECT q.id, d.id FROM docs q, docs d WHERE";
+    for threshold in ["0.3", "0.8", "1"] {
+        let found = format!("{pairs} resembles(d.body, q.body, {threshold}{options})");
+        let once =
+            format!("SELECT id FROM docs WHERE resembles('a text', body, {threshold}{options})");
+        for query in [&found, &once] {
+            let plan = client.query(&format!("EXPLAIN {query}"), &[])?;
             let uses_index = plan
                 .iter()
                 .any(|row| row.get::<_, String>(0).contains("docs_shingles"));
-            ensure!(uses_index, "{condition} does not take the index");
-            let pairs = "SELECT q.id, d.id FROM docs q, docs d WHERE";
-            let counted = format!("{pairs} resemblance(d.body, q.body{options}) >= {threshold}");
-            ensure_same(&mut client, &format!("{pairs} {condition}"), &counted)?;
+            ensure!(uses_index, "{query} does not take the index");
         }
+        let counted = format!("{pairs} resemblance(d.body, q.body{options}) >= {threshold}");
+        ensure_same(client, &found, &counted)?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Statements that concurrent sessions repeat: rows larger than a page of the index come between

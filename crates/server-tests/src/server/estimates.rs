@@ -77,9 +77,7 @@ fn check(client: &mut Client, query: &str, truth: Option<f64>) -> Result<()> {
     };
     let plan = client.query(&format!("EXPLAIN {query}"), &[])?;
     let plan: String = plan.first().context("no plan")?.get(0);
-    let rows = plan.split_once("rows=").context("no rows in the plan")?.1;
-    let digits: String = rows.chars().take_while(char::is_ascii_digit).collect();
-    let planned: f64 = digits.parse()?;
+    let planned = number_after(&plan, "rows=")? as f64;
     ensure!(
         planned <= 3.0 * truth && truth <= 3.0 * planned,
         "{planned} rows planned, {truth} there are"
@@ -119,4 +117,54 @@ pub fn of_joins(server: &Server) -> Result<Outcome> {
         check(&mut client, &join, Some(pairs)).context(condition)?;
     }
     Ok(Outcome::Passed)
+}
+
+/// Parts of 20 sets of 2000 elements, 40 elements each, and as many rows that have one such element.
+const PARTS: &str = "
+    CREATE TABLE parts AS
+    SELECT i AS id, array(SELECT (i % 20) * 10000 + i * 37 % 1960 + e FROM generate_series(1, 40) e) AS prints
+    FROM generate_series(1, 10000) i
+    UNION ALL
+    SELECT i, array(SELECT -i * 100 - e FROM generate_series(1, 39) e) || (i % 20 * 10000 + i % 1960)::bigint
+    FROM generate_series(1, 10000) i;
+    CREATE INDEX ON parts USING neardup (prints);
+    VACUUM ANALYZE parts";
+
+/// Checks that what a large set contains is estimated from a part of its elements.
+pub fn of_large_sets(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "estimates")?;
+    let mut client = database.connect()?;
+    for statement in PARTS.split(';') {
+        client.batch_execute(statement)?;
+    }
+    for (elements, threshold) in [(2000, 0.8), (1000, 0.8), (2000, 0.1), (100, 0.5)] {
+        let set = format!("(SELECT array_agg(30000 + e) FROM generate_series(1, {elements}) e)");
+        let set: String = client
+            .query_one(&format!("SELECT {set}::text"), &[])?
+            .get(0);
+        let query = format!(
+            "SELECT id FROM parts WHERE near_contained(prints, '{set}'::bigint[], {threshold})"
+        );
+        check(&mut client, &query, None).with_context(|| format!("of {elements}"))?;
+        let explain = format!("EXPLAIN (ANALYZE, BUFFERS) {query}");
+        client.query(&explain, &[])?;
+        let plan = client.query(&explain, &[])?;
+        let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+        let plan = plan.join("\n");
+        let (run, planned) = plan.split_once("Planning:").context("no planning")?;
+        let [running, planning] = [run, planned].map(|part| number_after(part, "shared hit="));
+        let (running, planning) = (running?, planning?);
+        ensure!(
+            elements < 200 || planning * 2 < running,
+            "{planning} pages to plan, {running} to run, for {elements} elements"
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Returns the number that follows a word in a plan for the first time.
+fn number_after(plan: &str, word: &str) -> Result<u64> {
+    let (_, after) = plan.split_once(word).context("the plan lacks a number")?;
+    let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+    Ok(digits.parse()?)
 }

@@ -62,7 +62,12 @@ const ALL: &[Test] = &[
     ("neardup_equals_scan", neardup::equals_scan),
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),
+    ("estimates_of_large_sets", estimates::of_large_sets),
     ("containment_equals_scan", containment::equals_scan),
+    (
+        "containment_documents_equal_counting",
+        containment::documents_equal_counting,
+    ),
     (
         "containment_pairs_equal_counting",
         containment::pairs_equal_counting,
@@ -100,6 +105,7 @@ const ALL: &[Test] = &[
     ("python_signatures", python::signatures),
     ("python_adapters", python::adapters),
     ("python_page", python::page),
+    ("python_parquet", python::parquet),
     ("python_types", python::types),
     ("storage_every_form", storage::every_form),
     ("storage_long_signatures", storage::long_signatures),

@@ -58,6 +58,21 @@ pub fn page(server: &Server) -> Result<Outcome> {
     run("page.py", &arguments)
 }
 
+/// Brings Parquet files in and out by the commands of docs/adopting.md.
+pub fn parquet(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "parquet")?;
+    let page = workspace::root().join("docs/adopting.md");
+    let psql = server.main.psql(&database.name);
+    let programs = Path::new(psql.get_program()).parent();
+    let programs = programs.context("psql is in a directory")?.display();
+    let arguments = [
+        dsn(server, &database),
+        page.display().to_string(),
+        programs.to_string(),
+    ];
+    run("parquet.py", &arguments)
+}
+
 /// Checks that the type hints agree with the code and with the native module.
 pub fn types(_: &Server) -> Result<Outcome> {
     with_python(|python| {

@@ -1,0 +1,60 @@
+//! `resembles` as the planner sees it: a condition between the sets of two documents, which an index on
+//! `shingle_hashes` of one of them serves.
+
+use crate::pg::catalog::{function_beside, is_function};
+use crate::pg::nodes::{elements, new_call, new_collated_call, new_constant, pointer};
+use crate::text::measures::resembles_wrapper;
+use pgrx::prelude::*;
+use pgrx::{Internal, pg_sys};
+
+/// Answers a planner's request to simplify a call of `resembles`, or declines it with a null pointer.
+#[pg_extern(immutable, parallel_safe, strict)]
+pub fn resembles_support(request: Internal) -> Internal {
+    let node = pointer::<pg_sys::Node>(request);
+    // SAFETY: the planner passes a request node, whose tag tells its type.
+    let answer = unsafe {
+        match (*node).type_ {
+            pg_sys::NodeTag::T_SupportRequestSimplify => condition_of_sets(&*node.cast()),
+            _ => None,
+        }
+    };
+    let answer = answer.unwrap_or(std::ptr::null_mut());
+    Internal::from(Some(pg_sys::Datum::from(answer)))
+}
+
+/// Returns `near_jaccard(shingle_hashes(a, ...), shingle_hashes(b, ...), threshold)`.
+///
+/// # Safety
+/// The request is the planner's.
+unsafe fn condition_of_sets(request: &pg_sys::SupportRequestSimplify) -> Option<*mut pg_sys::Node> {
+    const TEXT: pg_sys::Oid = pg_sys::TEXTOID;
+    const SETS: pg_sys::Oid = pg_sys::INT8ARRAYOID;
+    // SAFETY: the planner's nodes are valid while it plans.
+    unsafe {
+        let (root, call) = (request.root, &*request.fcall);
+        let function = call.funcid;
+        if !is_function(function, resembles_wrapper) {
+            return None;
+        }
+        let [a, b, threshold, k, unit, fold] = elements(call.args)?;
+        // They come twice.
+        if [k, unit, fold]
+            .into_iter()
+            .any(|node| pg_sys::contain_volatile_functions(node))
+        {
+            return None;
+        }
+        let types = [TEXT, pg_sys::INT4OID, TEXT, TEXT, pg_sys::INT8OID];
+        let shingle_hashes = function_beside(function, c"shingle_hashes", &types)?;
+        let types = [SETS, SETS, pg_sys::FLOAT8OID];
+        let near_jaccard = function_beside(function, c"near_jaccard", &types)?;
+        let set = |document: *mut pg_sys::Node| {
+            let seed = new_constant(pg_sys::INT8OID, 0i64.into());
+            // As in the expression of an index on the column, which may have a collation of its own.
+            let collation = pg_sys::exprCollation(document);
+            let arguments = [document, k, unit, fold, seed];
+            new_collated_call(root, shingle_hashes, arguments, collation)
+        };
+        Some(new_call(root, near_jaccard, [set(a), set(b), threshold]))
+    }
+}
