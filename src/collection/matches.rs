@@ -27,6 +27,12 @@ use std::num::NonZeroU32;
 /// Takes the keys of two rows, and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
+/// Returns the canonical row of a kept item, also kept, and the similarity to it.
+type Place<'a> = &'a mut dyn FnMut(&Search, &mut Measured, u32) -> Option<(u32, f64)>;
+
+/// Takes two kept items, and their similarity; None below the threshold.
+type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
+
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
 
@@ -132,11 +138,7 @@ impl Matches {
     }
 
     /// Visits every row with the canonical row that `place` returns for a kept item.
-    fn visit_stars(
-        &mut self,
-        place: &mut dyn FnMut(&Search, &mut Measured, u32) -> Option<(u32, f64)>,
-        visit: Visit<'_>,
-    ) {
+    fn visit_stars(&mut self, place: Place<'_>, visit: Visit<'_>) {
         let kept_of = self.kept_of_items();
         let Self { search, measured } = self;
         let rows = measured.collection.rows();
@@ -291,7 +293,7 @@ impl Measured {
         pairs: impl Iterator<Item = (u32, u32)>,
         search: &Search,
         threshold: f64,
-        hand_on: &mut dyn FnMut(&Self, (u32, u32), Option<f64>),
+        hand_on: HandOn<'_>,
     ) {
         let kind = self.kind();
         let mut progress = Progress::begin("comparing", pairs.size_hint().1);

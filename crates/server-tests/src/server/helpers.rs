@@ -64,7 +64,56 @@ pub fn change_no_answer(server: &Server) -> Result<Outcome> {
         );
     }
     signed_inside_equals_signed_before(&mut client)?;
+    clusters_are_those_of_the_pairs(&mut client)?;
     Ok(Outcome::Passed)
+}
+
+/// Documents in families of a hundred, whose pairs are too many to be compared all.
+const CROWD: &str = "
+    CREATE TABLE crowd (id bigint PRIMARY KEY, body text);
+    INSERT INTO crowd
+    SELECT id, (SELECT string_agg(md5(CASE WHEN (w * 31 + id * 7) % 97 < id % 9 THEN id * 1000 + w
+                                      ELSE id / 100 * 1000 + w END::text), ' ' ORDER BY w)
+                FROM generate_series(1, 120) w)
+    FROM generate_series(1::bigint, 800) id";
+
+/// Checks both methods of `near_dup_clusters`, whether or not all pairs are compared for them.
+fn clusters_are_those_of_the_pairs(client: &mut Client) -> Result<()> {
+    client.batch_execute(CROWD)?;
+    for (table, documents) in [
+        ("docs", "body"),
+        ("crowd", "body"),
+        ("crowd", "minhash(body)"),
+    ] {
+        let rows = format!("FROM {table} WHERE length(body) > 10 ORDER BY id");
+        let call = |function: &str, method: &str| {
+            format!(
+                "SELECT * FROM {function}(NULL::bigint, 'SELECT id, {documents} {rows}', 0.7{method})"
+            )
+        };
+        let pairs = call("near_dup_pairs", "");
+        client.batch_execute(&format!(
+            "DROP TABLE IF EXISTS pairs; CREATE TABLE pairs AS {pairs}"
+        ))?;
+        let stars = answer(client, &call("near_dup_clusters", ""), 2, "1MB")?;
+        let of_pairs =
+            format!("SELECT * FROM star_clusters(NULL::bigint, 'SELECT id {rows}', 'TABLE pairs')");
+        ensure!(
+            stars == answer(client, &of_pairs, 0, "1MB")?,
+            "star clusters of {documents} of {table} are not those of their pairs"
+        );
+        let connected = call("near_dup_clusters", ", 'connected'");
+        let connected = format!("SELECT key, cluster FROM ({connected}) c ORDER BY key");
+        let of_pairs = format!(
+            "SELECT * FROM connected_components(NULL::bigint,
+                 'SELECT a, b FROM pairs UNION ALL (SELECT id, NULL {rows})') ORDER BY 1"
+        );
+        ensure!(
+            answer(client, &connected, 2, "1MB")? == answer(client, &of_pairs, 0, "1MB")?,
+            "connected clusters of {documents} of {table} are not those of their pairs"
+        );
+    }
+    Ok(())
 }
 
 fn signed_inside_equals_signed_before(client: &mut Client) -> Result<()> {
