@@ -10,7 +10,7 @@ use testbed::server::{ScratchCluster, Server};
 use crate::peers::Peers;
 
 /// The measured servers keep tables of a million documents in memory.
-const SERVER_SETTINGS: [(&str, &str); 3] = [
+pub const SERVER_SETTINGS: [(&str, &str); 3] = [
     ("shared_buffers", "2GB"),
     ("max_wal_size", "32GB"),
     ("autovacuum", "off"),

@@ -21,6 +21,7 @@ pub mod pipelines;
 mod python;
 mod quality;
 pub mod scale;
+pub mod shards;
 mod signature;
 
 use anyhow::Result;
@@ -46,6 +47,7 @@ pub enum Subject {
     Quality,
     Calibration,
     Memory,
+    Shards,
     Generate,
 }
 
@@ -85,4 +87,5 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     ),
     (Subject::Calibration, "calibration", &[calibration::measure]),
     (Subject::Memory, "memory", &[scale::measure]),
+    (Subject::Shards, "shards", &[shards::measure]),
 ];

@@ -3,11 +3,15 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use testbed::server::{ScratchCluster, Server};
+use testbed::server::Server;
+use testbed::server::citus::{self, Citus, Hosts};
 
 use crate::harness::{Missing, Outcome};
 
 const WORKERS: usize = 2;
+
+/// A scan would read so few rows quicker than an index.
+const SETTINGS: &[(&str, &str)] = &[("enable_seqscan", "off")];
 
 const TABLES: &str = "SET citus.shard_count = 4;
     CREATE TABLE docs (id bigint PRIMARY KEY, body text NOT NULL,
@@ -35,21 +39,11 @@ const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 /// Checks that lookups, nearest rows, pairs and unions are those of a plain table and are found on the
 /// shards, and that a constraint holds within the column by which its table is distributed.
 pub fn recipe(server: &Server) -> Result<Outcome> {
-    if !server.main.offers("citus")? {
+    if !server.main.offers(citus::EXTENSION)? {
         return Ok(Outcome::Skipped(Missing::Citus));
     }
-    let coordinator = node(server, "citus")?;
-    let workers = (0..WORKERS)
-        .map(|number| node(server, &format!("citus_worker{number}")))
-        .collect::<Result<Vec<_>>>()?;
-    let mut client = coordinator.connect("postgres")?;
-    client.execute(
-        "SELECT citus_set_coordinator_host($1, 5432)",
-        &[&socket(&coordinator)],
-    )?;
-    for worker in &workers {
-        client.execute("SELECT citus_add_node($1, 5432)", &[&socket(worker)])?;
-    }
+    let nodes = Citus::start(server, WORKERS, Hosts::Sockets, SETTINGS)?;
+    let mut client = nodes.coordinator.connect("postgres")?;
     for statement in TABLES.split(';') {
         client.batch_execute(statement).context(statement)?;
     }
@@ -58,23 +52,6 @@ pub fn recipe(server: &Server) -> Result<Outcome> {
     check_pairs(&mut client)?;
     check_constraint(&mut client)?;
     Ok(Outcome::Passed)
-}
-
-/// Starts a node with both extensions, whose few rows a scan would read quicker than an index.
-fn node(server: &Server, name: &str) -> Result<ScratchCluster> {
-    let node = server.scratch_cluster(name)?;
-    node.create(&[("shared_preload_libraries", "citus")])?;
-    node.configure(&[("citus.local_hostname", &socket(&node))])?;
-    node.start()?;
-    node.connect("postgres")?.batch_execute(
-        "CREATE EXTENSION citus; CREATE EXTENSION pg_neardup;
-         ALTER DATABASE postgres SET enable_seqscan = off",
-    )?;
-    Ok(node)
-}
-
-fn socket(node: &ScratchCluster) -> String {
-    node.socket_dir().to_string_lossy().into_owned()
 }
 
 /// Every shard answers from its index, the nearest rows first.

@@ -206,6 +206,11 @@ impl Cluster {
         }
     }
 
+    /// Returns the processor time of all processes of the server so far, in seconds.
+    pub fn processor_seconds(&self) -> Result<f64> {
+        postmaster::processor_seconds(&self.data_dir())
+    }
+
     /// Returns whether the server has an extension to create.
     pub fn offers(&self, extension: &str) -> Result<bool> {
         let query = "SELECT FROM pg_available_extensions WHERE name = $1";

@@ -1,6 +1,7 @@
 //! The private PostgreSQL server of a checkout, with the extension in it.
 
 pub mod account;
+pub mod citus;
 pub mod cluster;
 pub mod database;
 pub mod extension;

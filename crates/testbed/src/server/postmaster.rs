@@ -5,7 +5,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -42,6 +42,30 @@ pub fn crash(data_dir: &Path) -> Result<()> {
         let _ = kill(child, Signal::SIGKILL);
     }
     wait(data_dir, pid)
+}
+
+/// Clock ticks a second in `/proc`, the same on every Linux.
+const TICKS: f64 = 100.0;
+
+/// Returns the processor time of all processes of the server, those that have ended included.
+pub fn processor_seconds(data_dir: &Path) -> Result<f64> {
+    let main = running(data_dir).context("the server does not run")?;
+    let mut ticks = 0.0;
+    for process in working_in(data_dir) {
+        // It may have ended since; the main process counts it then.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else {
+            continue;
+        };
+        // After the name, which may hold anything but ends with the last parenthesis.
+        let (_, fields) = stat.rsplit_once(')').context("no name")?;
+        // Its own time in user and system mode, and that of children it has waited for.
+        let counted = if process == main { 11..15 } else { 11..13 };
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        for field in fields.get(counted).context("no times")? {
+            ticks += field.parse::<f64>()?;
+        }
+    }
+    Ok(ticks / TICKS)
 }
 
 fn wait(data_dir: &Path, pid: Pid) -> Result<()> {
