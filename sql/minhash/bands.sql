@@ -6,3 +6,5 @@ COMMENT ON FUNCTION minhash_intact(integer, double precision, double precision, 
     'least number of band keys made for index_threshold that two signatures at or above threshold share';
 COMMENT ON FUNCTION minhash_probe(minhash_signature, double precision, double precision) IS
     'fewest keys of which every signature at or above threshold has at least one, made for index_threshold';
+COMMENT ON FUNCTION minhash_shared_band(minhash_signature, minhash_signature, double precision) IS
+    'first of the band keys for threshold that two signatures share; null if they share none';

@@ -21,6 +21,27 @@ fn minhash_bands(m: StoredSignature<'_>, threshold: f64) -> Vec<i64> {
     band_keys(&signature, &bands).collect()
 }
 
+/// Returns the first band key that two signatures share, of those that `minhash_bands(m, threshold)`
+/// makes, so that a join of band keys, which finds a pair in each band it shares, lists it once. NULL
+/// if they share none.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1 and for signatures of different
+/// parameters.
+#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
+fn minhash_shared_band(
+    a: StoredSignature<'_>,
+    b: StoredSignature<'_>,
+    threshold: f64,
+) -> Option<i64> {
+    let (a, b) = (a.read(), b.read());
+    a.header.check_comparable(&b.header).or_raise();
+    let threshold = options::threshold(threshold);
+    let [of_a, of_b] = [&a, &b].map(|signature| bands_of(&signature.header, threshold));
+    let mut keys = band_keys(&a, &of_a).zip(band_keys(&b, &of_b));
+    keys.find_map(|(key, other)| (key == other).then_some(key))
+}
+
 /// Returns the keys of the classic scheme: `bands` bands of `rows` slots each. Documents of Jaccard
 /// similarity s share one with probability `lsh_probability(s, bands, rows)`. None for an empty
 /// document.
@@ -103,6 +124,7 @@ pgrx::extension_sql_file!(
         minhash_bands,
         minhash_bands_classic,
         minhash_intact,
-        minhash_probe
+        minhash_probe,
+        minhash_shared_band
     ]
 );

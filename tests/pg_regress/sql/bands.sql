@@ -48,9 +48,26 @@ SELECT (SELECT count(*) > 1000 FROM scan) AS many,
        (SELECT count(*) FROM (TABLE counted EXCEPT TABLE scan) x) AS added_by_count,
        (SELECT count(*) FROM (TABLE scan EXCEPT TABLE probed) x) AS lost_by_probe,
        (SELECT count(*) FROM (TABLE probed EXCEPT TABLE scan) x) AS added_by_probe;
+-- A join of bands lists a pair once, in the first band that it shares; the empty document shares none.
+WITH joined AS (
+    SELECT a.id AS a, b.id AS b FROM doc_bands x JOIN doc_bands y USING (band)
+    JOIN docs a ON a.id = x.id JOIN docs b ON b.id = y.id
+    WHERE x.id < y.id AND band = minhash_shared_band(a.sig, b.sig, 0.5)
+), sharing AS (
+    SELECT DISTINCT x.id AS a, y.id AS b FROM doc_bands x JOIN doc_bands y USING (band) WHERE x.id < y.id
+)
+SELECT (SELECT count(*) > 1000 FROM joined) AS many,
+       (SELECT count(*) FROM (TABLE joined EXCEPT ALL TABLE sharing) x) AS added,
+       (SELECT count(*) FROM (TABLE sharing EXCEPT ALL TABLE joined) x) AS lost;
+SELECT count(*) AS others FROM docs a, docs b
+WHERE minhash_shared_band(a.sig, b.sig, 0.5) IS DISTINCT FROM
+      (SELECT x FROM unnest(minhash_bands(a.sig, 0.5)) WITH ORDINALITY AS k (x, place)
+       WHERE x = ANY (minhash_bands(b.sig, 0.5)) ORDER BY place LIMIT 1);
 DROP TABLE docs, doc_bands;
 
 -- Bad arguments.
+SELECT minhash_shared_band(minhash('some text'), minhash('some text', seed => 1), 0.8);
+SELECT minhash_shared_band(minhash('some text'), minhash('some text'), 0);
 SELECT minhash_bands(minhash('some text'), 0);
 SELECT minhash_bands(minhash('some text'), 1.01);
 SELECT minhash_bands(minhash('some text'), 'NaN');

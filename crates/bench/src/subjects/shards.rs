@@ -40,8 +40,7 @@ const STEPS: [(&str, &str); 4] = [
         "pairs",
         "CREATE TABLE pairs AS SELECT a.id AS a, b.id AS b FROM bands a JOIN bands b USING (band)
          WHERE a.id < b.id AND near_dup(a.sig, b.sig, 0.8)
-           AND band = (SELECT min(x) FROM unnest(minhash_bands(a.sig, 0.8)) x
-                       WHERE x = ANY (minhash_bands(b.sig, 0.8)))",
+           AND band = minhash_shared_band(a.sig, b.sig, 0.8)",
     ),
 ];
 

@@ -139,6 +139,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("minhash_bands"),
             F("minhash_intact"),
             F("minhash_probe"),
+            F("minhash_shared_band"),
             F("near_dup_advise"),
             F("near_dup_index_check"),
             F("near_dup_index_stats"),

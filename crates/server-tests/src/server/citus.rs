@@ -32,8 +32,7 @@ const NEAREST: &str = "SELECT id FROM docs ORDER BY sig <=> minhash(QUERY) LIMIT
 /// A pair belongs to the first band that it shares.
 const PAIRS: &str = "SELECT a.id, b.id FROM bands a JOIN bands b USING (band)
     WHERE a.id < b.id AND near_dup(a.sig, b.sig, 0.8)
-      AND band = (SELECT min(x) FROM unnest(minhash_bands(a.sig, 0.8)) x
-                  WHERE x = ANY (minhash_bands(b.sig, 0.8)))";
+      AND band = minhash_shared_band(a.sig, b.sig, 0.8)";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
 /// Checks that lookups, nearest rows, pairs and unions are those of a plain table and are found on the
