@@ -78,6 +78,7 @@ fn add_live(
     for number in numbers {
         if let Some(entry) = rows::live_entry(&page, number) {
             let tid = entry.tid;
+            table.ensure_in_table(&tid);
             or_out_of_memory(found.try_reserve(1));
             found.push(Candidate { number, tid });
         }

@@ -176,6 +176,7 @@ impl<'a> Ordered<'a> {
     /// Reads a candidate from the table; None if it is not visible.
     fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<Known> {
         let entry = self.table.live_entry(row)?;
+        self.table.ensure_in_table(&entry.tid);
         let order = &*self.order;
         let distance = self.fetch.row(entry.tid, |values, is_null| {
             distance(order, keys.compared(values, is_null))
@@ -213,6 +214,7 @@ impl<'a> Ordered<'a> {
             unsafe { count_rows(self.index.as_ptr(), tids.len()) };
             self.beyond += tids.len() as u64;
             for tid in &tids {
+                self.table.ensure_in_table(tid);
                 let order = &*self.order;
                 let distance = self.fetch.row(*tid, |values, is_null| {
                     // SAFETY: vouched for by the caller.

@@ -158,6 +158,18 @@ impl<'a> Index<'a> {
         }
     }
 
+    /// Returns the number of blocks of the index's table.
+    pub fn table_blocks(&self) -> u32 {
+        // SAFETY: whoever reads an index has its table open and locked.
+        unsafe {
+            let table = pg_sys::RelationIdGetRelation((*(*self.relation).rd_index).indrelid);
+            let blocks =
+                pg_sys::RelationGetNumberOfBlocksInFork(table, pg_sys::ForkNumber::MAIN_FORKNUM);
+            pg_sys::RelationClose(table);
+            blocks
+        }
+    }
+
     /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
     pub fn needs_wal(&self) -> bool {
         // SAFETY: the relation is open.

@@ -128,6 +128,8 @@ pub struct Rows<'a> {
     tops: [u32; TOPS],
     /// A page of the directory: its place, its block, the blocks on it.
     directory: Option<(u64, u32, Vec<u32>)>,
+    /// The table's length, as far as it had to be known.
+    table_blocks: u32,
 }
 
 impl<'a> Rows<'a> {
@@ -136,6 +138,20 @@ impl<'a> Rows<'a> {
             index,
             tops: meta.row_tops,
             directory: None,
+            table_blocks: pg_sys::RELSEG_SIZE,
+        }
+    }
+
+    /// Raises `index_corrupted` for a place beyond the table. Within the table's first file, whose end
+    /// is not looked up, PostgreSQL reports a block that cannot be read.
+    pub fn ensure_in_table(&mut self, tid: &pg_sys::ItemPointerData) {
+        let block = u32::from(tid.ip_blkid.bi_hi) << 16 | u32::from(tid.ip_blkid.bi_lo);
+        if block < self.table_blocks {
+            return;
+        }
+        self.table_blocks = self.index.table_blocks();
+        if block >= self.table_blocks {
+            raise_corrupted(&self.index, None, "a row refers to no block of the table");
         }
     }
 

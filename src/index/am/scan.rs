@@ -86,6 +86,9 @@ impl Left<'_> {
                 }
             }
         }
+        for tid in &self.tids {
+            self.table.ensure_in_table(tid);
+        }
         self.tids.reverse();
         true
     }
