@@ -1,4 +1,4 @@
-//! What the search for pairs takes from signatures, so that they are read only once.
+//! Outlines of signatures: all that the search for pairs needs of them, so that they are read only once.
 
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::spool::Records;
@@ -26,7 +26,7 @@ pub fn digest(record: &[u8]) -> Digest {
     SipHasher13::new().hash(record).as_u64()
 }
 
-/// How signatures are outlined. The outline of a signature is its digest, by which identical rows are
+/// The parameters of outlines. The outline of a signature is its digest, by which identical rows are
 /// found, then the tokens of its bands, 4 bytes each, and for verified pairs a few bits of its slots.
 #[derive(Debug, Clone, Copy)]
 pub struct Outlining {

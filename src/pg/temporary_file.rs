@@ -23,9 +23,9 @@ pub struct TemporaryFile {
     /// Bytes in the file; those of `unwritten` follow.
     written: u64,
     unwritten: Vec<u8>,
-    /// What has been read ahead, and where it begins.
+    /// Bytes read ahead, and their offset.
     ahead: (u64, Vec<u8>),
-    /// Where the last read ended.
+    /// The offset at which the last read ended.
     last: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
-use super::foreseen::foreseen;
+use super::candidates::{Found, foreseen};
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, META_BLOCK, raise_corrupted};
@@ -9,13 +9,6 @@ use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{self, Needed};
-
-/// A candidate: its row number and how many keys it shares.
-#[derive(Clone, Copy)]
-pub struct Found {
-    pub row: u64,
-    pub shared: u32,
-}
 
 /// Rows that a search leaves to be looked at.
 pub enum Remaining {

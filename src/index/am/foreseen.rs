@@ -1,7 +1,8 @@
 //! Searches that are known before the scans that ask for them: their candidates are found together,
 //! which takes a fraction of the time of one search after the other.
 
-use super::find::{Found, with_meta};
+use super::candidates::{self, Found};
+use super::find::with_meta;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
@@ -10,19 +11,9 @@ use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
 use neardup::postings::{Needed, Queries};
 use pgrx::pg_sys;
-use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// The most keys of queries that are searched together.
 const MOST_KEYS: usize = 1 << 18;
-
-/// Candidates by the keys of their search.
-type ByKeys = HashMap<Vec<u32>, (Needed, Vec<Found>)>;
-
-thread_local! {
-    /// Of each index; a backend has one thread that scans.
-    static FOUND: RefCell<HashMap<pg_sys::Oid, ByKeys>> = RefCell::default();
-}
 
 /// Candidates that have been found ahead. Until this is dropped, scans with such a search return
 /// them: rows that a snapshot taken before does not show may be missing.
@@ -48,50 +39,21 @@ impl Foreseen {
         let (mut batch, mut keys) = (Vec::new(), 0);
         for search in with_keys {
             if keys + search.0.len() > MOST_KEYS {
-                keep(oid, &batch, find_together(index, &batch));
+                candidates::keep(oid, &batch, find_together(index, &batch));
                 (batch, keys) = (Vec::new(), 0);
             }
             keys += search.0.len();
             or_out_of_memory(batch.try_reserve(1));
             batch.push(search);
         }
-        keep(oid, &batch, find_together(index, &batch));
+        candidates::keep(oid, &batch, find_together(index, &batch));
     }
 }
 
 impl Drop for Foreseen {
     fn drop(&mut self) {
-        FOUND.with_borrow_mut(HashMap::clear);
+        candidates::forget();
     }
-}
-
-/// Returns the candidates of a search of an index, ascending, if they have been found ahead.
-pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<Vec<Found>> {
-    FOUND.with_borrow(|found| {
-        let (of, rows) = found.get(&index.oid())?.get(keys)?;
-        (of == needed).then(|| {
-            let mut copy = Vec::new();
-            or_out_of_memory(copy.try_reserve_exact(rows.len()));
-            copy.extend_from_slice(rows);
-            copy
-        })
-    })
-}
-
-/// Keeps the candidates of searches; None where there are too many.
-fn keep(index: pg_sys::Oid, searches: &[(&Vec<u32>, Needed)], found: Vec<Option<Vec<Found>>>) {
-    FOUND.with_borrow_mut(|all| {
-        let by_keys = all.entry(index).or_default();
-        or_out_of_memory(by_keys.try_reserve(searches.len()));
-        for ((keys, needed), rows) in searches.iter().zip(found) {
-            if let Some(rows) = rows {
-                let mut own = Vec::new();
-                or_out_of_memory(own.try_reserve_exact(keys.len()));
-                own.extend_from_slice(keys);
-                by_keys.insert(own, (*needed, rows));
-            }
-        }
-    });
 }
 
 /// Returns the candidates of each search, ascending; None where its keys are those of many rows.

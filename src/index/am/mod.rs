@@ -16,6 +16,7 @@
 
 mod build;
 mod cache;
+mod candidates;
 mod check;
 mod cost;
 mod count;

@@ -4,8 +4,8 @@
 //! from the table when nothing nearer is left. The other rows, the tail, are farther than the index's
 //! own bound: the first of them to be asked for has all of them read and sorted.
 
+use super::candidates::Found;
 use super::fetch::Fetch;
-use super::find::Found;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::statistics::count_rows;

@@ -2,7 +2,8 @@
 //! the keys: to find them all takes as long as the search itself.
 #![allow(clippy::disallowed_methods, reason = "few keys, and few rows")]
 
-use super::find::{self, Found};
+use super::candidates::Found;
+use super::find;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, Rows};

@@ -7,7 +7,7 @@ use super::{ScratchCluster, Server};
 /// The extension's name.
 pub const EXTENSION: &str = "citus";
 
-/// How the nodes reach each other, at port 5432.
+/// The addresses by which the nodes reach each other, at port 5432.
 #[derive(Clone, Copy)]
 pub enum Hosts {
     Sockets,
