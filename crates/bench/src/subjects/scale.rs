@@ -114,7 +114,7 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
 fn times(all: &[Costs]) -> Table {
     let about = format!(
         "Microseconds for a document as the collection grows (generated documents, three in ten edited copies): \
-         signature is writing a table of them, insert that of {INSERTS} more rows with theirs, fastupdate off, lookup \
+         signature is writing a table of them, insert that of {INSERTS} more rows with theirs, lookup \
          the median of {LOOKUPS}. The slope is the exponent of a document's cost from the last size but one to the last: 0 is flat, \
          1 would be quadratic growth of the whole."
     );
