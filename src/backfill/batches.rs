@@ -204,13 +204,5 @@ fn range(last: &Place, (operator, upto): (&str, &Place)) -> String {
 
 /// Returns the number of a table's pages; 0 if it is gone.
 fn pages(table: pg_sys::Oid) -> u32 {
-    Relation::try_open_table(table).map_or(0, |table| {
-        // SAFETY: the table is open.
-        unsafe {
-            pg_sys::RelationGetNumberOfBlocksInFork(
-                table.as_ptr(),
-                pg_sys::ForkNumber::MAIN_FORKNUM,
-            )
-        }
-    })
+    Relation::try_open_table(table).map_or(0, |table| table.blocks())
 }

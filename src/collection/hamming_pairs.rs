@@ -150,6 +150,7 @@ impl BitStrings {
             items: same_length.len() as u32,
             record_of: &|number| number,
             records: &mut records,
+            buffer: Vec::new(),
         };
         Search::new(&mut source, 1)
     }

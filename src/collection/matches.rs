@@ -254,13 +254,9 @@ impl Matches {
 impl Measured {
     /// Returns the similarity of two items; None below the threshold.
     fn similarity(&mut self, a: u32, b: u32) -> Option<f64> {
-        self.at_least(a, b, self.threshold)
-    }
-
-    fn at_least(&mut self, a: u32, b: u32, threshold: f64) -> Option<f64> {
         let (a, b) = (self.items.first_row(a), self.items.first_row(b));
         self.similarity
-            .at_least(&mut self.collection, a, b, threshold)
+            .at_least(&mut self.collection, a, b, self.threshold)
     }
 
     /// Computes the sets that comparisons one by one are likely to need.
@@ -398,6 +394,7 @@ fn search(outlines: &mut Outlines, items: &Items) -> Search {
         bytes: outlining.tokens(),
         items: items.len(),
         record_of: &|item| items.first_row(item),
+        buffer: Vec::new(),
     };
     let mut search = Search::new(&mut source, outlining.plan.needed);
     if let Some(Verified { plan, packed }) = outlining.verified {

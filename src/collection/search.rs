@@ -29,6 +29,8 @@ pub struct Source<'a> {
     pub bytes: Range<usize>,
     pub items: u32,
     pub record_of: &'a dyn Fn(u32) -> u32,
+    /// Room for a part that is in a file.
+    pub buffer: Vec<u8>,
 }
 
 impl Source<'_> {
@@ -39,8 +41,7 @@ impl Source<'_> {
     /// Appends a part of the record of an item.
     fn read(&mut self, item: u32, bytes: Range<usize>, list: &mut Vec<u8>) {
         let record = (self.record_of)(item) as usize;
-        let mut buffer = Vec::new();
-        let part = self.records.read_part(record, bytes, &mut buffer);
+        let part = self.records.read_part(record, bytes, &mut self.buffer);
         list.try_extend_from_slice(part).or_raise();
     }
 

@@ -29,6 +29,12 @@ impl Relation {
         self.0
     }
 
+    /// Returns the number of blocks of the relation's main fork.
+    pub fn blocks(&self) -> u32 {
+        // SAFETY: the relation is open.
+        unsafe { blocks(self.0) }
+    }
+
     /// Returns the kind of relation, as in `pg_class.relkind`.
     pub fn kind(&self) -> u8 {
         // SAFETY: the relation is open.
@@ -85,6 +91,16 @@ impl Drop for Relation {
             unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
         }
     }
+}
+
+/// Returns the number of blocks of a relation's main fork.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn blocks(relation: pg_sys::Relation) -> u32 {
+    let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+    // SAFETY: vouched for by the caller.
+    unsafe { pg_sys::RelationGetNumberOfBlocksInFork(relation, fork) }
 }
 
 /// Returns type and collation of a column.

@@ -21,6 +21,18 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// Returns the tracker at 0.8 of a table `docs` with the key `id`, in that whole order.
+    pub const fn docs(keep: &'static str) -> Self {
+        Self {
+            table: "docs",
+            key: "id",
+            scope: None,
+            clusters: "docs_clusters",
+            threshold: 0.8,
+            keep,
+        }
+    }
+
     /// Brings the clusters up to date, and fails unless they are those computed from scratch.
     pub fn ensure_law(&self, client: &mut Client, rebuild: bool) -> Result<()> {
         let clusters = self.clusters;

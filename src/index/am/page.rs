@@ -7,6 +7,7 @@
 
 use super::recent;
 use crate::pg::error::raise;
+use crate::pg::relation;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -153,9 +154,7 @@ impl<'a> Index<'a> {
     /// Returns the number of blocks.
     pub fn blocks(&self) -> u32 {
         // SAFETY: the relation is open.
-        unsafe {
-            pg_sys::RelationGetNumberOfBlocksInFork(self.relation, pg_sys::ForkNumber::MAIN_FORKNUM)
-        }
+        unsafe { relation::blocks(self.relation) }
     }
 
     /// Returns the number of blocks of the index's table.
@@ -163,8 +162,7 @@ impl<'a> Index<'a> {
         // SAFETY: whoever reads an index has its table open and locked.
         unsafe {
             let table = pg_sys::RelationIdGetRelation((*(*self.relation).rd_index).indrelid);
-            let blocks =
-                pg_sys::RelationGetNumberOfBlocksInFork(table, pg_sys::ForkNumber::MAIN_FORKNUM);
+            let blocks = relation::blocks(table);
             pg_sys::RelationClose(table);
             blocks
         }

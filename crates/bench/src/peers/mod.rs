@@ -95,20 +95,38 @@ fn sources() -> PathBuf {
     workspace::root().join("benches/peers")
 }
 
-fn python(versions: &mut Vec<String>) -> Result<Worker> {
-    let (environment, requirements) = (dir().join("python"), sources().join("requirements.txt"));
-    let program = environment.join("bin/python");
-    let stamp = environment.join("requirements.txt");
-    let wanted = fs::read_to_string(&requirements)?;
-    if fs::read_to_string(&stamp).unwrap_or_default() != wanted {
-        let progress = waiting("installing the peers in Python, only once")?;
-        let create = ["-m", "venv", "--clear"];
-        shell::run_quietly(Command::new("python3").args(create).arg(&environment))?;
-        let install = ["-m", "pip", "install", "--quiet", "--requirement"];
-        shell::run_quietly(Command::new(&program).args(install).arg(&requirements))?;
-        fs::write(&stamp, wanted)?;
-        progress.finish_and_clear();
+/// Returns the Python of an environment that holds what a file requires, and packages without what they
+/// depend on, making it unless it is there.
+fn environment(name: &str, requirements: &str, alone: &[&str]) -> Result<PathBuf> {
+    let environment = dir().join(name);
+    let (program, stamp) = (
+        environment.join("bin/python"),
+        environment.join("requirements.txt"),
+    );
+    let requirements = sources().join(requirements);
+    let wanted = fs::read_to_string(&requirements)? + &alone.join("\n");
+    if fs::read_to_string(&stamp).unwrap_or_default() == wanted {
+        return Ok(program);
     }
+    let progress = waiting(&format!("installing peers in Python ({name}), only once"))?;
+    let create = ["-m", "venv", "--clear"];
+    shell::run_quietly(Command::new("python3").args(create).arg(&environment))?;
+    let pip = || {
+        let mut pip = Command::new(&program);
+        pip.args(["-m", "pip", "install", "--quiet"]);
+        pip
+    };
+    shell::run_quietly(pip().arg("--requirement").arg(&requirements))?;
+    if !alone.is_empty() {
+        shell::run_quietly(pip().arg("--no-deps").args(alone))?;
+    }
+    fs::write(&stamp, wanted)?;
+    progress.finish_and_clear();
+    Ok(program)
+}
+
+fn python(versions: &mut Vec<String>) -> Result<Worker> {
+    let program = environment("python", "requirements.txt", &[])?;
     let progress = waiting("building the Python package")?;
     let install = ["-m", "pip", "install", "--quiet", "./crates/python"];
     let mut pip = Command::new(&program);

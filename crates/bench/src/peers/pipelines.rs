@@ -6,10 +6,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use testbed::progress::waiting;
 use testbed::shell;
 
-use super::{dir, sources};
+use super::{dir, environment, sources};
 
 /// The names by which they are run.
 pub const PIPELINES: [&str; 2] = ["datatrove", "text-dedup"];
@@ -34,30 +33,9 @@ pub struct Pipelines {
 impl Pipelines {
     /// Installs them, unless they are there.
     pub fn install() -> Result<Pipelines> {
-        let environment = dir().join("pipelines");
-        let python = environment.join("bin/python");
-        let requirements = sources().join("pipelines.txt");
-        let (stamp, wanted) = (
-            environment.join("requirements.txt"),
-            fs::read_to_string(&requirements)?,
-        );
-        if fs::read_to_string(&stamp).unwrap_or_default() != wanted {
-            let progress = waiting("installing the pipelines in Python, only once")?;
-            let create = ["-m", "venv", "--clear"];
-            shell::run_quietly(Command::new("python3").args(create).arg(&environment))?;
-            let install = ["-m", "pip", "install", "--quiet"];
-            shell::run_quietly(
-                Command::new(&python)
-                    .args(install)
-                    .arg("--requirement")
-                    .arg(&requirements),
-            )?;
-            // Its pyspark, a gigabyte, is for clusters of machines.
-            let text_dedup = ["--no-deps", "text-dedup==0.4.0"];
-            shell::run_quietly(Command::new(&python).args(install).args(text_dedup))?;
-            fs::write(&stamp, wanted)?;
-            progress.finish_and_clear();
-        }
+        // Its pyspark, a gigabyte, is for clusters of machines.
+        let text_dedup = "text-dedup==0.4.0";
+        let python = environment("pipelines", "pipelines.txt", &[text_dedup])?;
         Ok(Pipelines { python })
     }
 

@@ -10,6 +10,7 @@ mod estimate;
 pub mod guard;
 mod hamming;
 pub mod index;
+mod known_pairs;
 pub mod live;
 pub mod lookup;
 mod lookup_peers;

@@ -5,11 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use testbed::corpora::Corpus;
-use testbed::documents::generator::{Generator, Plan};
-use testbed::documents::{load, load_generated, on_one_line, write_lines};
+use testbed::documents::write_lines;
 use testbed::server::database::Database;
 
+use super::known_pairs::{GENERATED, THRESHOLD, load_with_pairs};
 use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
@@ -21,10 +20,7 @@ use crate::score::{self, Pair, Scored};
 const CORPORA: [&str; 2] = ["reuters21578", "newsgroups20"];
 /// Those who pair documents by themselves.
 pub const PEERS: [&str; 4] = ["ClickHouse", "gaoya", "rensa", "datasketch"];
-/// Generated documents that every peer can bear.
-const GENERATED: u64 = 20_000;
 const OURS: &str = "near_dup_pairs, verified";
-const THRESHOLD: f64 = 0.8;
 
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
@@ -45,75 +41,22 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     ];
     let mut table = Table::new("pairs.peers", about, &columns);
     let cluster = bench.started_cluster()?;
-    for name in CORPORA.into_iter().chain(["generated"]) {
+    for name in CORPORA.into_iter().chain([GENERATED]) {
         let database = Database::with_extension(&cluster, "pairs_peers")?;
         let session = Session::open(&database)?;
-        let Some(truth) = prepare(bench, &session, name)? else {
+        if !load_with_pairs(bench, &session, name)? {
             println!("Skipping {name}: it is not present");
             continue;
-        };
-        contest(bench, &session, name, &truth, &mut table)?;
+        }
+        contest(bench, &session, name, &true_pairs(&session)?, &mut table)?;
     }
     Ok(vec![table])
 }
 
-/// Loads documents as `docs`, with ids from 0; the true pairs. None if they are absent.
-fn prepare(
-    bench: &Bench<'_>,
-    session: &Session,
-    name: &'static str,
-) -> Result<Option<HashSet<Pair>>> {
-    if name == "generated" {
-        let documents = GENERATED.min(bench.scale.documents);
-        let generator = Generator::new(bench.words, Plan::mixed(documents));
-        load_generated(&mut session.client(), "docs", &generator)?;
-        return true_pairs(
-            session,
-            "SELECT a.id, b.id FROM docs a JOIN docs b ON a.grp = b.grp AND a.id < b.id
-             WHERE resemblance(a.body, b.body) >= $1",
-        )
-        .map(Some);
-    }
-    let Some(corpus) = Corpus::find(name) else {
-        return Ok(None);
-    };
-    // On ASCII documents words are the same by every rule.
-    load_keyed(session, &corpus, str::is_ascii)?;
-    corpus.load_exact(&mut session.client(), "exact_w3", "exact")?;
-    true_pairs(
-        session,
-        "SELECT a.id, b.id FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b WHERE e.jaccard >= $1",
-    )
-    .map(Some)
-}
-
-/// Loads some documents of a corpus as `docs`, with ids from 0; its own ids are in the column key.
-pub fn load_keyed(session: &Session, corpus: &Corpus, takes: impl Fn(&str) -> bool) -> Result<()> {
-    let documents = corpus.documents()?;
-    let taken = documents.iter().filter(|(_, body)| takes(body));
-    let (keys, bodies): (Vec<i64>, Vec<String>) =
-        taken.map(|(key, body)| (*key, on_one_line(body))).unzip();
-    load(
-        &mut session.client(),
-        "docs",
-        bodies.iter().map(String::as_str),
-    )?;
-    session.client().execute(
-        "CREATE TABLE keyed AS SELECT d.id, k.key, d.body FROM docs d
-         JOIN unnest($1::bigint[]) WITH ORDINALITY k (key, nth) ON k.nth = d.id + 1 ORDER BY d.id",
-        &[&keys],
-    )?;
-    session.execute("DROP TABLE docs; ALTER TABLE keyed RENAME TO docs")?;
-    session.vacuum("docs")
-}
-
-/// Returns the pairs that a query yields for the threshold.
-fn true_pairs(session: &Session, query: &str) -> Result<HashSet<Pair>> {
-    let rows = session.client().query(query, &[&THRESHOLD])?;
-    let pair = |row: &postgres::Row| {
-        let (a, b): (i64, i64) = (row.get(0), row.get(1));
-        (a.min(b) as u32, a.max(b) as u32)
-    };
+/// Returns the true pairs of the loaded documents.
+fn true_pairs(session: &Session) -> Result<HashSet<Pair>> {
+    let rows = session.client().query("SELECT a, b FROM true_pairs", &[])?;
+    let pair = |row: &postgres::Row| (row.get::<_, i64>(0) as u32, row.get::<_, i64>(1) as u32);
     Ok(rows.iter().map(pair).collect())
 }
 

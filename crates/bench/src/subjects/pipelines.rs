@@ -10,13 +10,10 @@ use anyhow::{Context, Result};
 use postgres::binary_copy::BinaryCopyInWriter;
 use postgres::types::Type;
 use serde_json::json;
-use testbed::corpora::Corpus;
-use testbed::documents::generator::{Generator, Plan};
-use testbed::documents::load_generated;
 use testbed::server::database::Database;
 use testbed::server::memory;
 
-use super::pairs_peers::load_keyed;
+use super::known_pairs::{GENERATED, load_with_pairs};
 use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
@@ -26,8 +23,6 @@ use crate::report::table::{Table, row};
 
 /// A corpus with a list of all pairs, where it is present.
 const CORPUS: &str = "newsgroups20";
-/// Generated documents that the slowest pipeline can bear.
-const GENERATED: u64 = 20_000;
 const OURS: &str = "two SQL statements";
 const STATEMENTS: &str = "CREATE TABLE clusters AS
     SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8, 'connected');
@@ -63,42 +58,25 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         false => None,
     };
     let cluster = bench.started_cluster()?;
-    for name in [CORPUS, "generated"] {
+    for name in [CORPUS, GENERATED] {
         let database = Database::with_extension(&cluster, "pipelines")?;
         let session = Session::open(&database)?;
-        if !prepare(bench, &session, name)? {
+        if !load_with_pairs(bench, &session, name)? {
             println!("Skipping {name}: it is not present");
             continue;
         }
+        make_truth(&session)?;
         contest(bench, &session, pipelines.as_ref(), name, &mut table)?;
     }
     Ok(vec![table])
 }
 
-/// Loads documents as `docs` and their true components as `truth`; false if they are absent.
-fn prepare(bench: &Bench<'_>, session: &Session, name: &'static str) -> Result<bool> {
-    let pairs = match (name, Corpus::find(name)) {
-        ("generated", _) => {
-            let documents = GENERATED.min(bench.scale.documents);
-            let generator = Generator::new(bench.words, Plan::mixed(documents));
-            load_generated(&mut session.client(), "docs", &generator)?;
-            "SELECT a.id AS a, b.id AS b FROM docs a JOIN docs b ON a.grp = b.grp AND a.id < b.id
-             WHERE resemblance(a.body, b.body) >= 0.8"
-        }
-        (_, Some(corpus)) => {
-            load_keyed(session, &corpus, str::is_ascii)?;
-            corpus.load_exact(&mut session.client(), "exact_w3", "exact")?;
-            "SELECT a.id AS a, b.id AS b FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b
-             WHERE e.jaccard >= 0.8"
-        }
-        (_, None) => return Ok(false),
-    };
-    session.execute(&format!(
-        "CREATE TABLE true_pairs AS {pairs};
-         CREATE TABLE truth AS SELECT d.id, coalesce(c.component, d.id) AS cluster FROM docs d
-             LEFT JOIN connected_components(NULL::bigint, 'TABLE true_pairs') c ON c.key = d.id"
-    ))?;
-    Ok(true)
+/// Makes `truth`, the true components of the loaded documents.
+fn make_truth(session: &Session) -> Result<()> {
+    session.execute(
+        "CREATE TABLE truth AS SELECT d.id, coalesce(c.component, d.id) AS cluster FROM docs d
+         LEFT JOIN connected_components(NULL::bigint, 'SELECT a, b FROM true_pairs') c ON c.key = d.id",
+    )
 }
 
 fn contest(

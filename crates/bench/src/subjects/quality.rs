@@ -9,8 +9,9 @@ use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::server::database::Database;
 
+use super::known_pairs::load_keyed;
 use super::methods::{Found, find_all};
-use super::pairs_peers::{export, load_keyed};
+use super::pairs_peers::export;
 use crate::context::Bench;
 use crate::measure::session::Session;
 use crate::peers::dir;

@@ -156,20 +156,26 @@ fn ensure_guarded(client: &mut Client, seen: &Seen) -> Result<()> {
 
 fn ensure_sound(client: &mut Client) -> Result<()> {
     for table in ["docs", "guarded"] {
-        let unsound: i64 = client
-            .query_one(
-                "SELECT count(*) FROM verify_heapam($1::text::regclass)",
-                &[&table],
-            )?
-            .get(0);
-        ensure!(
-            unsound == 0,
-            "amcheck reports {unsound} defects of the heap of {table}"
-        );
+        ensure_sound_heap(client, table)?;
         client.batch_execute(&format!(
             "SELECT bt_index_parent_check('{table}_pkey', true)"
         ))?;
         client.batch_execute(&format!("SELECT near_dup_index_check('{table}_sig')"))?;
     }
+    Ok(())
+}
+
+/// Fails if amcheck finds a defect of a table's heap.
+pub(super) fn ensure_sound_heap(client: &mut Client, table: &str) -> Result<()> {
+    let defects: i64 = client
+        .query_one(
+            "SELECT count(*) FROM verify_heapam($1::text::regclass)",
+            &[&table],
+        )?
+        .get(0);
+    ensure!(
+        defects == 0,
+        "amcheck reports {defects} defects of the heap of {table}"
+    );
     Ok(())
 }

@@ -11,14 +11,7 @@ use super::crash::repeat;
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, TEXTS};
 
-const KEPT: Kept = Kept {
-    table: "docs",
-    key: "id",
-    scope: None,
-    clusters: "docs_clusters",
-    threshold: 0.8,
-    keep: "place DESC, id",
-};
+const KEPT: Kept = Kept::docs("place DESC, id");
 
 const TABLE: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);

@@ -12,14 +12,7 @@ use testbed::server::database::Database;
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, TEXTS};
 
-const KEPT: Kept = Kept {
-    table: "docs",
-    key: "id",
-    scope: None,
-    clusters: "docs_clusters",
-    threshold: 0.8,
-    keep: "place, id",
-};
+const KEPT: Kept = Kept::docs("place, id");
 
 const WRITERS: u64 = 16;
 const REFRESHERS: usize = 2;

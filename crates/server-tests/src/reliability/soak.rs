@@ -12,15 +12,9 @@ use testbed::server::cluster::Cluster;
 
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, TEXTS};
+use crate::reliability::crash::ensure_sound_heap;
 
-const KEPT: Kept = Kept {
-    table: "docs",
-    key: "id",
-    scope: None,
-    clusters: "docs_clusters",
-    threshold: 0.8,
-    keep: "place, id",
-};
+const KEPT: Kept = Kept::docs("place, id");
 
 /// `docs` holds near-duplicates, in clusters that are kept; `kept_apart` refuses them.
 const TABLES: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
@@ -209,16 +203,7 @@ fn check(cluster: &Cluster) -> Result<()> {
         client.execute("SELECT near_dup_index_check($1::text::regclass)", &[&index])?;
     }
     for table in ["docs", "docs_clusters", "kept_apart"] {
-        let unsound: i64 = client
-            .query_one(
-                "SELECT count(*) FROM verify_heapam($1::text::regclass)",
-                &[&table],
-            )?
-            .get(0);
-        ensure!(
-            unsound == 0,
-            "amcheck reports {unsound} defects of the heap of {table}"
-        );
+        ensure_sound_heap(&mut client, table)?;
     }
     Ok(())
 }
