@@ -5,11 +5,13 @@ use crate::collection::outlines::{Digest, digest};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
+use crate::pg::partitions::Partitions;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::candidates::Sides;
-use neardup::memory::{Grow, filled, with_room};
+use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::set::sort;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 
 const NONE: u32 = u32::MAX;
@@ -29,11 +31,15 @@ impl Items {
     /// shingles.
     pub fn of(collection: &mut Collection) -> Self {
         let rows = collection.rows() as usize;
-        let mut digests = with_room(rows).or_raise();
-        let mut progress = Progress::begin("grouping identical rows", Some(rows));
+        let mut digests = Vec::new();
         if let Some(outlines) = &mut collection.outlines {
-            outlines.for_each_digest(&mut |row, digest| {
+            let mut progress = Progress::begin("grouping identical rows", Some(rows));
+            let mut alike = Alike::new(rows);
+            outlines.for_each_digest(0..rows as u32, &mut |row, digest| {
                 progress.step();
+                alike.put(row, digest);
+            });
+            outlines.for_each_digest(alike.rows(), &mut |row, digest| {
                 digests.try_push((digest, row)).or_raise();
             });
         }
@@ -42,19 +48,29 @@ impl Items {
         if let Some(documents) = &mut collection.documents {
             tell_sets_apart(&mut digests, documents, shingling);
         }
-        Self::of_digests(&digests)
+        Self::of_digests(&digests, rows)
     }
 
     /// Groups rows with the same record.
     pub fn of_records(records: &mut Records) -> Self {
-        Self::of_digests(&sorted_digests(records))
+        let rows = records.len();
+        let mut alike = Alike::new(rows);
+        for_each_digest(records, 0..rows as u32, &mut |row, digest| {
+            alike.put(row, digest);
+        });
+        let mut digests = Vec::new();
+        for_each_digest(records, alike.rows(), &mut |row, digest| {
+            digests.try_push((digest, row)).or_raise();
+        });
+        digests.sort_unstable();
+        Self::of_digests(&digests, rows)
     }
 
-    fn of_digests(sorted: &[(Digest, u32)]) -> Self {
-        let rows = sorted.len();
+    /// Groups rows, given the digests of all that are like another, in order.
+    fn of_digests(sorted: &[(Digest, u32)], rows: usize) -> Self {
         let mut items = Self {
             first: Vec::new(),
-            of_row: filled(NONE, rows).or_raise(),
+            of_row: collected(0..rows as u32).or_raise(),
             next: filled(NONE, rows).or_raise(),
         };
         // The first row of each item stands in for its number until they are numbered in order.
@@ -92,6 +108,11 @@ impl Items {
 
     pub fn of_row(&self, row: u32) -> u32 {
         self.of_row[row as usize]
+    }
+
+    /// Returns whether an item has several rows.
+    pub fn is_repeated(&self, item: u32) -> bool {
+        self.next[self.first_row(item) as usize] != NONE
     }
 
     /// Returns the rows of an item, ascending.
@@ -132,20 +153,74 @@ impl Items {
     }
 }
 
-/// Returns the digests of all records with their numbers, in order.
-fn sorted_digests(records: &mut Records) -> Vec<(Digest, u32)> {
-    let rows = records.len();
-    let mut progress = Progress::begin("grouping identical rows", Some(rows));
-    let mut digests = with_room(rows).or_raise();
+/// Visits the digests of records.
+fn for_each_digest(
+    records: &mut Records,
+    rows: impl Iterator<Item = u32>,
+    visit: &mut dyn FnMut(u32, Digest),
+) {
     sweep(
-        &mut progress,
-        0..rows as u32,
+        &mut Progress::begin("grouping identical rows", rows.size_hint().1),
+        rows,
         &mut read_stored(records),
         &|record, made, _| made.try_push(digest(record)),
-        &mut |row, made| digests.try_push((made[0], row)).or_raise(),
+        &mut |row, made| visit(row, made[0]),
     );
-    digests.sort_unstable();
-    digests
+}
+
+/// Entries that are divided at once.
+const AT_ONCE: usize = 1 << 12;
+
+/// Tells which rows may be like another: those whose digest begins as that of another. Within work_mem.
+struct Alike {
+    /// The first 32 bits of the digests, each with its row.
+    entries: Partitions,
+    /// The last ones.
+    last: Vec<u64>,
+}
+
+impl Alike {
+    fn new(rows: usize) -> Self {
+        Self {
+            entries: Partitions::new(rows),
+            last: with_room(AT_ONCE).or_raise(),
+        }
+    }
+
+    fn put(&mut self, row: u32, (low, _): Digest) {
+        self.last
+            .try_push(low >> 32 << 32 | u64::from(row))
+            .or_raise();
+        if self.last.len() == AT_ONCE {
+            self.divide();
+        }
+    }
+
+    fn divide(&mut self) {
+        let divided = self.entries.divider().divide(&self.last);
+        self.entries.put(&divided.or_raise());
+        self.last.clear();
+    }
+
+    /// Returns the rows, ascending.
+    fn rows(mut self) -> impl Iterator<Item = u32> {
+        self.divide();
+        let begin_alike = |a: &u64, b: &u64| a >> 32 == b >> 32;
+        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+            sort(&mut entries, check);
+            let groups = entries
+                .chunk_by(begin_alike)
+                .filter(|group| group.len() > 1);
+            collected(groups.flatten().map(|entry| *entry as u32))
+        };
+        let mut rows: Vec<u32> = Vec::new();
+        self.entries
+            .work_on("grouping identical rows", &work, &mut |alike| {
+                rows.try_extend_from_slice(&alike.or_raise()).or_raise();
+            });
+        rows.sort_unstable();
+        rows.into_iter()
+    }
 }
 
 /// Adds digests of their sets of shingles where several rows have one signature.

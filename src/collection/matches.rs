@@ -7,16 +7,17 @@ use crate::collection::compare::{Batch, Collecting, Kind};
 use crate::collection::items::Items;
 use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::reading::Collection;
-use crate::collection::search::{Search, Source};
+use crate::collection::search::{Pairs, Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::{Estimate, Resemblance, Similarity};
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_order;
+use crate::pg::links::Links;
 use crate::pg::progress::Progress;
 use neardup::Result;
 use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
 use neardup::candidates::Sides;
-use neardup::cluster::{Canonicals, NeighborStars, Pair, UnionFind, connect_group};
+use neardup::cluster::{Canonicals, NeighborStars, UnionFind, connect_group};
 use neardup::memory::{Grow, collected, filled};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
@@ -32,6 +33,9 @@ type Place<'a> = &'a mut dyn FnMut(&Search, &mut Measured, u32) -> Option<(u32, 
 
 /// Takes two kept items, and their similarity; None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
+
+/// Takes two similar kept items, and their similarity.
+type VisitKept<'a> = &'a mut dyn FnMut(&Search, &Measured, (u32, u32), f64);
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
@@ -93,36 +97,21 @@ impl Matches {
         });
         let sides = collected(sides).or_raise();
         let pairs = search.pairs(&|kept| sides[kept as usize]);
-        let threshold = measured.threshold;
-        measured.compare_all(
-            pairs,
-            search,
-            threshold,
-            &mut |measured, (a, b), similarity| {
-                if let Some(similarity) = similarity {
-                    let items = (search.item(a), search.item(b));
-                    measured.visit_similar(items, similarity, visit);
-                }
-            },
-        );
+        self.for_each_similar(pairs, &mut |search, measured, (a, b), similarity| {
+            let items = (search.item(a), search.item(b));
+            measured.visit_similar(items, similarity, visit);
+        });
     }
 
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
-        let mut pairs = Vec::new();
-        let mut keep = |earlier, later, similarity| {
-            let pair = Pair {
-                earlier,
-                later,
-                similarity,
+        if let Some(pairs) = self.few_pairs() {
+            let mut links = self.links(pairs).sorted();
+            let mut stars = NeighborStars::new(self.search.tokens.rows()).or_raise();
+            let mut place = |_: &Search, _: &mut Measured, kept| {
+                stars.place(kept, |visit| links.of(kept, visit))
             };
-            pairs.try_push(pair).or_raise();
-        };
-        if self.compare_few(&mut keep) {
-            let stars = NeighborStars::new(self.search.tokens.rows(), &pairs);
-            let mut stars = stars.or_raise();
-            drop(pairs);
-            return self.visit_stars(&mut |_, _, kept| stars.place(kept), visit);
+            return self.visit_stars(&mut place, visit);
         }
         self.measured.compute_sets(&self.search);
         let mut canonicals = or_out_of_memory(Canonicals::new(&self.search.tokens));
@@ -161,11 +150,11 @@ impl Matches {
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let mut sets = UnionFind::new();
         or_out_of_memory(sets.grow_to(self.search.tokens.rows()));
-        let are_few = self.compare_few(&mut |a, b, _| {
-            sets.union(a, b);
-        });
-        if !are_few {
-            self.connect_groups(&mut sets);
+        match self.few_pairs() {
+            Some(pairs) => self.for_each_similar(pairs, &mut |_, _, (a, b), _| {
+                sets.union(a, b);
+            }),
+            None => self.connect_groups(&mut sets),
         }
         let Self { search, measured } = self;
         let mut next = 0;
@@ -214,22 +203,34 @@ impl Matches {
         });
     }
 
-    /// Visits all similar pairs of kept items, the earlier first, with the help of other threads. Does
-    /// nothing and returns false where there are so many to compare that it is better to choose among
-    /// them, one by one.
-    fn compare_few(&mut self, visit: &mut dyn FnMut(u32, u32, f64)) -> bool {
+    /// Returns all pairs that are to be compared; None where they are so many that it is better to choose
+    /// among them, one by one.
+    fn few_pairs(&self) -> Option<Pairs> {
+        let most = FEW * self.search.tokens.rows() as usize;
+        self.search.pairs_up_to(most, &|_| Sides::BOTH)
+    }
+
+    /// Visits the pairs that are similar, of kept items, the earlier first, with the help of other threads.
+    fn for_each_similar(&mut self, pairs: Pairs, visit: VisitKept<'_>) {
         let Self { search, measured } = self;
-        let most = FEW * search.tokens.rows() as usize;
-        let Some(pairs) = search.pairs_up_to(most, &|_| Sides::BOTH) else {
-            return false;
-        };
         let threshold = measured.threshold;
-        measured.compare_all(pairs, search, threshold, &mut |_, (a, b), similarity| {
-            if let Some(similarity) = similarity {
-                visit(a, b, similarity);
+        measured.compare_all(pairs, search, threshold, &mut |measured, pair, found| {
+            if let Some(similarity) = found {
+                visit(search, measured, pair, similarity);
             }
         });
-        true
+    }
+
+    /// Returns the links from every kept item to the similar ones that still come after its first row.
+    fn links(&mut self, pairs: Pairs) -> Links {
+        let mut links = Links::new(self.search.tokens.rows(), 2 * pairs.most());
+        self.for_each_similar(pairs, &mut |search, measured, (a, b), similarity| {
+            links.put(a, b, similarity);
+            if measured.items.is_repeated(search.item(a)) {
+                links.put(b, a, similarity);
+            }
+        });
+        links
     }
 
     /// Returns the document of the row of this number.

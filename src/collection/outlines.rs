@@ -125,14 +125,19 @@ impl Outlines {
         }
     }
 
-    /// Visits the digests of all rows in order.
-    pub fn for_each_digest(&mut self, visit: &mut dyn FnMut(u32, Digest)) {
+    /// Visits the digests of rows.
+    pub fn for_each_digest(
+        &mut self,
+        rows: impl Iterator<Item = u32>,
+        visit: &mut dyn FnMut(u32, Digest),
+    ) {
         let mut buffer = Vec::new();
-        for row in 0..self.records.len() {
-            let bytes = self.records.read_part(row, 0..DIGEST_LEN, &mut buffer);
+        for row in rows {
+            let records = &mut self.records;
+            let bytes = records.read_part(row as usize, 0..DIGEST_LEN, &mut buffer);
             let (halves, _) = bytes.as_chunks::<8>();
             let [low, high] = [halves[0], halves[1]].map(u64::from_le_bytes);
-            visit(row as u32, (low, high));
+            visit(row, (low, high));
         }
     }
 

@@ -302,9 +302,7 @@ impl Search {
 
     /// Works on the entries of all keys, in parts of which each holds all entries of its keys.
     fn in_key_order<R: Send>(&self, work: &Work<'_, Vec<u64>, R>, take: &mut dyn FnMut(R)) {
-        let partitions = self.partitions();
-        let mut progress = Progress::begin("searching bands", Some(partitions.len()));
-        in_parts(&mut progress, partitions, work, take);
+        self.partitions().work_on("searching bands", work, take);
     }
 
     /// Returns the keys of all kept items, each with its item, divided by keys.
@@ -346,29 +344,12 @@ fn group_sizes(source: &mut Source<'_>) -> GroupSizes {
         let groups = keys.chunk_by(|a, b| a == b).filter(|group| group.len() > 1);
         collected(groups.map(|group| (group[0], group.len())))
     };
-    let mut progress = Progress::begin("counting bands", Some(keys.len()));
-    in_parts(&mut progress, keys, &work, &mut |groups| {
+    keys.work_on("counting bands", &work, &mut |groups| {
         for (key, rows) in groups.or_raise() {
             sizes.add(key, rows);
         }
     });
     sizes
-}
-
-/// Works on the parts of entries.
-fn in_parts<R: Send>(
-    progress: &mut Progress,
-    partitions: Partitions,
-    work: &Work<'_, Vec<u64>, R>,
-    take: &mut dyn FnMut(R),
-) {
-    in_order(work, &mut |(), result| take(result), |line| {
-        partitions.for_each(&mut |entries| {
-            entries.iter().for_each(|_| progress.step());
-            let bytes = size_of_val(entries.as_slice());
-            line.put((), entries, bytes);
-        });
-    });
 }
 
 /// Pairs of kept items, in the order in which they are best compared.
@@ -379,6 +360,11 @@ pub struct Pairs {
 }
 
 impl Pairs {
+    /// Returns how many there are, at most.
+    pub fn most(&self) -> usize {
+        self.len
+    }
+
     fn of(pairs: Numbers, mut groups: UnionFind) -> Self {
         let len = pairs.len();
         let tiles = Tiles::of(&mut groups).or_raise();

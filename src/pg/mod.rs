@@ -7,6 +7,7 @@ pub mod call;
 pub mod catalog;
 pub mod error;
 pub mod helpers;
+pub mod links;
 pub mod memo;
 pub mod memory;
 pub mod multirange;

@@ -1,10 +1,12 @@
 //! Entries divided by their highest bits, so that each part can be sorted by itself.
 
 use crate::pg::error::OrRaise;
-use crate::pg::helpers::piece_bytes;
+use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::numbers::Numbers;
 use crate::pg::parts::Parts;
+use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
+use helpers::Work;
 use neardup::Result;
 use neardup::memory::{Grow, collected, filled, with_room};
 
@@ -60,8 +62,25 @@ impl Partitions {
         }
     }
 
+    /// Works on all parts with the help of other threads, and takes what is made of them in order.
+    pub fn work_on<R: Send>(
+        self,
+        stage: &'static str,
+        work: &Work<'_, Vec<u64>, R>,
+        take: &mut dyn FnMut(R),
+    ) {
+        let mut progress = Progress::begin(stage, Some(self.len()));
+        in_order(work, &mut |(), result| take(result), |line| {
+            self.for_each(&mut |entries| {
+                entries.iter().for_each(|_| progress.step());
+                let bytes = size_of_val(entries.as_slice());
+                line.put((), entries, bytes);
+            });
+        });
+    }
+
     /// Visits every part, in order.
-    pub fn for_each(self, visit: &mut dyn FnMut(Vec<u64>)) {
+    fn for_each(self, visit: &mut dyn FnMut(Vec<u64>)) {
         let fine = self.len() * size_of::<u64>() / self.coarse.len();
         let fine = fine.div_ceil(2 * part_bytes()).max(1);
         let parts = self.coarse.len() * fine;
@@ -118,7 +137,8 @@ fn part_bytes() -> usize {
     4 * piece_bytes()
 }
 
-fn most_files() -> usize {
+/// Returns how many temporary files may be written at once.
+pub fn most_files() -> usize {
     (work_mem_bytes() / BYTES_A_FILE).max(LEAST_FILES)
 }
 

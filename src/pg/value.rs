@@ -38,8 +38,8 @@ pub struct Keys {
 }
 
 enum Values {
-    /// Passed by value, with a flag for NULL.
-    Direct(Vec<u64>, Vec<bool>),
+    /// Passed by value, and the numbers of those that are NULL, ascending.
+    Direct(Vec<u64>, Vec<usize>),
     /// Passed by reference. A NULL has no bytes, and the last two that were asked for are held.
     Stored(RefCell<(Records, [Vec<u64>; 2])>),
 }
@@ -71,9 +71,11 @@ impl Keys {
         self.len += 1;
         match &mut self.values {
             Values::Direct(values, nulls) => {
+                if key.is_none() {
+                    nulls.try_push(values.len()).or_raise();
+                }
                 let value = key.map_or(0, |key| key.value() as u64);
                 values.try_push(value).or_raise();
-                nulls.try_push(key.is_none()).or_raise();
             }
             Values::Stored(stored) => {
                 let records = &mut stored.get_mut().0;
@@ -91,7 +93,8 @@ impl Keys {
         let row = row as usize;
         match &self.values {
             Values::Direct(values, nulls) => {
-                (!nulls[row]).then(|| pg_sys::Datum::from(values[row]))
+                let is_null = nulls.binary_search(&row).is_ok();
+                (!is_null).then(|| pg_sys::Datum::from(values[row]))
             }
             Values::Stored(stored) => {
                 let (records, held) = &mut *stored.borrow_mut();

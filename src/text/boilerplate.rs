@@ -106,16 +106,10 @@ impl Boilerplate {
         let hashes = self.all_hashes();
         let least = self.least as usize;
         let work = |hashes: Vec<u64>, check: &mut dyn FnMut()| count_common(hashes, least, check);
-        let mut take = |(), counts: Result<Vec<(i64, i64)>>| {
+        hashes.work_on("counting shingles", &work, &mut |counts| {
             for (hash, documents) in counts.or_raise() {
                 visit(hash, documents);
             }
-        };
-        in_order(&work, &mut take, |line| {
-            hashes.for_each(&mut |hashes| {
-                let bytes = size_of_val(hashes.as_slice());
-                line.put((), hashes, bytes);
-            });
         });
     }
 

@@ -169,9 +169,10 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
         let whole = start.elapsed();
         for tenth in 1..10 {
             let timeout = (whole * tenth / 10).as_millis().max(1);
-            client.batch_execute(&format!("SET statement_timeout = {timeout}"))?;
-            let ended = client.batch_execute(job);
-            client.batch_execute("RESET statement_timeout")?;
+            let ended = client.batch_execute(&format!(
+                "BEGIN; SET LOCAL statement_timeout = {timeout}; {job}; COMMIT"
+            ));
+            client.batch_execute("ROLLBACK")?;
             if let Err(error) = ended {
                 ensure!(error.code() == Some(&SqlState::QUERY_CANCELED), "{error:?}");
             }

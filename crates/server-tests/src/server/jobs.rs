@@ -36,6 +36,43 @@ pub fn keys_in_files(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Documents in families of 14, whose members differ in a word each: 7 similar pairs a document.
+const FAMILIES: &str = "CREATE TABLE families AS
+    SELECT id, minhash((SELECT string_agg(CASE w WHEN id % 14 THEN 'own' || id ELSE id / 14 || 'w' || w END, ' ')
+                        FROM generate_series(1, 40) w), 1) AS sig
+    FROM generate_series(1, 42000) id";
+
+/// Star clusters keep similar pairs in temporary files: they take little more memory than the pairs
+/// themselves, which are handed on.
+pub fn similar_pairs_in_files(server: &Server) -> Result<Outcome> {
+    const MORE: u64 = 2_500;
+    let database = Database::with_extension(&server.main, "families")?;
+    database.connect()?.batch_execute(FAMILIES)?;
+    let peak_and_rows = |call: &str| {
+        let mut client = database.connect()?;
+        client.batch_execute("SET work_mem = '1MB'; SET jit = off; SELECT minhash('a')")?;
+        let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+        let statement = format!("SELECT count(*) FROM {call}(NULL::int, 'TABLE families', 0.8)");
+        let mut rows: i64 = 0;
+        let peak = memory::peak(pid, || {
+            rows = client.query_one(&statement, &[])?.get(0);
+            Ok(())
+        })?;
+        anyhow::Ok((peak, rows))
+    };
+    let (of_pairs, pairs) = peak_and_rows("near_dup_pairs")?;
+    let (of_clusters, rows) = peak_and_rows("near_dup_clusters")?;
+    ensure!(
+        rows == 42000 && pairs > 6 * rows,
+        "{pairs} pairs of {rows} rows"
+    );
+    ensure!(
+        of_clusters < of_pairs + MORE,
+        "{of_clusters} kB for clusters, {of_pairs} kB for pairs"
+    );
+    Ok(Outcome::Passed)
+}
+
 /// Other sessions see the stage of a long job before its statement, and the statement alone afterwards.
 pub fn seen_by_others(server: &Server) -> Result<Outcome> {
     const SEEN: &str = "SELECT query FROM pg_stat_activity WHERE pid = $1";
