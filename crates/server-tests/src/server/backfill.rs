@@ -215,6 +215,10 @@ pub fn waits_for_replicas(server: &Server) -> Result<Outcome> {
     let mut reader = replica.connect("postgres")?;
     let mut filler = primary.connect("postgres")?;
     reader.batch_execute("SELECT pg_wal_replay_pause()")?;
+    wait_until(
+        &mut reader,
+        "SELECT pg_get_wal_replay_pause_state() = 'paused'",
+    )?;
     thread::scope(|scope| {
         let call = scope.spawn(move || {
             filler.batch_execute(
@@ -224,11 +228,11 @@ pub fn waits_for_replicas(server: &Server) -> Result<Outcome> {
         wait_until(&mut client, "SELECT count(sig) > 0 FROM articles")?;
         thread::sleep(Duration::from_millis(500));
         let filled = count(&mut client, "sig IS NOT NULL")?;
+        reader.batch_execute("SELECT pg_wal_replay_resume()")?;
         ensure!(
             filled <= 1000,
             "{filled} rows are filled before the replica has the first batch"
         );
-        reader.batch_execute("SELECT pg_wal_replay_resume()")?;
         call.join().expect("the call does not panic")?;
         anyhow::Ok(())
     })?;

@@ -36,17 +36,17 @@ impl Server {
         let _lock = home.lock()?;
         let installation = Installation::create(&home, &pg)?;
         if installation.private_root.is_none() {
-            println!(
+            eprintln!(
                 "{} cannot be copied (unusual layout): installing into the server's own directories",
                 pg.version
             );
         }
-        println!("Building the extension for {}", pg.version);
+        eprintln!("Building the extension for {}", pg.version);
         extension::install(&installation, &pg)?;
         fs::create_dir_all(home.clusters())?;
         let main = Cluster::at(home.clusters().join("main"), &installation, &account);
         if !main.exists() {
-            println!("Creating a private server in {}", home.path.display());
+            eprintln!("Creating a private server in {}", home.path.display());
             main.remove()?;
             main.create(&[])?;
         }

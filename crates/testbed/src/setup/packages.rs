@@ -89,9 +89,9 @@ pub fn install(needs: &[Need]) -> Result<()> {
     if needs.is_empty() {
         return Ok(());
     }
-    println!("Missing on this machine:");
+    eprintln!("Missing on this machine:");
     for need in needs {
-        println!("  {}", need.what);
+        eprintln!("  {}", need.what);
     }
     let packages: Vec<&str> = needs
         .iter()
@@ -108,7 +108,7 @@ pub fn install(needs: &[Need]) -> Result<()> {
         bail!("please have an administrator run: apt-get install {list}");
     }
     if !has_package_lists() {
-        println!("Running: apt-get update");
+        eprintln!("Running: apt-get update");
         shell::run(apt_get().arg("update"))?;
     }
     let unknown: Vec<&str> = packages
@@ -122,7 +122,7 @@ pub fn install(needs: &[Need]) -> Result<()> {
             unknown.join(", ")
         );
     }
-    println!("Running: apt-get install {list}");
+    eprintln!("Running: apt-get install {list}");
     shell::run(
         apt_get()
             .args(["install", "--yes", "--no-install-recommends"])

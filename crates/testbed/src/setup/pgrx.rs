@@ -32,7 +32,7 @@ pub fn find() -> Option<PathBuf> {
 /// optimization: that takes 3 minutes of processor time instead of 7, and as it leaves the work to
 /// compilers, it builds the extension as fast.
 pub fn install() -> Result<()> {
-    println!(
+    eprintln!(
         "Installing cargo-pgrx {} (takes a few minutes, only once)",
         version()
     );

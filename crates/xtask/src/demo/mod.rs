@@ -2,6 +2,7 @@
 
 mod keep;
 mod load;
+mod refuse;
 mod report;
 mod search;
 

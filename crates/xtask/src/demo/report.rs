@@ -8,6 +8,7 @@ use testbed::workspace;
 
 use super::keep::Kept;
 use super::load::Loaded;
+use super::refuse::Refused;
 use super::search::{Found, Group, Text};
 
 /// Words of a difference that are shown, and characters of each.
@@ -106,12 +107,19 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
         "Lookup           {:.1} ms for the near-duplicates of one document through the index",
         1e3 * found.lookup_time.as_secs_f64()
     );
+    println!(
+        "Order            {:.1} ms for the ten documents most similar to one",
+        1e3 * found.order_time.as_secs_f64()
+    );
     kept(&found.kept);
-    if let Some(page) = &found.page {
-        let file = workspace::scratch_dir().join("demo.html");
-        fs::write(&file, page)?;
-        println!("Side by side     {}", file.display());
-    }
+    refused(&found.refused);
+    let file = workspace::scratch_dir().join("report.html");
+    fs::write(&file, &found.report)?;
+    println!(
+        "Report           {}, made in {:.2} s",
+        file.display(),
+        found.report_time.as_secs_f64()
+    );
     println!("\nExplore further:  cargo xtask psql");
     println!("for instance with:");
     println!("  SELECT b.name, minhash_sim(a.sig, b.sig) FROM documents a, documents b");
@@ -129,6 +137,15 @@ fn kept(kept: &Kept) {
         kept.members,
         1e3 * kept.refresh_time.as_secs_f64()
     );
+}
+
+fn refused(refused: &Refused) {
+    println!(
+        "Constraint       {} documents let in, one of each group, in {:.2} s; a copy of one:",
+        refused.accepted,
+        refused.time.as_secs_f64()
+    );
+    println!("                 ERROR: {}", refused.message);
 }
 
 fn left_out(left_out: &LeftOut) -> String {

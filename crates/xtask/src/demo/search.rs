@@ -6,6 +6,7 @@ use anyhow::Result;
 use postgres::Client;
 
 use super::keep::{Kept, keep};
+use super::refuse::{Refused, refuse};
 
 /// Groups that are looked at, and texts of each.
 const GROUPS: i64 = 8;
@@ -46,10 +47,12 @@ const TEXTS: &str = "
 /// Lookup of one document's near-duplicates through the index.
 const LOOKUP: &str = "SELECT count(*) FROM documents WHERE near_dup(sig, (SELECT sig FROM documents WHERE id = $1), 0.8)";
 
-/// A document and the text of its cluster that is least like it, side by side.
-const PAGE: &str = "
-    SELECT diff_html(first.body, d.body) FROM documents first, clusters c JOIN documents d USING (id)
-    WHERE first.id = $1 AND c.cluster = $1 AND c.id <> $1 ORDER BY c.similarity, c.id LIMIT 1";
+/// The documents most similar to one, in order.
+const NEAREST: &str = "SELECT name FROM documents ORDER BY sig <=> (SELECT sig FROM documents WHERE id = $1), id LIMIT 10";
+
+/// The page about all groups.
+const REPORT: &str =
+    "SELECT near_dup_report(NULL::bigint, 'SELECT id, sig, body FROM documents ORDER BY id', 0.8)";
 
 /// A text of a group.
 pub struct Text {
@@ -82,9 +85,12 @@ pub struct Found {
     pub signature_bytes: f64,
     pub search_time: Duration,
     pub lookup_time: Duration,
+    pub order_time: Duration,
     pub kept: Kept,
-    /// Two documents side by side as HTML.
-    pub page: Option<String>,
+    pub refused: Refused,
+    /// HTML page.
+    pub report: String,
+    pub report_time: Duration,
 }
 
 /// Clusters the documents, finds all pairs, and looks at the largest groups.
@@ -102,16 +108,15 @@ pub fn find(client: &mut Client) -> Result<Found> {
             texts: texts(client, row.get(0))?,
         });
     }
-    let first: Option<i64> = largest.first().map(|row| row.get(0));
+    let first = largest.first().map_or(1, |row| row.get(0));
     let figures = client.query_one(
         "SELECT (SELECT count(*) FROM pairs), count(sig) - count(DISTINCT sig),
                 coalesce(avg(pg_column_size(sig)), 0)::float8 FROM documents",
         &[],
     )?;
-    let page = match first {
-        Some(first) => client.query_opt(PAGE, &[&first])?.map(|row| row.get(0)),
-        None => None,
-    };
+    let start = Instant::now();
+    let report = client.query_one(REPORT, &[])?.get(0);
+    let report_time = start.elapsed();
     Ok(Found {
         groups,
         clusters: largest.len(),
@@ -119,9 +124,12 @@ pub fn find(client: &mut Client) -> Result<Found> {
         copies: figures.get(1),
         signature_bytes: figures.get(2),
         search_time,
-        lookup_time: look_up(client, first.unwrap_or(1))?,
-        kept: keep(client, first.unwrap_or(1))?,
-        page,
+        lookup_time: time_warm(client, LOOKUP, first)?,
+        order_time: time_warm(client, NEAREST, first)?,
+        kept: keep(client, first)?,
+        refused: refuse(client, first)?,
+        report,
+        report_time,
     })
 }
 
@@ -138,11 +146,11 @@ fn texts(client: &mut Client, cluster: i64) -> Result<Vec<Text>> {
     Ok(rows.iter().map(text).collect())
 }
 
-/// Returns the time of a lookup whose pages are in memory.
-fn look_up(client: &mut Client, id: i64) -> Result<Duration> {
-    let statement = client.prepare(LOOKUP)?;
-    client.query_one(&statement, &[&id])?;
+/// Returns the time of a query about a document whose pages are in memory.
+fn time_warm(client: &mut Client, query: &str, id: i64) -> Result<Duration> {
+    let statement = client.prepare(query)?;
+    client.query(&statement, &[&id])?;
     let start = Instant::now();
-    client.query_one(&statement, &[&id])?;
+    client.query(&statement, &[&id])?;
     Ok(start.elapsed())
 }
