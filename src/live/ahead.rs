@@ -1,28 +1,31 @@
-//! Searches of a refresh that are known before it asks for them: those around the changed rows.
+//! Searches of a refresh that are known before it asks for them: those around the changed rows, and
+//! around the members that have lost their canonical row.
 
 use crate::guard::search::scan_key;
 use crate::guard::table::UsableIndex;
-use crate::index::am::foreseen::Foreseen;
+use crate::index::am::foreseen::{FEW, Foreseen};
 use crate::index::classes::{CONTAINED, EQUAL, RowKeys, Search};
 use crate::live::indexes::rule;
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::relation::Relation;
-use crate::pg::statement::Tuple;
-use neardup::memory::Grow;
+use crate::pg::statement::{Snapshot, Tuple};
+use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 
 /// Rows from which on searching together is worth its preparation.
-pub const MANY: i64 = 100;
+const MANY: i64 = 100;
 
-/// Searches around rows, in the indexes of the table and of the canonical rows.
+/// Rows with the searches around them, in the indexes of the table and of the canonical rows.
 pub struct Ahead {
-    indexes: Vec<Searched>,
+    rows: Vec<u32>,
+    of_table: Vec<Searched>,
+    of_canonicals: Vec<Searched>,
     /// The number of scope columns.
     scope: usize,
 }
 
-/// An index with searches of it.
+/// An index with searches of it, one for each row.
 struct Searched {
     index: Relation,
     row_keys: RowKeys,
@@ -31,58 +34,97 @@ struct Searched {
     searches: Vec<Search>,
 }
 
+/// Rows by the number of candidates for what is near them.
+#[derive(Default)]
+pub struct Surrounded {
+    pub by_none: Vec<u32>,
+    pub by_few: Vec<u32>,
+    /// Also where the number is not known.
+    pub by_many: Vec<u32>,
+}
+
 impl Ahead {
-    /// Returns room for the searches around so many rows; none for few.
+    /// Returns room for about so many rows; few are not searched for.
     pub fn new(shape: &Shape, rows: i64) -> Self {
         let tracker = &shape.tracker;
         let scope = tracker.scope.len();
-        let mut indexes = Vec::new();
+        let mut ahead = Self {
+            rows: Vec::new(),
+            of_table: Vec::new(),
+            of_canonicals: Vec::new(),
+            scope,
+        };
         if rows >= MANY {
             let names: Vec<String> = (1..=scope).map(|number| format!("scope{number}")).collect();
-            indexes = indexes_of(shape, tracker.tables.canonical, "sig", &names);
             let (table, column) = (tracker.relation, &tracker.signature);
-            indexes.extend(indexes_of(shape, table, column, &tracker.scope));
+            ahead.of_table = indexes_of(shape, table, column, &tracker.scope);
+            ahead.of_canonicals = indexes_of(shape, tracker.tables.canonical, "sig", &names);
         }
-        Self { indexes, scope }
+        ahead
     }
 
-    /// Adds the searches for what is near a row, in its scope. From `first` on the tuple has the ball
-    /// around the row's signature, and its scope columns.
-    pub fn add(&mut self, tuple: &Tuple<'_>, first: usize) {
+    /// Adds a row. From `first` on the tuple has the ball around its signature, and its scope columns.
+    pub fn add(&mut self, row: u32, tuple: &Tuple<'_>, first: usize) {
         let columns = first + 1..first + 1 + self.scope;
         let scope = columns.map(|column| tuple.datum(column));
-        let (ball, scope) = (tuple.datum(first), scope.collect::<Option<Vec<_>>>());
-        let (Some(ball), Some(scope)) = (ball, scope) else {
-            return;
-        };
-        for searched in &mut self.indexes {
-            let in_front = searched.scope.iter().zip(1..);
-            let mut keys: Vec<_> = in_front
-                .map(|(&place, column)| scan_key(column, EQUAL, scope[place]))
-                .collect();
-            keys.push(scan_key(searched.scope.len() as i16 + 1, CONTAINED, ball));
-            // SAFETY: the values are of the types of the index's columns.
-            let (search, _) = unsafe { searched.row_keys.search(&keys) };
-            searched.searches.try_push(search).or_raise();
+        let scope = scope.collect::<Option<Vec<_>>>();
+        let ball = tuple.datum(first).zip(scope);
+        self.rows.try_push(row).or_raise();
+        for searched in self.of_table.iter_mut().chain(&mut self.of_canonicals) {
+            searched.add(&ball);
         }
     }
 
-    /// Finds the candidates of all searches.
-    pub fn find(self, foreseen: &mut Foreseen) {
-        for searched in self.indexes {
-            // SAFETY: the index is open, and of our access method.
-            unsafe { foreseen.find(searched.index.as_ptr(), &searched.searches) };
+    /// Finds the candidates of all searches around the rows, which are canonical rows alone for those
+    /// with many rows near them.
+    pub fn find(self, foreseen: &Foreseen, snapshot: &Snapshot) -> Surrounded {
+        let find = |searched: &Searched, searches: &[Search]| {
+            // SAFETY: the index is open, of our access method, and its table locked for the refresh.
+            unsafe { foreseen.find(searched.index.as_ptr(), searches, snapshot) }
+        };
+        let unknown = if self.of_table.is_empty() { FEW + 1 } else { 0 };
+        let mut candidates = filled(unknown, self.rows.len()).or_raise();
+        for searched in &self.of_table {
+            for (all, count) in candidates
+                .iter_mut()
+                .zip(find(searched, &searched.searches))
+            {
+                *all = count.map_or(usize::MAX, |count| count.saturating_add(*all));
+            }
         }
+        for searched in self.of_canonicals.iter() {
+            let searches = searched.searches.iter().zip(&candidates);
+            let of_many = searches.filter(|(_, count)| **count > FEW);
+            let of_many = collected(of_many.map(|(search, _)| search.clone())).or_raise();
+            find(searched, &of_many);
+        }
+        let mut surrounded = Surrounded::default();
+        for (row, count) in self.rows.into_iter().zip(candidates) {
+            let rows = match count {
+                // Itself.
+                1 => &mut surrounded.by_none,
+                0..=FEW => &mut surrounded.by_few,
+                _ => &mut surrounded.by_many,
+            };
+            rows.try_push(row).or_raise();
+        }
+        surrounded
     }
 }
 
-/// Returns the indexes of a table and its partitions that find what is near.
+/// Returns the indexes of a table and its partitions that find what is near; none unless each has one
+/// that finds it under every snapshot.
 fn indexes_of(shape: &Shape, table: pg_sys::Oid, column: &str, scope: &[String]) -> Vec<Searched> {
     let relation = Relation::open_table(table);
     let names = scope.iter().map(String::as_str);
     let tables = rule(&shape.tracker, &relation, column, names).tables(table);
-    let usable = tables.iter().filter_map(|table| table.usable_index());
-    usable.map(Searched::new).collect()
+    let indexes = tables
+        .iter()
+        .map(|table| table.usable_index().map(Searched::new));
+    let indexes: Option<Vec<_>> = indexes.collect();
+    indexes
+        .filter(|indexes| indexes.iter().all(Searched::is_whole))
+        .unwrap_or_default()
 }
 
 impl Searched {
@@ -95,5 +137,26 @@ impl Searched {
             scope: usable.scope.clone(),
             searches: Vec::new(),
         }
+    }
+
+    /// Returns whether the index has the versions of rows that old snapshots see.
+    fn is_whole(&self) -> bool {
+        // SAFETY: the index is open.
+        unsafe { !(*(*self.index.as_ptr()).rd_index).indcheckxmin }
+    }
+
+    /// Adds the search for what is near a row, in its scope, whose ball and scope columns these are.
+    fn add(&mut self, ball: &Option<(pg_sys::Datum, Vec<pg_sys::Datum>)>) {
+        let mut search = Search::Nothing;
+        if let Some((ball, scope)) = ball {
+            let in_front = self.scope.iter().zip(1..);
+            let mut keys: Vec<_> = in_front
+                .map(|(&place, column)| scan_key(column, EQUAL, scope[place]))
+                .collect();
+            keys.push(scan_key(self.scope.len() as i16 + 1, CONTAINED, *ball));
+            // SAFETY: the values are of the types of the index's columns.
+            (search, _) = unsafe { self.row_keys.search(&keys) };
+        }
+        self.searches.try_push(search).or_raise();
     }
 }

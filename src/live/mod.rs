@@ -13,6 +13,7 @@ mod create;
 mod indexes;
 mod keys;
 mod links;
+mod neighborhood;
 mod note;
 mod order;
 mod parameters;

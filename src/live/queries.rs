@@ -3,48 +3,52 @@
 use crate::live::shape::Shape;
 use crate::pg::names;
 
-/// Returns the keys of the changed rows.
+/// Returns the keys of the changed rows, in an order in which one lies near the next.
 pub fn changed(shape: &Shape) -> String {
     let queue = names::relation(shape.tracker.tables.queue);
-    format!("(SELECT DISTINCT q.key FROM {queue} q)")
+    format!("(SELECT DISTINCT q.key FROM {queue} q ORDER BY q.key)")
 }
 
 /// Returns the keys of the members of canonical rows, whose keys are the argument.
 pub fn members_of(shape: &Shape) -> String {
     let (clusters, key) = (shape.clusters(), &shape.key);
-    let canonical = format!("u.key::{}", key.type_);
+    let canonical = key_of_argument(shape);
     format!(
-        "(SELECT c.key FROM pg_catalog.unnest($1) u (key) JOIN {clusters} c ON {} AND NOT {})",
+        "(SELECT c.key FROM {ARGUMENT} JOIN {clusters} c ON {} AND NOT {})",
         key.equal("c.canonical", &canonical),
         key.equal("c.key", &canonical)
     )
 }
 
-/// The columns of [`noted`].
-pub mod noted {
+/// The columns of [`known`].
+pub mod known {
     pub const KEY: usize = 1;
-    /// The key in the clusters, and in the table.
+    /// The key in the clusters, and in the table; NULL in the table for a row that is gone.
     pub const STORED_KEY: usize = 2;
     pub const PRESENT_KEY: usize = 3;
     /// Cluster, canonical, similarity.
     pub const BEFORE: usize = 4;
-    pub const SIGNATURE: usize = 7;
-    /// Everything near the signature, and the scope columns.
-    pub const BALL: usize = 8;
+    /// True if the row can be near others.
+    pub const JOINS: usize = 7;
+    pub const SIGNATURE: usize = 8;
+    /// Everything near the signature, the scope columns, and the row's place in the order.
+    pub const BALL: usize = 9;
 }
 
-/// Returns a query about changed rows.
-pub fn noted(shape: &Shape) -> String {
+/// Returns a query for what rows with keys were, and are.
+pub fn known(shape: &Shape, keys: &str) -> String {
     format!(
         "SELECT h.key::pg_catalog.text, m.key::pg_catalog.text, {key_of_base},
-             m.cluster, m.canonical::pg_catalog.text, m.similarity, b.{signature}, {ball}{scope}
-         FROM {changed} h LEFT JOIN {clusters} m ON {same_key}
+             m.cluster, m.canonical::pg_catalog.text, m.similarity,
+             {joins}, b.{signature}, {ball}{scope}, {place}
+         FROM {keys} h LEFT JOIN {clusters} m ON {same_key}
              LEFT JOIN {base} b ON {matches}",
         key_of_base = shape.key.text_of("b"),
+        joins = shape.joins(),
         signature = shape.signature(),
         ball = shape.ball(&format!("b.{}", shape.signature())),
         scope = shape.scope_of("b"),
-        changed = changed(shape),
+        place = shape.order.of_base(),
         clusters = shape.clusters(),
         same_key = shape.key.equal("m.key", "h.key"),
         base = shape.base(),
@@ -52,53 +56,28 @@ pub fn noted(shape: &Shape) -> String {
     )
 }
 
-/// Returns a query for the balls around rows with keys, each with the scope columns.
-pub fn balls(shape: &Shape, keys: &str) -> String {
-    format!(
-        "SELECT {}{} FROM {keys} h JOIN {} b ON {}",
-        shape.ball(&format!("b.{}", shape.signature())),
-        shape.scope_of("b"),
-        shape.base(),
-        shape.key.matches("b", "h.key"),
-    )
+/// The columns of [`canonicals`].
+pub mod canonicals {
+    /// The number of the row's key in the argument, from 1 on.
+    pub const NUMBER: usize = 1;
+    pub const KEY: usize = 2;
+    pub const SIMILARITY: usize = 3;
+    pub const CLUSTER: usize = 4;
+    /// The canonical row's place in the order.
+    pub const PLACE: usize = 5;
 }
 
-/// The columns of [`affected`].
-pub mod affected {
-    pub const KEY: usize = 1;
-    /// Cluster, canonical, similarity.
-    pub const BEFORE: usize = 2;
-    /// NULL for a row that is gone.
-    pub const PRESENT_KEY: usize = 5;
-    /// True if the row can be near others.
-    pub const JOINS: usize = 6;
-    /// Of a row near it that was canonical; NULL where there is none.
-    pub const CANONICAL: usize = 7;
-    pub const SIMILARITY: usize = 8;
-    pub const CANONICAL_CLUSTER: usize = 9;
-    /// The row's place in the order, then the canonical row's.
-    pub const PLACES: usize = 10;
-}
-
-/// Returns a query for rows with keys: what each was, what it is, and with each row that was canonical
-/// and is near.
-pub fn affected(shape: &Shape, keys: &str) -> String {
-    let (base, clusters, canonical) = (shape.base(), shape.clusters(), shape.canonical());
+/// Returns a query for the rows that were canonical near rows whose keys are the argument.
+pub fn canonicals(shape: &Shape) -> String {
     let signature = format!("b.{}", shape.signature());
     format!(
-        "SELECT h.key::pg_catalog.text, m.cluster, m.canonical::pg_catalog.text, m.similarity,
-             {key_of_base}, {joins},
-             ca.key::pg_catalog.text, {similarity}, ca.cluster, {place}, {canonical_place}
-         FROM {keys} h LEFT JOIN {clusters} m ON {same_key}
-             LEFT JOIN {base} b ON {matches}
-             LEFT JOIN {canonical} ca ON {near}{scope}",
-        key_of_base = shape.key.text_of("b"),
-        joins = shape.joins(),
+        "SELECT u.number, ca.key::pg_catalog.text, {similarity}, ca.cluster, {place}
+         FROM {ARGUMENT} JOIN {base} b ON {matches} JOIN {canonical} ca ON {near}{scope}",
         similarity = shape.similarity("ca.sig", &signature),
-        place = shape.order.of_base(),
-        canonical_place = shape.order.of_canonical("ca"),
-        same_key = shape.key.equal("m.key", "h.key"),
-        matches = shape.key.matches("b", "h.key"),
+        place = shape.order.of_canonical("ca"),
+        base = shape.base(),
+        matches = shape.key.matches("b", &key_of_argument(shape)),
+        canonical = shape.canonical(),
         near = shape.near("ca.sig", &signature),
         scope = shape.canonical_in_scope(),
     )
@@ -106,38 +85,50 @@ pub fn affected(shape: &Shape, keys: &str) -> String {
 
 /// The columns of [`neighbors`].
 pub mod neighbors {
-    pub const KEY: usize = 1;
-    pub const SIMILARITY: usize = 2;
+    /// The number of the row's key in the argument, from 1 on.
+    pub const NUMBER: usize = 1;
+    pub const KEY: usize = 2;
+    pub const SIMILARITY: usize = 3;
     /// Cluster, canonical, similarity.
-    pub const BEFORE: usize = 3;
+    pub const BEFORE: usize = 4;
     /// NULL for a row without a canonical one.
-    pub const CANONICAL_CLUSTER: usize = 6;
+    pub const CANONICAL_CLUSTER: usize = 7;
     /// The row's place in the order, then its canonical row's.
-    pub const PLACES: usize = 7;
+    pub const PLACES: usize = 8;
 }
 
-/// Returns a query for the rows near one, whose key is the argument, each with its canonical row.
+/// Returns a query for the rows near those whose keys are the argument, each with its canonical row.
 pub fn neighbors(shape: &Shape) -> String {
-    let (base, clusters, canonical) = (shape.base(), shape.clusters(), shape.canonical());
-    let argument = format!("$1::{}", shape.key.type_);
+    let argument = key_of_argument(shape);
     let signature = |alias: &str| format!("{alias}.{}", shape.signature());
     format!(
-        "SELECT ({key})::pg_catalog.text, {similarity},
+        "SELECT u.number, ({key})::pg_catalog.text, {similarity},
              m.cluster, m.canonical::pg_catalog.text, m.similarity,
              ca.cluster, {place}, {canonical_place}
-         FROM {base} y JOIN {base} b ON {near}{scope}
+         FROM {ARGUMENT} JOIN {base} y ON {is_this}
+             JOIN {base} b ON {near}{scope} AND NOT ({is_itself})
              LEFT JOIN {clusters} m ON {same_key}
-             LEFT JOIN {canonical} ca ON {same_canonical}
-         WHERE {is_this} AND NOT ({is_itself})",
+             LEFT JOIN {canonical} ca ON {same_canonical}",
         key = shape.key.of("b"),
         similarity = shape.similarity(&signature("b"), &signature("y")),
         place = shape.order.of_base(),
         canonical_place = shape.order.of_canonical("ca"),
+        base = shape.base(),
+        is_this = shape.key.matches("y", &argument),
         near = shape.near(&signature("b"), &signature("y")),
         scope = shape.same_scope("b", "y"),
-        same_key = shape.key.equal("m.key", &shape.key.of("b")),
-        same_canonical = shape.key.equal("ca.key", "m.canonical"),
-        is_this = shape.key.matches("y", &argument),
         is_itself = shape.key.matches("b", &argument),
+        clusters = shape.clusters(),
+        same_key = shape.key.equal("m.key", &shape.key.of("b")),
+        canonical = shape.canonical(),
+        same_canonical = shape.key.equal("ca.key", "m.canonical"),
     )
+}
+
+/// The argument of a query, an array of keys as texts.
+const ARGUMENT: &str = "pg_catalog.unnest($1) WITH ORDINALITY u (key, number)";
+
+/// Returns a key of the argument.
+fn key_of_argument(shape: &Shape) -> String {
+    format!("u.key::{}", shape.key.type_)
 }

@@ -202,6 +202,10 @@ impl Snapshot {
         unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }
     }
 
+    pub fn as_ptr(&self) -> pg_sys::Snapshot {
+        self.0
+    }
+
     pub fn release(self) {
         // SAFETY: it is registered.
         unsafe { pg_sys::UnregisterSnapshot(self.0) };

@@ -1,6 +1,7 @@
 //! Candidates of searches, and those that have been found ahead of the scans that ask for them.
 
 use super::page::Index;
+use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -35,13 +36,13 @@ pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<Vec<Foun
     })
 }
 
-/// Keeps the candidates of searches until [`forget`]; None where there are too many.
-pub fn keep(index: pg_sys::Oid, searches: &[(&Vec<u32>, Needed)], found: Vec<Option<Vec<Found>>>) {
+/// Keeps the candidates of searches until [`forget`]; None where they have not been found.
+pub fn keep(index: pg_sys::Oid, searches: &[Search], found: Vec<Option<Vec<Found>>>) {
     FOUND.with_borrow_mut(|all| {
         let by_keys = all.entry(index).or_default();
         or_out_of_memory(by_keys.try_reserve(searches.len()));
-        for ((keys, needed), rows) in searches.iter().zip(found) {
-            if let Some(rows) = rows {
+        for (search, rows) in searches.iter().zip(found) {
+            if let (Search::Keys { keys, needed }, Some(rows)) = (search, rows) {
                 let mut own = Vec::new();
                 or_out_of_memory(own.try_reserve_exact(keys.len()));
                 own.extend_from_slice(keys);

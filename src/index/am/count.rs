@@ -1,6 +1,7 @@
 //! Counts the rows of a table in a ball, for the planner: those that share enough keys are counted,
 //! and some of them are looked at.
 
+use super::fetch::Versions;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
@@ -173,30 +174,19 @@ unsafe fn share_inside(
         let meta = Meta::read(index);
         let mut table = Rows::new(*index, &meta);
         let heap = pg_sys::table_open(description.indrelid, pg_sys::NoLock as i32);
-        let fetch = pg_sys::table_index_fetch_begin(heap);
-        let slot = pg_sys::table_slot_create(heap, std::ptr::null_mut());
+        let mut versions = Versions::open(heap, pg_sys::GetActiveSnapshot());
         let mut inside = 0;
         for &row in sample {
             let Some(entry) = table.live_entry(row) else {
                 continue;
             };
-            let mut tid = entry.tid;
-            let (mut again, mut all_dead, mut is_null) = (false, false, false);
-            let seen = pg_sys::table_index_fetch_tuple(
-                fetch,
-                &mut tid,
-                pg_sys::GetActiveSnapshot(),
-                slot,
-                &mut again,
-                &mut all_dead,
-            );
-            if seen {
+            if let Some(slot) = versions.seen(entry.tid) {
+                let mut is_null = false;
                 let value = pg_sys::slot_getattr(slot, i32::from(attribute), &mut is_null);
                 inside += usize::from(!is_null && is_inside(value));
             }
         }
-        pg_sys::ExecDropSingleTupleTableSlot(slot);
-        pg_sys::table_index_fetch_end(fetch);
+        versions.close();
         pg_sys::table_close(heap, pg_sys::NoLock as i32);
         inside as f64 / sample.len() as f64
     }

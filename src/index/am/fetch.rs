@@ -3,11 +3,61 @@
 use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
 
-/// Reads the values that a row has in the columns of an index.
-pub struct Fetch {
+/// Reads versions of rows by their places in the table, as a snapshot sees them.
+pub struct Versions {
     snapshot: pg_sys::Snapshot,
     table: *mut pg_sys::IndexFetchTableData,
     slot: *mut pg_sys::TupleTableSlot,
+}
+
+impl Versions {
+    /// # Safety
+    /// The table is open and the snapshot valid until [`Self::close`], or an ERROR.
+    pub unsafe fn open(table: pg_sys::Relation, snapshot: pg_sys::Snapshot) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            Self {
+                snapshot,
+                table: pg_sys::table_index_fetch_begin(table),
+                slot: pg_sys::table_slot_create(table, std::ptr::null_mut()),
+            }
+        }
+    }
+
+    /// Returns the version at a place, valid until the next call; None if the snapshot sees none.
+    pub fn seen(
+        &mut self,
+        mut tid: pg_sys::ItemPointerData,
+    ) -> Option<*mut pg_sys::TupleTableSlot> {
+        check_interrupts();
+        let (mut goes_on, mut all_dead) = (false, false);
+        // SAFETY: all is open.
+        let is_seen = unsafe {
+            pg_sys::table_index_fetch_tuple(
+                self.table,
+                &mut tid,
+                self.snapshot,
+                self.slot,
+                &mut goes_on,
+                &mut all_dead,
+            )
+        };
+        is_seen.then_some(self.slot)
+    }
+
+    /// Releases what it holds.
+    pub fn close(self) {
+        // SAFETY: all is open, and not used again.
+        unsafe {
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            pg_sys::table_index_fetch_end(self.table);
+        }
+    }
+}
+
+/// Reads the values that a row has in the columns of an index.
+pub struct Fetch {
+    versions: Versions,
     info: *mut pg_sys::IndexInfo,
     state: *mut pg_sys::EState,
     /// For each row anew: what expressions allocate.
@@ -23,9 +73,7 @@ impl Fetch {
         unsafe {
             let state = pg_sys::CreateExecutorState();
             Self {
-                snapshot: scan.xs_snapshot,
-                table: pg_sys::table_index_fetch_begin(scan.heapRelation),
-                slot: pg_sys::table_slot_create(scan.heapRelation, std::ptr::null_mut()),
+                versions: Versions::open(scan.heapRelation, scan.xs_snapshot),
                 info: pg_sys::BuildIndexInfo(scan.indexRelation),
                 state,
                 context: pg_sys::MakePerTupleExprContext(state),
@@ -37,33 +85,21 @@ impl Fetch {
     /// see the row.
     pub fn row<R>(
         &mut self,
-        mut tid: pg_sys::ItemPointerData,
+        tid: pg_sys::ItemPointerData,
         look: impl FnOnce(&[pg_sys::Datum], &[bool]) -> R,
     ) -> Option<R> {
-        check_interrupts();
+        let slot = self.versions.seen(tid)?;
         let mut values = [pg_sys::Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
         let mut is_null = [true; pg_sys::INDEX_MAX_KEYS as usize];
         // SAFETY: all is open; the arrays have room for every column.
         unsafe {
-            let (mut goes_on, mut all_dead) = (false, false);
-            let is_visible = pg_sys::table_index_fetch_tuple(
-                self.table,
-                &mut tid,
-                self.snapshot,
-                self.slot,
-                &mut goes_on,
-                &mut all_dead,
-            );
-            if !is_visible {
-                return None;
-            }
             pg_sys::MemoryContextReset((*self.context).ecxt_per_tuple_memory);
             let before = pg_sys::MemoryContextSwitchTo((*self.context).ecxt_per_tuple_memory);
-            (*self.context).ecxt_scantuple = self.slot;
+            (*self.context).ecxt_scantuple = slot;
             let (values, is_null) = (&mut values, &mut is_null);
             pg_sys::FormIndexDatum(
                 self.info,
-                self.slot,
+                slot,
                 self.state,
                 values.as_mut_ptr(),
                 is_null.as_mut_ptr(),
@@ -77,11 +113,8 @@ impl Fetch {
 
     /// Releases what it holds.
     pub fn close(self) {
-        // SAFETY: all is open, and not used again.
-        unsafe {
-            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
-            pg_sys::table_index_fetch_end(self.table);
-            pg_sys::FreeExecutorState(self.state);
-        }
+        self.versions.close();
+        // SAFETY: it is not used again.
+        unsafe { pg_sys::FreeExecutorState(self.state) };
     }
 }

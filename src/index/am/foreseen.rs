@@ -2,21 +2,27 @@
 //! which takes a fraction of the time of one search after the other.
 
 use super::candidates::{self, Found};
+use super::fetch::Versions;
 use super::find::with_meta;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
+use super::rows::Rows;
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
-use neardup::postings::{Needed, Queries};
+use crate::pg::statement::Snapshot;
+use neardup::postings::Queries;
 use pgrx::pg_sys;
 
 /// The most keys of queries that are searched together.
-const MOST_KEYS: usize = 1 << 18;
+const MOST_KEYS: usize = 1 << 19;
 
-/// Candidates that have been found ahead. Until this is dropped, scans with such a search return
-/// them: rows that a snapshot taken before does not show may be missing.
+/// Candidates of a search up to which those that the snapshot does not see are left out.
+pub const FEW: usize = 32;
+
+/// Candidates that have been found ahead under a snapshot. Until this is dropped, scans with such a
+/// search return them: of rows that the snapshot does not see some may be missing.
 pub struct Foreseen(());
 
 impl Foreseen {
@@ -24,29 +30,52 @@ impl Foreseen {
         Self(())
     }
 
-    /// Finds the candidates of searches of an index. Searches that meet keys of many rows are left to
-    /// their scans.
+    /// Finds the candidates of searches of an index, and returns the number of each: those of at most
+    /// [`FEW`] are rows that the snapshot sees. Searches that meet keys of many rows are left to their
+    /// scans: None.
     ///
     /// # Safety
-    /// The relation is an open index of this access method.
-    pub unsafe fn find(&mut self, relation: pg_sys::Relation, searches: &[Search]) {
+    /// The relation is an open index of this access method, whose table is locked.
+    pub unsafe fn find(
+        &self,
+        relation: pg_sys::Relation,
+        searches: &[Search],
+        snapshot: &Snapshot,
+    ) -> Vec<Option<usize>> {
+        // SAFETY: vouched for by the caller; a lock as of a scan, for transactions that are serializable.
+        unsafe {
+            let snapshot = snapshot.as_ptr();
+            pg_sys::ffi::pg_guard_ffi_boundary(|| PredicateLockRelation(relation, snapshot));
+        }
         // SAFETY: vouched for by the caller.
         let (index, oid) = unsafe { (Index::new(relation), (*relation).rd_id) };
-        let with_keys = searches.iter().filter_map(|search| match search {
-            Search::Keys { keys, needed } if !needed.depends_on_row() => Some((keys, *needed)),
-            _ => None,
-        });
-        let (mut batch, mut keys) = (Vec::new(), 0);
-        for search in with_keys {
-            if keys + search.0.len() > MOST_KEYS {
-                candidates::keep(oid, &batch, find_together(index, &batch));
-                (batch, keys) = (Vec::new(), 0);
-            }
-            keys += search.0.len();
-            or_out_of_memory(batch.try_reserve(1));
-            batch.push(search);
+        let mut counts = Vec::new();
+        or_out_of_memory(counts.try_reserve_exact(searches.len()));
+        let mut left = searches;
+        while !left.is_empty() {
+            let mut keys = 0;
+            let fits = left.iter().take_while(|search| {
+                keys += known_keys(search).map_or(0, |(of_search, _)| of_search.len());
+                keys <= MOST_KEYS
+            });
+            let (batch, rest) = left.split_at(fits.count().max(1));
+            let (meta, mut found) = find_together(index, batch);
+            // SAFETY: vouched for by the caller.
+            unsafe { keep_seen(index, &meta, snapshot, &mut found) };
+            counts.extend(found.iter().map(|rows| rows.as_ref().map(Vec::len)));
+            candidates::keep(oid, batch, found);
+            left = rest;
         }
-        candidates::keep(oid, &batch, find_together(index, &batch));
+        counts
+    }
+}
+
+/// Returns the keys of a search and how many of them a row needs; None of one for which that depends
+/// on the row, or that has no keys.
+fn known_keys(search: &Search) -> Option<(&[u32], usize)> {
+    match search {
+        Search::Keys { keys, needed } if !needed.depends_on_row() => Some((keys, needed.least())),
+        _ => None,
     }
 }
 
@@ -56,31 +85,69 @@ impl Drop for Foreseen {
     }
 }
 
-/// Returns the candidates of each search, ascending; None where its keys are those of many rows.
-fn find_together(index: Index, searches: &[(&Vec<u32>, Needed)]) -> Vec<Option<Vec<Found>>> {
+/// Returns the candidates of each search, ascending; None where its keys are not known, or are those
+/// of many rows.
+fn find_together(index: Index, searches: &[Search]) -> (Meta, Vec<Option<Vec<Found>>>) {
     let mut queries = Queries::default();
-    for (keys, needed) in searches {
-        or_out_of_memory(queries.add(keys, needed.least()));
+    for search in searches {
+        let (keys, needed) = known_keys(search).unwrap_or_default();
+        or_out_of_memory(queries.add(keys, needed));
     }
     queries.sort();
-    let (_, mut found) = with_meta(index, &mut |meta| {
+    let (meta, mut found) = with_meta(index, &mut |meta| {
         search(&index, meta, &mut queries, searches)
     });
     for (query, rows) in found.iter_mut().enumerate() {
-        if queries.is_crowded(query) {
+        if queries.is_crowded(query) || known_keys(&searches[query]).is_none() {
             *rows = None;
         } else if let Some(rows) = rows {
             rows.sort_unstable_by_key(|found| found.row);
         }
     }
-    found
+    (meta, found)
+}
+
+/// Leaves out candidates that a snapshot does not see, of searches that have few.
+///
+/// # Safety
+/// The index's table is locked.
+unsafe fn keep_seen(
+    index: Index,
+    meta: &Meta,
+    snapshot: &Snapshot,
+    found: &mut [Option<Vec<Found>>],
+) {
+    let mut table = Rows::new(index, meta);
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let heap = pg_sys::table_open(
+            (*(*index.as_ptr()).rd_index).indrelid,
+            pg_sys::NoLock as i32,
+        );
+        let mut versions = Versions::open(heap, snapshot.as_ptr());
+        for rows in found.iter_mut().flatten().filter(|rows| rows.len() <= FEW) {
+            rows.retain(|found| {
+                table.live_entry(found.row).is_some_and(|entry| {
+                    table.ensure_in_table(&entry.tid);
+                    versions.seen(entry.tid).is_some()
+                })
+            });
+        }
+        versions.close();
+        pg_sys::table_close(heap, pg_sys::NoLock as i32);
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// Notes that a serializable transaction has read of a relation; nothing in others.
+    fn PredicateLockRelation(relation: pg_sys::Relation, snapshot: pg_sys::Snapshot);
 }
 
 fn search(
     index: &Index,
     meta: &Meta,
     queries: &mut Queries,
-    searches: &[(&Vec<u32>, Needed)],
+    searches: &[Search],
 ) -> Result<Vec<Option<Vec<Found>>>, Stop> {
     let mut found = Vec::new();
     found.try_reserve_exact(searches.len())?;

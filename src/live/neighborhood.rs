@@ -1,0 +1,301 @@
+//! What is near rows: the table under one snapshot, with its clusters of before.
+
+use crate::index::am::foreseen::Foreseen;
+use crate::live::ahead::{Ahead, Surrounded};
+use crate::live::order::Comparison;
+use crate::live::parameters::Parameters;
+use crate::live::queries::{self, canonicals, known, neighbors};
+use crate::live::rows::{After, Rows};
+use crate::live::shape::Shape;
+use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::statement::{Connection, Snapshot, Statement, Tuple, text_array};
+use neardup::cluster::live::{Collection, Found, Nearness};
+use neardup::memory::{Grow, collected, filled};
+use pgrx::pg_sys;
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+/// Rows around which one statement looks.
+const BATCH: usize = 1000;
+
+/// The table under one snapshot, with its clusters of before.
+pub struct Neighborhood<'a> {
+    connection: &'a Connection,
+    shape: &'a Shape,
+    snapshot: &'a Snapshot,
+    comparison: Comparison,
+    members: Statement,
+    canonicals: Statement,
+    neighbors: Statement,
+    foreseen: Foreseen,
+    rows: RefCell<Rows>,
+    /// The rows near others, with their similarity, where they have been read before they were asked
+    /// for.
+    near: RefCell<HashMap<u32, Vec<(Found, f64)>>>,
+}
+
+impl<'a> Neighborhood<'a> {
+    pub fn new(connection: &'a Connection, shape: &'a Shape, snapshot: &'a Snapshot) -> Self {
+        let of_keys = |sql: &str| connection.prepare(sql, &[pg_sys::TEXTARRAYOID]);
+        Self {
+            connection,
+            shape,
+            snapshot,
+            comparison: Comparison::new(&shape.order),
+            members: of_keys(&queries::known(shape, &queries::members_of(shape))),
+            canonicals: of_keys(&queries::canonicals(shape)),
+            neighbors: of_keys(&queries::neighbors(shape)),
+            foreseen: Foreseen::new(),
+            rows: RefCell::default(),
+            near: RefCell::default(),
+        }
+    }
+
+    /// Returns the rows that were met.
+    pub fn into_rows(self) -> Rows {
+        self.rows.into_inner()
+    }
+
+    /// Reads the changed rows, about so many. Returns those that can be near others, and notes what
+    /// becomes of the rest.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
+    pub fn changed(&self, count: i64) -> Vec<Found> {
+        let shape = self.shape;
+        let mut parameters = Parameters::known(self.connection, shape, self.snapshot);
+        let mut ahead = Ahead::new(shape, count);
+        let changed = queries::known(shape, &queries::changed(shape));
+        let changed = self.connection.prepare(&changed, &[]);
+        changed.run(Some(self.snapshot), &[], &mut |tuple| {
+            let rows = &mut *self.rows.borrow_mut();
+            let number = note_changed(rows, tuple);
+            parameters.check(tuple.datum(known::SIGNATURE));
+            self.read_known(rows, number, tuple, &mut ahead);
+        });
+        self.search(ahead)
+    }
+
+    /// Returns the changed rows that were canonical.
+    pub fn changed_canonicals(&self) -> Vec<u32> {
+        let rows = self.rows.borrow();
+        let mut canonicals = Vec::new();
+        let changed = rows.iter().filter(|(_, row)| row.is_changed);
+        let were = changed.filter(|(number, row)| row.was_canonical(*number));
+        let numbers = were.map(|(number, _)| number);
+        canonicals.try_extend(numbers).or_raise();
+        canonicals
+    }
+
+    /// Returns the unchanged rows that belonged to canonical ones.
+    pub fn members_of(&self, canonicals: &[u32]) -> Vec<Found> {
+        let mut ahead = Ahead::new(self.shape, canonicals.len() as i64);
+        let arguments = [Some(self.keys(canonicals))];
+        self.members
+            .run(Some(self.snapshot), &arguments, &mut |tuple| {
+                let Some(key) = tuple.text(known::KEY) else {
+                    return;
+                };
+                let rows = &mut *self.rows.borrow_mut();
+                let number = rows.number(&key);
+                // One that is in the queue is found there.
+                if !rows.get(number).is_changed {
+                    rows.set_before(number, tuple, known::BEFORE);
+                    self.read_known(rows, number, tuple, &mut ahead);
+                }
+            });
+        self.search(ahead)
+    }
+
+    /// Adds a row that can be near others to those to be searched around; notes what becomes of one
+    /// that cannot, or is gone.
+    fn read_known(&self, rows: &mut Rows, number: u32, tuple: &Tuple<'_>, ahead: &mut Ahead) {
+        if tuple.datum(known::PRESENT_KEY).is_none() {
+            rows.get_mut(number).after = After::Gone;
+            return;
+        }
+        let place = known::BALL + 1 + self.shape.scope.len();
+        rows.set_place(number, &self.comparison, tuple, place);
+        if tuple.get(known::JOINS) == Some(true) {
+            return ahead.add(number, tuple, known::BALL);
+        }
+        rows.get_mut(number).after = After::In {
+            canonical: number,
+            similarity: None,
+        };
+    }
+
+    /// Returns the keys of rows as an array.
+    fn keys(&self, numbers: &[u32]) -> pg_sys::Datum {
+        let rows = self.rows.borrow();
+        text_array(numbers.iter().map(|row| &rows.get(*row).key[..]))
+    }
+
+    /// Returns rows, each with the unchanged canonical rows near it. Of those with few others near them
+    /// these are all read, for most will be asked for.
+    fn search(&self, ahead: Ahead) -> Vec<Found> {
+        let Surrounded {
+            by_none,
+            by_few,
+            by_many,
+        } = ahead.find(&self.foreseen, self.snapshot);
+        let mut found = Vec::new();
+        let near = &mut *self.near.borrow_mut();
+        for row in by_none {
+            found.try_push(searched(row, Vec::new())).or_raise();
+            or_out_of_memory(near.try_reserve(1));
+            near.insert(row, Vec::new());
+        }
+        for rows in by_few.chunks(BATCH) {
+            or_out_of_memory(near.try_reserve(rows.len()));
+            for (&row, neighbors) in rows.iter().zip(self.read_neighbors(rows)) {
+                let canonicals = neighbors.iter().filter(|(near, _)| near.was_canonical);
+                let canonicals = canonicals.map(|(near, similarity)| Nearness {
+                    canonical: near.row,
+                    similarity: *similarity,
+                });
+                let canonicals = collected(canonicals).or_raise();
+                found.try_push(searched(row, canonicals)).or_raise();
+                near.insert(row, neighbors);
+            }
+        }
+        for rows in by_many.chunks(BATCH) {
+            let canonicals = rows.iter().zip(self.read_canonicals(rows));
+            let searched = canonicals.map(|(&row, canonicals)| searched(row, canonicals));
+            found.try_extend(searched).or_raise();
+        }
+        found
+    }
+
+    /// Returns the unchanged rows that were canonical near each of some rows.
+    fn read_canonicals(&self, near: &[u32]) -> Vec<Vec<Nearness>> {
+        let mut found = filled(Vec::new(), near.len()).or_raise();
+        let arguments = [Some(self.keys(near))];
+        self.canonicals
+            .run(Some(self.snapshot), &arguments, &mut |tuple| {
+                let of = &mut found[number_of(tuple, canonicals::NUMBER)];
+                of.try_extend(self.read_canonical(tuple)).or_raise();
+            });
+        found
+    }
+
+    /// Returns a row that was canonical, near another one; None if it is changed.
+    fn read_canonical(&self, tuple: &Tuple<'_>) -> Option<Nearness> {
+        let rows = &mut *self.rows.borrow_mut();
+        let canonical = rows.number(&tuple.text(canonicals::KEY)?);
+        let cluster = tuple.get(canonicals::CLUSTER)?;
+        if rows.get(canonical).is_changed {
+            return None;
+        }
+        rows.set_place(canonical, &self.comparison, tuple, canonicals::PLACE);
+        rows.set_canonical(canonical, cluster);
+        Some(Nearness {
+            canonical,
+            similarity: tuple.get(canonicals::SIMILARITY)?,
+        })
+    }
+
+    /// Returns the rows near each of some rows, with their similarity to it.
+    fn read_neighbors(&self, near: &[u32]) -> Vec<Vec<(Found, f64)>> {
+        let mut found = filled(Vec::new(), near.len()).or_raise();
+        let arguments = [Some(self.keys(near))];
+        self.neighbors
+            .run(Some(self.snapshot), &arguments, &mut |tuple| {
+                let of = &mut found[number_of(tuple, neighbors::NUMBER)];
+                of.try_extend(self.read_neighbor(tuple)).or_raise();
+            });
+        found
+    }
+
+    /// Returns a row near another one, with its similarity to that.
+    fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(Found, f64)> {
+        let rows = &mut *self.rows.borrow_mut();
+        let number = rows.number(&tuple.text(neighbors::KEY)?);
+        rows.set_place(number, &self.comparison, tuple, neighbors::PLACES);
+        rows.set_before(number, tuple, neighbors::BEFORE);
+        let mut found = searched(number, Vec::new());
+        let row = rows.get(number);
+        if !row.is_changed {
+            found.was_canonical = row.was_canonical(number);
+            let near = self.read_own_canonical(rows, number, tuple);
+            found.canonicals.try_extend(near).or_raise();
+        }
+        Some((found, tuple.get(neighbors::SIMILARITY)?))
+    }
+
+    /// Returns the unchanged canonical row that an unchanged row belonged to.
+    fn read_own_canonical(
+        &self,
+        rows: &mut Rows,
+        number: u32,
+        tuple: &Tuple<'_>,
+    ) -> Option<Nearness> {
+        let before = rows.get(number).before.as_ref()?;
+        let (canonical, similarity) = (before.canonical, before.similarity?);
+        let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
+        if canonical == number || rows.get(canonical).is_changed {
+            return None;
+        }
+        let place = neighbors::PLACES + self.comparison.len();
+        rows.set_place(canonical, &self.comparison, tuple, place);
+        rows.set_canonical(canonical, cluster);
+        Some(Nearness {
+            canonical,
+            similarity,
+        })
+    }
+}
+
+/// Notes a row that is in the queue, under all texts that its key has, and returns its number.
+fn note_changed(rows: &mut Rows, tuple: &Tuple<'_>) -> u32 {
+    let noted = tuple.text(known::KEY).unwrap_or_default();
+    let stored = tuple.text(known::STORED_KEY);
+    let present = tuple.text(known::PRESENT_KEY);
+    let key = present.as_ref().or(stored.as_ref()).unwrap_or(&noted);
+    let number = rows.number(key);
+    for other in [Some(&noted), stored.as_ref()].into_iter().flatten() {
+        if other != key {
+            rows.add_alias(other, number);
+        }
+    }
+    rows.get_mut(number).is_changed = true;
+    rows.set_before(number, tuple, known::BEFORE);
+    rows.set_stored_key(number, stored.as_deref());
+    number
+}
+
+/// Returns the place in an argument that a column has the number of.
+fn number_of(tuple: &Tuple<'_>, column: usize) -> usize {
+    let number: Option<i64> = tuple.get(column);
+    number.expect("the numbers of an array's elements") as usize - 1
+}
+
+/// Returns a row as one that was not canonical, with those near it that were.
+fn searched(row: u32, canonicals: Vec<Nearness>) -> Found {
+    Found {
+        row,
+        was_canonical: false,
+        canonicals,
+    }
+}
+
+impl Collection for Neighborhood<'_> {
+    fn compare(&self, a: u32, b: u32) -> Ordering {
+        let rows = self.rows.borrow();
+        let place = |number: u32| rows.get(number).place.as_ref().expect("its place is known");
+        // SAFETY: the values are copies of the order's.
+        unsafe { self.comparison.compare(place(a), place(b)) }
+    }
+
+    fn members(&self, canonical: u32) -> neardup::Result<Vec<Found>> {
+        Ok(self.members_of(&[canonical]))
+    }
+
+    fn neighbors(&self, row: u32) -> neardup::Result<Vec<(Found, f64)>> {
+        if let Some(near) = self.near.borrow_mut().remove(&row) {
+            return Ok(near);
+        }
+        Ok(self.read_neighbors(&[row]).pop().unwrap_or_default())
+    }
+}
