@@ -26,16 +26,16 @@ pub enum Kind {
 
 /// Pairs to be compared in one piece.
 #[derive(Default)]
-pub struct Batch {
+pub struct Piece {
     records: Parts<u8>,
     /// The numbers of the two records of each pair.
     pairs: Vec<[u32; 2]>,
 }
 
-/// Collects pairs until they make a batch.
+/// Collects pairs until they make a piece of work.
 #[derive(Default)]
 pub struct Collecting {
-    batch: Batch,
+    piece: Piece,
     /// The record of each row.
     records: HashMap<u32, u32>,
     pairs: Vec<(u32, u32)>,
@@ -50,7 +50,7 @@ impl Collecting {
         read: &mut dyn FnMut(u32, &mut Vec<u8>),
     ) {
         let records = rows.map(|row| self.record(row, read));
-        self.batch.pairs.try_push(records).or_raise();
+        self.piece.pairs.try_push(records).or_raise();
         self.pairs.try_push(pair).or_raise();
     }
 
@@ -58,9 +58,9 @@ impl Collecting {
         if let Some(record) = self.records.get(&row) {
             return *record;
         }
-        let record = self.batch.records.len() as u32;
-        read(row, &mut self.batch.records.items);
-        self.batch.records.end().or_raise();
+        let record = self.piece.records.len() as u32;
+        read(row, &mut self.piece.records.items);
+        self.piece.records.end().or_raise();
         or_out_of_memory(self.records.try_reserve(1));
         self.records.insert(row, record);
         record
@@ -71,18 +71,18 @@ impl Collecting {
     }
 
     fn bytes(&self) -> usize {
-        self.batch.records.items.len()
+        self.piece.records.items.len()
     }
 
-    /// Returns the pairs of items, their batch and its bytes, and begins a new one.
-    pub fn take(&mut self) -> (Vec<(u32, u32)>, Batch, usize) {
+    /// Returns the pairs of items, their piece of work and its bytes, and begins a new one.
+    pub fn take(&mut self) -> (Vec<(u32, u32)>, Piece, usize) {
         let bytes = self.bytes();
         self.records.clear();
-        (take(&mut self.pairs), take(&mut self.batch), bytes)
+        (take(&mut self.pairs), take(&mut self.piece), bytes)
     }
 }
 
-impl Batch {
+impl Piece {
     /// Returns the similarities of the pairs, in any thread; None below the threshold.
     ///
     /// # Errors

@@ -56,11 +56,13 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     for (length, same_length) in by_length {
         match hamming_blocks(length, i64::from(distance)).or_raise() {
             Some(blocks) => {
-                let search = strings.search(&items, &same_length, &blocks);
-                for (a, b) in search.pairs(&|_| Sides::BOTH) {
-                    let [a, b] = [a, b].map(|kept| same_length[search.item(kept) as usize]);
-                    strings.compare(&items, (a, b), distance as u32, &mut rows);
-                }
+                let mut search = strings.search(&items, &same_length, &blocks);
+                search.for_each_batch(&mut |batch| {
+                    for (a, b) in batch.pairs(&|_| Sides::BOTH) {
+                        let [a, b] = [a, b].map(|kept| same_length[batch.item(kept) as usize]);
+                        strings.compare(&items, (a, b), distance as u32, &mut rows);
+                    }
+                });
             }
             None => for_all_pairs(&same_length, &mut |pair| {
                 strings.compare(&items, pair, distance as u32, &mut rows);
@@ -146,7 +148,8 @@ impl BitStrings {
             &mut |_, tokens| records.push(tokens),
         );
         let mut source = Source {
-            bytes: 0..size_of::<u32>() * keys,
+            tokens: 0..size_of::<u32>() * keys,
+            test: None,
             items: same_length.len() as u32,
             record_of: &|number| number,
             records: &mut records,

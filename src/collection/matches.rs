@@ -1,13 +1,15 @@
 //! The rows of a collection that are similar enough, and how similar they are.
 //!
-//! A search numbers the items that may have partners anew; neither those numbers nor those of items
-//! and rows leave this module: it yields keys.
+//! A batch of a search numbers its items anew; neither those numbers nor those of items and rows leave
+//! this module: it yields keys.
 
-use crate::collection::compare::{Batch, Collecting, Kind};
+use crate::collection::batch::{Batch, Pairs};
+use crate::collection::compare::{Collecting, Kind, Piece};
 use crate::collection::items::Items;
 use crate::collection::outlines::{Outlines, Verified};
+use crate::collection::prefilter::Test;
 use crate::collection::reading::Collection;
-use crate::collection::search::{Pairs, Search, Source};
+use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::{Estimate, Resemblance, Similarity};
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
@@ -18,24 +20,23 @@ use neardup::Result;
 use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
 use neardup::candidates::Sides;
 use neardup::cluster::{Canonicals, NeighborStars, UnionFind, connect_group};
-use neardup::memory::{Grow, collected, filled};
+use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::RefCell;
-use std::num::NonZeroU32;
 
 /// Takes the keys of two rows, and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
 /// Returns the canonical row of a kept item, also kept, and the similarity to it.
-type Place<'a> = &'a mut dyn FnMut(&Search, &mut Measured, u32) -> Option<(u32, f64)>;
+type Place<'a> = &'a mut dyn FnMut(&mut Measured, u32) -> Option<(u32, f64)>;
 
 /// Takes two kept items, and their similarity; None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
 
 /// Takes two similar kept items, and their similarity.
-type VisitKept<'a> = &'a mut dyn FnMut(&Search, &Measured, (u32, u32), f64);
+type VisitKept<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), f64);
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
@@ -90,147 +91,91 @@ impl Matches {
         for item in 0..measured.items.len() {
             measured.visit_identical(item, visit);
         }
-        let sides = (0..search.tokens.rows()).map(|kept| {
-            measured
-                .items
-                .sides(search.item(kept), &measured.collection)
-        });
-        let sides = collected(sides).or_raise();
-        let pairs = search.pairs(&|kept| sides[kept as usize]);
-        self.for_each_similar(pairs, &mut |search, measured, (a, b), similarity| {
-            let items = (search.item(a), search.item(b));
-            measured.visit_similar(items, similarity, visit);
+        search.for_each_batch(&mut |batch| {
+            let sides = (0..batch.tokens.rows())
+                .map(|kept| measured.items.sides(batch.item(kept), &measured.collection));
+            let sides = collected(sides).or_raise();
+            let pairs = batch.pairs(&|kept| sides[kept as usize]);
+            measured.for_each_similar(&batch, pairs, &mut |measured, (a, b), similarity| {
+                let items = (batch.item(a), batch.item(b));
+                measured.visit_similar(items, similarity, visit);
+            });
         });
     }
 
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
-        if let Some(pairs) = self.few_pairs() {
-            let mut links = self.links(pairs).sorted();
-            let mut stars = NeighborStars::new(self.search.tokens.rows()).or_raise();
-            let mut place = |_: &Search, _: &mut Measured, kept| {
-                stars.place(kept, |visit| links.of(kept, visit))
-            };
-            return self.visit_stars(&mut place, visit);
-        }
-        self.measured.compute_sets(&self.search);
-        let mut canonicals = or_out_of_memory(Canonicals::new(&self.search.tokens));
-        let mut place = |search: &Search, measured: &mut Measured, kept| {
-            let mut measure = |a, b| {
-                search
-                    .passes(a, b)
-                    .then(|| measured.similarity(search.item(a), search.item(b)))?
-            };
-            or_out_of_memory(canonicals.place(&search.tokens, kept, &mut measure))
-        };
-        self.visit_stars(&mut place, visit);
-    }
-
-    /// Visits every row with the canonical row that `place` returns for a kept item.
-    fn visit_stars(&mut self, place: Place<'_>, visit: Visit<'_>) {
-        let kept_of = self.kept_of_items();
         let Self { search, measured } = self;
         let rows = measured.collection.rows();
+        let mut members = Links::new(rows, rows as usize);
+        search.for_each_batch(&mut |batch| match few_pairs(&batch) {
+            Some(pairs) => {
+                let mut links = measured.links(&batch, pairs).sorted();
+                let mut stars = NeighborStars::new(batch.tokens.rows()).or_raise();
+                let mut place =
+                    |_: &mut Measured, kept| stars.place(kept, |visit| links.of(kept, visit));
+                measured.put_members(&batch, &mut place, &mut members);
+            }
+            None => {
+                measured.compute_sets(&batch);
+                let mut canonicals = or_out_of_memory(Canonicals::new(&batch.tokens));
+                let mut place = |measured: &mut Measured, kept| {
+                    let mut measure = |a, b| measured.kept_similarity(&batch, a, b);
+                    or_out_of_memory(canonicals.place(&batch.tokens, kept, &mut measure))
+                };
+                measured.put_members(&batch, &mut place, &mut members);
+            }
+        });
+        let mut members = members.sorted();
         let mut progress = Progress::begin("clustering", Some(rows as usize));
         for row in 0..rows {
             progress.step();
-            let item = measured.items.of_row(row);
-            let kept = kept_of[item as usize];
-            let (canonical, similarity) =
-                match kept.and_then(|kept| place(search, measured, kept.get() - 1)) {
-                    Some((kept, similarity)) => (search.item(kept), similarity),
-                    None => (item, 1.0),
-                };
-            let canonical = measured.items.first_row(canonical);
-            visit(measured.keys(row, canonical), similarity);
+            let mut found = (measured.items.first_row(measured.items.of_row(row)), 1.0);
+            members.of(row, &mut |canonical, similarity| {
+                found = (canonical, similarity)
+            });
+            visit(measured.keys(row, found.0), found.1);
         }
     }
 
     /// Visits every row with the first row of its connected component.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
-        let mut sets = UnionFind::new();
-        or_out_of_memory(sets.grow_to(self.search.tokens.rows()));
-        match self.few_pairs() {
-            Some(pairs) => self.for_each_similar(pairs, &mut |_, _, (a, b), _| {
-                sets.union(a, b);
-            }),
-            None => self.connect_groups(&mut sets),
+        let Self { search, measured } = self;
+        let rows = measured.collection.rows();
+        let mut members = Links::new(rows, rows as usize);
+        search.for_each_batch(&mut |batch| {
+            let mut sets = UnionFind::new();
+            or_out_of_memory(sets.grow_to(batch.tokens.rows()));
+            match few_pairs(&batch) {
+                Some(pairs) => measured.for_each_similar(&batch, pairs, &mut |_, (a, b), _| {
+                    sets.union(a, b);
+                }),
+                None => measured.connect_groups(&batch, &mut sets),
+            }
+            let others = (0..batch.tokens.rows())
+                .map(|kept| (sets.find(kept), kept))
+                .filter(|(canonical, kept)| canonical != kept);
+            measured.compare_all(
+                others,
+                &batch,
+                0.0,
+                &mut |measured, (canonical, kept), found| {
+                    let [row, canonical] = [kept, canonical].map(|kept| measured.row(&batch, kept));
+                    members.put(row, canonical, found.unwrap_or(0.0));
+                },
+            );
+        });
+        let mut members = members.sorted();
+        for item in 0..measured.items.len() {
+            let first = measured.items.first_row(item);
+            let mut found = (first, 1.0);
+            members.of(first, &mut |canonical, similarity| {
+                found = (canonical, similarity)
+            });
+            for row in measured.items.rows(item) {
+                visit(measured.keys(row, found.0), found.1);
+            }
         }
-        let Self { search, measured } = self;
-        let mut next = 0;
-        let mut visit_up_to = |measured: &Measured, last: u32, first: u32, similarity: f64| {
-            for item in next..=last {
-                let (canonical, similarity) = match item == last {
-                    true => (first, similarity),
-                    false => (item, 1.0),
-                };
-                let canonical = measured.items.first_row(canonical);
-                for row in measured.items.rows(item) {
-                    visit(measured.keys(row, canonical), similarity);
-                }
-            }
-            next = last + 1;
-        };
-        let others = (0..search.tokens.rows())
-            .map(|kept| (sets.find(kept), kept))
-            .filter(|(canonical, kept)| canonical != kept);
-        measured.compare_all(
-            others,
-            search,
-            0.0,
-            &mut |measured, (canonical, kept), similarity| {
-                let (canonical, item) = (search.item(canonical), search.item(kept));
-                visit_up_to(measured, item, canonical, similarity.unwrap_or(0.0));
-            },
-        );
-        if let Some(last) = measured.items.len().checked_sub(1) {
-            visit_up_to(measured, last, last, 1.0);
-        }
-    }
-
-    /// Joins the sets of similar kept items, comparing as few as will do.
-    fn connect_groups(&mut self, sets: &mut UnionFind) {
-        let Self { search, measured } = self;
-        measured.compute_sets(search);
-        search.for_each_group(&mut |key, group| {
-            connect_group(&search.tokens, group, key, sets, &mut |a, b| {
-                search.passes(a, b)
-                    && measured
-                        .similarity(search.item(a), search.item(b))
-                        .is_some()
-            })
-            .or_raise();
-        });
-    }
-
-    /// Returns all pairs that are to be compared; None where they are so many that it is better to choose
-    /// among them, one by one.
-    fn few_pairs(&self) -> Option<Pairs> {
-        let most = FEW * self.search.tokens.rows() as usize;
-        self.search.pairs_up_to(most, &|_| Sides::BOTH)
-    }
-
-    /// Visits the pairs that are similar, of kept items, the earlier first, with the help of other threads.
-    fn for_each_similar(&mut self, pairs: Pairs, visit: VisitKept<'_>) {
-        let Self { search, measured } = self;
-        let threshold = measured.threshold;
-        measured.compare_all(pairs, search, threshold, &mut |measured, pair, found| {
-            if let Some(similarity) = found {
-                visit(search, measured, pair, similarity);
-            }
-        });
-    }
-
-    /// Returns the links from every kept item to the similar ones that still come after its first row.
-    fn links(&mut self, pairs: Pairs) -> Links {
-        let mut links = Links::new(self.search.tokens.rows(), 2 * pairs.most());
-        self.for_each_similar(pairs, &mut |search, measured, (a, b), similarity| {
-            links.put(a, b, similarity);
-            if measured.items.is_repeated(search.item(a)) {
-                links.put(b, a, similarity);
-            }
-        });
-        links
     }
 
     /// Returns the document of the row of this number.
@@ -239,16 +184,6 @@ impl Matches {
         let mut document = Vec::new();
         documents.expect("there are documents").reader()(row, &mut document);
         document
-    }
-
-    /// Returns one more than the number under which the search kept each item.
-    fn kept_of_items(&self) -> Vec<Option<NonZeroU32>> {
-        let items = self.measured.items.len() as usize;
-        let mut kept_of = filled(None, items).or_raise();
-        for kept in 0..self.search.tokens.rows() {
-            kept_of[self.search.item(kept) as usize] = NonZeroU32::new(kept + 1);
-        }
-        kept_of
     }
 }
 
@@ -260,8 +195,71 @@ impl Measured {
             .at_least(&mut self.collection, a, b, self.threshold)
     }
 
+    /// Returns the similarity of two kept items; None below the threshold.
+    fn kept_similarity(&mut self, batch: &Batch, a: u32, b: u32) -> Option<f64> {
+        batch
+            .passes(a, b)
+            .then(|| self.similarity(batch.item(a), batch.item(b)))?
+    }
+
+    /// Returns the first row of a kept item.
+    fn row(&self, batch: &Batch, kept: u32) -> u32 {
+        self.items.first_row(batch.item(kept))
+    }
+
+    /// Visits the pairs that are similar, of kept items, the earlier first, with the help of other threads.
+    fn for_each_similar(&mut self, batch: &Batch, pairs: Pairs, visit: VisitKept<'_>) {
+        let threshold = self.threshold;
+        self.compare_all(pairs, batch, threshold, &mut |measured, pair, found| {
+            if let Some(similarity) = found {
+                visit(measured, pair, similarity);
+            }
+        });
+    }
+
+    /// Returns the links from every kept item to the similar ones that still come after its first row.
+    fn links(&mut self, batch: &Batch, pairs: Pairs) -> Links {
+        let mut links = Links::new(batch.tokens.rows(), 2 * pairs.most());
+        self.for_each_similar(batch, pairs, &mut |measured, (a, b), similarity| {
+            links.put(a, b, similarity);
+            if measured.items.is_repeated(batch.item(a)) {
+                links.put(b, a, similarity);
+            }
+        });
+        links
+    }
+
+    /// Links the rows of a batch to the canonical rows that `place` returns for kept items, unless these
+    /// are canonical themselves.
+    fn put_members(&mut self, batch: &Batch, place: Place<'_>, members: &mut Links) {
+        let mut rows = Vec::new();
+        for kept in 0..batch.tokens.rows() {
+            let of_item = self.items.rows(batch.item(kept));
+            rows.try_extend(of_item.map(|row| (row, kept))).or_raise();
+        }
+        rows.sort_unstable();
+        let mut progress = Progress::begin("clustering", Some(rows.len()));
+        for (row, kept) in rows {
+            progress.step();
+            if let Some((canonical, similarity)) = place(self, kept) {
+                members.put(row, self.row(batch, canonical), similarity);
+            }
+        }
+    }
+
+    /// Joins the sets of similar kept items, comparing as few as will do.
+    fn connect_groups(&mut self, batch: &Batch, sets: &mut UnionFind) {
+        self.compute_sets(batch);
+        batch.for_each_group(&mut |key, group| {
+            connect_group(&batch.tokens, group, key, sets, &mut |a, b| {
+                self.kept_similarity(batch, a, b).is_some()
+            })
+            .or_raise();
+        });
+    }
+
     /// Computes the sets that comparisons one by one are likely to need.
-    fn compute_sets(&mut self, search: &Search) {
+    fn compute_sets(&mut self, batch: &Batch) {
         let Some((shingling, documents)) = self
             .collection
             .shingling()
@@ -269,9 +267,9 @@ impl Measured {
         else {
             return;
         };
-        let rows = search
+        let rows = batch
             .likely()
-            .map(|kept| self.items.first_row(search.item(kept)));
+            .map(|kept| self.items.first_row(batch.item(kept)));
         sweep(
             &mut Progress::begin("computing sets", None),
             rows,
@@ -283,19 +281,19 @@ impl Measured {
         );
     }
 
-    /// Compares pairs of kept items of a search, and hands on their similarities in order; None of those
+    /// Compares pairs of kept items, and hands on their similarities in order; None of those
     /// below the threshold.
     fn compare_all(
         &mut self,
         pairs: impl Iterator<Item = (u32, u32)>,
-        search: &Search,
+        batch: &Batch,
         threshold: f64,
         hand_on: HandOn<'_>,
     ) {
         let kind = self.kind();
         let mut progress = Progress::begin("comparing", pairs.size_hint().1);
         let measured = RefCell::new(self);
-        let work = |batch: Batch, check: &mut dyn FnMut()| batch.compare(kind, threshold, check);
+        let work = |piece: Piece, check: &mut dyn FnMut()| piece.compare(kind, threshold, check);
         let mut take = |pairs: Vec<(u32, u32)>, similarities: Result<Vec<Option<f64>>>| {
             let measured = measured.borrow();
             for (pair, similarity) in pairs.into_iter().zip(similarities.or_raise()) {
@@ -306,17 +304,17 @@ impl Measured {
             let mut collecting = Collecting::default();
             for (a, b) in pairs {
                 progress.step();
-                let items = [search.item(a), search.item(b)];
+                let items = [batch.item(a), batch.item(b)];
                 measured
                     .borrow_mut()
                     .collect((a, b), items, &mut collecting);
                 if collecting.is_full() {
-                    let (pairs, batch, bytes) = collecting.take();
-                    line.put(pairs, batch, bytes);
+                    let (pairs, piece, bytes) = collecting.take();
+                    line.put(pairs, piece, bytes);
                 }
             }
-            let (pairs, batch, bytes) = collecting.take();
-            line.put(pairs, batch, bytes);
+            let (pairs, piece, bytes) = collecting.take();
+            line.put(pairs, piece, bytes);
         });
     }
 
@@ -387,21 +385,30 @@ impl Measured {
     }
 }
 
+/// Returns all pairs of a batch that are to be compared; None where they are so many that it is better to
+/// choose among them, one by one.
+fn few_pairs(batch: &Batch) -> Option<Pairs> {
+    let most = FEW * batch.tokens.rows() as usize;
+    batch.pairs_up_to(most, &|_| Sides::BOTH)
+}
+
 /// Prepares the search for pairs by the outlines of the items.
 fn search(outlines: &mut Outlines, items: &Items) -> Search {
     let outlining = outlines.outlining;
+    let test = |Verified { plan, packed }| Test {
+        fields: packed.slots.into(),
+        bits: packed.slot_bits.into(),
+        equal: plan.equal_slots,
+    };
     let mut source = Source {
         records: &mut outlines.records,
-        bytes: outlining.tokens(),
+        tokens: outlining.tokens(),
+        test: outlining.verified.map(test),
         items: items.len(),
         record_of: &|item| items.first_row(item),
         buffer: Vec::new(),
     };
-    let mut search = Search::new(&mut source, outlining.plan.needed);
-    if let Some(Verified { plan, packed }) = outlining.verified {
-        search.prefilter(&mut source, outlining.packed(), packed, plan.equal_slots);
-    }
-    search
+    Search::new(&mut source, outlining.plan.needed)
 }
 
 fn warn_of_narrow_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {

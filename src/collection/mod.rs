@@ -1,17 +1,20 @@
 //! Jobs over all rows of a query: pairs, joins, clusters, components, passages, calibration, report.
 
+mod batch;
 pub mod calibrate;
 pub mod clusters;
 pub mod compare;
 pub mod components;
 mod containment;
 pub mod documents;
+mod form;
 pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
 mod outlines;
 pub mod pairs;
 pub mod passages;
+mod prefilter;
 pub mod reading;
 pub mod report;
 pub mod sample_pairs;

@@ -1,32 +1,34 @@
-//! From the tokens of items to the pairs worth comparing.
+//! From the tokens of items to the items that may have partners, in batches that fit into memory.
 
-use crate::collection::outlines::read_tokens;
-use crate::collection::sweep::sweep;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
+use crate::collection::batch::{Batch, rows, same_key};
+use crate::collection::form::{Form, ITEM};
+use crate::collection::outlines::{read_tokens, write_tokens};
+use crate::collection::prefilter::{Prefilter, Test};
+use crate::collection::sweep::{read_stored, sweep};
+use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::numbers::Numbers;
-use crate::pg::partitions::Partitions;
+use crate::pg::partitions::{Partitions, most_files};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
-use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
-use helpers::Work;
 use neardup::Result;
-use neardup::candidates::{GroupSizes, Sides, Tokens, choose, pairs_of_row};
-use neardup::cluster::{Tiles, UnionFind};
-use neardup::kernels::count_equal;
+use neardup::candidates::{GroupSizes, choose, keys};
+use neardup::cluster::{SharedSets, UnionFind};
 use neardup::memory::{Grow, collected, filled, with_room};
-use neardup::minhash::Header;
 use neardup::set::{sort, sort_distinct};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The tokens of items, in parts of records.
+/// Bits of each token by which rows are told apart before they are linked.
+const LINK_BITS: u32 = 4;
+
+/// The tokens of items, and perhaps some fields to test pairs by, in parts of records.
 pub struct Source<'a> {
     pub records: &'a mut Records,
     /// Bytes of a record that hold the tokens.
-    pub bytes: Range<usize>,
+    pub tokens: Range<usize>,
+    /// The test that pairs have to pass; the bytes behind the tokens hold its fields.
+    pub test: Option<Test>,
     pub items: u32,
     pub record_of: &'a dyn Fn(u32) -> u32,
     /// Room for a part that is in a file.
@@ -35,7 +37,7 @@ pub struct Source<'a> {
 
 impl Source<'_> {
     fn bands(&self) -> usize {
-        self.bytes.len() / size_of::<u32>()
+        self.tokens.len() / size_of::<u32>()
     }
 
     /// Appends a part of the record of an item.
@@ -65,7 +67,7 @@ impl Source<'_> {
             let mut tokens = Vec::new();
             for item in 0..items {
                 progress.step();
-                self.read(item, self.bytes.clone(), &mut tokens);
+                self.read(item, self.tokens.clone(), &mut tokens);
                 if tokens.len() >= piece_bytes() || item + 1 == items {
                     let bytes = tokens.len();
                     line.put((), std::mem::take(&mut tokens), bytes);
@@ -76,262 +78,70 @@ impl Source<'_> {
     }
 }
 
-/// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
-const PAIRS: usize = 1 << 16;
-
-/// The items that may have partners, under new numbers ("kept"), with their tokens.
+/// The items that may have partners ("kept"), with their tokens. Where they are too many for memory,
+/// those that may be partners of each other are together.
 pub struct Search {
-    pub tokens: Tokens,
-    items: Vec<u32>,
-    prefilter: Option<Prefilter>,
+    form: Form,
+    parts: Vec<Records>,
 }
 
 impl Search {
     /// Keeps the items that may have partners, which share `needed` tokens at least.
     pub fn new(source: &mut Source<'_>, needed: usize) -> Self {
-        let sizes = group_sizes(source);
-        let (mut tokens, mut kept) = (Tokens::new(source.bands(), needed), Vec::new());
-        let make = |part: &[u8], chosen: &mut Vec<u32>, _: &mut dyn FnMut()| {
-            let row = collected(read_tokens(part))?;
-            choose(&row, needed, &sizes, chosen).map(drop)
+        let form = Form {
+            bands: source.bands(),
+            needed,
+            test: source.test,
         };
-        let bytes = source.bytes.clone();
-        sweep(
-            &mut Progress::begin("choosing bands", Some(source.items as usize)),
-            0..source.items,
-            &mut |item, list| source.read(item, bytes.clone(), list),
-            &make,
-            &mut |item, chosen| {
-                if !chosen.is_empty() {
-                    tokens.push(chosen).or_raise();
-                    kept.try_push(item).or_raise();
-                }
-            },
-        );
-        Self {
-            tokens,
-            items: kept,
-            prefilter: None,
+        let mut kept = keep(source, form);
+        let parts = if kept.is_in_memory() {
+            collected([kept]).or_raise()
+        } else {
+            let sets = link(&mut kept, form);
+            divide(kept, form, sets)
+        };
+        Self { form, parts }
+    }
+
+    /// Visits all kept items in batches, and frees them. Partners are in the same batch.
+    pub fn for_each_batch(&mut self, visit: &mut dyn FnMut(Batch)) {
+        for part in std::mem::take(&mut self.parts) {
+            visit(Batch::load(part, &self.form));
         }
     }
+}
 
-    /// Adds a prefilter: a part of the records holds the slots of the items as signatures of that
-    /// header store them, and pairs with fewer than `equal` equal ones are not compared.
-    pub fn prefilter(
-        &mut self,
-        source: &mut Source<'_>,
-        part: Range<usize>,
-        header: Header,
-        equal: usize,
-    ) {
-        let mut packed = with_room(header.payload_len() * self.items.len()).or_raise();
-        let mut progress = Progress::begin("reading slots", Some(self.items.len()));
-        for &item in &self.items {
-            progress.step();
-            source.read(item, part.clone(), &mut packed);
+/// Returns the records of the items that may have partners.
+fn keep(source: &mut Source<'_>, form: Form) -> Records {
+    let sizes = group_sizes(source);
+    let mut kept = Records::of_width(form.len(), work_mem_bytes() / 2);
+    let make = |part: &[u8], made: &mut Vec<u8>, _: &mut dyn FnMut()| {
+        let (tokens, fields) = part.split_at(form.tokens_len());
+        let (row, mut chosen) = (collected(read_tokens(tokens))?, Vec::new());
+        if choose(&row, form.needed, &sizes, &mut chosen)? {
+            write_tokens(chosen.into_iter(), made)?;
+            made.try_extend_from_slice(fields)?;
         }
-        self.prefilter = Some(Prefilter {
-            packed,
-            header,
-            equal,
-        });
-    }
-
-    /// Returns the item behind a kept number.
-    pub fn item(&self, kept: u32) -> u32 {
-        self.items[kept as usize]
-    }
-
-    /// Returns whether two kept items pass the prefilter.
-    pub fn passes(&self, a: u32, b: u32) -> bool {
-        self.prefilter
-            .as_ref()
-            .is_none_or(|filter| filter.passes(a, b))
-    }
-
-    /// Returns each pair of kept items worth comparing, once, of which one has rows on side a and the
-    /// other on side b. `sides` is that of a kept number.
-    pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
-        let pairs = self.pairs_up_to(usize::MAX, sides);
-        pairs.expect("there is no limit")
-    }
-
-    /// Returns the same; None where there are more than `most`.
-    pub fn pairs_up_to(&self, most: usize, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Option<Pairs> {
-        let mut pairs = Numbers::new(work_mem_bytes() / 4);
-        let mut groups = UnionFind::new();
-        or_out_of_memory(groups.grow_to(self.tokens.rows()));
-        let are_too_many = AtomicBool::new(false);
-        let mut put = |a, b| {
-            if pairs.len() >= most {
-                are_too_many.store(true, Ordering::Relaxed);
-            } else {
-                groups.union(a, b);
-                pairs.push(u64::from(a) << 32 | u64::from(b));
+        Ok(())
+    };
+    let start = source.tokens.start;
+    let bytes = start..start + form.len() - ITEM;
+    let mut record = Vec::new();
+    sweep(
+        &mut Progress::begin("choosing bands", Some(source.items as usize)),
+        0..source.items,
+        &mut |item, list| source.read(item, bytes.clone(), list),
+        &make,
+        &mut |item, made| {
+            if !made.is_empty() {
+                record.clear();
+                record.try_extend_from_slice(&item.to_le_bytes()).or_raise();
+                record.try_extend_from_slice(made).or_raise();
+                kept.push(&record);
             }
-        };
-        let find = |entries, check: &mut dyn FnMut()| match are_too_many.load(Ordering::Relaxed) {
-            true => Ok(Found::default()),
-            false => self.find(entries, sides, check),
-        };
-        self.in_key_order(&find, &mut |found| {
-            if !are_too_many.load(Ordering::Relaxed) {
-                self.put_all(&found.or_raise(), sides, &mut put);
-            }
-        });
-        (!are_too_many.load(Ordering::Relaxed)).then(|| Pairs::of(pairs, groups))
-    }
-
-    /// Sorts entries, and finds the pairs of the first of them, in any thread.
-    fn find(
-        &self,
-        mut entries: Vec<u64>,
-        sides: &(dyn Fn(u32) -> Sides + Sync),
-        check: &mut dyn FnMut(),
-    ) -> Result<Found> {
-        sort_distinct(&mut entries, check);
-        let (mut pairs, mut done) = (Vec::new(), 0);
-        for group in entries.chunk_by(same_key) {
-            let rows = rows(group)?;
-            for &row in &rows {
-                check();
-                let mut failed = Ok(());
-                self.pairs_of(row, &rows, key(group[0]), sides, &mut |a, b| {
-                    if failed.is_ok() {
-                        failed = pairs.try_push((a, b));
-                    }
-                });
-                failed?;
-                done += 1;
-                if pairs.len() >= PAIRS {
-                    return Ok(Found {
-                        pairs,
-                        entries,
-                        done,
-                    });
-                }
-            }
-        }
-        Ok(Found {
-            pairs,
-            entries,
-            done,
-        })
-    }
-
-    /// Puts the pairs found, and finds and puts the others: they were too many to be kept.
-    fn put_all(
-        &self,
-        found: &Found,
-        sides: &(dyn Fn(u32) -> Sides + Sync),
-        put: &mut dyn FnMut(u32, u32),
-    ) {
-        found.pairs.iter().for_each(|&(a, b)| put(a, b));
-        let mut place = 0;
-        for group in found.entries.chunk_by(same_key) {
-            let left = found.done.saturating_sub(place).min(group.len());
-            place += group.len();
-            if left == group.len() {
-                continue;
-            }
-            let rows = rows(group).or_raise();
-            for &row in &rows[left..] {
-                check_interrupts();
-                self.pairs_of(row, &rows, key(group[0]), sides, put);
-            }
-        }
-    }
-
-    /// Visits the pairs of a row with others of its group that pass the prefilter.
-    fn pairs_of(
-        &self,
-        row: u32,
-        group: &[u32],
-        key: u32,
-        sides: &(dyn Fn(u32) -> Sides + Sync),
-        visit: &mut dyn FnMut(u32, u32),
-    ) {
-        pairs_of_row(&self.tokens, row, group, key, sides, &mut |a, b| {
-            if self.passes(a, b) {
-                visit(a, b);
-            }
-        });
-    }
-
-    /// Visits every key with the kept items that look for partners under it, ascending.
-    pub fn for_each_group(&self, visit: &mut dyn FnMut(u32, &[u32])) {
-        let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
-            sort_distinct(&mut entries, check);
-            entries
-        };
-        self.in_key_order(&sort, &mut |entries| {
-            for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
-                visit(key(group[0]), &rows(group).or_raise());
-            }
-        });
-    }
-
-    /// Returns kept items that are likely to be compared, in order: those that pass the prefilter with
-    /// the first of a group, or with the one before.
-    pub fn likely(&self) -> impl Iterator<Item = u32> {
-        let mut is_likely = filled(false, self.items.len()).or_raise();
-        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
-            sort_distinct(&mut entries, check);
-            let mut likely = Vec::new();
-            for group in entries.chunk_by(same_key) {
-                check();
-                let mut before = group[0] as u32;
-                for row in group[1..].iter().map(|entry| *entry as u32) {
-                    let others = [group[0] as u32, before];
-                    if let Some(other) = others.into_iter().find(|other| self.passes(*other, row)) {
-                        likely.try_extend([other, row])?;
-                    }
-                    before = row;
-                }
-            }
-            Ok(likely)
-        };
-        self.in_key_order(&work, &mut |likely: Result<Vec<u32>>| {
-            for kept in likely.or_raise() {
-                is_likely[kept as usize] = true;
-            }
-        });
-        let likely = (0..).zip(is_likely);
-        likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
-    }
-
-    /// Works on the entries of all keys, in parts of which each holds all entries of its keys.
-    fn in_key_order<R: Send>(&self, work: &Work<'_, Vec<u64>, R>, take: &mut dyn FnMut(R)) {
-        self.partitions().work_on("searching bands", work, take);
-    }
-
-    /// Returns the keys of all kept items, each with its item, divided by keys.
-    fn partitions(&self) -> Partitions {
-        let rows = self.tokens.rows();
-        let entries = (0..rows).map(|kept| self.tokens.keys(kept).count()).sum();
-        let mut partitions = Partitions::new(entries);
-        let divider = partitions.divider();
-        let work = |kept: Range<u32>, _: &mut dyn FnMut()| {
-            let mut entries = Vec::new();
-            for kept in kept {
-                let entry = |key| u64::from(key) << 32 | u64::from(kept);
-                entries.try_extend(self.tokens.keys(kept).map(entry))?;
-            }
-            divider.divide(&entries)
-        };
-        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(&divided.or_raise());
-        let mut progress = Progress::begin("dividing bands", Some(rows as usize));
-        let bytes = self.tokens.bands() * size_of::<u64>();
-        let at_once = (piece_bytes() / bytes).max(1);
-        in_order(&work, &mut take, |line| {
-            for start in (0..rows).step_by(at_once) {
-                let end = rows.min(start.saturating_add(at_once as u32));
-                (start..end).for_each(|_| progress.step());
-                line.put((), start..end, at_once * bytes);
-            }
-        });
-        partitions
-    }
+        },
+    );
+    kept
 }
 
 /// Counts the items that have each token.
@@ -352,83 +162,116 @@ fn group_sizes(source: &mut Source<'_>) -> GroupSizes {
     sizes
 }
 
-/// Pairs of kept items, in the order in which they are best compared.
-pub struct Pairs {
-    sorted: SortedBigints,
-    tiles: Tiles,
-    len: usize,
-}
-
-impl Pairs {
-    /// Returns how many there are, at most.
-    pub fn most(&self) -> usize {
-        self.len
-    }
-
-    fn of(pairs: Numbers, mut groups: UnionFind) -> Self {
-        let len = pairs.len();
-        let tiles = Tiles::of(&mut groups).or_raise();
-        let mut sort = BigintSort::begin();
-        let mut progress = Progress::begin("sorting pairs", Some(len));
-        pairs.for_each(&mut |pair| {
-            progress.step();
-            sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);
-        });
-        Self {
-            sorted: sort.sorted(),
-            tiles,
-            len,
+/// Joins the kept items that may be partners, by the numbers of their records. Of each only a few bits
+/// are in memory.
+fn link(kept: &mut Records, form: Form) -> UnionFind {
+    let rows_kept = kept.len() as u32;
+    let (entries, packed) = entries(kept, form);
+    let prefilter = Prefilter::new(link_test(&form), packed);
+    let sets = SharedSets::new(rows_kept).or_raise();
+    let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+        sort_distinct(&mut entries, check);
+        for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
+            sets.join_group(&rows(group)?, &mut |a, b| {
+                check();
+                prefilter.passes(a, b)
+            })?;
         }
+        Ok(())
+    };
+    entries.work_on("linking", &work, &mut |linked: Result<()>| {
+        linked.or_raise()
+    });
+    sets.into_inner().or_raise()
+}
+
+/// Returns a test that all partners pass: that of the search, or one by a few bits of each token.
+fn link_test(form: &Form) -> Test {
+    form.test.unwrap_or(Test {
+        fields: form.bands,
+        bits: LINK_BITS,
+        equal: form.needed,
+    })
+}
+
+/// Returns the keys of all kept items, each with the number of its record, and the fields of the test
+/// that links them.
+fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
+    let rows = kept.len() as u32;
+    let mut packed = with_room(link_test(&form).bytes() * rows as usize).or_raise();
+    let mut partitions = Partitions::new(rows as usize * (form.bands - form.needed + 1));
+    let divider = partitions.divider();
+    let work = |(first, records): (u32, Vec<u8>), check: &mut dyn FnMut()| {
+        let (mut entries, mut packed) = (Vec::new(), Vec::new());
+        for (row, record) in (first..).zip(records.chunks_exact(form.len())) {
+            check();
+            let (_, tokens, fields) = form.parts(record);
+            let tokens = collected(tokens)?;
+            let entry = |key| u64::from(key) << 32 | u64::from(row);
+            entries.try_extend(keys(&tokens).map(entry))?;
+            match form.test {
+                Some(_) => packed.try_extend_from_slice(fields)?,
+                None => packed.try_extend(tokens.chunks(2).map(low_bits))?,
+            }
+        }
+        Ok((divider.divide(&entries)?, packed))
+    };
+    let mut take = |(), made: Result<(Parts<u8>, Vec<u8>)>| {
+        let (divided, fields) = made.or_raise();
+        partitions.put(&divided);
+        packed.try_extend_from_slice(&fields).or_raise();
+    };
+    let mut progress = Progress::begin("dividing bands", Some(rows as usize));
+    in_order(&work, &mut take, |line| {
+        let (mut read, mut first, mut piece) = (read_stored(kept), 0, Vec::new());
+        for row in 0..rows {
+            progress.step();
+            read(row, &mut piece);
+            if piece.len() >= piece_bytes() || row + 1 == rows {
+                let bytes = piece.len();
+                line.put((), (first, std::mem::take(&mut piece)), bytes);
+                first = row + 1;
+            }
+        }
+    });
+    (partitions, packed)
+}
+
+/// Returns a byte of the lowest bits of two tokens.
+fn low_bits(tokens: &[u32]) -> u8 {
+    let bits = tokens.iter().rev().fold(0, |bits, token| {
+        bits << LINK_BITS | token & ((1 << LINK_BITS) - 1)
+    });
+    bits as u8
+}
+
+/// Divides the records of kept items into parts that fit into memory, each with whole sets, as far as
+/// these do.
+fn divide(mut kept: Records, form: Form, mut sets: UnionFind) -> Vec<Records> {
+    let rows = kept.len();
+    let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));
+    // The size of each set, at its first row; then its part.
+    let mut part_of = filled(0u32, rows).or_raise();
+    for row in 0..rows as u32 {
+        part_of[sets.find(row) as usize] += 1;
     }
-}
-
-impl Iterator for Pairs {
-    type Item = (u32, u32);
-
-    fn next(&mut self) -> Option<(u32, u32)> {
-        self.sorted
-            .next()
-            .map(|place| self.tiles.pair(place as u64))
+    let (mut part, mut in_part) = (0, 0);
+    for place in part_of.iter_mut().filter(|size| **size > 0) {
+        let size = *place as usize;
+        if in_part > 0 && in_part + size > most {
+            (part, in_part) = (part + 1, 0);
+        }
+        (*place, in_part) = (part, in_part + size);
     }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (0, Some(self.len))
+    let budget = work_mem_bytes() / 4 / (part as usize + 1);
+    let empty = (0..=part).map(|_| Records::of_width(form.len(), budget));
+    let mut parts = collected(empty).or_raise();
+    let mut progress = Progress::begin("dividing documents", Some(rows));
+    let mut buffer = Vec::new();
+    for row in 0..rows {
+        progress.step();
+        let part = part_of[sets.find(row as u32) as usize];
+        parts[part as usize].push(kept.read(row, &mut buffer));
     }
-}
-
-/// Pairs found among entries: those of the first `done` ones.
-#[derive(Default)]
-struct Found {
-    pairs: Vec<(u32, u32)>,
-    entries: Vec<u64>,
-    done: usize,
-}
-
-fn key(entry: u64) -> u32 {
-    (entry >> 32) as u32
-}
-
-fn same_key(a: &u64, b: &u64) -> bool {
-    key(*a) == key(*b)
-}
-
-/// Returns the kept items of a group of entries.
-fn rows(group: &[u64]) -> Result<Vec<u32>> {
-    collected(group.iter().map(|entry| *entry as u32))
-}
-
-/// A few bits of each slot: enough to tell that too few are equal.
-struct Prefilter {
-    packed: Vec<u8>,
-    header: Header,
-    equal: usize,
-}
-
-impl Prefilter {
-    fn passes(&self, a: u32, b: u32) -> bool {
-        let (slots, slot_bits) = (self.header.slots, self.header.slot_bits);
-        let bytes = self.header.payload_len();
-        let of = |kept: u32| &self.packed[kept as usize * bytes..][..bytes];
-        count_equal(of(a), of(b), slots.into(), slot_bits.into()) >= self.equal
-    }
+    parts
 }

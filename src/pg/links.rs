@@ -66,11 +66,14 @@ impl SortedLinks {
         while self.count - self.parts.len() <= part {
             self.load();
         }
-        let is_before = |&(ends, _): &(u64, u64)| ends < u64::from(from) << 32;
-        self.next += self.loaded[self.next..].partition_point(is_before);
-        let links = self.loaded[self.next..].iter();
-        for &(ends, bits) in links.take_while(|(ends, _)| (ends >> 32) as u32 == from) {
-            visit(ends as u32, f64::from_bits(bits));
+        for &(ends, bits) in &self.loaded[self.next..] {
+            let number = (ends >> 32) as u32;
+            if number > from {
+                break;
+            }
+            if number == from {
+                visit(ends as u32, f64::from_bits(bits));
+            }
             self.next += 1;
         }
     }

@@ -59,8 +59,20 @@ impl Numbers {
         self.budget = BLOCK;
     }
 
+    /// Returns all numbers.
+    #[allow(clippy::disallowed_methods, reason = "reserved before")]
+    pub fn into_list(self) -> Vec<u64> {
+        let mut list = with_room(self.len).or_raise();
+        self.for_each_block(&mut |block| list.extend(numbers(block)));
+        list
+    }
+
     /// Visits all numbers, and frees them.
-    pub fn for_each(mut self, visit: &mut dyn FnMut(u64)) {
+    pub fn for_each(self, visit: &mut dyn FnMut(u64)) {
+        self.for_each_block(&mut |block| numbers(block).for_each(&mut *visit));
+    }
+
+    fn for_each_block(mut self, visit: &mut dyn FnMut(&[u8])) {
         let mut stored = (self.len * NUMBER - self.last.len()) as u64;
         if let Some(mut file) = self.file.take() {
             let mut start = 0;
@@ -69,18 +81,16 @@ impl Numbers {
                 let bytes = stored.min(BLOCK as u64);
                 block.truncate(bytes as usize);
                 file.read(start, &mut block);
-                each(&block, visit);
+                visit(&block);
                 start += bytes;
                 stored -= bytes;
             }
         }
-        each(&self.last, visit);
+        visit(&self.last);
     }
 }
 
-fn each(bytes: &[u8], visit: &mut dyn FnMut(u64)) {
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> {
     let (numbers, _) = bytes.as_chunks::<NUMBER>();
-    for number in numbers {
-        visit(u64::from_le_bytes(*number));
-    }
+    numbers.iter().map(|number| u64::from_le_bytes(*number))
 }

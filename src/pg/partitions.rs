@@ -70,9 +70,11 @@ impl Partitions {
         take: &mut dyn FnMut(R),
     ) {
         let mut progress = Progress::begin(stage, Some(self.len()));
+        let mut done = 0;
         in_order(work, &mut |(), result| take(result), |line| {
             self.for_each(&mut |entries| {
-                entries.iter().for_each(|_| progress.step());
+                done += entries.len();
+                progress.reach(done);
                 let bytes = size_of_val(entries.as_slice());
                 line.put((), entries, bytes);
             });
@@ -85,15 +87,16 @@ impl Partitions {
         let fine = fine.div_ceil(2 * part_bytes()).max(1);
         let parts = self.coarse.len() * fine;
         for (number, entries) in self.coarse.into_iter().enumerate() {
+            if fine == 1 {
+                visit(entries.into_list());
+                continue;
+            }
             let mut divided = filled(Vec::new(), fine).or_raise();
             for part in &mut divided {
                 *part = with_room(entries.len() / fine).or_raise();
             }
             entries.for_each(&mut |entry| {
-                let place = match fine {
-                    1 => 0,
-                    _ => part(entry, parts) - number * fine,
-                };
+                let place = part(entry, parts) - number * fine;
                 divided[place].try_push(entry).or_raise();
             });
             divided.into_iter().for_each(&mut *visit);

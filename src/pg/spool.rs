@@ -52,6 +52,11 @@ impl Records {
         }
     }
 
+    /// Returns whether all records are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// Returns where a record begins; for their number, where the last one ends.
     fn start(&self, record: usize) -> u64 {
         match &self.places {

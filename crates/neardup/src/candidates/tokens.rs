@@ -2,7 +2,7 @@
 
 use super::frequencies::place;
 use crate::Result;
-use crate::memory::{Grow, collected};
+use crate::memory::{Grow, collected, with_room};
 
 /// Bits of a token; the highest bit says that it is one to look for partners under.
 const TOKEN_BITS: u32 = 31;
@@ -35,6 +35,17 @@ impl Tokens {
         }
     }
 
+    /// Returns no tokens, with room for those of so many rows.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn with_room(bands: usize, needed: usize, rows: usize) -> Result<Self> {
+        Ok(Self {
+            flagged: with_room(bands * rows)?,
+            ..Self::new(bands, needed)
+        })
+    }
+
     pub fn bands(&self) -> usize {
         self.bands
     }
@@ -57,7 +68,7 @@ impl Tokens {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
         let is_kept = choose(row, self.needed, counts, &mut chosen)?;
-        self.push(&chosen)?;
+        self.push(chosen.iter().copied())?;
         self.chosen = chosen;
         Ok(is_kept)
     }
@@ -66,8 +77,8 @@ impl Tokens {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn push(&mut self, chosen: &[u32]) -> Result<()> {
-        self.flagged.try_extend_from_slice(chosen)
+    pub fn push(&mut self, chosen: impl Iterator<Item = u32>) -> Result<()> {
+        self.flagged.try_extend(chosen)
     }
 
     fn row(&self, row: u32) -> &[u32] {
@@ -78,9 +89,7 @@ impl Tokens {
     /// Returns the keys under which a row is to look for partners, for sorting. Rows that share
     /// such a token share its key.
     pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
-        let looks_here = |&(_, token): &(usize, &u32)| token & LOOK_HERE != 0;
-        let tokens = self.row(row).iter().enumerate().filter(looks_here);
-        tokens.map(|(band, &token)| key(band, token))
+        keys(self.row(row))
     }
 
     /// Returns whether two rows that met under `met` are to be compared: it is the first key that
@@ -95,6 +104,13 @@ impl Tokens {
         }
         self.needed <= 1 || count_shared(a, b) >= self.needed
     }
+}
+
+/// Returns the keys under which a row is to look for partners, of its tokens as [`choose`] appended them.
+pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
+    let looks_here = |&(_, token): &(usize, &u32)| token & LOOK_HERE != 0;
+    let tokens = chosen.iter().enumerate().filter(looks_here);
+    tokens.map(|(band, &token)| key(band, token))
 }
 
 /// The numbers of rows that have a token.

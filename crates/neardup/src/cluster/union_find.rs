@@ -7,7 +7,7 @@ use std::collections::TryReserveError;
 #[derive(Debug, Clone, Default)]
 pub struct UnionFind {
     /// The parent has the smaller number; a root is its own.
-    parents: Vec<u32>,
+    pub(super) parents: Vec<u32>,
 }
 
 impl UnionFind {

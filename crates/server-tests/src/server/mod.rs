@@ -125,7 +125,10 @@ const ALL: &[Test] = &[
     ("helpers_change_no_answer", helpers::change_no_answer),
     ("helpers_leave_nothing", helpers::leave_nothing),
     ("jobs_keys_in_files", jobs::keys_in_files),
-    ("jobs_similar_pairs_in_files", jobs::similar_pairs_in_files),
+    (
+        "jobs_bands_and_pairs_in_files",
+        jobs::bands_and_pairs_in_files,
+    ),
     ("jobs_seen_by_others", jobs::seen_by_others),
     ("guard_changed_key", guard::changed_key),
     ("guard_earlier_first", guard::earlier_first),

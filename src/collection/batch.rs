@@ -1,0 +1,314 @@
+//! Items that may have partners, in memory together: the pairs of them worth comparing.
+
+use crate::collection::form::Form;
+use crate::collection::prefilter::Prefilter;
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
+use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::numbers::Numbers;
+use crate::pg::partitions::Partitions;
+use crate::pg::parts::Parts;
+use crate::pg::progress::Progress;
+use crate::pg::query::work_mem_bytes;
+use crate::pg::sort::{BigintSort, SortedBigints};
+use crate::pg::spool::Records;
+use helpers::Work;
+use neardup::Result;
+use neardup::candidates::{Sides, Tokens, pairs_of_row};
+use neardup::cluster::{Tiles, UnionFind};
+use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::set::sort_distinct;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
+const PAIRS: usize = 1 << 16;
+
+/// Items that may have partners, under new numbers ("kept"), with their tokens.
+pub struct Batch {
+    pub tokens: Tokens,
+    items: Vec<u32>,
+    prefilter: Option<Prefilter>,
+}
+
+impl Batch {
+    /// Loads the records of kept items.
+    pub fn load(mut records: Records, form: &Form) -> Self {
+        let rows = records.len();
+        let mut tokens = Tokens::with_room(form.bands, form.needed, rows).or_raise();
+        let (mut items, mut packed) = (with_room(rows).or_raise(), Vec::new());
+        let mut buffer = Vec::new();
+        for row in 0..rows {
+            let (item, row, fields) = form.parts(records.read(row, &mut buffer));
+            items.try_push(item).or_raise();
+            tokens.push(row).or_raise();
+            packed.try_extend_from_slice(fields).or_raise();
+        }
+        Self {
+            tokens,
+            items,
+            prefilter: form.test.map(|test| Prefilter::new(test, packed)),
+        }
+    }
+
+    /// Returns the item behind a kept number.
+    pub fn item(&self, kept: u32) -> u32 {
+        self.items[kept as usize]
+    }
+
+    /// Returns whether two kept items pass the prefilter.
+    pub fn passes(&self, a: u32, b: u32) -> bool {
+        self.prefilter
+            .as_ref()
+            .is_none_or(|filter| filter.passes(a, b))
+    }
+
+    /// Returns each pair of kept items worth comparing, once, of which one has rows on side a and the
+    /// other on side b. `sides` is that of a kept number.
+    pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
+        let pairs = self.pairs_up_to(usize::MAX, sides);
+        pairs.expect("there is no limit")
+    }
+
+    /// Returns the same; None where there are more than `most`.
+    pub fn pairs_up_to(&self, most: usize, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Option<Pairs> {
+        let mut pairs = Numbers::new(work_mem_bytes() / 4);
+        let mut groups = UnionFind::new();
+        or_out_of_memory(groups.grow_to(self.tokens.rows()));
+        let are_too_many = AtomicBool::new(false);
+        let mut put = |a, b| {
+            if pairs.len() >= most {
+                are_too_many.store(true, Ordering::Relaxed);
+            } else {
+                groups.union(a, b);
+                pairs.push(u64::from(a) << 32 | u64::from(b));
+            }
+        };
+        let find = |entries, check: &mut dyn FnMut()| match are_too_many.load(Ordering::Relaxed) {
+            true => Ok(Found::default()),
+            false => self.find(entries, sides, check),
+        };
+        self.in_key_order(&find, &mut |found| {
+            if !are_too_many.load(Ordering::Relaxed) {
+                self.put_all(&found.or_raise(), sides, &mut put);
+            }
+        });
+        (!are_too_many.load(Ordering::Relaxed)).then(|| Pairs::of(pairs, groups))
+    }
+
+    /// Sorts entries, and finds the pairs of the first of them, in any thread.
+    fn find(
+        &self,
+        mut entries: Vec<u64>,
+        sides: &(dyn Fn(u32) -> Sides + Sync),
+        check: &mut dyn FnMut(),
+    ) -> Result<Found> {
+        sort_distinct(&mut entries, check);
+        let (mut pairs, mut done) = (Vec::new(), 0);
+        for group in entries.chunk_by(same_key) {
+            let rows = rows(group)?;
+            for &row in &rows {
+                check();
+                let mut failed = Ok(());
+                self.pairs_of(row, &rows, key(group[0]), sides, &mut |a, b| {
+                    if failed.is_ok() {
+                        failed = pairs.try_push((a, b));
+                    }
+                });
+                failed?;
+                done += 1;
+                if pairs.len() >= PAIRS {
+                    return Ok(Found {
+                        pairs,
+                        entries,
+                        done,
+                    });
+                }
+            }
+        }
+        Ok(Found {
+            pairs,
+            entries,
+            done,
+        })
+    }
+
+    /// Puts the pairs found, and finds and puts the others: they were too many to be kept.
+    fn put_all(
+        &self,
+        found: &Found,
+        sides: &(dyn Fn(u32) -> Sides + Sync),
+        put: &mut dyn FnMut(u32, u32),
+    ) {
+        found.pairs.iter().for_each(|&(a, b)| put(a, b));
+        let mut place = 0;
+        for group in found.entries.chunk_by(same_key) {
+            let left = found.done.saturating_sub(place).min(group.len());
+            place += group.len();
+            if left == group.len() {
+                continue;
+            }
+            let rows = rows(group).or_raise();
+            for &row in &rows[left..] {
+                check_interrupts();
+                self.pairs_of(row, &rows, key(group[0]), sides, put);
+            }
+        }
+    }
+
+    /// Visits the pairs of a row with others of its group that pass the prefilter.
+    fn pairs_of(
+        &self,
+        row: u32,
+        group: &[u32],
+        key: u32,
+        sides: &(dyn Fn(u32) -> Sides + Sync),
+        visit: &mut dyn FnMut(u32, u32),
+    ) {
+        pairs_of_row(&self.tokens, row, group, key, sides, &mut |a, b| {
+            if self.passes(a, b) {
+                visit(a, b);
+            }
+        });
+    }
+
+    /// Visits every key with the kept items that look for partners under it, ascending.
+    pub fn for_each_group(&self, visit: &mut dyn FnMut(u32, &[u32])) {
+        let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+            sort_distinct(&mut entries, check);
+            entries
+        };
+        self.in_key_order(&sort, &mut |entries| {
+            for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
+                visit(key(group[0]), &rows(group).or_raise());
+            }
+        });
+    }
+
+    /// Returns kept items that are likely to be compared, in order: those that pass the prefilter with
+    /// the first of a group, or with the one before.
+    pub fn likely(&self) -> impl Iterator<Item = u32> {
+        let mut is_likely = filled(false, self.items.len()).or_raise();
+        let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
+            sort_distinct(&mut entries, check);
+            let mut likely = Vec::new();
+            for group in entries.chunk_by(same_key) {
+                check();
+                let mut before = group[0] as u32;
+                for row in group[1..].iter().map(|entry| *entry as u32) {
+                    let others = [group[0] as u32, before];
+                    if let Some(other) = others.into_iter().find(|other| self.passes(*other, row)) {
+                        likely.try_extend([other, row])?;
+                    }
+                    before = row;
+                }
+            }
+            Ok(likely)
+        };
+        self.in_key_order(&work, &mut |likely: Result<Vec<u32>>| {
+            for kept in likely.or_raise() {
+                is_likely[kept as usize] = true;
+            }
+        });
+        let likely = (0..).zip(is_likely);
+        likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
+    }
+
+    /// Works on the entries of all keys, in parts of which each holds all entries of its keys.
+    fn in_key_order<R: Send>(&self, work: &Work<'_, Vec<u64>, R>, take: &mut dyn FnMut(R)) {
+        self.partitions().work_on("searching bands", work, take);
+    }
+
+    /// Returns the keys of all kept items, each with its item, divided by keys.
+    fn partitions(&self) -> Partitions {
+        let rows = self.tokens.rows();
+        let entries = (0..rows).map(|kept| self.tokens.keys(kept).count()).sum();
+        let mut partitions = Partitions::new(entries);
+        let divider = partitions.divider();
+        let work = |kept: Range<u32>, _: &mut dyn FnMut()| {
+            let mut entries = Vec::new();
+            for kept in kept {
+                let entry = |key| u64::from(key) << 32 | u64::from(kept);
+                entries.try_extend(self.tokens.keys(kept).map(entry))?;
+            }
+            divider.divide(&entries)
+        };
+        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(&divided.or_raise());
+        let mut progress = Progress::begin("dividing bands", Some(rows as usize));
+        let bytes = self.tokens.bands() * size_of::<u64>();
+        let at_once = (piece_bytes() / bytes).max(1);
+        in_order(&work, &mut take, |line| {
+            for start in (0..rows).step_by(at_once) {
+                let end = rows.min(start.saturating_add(at_once as u32));
+                (start..end).for_each(|_| progress.step());
+                line.put((), start..end, at_once * bytes);
+            }
+        });
+        partitions
+    }
+}
+
+/// Pairs of kept items, in the order in which they are best compared.
+pub struct Pairs {
+    sorted: SortedBigints,
+    tiles: Tiles,
+    len: usize,
+}
+
+impl Pairs {
+    /// Returns how many there are, at most.
+    pub fn most(&self) -> usize {
+        self.len
+    }
+
+    fn of(pairs: Numbers, mut groups: UnionFind) -> Self {
+        let len = pairs.len();
+        let tiles = Tiles::of(&mut groups).or_raise();
+        let mut sort = BigintSort::begin();
+        let mut progress = Progress::begin("sorting pairs", Some(len));
+        pairs.for_each(&mut |pair| {
+            progress.step();
+            sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);
+        });
+        Self {
+            sorted: sort.sorted(),
+            tiles,
+            len,
+        }
+    }
+}
+
+impl Iterator for Pairs {
+    type Item = (u32, u32);
+
+    fn next(&mut self) -> Option<(u32, u32)> {
+        self.sorted
+            .next()
+            .map(|place| self.tiles.pair(place as u64))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.len))
+    }
+}
+
+/// Pairs found among entries: those of the first `done` ones.
+#[derive(Default)]
+struct Found {
+    pairs: Vec<(u32, u32)>,
+    entries: Vec<u64>,
+    done: usize,
+}
+
+fn key(entry: u64) -> u32 {
+    (entry >> 32) as u32
+}
+
+/// Returns whether two entries have one key.
+pub fn same_key(a: &u64, b: &u64) -> bool {
+    key(*a) == key(*b)
+}
+
+/// Returns the kept items of a group of entries.
+pub fn rows(group: &[u64]) -> Result<Vec<u32>> {
+    collected(group.iter().map(|entry| *entry as u32))
+}
