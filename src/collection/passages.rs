@@ -4,6 +4,8 @@ use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::Records;
@@ -11,13 +13,16 @@ use crate::pg::srf::Rows;
 use crate::pg::temporary_file::TemporaryFile;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
+use neardup::Result;
 use neardup::memory::Grow;
 use neardup::passages::{
-    Candidates, Documents, Fingerprints, Hashes, Listed, Passages, list, min_words,
+    Batch, Batches, Candidates, Documents, Fingerprints, Found, Hashes, Listed, Numbering,
+    Passages, Places, Reader, Repeated, Search, Winnowed, list, min_words,
 };
 use neardup::text::Fold;
 use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// Implements `repeated_passages(key, query, min_words, fold)`.
@@ -42,10 +47,8 @@ fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
     // Words of equal hashes are compared. If they differ, other hashes are drawn; that this happens
     // even twice is as good as impossible.
     for _ in 0..ATTEMPTS {
-        let mut progress = Progress::begin("sorting fingerprints", None);
-        let candidates = fingerprints.repeated(&mut || progress.look()).or_raise();
-        let passages = documents.passages(candidates);
-        if documents.put_places(&passages, &mut rows) {
+        let passages = documents.passages(fingerprints);
+        if documents.put_places(passages, &mut rows) {
             return;
         }
         rows.clear();
@@ -79,9 +82,6 @@ struct KeyedDocuments {
     texts: Texts,
 }
 
-/// Takes a document, and the check for interrupts.
-type VisitText<'a> = dyn FnMut(&[u8], &mut dyn FnMut()) -> neardup::Result<()> + 'a;
-
 /// Documents in UTF-8.
 struct Texts {
     records: Records,
@@ -93,12 +93,7 @@ impl Documents for Texts {
         self.records.length(document)
     }
 
-    fn read(
-        &mut self,
-        document: usize,
-        bytes: Range<usize>,
-        into: &mut Vec<u8>,
-    ) -> neardup::Result<()> {
+    fn read(&mut self, document: usize, bytes: Range<usize>, into: &mut Vec<u8>) -> Result<()> {
         let part = self.records.read_part(document, bytes, &mut self.buffer);
         into.try_extend_from_slice(part)
     }
@@ -118,58 +113,91 @@ impl KeyedDocuments {
         }
     }
 
-    fn fingerprints(&self) -> Fingerprints<TemporaryFile> {
-        Fingerprints::new(self.min_words, self.fold, draw_hashes(), work_mem_bytes()).or_raise()
+    fn reader(&self) -> Reader {
+        Reader::new(self.min_words, self.fold, draw_hashes())
     }
 
     fn read(&mut self, query: pg_sys::Datum) -> Fingerprints<TemporaryFile> {
-        let mut fingerprints = self.fingerprints();
         let query = Query::open(query);
         let [key, document] = check_columns(&query.columns(), self.key_type);
         let mut progress = Progress::begin("reading", None);
-        query.for_each(&mut |row| {
-            progress.step();
-            let Some(doc) = row.get(document) else {
-                return;
-            };
-            // SAFETY: the column is of type text or one of those that are stored as it is.
-            let doc = unsafe { Text::from_raw(doc) };
-            fingerprints.add(&doc, &mut || progress.look()).or_raise();
-            self.keys.push(row.get(key));
-            self.texts.records.push(&doc);
-        });
-        fingerprints
+        fingerprints(self.reader(), |visit| {
+            query.for_each(&mut |row| {
+                progress.step();
+                let Some(doc) = row.get(document) else {
+                    return;
+                };
+                // SAFETY: the column is of type text or one of those that are stored as it is.
+                let doc = unsafe { Text::from_raw(doc) };
+                self.keys.push(row.get(key));
+                self.texts.records.push(&doc);
+                visit(&doc);
+            });
+        })
     }
 
     fn fingerprints_again(&mut self) -> Fingerprints<TemporaryFile> {
-        let mut fingerprints = self.fingerprints();
-        self.for_each("reading again", &mut |doc, check| {
-            fingerprints.add(doc, check)
-        });
-        fingerprints
-    }
-
-    fn passages(&mut self, mut candidates: Candidates<TemporaryFile>) -> Passages {
-        self.for_each("finding windows", &mut |doc, check| {
-            candidates.add(doc, check)
-        });
-        let mut progress = Progress::begin("finding repeats", None);
-        candidates.passages(&mut || progress.look()).or_raise()
-    }
-
-    /// Goes through the documents as they were read.
-    fn for_each(&mut self, stage: &'static str, visit: &mut VisitText<'_>) {
+        let reader = self.reader();
         let Texts { records, buffer } = &mut self.texts;
-        let mut progress = Progress::begin(stage, Some(records.len()));
-        for number in 0..records.len() {
-            progress.step();
-            let doc = records.read(number, buffer);
-            visit(doc, &mut || progress.look()).or_raise();
-        }
+        let mut progress = Progress::begin("reading again", Some(records.len()));
+        fingerprints(reader, |visit| {
+            for number in 0..records.len() {
+                progress.step();
+                visit(records.read(number, buffer));
+            }
+        })
+    }
+
+    fn passages(&mut self, fingerprints: Fingerprints<TemporaryFile>) -> Passages<TemporaryFile> {
+        let mut progress = Progress::begin("sorting fingerprints", None);
+        let repeated = fingerprints.repeated(&mut || progress.look()).or_raise();
+        let candidates = self.candidates(&repeated);
+        let mut progress = Progress::begin("sorting windows", None);
+        let batches = candidates.batches(repeated, &mut || progress.look());
+        let (batches, search) = batches.or_raise();
+        let numbering = places(batches, &search);
+        let mut progress = Progress::begin("numbering passages", None);
+        let passages = numbering.passages(search, &mut || progress.look());
+        passages.or_raise()
+    }
+
+    /// Reads all documents again for the windows whose fingerprints repeat.
+    fn candidates(&mut self, repeated: &Repeated) -> Candidates<TemporaryFile> {
+        let candidates = RefCell::new(Candidates::new(work_mem_bytes()));
+        let work = |(number, docs): (usize, Parts<u8>), check: &mut dyn FnMut()| {
+            repeated.find(number, docs.iter(), check)
+        };
+        let mut take = |(), found: Result<Found>| {
+            let mut candidates = candidates.borrow_mut();
+            candidates
+                .add(found.or_raise(), &mut check_interrupts)
+                .or_raise();
+        };
+        let Texts { records, buffer } = &mut self.texts;
+        let mut progress = Progress::begin("finding windows", Some(records.len()));
+        in_order(&work, &mut take, |line| {
+            for number in 0..repeated.pieces() {
+                let mut docs = Parts::default();
+                for document in repeated.documents(number) {
+                    progress.step();
+                    push(&mut docs, records.read(document, buffer));
+                }
+                let bytes = docs.items.len();
+                if bytes <= work_mem_bytes() / WINDOWS {
+                    line.put((), (number, docs), bytes);
+                } else {
+                    let mut candidates = candidates.borrow_mut();
+                    candidates
+                        .find(repeated, number, docs.iter(), &mut || progress.look())
+                        .or_raise();
+                }
+            }
+        });
+        candidates.into_inner()
     }
 
     /// Returns false if different words had the same hash.
-    fn put_places(&mut self, passages: &Passages, rows: &mut Rows) -> bool {
+    fn put_places(&mut self, passages: Passages<TemporaryFile>, rows: &mut Rows) -> bool {
         let mut progress = Progress::begin("listing places", Some(self.keys.len()));
         let mut document = 0;
         let mut visit = |listed: &Listed, _: &mut dyn FnMut()| {
@@ -197,6 +225,62 @@ impl KeyedDocuments {
         )
         .or_raise()
     }
+}
+
+/// Bytes of windows for one of text, at most about: of documents with more than memory holds, windows
+/// are sorted as they are found.
+const WINDOWS: usize = 8;
+
+/// Appends a document to a piece.
+fn push(piece: &mut Parts<u8>, doc: &[u8]) {
+    piece.items.try_extend_from_slice(doc).or_raise();
+    piece.end().or_raise();
+}
+
+/// Returns the fingerprints of documents that `visit_all` goes through.
+fn fingerprints(
+    reader: Reader,
+    visit_all: impl FnOnce(&mut dyn FnMut(&[u8])),
+) -> Fingerprints<TemporaryFile> {
+    let mut fingerprints = Fingerprints::new(reader, work_mem_bytes());
+    let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
+    let mut take = |(), read: Result<Winnowed>| {
+        fingerprints
+            .add(&read.or_raise(), &mut check_interrupts)
+            .or_raise();
+    };
+    in_order(&work, &mut take, |line| {
+        let mut docs = Parts::default();
+        visit_all(&mut |doc| {
+            push(&mut docs, doc);
+            let bytes = docs.items.len() + size_of::<usize>() * docs.len();
+            if bytes >= piece_bytes() {
+                line.put((), std::mem::take(&mut docs), bytes);
+            }
+        });
+        let bytes = docs.items.len();
+        line.put((), docs, bytes);
+    });
+    fingerprints
+}
+
+/// Returns the places of all batches.
+fn places(mut batches: Batches<TemporaryFile>, search: &Search) -> Numbering<TemporaryFile> {
+    let mut numbering = Numbering::new(work_mem_bytes());
+    let work = |batch: Batch, check: &mut dyn FnMut()| search.places(&batch, check);
+    let mut take = |(), places: Result<Places>| {
+        numbering
+            .add(places.or_raise(), &mut check_interrupts)
+            .or_raise();
+    };
+    let mut progress = Progress::begin("finding repeats", None);
+    in_order(&work, &mut take, |line| {
+        while let Some(batch) = batches.next(&mut || progress.look()).or_raise() {
+            let bytes = batch.bytes();
+            line.put((), batch, bytes);
+        }
+    });
+    numbering
 }
 
 fn check_columns(columns: &[Column], key_type: pg_sys::Oid) -> [CheckedColumn; 2] {

@@ -7,7 +7,9 @@ use neardup::bands::advise::Sample;
 use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::{UnionFind, connect_group};
 use neardup::minhash::{Header, Signature, Sketch};
-use neardup::passages::{self, Documents, Fingerprints, Hashes, Scratch};
+use neardup::passages::{
+    self, Candidates, Documents, Fingerprints, Hashes, Numbering, Reader, Scratch,
+};
 use neardup::shingle::{self, Key, Shingling};
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{self, Fold, Unit};
@@ -345,28 +347,24 @@ impl Documents for Texts<'_> {
 /// Returns a digest of the places of repeated passages.
 fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let check = &mut || ();
-    let hashes = Hashes::from_seed(0);
-    let mut fingerprints =
-        Fingerprints::<NoScratch>::new(min_words, Fold::Case, hashes, usize::MAX)?;
-    for doc in documents {
-        fingerprints.add(doc, check)?;
+    let docs = || documents.iter().copied();
+    let reader = Reader::new(min_words, Fold::Case, Hashes::from_seed(0));
+    let mut fingerprints = Fingerprints::<NoScratch>::new(reader, usize::MAX);
+    fingerprints.add(&reader.winnow(docs(), check)?, check)?;
+    let repeated = fingerprints.repeated(check)?;
+    let mut candidates = Candidates::<NoScratch>::new(usize::MAX);
+    candidates.add(repeated.find(0, docs(), check)?, check)?;
+    let (mut batches, search) = candidates.batches(repeated, check)?;
+    let mut numbering = Numbering::<NoScratch>::new(usize::MAX);
+    while let Some(batch) = batches.next(check)? {
+        numbering.add(search.places(&batch, check)?, check)?;
     }
-    let mut candidates = fingerprints.repeated(check)?;
-    for doc in documents {
-        candidates.add(doc, check)?;
-    }
-    let passages = candidates.passages(check)?;
+    let passages = numbering.passages(search, check)?;
     let (mut all, mut texts) = (0, Texts(documents));
-    passages::list(
-        &passages,
-        &mut texts,
-        Fold::Case,
-        check,
-        &mut |listed, _| {
-            all ^= digest((listed.place, &listed.characters));
-            Ok(())
-        },
-    )?;
+    passages::list(passages, &mut texts, Fold::Case, check, &mut |listed, _| {
+        all ^= digest((listed.place, &listed.characters));
+        Ok(())
+    })?;
     Ok(all)
 }
 
@@ -388,16 +386,14 @@ fn passages_of_documents() {
     });
 }
 
-/// Besides the document and the fingerprints, a row takes as much as one a hundredth as long.
+/// Besides the document, a row takes as much as one a hundredth as long.
 #[test]
 fn a_row_of_one_word_takes_little_memory() {
-    /// For each window, while their list moves to one of twice the size.
-    const FINGERPRINTS: usize = 16 + 8;
     let most = |words: usize| {
         let row = b"a ".repeat(words);
         let (found, _, most) = run_with(Plan::Succeed, &|| repeats(&[&row], 50));
         found.expect("memory");
-        most.saturating_sub(row.len() + FINGERPRINTS * words)
+        most.saturating_sub(row.len())
     };
     let (few, many) = (most(20_000), most(2_000_000));
     assert!(many < few + (4 << 20), "{few} bytes, then {many}");

@@ -1,7 +1,10 @@
 //! Repeated passages, against all runs of words of a small collection.
 
 use neardup::Result;
-use neardup::passages::{Documents, Fingerprints, Hashes, Listed, Place, Scratch, list};
+use neardup::passages::{
+    Candidates, Documents, Fingerprints, Hashes, Listed, Numbering, Passages, Place, Reader,
+    Scratch, list,
+};
 use neardup::text::{Fold, words};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -36,25 +39,47 @@ impl Documents for Texts<'_> {
     }
 }
 
-fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {
+/// Documents that are read together.
+const TOGETHER: usize = 3;
+
+/// Returns the pieces of a collection, as they are read.
+fn piece(documents: &[String]) -> impl Iterator<Item = &[u8]> {
+    documents.iter().map(String::as_bytes)
+}
+
+fn passages(documents: &[String], min_words: usize, seed: i64) -> Result<Passages<Memory>> {
     let check = &mut || ();
-    let hashes = Hashes::from_seed(seed);
-    let fingerprints = Fingerprints::<Memory>::new(min_words, Fold::Case, hashes, 0);
-    let mut fingerprints = fingerprints.unwrap();
-    for document in documents {
-        fingerprints.add(document.as_bytes(), check).unwrap();
+    let reader = Reader::new(min_words, Fold::Case, Hashes::from_seed(seed));
+    let mut fingerprints = Fingerprints::<Memory>::new(reader, 0);
+    for documents in documents.chunks(TOGETHER) {
+        fingerprints.add(&reader.winnow(piece(documents), check)?, check)?;
     }
-    let mut candidates = fingerprints.repeated(check).unwrap();
-    for document in documents {
-        candidates.add(document.as_bytes(), check).unwrap();
+    let repeated = fingerprints.repeated(check)?;
+    let mut candidates = Candidates::<Memory>::new(0);
+    for number in (0..repeated.pieces()).rev() {
+        let documents = piece(&documents[repeated.documents(number)]);
+        if number % 2 == 0 {
+            candidates.find(&repeated, number, documents, check)?;
+        } else {
+            candidates.add(repeated.find(number, documents, check)?, check)?;
+        }
     }
-    let passages = candidates.passages(check).unwrap();
-    let mut places = Vec::new();
+    let (mut batches, search) = candidates.batches(repeated, check)?;
+    let mut numbering = Numbering::<Memory>::new(0);
+    while let Some(batch) = batches.next(check)? {
+        numbering.add(search.places(&batch, check)?, check)?;
+    }
+    numbering.passages(search, check)
+}
+
+fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {
+    let passages = passages(documents, min_words, seed).unwrap();
+    let (count, mut places) = (passages.len(), Vec::new());
     let is_true = list(
-        &passages,
+        passages,
         &mut Texts(documents),
         Fold::Case,
-        check,
+        &mut || (),
         &mut |place, _| {
             places.push(place.clone());
             Ok(())
@@ -62,7 +87,7 @@ fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {
     );
     assert!(is_true.unwrap(), "{documents:?}");
     let numbers: BTreeSet<_> = places.iter().map(|listed| listed.place.passage).collect();
-    assert_eq!(numbers.len(), passages.len());
+    assert_eq!(numbers.len(), count);
     places
 }
 

@@ -1,7 +1,8 @@
 //! The measured server, asked by one backend.
 
 use std::cell::{RefCell, RefMut};
-use std::time::Instant;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use postgres::types::ToSql;
@@ -50,6 +51,14 @@ impl Session {
     /// Returns the id of the one process that serves this connection.
     pub fn pid(&self) -> Result<i32> {
         Ok(self.row("SELECT pg_backend_pid()", &[])?.get(0))
+    }
+
+    /// Returns the bytes that ended sessions and statements have written to temporary files of the
+    /// database.
+    pub fn temporary_bytes(&self) -> Result<f64> {
+        // A backend that has just ended leaves its figures a moment later.
+        sleep(Duration::from_millis(200));
+        self.number("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
     }
 
     /// Seconds that statements take.

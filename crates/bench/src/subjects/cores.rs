@@ -47,6 +47,10 @@ const JOBS: &[(&str, &str)] = &[
         "bit strings to pairs",
         "SELECT count(*) FROM hamming_pairs(NULL::bigint, 'TABLE bits', 3)",
     ),
+    (
+        "text to repeated passages",
+        "SELECT count(*) FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs', 50)",
+    ),
 ];
 
 /// Generated documents, beside the user's own.

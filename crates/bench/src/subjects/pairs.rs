@@ -76,14 +76,14 @@ fn million(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Res
         ],
     );
     let progress = bar(STEPS.len() as u64, "pairs and clusters")?;
-    let mut before = temporary_bytes(session)?;
+    let mut before = session.temporary_bytes()?;
     for (step, statement) in STEPS {
         progress.set_message(*step);
         session.execute("DROP TABLE IF EXISTS found")?;
         let (seconds, kilobytes) = step_cost(database, statement)?;
         let found = statement.split(' ').nth(3).unwrap_or_default();
         let rows = session.number(&format!("SELECT count(*) FROM {found}"))?;
-        let after = temporary_bytes(session)?;
+        let after = session.temporary_bytes()?;
         let temporary = (after - before) / 1e6;
         before = after;
         table.push(row![
@@ -118,10 +118,4 @@ fn step_cost(database: &Database<'_>, statement: &str) -> Result<(f64, f64)> {
         Ok(())
     })?;
     Ok((seconds, peak as f64))
-}
-
-fn temporary_bytes(session: &Session) -> Result<f64> {
-    // A backend that has just ended leaves its figures a moment later.
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    session.number("SELECT temp_bytes FROM pg_stat_database WHERE datname = current_database()")
 }

@@ -28,11 +28,6 @@ impl<'c> Pace<'c> {
         }
     }
 
-    /// Returns the check itself, for what counts no steps.
-    pub fn check(&mut self) -> &mut dyn FnMut() {
-        self.check
-    }
-
     /// Sorts, with a step at every comparison: sorting millions takes seconds.
     pub fn sort_by_key<T, K: Ord>(&mut self, values: &mut [T], key: impl Fn(&T) -> K) {
         values.sort_unstable_by(|a, b| {

@@ -1,6 +1,8 @@
 //! Windows at which the text goes on in different ways.
 
-use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
+use super::groups::Groups;
+use super::sort::{HEARTBEAT, Scratch, Sorted};
+use super::spool::Spool;
 use super::windows::NO_WORD;
 use crate::Result;
 
@@ -27,18 +29,27 @@ impl From<[u64; 4]> for Boundary {
     }
 }
 
-/// Returns all places of the windows that have several, and different words before or behind them,
-/// by their first words. The end of a document is like no other word, nor like another end.
+/// Returns all places of the windows that have several, and different words before or behind them, in
+/// any order, and the documents in groups that share no boundary. The end of a document is like no
+/// other word, nor like another end.
 ///
-/// `windows` are (hash, first word, word before, word behind).
+/// `windows` are (hash, first word, word before, word behind), and `starts` the documents' first words.
 pub(super) fn boundaries<S: Scratch>(
     windows: Sorted<4, S>,
     min_words: usize,
+    starts: &[u64],
     memory: usize,
     check: &mut dyn FnMut(),
-) -> Result<Sort<4, S>> {
-    let mut sort = Sort::new(memory);
-    let mut places = Places::<S>::new(memory);
+) -> Result<(Spool<4, S>, Groups)> {
+    let mut found = Found {
+        places: Spool::new(memory / 2),
+        groups: Groups::new(starts.len())?,
+        starts,
+        last: None,
+    };
+    // A text that stands a million times in the collection may have a million places of a window
+    // before it is known to be a boundary.
+    let mut waiting = Spool::<4, S>::new(memory / 2);
     let mut current: Option<Equal> = None;
     for (count, [hash, first, left, right]) in windows.enumerate() {
         if count % HEARTBEAT == 0 {
@@ -52,7 +63,7 @@ pub(super) fn boundaries<S: Scratch>(
                 distance
             }
             _ => {
-                places.clear();
+                waiting.clear();
                 current = Some(Equal {
                     hash,
                     neighbors: [left, right],
@@ -63,15 +74,39 @@ pub(super) fn boundaries<S: Scratch>(
             }
         };
         let is_series = distance <= min_words as u64 / 2;
-        let record = [first, hash, right, if is_series { distance } else { 0 }];
+        let place = [first, hash, right, if is_series { distance } else { 0 }];
         if current.as_ref().is_some_and(|equal| equal.is_boundary) {
-            places.drain(&mut |record| sort.push(record, check))?;
-            sort.push(record, check)?;
+            waiting.drain(&mut |place| found.push(place))?;
+            found.push(place)?;
         } else {
-            places.push(record)?;
+            waiting.push(place)?;
         }
     }
-    Ok(sort)
+    Ok((found.places, found.groups))
+}
+
+/// Places of boundaries, with those of the same window one after the other.
+struct Found<'a, S> {
+    places: Spool<4, S>,
+    groups: Groups,
+    starts: &'a [u64],
+    /// The window of the last place, and its document.
+    last: Option<(u64, usize)>,
+}
+
+impl<S: Scratch> Found<'_, S> {
+    fn push(&mut self, place: [u64; 4]) -> Result<()> {
+        let [first, hash, ..] = place;
+        let document = self.starts.partition_point(|start| *start <= first) - 1;
+        self.groups.add(document);
+        if let Some((same, other)) = self.last
+            && same == hash
+        {
+            self.groups.join(other, document);
+        }
+        self.last = Some((hash, document));
+        self.places.push(place)
+    }
 }
 
 /// Windows with the same hash.
@@ -87,58 +122,5 @@ struct Equal {
 impl Equal {
     fn is_at_end(&self) -> bool {
         self.neighbors.contains(&NO_WORD)
-    }
-}
-
-/// Places of a window of which it is not known yet that it is a boundary: a text that stands a
-/// million times in the collection may have a million.
-struct Places<S> {
-    records: Vec<[u64; 4]>,
-    most: usize,
-    spilled: Option<(S, u64)>,
-}
-
-const RECORD: usize = size_of::<[u64; 4]>();
-
-impl<S: Scratch> Places<S> {
-    fn new(memory: usize) -> Self {
-        Self {
-            records: Vec::new(),
-            most: (memory / RECORD).clamp(1 << 10, 1 << 16),
-            spilled: None,
-        }
-    }
-
-    fn clear(&mut self) {
-        self.records.clear();
-        self.spilled = None;
-    }
-
-    fn push(&mut self, record: [u64; 4]) -> Result<()> {
-        if self.records.len() == self.most {
-            let mut bytes = Vec::new();
-            bytes.try_reserve_exact(self.most * RECORD)?;
-            bytes.extend(self.records.iter().flatten().flat_map(|n| n.to_le_bytes()));
-            let (file, end) = self.spilled.get_or_insert_with(|| (S::create(), 0));
-            file.append(&bytes);
-            *end += bytes.len() as u64;
-            self.records.clear();
-        }
-        self.records.try_reserve(1)?;
-        self.records.push(record);
-        Ok(())
-    }
-
-    /// Visits the records in the order in which they came, and forgets them.
-    fn drain(&mut self, visit: &mut dyn FnMut([u64; 4]) -> Result<()>) -> Result<()> {
-        if let Some((mut file, end)) = self.spilled.take() {
-            for at in (0..end).step_by(RECORD) {
-                let mut bytes = [0; RECORD];
-                file.read(at, &mut bytes);
-                let (numbers, _) = bytes.as_chunks::<8>();
-                visit(std::array::from_fn(|n| u64::from_le_bytes(numbers[n])))?;
-            }
-        }
-        self.records.drain(..).try_for_each(visit)
     }
 }

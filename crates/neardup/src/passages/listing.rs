@@ -1,7 +1,8 @@
 //! The listed places in the characters of their documents, each compared with its passage.
 
+use super::numbering::Passages;
 use super::place::{Place, Visit};
-use super::places::Passages;
+use super::sort::Scratch;
 use crate::Result;
 use crate::memory::{Grow, filled};
 use crate::text::{Fold, words};
@@ -40,8 +41,8 @@ pub struct Listed {
 ///
 /// # Errors
 /// `OutOfMemory`; those of `visit`.
-pub fn list(
-    passages: &Passages,
+pub fn list<S: Scratch>(
+    passages: Passages<S>,
     documents: &mut dyn Documents,
     fold: Fold,
     check: &mut dyn FnMut(),
@@ -267,7 +268,7 @@ fn count(text: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Fingerprints, Hashes, Scratch};
+    use super::super::{Candidates, Fingerprints, Hashes, Numbering, Reader};
     use super::*;
 
     struct NoScratch;
@@ -296,24 +297,29 @@ mod tests {
 
     fn outcome(documents: &[&str], hashes: Hashes) -> (bool, usize) {
         let check = &mut || ();
-        let fingerprints = Fingerprints::<NoScratch>::new(4, Fold::Case, hashes, 0);
-        let mut fingerprints = fingerprints.expect("memory");
-        for document in documents {
-            fingerprints
-                .add(document.as_bytes(), check)
-                .expect("memory");
+        let docs = || documents.iter().map(|document| document.as_bytes());
+        let reader = Reader::new(4, Fold::Case, hashes);
+        let mut fingerprints = Fingerprints::<NoScratch>::new(reader, 0);
+        let read = reader.winnow(docs(), check).expect("memory");
+        fingerprints.add(&read, check).expect("memory");
+        let repeated = fingerprints.repeated(check).expect("memory");
+        let mut candidates = Candidates::<NoScratch>::new(0);
+        let found = candidates.find(&repeated, 0, docs(), check);
+        found.expect("memory");
+        let batches = candidates.batches(repeated, check);
+        let (mut batches, search) = batches.expect("memory");
+        let mut numbering = Numbering::<NoScratch>::new(0);
+        while let Some(batch) = batches.next(check).expect("memory") {
+            let found = search.places(&batch, check).expect("memory");
+            numbering.add(found, check).expect("memory");
         }
-        let mut candidates = fingerprints.repeated(check).expect("memory");
-        for document in documents {
-            candidates.add(document.as_bytes(), check).expect("memory");
-        }
-        let passages = candidates.passages(check).expect("memory");
+        let passages = numbering.passages(search, check).expect("memory");
         let mut places = 0;
         let visit = &mut |_: &Listed, _: &mut dyn FnMut()| {
             places += 1;
             Ok(())
         };
-        let is_true = list(&passages, &mut Texts(documents), Fold::Case, check, visit);
+        let is_true = list(passages, &mut Texts(documents), Fold::Case, check, visit);
         (is_true.expect("memory"), places)
     }
 

@@ -1,7 +1,7 @@
 //! Passages that stand in more than one place: every maximal repeat of a collection.
 //!
 //! ```text
-//! documents -> fingerprints -> windows -> boundaries -> symbols -> tree -> places
+//! documents -> fingerprints -> windows -> boundaries -> batches -> symbols -> tree -> places -> passages
 //! ```
 //!
 //! A **passage** is a run of at least `min_words` words, folded as the words of shingles are, that
@@ -17,30 +17,44 @@
 //!    and ends with one of the second; from a window that is no boundary the text goes on in the same
 //!    way everywhere.
 //! 3. So each document becomes a sequence of its boundaries, which is short, and the maximal repeats
-//!    of these sequences are the passages. Their suffix tree has one node for each.
+//!    of these sequences are the passages. Their suffix tree has one node for each. Documents that
+//!    share no boundary, not even through others, have trees of their own, made one after the other.
+//!
+//! Reading documents and searching batches is work for any thread ([`Reader::winnow`],
+//! [`Repeated::find`], [`Search::places`]); between stand sorts ([`Fingerprints`], [`Candidates`],
+//! [`Numbering`]), which take the results of the work in one thread, and free it of any order.
 //!
 //! Windows and words are the same where their 64-bit hashes are.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
+mod batches;
 mod boundaries;
 mod cut;
+mod groups;
 mod listing;
+mod numbering;
 mod place;
 mod places;
-mod readings;
+mod repeated;
+mod search;
 mod series;
 mod sort;
+mod spool;
 mod symbols;
 mod tree;
 mod windows;
+mod winnowing;
 
+pub use batches::{Batch, Batches};
 pub use cut::cut;
 pub use listing::{Documents, Listed, list};
+pub use numbering::{Numbering, Passages};
 pub use place::{Place, Visit};
-pub use places::Passages;
-pub use readings::{Candidates, Fingerprints};
+pub use repeated::{Candidates, Found, Repeated};
+pub use search::{Places, Search};
 pub use sort::Scratch;
 pub use windows::Hashes;
+pub use winnowing::{Fingerprints, Reader, Winnowed};
 
 use crate::{Error, Result};
 

@@ -20,3 +20,16 @@ pub struct Place {
     /// The documents in which they are.
     pub documents: u32,
 }
+
+/// A place of a passage that is listed. Words are numbered in all documents together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chosen {
+    /// The first word of the passage's first place: with its length it tells passages apart.
+    pub passage: u64,
+    pub words: u64,
+    /// True for the passage of a long series, which may begin and end as another one does.
+    pub is_series: bool,
+    pub first: u64,
+    pub occurrences: u32,
+    pub documents: u32,
+}

@@ -2,7 +2,7 @@
 //! tables of numbers. Their middle stands for itself as a whole, or each of their words would be a
 //! boundary.
 
-use super::place::Place;
+use super::place::Chosen;
 use super::windows::NO_WORD;
 use crate::Result;
 use crate::align::Pace;
@@ -89,29 +89,23 @@ impl LongSeries {
         Ok(this)
     }
 
-    /// Returns the first series of a passage.
-    pub fn first_of(&self, passage: u32) -> &Series {
-        &self.series[self.passages[passage as usize].first as usize]
-    }
-
-    /// Returns the places of all passages, in the order of the documents; `numbers` are those of
-    /// the passages.
-    pub fn places<'a>(
-        &'a self,
-        starts: &'a [u64],
-        numbers: &'a [u32],
-    ) -> impl Iterator<Item = Place> + 'a {
+    /// Returns the places of all passages.
+    pub fn places(&self) -> impl Iterator<Item = Chosen> {
         let series = self.series.iter().zip(&self.passage_of);
         series.flat_map(|(series, passage)| {
-            let document = starts.partition_point(|start| *start <= series.first) - 1;
-            let passage = *passage as usize;
-            series.places().map(|first| Place {
-                passage: numbers[passage],
-                document,
-                word: first - starts[document],
+            let SeriesPassage {
+                first,
+                series: occurrences,
+                documents,
+            } = self.passages[*passage as usize];
+            let passage = self.series[first as usize].first;
+            series.places().map(move |first| Chosen {
+                passage,
                 words: series.passage_words(),
-                occurrences: 2 * self.passages[passage].series,
-                documents: self.passages[passage].documents,
+                is_series: true,
+                first,
+                occurrences: 2 * occurrences,
+                documents,
             })
         })
     }

@@ -1,16 +1,16 @@
 //! Documents as short sequences: their boundaries, and which way the text goes on between.
 
 use super::boundaries::Boundary;
-use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
 use super::windows::NO_WORD;
+use crate::align::Pace;
 use crate::hash::split_mix;
-use crate::memory::filled;
+use crate::memory::{Grow, filled, with_room};
 use crate::{Error, Result};
 
 /// Symbols at most: their numbers, and those of the nodes above them, have 32 bits.
 const MAX_SYMBOLS: usize = 1 << 31;
 
-/// The boundaries of all documents.
+/// The boundaries of documents.
 ///
 /// A boundary's symbol is its window. Where the next window is no boundary, a symbol for the word
 /// behind follows: window and word together decide everything up to the next boundary. At the end
@@ -38,42 +38,36 @@ impl Sequences {
     ///
     /// # Errors
     /// `TooLarge` beyond [`MAX_SYMBOLS`]; `OutOfMemory`.
-    pub fn new<S: Scratch>(
-        boundaries: Sorted<4, S>,
-        min_words: usize,
-        memory: usize,
-        check: &mut dyn FnMut(),
-    ) -> Result<Self> {
-        let mut names = Sort::<2, S>::new(memory);
+    pub fn new(boundaries: &[Boundary], min_words: usize, pace: &mut Pace) -> Result<Self> {
+        let mut names = with_room(2 * boundaries.len())?;
         let mut this = Self {
             symbols: Vec::new(),
             letters: 0,
-            firsts: Vec::new(),
-            series: Vec::new(),
+            firsts: with_room(2 * boundaries.len())?,
+            series: with_room(2 * boundaries.len())?,
             min_words,
         };
-        let mut boundaries = boundaries.map(Boundary::from).peekable();
+        let mut boundaries = boundaries.iter().peekable();
         while let Some(boundary) = boundaries.next() {
-            if this.firsts.len() % HEARTBEAT < 2 {
-                check();
-            }
+            pace.step();
             let at = this.push(boundary.first, boundary.period)?;
-            names.push([boundary.hash, at], check)?;
+            names.try_push((boundary.hash, at))?;
             let next = boundaries.peek().map(|next| next.first);
             if boundary.right == NO_WORD {
                 this.push(BETWEEN, 0)?;
             } else if next != Some(boundary.first + 1) {
                 let at = this.push(BETWEEN, 0)?;
                 let name = split_mix(boundary.hash).wrapping_add(boundary.right);
-                names.push([split_mix(name), at], check)?;
+                names.try_push((split_mix(name), at))?;
             }
         }
-        this.number(names.sorted(check)?, check)?;
+        pace.sort_by_key(&mut names, |name| *name);
+        this.number(&names, pace)?;
         this.measure_series();
         Ok(this)
     }
 
-    fn push(&mut self, first: u64, period: u64) -> Result<u64> {
+    fn push(&mut self, first: u64, period: u64) -> Result<u32> {
         let at = self.firsts.len();
         if at == MAX_SYMBOLS {
             return Err(Error::TooLarge {
@@ -81,24 +75,20 @@ impl Sequences {
                 hint: "Raise min_words, or search parts of the collection.".into(),
             });
         }
-        self.firsts.try_reserve(1)?;
-        self.series.try_reserve(1)?;
-        self.firsts.push(first);
-        self.series.push(period as u32);
-        Ok(at as u64)
+        self.firsts.try_push(first)?;
+        self.series.try_push(period as u32)?;
+        Ok(at as u32)
     }
 
     /// Gives equal names equal numbers, and every symbol without a name one of its own.
-    fn number<S: Scratch>(&mut self, names: Sorted<2, S>, check: &mut dyn FnMut()) -> Result<()> {
+    fn number(&mut self, names: &[(u64, u32)], pace: &mut Pace) -> Result<()> {
         const NONE: u32 = u32::MAX;
         self.symbols = filled(NONE, self.firsts.len())?;
         let mut last = None;
-        for (count, [name, at]) in names.enumerate() {
-            if count % HEARTBEAT == 0 {
-                check();
-            }
+        for (name, at) in names {
+            pace.step();
             self.letters += usize::from(last != Some(name));
-            self.symbols[at as usize] = self.letters as u32 - 1;
+            self.symbols[*at as usize] = self.letters as u32 - 1;
             last = Some(name);
         }
         for symbol in &mut self.symbols {

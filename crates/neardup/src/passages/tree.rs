@@ -4,7 +4,7 @@
 use super::symbols::{BETWEEN, Sequences};
 use crate::Result;
 use crate::align::{Pace, shared_with_previous, suffix_array};
-use crate::memory::filled;
+use crate::memory::{filled, with_room};
 
 /// The node of the empty run, above all others.
 pub(super) const ROOT: u32 = 0;
@@ -41,8 +41,6 @@ pub(super) struct Tree {
     pub nodes: Vec<Node>,
     /// The deepest node over every suffix.
     pub parents: Vec<u32>,
-    /// The document of every symbol.
-    pub documents: Vec<u32>,
 }
 
 impl Tree {
@@ -50,8 +48,7 @@ impl Tree {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(sequences: &Sequences, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
-        let pace = &mut Pace::new(check);
+    pub fn new(sequences: &Sequences, starts: &[u64], pace: &mut Pace) -> Result<Self> {
         let documents = documents(sequences, starts, pace)?;
         let order = suffix_array(&sequences.symbols, sequences.letters, pace)?;
         let shared = shared_with_previous(&sequences.symbols, &order, pace)?;
@@ -62,7 +59,10 @@ impl Tree {
             parents: filled(ROOT, order.len())?,
             open: Vec::new(),
             closed: Vec::new(),
-            last_of_document: filled(u32::MAX, starts.len())?,
+            last_of_document: filled(
+                u32::MAX,
+                documents.last().map_or(0, |last| *last as usize + 1),
+            )?,
         };
         builder.open(0, 0)?;
         for (rank, suffix) in order.iter().enumerate() {
@@ -92,11 +92,7 @@ impl Tree {
             let more = parent == ROOT || over.documents > documents;
             nodes[node as usize].above = if more { parent } else { over.above };
         }
-        Ok(Self {
-            nodes,
-            parents,
-            documents,
-        })
+        Ok(Self { nodes, parents })
     }
 
     pub fn node(&self, node: u32) -> &Node {
@@ -104,16 +100,17 @@ impl Tree {
     }
 }
 
+/// Returns the document of every symbol, numbered in the order in which they have some.
 fn documents(sequences: &Sequences, starts: &[u64], pace: &mut Pace) -> Result<Vec<u32>> {
-    let mut documents = Vec::new();
-    documents.try_reserve_exact(sequences.firsts.len())?;
-    let mut document = 0;
+    let mut documents = with_room(sequences.firsts.len())?;
+    let (mut number, mut next) = (0u32, 0);
     for &first in &sequences.firsts {
         pace.step();
-        if first != BETWEEN {
-            document += starts[document..].partition_point(|start| *start <= first) - 1;
+        if first != BETWEEN && next < starts.len() && first >= starts[next] {
+            next += starts[next..].partition_point(|start| *start <= first);
+            number += u32::from(!documents.is_empty());
         }
-        documents.push(document as u32);
+        documents.push(number);
     }
     Ok(documents)
 }

@@ -21,7 +21,8 @@ pub(super) struct Window {
     pub right: u64,
     /// The hash of its anchor.
     pub anchor: u64,
-    /// True if the window before has another anchor.
+    /// True if the window before has another anchor, and not yet two in a row had this hash: the others
+    /// of a long row of one word repeat as these do.
     pub is_new_anchor: bool,
 }
 
@@ -71,7 +72,7 @@ pub(super) struct Windows {
     count: u64,
     /// Grams of the window that none before them undercuts or equals, and none behind undercuts.
     candidates: VecDeque<(u64, u64)>,
-    last_anchor: Option<u64>,
+    last_anchor: Option<Anchor>,
     /// Complete but for the word behind.
     pending: Option<Window>,
 }
@@ -148,8 +149,8 @@ impl Windows {
         }
         if self.count >= self.words as u64 {
             let first = self.count - self.words as u64;
-            let (anchor_at, anchor) = self.anchor(first);
-            let is_new_anchor = self.last_anchor.replace(anchor_at) != Some(anchor_at);
+            let (at, anchor) = self.anchor(first);
+            let is_new_anchor = self.is_new_anchor(at, anchor);
             self.pending = Some(Window {
                 hash,
                 first,
@@ -171,7 +172,7 @@ impl Windows {
 
     #[inline]
     fn add_gram(&mut self, at: u64, gram: u64) {
-        // Of equal ones the first stays: periodic text has one anchor a window, not one a word.
+        // Equal ones stay, and the first of them is the anchor.
         while self.candidates.back().is_some_and(|last| last.1 > gram) {
             self.candidates.pop_back();
         }
@@ -186,6 +187,17 @@ impl Windows {
         self.candidates[0]
     }
 
+    #[inline]
+    fn is_new_anchor(&mut self, at: u64, hash: u64) -> bool {
+        let in_a_row = match &self.last_anchor {
+            Some(last) if last.at == at => return false,
+            Some(last) if last.hash == hash => (last.in_a_row + 1).min(3),
+            _ => 1,
+        };
+        self.last_anchor = Some(Anchor { at, hash, in_a_row });
+        in_a_row < 3
+    }
+
     /// Ends the document: its words, and its last window.
     fn finish(&mut self) -> (u64, Option<Window>) {
         let count = std::mem::take(&mut self.count);
@@ -196,6 +208,14 @@ impl Windows {
         self.whole.value = 0;
         (count, self.pending.take())
     }
+}
+
+/// The gram that stands for a window.
+struct Anchor {
+    at: u64,
+    hash: u64,
+    /// Anchors of this hash, this one the last, up to 3.
+    in_a_row: u8,
 }
 
 /// 2^61 - 1, a Mersenne prime.

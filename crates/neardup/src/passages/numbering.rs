@@ -1,0 +1,135 @@
+//! The passages of all batches together, numbered in the order of the documents.
+
+use super::place::{Chosen, Place, Visit};
+use super::search::{Places, Search};
+use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
+use crate::Result;
+
+/// Listed places, to be numbered.
+pub struct Numbering<S> {
+    memory: usize,
+    /// By passage: its first word and its name, then first word and counts.
+    sort: Sort<4, S>,
+}
+
+impl<S: Scratch> Numbering<S> {
+    /// Returns none. `memory`, in bytes, is what sorts may take.
+    pub fn new(memory: usize) -> Self {
+        Self {
+            memory: memory / 2,
+            sort: Sort::new(memory / 2),
+        }
+    }
+
+    /// Takes the places of a batch, in any order.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn add(&mut self, places: Places, check: &mut dyn FnMut()) -> Result<()> {
+        for place in places.0 {
+            self.push(&place, check)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, place: &Chosen, check: &mut dyn FnMut()) -> Result<()> {
+        let counts = u64::from(place.occurrences) << 32 | u64::from(place.documents);
+        let record = [place.passage, name(place), place.first, counts];
+        self.sort.push(record, check)
+    }
+
+    /// Numbers the passages by their first places, the longer one first.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn passages(mut self, search: Search, check: &mut dyn FnMut()) -> Result<Passages<S>> {
+        for place in search.series.places() {
+            self.push(&place, check)?;
+        }
+        let mut by_place = Sort::new(self.memory);
+        let (mut number, mut last) = (0, None);
+        for (count, [passage, name, first, counts]) in self.sort.sorted(check)?.enumerate() {
+            if count % HEARTBEAT == 0 {
+                check();
+            }
+            number += u64::from(last != Some([passage, name]));
+            last = Some([passage, name]);
+            by_place.push([first, name, number, counts], check)?;
+        }
+        Ok(Passages {
+            places: by_place.sorted(check)?,
+            starts: search.starts,
+            len: number as usize,
+        })
+    }
+}
+
+/// More words than any run has.
+const LONGEST: u64 = u64::MAX >> 1;
+
+/// Returns a number by which the longer of two runs that begin alike comes first.
+fn name(place: &Chosen) -> u64 {
+    ((LONGEST - place.words) << 1) | u64::from(place.is_series)
+}
+
+/// Returns the words of a run of that name.
+fn words(name: u64) -> u64 {
+    LONGEST - (name >> 1)
+}
+
+/// The passages of a collection.
+///
+/// A passage has many places within longer passages. Listed are
+/// - the places that lie within no place of a longer passage of the same documents; but where a
+///   passage overlaps itself by half of `min_words` or more, over and over, only the first and the
+///   last place of the series;
+/// - the places, but for a passage's first, that lie within no longer run that stood before;
+/// - the first place of every passage of which a place is listed.
+///
+/// Consequences, for a word anywhere in a run of at least `min_words` words that stands more than
+/// once: it lies in a listed place; and if the run stood before, in one that is not the first of
+/// its passage. So what is left when all listed places but the first of each passage are cut does
+/// not repeat, and every word that is cut stands at the same place of a passage that is left.
+pub struct Passages<S> {
+    /// By first word and name; then the passage's number, and the counts.
+    places: Sorted<4, S>,
+    starts: Vec<u64>,
+    len: usize,
+}
+
+impl<S: Scratch> Passages<S> {
+    /// Returns the number of passages with a listed place.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Visits the listed places, in the order of the documents and within each of their first words,
+    /// the longest first.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; those of `visit`.
+    pub fn for_each(self, check: &mut dyn FnMut(), visit: &mut Visit<'_, Place>) -> Result<()> {
+        let mut document = 0;
+        for (count, [first, name, number, counts]) in self.places.enumerate() {
+            if count % HEARTBEAT == 0 {
+                check();
+            }
+            let later = self.starts[document..].partition_point(|start| *start <= first);
+            document += later - 1;
+            let place = Place {
+                passage: number as u32,
+                document,
+                word: first - self.starts[document],
+                words: words(name),
+                occurrences: (counts >> 32) as u32,
+                documents: counts as u32,
+            };
+            visit(&place, check)?;
+        }
+        Ok(())
+    }
+}

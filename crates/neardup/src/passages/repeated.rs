@@ -1,0 +1,170 @@
+//! The second reading of a collection: the windows whose fingerprints repeat.
+
+use super::batches::Batches;
+use super::boundaries::boundaries;
+use super::search::Search;
+use super::series::{LongSeries, Series, SeriesFilter};
+use super::sort::{Scratch, Sort};
+use super::winnowing::Reader;
+use crate::Result;
+use crate::memory::Grow;
+use bitvec::vec::BitVec;
+use std::ops::Range;
+
+/// Documents that are read together.
+pub(super) struct Piece {
+    pub first_document: usize,
+    pub first_fingerprint: u64,
+}
+
+/// The fingerprints that repeat. 8 bytes a document, and one bit a fingerprint.
+pub struct Repeated {
+    pub(super) reader: Reader,
+    /// One bit for each fingerprint of the first reading.
+    pub(super) repeats: BitVec<u64>,
+    pub(super) pieces: Vec<Piece>,
+    /// The number of the first word of every document, in all documents together.
+    pub(super) starts: Vec<u64>,
+}
+
+/// Takes a window as (hash, first word, word before, word behind), and the check for interrupts.
+type Take<'a> = dyn FnMut([u64; 4], &mut dyn FnMut()) -> Result<()> + 'a;
+
+impl Repeated {
+    /// Returns how many pieces there are of documents that are read together.
+    pub fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Returns the documents of a piece.
+    pub fn documents(&self, piece: usize) -> Range<usize> {
+        let next = self.pieces.get(piece + 1);
+        let end = next.map_or(self.starts.len(), |next| next.first_document);
+        self.pieces[piece].first_document..end
+    }
+
+    /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, of which there may be
+    /// one a word. In any thread; `check` is called at least every 64 KiB.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn find<'a>(
+        &self,
+        piece: usize,
+        docs: impl Iterator<Item = &'a [u8]>,
+        check: &mut dyn FnMut(),
+    ) -> Result<Found> {
+        let mut windows = Vec::new();
+        let series = self.visit(piece, docs, check, &mut |window, _| {
+            windows.try_push(window)
+        })?;
+        Ok(Found { windows, series })
+    }
+
+    /// Visits the windows of a piece, but for the middle of long series, which are returned.
+    fn visit<'a>(
+        &self,
+        piece: usize,
+        docs: impl Iterator<Item = &'a [u8]>,
+        check: &mut dyn FnMut(),
+        take: &mut Take<'_>,
+    ) -> Result<Vec<Series>> {
+        let mut windows = self.reader.windows()?;
+        let mut series = SeriesFilter::new(self.reader.min_words)?;
+        let mut fingerprint = self.pieces[piece].first_fingerprint as usize;
+        for (doc, start) in docs.zip(&self.starts[self.documents(piece)]) {
+            let mut is_candidate = false;
+            windows.for_each(doc, check, &mut |window, check| {
+                if window.is_new_anchor {
+                    is_candidate = self.repeats[fingerprint];
+                    fingerprint += 1;
+                }
+                if is_candidate {
+                    let first = start + window.first;
+                    let window = [window.hash, first, window.left, window.right];
+                    series.push(window, &mut |window| take(window, check))?;
+                }
+                Ok(())
+            })?;
+            series.finish(&mut |window| take(window, check))?;
+        }
+        Ok(series.found)
+    }
+}
+
+/// Windows whose fingerprints repeat.
+pub struct Found {
+    windows: Vec<[u64; 4]>,
+    series: Vec<Series>,
+}
+
+/// The windows of all documents whose fingerprints repeat.
+pub struct Candidates<S> {
+    memory: usize,
+    sort: Sort<4, S>,
+    series: Vec<Series>,
+}
+
+impl<S: Scratch> Candidates<S> {
+    /// Returns none. `memory`, in bytes, is what sorts may take, now and in what is made of this.
+    pub fn new(memory: usize) -> Self {
+        Self {
+            memory,
+            sort: Sort::new(memory / 2),
+            series: Vec::new(),
+        }
+    }
+
+    /// Takes those of any piece.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn add(&mut self, found: Found, check: &mut dyn FnMut()) -> Result<()> {
+        for window in found.windows {
+            self.sort.push(window, check)?;
+        }
+        self.series.try_extend(found.series)
+    }
+
+    /// Finds those of a piece and takes them at once: in the memory of the sort, however long the
+    /// documents are.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn find<'a>(
+        &mut self,
+        repeated: &Repeated,
+        piece: usize,
+        docs: impl Iterator<Item = &'a [u8]>,
+        check: &mut dyn FnMut(),
+    ) -> Result<()> {
+        let sort = &mut self.sort;
+        let take = &mut |window, check: &mut dyn FnMut()| sort.push(window, check);
+        let series = repeated.visit(piece, docs, check, take)?;
+        self.series.try_extend(series)
+    }
+
+    /// Ends the second reading. Time O(n log n) for n windows.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn batches(
+        mut self,
+        repeated: Repeated,
+        check: &mut dyn FnMut(),
+    ) -> Result<(Batches<S>, Search)> {
+        let Repeated { reader, starts, .. } = repeated;
+        let half = self.memory / 2;
+        let windows = self.sort.sorted(check)?;
+        let (places, groups) = boundaries::<S>(windows, reader.min_words, &starts, half, check)?;
+        let batches = Batches::new(places, groups, &starts, half, check)?;
+        self.series.sort_unstable_by_key(|series| series.first);
+        let series = LongSeries::new(self.series, &starts, check)?;
+        let search = Search {
+            min_words: reader.min_words,
+            starts,
+            series,
+        };
+        Ok((batches, search))
+    }
+}

@@ -1,0 +1,139 @@
+//! The first reading of a collection: which fingerprints repeat.
+
+use super::repeated::{Piece, Repeated};
+use super::sort::{HEARTBEAT, Scratch, Sort};
+use super::windows::{Hashes, Windows};
+use crate::Result;
+use crate::memory::{Grow, filled};
+use crate::text::Fold;
+use bitvec::vec::BitVec;
+
+/// Reads documents, in any thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader {
+    pub(super) min_words: usize,
+    fold: Fold,
+    hashes: Hashes,
+}
+
+/// The fingerprints of documents that were read together, and their numbers of words.
+pub struct Winnowed {
+    anchors: Vec<u64>,
+    words: Vec<u64>,
+}
+
+impl Reader {
+    /// Returns a reader for passages of `min_words`, one that [`super::min_words`] accepts.
+    pub fn new(min_words: usize, fold: Fold, hashes: Hashes) -> Self {
+        Self {
+            min_words,
+            fold,
+            hashes,
+        }
+    }
+
+    pub(super) fn windows(&self) -> Result<Windows> {
+        Windows::new(self.min_words, self.fold, self.hashes)
+    }
+
+    /// Returns the fingerprints of documents, of which there are about 2 in 3/4 of `min_words` words.
+    /// `check` is called at least every 64 KiB.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn winnow<'a>(
+        &self,
+        docs: impl Iterator<Item = &'a [u8]>,
+        check: &mut dyn FnMut(),
+    ) -> Result<Winnowed> {
+        let mut windows = self.windows()?;
+        let mut read = Winnowed {
+            anchors: Vec::new(),
+            words: Vec::new(),
+        };
+        for doc in docs {
+            let words = windows.for_each(doc, check, &mut |window, _| {
+                if window.is_new_anchor {
+                    read.anchors.try_push(window.anchor)?;
+                }
+                Ok(())
+            })?;
+            read.words.try_push(words)?;
+        }
+        Ok(read)
+    }
+}
+
+/// The fingerprints of all documents.
+///
+/// `memory`, in bytes, is what a sort may take; what is beyond goes to an `S`. Every document that
+/// is added takes 8 bytes besides, every fingerprint one bit.
+pub struct Fingerprints<S> {
+    reader: Reader,
+    sort: Sort<2, S>,
+    count: u64,
+    pieces: Vec<Piece>,
+    starts: Vec<u64>,
+    end: u64,
+}
+
+impl<S: Scratch> Fingerprints<S> {
+    /// Returns none, to be read by a reader.
+    pub fn new(reader: Reader, memory: usize) -> Self {
+        Self {
+            reader,
+            sort: Sort::new(memory),
+            count: 0,
+            pieces: Vec::new(),
+            starts: Vec::new(),
+            end: 0,
+        }
+    }
+
+    /// Takes those of the next documents, which are to be read together again.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn add(&mut self, read: &Winnowed, check: &mut dyn FnMut()) -> Result<()> {
+        self.pieces.try_push(Piece {
+            first_document: self.starts.len(),
+            first_fingerprint: self.count,
+        })?;
+        for words in &read.words {
+            self.starts.try_push(self.end)?;
+            // A number between documents is nobody's, so that no run reaches over it.
+            self.end += words + 1;
+        }
+        for anchor in &read.anchors {
+            self.sort.push([*anchor, self.count], check)?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Ends the first reading.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn repeated(self, check: &mut dyn FnMut()) -> Result<Repeated> {
+        let words = filled(0, self.count.div_ceil(64) as usize)?;
+        let mut repeats = BitVec::from_vec(words);
+        let mut last: Option<[u64; 2]> = None;
+        for (count, next) in self.sort.sorted(check)?.enumerate() {
+            if count % HEARTBEAT == 0 {
+                check();
+            }
+            if let Some(last) = last.filter(|last| last[0] == next[0]) {
+                repeats.set(last[1] as usize, true);
+                repeats.set(next[1] as usize, true);
+            }
+            last = Some(next);
+        }
+        Ok(Repeated {
+            reader: self.reader,
+            repeats,
+            pieces: self.pieces,
+            starts: self.starts,
+        })
+    }
+}
