@@ -282,7 +282,7 @@ impl Collection {
 
 /// Bytes that a row takes besides work_mem, about: its key and numbers, and if it may have partners, a few
 /// bits of its bands or slots.
-const HELD_BYTES: f64 = 40.0;
+const HELD_BYTES: f64 = 60.0;
 
 /// Bytes that a row takes in temporary files besides its columns, about: its signature, and the keys of
 /// its bands.
