@@ -1,5 +1,6 @@
 //! Inserting in bulk and row by row, and replacing every row.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -14,6 +15,9 @@ const CHUNK: usize = 1000;
 
 /// Every row is replaced in as many portions, with a VACUUM after each.
 const PORTIONS: usize = 10;
+
+/// One in so many single rows is inserted with every commit on disk before the next.
+const FLUSHED: i64 = 10;
 
 /// The tables that take turns.
 const TABLES: [&str; 3] = [BARE, GIN.table, NEARDUP.table];
@@ -36,11 +40,15 @@ pub fn insert_table() -> Table {
 }
 
 pub fn stall_table() -> Table {
-    let about = "One INSERT of one row a transaction, from the client, a round trip included.";
+    let about = format!(
+        "One INSERT of one row a transaction, from the client, a round trip included: with fsync and synchronous_commit off, \
+         and then with both on for one row in {FLUSHED}."
+    );
     let columns = [
         "documents",
         "rows before",
         "index",
+        "commits flushed",
         "inserts",
         "median, ms",
         "99 %, ms",
@@ -97,37 +105,58 @@ impl Collection<'_> {
 
     pub fn insert_singly(&self, table: &mut Table) -> Result<()> {
         let rows = self.session.number("SELECT count(*) FROM single")? as i64;
-        for (into, name) in TABLES.into_iter().zip(["none", GIN.name, NEARDUP.name]) {
-            let before = self
-                .session
-                .number(&format!("SELECT count(*) FROM {into}"))?;
-            let mut client = self.session.client();
-            let insert = client.prepare(&format!(
-                "INSERT INTO {into} SELECT id, others, sig FROM single WHERE n = $1"
-            ))?;
-            let progress = bar(rows as u64, "inserting single rows")?;
-            let mut milliseconds = Vec::new();
-            for n in 0..rows {
-                let start = Instant::now();
-                client.execute(&insert, &[&n])?;
-                milliseconds.push(1e3 * start.elapsed().as_secs_f64());
-                progress.inc(1);
+        let flushed = rows - rows / FLUSHED;
+        for (flushes, rows) in [(false, 0..flushed), (true, flushed..rows)] {
+            self.flush_commits(flushes)?;
+            for (into, name) in TABLES.into_iter().zip(["none", GIN.name, NEARDUP.name]) {
+                let before = self
+                    .session
+                    .number(&format!("SELECT count(*) FROM {into}"))?;
+                let milliseconds = self.latencies(into, rows.clone())?;
+                let [median, p99, p999, longest] =
+                    [0.5, 0.99, 0.999, 1.0].map(|share| quantile(&milliseconds, share));
+                table.push(row![
+                    self.origin,
+                    before,
+                    name,
+                    if flushes { "yes" } else { "no" },
+                    milliseconds.len() as i64,
+                    median,
+                    p99,
+                    p999,
+                    longest
+                ]);
             }
-            progress.finish_and_clear();
-            let [median, p99, p999, longest] =
-                [0.5, 0.99, 0.999, 1.0].map(|share| quantile(&milliseconds, share));
-            table.push(row![
-                self.origin,
-                before,
-                name,
-                rows,
-                median,
-                p99,
-                p999,
-                longest
-            ]);
         }
-        Ok(())
+        self.flush_commits(false)
+    }
+
+    /// Lets commits wait for the disk, or not.
+    fn flush_commits(&self, flushes: bool) -> Result<()> {
+        let setting = if flushes { "on" } else { "off" };
+        self.session
+            .execute(&format!("ALTER SYSTEM SET fsync = {setting}"))?;
+        self.session.execute("SELECT pg_reload_conf()")?;
+        self.session
+            .execute(&format!("SET synchronous_commit = {setting}"))
+    }
+
+    /// Inserts some of the single rows into a table, and returns the milliseconds that each took.
+    fn latencies(&self, into: &str, rows: Range<i64>) -> Result<Vec<f64>> {
+        let mut client = self.session.client();
+        let insert = client.prepare(&format!(
+            "INSERT INTO {into} SELECT id, others, sig FROM single WHERE n = $1"
+        ))?;
+        let progress = bar((rows.end - rows.start) as u64, "inserting single rows")?;
+        let mut milliseconds = Vec::new();
+        for n in rows {
+            let start = Instant::now();
+            client.execute(&insert, &[&n])?;
+            milliseconds.push(1e3 * start.elapsed().as_secs_f64());
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        Ok(milliseconds)
     }
 
     /// Replaces every row, and compares the index with a fresh one.
