@@ -186,7 +186,7 @@ impl Queue {
         let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
         // SAFETY: the queue is open, has one column, of the key's type, and no index.
         unsafe {
-            let row = pg_sys::heap_form_tuple((*self.0).rd_att, &mut value, &mut is_null);
+            let row = pg_sys::heap_form_tuple((*self.0).rd_att, &raw mut value, &raw mut is_null);
             pg_sys::simple_heap_insert(self.0, row);
             pg_sys::heap_freetuple(row);
         }

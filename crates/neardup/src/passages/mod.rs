@@ -35,6 +35,7 @@ mod listing;
 mod numbering;
 mod place;
 mod places;
+mod reader;
 mod repeated;
 mod search;
 mod series;
@@ -50,11 +51,12 @@ pub use cut::cut;
 pub use listing::{Documents, Listed, list};
 pub use numbering::{Numbering, Passages};
 pub use place::{Place, Visit};
+pub use reader::{Reader, Winnowed};
 pub use repeated::{Candidates, Found, Repeated};
 pub use search::{Places, Search};
 pub use sort::Scratch;
 pub use windows::Hashes;
-pub use winnowing::{Fingerprints, Reader, Winnowed};
+pub use winnowing::Fingerprints;
 
 use crate::{Error, Result};
 

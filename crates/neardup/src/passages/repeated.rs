@@ -2,10 +2,10 @@
 
 use super::batches::Batches;
 use super::boundaries::boundaries;
+use super::reader::Reader;
 use super::search::Search;
 use super::series::{LongSeries, Series, SeriesFilter};
 use super::sort::{Scratch, Sort};
-use super::winnowing::Reader;
 use crate::Result;
 use crate::memory::Grow;
 use bitvec::vec::BitVec;
