@@ -46,6 +46,7 @@ const QUERY: &str = "
         UNION ALL
         SELECT identity, comment, 'type', typname, typname, ''
         FROM objects JOIN pg_type ON oid = objid AND classid = 'pg_type'::regclass AND typcategory <> 'A'
+            AND typrelid NOT IN (SELECT oid FROM pg_class WHERE relkind <> 'c')
         UNION ALL
         SELECT identity, comment, 'operator class', opcname,
                format('%s for %s, index method %s', opcname, opcintype::regtype, amname),

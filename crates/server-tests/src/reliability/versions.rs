@@ -95,13 +95,15 @@ fn definitions(
         let target = version("TO", to);
         client.batch_execute(&format!("ALTER EXTENSION {extension} UPDATE {target}"))?;
     }
-    // Members of an extension are not dumped. Array types come and go with their elements' types.
+    // Members of an extension are not dumped. Types of arrays and of rows, members in PostgreSQL 18,
+    // come and go with their elements' types and their views.
     for row in client.query(
         "SELECT o.type, o.identity
          FROM pg_depend d, pg_identify_object(d.classid, d.objid, d.objsubid) o
          WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
            AND d.refobjid = (SELECT oid FROM pg_extension WHERE extname = $1)
-           AND o.identity NOT LIKE '%[]'",
+           AND d.objid NOT IN (SELECT oid FROM pg_type WHERE typcategory = 'A'
+                               UNION ALL SELECT reltype FROM pg_class WHERE relkind <> 'c')",
         &[&extension],
     )? {
         let (kind, identity): (String, String) = (row.get(0), row.get(1));
