@@ -33,17 +33,14 @@ impl Items {
         let rows = collection.rows() as usize;
         let mut digests = Vec::new();
         if let Some(outlines) = &mut collection.outlines {
-            let mut progress = Progress::begin("grouping identical rows", Some(rows));
-            let mut alike = Alike::new(rows);
-            outlines.for_each_digest(0..rows as u32, &mut |row, digest| {
-                progress.step();
-                alike.put(row, digest);
-            });
-            outlines.for_each_digest(alike.rows(), &mut |row, digest| {
-                digests.try_push((digest, row)).or_raise();
+            digests = digests_alike(rows, &mut |rows, visit| {
+                let mut progress = Progress::begin("grouping identical rows", rows.size_hint().1);
+                outlines.for_each_digest(rows, &mut |row, digest| {
+                    progress.step();
+                    visit(row, digest);
+                });
             });
         }
-        digests.sort_unstable();
         let shingling = collection.shingling();
         if let Some(documents) = &mut collection.documents {
             tell_sets_apart(&mut digests, documents, shingling);
@@ -54,15 +51,9 @@ impl Items {
     /// Groups rows with the same record.
     pub fn of_records(records: &mut Records) -> Self {
         let rows = records.len();
-        let mut alike = Alike::new(rows);
-        for_each_digest(records, 0..rows as u32, &mut |row, digest| {
-            alike.put(row, digest);
+        let digests = digests_alike(rows, &mut |rows, visit| {
+            for_each_digest(records, rows, visit);
         });
-        let mut digests = Vec::new();
-        for_each_digest(records, alike.rows(), &mut |row, digest| {
-            digests.try_push((digest, row)).or_raise();
-        });
-        digests.sort_unstable();
         Self::of_digests(&digests, rows)
     }
 
@@ -151,6 +142,24 @@ impl Items {
         let other = self.rows(item).any(|row| collection.sides(row).b);
         Sides { a: true, b: other }
     }
+}
+
+/// Goes through the digests of rows.
+type ForEachDigest<'a> =
+    &'a mut dyn FnMut(&mut dyn Iterator<Item = u32>, &mut dyn FnMut(u32, Digest));
+
+/// Returns the digests of the rows that may be like another, in order.
+fn digests_alike(rows: usize, for_each: ForEachDigest<'_>) -> Vec<(Digest, u32)> {
+    let mut alike = Alike::new(rows);
+    for_each(&mut (0..rows as u32), &mut |row, digest| {
+        alike.put(row, digest)
+    });
+    let mut digests = Vec::new();
+    for_each(&mut alike.rows(), &mut |row, digest| {
+        digests.try_push((digest, row)).or_raise();
+    });
+    digests.sort_unstable();
+    digests
 }
 
 /// Visits the digests of records.

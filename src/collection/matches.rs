@@ -14,7 +14,7 @@ use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::{Estimate, Resemblance, Similarity};
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_order;
-use crate::pg::links::Links;
+use crate::pg::links::{Links, SortedLinks};
 use crate::pg::progress::Progress;
 use neardup::Result;
 use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
@@ -130,11 +130,9 @@ impl Matches {
         let mut progress = Progress::begin("clustering", Some(rows as usize));
         for row in 0..rows {
             progress.step();
-            let mut found = (measured.items.first_row(measured.items.of_row(row)), 1.0);
-            members.of(row, &mut |canonical, similarity| {
-                found = (canonical, similarity)
-            });
-            visit(measured.keys(row, found.0), found.1);
+            let first = measured.items.first_row(measured.items.of_row(row));
+            let (canonical, similarity) = canonical_of(row, &mut members).unwrap_or((first, 1.0));
+            visit(measured.keys(row, canonical), similarity);
         }
     }
 
@@ -168,12 +166,9 @@ impl Matches {
         let mut members = members.sorted();
         for item in 0..measured.items.len() {
             let first = measured.items.first_row(item);
-            let mut found = (first, 1.0);
-            members.of(first, &mut |canonical, similarity| {
-                found = (canonical, similarity)
-            });
+            let (canonical, similarity) = canonical_of(first, &mut members).unwrap_or((first, 1.0));
             for row in measured.items.rows(item) {
-                visit(measured.keys(row, found.0), found.1);
+                visit(measured.keys(row, canonical), similarity);
             }
         }
     }
@@ -383,6 +378,15 @@ impl Measured {
         visit(self.keys(x, y), similarity);
         check_interrupts();
     }
+}
+
+/// Returns the canonical row that a row is linked to, and the similarity to it; None if it is canonical.
+fn canonical_of(row: u32, members: &mut SortedLinks) -> Option<(u32, f64)> {
+    let mut found = None;
+    members.of(row, &mut |canonical, similarity| {
+        found = Some((canonical, similarity));
+    });
+    found
 }
 
 /// Returns all pairs of a batch that are to be compared; None where they are so many that it is better to

@@ -1,4 +1,4 @@
-//! What is near rows: the table under one snapshot, with its clusters of before.
+//! The rows near others: the table under one snapshot, with its clusters of before.
 
 use crate::index::am::foreseen::Foreseen;
 use crate::live::ahead::{Ahead, Surrounded};
@@ -170,13 +170,26 @@ impl<'a> Neighborhood<'a> {
 
     /// Returns the unchanged rows that were canonical near each of some rows.
     fn read_canonicals(&self, near: &[u32]) -> Vec<Vec<Nearness>> {
+        self.read_near(&self.canonicals, near, canonicals::NUMBER, |tuple| {
+            self.read_canonical(tuple)
+        })
+    }
+
+    /// Returns for each of some rows what `read` makes of a statement's rows; `number` is their column
+    /// that says whose they are.
+    fn read_near<T: Clone>(
+        &self,
+        statement: &Statement,
+        near: &[u32],
+        number: usize,
+        read: impl Fn(&Tuple<'_>) -> Option<T>,
+    ) -> Vec<Vec<T>> {
         let mut found = filled(Vec::new(), near.len()).or_raise();
         let arguments = [Some(self.keys(near))];
-        self.canonicals
-            .run(Some(self.snapshot), &arguments, &mut |tuple| {
-                let of = &mut found[number_of(tuple, canonicals::NUMBER)];
-                of.try_extend(self.read_canonical(tuple)).or_raise();
-            });
+        statement.run(Some(self.snapshot), &arguments, &mut |tuple| {
+            let of = &mut found[number_of(tuple, number)];
+            of.try_extend(read(tuple)).or_raise();
+        });
         found
     }
 
@@ -198,14 +211,9 @@ impl<'a> Neighborhood<'a> {
 
     /// Returns the rows near each of some rows, with their similarity to it.
     fn read_neighbors(&self, near: &[u32]) -> Vec<Vec<(Found, f64)>> {
-        let mut found = filled(Vec::new(), near.len()).or_raise();
-        let arguments = [Some(self.keys(near))];
-        self.neighbors
-            .run(Some(self.snapshot), &arguments, &mut |tuple| {
-                let of = &mut found[number_of(tuple, neighbors::NUMBER)];
-                of.try_extend(self.read_neighbor(tuple)).or_raise();
-            });
-        found
+        self.read_near(&self.neighbors, near, neighbors::NUMBER, |tuple| {
+            self.read_neighbor(tuple)
+        })
     }
 
     /// Returns a row near another one, with its similarity to that.
