@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Result;
 use libtest_mimic::{Completion, Failed, Trial};
 
+use crate::deadline;
+
 /// How a test ended, if it did not fail.
 pub enum Outcome {
     Passed,
@@ -95,7 +97,9 @@ pub fn trial(name: String, test: impl FnOnce() -> Result<Outcome> + Send + 'stat
     let label = name.clone();
     Trial::ignorable_test(name, move || {
         let before = figures().len();
+        deadline::begin(&label);
         let outcome = test();
+        deadline::end();
         for figure in figures().iter_mut().skip(before) {
             *figure = format!("{label}: {figure}");
         }

@@ -4,6 +4,7 @@
 //! `NEARDUP_PG` or `NEARDUP_PG_CONFIG` choose the PostgreSQL; `NEARDUP_BLESS=1` accepts the present
 //! output as the expected one. Reliability tests run whole where a name is given, else in brief.
 
+mod deadline;
 mod docs;
 mod harness;
 mod known;
@@ -41,6 +42,7 @@ fn run() -> Result<ExitCode> {
     let is_wanted = |trial: &Trial| !arguments.is_filtered_out(trial);
     if !arguments.list && trials.iter().any(is_wanted) {
         shared::start()?;
+        deadline::watch(scale);
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();
