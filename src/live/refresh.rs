@@ -11,7 +11,7 @@ use crate::live::{rebuild, repair};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
-use crate::pg::rights::OwnerRights;
+use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{Ceased, Event, Move, Numbers, number};
 use neardup::memory::{Grow, filled};
@@ -101,11 +101,12 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
         state,
     };
     let queued = refresh.queued();
-    let changes = if wants_rebuild || !state.has_same_files || queued.is_large(state.rows) {
-        refresh.rebuild(started, true)
-    } else {
-        refresh.repair(started, &rights, queued.keys)
+    let rebuilds = wants_rebuild || !state.has_same_files || queued.is_large(state.rows);
+    let repaired = match rebuilds {
+        true => None,
+        false => refresh.repair(started, queued.keys),
     };
+    let changes = repaired.unwrap_or_else(|| refresh.rebuild(started, true));
     snapshot.release();
     connection.close();
     rights.resign();
@@ -158,8 +159,9 @@ impl Refresh<'_> {
         queued
     }
 
-    /// Goes out from the changed rows.
-    fn repair(self, started: Instant, rights: &OwnerRights, changed: i64) -> Changes {
+    /// Goes out from the changed rows. Returns None where rows have changed that no trigger has seen.
+    fn repair(&self, started: Instant, changed: i64) -> Option<Changes> {
+        let settings = Settings::begin();
         // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
         // must not lead to a scan of the table, nor of another index with a look at every signature.
         for (setting, value) in [
@@ -168,7 +170,7 @@ impl Refresh<'_> {
             (c"enable_mergejoin", c"off"),
             (c"cpu_operator_cost", c"0.25"),
         ] {
-            rights.set(setting, value);
+            settings.set(setting, value);
         }
         let Self {
             connection,
@@ -176,16 +178,20 @@ impl Refresh<'_> {
             snapshot,
             ..
         } = self;
-        let (rows, order) = repair::run(connection, shape, snapshot, changed);
-        let numbers = self.numbers(&rows, &order);
-        let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
-        write::canonicals(connection, shape, snapshot, &rows, &numbers);
-        write::log(connection, shape, snapshot, &rows, &numbers.events);
-        self.end(started, &rows, &numbers, &written)
+        let repaired = repair::run(connection, shape, snapshot, changed);
+        let changes = repaired.map(|(rows, order)| {
+            let numbers = self.numbers(&rows, &order);
+            let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
+            write::canonicals(connection, shape, snapshot, &rows, &numbers);
+            write::log(connection, shape, snapshot, &rows, &numbers.events);
+            self.end(started, &rows, &numbers, &written)
+        });
+        settings.restore();
+        changes
     }
 
     /// Computes all clusters anew.
-    pub fn rebuild(self, started: Instant, is_logged: bool) -> Changes {
+    pub fn rebuild(&self, started: Instant, is_logged: bool) -> Changes {
         let Self {
             connection,
             shape,
@@ -254,7 +260,7 @@ impl Refresh<'_> {
     }
 
     /// Writes the state, and empties the queue of what has been seen.
-    fn end(self, started: Instant, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
+    fn end(&self, started: Instant, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
         let Self {
             connection,
             shape,
@@ -271,7 +277,7 @@ impl Refresh<'_> {
         let state = State {
             next_cluster: numbers.next,
             rows: state.rows + written.added - written.removed,
-            ..state
+            ..*state
         };
         let seconds = started.elapsed().as_secs_f64();
         state.write(

@@ -14,7 +14,8 @@ const BATCH: usize = 10_000;
 /// Finds the affected rows, about `changed` of which are in the queue, and returns them with what
 /// becomes of each, and the numbers of those that can be near others, in their order. Takes a search of
 /// the index for each row that becomes canonical, and one for each that was canonical and is no longer;
-/// after many changes one for each affected row, all together.
+/// after many changes one for each affected row, all together. Returns None where rows have changed
+/// that are not in the queue.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters.
@@ -23,17 +24,17 @@ pub fn run(
     shape: &Shape,
     snapshot: &Snapshot,
     changed: i64,
-) -> (Rows, Vec<u32>) {
+) -> Option<(Rows, Vec<u32>)> {
     let neighborhood = Neighborhood::new(connection, shape, snapshot);
     let mut found = neighborhood.changed(changed);
     for rows in neighborhood.changed_canonicals().chunks(BATCH) {
         found.try_extend(neighborhood.members_of(rows)).or_raise();
     }
-    let placed = repair(&neighborhood, found).or_raise();
+    let placed = repair(&neighborhood, found).or_raise()?;
     let mut rows = neighborhood.into_rows();
     placed.iter().for_each(|placed| note(&mut rows, placed));
     let order = collected(placed.iter().map(|placed| placed.row)).or_raise();
-    (rows, order)
+    Some((rows, order))
 }
 
 fn note(rows: &mut Rows, placed: &Placed) {

@@ -282,3 +282,15 @@ SELECT * FROM near_dup_refresh('numbers_clusters');
 TABLE numbers_clusters;
 DROP TABLE numbers, numbers_clusters;
 SELECT count(*) FROM near_dup_tracked;
+-- A row that went before its canonical row while no trigger looked: all is computed anew.
+CREATE TABLE unseen (id int PRIMARY KEY, place int, sig minhash_signature);
+CREATE INDEX ON unseen USING neardup (sig);
+INSERT INTO unseen SELECT i, i, minhash('one text of several words, which is there more than once') FROM generate_series(5, 7) i;
+SELECT near_dup_track('unseen', 'sig', keep => 'place');
+SET session_replication_role = replica;
+UPDATE unseen SET place = 1 WHERE id = 6;
+RESET session_replication_role;
+INSERT INTO unseen SELECT 3, 3, sig FROM unseen WHERE id = 5;
+SELECT near_dup_refresh('unseen_clusters');
+SELECT * FROM unseen_clusters ORDER BY key;
+DROP TABLE unseen;

@@ -54,14 +54,15 @@ pub struct Placed {
 
 /// Returns where the affected rows belong now, in their order. `affected` are the changed rows, and
 /// those whose canonical row has changed or is gone, each with all unchanged rows near it that were
-/// canonical.
+/// canonical. Returns None where a row comes before the canonical row that it belonged to: rows have
+/// changed that are not among the affected ones.
 ///
 /// Takes every affected row once: a search for the neighbors of each that becomes canonical, and one
 /// for the members of each that is no longer; memory for the affected rows.
 ///
 /// # Errors
 /// `OutOfMemory`, and those of the collection.
-pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Vec<Placed>> {
+pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Option<Vec<Placed>>> {
     let mut repair = Repair {
         collection,
         heap: BinaryHeap::new(),
@@ -73,9 +74,12 @@ pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Vec<
     }
     let mut placed = Vec::new();
     while let Some(Next { row, .. }) = repair.heap.pop() {
-        placed.try_push(repair.place(row)?)?;
+        match repair.place(row)? {
+            Some(row) => placed.try_push(row)?,
+            None => return Ok(None),
+        }
     }
-    Ok(placed)
+    Ok(Some(placed))
 }
 
 /// Affected rows that are not placed yet.
@@ -114,23 +118,27 @@ impl<C: Collection> Repair<'_, C> {
         Ok(())
     }
 
-    /// Decides about the first of the waiting rows: all rows before it are decided.
-    fn place(&mut self, row: u32) -> Result<Placed> {
+    /// Decides about the first of the waiting rows: all rows before it are decided. Returns None where
+    /// one of them would have to be decided again.
+    fn place(&mut self, row: u32) -> Result<Option<Placed>> {
         let Waiting {
             was_canonical,
             canonicals,
         } = self.waiting.remove(&row).expect("rows of the heap wait");
         let canonical = self.nearest(row, canonicals);
-        match (canonical, was_canonical) {
-            (None, false) => self.promote(row)?,
+        let is_known = match (canonical, was_canonical) {
+            (None, false) => {
+                self.promote(row)?;
+                true
+            }
             (Some(_), true) => self.demote(row)?,
-            _ => {}
-        }
-        Ok(Placed {
+            _ => true,
+        };
+        Ok(is_known.then_some(Placed {
             row,
             was_canonical,
             canonical,
-        })
+        }))
     }
 
     /// Returns the most similar of the earlier rows that are canonical still.
@@ -165,14 +173,18 @@ impl<C: Collection> Repair<'_, C> {
         Ok(())
     }
 
-    /// Lets the members of a row that is no longer canonical look for another one.
-    fn demote(&mut self, row: u32) -> Result<()> {
+    /// Lets the members of a row that is no longer canonical look for another one. Returns false where
+    /// one of them comes before it.
+    fn demote(&mut self, row: u32) -> Result<bool> {
         self.demoted.try_reserve(1)?;
         self.demoted.insert(row);
         for found in self.collection.members(row)? {
+            if self.collection.compare(row, found.row) != Ordering::Less {
+                return Ok(false);
+            }
             self.add(found)?;
         }
-        Ok(())
+        Ok(true)
     }
 }
 

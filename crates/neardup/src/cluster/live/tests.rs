@@ -3,6 +3,7 @@
 use super::*;
 use crate::Result;
 use proptest::prelude::*;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -64,6 +65,8 @@ struct World<'a> {
     documents: &'a Documents,
     before: &'a State,
     changed: &'a BTreeSet<u32>,
+    /// The rows whose neighbors have been asked for.
+    asked: &'a RefCell<BTreeSet<u32>>,
 }
 
 impl World<'_> {
@@ -122,6 +125,7 @@ impl Collection for World<'_> {
     }
 
     fn neighbors(&self, row: u32) -> Result<Vec<(Found, f64)>> {
+        assert!(self.asked.borrow_mut().insert(row), "{row} is placed twice");
         let others = self.documents.keys().filter(|other| **other != row);
         let found = others.filter_map(|&other| {
             let similarity = similarity(&self.documents[&row], &self.documents[&other])?;
@@ -147,13 +151,24 @@ impl Collection for World<'_> {
 
 /// Brings the state up to date with the documents; returns what happened.
 fn refresh(state: &mut State, documents: &Documents, changed: &BTreeSet<u32>) -> Vec<Event> {
+    try_refresh(state, documents, changed).expect("every change is known")
+}
+
+/// As [`refresh`]; None where not all that has changed is known.
+fn try_refresh(
+    state: &mut State,
+    documents: &Documents,
+    changed: &BTreeSet<u32>,
+) -> Option<Vec<Event>> {
     let before = state.clone();
+    let asked = RefCell::new(BTreeSet::new());
     let world = World {
         documents,
         before: &before,
         changed,
+        asked: &asked,
     };
-    let placed = repair(&world, world.affected()).unwrap();
+    let placed = repair(&world, world.affected()).unwrap()?;
     let was_canonical = |row: u32| {
         before
             .rows
@@ -213,7 +228,7 @@ fn refresh(state: &mut State, documents: &Documents, changed: &BTreeSet<u32>) ->
         state.rows.insert(placed.row, kept);
     }
     state.next = numbers.next;
-    numbers.events
+    Some(numbers.events)
 }
 
 /// Clusters of rows, and canonical rows of clusters, as the log tells them.
@@ -300,6 +315,10 @@ fn ensure_stable(before: &State, after: &State, changed: &BTreeSet<u32>) {
     }
 }
 
+fn documents() -> impl Strategy<Value = Document> {
+    (0u8..6, 0i16..24).prop_map(|(place, position)| Document { place, position })
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Put(u32, Document),
@@ -308,9 +327,8 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let document = (0u8..6, 0i16..24).prop_map(|(place, position)| Document { place, position });
     let step = prop_oneof![
-        5 => (0u32..30, document).prop_map(|(row, document)| Step::Put(row, document)),
+        5 => (0u32..30, documents()).prop_map(|(row, document)| Step::Put(row, document)),
         2 => (0u32..30).prop_map(Step::Delete),
         2 => Just(Step::Refresh),
     ];
@@ -358,6 +376,27 @@ proptest! {
             }
             prop_assert_eq!(replay.cluster_of.len(), state.rows.len());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    /// Of changes that are not known some are noticed, and none is waited for for ever.
+    #[test]
+    fn changes_that_are_not_known_end(
+        mut all in prop::collection::btree_map(0u32..30, documents(), 1..30),
+        unknown in prop::collection::vec((any::<prop::sample::Index>(), documents()), 0..8),
+        known in prop::collection::btree_map(0u32..30, documents(), 1..8),
+    ) {
+        let mut state = State::default();
+        refresh(&mut state, &all, &all.keys().copied().collect());
+        for (row, document) in unknown {
+            let rows: Vec<u32> = all.keys().copied().collect();
+            all.insert(rows[row.index(rows.len())], document);
+        }
+        let changed = known.keys().copied().collect();
+        all.extend(known);
+        try_refresh(&mut state, &all, &changed);
     }
 }
 
