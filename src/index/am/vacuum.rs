@@ -211,7 +211,10 @@ fn tidy(index: &Index) {
     let mut looked_at = HashSet::new();
     loop {
         let meta = Meta::read(index);
-        if let Some(merge) = meta.merges().iter().find(|merge| merge.output.lo < end) {
+        // Merges of newer rows may leave no room for one that has to be begun.
+        let is_full = meta.merges().len() == MAX_MERGES;
+        let mut merges = meta.merges().iter();
+        if let Some(merge) = merges.find(|merge| is_full || merge.output.lo < end) {
             drive(index, merge);
             continue;
         }
