@@ -12,6 +12,7 @@ pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
 mod outlines;
+mod outlining;
 pub mod pairs;
 pub mod passages;
 mod prefilter;

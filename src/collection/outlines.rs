@@ -30,6 +30,8 @@ pub fn digest(record: &[u8]) -> Digest {
 /// found, then the tokens of its bands, 4 bytes each, and for verified pairs a few bits of its slots.
 #[derive(Debug, Clone, Copy)]
 pub struct Outlining {
+    /// Of all signatures.
+    pub header: Header,
     pub plan: Plan,
     /// Of pairs that are verified by their documents.
     pub verified: Option<Verified>,
@@ -50,6 +52,7 @@ impl Outlining {
         let slots = usize::from(header.slots);
         if !has_documents {
             return Self {
+                header: *header,
                 plan: Plan::estimate(slots, u32::from(header.slot_bits), threshold),
                 verified: None,
             };
@@ -60,6 +63,7 @@ impl Outlining {
             ..*header
         };
         Self {
+            header: *header,
             plan: plan.plan,
             verified: Some(Verified { plan, packed }),
         }
@@ -91,12 +95,13 @@ impl Outlining {
     /// Appends the outline of a stored signature; nothing for that of an empty document.
     ///
     /// # Errors
-    /// Those of reading a stored signature; `OutOfMemory`.
+    /// Those of reading a stored signature, or of one made with other parameters; `OutOfMemory`.
     pub fn push(&self, stored: &[u8], outline: &mut Vec<u8>) -> Result<()> {
         let signature = Signature::from_bytes(stored)?;
         if signature.header.empty {
             return Ok(());
         }
+        self.header.check_comparable(&signature.header)?;
         outline.try_reserve(self.len())?;
         let (low, high) = digest(stored);
         outline.try_extend_from_slice(&low.to_le_bytes())?;

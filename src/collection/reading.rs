@@ -2,6 +2,7 @@
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::outlines::{Outlines, Outlining};
+use crate::collection::outlining::{OutlinedRow, SignedColumns, outline_rows};
 use crate::collection::signing::sign_rows;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::minhash::datum::{StoredSignature, shingling};
@@ -10,7 +11,7 @@ use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::{Progress, notice};
-use crate::pg::query::{CheckedColumn, Column, Query, Row, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::value::Keys;
 use neardup::candidates::Sides;
@@ -19,11 +20,20 @@ use neardup::shingle::Shingling;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The columns of a query.
-struct Columns {
-    key: CheckedColumn,
-    /// None where the documents are to be signed.
-    signature: Option<CheckedColumn>,
-    document: Option<(DocumentKind, CheckedColumn)>,
+enum Columns {
+    Signed(SignedColumns),
+    /// Key and document, a text that is to be signed.
+    Unsigned([CheckedColumn; 2]),
+}
+
+impl Columns {
+    /// Returns the kind of the documents; None without documents.
+    fn kind(&self) -> Option<DocumentKind> {
+        match self {
+            Self::Signed(columns) => columns.document.map(|(kind, _)| kind),
+            Self::Unsigned(_) => Some(DocumentKind::Text),
+        }
+    }
 }
 
 /// Rows with a signature that is not empty, numbered from 0 in query order.
@@ -37,7 +47,7 @@ pub struct Collection {
     pub keys: Keys,
     /// Keys of rows whose signature is NULL or empty, or whose document is NULL.
     pub without: Keys,
-    /// Those whose outlines are still to be made; where there are no documents, of all rows.
+    /// Where there are no documents, of all rows; otherwise those whose outlines are still to be made.
     pub signatures: Records,
     pub outlines: Option<Outlines>,
     pub documents: Option<Documents>,
@@ -116,7 +126,7 @@ impl Collection {
         let query = Query::open(query);
         let columns = self.check_columns(&query.columns());
         announce(&query);
-        let kind = columns.document.map(|(kind, _)| kind);
+        let kind = columns.kind();
         if self.documents.is_none() && self.rows() == 0 {
             self.documents = kind.map(Documents::new);
         }
@@ -127,33 +137,56 @@ impl Collection {
                 "Let both queries yield documents of the same type, or neither.",
             );
         }
-        let key_type = self.key_type;
-        match (columns.signature, columns.document, self.signing.clone()) {
-            (None, Some((_, document)), Some(signing)) => {
-                self.outline_signatures();
-                let header = signing.header();
-                let outlining = Outlining::new(&header, self.threshold, true);
-                let columns = [columns.key, document];
-                let mut take = |key, outline: &[u8], record: &[u8]| {
-                    if outline.is_empty() {
-                        return self.without.push(key);
-                    }
-                    self.check_header(&header);
-                    self.outlines
-                        .get_or_insert_with(|| Outlines::new(outlining))
-                        .push(outline);
-                    self.push_row(key, record);
-                };
-                sign_rows(query, key_type, columns, (&signing, &outlining), &mut take);
-            }
-            _ => {
-                let mut progress = Progress::begin("reading", None);
-                query.for_each(&mut |row| {
-                    progress.step();
-                    self.add(row, &columns);
-                });
-            }
+        match columns {
+            Columns::Signed(columns) => self.read_signed(query, columns),
+            Columns::Unsigned(columns) => self.read_unsigned(query, columns),
         }
+    }
+
+    /// Reads rows with signatures.
+    fn read_signed(&mut self, query: Query, columns: SignedColumns) {
+        let (key_type, threshold) = (self.key_type, self.threshold);
+        let has_documents = columns.document.is_some();
+        let known = self.outlines.as_ref().map(|outlines| outlines.outlining);
+        let outlining_of = |header: &Header| Outlining::new(header, threshold, has_documents);
+        let mut take = |outlining: Option<&Outlining>, row: OutlinedRow<'_>| {
+            let Some(outlining) = outlining.filter(|_| !row.outline.is_empty()) else {
+                return self.without.push(row.key);
+            };
+            if !has_documents {
+                self.push_signature(row.signature);
+            }
+            self.push_outlined(row.key, (outlining, row.outline), row.document);
+        };
+        let how = (known, &outlining_of as _);
+        outline_rows(query, key_type, columns, how, &mut take);
+    }
+
+    /// Reads rows without signatures, and signs their documents.
+    fn read_unsigned(&mut self, query: Query, columns: [CheckedColumn; 2]) {
+        let signing = self.signing.clone();
+        let signing = signing.expect("a job that signs has the arguments for it");
+        let outlining = Outlining::new(&signing.header(), self.threshold, true);
+        let key_type = self.key_type;
+        let mut take = |key, outline: &[u8], record: &[u8]| match outline {
+            [] => self.without.push(key),
+            outline => self.push_outlined(key, (&outlining, outline), record),
+        };
+        sign_rows(query, key_type, columns, (&signing, &outlining), &mut take);
+    }
+
+    /// Adds a row whose signature has been outlined.
+    fn push_outlined(
+        &mut self,
+        key: Option<pg_sys::Datum>,
+        (outlining, outline): (&Outlining, &[u8]),
+        document: &[u8],
+    ) {
+        self.check_header(&outlining.header);
+        self.outlines
+            .get_or_insert_with(|| Outlines::new(*outlining))
+            .push(outline);
+        self.push_row(key, document);
     }
 
     fn check_columns(&self, columns: &[Column]) -> Columns {
@@ -164,24 +197,14 @@ impl Collection {
         };
         let key = key.of_type(self.key_type, "first", "key");
         if let (None, Some(text)) = (third, second.if_base_type(is_text)) {
-            return Columns {
-                key,
-                signature: None,
-                document: Some((DocumentKind::Text, text)),
-            };
+            return Columns::Unsigned([key, text]);
         }
         let signature = second.of_type(self.signature_type, "second", "signature");
-        Columns {
+        Columns::Signed(SignedColumns {
             key,
-            signature: Some(signature),
+            signature,
             document: third.map(document_column),
-        }
-    }
-
-    fn add(&mut self, row: &Row<'_>, columns: &Columns) {
-        let signature = columns.signature.and_then(|column| row.get(column));
-        let document = columns.document.and_then(|(_, column)| row.get(column));
-        self.push(row.get(columns.key), signature, document);
+        })
     }
 
     /// Adds a row, of values whose types have been checked.
@@ -215,11 +238,16 @@ impl Collection {
             return self.without.push(key);
         }
         self.check_header(&signature.header);
+        self.push_signature(stored);
+        self.push_row(key, document);
+    }
+
+    /// Adds a signature of the same form as all others.
+    fn push_signature(&mut self, stored: &[u8]) {
         if self.signatures.len() == 0 {
             self.signatures = Records::of_width(stored.len(), share_of_work_mem_bytes());
         }
         self.signatures.push(stored);
-        self.push_row(key, document);
     }
 
     fn push_row(&mut self, key: Option<pg_sys::Datum>, document: &[u8]) {
@@ -236,17 +264,15 @@ impl Collection {
         }
     }
 
-    /// Makes the outlines of the signatures that have been read. Those of rows with documents are not
-    /// needed any more.
+    /// Makes the outlines of rows that were added one by one. The signatures of those with documents are
+    /// not needed any more.
     pub fn outline_signatures(&mut self) {
-        let Some(header) = self.header else {
+        let (Some(header), None) = (self.header, &self.outlines) else {
             return;
         };
         let has_documents = self.documents.is_some();
         let outlining = Outlining::new(&header, self.threshold, has_documents);
-        let outlines = self
-            .outlines
-            .get_or_insert_with(|| Outlines::new(outlining));
+        let mut outlines = Outlines::new(outlining);
         let signatures = self.signatures.len();
         sweep(
             &mut Progress::begin("reading signatures", Some(signatures)),
@@ -255,6 +281,7 @@ impl Collection {
             &|stored, outline, _| outlining.push(stored, outline),
             &mut |_, outline| outlines.push(outline),
         );
+        self.outlines = Some(outlines);
         if has_documents {
             self.signatures = Records::of_width(0, 0);
         }

@@ -46,6 +46,12 @@ impl<T> Parts<T> {
         self.ends.len()
     }
 
+    /// Returns the last part that has been ended.
+    pub fn last(&self) -> Option<&[T]> {
+        let (end, before) = self.ends.split_last()?;
+        Some(&self.items[before.last().copied().unwrap_or(0)..*end])
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &[T]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts
