@@ -44,6 +44,6 @@ COMMENT ON FUNCTION near_dup_explain(text, text) IS
     'in what b differs from a: identical, format, numbers, added or removed at start, in middle, added at end, truncated, reordered, rewritten';
 
 COMMENT ON FUNCTION diff_html(text, text, integer) IS
-    'HTML page that shows two documents side by side, common chunks in the same colour; safe for hostile documents';
+    'HTML page that shows two documents side by side, common chunks in the same color; safe for hostile documents';
 COMMENT ON FUNCTION diff_html(text, text[], integer) IS
     'HTML page that shows a document beside each of several others, with what differs; safe for hostile documents';

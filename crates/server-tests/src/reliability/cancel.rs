@@ -17,7 +17,7 @@ const BOUND: Duration = Duration::from_millis(800);
 
 /// Statements that would run for long, on documents of many megabytes and on many rows. The
 /// documents are stored as they are: to compress, decompress or reverse one takes PostgreSQL itself
-/// longer than the goal, and cannot be cancelled.
+/// longer than the goal, and cannot be canceled.
 const STATEMENTS: &[(&str, &str)] = &[
     (
         "signature",

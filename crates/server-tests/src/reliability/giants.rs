@@ -114,10 +114,10 @@ pub fn answered_or_refused(server: &Server, scale: Scale) -> Result<Outcome> {
         )?;
     }
     figure!(
-        "values of {size} bytes: {} answered, {} refused, {} cancelled, 0 crashes",
+        "values of {size} bytes: {} answered, {} refused, {} canceled, 0 crashes",
         counts.answered,
         counts.refused,
-        counts.cancelled
+        counts.canceled
     );
     Ok(Outcome::Passed)
 }
@@ -129,7 +129,7 @@ const LONGEST_MESSAGE: usize = 1000;
 struct Counts {
     answered: u32,
     refused: u32,
-    cancelled: u32,
+    canceled: u32,
 }
 
 impl Counts {
@@ -137,7 +137,7 @@ impl Counts {
         match client.simple_query(call) {
             Ok(_) => self.answered += 1,
             Err(error) => match error.code().map(|code| code.code()) {
-                Some("57014") => self.cancelled += 1,
+                Some("57014") => self.canceled += 1,
                 None | Some("XX000") => bail!("{call}\n{error:?}"),
                 Some("42883" | "42725") => bail!("no such call: {call}\n{error:?}"),
                 // The server's own message, which quotes what it could not parse.

@@ -1,4 +1,4 @@
-//! The access method in trouble: full disks and cancelled statements; and on every kind of table.
+//! The access method in trouble: full disks and canceled statements; and on every kind of table.
 
 use std::thread;
 use std::time::Duration;
@@ -128,8 +128,8 @@ pub fn wrong_answers(
     Ok(client.query_one(&query, &[])?.get(0))
 }
 
-/// Builds, inserts with merging, VACUUM and lookups, cancelled at any time.
-pub fn cancelled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
+/// Builds, inserts with merging, VACUUM and lookups, canceled at any time.
+pub fn canceled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "index_cancel")?;
     let mut client = database.connect()?;
     collection::create(&mut client)?;
@@ -146,7 +146,7 @@ pub fn cancelled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     ];
     let mut rng = Rng::with_seed(2);
     let mut victim = database.connect()?;
-    let mut cancelled = 0;
+    let mut canceled = 0;
     for round in 0..scale.of(60, 200) {
         let statement = statements[round % statements.len()];
         // The timeout of before may end this, too, and stays then.
@@ -158,7 +158,7 @@ pub fn cancelled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
                     code == Some(&SqlState::QUERY_CANCELED),
                     "{statement}: {error}"
                 );
-                cancelled += 1;
+                canceled += 1;
             }
         }
         if round % 10 == 9 {
@@ -167,8 +167,8 @@ pub fn cancelled_anywhere(server: &Server, scale: Scale) -> Result<Outcome> {
     }
     client.batch_execute("VACUUM docs")?;
     collection::ensure_index_equals_scan(&mut client)?;
-    ensure!(cancelled > 0, "nothing was cancelled");
-    figure!("{cancelled} statements cancelled, 0 differences");
+    ensure!(canceled > 0, "nothing was canceled");
+    figure!("{canceled} statements canceled, 0 differences");
     Ok(Outcome::Passed)
 }
 

@@ -53,7 +53,7 @@ const ALL: &[Test] = &[
     ("fuzz_every_function", fuzz::every_function),
     ("giants_answered_or_refused", giants::answered_or_refused),
     ("churn_loses_no_match", churn::loses_no_match),
-    ("index_cancelled_anywhere", index::cancelled_anywhere),
+    ("index_canceled_anywhere", index::canceled_anywhere),
     ("damage_of_signatures_is_noticed", damage::of_signatures),
     ("damage_of_sets_is_noticed", damage::of_sets),
     ("index_on_every_kind_of_table", index::every_kind_of_table),

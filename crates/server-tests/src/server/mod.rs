@@ -110,7 +110,7 @@ const ALL: &[Test] = &[
     ("storage_every_form", storage::every_form),
     ("storage_long_signatures", storage::long_signatures),
     ("text_exact_lists", text::exact_lists),
-    ("text_vocalised_pairs", text::vocalised_pairs),
+    ("text_vocalized_pairs", text::vocalized_pairs),
     ("text_encodings", text::encodings),
     ("text_cancel", text::cancel),
     (

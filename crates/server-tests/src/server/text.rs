@@ -70,7 +70,7 @@ pub fn exact_lists(server: &Server) -> Result<Outcome> {
 }
 
 /// Arabic with and without vowel signs is one under fold 'marks'.
-pub fn vocalised_pairs(server: &Server) -> Result<Outcome> {
+pub fn vocalized_pairs(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::arabic(), &["hadith_ar"]) {
         let database = Database::with_extension(&server.main, "text_marks")?;
         let mut client = database.connect()?;
@@ -175,7 +175,7 @@ fn lacks_folded_character(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// Long documents of every kind can be cancelled. The limit is generous: the machine may be busy.
+/// Long documents of every kind can be canceled. The limit is generous: the machine may be busy.
 pub fn cancel(server: &Server) -> Result<Outcome> {
     const CALLS: &[&str] = &[
         "minhash(repeat('a', 300000000))",
