@@ -274,8 +274,12 @@ impl<'a> Pinned<'a> {
     /// leaf's blocks.
     const HEADS: usize = 320;
 
-    /// Bytes to each side of where something probably is.
-    const VICINITY: usize = 320;
+    /// Bytes before where something probably is: it may be at the end of a block, whose beginning is
+    /// read.
+    const BEFORE: usize = 320;
+
+    /// Bytes behind it.
+    const BEHIND: usize = 128;
 
     pub fn block(&self) -> u32 {
         self.block
@@ -293,9 +297,9 @@ impl<'a> Pinned<'a> {
 
     fn prefetch(&self, place: f32) {
         const CACHE_LINE: usize = 64;
-        let place = (place * SPECIAL_START as f32) as usize;
-        let start = place.saturating_sub(Self::VICINITY).max(Self::HEADS);
-        let end = (place + Self::VICINITY).min(SPECIAL_START);
+        let place = Self::HEADS + (place * (SPECIAL_START - Self::HEADS) as f32) as usize;
+        let start = place.saturating_sub(Self::BEFORE).max(Self::HEADS);
+        let end = (place + Self::BEHIND).min(SPECIAL_START);
         let lines = (0..Self::HEADS)
             .step_by(CACHE_LINE)
             .chain((start..end).step_by(CACHE_LINE))

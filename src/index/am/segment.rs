@@ -4,7 +4,7 @@ use super::meta::{Merge, Meta, Segment};
 use super::page::{Index, Kind, Pinned, raise_corrupted};
 use crate::pg::error::check_interrupts;
 use neardup::postings::{self, AHEAD, Ahead, Damaged, Group, Output, PageKind, Pages};
-use std::collections::TryReserveError;
+use std::collections::{TryReserveError, VecDeque};
 
 /// Why a search or a merge ended early.
 #[derive(Debug)]
@@ -44,15 +44,30 @@ impl Stop {
 /// Reads the pages of segments.
 pub struct SegmentPages<'a> {
     index: Index<'a>,
-    /// Pages that are read next, the last first.
-    announced: Vec<Pinned<'a>>,
+    /// Pages that are read next, and those behind them, the last first.
+    pinned: VecDeque<Pinned<'a>>,
+    announced: Vec<Ahead>,
 }
+
+/// Pages that are pinned at a time, to be fetched while those before are read. Of more than 8 a backend
+/// keeps account in a hash table.
+const PINNED: usize = 6;
 
 impl<'a> SegmentPages<'a> {
     pub fn new(index: Index<'a>) -> Self {
         Self {
             index,
+            pinned: VecDeque::with_capacity(PINNED),
             announced: Vec::with_capacity(AHEAD),
+        }
+    }
+
+    fn pin_ahead(&mut self) {
+        while self.pinned.len() < PINNED
+            && let Some(next) = self.announced.pop()
+        {
+            self.pinned
+                .push_back(self.index.pin(next.block, next.place));
         }
     }
 }
@@ -61,13 +76,11 @@ impl Pages for SegmentPages<'_> {
     type Error = Stop;
 
     fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Stop> {
+        self.pinned.clear();
         self.announced.clear();
-        self.announced.extend(
-            pages
-                .take(AHEAD)
-                .map(|page| self.index.pin(page.block, page.place)),
-        );
+        self.announced.extend(pages.take(AHEAD));
         self.announced.reverse();
+        self.pin_ahead();
         Ok(())
     }
 
@@ -82,7 +95,9 @@ impl Pages for SegmentPages<'_> {
             PageKind::Leaf => Kind::Leaf,
             PageKind::Directory => Kind::Directory,
         };
-        let page = match self.announced.pop() {
+        let next = self.pinned.pop_front();
+        self.pin_ahead();
+        let page = match next {
             Some(pinned) if pinned.block() == block => pinned.read(),
             _ => self.index.read(block),
         };

@@ -3,8 +3,8 @@
 /// Numbers in a block, and so the most that are packed at once.
 pub const BLOCK: usize = 64;
 
-/// Bytes of two blocks of the widest numbers, which have 32 bits.
-const LONGEST: usize = 2 * BLOCK * 32 / 8;
+/// Bytes of a block of the widest numbers, which have 32 bits.
+const LONGEST: usize = BLOCK * 32 / 8;
 
 /// Room for a 64-bit word that begins at any of these bytes.
 const PADDED: usize = LONGEST + 8;
@@ -38,7 +38,7 @@ pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
 pub struct Packed([u8; PADDED]);
 
 impl Packed {
-    /// At most two blocks of numbers.
+    /// At most a block of numbers.
     #[inline]
     pub fn new(packed: &[u8]) -> Self {
         let mut bytes = [0; PADDED];

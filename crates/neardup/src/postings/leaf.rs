@@ -267,13 +267,12 @@ impl<'a> Leaf<'a> {
         blocks.saturating_sub(1)
     }
 
-    /// Unpacks a block.
+    /// Returns a block as it is stored.
     ///
     /// # Errors
-    /// Returns where its head or its last key are impossible.
+    /// Returns where its head is impossible.
     #[inline]
-    pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
-        const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
+    fn stored(&self, number: usize) -> Result<Stored<'a>, Damaged> {
         let end_of = |block: usize| {
             let [.., low, high, _, _] = self.rests[block];
             usize::from(u16::from_le_bytes([low, high]))
@@ -288,25 +287,96 @@ impl<'a> Leaf<'a> {
         if key_bits > 32 || offset_bits > 32 || bits.len() != expected_len {
             return Err(DAMAGED);
         }
-        // One copy, so that the processor waits for all of it at once.
-        let packed = Packed::new(bits);
         let first = self.first_of(number);
-        let bias = if key_bits == 0 { first.offset } else { 0 };
-        let mut key = u64::from(first.key);
-        let (mut key_at, mut offset_at) = (0, keys_len as u32 * 8);
+        let (differences, offsets) = bits.split_at(keys_len);
+        Ok(Stored {
+            first,
+            len,
+            differences,
+            offsets,
+            key_bits,
+            offset_bits,
+            bias: if key_bits == 0 { first.offset } else { 0 },
+        })
+    }
+
+    /// Unpacks a block.
+    ///
+    /// # Errors
+    /// Returns where its head or its last key are impossible.
+    #[inline]
+    pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
+        let stored = self.stored(number)?;
+        // One copy of each half, so that the processor waits for all of it at once.
+        let differences = Packed::new(stored.differences);
+        let offsets = Packed::new(stored.offsets);
+        let mut key = u64::from(stored.first.key);
+        let (mut key_at, mut offset_at) = (0, 0);
         let mut numbers = [0; BLOCK];
-        for number in &mut numbers[..len] {
-            key += u64::from(packed.number(key_at, key_bits));
-            let offset = packed.number(offset_at, offset_bits).wrapping_add(bias);
-            *number = key << 32 | u64::from(offset);
-            key_at += key_bits;
-            offset_at += offset_bits;
+        for number in &mut numbers[..stored.len] {
+            key += u64::from(differences.number(key_at, stored.key_bits));
+            let offset = offsets.number(offset_at, stored.offset_bits);
+            *number = key << 32 | u64::from(offset.wrapping_add(stored.bias));
+            key_at += stored.key_bits;
+            offset_at += stored.offset_bits;
         }
-        let begins_as_said = numbers[0] == u64::from(first);
+        let begins_as_said = numbers[0] == u64::from(stored.first);
         if key > u64::from(u32::MAX) || !begins_as_said {
             return Err(DAMAGED);
         }
-        Ok(Block { numbers, len })
+        Ok(Block {
+            numbers,
+            len: stored.len,
+        })
+    }
+
+    /// Unpacks the postings of a key in a block, which seldom has any, and behind them the next key,
+    /// if there is one.
+    ///
+    /// # Errors
+    /// Returns where the block's head, or its keys up to this one, are impossible.
+    #[inline]
+    fn list(&self, number: usize, wanted: u32) -> Result<Block, Damaged> {
+        let stored = self.stored(number)?;
+        let differences = Packed::new(stored.differences);
+        if differences.number(0, stored.key_bits) != 0 {
+            return Err(DAMAGED);
+        }
+        let mut key = u64::from(stored.first.key);
+        let mut place = 0;
+        while key < u64::from(wanted) {
+            place += 1;
+            if place == stored.len {
+                break;
+            }
+            key += u64::from(differences.number(place as u32 * stored.key_bits, stored.key_bits));
+        }
+        let mut list = Block {
+            numbers: [0; BLOCK],
+            len: 0,
+        };
+        let mut offsets = None;
+        while place < stored.len {
+            if key > u64::from(u32::MAX) {
+                return Err(DAMAGED);
+            }
+            let is_behind = key > u64::from(wanted);
+            let offset = match is_behind {
+                true => 0,
+                false => offsets
+                    .get_or_insert_with(|| Packed::new(stored.offsets))
+                    .number(place as u32 * stored.offset_bits, stored.offset_bits)
+                    .wrapping_add(stored.bias),
+            };
+            list.numbers[list.len] = key << 32 | u64::from(offset);
+            list.len += 1;
+            place += 1;
+            if is_behind || place == stored.len {
+                break;
+            }
+            key += u64::from(differences.number(place as u32 * stored.key_bits, stored.key_bits));
+        }
+        Ok(list)
     }
 
     /// Calls `visit` with the postings from `first` to `last`, as numbers, of one block after the
@@ -321,9 +391,13 @@ impl<'a> Leaf<'a> {
         last: Posting,
         visit: &mut impl FnMut(&[u64]) -> Result<bool, Damaged>,
     ) -> Result<(), Damaged> {
-        let (first, last) = (u64::from(first), u64::from(last));
-        for number in self.block_of(first.into())..self.keys.len() {
-            let block = self.block(number)?;
+        let is_list = first.key == last.key;
+        for number in self.block_of(first)..self.keys.len() {
+            let block = match is_list {
+                true => self.list(number, first.key)?,
+                false => self.block(number)?,
+            };
+            let (first, last) = (u64::from(first), u64::from(last));
             let numbers = block.numbers();
             let start = numbers.partition_point(|number| *number < first);
             let end = numbers.partition_point(|number| *number <= last);
@@ -347,7 +421,22 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// The postings of a block, as numbers.
+const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
+
+/// A block of a leaf page.
+struct Stored<'a> {
+    first: Posting,
+    len: usize,
+    /// Of each key to the one before.
+    differences: &'a [u8],
+    offsets: &'a [u8],
+    key_bits: u32,
+    offset_bits: u32,
+    /// Added to every offset.
+    bias: u32,
+}
+
+/// The postings of a block, or some of them, as numbers.
 pub(super) struct Block {
     numbers: [u64; BLOCK],
     len: usize,

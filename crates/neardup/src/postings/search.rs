@@ -48,30 +48,44 @@ pub fn search<P: Pages>(
         lists: lists(keys)?,
         long: Vec::new(),
         below: Vec::new(),
-        tally: Tally::new(rows_of(&parts)),
+        counts: Counts::All(Tally::new(rows_of(&parts))),
     };
     let at_first = search.fewest(needed - 1);
+    let rest = at_first..search.lists.len();
     for (number, part) in parts.iter().enumerate() {
         search.look_up(pages, part, number, 0..at_first)?;
     }
-    let mut unread = if search.long.is_empty() {
-        search.leave_rest_unread(at_first, parts.len())?
-    } else {
-        let rest = at_first..search.lists.len();
-        for (number, part) in parts.iter().enumerate() {
+    let mut most_unread = needed - 1;
+    if search.long.is_empty() {
+        most_unread = search.lists[rest.clone()]
+            .iter()
+            .map(|list| list.weight)
+            .sum();
+        let reached = needed - most_unread;
+        let candidates = search
+            .counts
+            .candidates(reached, &mut || pages.interrupt())?;
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        search.counts = Counts::Of(candidates);
+    }
+    for (number, part) in parts.iter().enumerate() {
+        if search.counts.can_be_in(part) {
             search.look_up(pages, part, number, rest.clone())?;
         }
-        search.leave_unread(needed - 1)
-    };
+    }
+    let mut unread = search.leave_unread(most_unread);
     for long in &search.long {
         let list = &search.lists[long.list];
         if !list.unread {
-            scan(pages, &parts[long.part], list, &mut search.tally)?;
+            scan(pages, &parts[long.part], list, &mut search.counts)?;
         }
     }
+    let reached = needed - unread;
     let mut candidates = search
-        .tally
-        .candidates(needed - unread, &mut || pages.interrupt())?;
+        .counts
+        .candidates(reached, &mut || pages.interrupt())?;
     for same_list in search.long.chunk_by(|a, b| a.list == b.list) {
         let list = &search.lists[same_list[0].list];
         if !list.unread || candidates.is_empty() {
@@ -208,7 +222,7 @@ struct Visit {
     lists: Range<usize>,
 }
 
-/// The piece of a list in one part of the group; it is long, or has not been looked up.
+/// The piece of a list in one part of the group; it is long.
 struct Long {
     list: usize,
     part: usize,
@@ -219,7 +233,62 @@ struct Search {
     long: Vec<Long>,
     /// Pages to be looked at on the next level.
     below: Vec<Visit>,
-    tally: Tally,
+    counts: Counts,
+}
+
+/// The numbers of keys that rows have.
+enum Counts {
+    /// Of all rows.
+    All(Tally),
+    /// Of some rows, ascending.
+    Of(Vec<Candidate>),
+}
+
+impl Counts {
+    /// Adds the rows of a run, which are ascending, as those that have a key of this weight.
+    #[inline]
+    fn add(&mut self, run: &[u32], weight: u32) -> Result<(), TryReserveError> {
+        match self {
+            Self::All(tally) => tally.add(run, weight)?,
+            Self::Of(candidates) => {
+                for offset in run {
+                    let place = candidates.binary_search_by_key(offset, |row| row.offset);
+                    if let Ok(place) = place {
+                        candidates[place].count += weight;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether rows of a part are counted.
+    fn can_be_in(&self, part: &Part) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Of(candidates) => {
+                let first = candidates.partition_point(|row| row.offset < part.shift);
+                candidates
+                    .get(first)
+                    .is_some_and(|row| u64::from(row.offset - part.shift) < part.rows)
+            }
+        }
+    }
+
+    /// Takes the rows that have at least `least` (1 or more) keys, ascending.
+    fn candidates<E: From<TryReserveError>>(
+        &mut self,
+        least: u32,
+        interrupt: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Vec<Candidate>, E> {
+        match std::mem::replace(self, Self::Of(Vec::new())) {
+            Self::All(tally) => tally.candidates(least, interrupt),
+            Self::Of(mut candidates) => {
+                candidates.retain(|row| row.count >= least);
+                Ok(candidates)
+            }
+        }
+    }
 }
 
 impl Search {
@@ -362,7 +431,7 @@ impl Search {
                     Ok(true)
                 })?;
                 if !is_long {
-                    if let Err(failed) = self.tally.add(&short[..found], list.weight) {
+                    if let Err(failed) = self.counts.add(&short[..found], list.weight) {
                         return Ok(Err(failed));
                     }
                     continue;
@@ -380,18 +449,6 @@ impl Search {
             Ok(Ok(()))
         })??;
         Ok(())
-    }
-
-    /// Marks the lists from `first` on, none of which has been looked up, as not to be read, and
-    /// returns how many keys of the query they make up.
-    fn leave_rest_unread(&mut self, first: usize, parts: usize) -> Result<u32, TryReserveError> {
-        let lists = self.lists.len();
-        self.long.try_reserve((lists - first) * parts)?;
-        for list in first..lists {
-            self.lists[list].unread = true;
-            self.long.extend((0..parts).map(|part| Long { list, part }));
-        }
-        Ok(self.lists[first..].iter().map(|list| list.weight).sum())
     }
 
     /// Marks the longest lists that make up at most `most` keys of the query as not to be read, and
@@ -436,7 +493,7 @@ fn scan<P: Pages>(
     pages: &mut P,
     part: &Part,
     list: &List,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<(), P::Error> {
     let Some((first, last)) = part.range(list.key) else {
         return Ok(());
@@ -462,7 +519,7 @@ fn scan<P: Pages>(
             Ok(Ok(()))
         })?;
         read.transpose()?;
-        tally.add(&run, list.weight)?;
+        counts.add(&run, list.weight)?;
     }
     Ok(())
 }
