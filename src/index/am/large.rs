@@ -6,7 +6,7 @@
 use super::log;
 use super::merge::{Merging, Writer, add_leaf};
 use super::meta::{self, MAX_SEGMENTS, Meta, Segment};
-use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::page::{Changes, Index, Kind, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
@@ -15,7 +15,7 @@ use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
 const TRIES: usize = 8;
 
 /// Segments that come with a row: those of the log, that of its tail, its own.
-const SEGMENTS: usize = TRIES + 2;
+pub const SEGMENTS: usize = TRIES + 2;
 
 /// Inserts a row, and merges as much as falls to one that fills so many pages.
 pub fn insert(index: &Index, entry: &Entry, keys: &[u32]) {
@@ -69,10 +69,7 @@ fn switch_in(index: &Index, entry: &Entry, own: Segment) -> bool {
         .as_ref()
         .map(|tail| tail_segment(index, &mut meta_page, &mut meta, tail));
     let row = before.map_or(meta.log_start, |before| before.hi);
-    let place = rows::page_of(row);
-    if meta.last_rows_block == NO_BLOCK || meta.last_rows_page != place {
-        rows::add_page(index, &mut meta_page, &mut meta, place);
-    }
+    rows::ensure_page(index, &mut meta_page, &mut meta, rows::page_of(row));
     let mut row_page = index.lock(meta.last_rows_block);
     let freed: Vec<u32> = meta.log().to_vec();
     meta.shift_log(freed.len(), row + 1);

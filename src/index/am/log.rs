@@ -107,6 +107,9 @@ pub fn make_room(index: &Index, keys: usize) -> Room {
     let mut tail = meta.tail().map(|block| index.lock(block));
     let mut has_room = false;
     if let Some(page) = &tail {
+        if page.kind() != Some(Kind::Tail) {
+            raise_corrupted(index, Some(page.block()), "it is not the log's last page");
+        }
         (row, has_room) = next_row(index, page, keys);
     }
     if !has_room {
@@ -127,10 +130,7 @@ pub fn make_room(index: &Index, keys: usize) -> Room {
         made = Room::NewPage;
     }
     drop(tail);
-    let place = rows::page_of(row);
-    if meta.last_rows_block == NO_BLOCK || meta.last_rows_page != place {
-        rows::add_page(index, &mut meta_page, &mut meta, place);
-    }
+    rows::ensure_page(index, &mut meta_page, &mut meta, rows::page_of(row));
     made
 }
 

@@ -20,6 +20,10 @@ const FLUSHED_PAGES: usize = 48;
 /// about one leaf, so that merges take a small part of the time in which their inputs come.
 const LEAVES_PER_PAGE: usize = 16;
 
+/// Segments up to which merges that VACUUM has begun are left to it: with a row that becomes a segment
+/// of its own come several at once.
+const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * super::large::SEGMENTS;
+
 /// The right to change segments, until it is dropped or the transaction ends.
 pub struct Merging<'a> {
     index: Index<'a>,
@@ -276,7 +280,8 @@ impl Merging<'_> {
 }
 
 /// Returns the place of the merge, of those that sessions that insert go on with, that has the
-/// fewest postings left.
+/// fewest postings left. Those of VACUUM, which may have been cancelled, are among them only where
+/// segments are so many that nothing could be inserted before it has come again.
 fn nearest(meta: &Meta) -> Option<usize> {
     let left = |merge: &Merge| -> u64 {
         let inputs = meta.inputs(merge).map(|inputs| &meta.segments[inputs]);
@@ -287,7 +292,8 @@ fn nearest(meta: &Meta) -> Option<usize> {
         postings.sum::<u64>().saturating_sub(merge.output.postings)
     };
     let merges = meta.merges().iter().enumerate();
-    let ours = merges.filter(|(_, merge)| merge.purges == 0);
+    let is_crowded = meta.segments().len() > MOST_WITHOUT_VACUUM;
+    let ours = merges.filter(|(_, merge)| merge.purges == 0 || is_crowded);
     ours.min_by_key(|(_, merge)| left(merge))
         .map(|(place, _)| place)
 }

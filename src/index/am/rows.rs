@@ -215,6 +215,17 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Adds the page of the table at `place` unless the table ends with it. The metapage is locked
+/// exclusively, and `meta` its contents.
+pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {
+    let last = meta.last_rows_block;
+    if last == NO_BLOCK || meta.last_rows_page != place {
+        add_page(index, meta_page, meta, place);
+    } else if !index.read(last).is(Kind::Rows, place) {
+        raise_corrupted(index, Some(last), "it is not the row table's last page");
+    }
+}
+
 /// Adds the page of the table at `place`, the next one. The metapage is locked exclusively, and
 /// `meta` its contents, which are written.
 pub fn add_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {

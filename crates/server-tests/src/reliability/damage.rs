@@ -115,7 +115,7 @@ fn is_noticed(server: &Server, scale: Scale, subject: &Subject) -> Result<Outcom
 /// The offset of a page's kind.
 const KIND_AT: usize = 8192 - 8;
 
-/// Flips bits of one page, in turn of every kind that is there; says where.
+/// Flips bits of one page, or empties it, in turn of every kind that is there; says where.
 fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
     let bytes = fs::read(file)?;
     let kind = |page: &[u8]| u16::from_le_bytes([page[KIND_AT], page[KIND_AT + 1]]);
@@ -127,6 +127,14 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
     let of_kind: Vec<usize> = (0..pages.len())
         .filter(|&block| kind(pages[block]) == wanted)
         .collect();
+    let writable = OpenOptions::new().write(true).open(file)?;
+    // Rows are added to the last page, which must not be waited for if it is not what it should be.
+    if turn / kinds.len() % 4 == 3
+        && let Some(&block) = of_kind.last()
+    {
+        writable.write_all_at(&[0; 8192], block as u64 * 8192)?;
+        return Ok(format!("copy {turn}: all of block {block}, kind {wanted}"));
+    }
     let block = of_kind[rng.usize(..of_kind.len())];
     // Near the beginning is what leads to other pages.
     let most = [64, 512, 8192][rng.usize(..3)];
@@ -137,7 +145,6 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
         changed[at] ^= rng.u8(1..);
         places.push(at);
     }
-    let writable = OpenOptions::new().write(true).open(file)?;
     writable.write_all_at(&changed, block as u64 * 8192)?;
     Ok(format!(
         "copy {turn}: bytes {places:?} of block {block}, kind {wanted}"
