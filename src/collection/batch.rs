@@ -5,13 +5,12 @@ use crate::collection::prefilter::Prefilter;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::numbers::Numbers;
-use crate::pg::partitions::Partitions;
+use crate::pg::partitions::{PartWork, Partitions};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
 use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
-use helpers::Work;
 use neardup::Result;
 use neardup::candidates::{Sides, Tokens, pairs_of_row};
 use neardup::cluster::{Tiles, UnionFind};
@@ -89,7 +88,7 @@ impl Batch {
         };
         self.in_key_order(&find, &mut |found| {
             if !are_too_many.load(Ordering::Relaxed) {
-                self.put_all(&found.or_raise(), sides, &mut put);
+                self.put_all(&found, sides, &mut put);
             }
         });
         (!are_too_many.load(Ordering::Relaxed)).then(|| Pairs::of(pairs, groups))
@@ -175,7 +174,7 @@ impl Batch {
     pub fn for_each_group(&self, visit: &mut dyn FnMut(u32, &[u32])) {
         let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort_distinct(&mut entries, check);
-            entries
+            Ok(entries)
         };
         self.in_key_order(&sort, &mut |entries| {
             for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
@@ -204,8 +203,8 @@ impl Batch {
             }
             Ok(likely)
         };
-        self.in_key_order(&work, &mut |likely: Result<Vec<u32>>| {
-            for kept in likely.or_raise() {
+        self.in_key_order(&work, &mut |likely: Vec<u32>| {
+            for kept in likely {
                 is_likely[kept as usize] = true;
             }
         });
@@ -214,7 +213,7 @@ impl Batch {
     }
 
     /// Works on the entries of all keys, in parts of which each holds all entries of its keys.
-    fn in_key_order<R: Send>(&self, work: &Work<'_, Vec<u64>, R>, take: &mut dyn FnMut(R)) {
+    fn in_key_order<R: Send>(&self, work: &PartWork<'_, R>, take: &mut dyn FnMut(R)) {
         self.partitions().work_on("searching bands", work, take);
     }
 
@@ -232,7 +231,7 @@ impl Batch {
             }
             divider.divide(&entries)
         };
-        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(&divided.or_raise());
+        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
         let mut progress = Progress::begin("dividing bands", Some(rows as usize));
         let bytes = self.tokens.bands() * size_of::<u64>();
         let at_once = (piece_bytes() / bytes).max(1);

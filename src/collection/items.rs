@@ -207,7 +207,7 @@ impl Alike {
 
     fn divide(&mut self) {
         let divided = self.entries.divider().divide(&self.last);
-        self.entries.put(&divided.or_raise());
+        self.entries.put(divided.or_raise());
         self.last.clear();
     }
 
@@ -224,8 +224,8 @@ impl Alike {
         };
         let mut rows: Vec<u32> = Vec::new();
         self.entries
-            .work_on("grouping identical rows", &work, &mut |alike| {
-                rows.try_extend_from_slice(&alike.or_raise()).or_raise();
+            .work_on("grouping identical rows", &work, &mut |alike: Vec<u32>| {
+                rows.try_extend_from_slice(&alike).or_raise();
             });
         rows.sort_unstable();
         rows.into_iter()

@@ -7,11 +7,12 @@ use crate::collection::prefilter::{Prefilter, Test};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::partitions::{Partitions, most_files};
+use crate::pg::partitions::Partitions;
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
 use crate::pg::spool::Records;
+use crate::pg::temporary_file::most_files;
 use neardup::Result;
 use neardup::candidates::{GroupSizes, choose, keys};
 use neardup::cluster::{SharedSets, UnionFind};
@@ -61,7 +62,7 @@ impl Source<'_> {
             }
             divider.divide(&keys)
         };
-        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(&divided.or_raise());
+        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
         let mut progress = Progress::begin("dividing bands", Some(items as usize));
         in_order(&work, &mut take, |line| {
             let mut tokens = Vec::new();
@@ -155,7 +156,7 @@ fn group_sizes(source: &mut Source<'_>) -> GroupSizes {
         collected(groups.map(|group| (group[0], group.len())))
     };
     keys.work_on("counting bands", &work, &mut |groups| {
-        for (key, rows) in groups.or_raise() {
+        for (key, rows) in groups {
             sizes.add(key, rows);
         }
     });
@@ -179,9 +180,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
         }
         Ok(())
     };
-    entries.work_on("linking", &work, &mut |linked: Result<()>| {
-        linked.or_raise()
-    });
+    entries.work_on("linking", &work, &mut |()| ());
     sets.into_inner().or_raise()
 }
 
@@ -218,7 +217,7 @@ fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
     };
     let mut take = |(), made: Result<(Parts<u8>, Vec<u8>)>| {
         let (divided, fields) = made.or_raise();
-        partitions.put(&divided);
+        partitions.put(divided);
         packed.try_extend_from_slice(&fields).or_raise();
     };
     let mut progress = Progress::begin("dividing bands", Some(rows as usize));

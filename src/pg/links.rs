@@ -2,8 +2,8 @@
 
 use crate::pg::error::OrRaise;
 use crate::pg::numbers::Numbers;
-use crate::pg::partitions::most_files;
 use crate::pg::query::work_mem_bytes;
+use crate::pg::temporary_file::most_files;
 use neardup::memory::{Grow, collected, with_room};
 use std::vec::IntoIter;
 

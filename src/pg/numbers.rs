@@ -59,14 +59,6 @@ impl Numbers {
         self.budget = BLOCK;
     }
 
-    /// Returns all numbers.
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
-    pub fn into_list(self) -> Vec<u64> {
-        let mut list = with_room(self.len).or_raise();
-        self.for_each_block(&mut |block| list.extend(numbers(block)));
-        list
-    }
-
     /// Visits all numbers, and frees them.
     pub fn for_each(self, visit: &mut dyn FnMut(u64)) {
         self.for_each_block(&mut |block| numbers(block).for_each(&mut *visit));

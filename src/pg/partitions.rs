@@ -1,106 +1,190 @@
 //! Entries divided by their highest bits, so that each part can be sorted by itself.
+//!
+//! Pieces of entries come divided already and stay as they are, so that whoever puts them does not
+//! copy them; whoever works on a part gathers it. Beyond a budget they go to one temporary file, in runs
+//! that hold one part behind the other.
 
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::numbers::Numbers;
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::work_mem_bytes;
-use helpers::Work;
+use crate::pg::temporary_file::TemporaryFile;
 use neardup::Result;
-use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::memory::{Grow, filled, with_room};
+use neardup::passages::Scratch;
 
-/// Parts that are kept in files of their own, at most, however little memory there is.
-const LEAST_FILES: usize = 64;
+/// Bytes of an entry.
+const ENTRY: usize = size_of::<u64>();
 
-/// Memory of a part that is kept in a file while it is written.
-const BYTES_A_FILE: usize = 1 << 15;
+/// Parts, at most, however little memory there is.
+const LEAST_PARTS: usize = 1 << 9;
+
+/// Bytes that a run has of each part, about, where there are as many parts as there may be.
+const SLICE: usize = 1 << 14;
+
+/// Bytes that are kept in memory at least, so that a run is worth its places.
+const LEAST_BUDGET: usize = 1 << 19;
+
+/// The work on all entries of a part, in any thread. It calls its second argument often.
+pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Sync + 'a;
 
 /// Entries of 64 bits whose highest 32 are evenly spread, divided into parts of a few pieces of work.
-/// Beyond half of work_mem they go to temporary files.
+/// Beyond half of work_mem they go to a temporary file.
 pub struct Partitions {
-    /// Divided once, in order.
-    coarse: Vec<Numbers>,
+    parts: usize,
+    /// Divided entries in memory.
+    divided: Vec<Parts<u8>>,
+    /// Bytes that these take.
+    bytes: usize,
+    budget: usize,
+    spilled: Option<Spilled>,
+    len: usize,
 }
 
 impl Partitions {
     /// Returns parts for that many entries.
     pub fn new(entries: usize) -> Self {
-        let files = (entries * size_of::<u64>()).div_ceil(part_bytes());
-        Self::of_files(files.clamp(1, most_files()))
+        let parts = (entries * ENTRY).div_ceil(4 * piece_bytes());
+        Self::of_parts(parts.clamp(1, most_parts()))
     }
 
     /// Returns parts for any number of entries.
     pub fn of_unknown_size() -> Self {
-        Self::of_files(most_files())
+        Self::of_parts(most_parts())
     }
 
-    fn of_files(files: usize) -> Self {
-        let budget = work_mem_bytes() / 2 / files;
+    fn of_parts(parts: usize) -> Self {
         Self {
-            coarse: collected((0..files).map(|_| Numbers::new(budget))).or_raise(),
+            parts,
+            divided: Vec::new(),
+            bytes: 0,
+            budget: budget(),
+            spilled: None,
+            len: 0,
         }
     }
 
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.coarse.iter().map(Numbers::len).sum()
+        self.len
     }
 
     /// Returns how to divide entries, in any thread.
     pub fn divider(&self) -> Divider {
-        Divider {
-            parts: self.coarse.len(),
-        }
+        Divider { parts: self.parts }
     }
 
     /// Puts entries that were divided by the [`Self::divider`].
-    pub fn put(&mut self, divided: &Parts<u8>) {
-        let parts = self.coarse.iter_mut().zip(divided.iter());
-        for (numbers, part) in parts.filter(|(_, part)| !part.is_empty()) {
-            numbers.extend(part);
+    pub fn put(&mut self, divided: Parts<u8>) {
+        self.len += divided.items.len() / ENTRY;
+        self.bytes += divided.bytes();
+        self.divided.try_push(divided).or_raise();
+        if self.bytes > self.budget {
+            self.spill();
         }
+    }
+
+    /// Writes what is in memory.
+    fn spill(&mut self) {
+        let spilled = self.spilled.get_or_insert_with(Spilled::new);
+        let mut places = with_room(self.parts + 1).or_raise();
+        for part in 0..self.parts {
+            check_interrupts();
+            places.try_push(spilled.len).or_raise();
+            for divided in &self.divided {
+                spilled.append(divided.part(part));
+            }
+        }
+        places.try_push(spilled.len).or_raise();
+        spilled.runs.try_push(places).or_raise();
+        self.divided.clear();
+        self.bytes = 0;
     }
 
     /// Works on all parts with the help of other threads, and takes what is made of them in order.
     pub fn work_on<R: Send>(
-        self,
+        mut self,
         stage: &'static str,
-        work: &Work<'_, Vec<u64>, R>,
+        work: &PartWork<'_, R>,
         take: &mut dyn FnMut(R),
     ) {
-        let mut progress = Progress::begin(stage, Some(self.len()));
+        let mut progress = Progress::begin(stage, Some(self.len));
+        let mut spilled = self.spilled.take();
+        let work = |(part, stored): (usize, Vec<u8>), check: &mut dyn FnMut()| {
+            work(self.entries(part, &stored)?, check)
+        };
+        let mut take = |(), made: Result<R>| take(made.or_raise());
         let mut done = 0;
-        in_order(work, &mut |(), result| take(result), |line| {
-            self.for_each(&mut |entries| {
-                done += entries.len();
+        in_order(&work, &mut take, |line| {
+            for part in 0..self.parts {
+                let stored = spilled.as_mut().map(|spilled| spilled.read(part));
+                let stored = stored.unwrap_or_default();
+                let bytes = stored.len() + self.bytes_in_memory(part);
+                done += bytes / ENTRY;
                 progress.reach(done);
-                let bytes = size_of_val(entries.as_slice());
-                line.put((), entries, bytes);
-            });
+                if bytes > 0 {
+                    line.put((), (part, stored), bytes);
+                }
+            }
         });
     }
 
-    /// Visits every part, in order.
-    fn for_each(self, visit: &mut dyn FnMut(Vec<u64>)) {
-        let fine = self.len() * size_of::<u64>() / self.coarse.len();
-        let fine = fine.div_ceil(2 * part_bytes()).max(1);
-        let parts = self.coarse.len() * fine;
-        for (number, entries) in self.coarse.into_iter().enumerate() {
-            if fine == 1 {
-                visit(entries.into_list());
-                continue;
-            }
-            let mut divided = filled(Vec::new(), fine).or_raise();
-            for part in &mut divided {
-                *part = with_room(entries.len() / fine).or_raise();
-            }
-            entries.for_each(&mut |entry| {
-                let place = part(entry, parts) - number * fine;
-                divided[place].try_push(entry).or_raise();
-            });
-            divided.into_iter().for_each(&mut *visit);
+    fn bytes_in_memory(&self, part: usize) -> usize {
+        let divided = self.divided.iter();
+        divided.map(|divided| divided.part(part).len()).sum()
+    }
+
+    /// Returns the entries of a part: those stored, and those in memory.
+    fn entries(&self, part: usize, stored: &[u8]) -> Result<Vec<u64>> {
+        let bytes = stored.len() + self.bytes_in_memory(part);
+        let mut entries = with_room(bytes / ENTRY)?;
+        let in_memory = self.divided.iter().map(|divided| divided.part(part));
+        for bytes in std::iter::once(stored).chain(in_memory) {
+            let (numbers, _) = bytes.as_chunks::<ENTRY>();
+            entries.try_extend(numbers.iter().map(|number| u64::from_le_bytes(*number)))?;
         }
+        Ok(entries)
+    }
+}
+
+/// Runs of entries in a temporary file.
+struct Spilled {
+    file: TemporaryFile,
+    /// Bytes in the file.
+    len: u64,
+    /// Where the parts of each run begin, and where the last one ends.
+    runs: Vec<Vec<u64>>,
+}
+
+impl Spilled {
+    fn new() -> Self {
+        Self {
+            file: TemporaryFile::create(),
+            len: 0,
+            runs: Vec::new(),
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.file.append(bytes);
+        self.len += bytes.len() as u64;
+    }
+
+    /// Returns the bytes of a part.
+    fn read(&mut self, part: usize) -> Vec<u8> {
+        let in_run = |run: &Vec<u64>| (run[part], (run[part + 1] - run[part]) as usize);
+        let len = self.runs.iter().map(|run| in_run(run).1).sum();
+        let mut bytes = filled(0, len).or_raise();
+        let mut rest = bytes.as_mut_slice();
+        for run in &self.runs {
+            check_interrupts();
+            let (start, len) = in_run(run);
+            let (slice, later) = rest.split_at_mut(len);
+            self.file.read(start, slice);
+            rest = later;
+        }
+        bytes
     }
 }
 
@@ -118,7 +202,7 @@ impl Divider {
     pub fn divide(self, entries: &[u64]) -> Result<Parts<u8>> {
         let mut next = filled(0usize, self.parts)?;
         for entry in entries {
-            next[part(*entry, self.parts)] += size_of::<u64>();
+            next[part(*entry, self.parts)] += ENTRY;
         }
         let mut start = 0;
         for place in &mut next {
@@ -127,7 +211,7 @@ impl Divider {
         let mut bytes = filled(0u8, start)?;
         for entry in entries {
             let place = &mut next[part(*entry, self.parts)];
-            let end = *place + size_of::<u64>();
+            let end = *place + ENTRY;
             bytes[*place..end].copy_from_slice(&entry.to_le_bytes());
             *place = end;
         }
@@ -135,14 +219,13 @@ impl Divider {
     }
 }
 
-/// Returns how many bytes a part is to have.
-fn part_bytes() -> usize {
-    4 * piece_bytes()
+/// Returns how many bytes of entries are kept in memory.
+fn budget() -> usize {
+    (work_mem_bytes() / 2).max(LEAST_BUDGET)
 }
 
-/// Returns how many temporary files may be written at once.
-pub fn most_files() -> usize {
-    (work_mem_bytes() / BYTES_A_FILE).max(LEAST_FILES)
+fn most_parts() -> usize {
+    (budget() / SLICE).max(LEAST_PARTS)
 }
 
 /// Returns the part of so many that an entry belongs to, by its highest 32 bits: those of ascending

@@ -48,8 +48,18 @@ impl<T> Parts<T> {
 
     /// Returns the last part that has been ended.
     pub fn last(&self) -> Option<&[T]> {
-        let (end, before) = self.ends.split_last()?;
-        Some(&self.items[before.last().copied().unwrap_or(0)..*end])
+        Some(self.part(self.len().checked_sub(1)?))
+    }
+
+    /// Returns the part of this number.
+    pub fn part(&self, number: usize) -> &[T] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.items[start..self.ends[number]]
+    }
+
+    /// Returns how many bytes it takes, besides those that items refer to.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.items.as_slice()) + size_of_val(self.ends.as_slice())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &[T]> {

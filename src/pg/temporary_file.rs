@@ -4,6 +4,7 @@
 //! is read alone, and only those that are read one after the other come in blocks.
 
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::query::work_mem_bytes;
 use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -17,6 +18,14 @@ const LARGE: usize = 1 << 13;
 
 /// Bytes that may lie between two reads for the second to be one further on.
 const GAP: u64 = 1 << 12;
+
+/// Files that are written at once, at most, however little memory there is.
+const LEAST_FILES: usize = 64;
+
+/// Returns how many temporary files may be written at once.
+pub fn most_files() -> usize {
+    (work_mem_bytes() / BLOCK).max(LEAST_FILES)
+}
 
 pub struct TemporaryFile {
     file: pg_sys::File,

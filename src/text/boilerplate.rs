@@ -107,7 +107,7 @@ impl Boilerplate {
         let least = self.least as usize;
         let work = |hashes: Vec<u64>, check: &mut dyn FnMut()| count_common(hashes, least, check);
         hashes.work_on("counting shingles", &work, &mut |counts| {
-            for (hash, documents) in counts.or_raise() {
+            for (hash, documents) in counts {
                 visit(hash, documents);
             }
         });
@@ -128,7 +128,7 @@ impl Boilerplate {
             }
             divider.divide(&entries)
         };
-        let mut take = |(), divided: Result<Parts<u8>>| hashes.put(&divided.or_raise());
+        let mut take = |(), divided: Result<Parts<u8>>| hashes.put(divided.or_raise());
         in_order(&work, &mut take, |line| {
             let mut texts = Parts::default();
             query.for_each(&mut |row| {
