@@ -5,9 +5,11 @@ use crate::collection::verify::resemblance_at_least;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::helpers::piece_bytes;
 use crate::pg::parts::Parts;
+use helpers::Line;
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
 use neardup::minhash::{Signature, estimate};
+use neardup::set::{intersection_size, reaches};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use std::collections::HashMap;
 use std::mem::take;
@@ -22,6 +24,8 @@ pub enum Kind {
     /// Sorted hashes, 8 bytes each.
     Set,
     Text(Shingling),
+    /// Sorted hashes, as in a set: the measure is the share of the first set that the second contains.
+    Contained,
 }
 
 /// Pairs to be compared in one piece.
@@ -31,6 +35,9 @@ pub struct Piece {
     /// The numbers of the two records of each pair.
     pairs: Vec<[u32; 2]>,
 }
+
+/// A line of pairs to be compared, with their numbers.
+pub type CompareLine<'a, 'scope, 'env, R> = Line<'a, 'scope, 'env, Piece, R, Vec<(u32, u32)>>;
 
 /// Collects pairs until they make a piece of work.
 #[derive(Default)]
@@ -66,19 +73,22 @@ impl Collecting {
         record
     }
 
-    pub fn is_full(&self) -> bool {
-        self.bytes() >= piece_bytes() || self.pairs.len() >= PAIRS
-    }
-
     fn bytes(&self) -> usize {
         self.piece.records.items.len()
     }
 
-    /// Returns the pairs of items, their piece of work and its bytes, and begins a new one.
-    pub fn take(&mut self) -> (Vec<(u32, u32)>, Piece, usize) {
+    /// Puts the pairs into a line where they make a piece of work.
+    pub fn put_if_full<R: Send>(&mut self, line: &mut CompareLine<'_, '_, '_, R>) {
+        if self.bytes() >= piece_bytes() || self.pairs.len() >= PAIRS {
+            self.put(line);
+        }
+    }
+
+    /// Puts the pairs into a line.
+    pub fn put<R: Send>(&mut self, line: &mut CompareLine<'_, '_, '_, R>) {
         let bytes = self.bytes();
         self.records.clear();
-        (take(&mut self.pairs), take(&mut self.piece), bytes)
+        line.put(take(&mut self.pairs), take(&mut self.piece), bytes);
     }
 }
 
@@ -108,6 +118,9 @@ impl Piece {
         for record in self.records.iter() {
             sets.try_push(set(record, kind, check)?)?;
         }
+        if let Kind::Contained = kind {
+            return self.each(|x, y| Ok(share_at_least(&sets[x], &sets[y], threshold, check)));
+        }
         self.each(|x, y| Ok(resemblance_at_least(&sets[x], &sets[y], threshold, check)))
     }
 
@@ -121,6 +134,17 @@ impl Piece {
         }
         Ok(similarities)
     }
+}
+
+/// Returns the share of a set that another contains; None below `threshold`.
+fn share_at_least(
+    part: &[i64],
+    whole: &[i64],
+    threshold: f64,
+    check: &mut dyn FnMut(),
+) -> Option<f64> {
+    let shared = intersection_size(part, whole, check);
+    reaches(shared, part.len(), threshold).then(|| shared as f64 / part.len() as f64)
 }
 
 /// Returns the sorted hashes of a record.

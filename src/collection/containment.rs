@@ -3,27 +3,33 @@
 //! Of every set the rarest elements are looked up, as many as a set that contains the share has one
 //! of. Rows that have one in common are sorted into pairs, each once, and their sets are compared.
 
-use crate::collection::documents::{DocumentKind, push_set, read_set};
+use crate::collection::compare::{Collecting, Kind, Piece};
+use crate::collection::documents::{DocumentKind, read_set, set_record};
 use crate::collection::items::Items;
-use crate::collection::verify::HeldRecord;
+use crate::collection::sweep::{read_stored, sweep};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
+use neardup::Result;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, rarest};
-use neardup::memory::filled;
-use neardup::set;
+use neardup::memory::{Grow, collected, filled};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The most distinct sets: a bit of their numbers tells what is looked up from what is found.
 const MOST: u32 = u32::MAX / 2;
+
+/// Appends to a list what a set is made into, in any thread.
+type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 /// The rows of one query or of two, with the sets of their documents.
 pub struct SetCollection {
@@ -58,20 +64,40 @@ impl SetCollection {
     pub fn read(&mut self, query: pg_sys::Datum) {
         let query = Query::open(query);
         let (key, kind, document) = self.check_columns(&query.columns());
-        let mut record = Vec::new();
-        let mut progress = Progress::begin("reading", None);
-        query.for_each(&mut |row| {
-            progress.step();
-            let Some(datum) = row.get(document) else {
-                return;
-            };
-            record.clear();
-            // SAFETY: the column's type has been checked; the row outlives the borrow.
-            unsafe { self.push_elements(kind, datum, &mut record) };
-            if !record.is_empty() {
-                self.sets.push(&record);
-                self.keys.push(row.get(key));
+        let shingling = self.shingling;
+        let work = |documents: Parts<u8>, check: &mut dyn FnMut()| match kind {
+            DocumentKind::Text => sets_of(&documents, &shingling, check),
+            DocumentKind::TextSet | DocumentKind::HashSet => Ok(documents),
+        };
+        let mut take = |keys: Keys, sets: Result<Parts<u8>>| {
+            for (number, set) in (0..).zip(sets.or_raise().iter()) {
+                if !set.is_empty() {
+                    self.sets.push(set);
+                    self.keys.push(keys.get(number));
+                }
             }
+        };
+        let key_type = self.key_type;
+        let mut progress = Progress::begin("reading", None);
+        in_order(&work, &mut take, |line| {
+            let (mut keys, mut piece) = (Keys::new(key_type), Parts::default());
+            query.for_each(&mut |row| {
+                progress.step();
+                let Some(datum) = row.get(document) else {
+                    return;
+                };
+                // SAFETY: the column's type has been checked; the row outlives the borrow.
+                unsafe { push_document(kind, datum, &mut piece.items) };
+                piece.end().or_raise();
+                keys.push(row.get(key));
+                let bytes = piece.bytes();
+                if bytes >= piece_bytes() {
+                    let keys = std::mem::replace(&mut keys, Keys::new(key_type));
+                    line.put(keys, std::mem::take(&mut piece), bytes);
+                }
+            });
+            let bytes = piece.bytes();
+            line.put(keys, piece, bytes);
         });
     }
 
@@ -94,22 +120,6 @@ impl SetCollection {
         (key, kind, document)
     }
 
-    /// Appends the elements of a document.
-    ///
-    /// # Safety
-    /// `datum` is a non-null datum of a type of the kind.
-    unsafe fn push_elements(&self, kind: DocumentKind, datum: pg_sys::Datum, record: &mut Vec<u8>) {
-        if kind != DocumentKind::Text {
-            // SAFETY: vouched for by the caller.
-            return unsafe { kind.push_record(datum, record) };
-        }
-        // SAFETY: as above.
-        let text = unsafe { Text::from_raw(datum) };
-        let key = Key::from_seed(0);
-        let hashes = shingle_hashes(&text, &self.shingling, &key, &mut check_interrupts);
-        push_set(hashes.or_raise(), record);
-    }
-
     /// Calls `visit` with the keys of every ordered pair of different rows, of the two sides if there
     /// are two, of which the second contains the share `threshold` of the first, and with that share.
     pub fn for_each_pair(
@@ -130,21 +140,42 @@ impl SetCollection {
         }
         let lookups = self.lookups(&items, threshold);
         let candidates = self.candidates(&items, lookups);
-        let (mut held, mut part, mut whole) = (HeldRecord::default(), Vec::new(), Vec::new());
-        let mut progress = Progress::begin("comparing", None);
-        candidates.for_each_group(&mut |a, containing| {
-            for &b in containing {
-                progress.step();
-                let rows = [a, b].map(|item| items.first_row(item));
-                let (x, y) = held.load(&mut self.sets, rows[0], rows[1]);
-                read_set(x, &mut part).or_raise();
-                read_set(y, &mut whole).or_raise();
-                let shared = set::intersection_size(&part, &whole, &mut check_interrupts);
-                if set::reaches(shared, part.len(), threshold) {
-                    let share = shared as f64 / part.len() as f64;
-                    self.visit_rows(&items, (a, b), share, visit);
+        self.compare(&items, candidates, threshold, visit);
+    }
+
+    /// Compares candidates with the help of other threads, and visits the rows of those that reach the
+    /// threshold.
+    fn compare(
+        mut self,
+        items: &Items,
+        candidates: RowSort,
+        threshold: f64,
+        visit: &mut dyn FnMut([Option<pg_sys::Datum>; 2], f64),
+    ) {
+        let mut sets = std::mem::replace(&mut self.sets, Records::new(0));
+        let mut read = read_stored(&mut sets);
+        let work = |piece: Piece, check: &mut dyn FnMut()| {
+            piece.compare(Kind::Contained, threshold, check)
+        };
+        let mut take = |pairs: Vec<(u32, u32)>, shares: Result<Vec<Option<f64>>>| {
+            for (pair, share) in pairs.into_iter().zip(shares.or_raise()) {
+                if let Some(share) = share {
+                    self.visit_rows(items, pair, share, visit);
                 }
             }
+        };
+        let mut progress = Progress::begin("comparing", None);
+        in_order(&work, &mut take, |line| {
+            let mut collecting = Collecting::default();
+            candidates.for_each_group(&mut |a, containing| {
+                for &b in containing {
+                    progress.step();
+                    let rows = [a, b].map(|item| items.first_row(item));
+                    collecting.push((a, b), rows, &mut read);
+                    collecting.put_if_full(line);
+                }
+            });
+            collecting.put(line);
         });
     }
 
@@ -174,60 +205,89 @@ impl SetCollection {
         self.first_side.is_none_or(|first| row >= first)
     }
 
-    fn load(&mut self, items: &Items, item: u32, set: &mut Vec<i64>) {
-        let mut buffer = Vec::new();
-        let row = items.first_row(item) as usize;
-        read_set(self.sets.read(row, &mut buffer), set).or_raise();
-    }
-
     /// Returns what is to be looked up of every item that may be a part.
     fn lookups(&mut self, items: &Items, threshold: f64) -> Lookups {
-        let mut set = Vec::new();
         let elements = (0..self.sets.len()).map(|row| self.sets.length(row) / size_of::<i64>());
         let elements = elements.sum::<usize>();
         let counts = Frequencies::new(elements, work_mem_bytes());
         let mut counts = or_out_of_memory(counts);
-        let mut progress = Progress::begin("counting elements", Some(items.len() as usize));
-        for item in 0..items.len() {
-            progress.step();
-            if items.rows(item).any(|row| self.is_whole(row)) {
-                self.load(items, item, &mut set);
-                set.iter()
-                    .for_each(|&element| counts.add(&[element_key(element)]));
-            }
-        }
+        self.sweep(
+            "counting elements",
+            (items, Self::is_whole),
+            &|set, keys| keys.try_extend(set.iter().copied().map(element_key)),
+            &mut |_, keys| keys.iter().for_each(|&key| counts.add(&[key])),
+        );
         let mut lookups = Lookups::new(elements, items.len());
-        let mut tokens = Vec::new();
-        let mut progress = Progress::begin("choosing elements", Some(items.len() as usize));
-        for item in 0..items.len() {
-            progress.step();
-            if items.rows(item).any(|row| self.is_part(row)) {
-                self.load(items, item, &mut set);
-                if let Some(needed) = rarest(&set, threshold, &counts, &mut tokens).or_raise() {
-                    lookups.add(item, needed as u32, &tokens);
+        self.sweep(
+            "choosing elements",
+            (items, Self::is_part),
+            &|set, chosen| {
+                let mut tokens = Vec::new();
+                if let Some(needed) = rarest(set, threshold, &counts, &mut tokens)? {
+                    chosen.try_push(needed as u32)?;
+                    chosen.try_extend(tokens)?;
                 }
-            }
-        }
+                Ok(())
+            },
+            &mut |item, chosen| {
+                if let [needed, tokens @ ..] = chosen {
+                    lookups.add(item, *needed, tokens);
+                }
+            },
+        );
         lookups
+    }
+
+    /// Makes something of the sets of the items that have a row for which that holds, and takes it in
+    /// order.
+    fn sweep<U: Send>(
+        &mut self,
+        stage: &'static str,
+        (items, has): (&Items, fn(&Self, u32) -> bool),
+        make: &MakeOfSet<'_, U>,
+        take: &mut dyn FnMut(u32, &[U]),
+    ) {
+        let of_items = |item: &u32| items.rows(*item).any(|row| has(self, row));
+        let chosen = collected((0..items.len()).filter(of_items)).or_raise();
+        let mut read = read_stored(&mut self.sets);
+        sweep(
+            &mut Progress::begin(stage, Some(chosen.len())),
+            chosen.into_iter(),
+            &mut |item, record| read(items.first_row(item), record),
+            &|record, made, _| {
+                let mut set = Vec::new();
+                read_set(record, &mut set)?;
+                make(&set, made)
+            },
+            take,
+        );
     }
 
     /// Returns the pairs of items, the part first, of which the second has enough elements and one of
     /// those looked up.
-    fn candidates(&mut self, items: &Items, mut lookups: Lookups) -> RowSort {
-        let mut set = Vec::new();
+    fn candidates(&mut self, items: &Items, lookups: Lookups) -> RowSort {
         let mut sizes = filled(0u32, items.len() as usize).or_raise();
-        let mut progress = Progress::begin("sorting elements", Some(items.len() as usize));
-        for item in 0..items.len() {
-            progress.step();
-            if items.rows(item).any(|row| self.is_whole(row)) {
-                self.load(items, item, &mut set);
-                sizes[item as usize] = set.len() as u32;
-                set.iter()
-                    .for_each(|&element| lookups.meet(item, element_key(element)));
-            }
-        }
+        let Lookups {
+            bits,
+            mut sort,
+            needed,
+        } = lookups;
+        self.sweep(
+            "sorting elements",
+            (items, Self::is_whole),
+            &|set, met| {
+                met.try_push(set.len() as u32)?;
+                let keys = set.iter().copied().map(element_key);
+                met.try_extend(keys.filter(|&key| bits.has(key)))
+            },
+            &mut |item, met| {
+                if let [size, keys @ ..] = met {
+                    sizes[item as usize] = *size;
+                    keys.iter().for_each(|&key| sort.put(key, item << 1));
+                }
+            },
+        );
         let mut candidates = RowSort::begin();
-        let Lookups { sort, needed, .. } = lookups;
         let mut progress = Progress::begin("pairing", None);
         sort.for_each_group(&mut |_, group| {
             progress.step();
@@ -253,8 +313,7 @@ const LOOKED_UP: u32 = 1;
 struct Lookups {
     /// Tokens, with the items that look for others under them and those that have them.
     sort: RowSort,
-    /// Tells most tokens that nobody looks up.
-    bits: Vec<u64>,
+    bits: LookedUp,
     /// The elements that others have to share with each item.
     needed: Vec<u32>,
 }
@@ -264,30 +323,62 @@ impl Lookups {
         let words = elements.min(work_mem_bytes()).max(64).next_power_of_two() / 8;
         Self {
             sort: RowSort::begin(),
-            bits: filled(0, words).or_raise(),
+            bits: LookedUp(filled(0, words).or_raise()),
             needed: filled(0, items as usize).or_raise(),
         }
-    }
-
-    /// Returns the word and the bit of a token, which is well mixed.
-    fn place(&self, token: u32) -> (usize, u32) {
-        (token as usize / 64 % self.bits.len(), token % 64)
     }
 
     fn add(&mut self, item: u32, needed: u32, tokens: &[u32]) {
         self.needed[item as usize] = needed;
         for &token in tokens {
-            let (word, bit) = self.place(token);
-            self.bits[word] |= 1 << bit;
+            self.bits.set(token);
             self.sort.put(token, item << 1 | LOOKED_UP);
         }
     }
+}
 
-    /// Notes that an item has an element, if somebody looks it up.
-    fn meet(&mut self, item: u32, token: u32) {
+/// Bits that tell most tokens that nobody looks up.
+struct LookedUp(Vec<u64>);
+
+impl LookedUp {
+    /// Returns the word and the bit of a token, which is well mixed.
+    fn place(&self, token: u32) -> (usize, u32) {
+        (token as usize / 64 % self.0.len(), token % 64)
+    }
+
+    fn set(&mut self, token: u32) {
         let (word, bit) = self.place(token);
-        if self.bits[word] >> bit & 1 == 1 {
-            self.sort.put(token, item << 1);
+        self.0[word] |= 1 << bit;
+    }
+
+    /// Returns true if somebody looks a token up, and for a few others.
+    fn has(&self, token: u32) -> bool {
+        let (word, bit) = self.place(token);
+        self.0[word] >> bit & 1 == 1
+    }
+}
+
+/// Returns the records of the sets of texts, in any thread.
+fn sets_of(texts: &Parts<u8>, shingling: &Shingling, check: &mut dyn FnMut()) -> Result<Parts<u8>> {
+    texts.each(|text, record| {
+        let set = shingle_hashes(text, shingling, &Key::from_seed(0), check)?;
+        record.try_extend_from_slice(&set_record(&set)?)
+    })
+}
+
+/// Appends a text in UTF-8, or the record of a set.
+///
+/// # Safety
+/// `datum` is a non-null datum of a type of the kind.
+unsafe fn push_document(kind: DocumentKind, datum: pg_sys::Datum, document: &mut Vec<u8>) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        match kind {
+            DocumentKind::Text => {
+                let text = Text::from_raw(datum);
+                document.try_extend_from_slice(&text).or_raise();
+            }
+            DocumentKind::TextSet | DocumentKind::HashSet => kind.push_record(datum, document),
         }
     }
 }

@@ -63,7 +63,7 @@ pub fn set_record(set: &[i64]) -> Result<Vec<u8>> {
 }
 
 /// Appends the record of a set.
-pub fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
+fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
     set.sort_unstable();
     set.dedup();
     let bytes = set_record(&set).or_raise();

@@ -303,13 +303,9 @@ impl Measured {
                 measured
                     .borrow_mut()
                     .collect((a, b), items, &mut collecting);
-                if collecting.is_full() {
-                    let (pairs, piece, bytes) = collecting.take();
-                    line.put(pairs, piece, bytes);
-                }
+                collecting.put_if_full(line);
             }
-            let (pairs, piece, bytes) = collecting.take();
-            line.put(pairs, piece, bytes);
+            collecting.put(line);
         });
     }
 
