@@ -19,6 +19,9 @@ use std::collections::HashMap;
 /// Rows around which one statement looks.
 const BATCH: usize = 1000;
 
+/// Canonical rows whose members one statement returns.
+const CANONICALS: usize = 10_000;
+
 /// The table under one snapshot, with its clusters of before.
 pub struct Neighborhood<'a> {
     connection: &'a Connection,
@@ -57,28 +60,36 @@ impl<'a> Neighborhood<'a> {
         self.rows.into_inner()
     }
 
-    /// Reads the changed rows, about so many. Returns those that can be near others, and notes what
-    /// becomes of the rest.
+    /// Returns the changed rows, about so many, and the unchanged ones that belonged to changed
+    /// canonical rows: those that can be near others. Notes what becomes of the rest.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
-    pub fn changed(&self, count: i64) -> Vec<Found> {
+    pub fn affected(&self, count: i64) -> Vec<Found> {
+        let mut ahead = Ahead::new(self.shape, count);
+        self.read_changed(&mut ahead);
+        for canonicals in self.changed_canonicals().chunks(CANONICALS) {
+            self.read_members(canonicals, &mut ahead);
+        }
+        self.search(ahead)
+    }
+
+    /// Adds the changed rows to those to be searched around.
+    fn read_changed(&self, ahead: &mut Ahead) {
         let shape = self.shape;
         let mut parameters = Parameters::known(self.connection, shape, self.snapshot);
-        let mut ahead = Ahead::new(shape, count);
         let changed = queries::known(shape, &queries::changed(shape));
         let changed = self.connection.prepare(&changed, &[]);
         changed.run(Some(self.snapshot), &[], &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let number = note_changed(rows, tuple);
             parameters.check(tuple.datum(known::SIGNATURE));
-            self.read_known(rows, number, tuple, &mut ahead);
+            self.read_known(rows, number, tuple, ahead);
         });
-        self.search(ahead)
     }
 
     /// Returns the changed rows that were canonical.
-    pub fn changed_canonicals(&self) -> Vec<u32> {
+    fn changed_canonicals(&self) -> Vec<u32> {
         let rows = self.rows.borrow();
         let mut canonicals = Vec::new();
         let changed = rows.iter().filter(|(_, row)| row.is_changed);
@@ -88,9 +99,8 @@ impl<'a> Neighborhood<'a> {
         canonicals
     }
 
-    /// Returns the unchanged rows that belonged to canonical ones.
-    pub fn members_of(&self, canonicals: &[u32]) -> Vec<Found> {
-        let mut ahead = Ahead::new(self.shape, canonicals.len() as i64);
+    /// Adds the unchanged rows that belonged to canonical ones to those to be searched around.
+    fn read_members(&self, canonicals: &[u32], ahead: &mut Ahead) {
         let arguments = [Some(self.keys(canonicals))];
         self.members
             .run(Some(self.snapshot), &arguments, &mut |tuple| {
@@ -102,10 +112,9 @@ impl<'a> Neighborhood<'a> {
                 // One that is in the queue is found there.
                 if !rows.get(number).is_changed {
                     rows.set_before(number, tuple, known::BEFORE);
-                    self.read_known(rows, number, tuple, &mut ahead);
+                    self.read_known(rows, number, tuple, ahead);
                 }
             });
-        self.search(ahead)
     }
 
     /// Adds a row that can be near others to those to be searched around; notes what becomes of one
@@ -297,7 +306,9 @@ impl Collection for Neighborhood<'_> {
     }
 
     fn members(&self, canonical: u32) -> neardup::Result<Vec<Found>> {
-        Ok(self.members_of(&[canonical]))
+        let mut ahead = Ahead::new(self.shape, 1);
+        self.read_members(&[canonical], &mut ahead);
+        Ok(self.search(ahead))
     }
 
     fn neighbors(&self, row: u32) -> neardup::Result<Vec<(Found, f64)>> {

@@ -91,7 +91,7 @@ pub mod neighbors {
     pub const SIMILARITY: usize = 3;
     /// Cluster, canonical, similarity.
     pub const BEFORE: usize = 4;
-    /// NULL for a row without a canonical one.
+    /// NULL for a row without a canonical one other than itself.
     pub const CANONICAL_CLUSTER: usize = 7;
     /// The row's place in the order, then its canonical row's.
     pub const PLACES: usize = 8;
@@ -101,6 +101,7 @@ pub mod neighbors {
 pub fn neighbors(shape: &Shape) -> String {
     let argument = key_of_argument(shape);
     let signature = |alias: &str| format!("{alias}.{}", shape.signature());
+    let is_own = shape.key.equal("m.canonical", "m.key");
     format!(
         "SELECT u.number, ({key})::pg_catalog.text, {similarity},
              m.cluster, m.canonical::pg_catalog.text, m.similarity,
@@ -121,7 +122,11 @@ pub fn neighbors(shape: &Shape) -> String {
         clusters = shape.clusters(),
         same_key = shape.key.equal("m.key", &shape.key.of("b")),
         canonical = shape.canonical(),
-        same_canonical = shape.key.equal("ca.key", "m.canonical"),
+        // Without a key nothing is looked up.
+        same_canonical = shape.key.equal(
+            "ca.key",
+            &format!("CASE WHEN NOT ({is_own}) THEN m.canonical END")
+        ),
     )
 }
 

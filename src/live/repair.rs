@@ -6,10 +6,7 @@ use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{Placed, repair};
-use neardup::memory::{Grow, collected};
-
-/// Canonical rows whose members one statement returns.
-const BATCH: usize = 10_000;
+use neardup::memory::collected;
 
 /// Finds the affected rows, about `changed` of which are in the queue, and returns them with what
 /// becomes of each, and the numbers of those that can be near others, in their order. Takes a search of
@@ -26,11 +23,7 @@ pub fn run(
     changed: i64,
 ) -> Option<(Rows, Vec<u32>)> {
     let neighborhood = Neighborhood::new(connection, shape, snapshot);
-    let mut found = neighborhood.changed(changed);
-    for rows in neighborhood.changed_canonicals().chunks(BATCH) {
-        found.try_extend(neighborhood.members_of(rows)).or_raise();
-    }
-    let placed = repair(&neighborhood, found).or_raise()?;
+    let placed = repair(&neighborhood, neighborhood.affected(changed)).or_raise()?;
     let mut rows = neighborhood.into_rows();
     placed.iter().for_each(|placed| note(&mut rows, placed));
     let order = collected(placed.iter().map(|placed| placed.row)).or_raise();
