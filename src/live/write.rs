@@ -4,6 +4,7 @@ use crate::live::rows::{After, Row, Rows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
+use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot, Statement, text_array};
 use neardup::cluster::live::{Event, Numbers};
 use neardup::memory::{Grow, collected};
@@ -205,10 +206,14 @@ pub fn all_canonicals(connection: &Connection, shape: &Shape, snapshot: &Snapsho
         insert_canonicals(shape, "m.cluster"),
         key.equal("ca.key", "m.key")
     );
+    // Planned while the table is empty, a nested loop would scan it for each row that it inserts.
+    let settings = Settings::begin();
+    settings.set(c"enable_nestloop", c"off");
     for statement in [delete, insert] {
         let statement = connection.prepare(&statement, &[]);
         statement.run(Some(snapshot), &[], &mut |_| {});
     }
+    settings.restore();
 }
 
 /// Returns the beginning of a statement that inserts rows of the table as canonical ones.

@@ -294,3 +294,14 @@ INSERT INTO unseen SELECT 3, 3, sig FROM unseen WHERE id = 5;
 SELECT near_dup_refresh('unseen_clusters');
 SELECT * FROM unseen_clusters ORDER BY key;
 DROP TABLE unseen;
+-- A tracker whose tables were vacuumed while they were empty is filled without a scan for every row.
+CREATE TABLE filled (id int PRIMARY KEY, sig minhash_signature);
+CREATE INDEX ON filled USING neardup (sig);
+SELECT near_dup_track('filled', 'sig');
+VACUUM filled_clusters, filled_clusters_canonical;
+INSERT INTO filled SELECT i, minhash('filled ' || i) FROM generate_series(1, 2000) i;
+BEGIN;
+SELECT rows FROM near_dup_refresh('filled_clusters');
+SELECT pg_stat_get_xact_numscans('filled_clusters_canonical'::regclass) < 10 AS few_scans;
+COMMIT;
+DROP TABLE filled, filled_clusters;
