@@ -111,7 +111,8 @@ impl Cluster {
         self.configure(settings)
     }
 
-    /// Copies a running cluster into this one as its streaming replica, and starts it.
+    /// Copies a running cluster into this one as its streaming replica, starts it, and waits until it
+    /// streams: one that is paused before does not begin to.
     pub fn create_replica_of(&self, primary: &Cluster) -> Result<()> {
         self.make_dir()?;
         shell::run_quietly(
@@ -125,7 +126,12 @@ impl Cluster {
         )?;
         let socket_dir = self.dir.to_string_lossy().into_owned();
         self.configure(&[("unix_socket_directories", &socket_dir)])?;
-        self.start()
+        self.start()?;
+        wait_until(
+            &mut primary.connect("postgres")?,
+            "SELECT EXISTS (SELECT FROM pg_stat_replication
+                 WHERE state = 'streaming' AND replay_lsn IS NOT NULL)",
+        )
     }
 
     /// Waits until this replica has replayed all that its primary has written.
@@ -134,16 +140,8 @@ impl Cluster {
         let goal: String = client
             .query_one("SELECT pg_current_wal_insert_lsn()::text", &[])?
             .get(0);
-        let mut client = self.connect("postgres")?;
         let reached = format!("SELECT pg_last_wal_replay_lsn() >= '{goal}'::pg_lsn");
-        let start = Instant::now();
-        while !client.query_one(&reached, &[])?.get::<_, bool>(0) {
-            if start.elapsed() > REPLICA_PATIENCE {
-                bail!("the replica did not reach {goal}");
-            }
-            sleep(Duration::from_millis(20));
-        }
-        Ok(())
+        wait_until(&mut self.connect("postgres")?, &reached)
     }
 
     /// Adds settings, which take effect when the server starts.
@@ -281,4 +279,16 @@ impl Cluster {
         }
         command
     }
+}
+
+/// Waits until a query about a replica returns true.
+fn wait_until(client: &mut Client, question: &str) -> Result<()> {
+    let start = Instant::now();
+    while !client.query_one(question, &[])?.get::<_, bool>(0) {
+        if start.elapsed() > REPLICA_PATIENCE {
+            bail!("not so: {question}");
+        }
+        sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
