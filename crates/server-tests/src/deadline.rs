@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use testbed::server::cluster::Cluster;
 
-use crate::harness::Scale;
 use crate::shared;
 
 /// Time for the servers to answer before the run ends without their answers.
@@ -38,9 +37,8 @@ pub fn end() {
     *running() = None;
 }
 
-/// Ends the process when a test takes too long.
-pub fn watch(scale: Scale) {
-    let limit = Duration::from_secs(scale.of(15 * 60, 3 * 60 * 60));
+/// Ends the process when a test takes longer.
+pub fn watch(limit: Duration) {
     thread::spawn(move || {
         loop {
             thread::sleep(Duration::from_secs(1));

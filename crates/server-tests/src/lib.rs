@@ -16,6 +16,7 @@ mod sessions;
 mod shared;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
 use libtest_mimic::{Arguments, Trial};
@@ -42,7 +43,7 @@ fn run() -> Result<ExitCode> {
     let is_wanted = |trial: &Trial| !arguments.is_filtered_out(trial);
     if !arguments.list && trials.iter().any(is_wanted) {
         shared::start()?;
-        deadline::watch(scale);
+        deadline::watch(Duration::from_secs(scale.of(15 * 60, 3 * 60 * 60)));
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     harness::print_figures();

@@ -5,17 +5,14 @@
 
 use super::log;
 use super::merge::{Merging, Writer, add_leaf};
-use super::meta::{self, MAX_SEGMENTS, Meta, Segment};
+use super::meta::{self, MAX_SEGMENTS, Meta, SEGMENTS_WITH_ROW, Segment};
 use super::page::{Changes, Index, Kind, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
 
 /// Attempts to switch a segment in before others fill one more page of the log.
-const TRIES: usize = 8;
-
-/// Segments that come with a row: those of the log, that of its tail, its own.
-pub const SEGMENTS: usize = TRIES + 2;
+const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
 /// Inserts a row, and merges as much as falls to one that fills so many pages.
 pub fn insert(index: &Index, entry: &Entry, keys: &[u32]) {
@@ -26,7 +23,7 @@ pub fn insert(index: &Index, entry: &Entry, keys: &[u32]) {
 
 fn try_insert(index: &Index, entry: &Entry, keys: &[u32]) -> bool {
     let merging = Merging::wait(index);
-    if Meta::read(index).segments().len() + SEGMENTS > MAX_SEGMENTS {
+    if Meta::read(index).segments().len() + SEGMENTS_WITH_ROW > MAX_SEGMENTS {
         merging.share(1);
         return false;
     }

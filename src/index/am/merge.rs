@@ -5,7 +5,7 @@
 //! segments. Sessions that insert only try for it.
 
 use super::log;
-use super::meta::{self, MAX_MERGES, MAX_SEGMENTS, Merge, Meta, Segment};
+use super::meta::{self, MAX_MERGES, MAX_SEGMENTS, Merge, Meta, SEGMENTS_WITH_ROW, Segment};
 use super::page::{Changes, Image, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::segment::{SegmentPages, Stop};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
@@ -22,7 +22,7 @@ const LEAVES_PER_PAGE: usize = 16;
 
 /// Segments up to which merges that VACUUM has begun are left to it: with a row that becomes a segment
 /// of its own come several at once.
-const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * super::large::SEGMENTS;
+const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * SEGMENTS_WITH_ROW;
 
 /// The right to change segments, until it is dropped or the transaction ends.
 pub struct Merging<'a> {

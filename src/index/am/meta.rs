@@ -12,6 +12,10 @@ const VERSION: u32 = 1;
 pub const TOPS: usize = 256;
 
 pub const MAX_SEGMENTS: usize = 64;
+
+/// Segments that come at most with a row that becomes one of its own: of the log before it, of the log's
+/// last page, and its own.
+pub const SEGMENTS_WITH_ROW: usize = 10;
 pub const MAX_MERGES: usize = 12;
 pub const MAX_LOG_PAGES: usize = 80;
 pub const MAX_FREE: usize = 128;
