@@ -6,14 +6,15 @@
 use crate::collection::compare::{Collecting, Kind, Piece};
 use crate::collection::documents::{DocumentKind, read_set, set_record};
 use crate::collection::items::Items;
+use crate::collection::pieces::read_in_pieces;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
-use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::helpers::in_order;
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query, Row, work_mem_bytes};
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
@@ -69,36 +70,25 @@ impl SetCollection {
             DocumentKind::Text => sets_of(&documents, &shingling, check),
             DocumentKind::TextSet | DocumentKind::HashSet => Ok(documents),
         };
-        let mut take = |keys: Keys, sets: Result<Parts<u8>>| {
-            for (number, set) in (0..).zip(sets.or_raise().iter()) {
+        let mut push = |row: &Row<'_>, piece: &mut Parts<u8>| {
+            let Some(datum) = row.get(document) else {
+                return false;
+            };
+            // SAFETY: the column's type has been checked; the row outlives the borrow.
+            unsafe { push_document(kind, datum, &mut piece.items) };
+            piece.end().or_raise();
+            true
+        };
+        let mut take = |keys: Keys, sets: Parts<u8>| {
+            for (number, set) in (0..).zip(sets.iter()) {
                 if !set.is_empty() {
                     self.sets.push(set);
                     self.keys.push(keys.get(number));
                 }
             }
         };
-        let key_type = self.key_type;
-        let mut progress = Progress::begin("reading", None);
-        in_order(&work, &mut take, |line| {
-            let (mut keys, mut piece) = (Keys::new(key_type), Parts::default());
-            query.for_each(&mut |row| {
-                progress.step();
-                let Some(datum) = row.get(document) else {
-                    return;
-                };
-                // SAFETY: the column's type has been checked; the row outlives the borrow.
-                unsafe { push_document(kind, datum, &mut piece.items) };
-                piece.end().or_raise();
-                keys.push(row.get(key));
-                let bytes = piece.bytes();
-                if bytes >= piece_bytes() {
-                    let keys = std::mem::replace(&mut keys, Keys::new(key_type));
-                    line.put(keys, std::mem::take(&mut piece), bytes);
-                }
-            });
-            let bytes = piece.bytes();
-            line.put(keys, piece, bytes);
-        });
+        let rows = (query, key, self.key_type);
+        read_in_pieces("reading", rows, &mut push, &work, &mut take);
     }
 
     /// Ends the first of two queries.

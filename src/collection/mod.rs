@@ -15,6 +15,7 @@ mod outlines;
 mod outlining;
 pub mod pairs;
 pub mod passages;
+mod pieces;
 mod prefilter;
 pub mod reading;
 pub mod report;

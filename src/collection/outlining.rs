@@ -2,11 +2,10 @@
 
 use crate::collection::documents::DocumentKind;
 use crate::collection::outlines::Outlining;
+use crate::collection::pieces::{self, read_in_pieces};
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
-use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, Row};
 use crate::pg::value::Keys;
 use neardup::Result;
@@ -54,30 +53,18 @@ pub fn outline_rows(
 ) {
     let outlining = known.map_or_else(OnceLock::new, OnceLock::from);
     let work = |piece: Piece, _: &mut dyn FnMut()| piece.outline(outlining.get());
-    let mut take = |keys: Keys, outlined: Result<Outlined>| {
-        outlined.or_raise().hand_on(outlining.get(), &keys, take);
+    let mut push = |row: &Row<'_>, piece: &mut Piece| {
+        piece.push(row, &columns);
+        if outlining.get().is_none()
+            && let Some(header) = piece.last_header()
+        {
+            outlining.get_or_init(|| outlining_of(&header));
+        }
+        true
     };
-    let mut progress = Progress::begin("reading", None);
-    in_order(&work, &mut take, |line| {
-        let (mut keys, mut piece) = (Keys::new(key_type), Piece::default());
-        query.for_each(&mut |row| {
-            progress.step();
-            keys.push(row.get(columns.key));
-            piece.push(row, &columns);
-            if outlining.get().is_none()
-                && let Some(header) = piece.last_header()
-            {
-                outlining.get_or_init(|| outlining_of(&header));
-            }
-            let bytes = piece.bytes();
-            if bytes >= piece_bytes() {
-                let keys = std::mem::replace(&mut keys, Keys::new(key_type));
-                line.put(keys, std::mem::take(&mut piece), bytes);
-            }
-        });
-        let bytes = piece.bytes();
-        line.put(keys, piece, bytes);
-    });
+    let mut take = |keys: Keys, outlined: Outlined| outlined.hand_on(outlining.get(), &keys, take);
+    let rows = (query, columns.key, key_type);
+    read_in_pieces("reading", rows, &mut push, &work, &mut take);
 }
 
 /// Rows whose signatures are to be outlined; one without signature or document has neither.
@@ -93,13 +80,15 @@ struct Outlined {
     outlines: Parts<u8>,
 }
 
-impl Piece {
+impl pieces::Piece for Piece {
     fn bytes(&self) -> usize {
         self.signatures.items.len()
             + self.documents.items.len()
             + size_of::<usize>() * self.signatures.len()
     }
+}
 
+impl Piece {
     /// Adds a row, of columns that have been checked.
     fn push(&mut self, row: &Row<'_>, columns: &SignedColumns) {
         let (signatures, documents) = (&mut self.signatures, &mut self.documents);

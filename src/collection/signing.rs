@@ -1,11 +1,11 @@
 //! Documents signed by helpers while the next rows are read.
 
 use crate::collection::outlines::Outlining;
+use crate::collection::pieces::{self, read_in_pieces};
 use crate::pg::error::OrRaise;
-use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::helpers::piece_bytes;
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Query};
+use crate::pg::query::{CheckedColumn, Query, Row};
 use crate::pg::stored_texts;
 use crate::pg::value::Keys;
 use neardup::Result;
@@ -26,23 +26,13 @@ pub fn sign_rows(
     take: TakeRow<'_>,
 ) {
     let work = |piece: Piece, check: &mut dyn FnMut()| piece.sign(signing, outlining, check);
-    let mut take = |keys: Keys, signed: Result<Signed>| signed.or_raise().hand_on(&keys, take);
-    let mut progress = Progress::begin("reading and signing", None);
-    in_order(&work, &mut take, |line| {
-        let (mut keys, mut piece) = (Keys::new(key_type), Piece::new());
-        query.for_each(&mut |row| {
-            progress.step();
-            keys.push(row.get(key));
-            piece.push(row.get(document));
-            let bytes = piece.bytes();
-            if bytes >= piece_bytes() {
-                let keys = std::mem::replace(&mut keys, Keys::new(key_type));
-                line.put(keys, std::mem::replace(&mut piece, Piece::new()), bytes);
-            }
-        });
-        let bytes = piece.bytes();
-        line.put(keys, piece, bytes);
-    });
+    let mut push = |row: &Row<'_>, piece: &mut Piece| {
+        piece.push(row.get(document));
+        true
+    };
+    let mut take = |keys: Keys, signed: Signed| signed.hand_on(&keys, take);
+    let rows = (query, key, key_type);
+    read_in_pieces("reading and signing", rows, &mut push, &work, &mut take);
 }
 
 /// Documents to be signed.
@@ -58,19 +48,23 @@ struct Signed {
     outlines: Parts<u8>,
 }
 
-impl Piece {
-    fn new() -> Self {
+impl Default for Piece {
+    fn default() -> Self {
         // Most pieces end within one short document more than they are to have.
         Self {
             records: Parts::with_room(piece_bytes() + piece_bytes() / 8).or_raise(),
             texts: Parts::default(),
         }
     }
+}
 
+impl pieces::Piece for Piece {
     fn bytes(&self) -> usize {
         self.records.items.len() + self.texts.items.len()
     }
+}
 
+impl Piece {
     /// Adds a document, of a type that has been checked.
     fn push(&mut self, document: Option<pg_sys::Datum>) {
         if let Some(document) = document {

@@ -32,14 +32,13 @@ pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Syn
 /// Entries of 64 bits whose highest 32 are evenly spread, divided into parts of a few pieces of work.
 /// Beyond half of work_mem they go to a temporary file.
 pub struct Partitions {
-    parts: usize,
     /// Divided entries in memory.
     divided: Vec<Parts<u8>>,
     /// Bytes that these take.
     bytes: usize,
-    budget: usize,
     spilled: Option<Spilled>,
-    len: usize,
+    /// Bytes of the entries of each part.
+    lens: Vec<usize>,
 }
 
 impl Partitions {
@@ -56,31 +55,33 @@ impl Partitions {
 
     fn of_parts(parts: usize) -> Self {
         Self {
-            parts,
             divided: Vec::new(),
             bytes: 0,
-            budget: budget(),
             spilled: None,
-            len: 0,
+            lens: filled(0, parts).or_raise(),
         }
     }
 
     /// Returns the number of entries.
     pub fn len(&self) -> usize {
-        self.len
+        self.lens.iter().sum::<usize>() / ENTRY
     }
 
     /// Returns how to divide entries, in any thread.
     pub fn divider(&self) -> Divider {
-        Divider { parts: self.parts }
+        Divider {
+            parts: self.lens.len(),
+        }
     }
 
     /// Puts entries that were divided by the [`Self::divider`].
     pub fn put(&mut self, divided: Parts<u8>) {
-        self.len += divided.items.len() / ENTRY;
+        for (len, part) in self.lens.iter_mut().zip(divided.iter()) {
+            *len += part.len();
+        }
         self.bytes += divided.bytes();
         self.divided.try_push(divided).or_raise();
-        if self.bytes > self.budget {
+        if self.bytes > budget() {
             self.spill();
         }
     }
@@ -88,8 +89,8 @@ impl Partitions {
     /// Writes what is in memory.
     fn spill(&mut self) {
         let spilled = self.spilled.get_or_insert_with(Spilled::new);
-        let mut places = with_room(self.parts + 1).or_raise();
-        for part in 0..self.parts {
+        let mut places = with_room(self.lens.len() + 1).or_raise();
+        for part in 0..self.lens.len() {
             check_interrupts();
             places.try_push(spilled.len).or_raise();
             for divided in &self.divided {
@@ -109,7 +110,7 @@ impl Partitions {
         work: &PartWork<'_, R>,
         take: &mut dyn FnMut(R),
     ) {
-        let mut progress = Progress::begin(stage, Some(self.len));
+        let mut progress = Progress::begin(stage, Some(self.len()));
         let mut spilled = self.spilled.take();
         let work = |(part, stored): (usize, Vec<u8>), check: &mut dyn FnMut()| {
             work(self.entries(part, &stored)?, check)
@@ -117,10 +118,9 @@ impl Partitions {
         let mut take = |(), made: Result<R>| take(made.or_raise());
         let mut done = 0;
         in_order(&work, &mut take, |line| {
-            for part in 0..self.parts {
+            for (part, &bytes) in self.lens.iter().enumerate() {
                 let stored = spilled.as_mut().map(|spilled| spilled.read(part));
                 let stored = stored.unwrap_or_default();
-                let bytes = stored.len() + self.bytes_in_memory(part);
                 done += bytes / ENTRY;
                 progress.reach(done);
                 if bytes > 0 {
@@ -130,15 +130,9 @@ impl Partitions {
         });
     }
 
-    fn bytes_in_memory(&self, part: usize) -> usize {
-        let divided = self.divided.iter();
-        divided.map(|divided| divided.part(part).len()).sum()
-    }
-
     /// Returns the entries of a part: those stored, and those in memory.
     fn entries(&self, part: usize, stored: &[u8]) -> Result<Vec<u64>> {
-        let bytes = stored.len() + self.bytes_in_memory(part);
-        let mut entries = with_room(bytes / ENTRY)?;
+        let mut entries = with_room(self.lens[part] / ENTRY)?;
         let in_memory = self.divided.iter().map(|divided| divided.part(part));
         for bytes in std::iter::once(stored).chain(in_memory) {
             let (numbers, _) = bytes.as_chunks::<ENTRY>();

@@ -280,7 +280,7 @@ impl Merging<'_> {
 }
 
 /// Returns the place of the merge, of those that sessions that insert go on with, that has the
-/// fewest postings left. Those of VACUUM, which may have been cancelled, are among them only where
+/// fewest postings left. Those of VACUUM, which may have been canceled, are among them only where
 /// segments are so many that nothing could be inserted before it has come again.
 fn nearest(meta: &Meta) -> Option<usize> {
     let left = |merge: &Merge| -> u64 {

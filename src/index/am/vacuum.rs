@@ -20,7 +20,7 @@ const LEAVES_AT_ONCE: usize = 8;
 const PAGES_AT_ONCE: u32 = 256;
 
 fn delay() {
-    // SAFETY: VACUUM may be delayed or cancelled here: no page is locked.
+    // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
     unsafe {
         #[cfg(not(feature = "pg18"))]
         pg_sys::vacuum_delay_point();

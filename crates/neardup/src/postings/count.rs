@@ -178,6 +178,61 @@ impl Tally {
     }
 }
 
+/// The numbers of keys that rows have.
+pub(super) enum Counts {
+    /// Of all rows.
+    All(Tally),
+    /// Of some rows, ascending.
+    Of(Vec<Candidate>),
+}
+
+impl Counts {
+    /// Adds the rows of a run, which are ascending, as those that have a key of this weight.
+    #[inline]
+    pub fn add(&mut self, run: &[u32], weight: u32) -> Result<(), TryReserveError> {
+        match self {
+            Self::All(tally) => tally.add(run, weight)?,
+            Self::Of(candidates) => {
+                for offset in run {
+                    let place = candidates.binary_search_by_key(offset, |row| row.offset);
+                    if let Ok(place) = place {
+                        candidates[place].count += weight;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether any of that many rows from an offset on are counted.
+    pub fn can_be_in(&self, start: u32, rows: u64) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Of(candidates) => {
+                let first = candidates.partition_point(|row| row.offset < start);
+                candidates
+                    .get(first)
+                    .is_some_and(|row| u64::from(row.offset - start) < rows)
+            }
+        }
+    }
+
+    /// Takes the rows that have at least `least` (1 or more) keys, ascending.
+    pub fn candidates<E: From<TryReserveError>>(
+        &mut self,
+        least: u32,
+        interrupt: &mut impl FnMut() -> Result<(), E>,
+    ) -> Result<Vec<Candidate>, E> {
+        match std::mem::replace(self, Self::Of(Vec::new())) {
+            Self::All(tally) => tally.candidates(least, interrupt),
+            Self::Of(mut candidates) => {
+                candidates.retain(|row| row.count >= least);
+                Ok(candidates)
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

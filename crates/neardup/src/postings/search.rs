@@ -7,7 +7,7 @@
 //! those of keys that many rows share, the longest are left, and looked into from the shortest to the
 //! longest.
 
-use super::count::{Candidate, Tally};
+use super::count::{Candidate, Counts, Tally};
 use super::directory::Entry;
 use super::leaf::{Block, Leaf};
 use super::merge::split_of_input;
@@ -71,7 +71,7 @@ pub fn search<P: Pages>(
         search.counts = Counts::Of(candidates);
     }
     for (number, part) in parts.iter().enumerate() {
-        if search.counts.can_be_in(part) {
+        if search.counts.can_be_in(part.shift, part.rows) {
             search.look_up(pages, part, number, rest.clone())?;
         }
     }
@@ -234,61 +234,6 @@ struct Search {
     /// Pages to be looked at on the next level.
     below: Vec<Visit>,
     counts: Counts,
-}
-
-/// The numbers of keys that rows have.
-enum Counts {
-    /// Of all rows.
-    All(Tally),
-    /// Of some rows, ascending.
-    Of(Vec<Candidate>),
-}
-
-impl Counts {
-    /// Adds the rows of a run, which are ascending, as those that have a key of this weight.
-    #[inline]
-    fn add(&mut self, run: &[u32], weight: u32) -> Result<(), TryReserveError> {
-        match self {
-            Self::All(tally) => tally.add(run, weight)?,
-            Self::Of(candidates) => {
-                for offset in run {
-                    let place = candidates.binary_search_by_key(offset, |row| row.offset);
-                    if let Ok(place) = place {
-                        candidates[place].count += weight;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns whether rows of a part are counted.
-    fn can_be_in(&self, part: &Part) -> bool {
-        match self {
-            Self::All(_) => true,
-            Self::Of(candidates) => {
-                let first = candidates.partition_point(|row| row.offset < part.shift);
-                candidates
-                    .get(first)
-                    .is_some_and(|row| u64::from(row.offset - part.shift) < part.rows)
-            }
-        }
-    }
-
-    /// Takes the rows that have at least `least` (1 or more) keys, ascending.
-    fn candidates<E: From<TryReserveError>>(
-        &mut self,
-        least: u32,
-        interrupt: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<Vec<Candidate>, E> {
-        match std::mem::replace(self, Self::Of(Vec::new())) {
-            Self::All(tally) => tally.candidates(least, interrupt),
-            Self::Of(mut candidates) => {
-                candidates.retain(|row| row.count >= least);
-                Ok(candidates)
-            }
-        }
-    }
 }
 
 impl Search {
