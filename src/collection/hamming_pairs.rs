@@ -2,6 +2,7 @@
 
 use crate::collection::items::Items;
 use crate::collection::outlines::write_tokens;
+use crate::collection::prefilter::Test;
 use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::HeldRecord;
@@ -56,7 +57,7 @@ fn hamming_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     for (length, same_length) in by_length {
         match hamming_blocks(length, i64::from(distance)).or_raise() {
             Some(blocks) => {
-                let mut search = strings.search(&items, &same_length, &blocks);
+                let mut search = strings.search(&items, &same_length, &blocks, distance as usize);
                 search.for_each_batch(&mut |batch| {
                     for (a, b) in batch.pairs(&|_| Sides::BOTH) {
                         let [a, b] = [a, b].map(|kept| same_length[batch.item(kept) as usize]);
@@ -81,6 +82,9 @@ fn for_all_pairs(items: &[u32], visit: &mut dyn FnMut((u32, u32))) {
         }
     }
 }
+
+/// Bytes of bits, at most, by which helpers tell strings apart before they are compared.
+const TESTED_BYTES: usize = 32;
 
 /// Bytes of a record before the bits.
 const LENGTH_LEN: usize = size_of::<i32>();
@@ -130,12 +134,19 @@ impl BitStrings {
         strings
     }
 
-    fn search(&mut self, items: &Items, same_length: &[u32], blocks: &HammingBlocks) -> Search {
+    fn search(
+        &mut self,
+        items: &Items,
+        same_length: &[u32],
+        blocks: &HammingBlocks,
+        distance: usize,
+    ) -> Search {
         let mut buffer = Vec::new();
         let first = items.first_row(same_length[0]) as usize;
         let record = self.records.read(first, &mut buffer);
-        let keys = blocks.keys(bits(record)).or_raise().len();
-        let mut records = Records::of_width(size_of::<u32>() * keys, work_mem_bytes());
+        let tokens = size_of::<u32>() * blocks.keys(bits(record)).or_raise().len();
+        let tested = (record.len() - LENGTH_LEN).min(TESTED_BYTES);
+        let mut records = Records::of_width(tokens + tested, work_mem_bytes());
         let mut stored = read_stored(&mut self.records);
         sweep(
             &mut Progress::begin("cutting blocks", Some(same_length.len())),
@@ -143,13 +154,18 @@ impl BitStrings {
             &mut |item, record| stored(items.first_row(item), record),
             &|record, made, _| {
                 let keys = blocks.keys(bits(record))?;
-                write_tokens(keys.into_iter().map(|key| token(key as u64)), made)
+                write_tokens(keys.into_iter().map(|key| token(key as u64)), made)?;
+                made.try_extend_from_slice(&record[LENGTH_LEN..][..tested])
             },
-            &mut |_, tokens| records.push(tokens),
+            &mut |_, made| records.push(made),
         );
         let mut source = Source {
-            tokens: 0..size_of::<u32>() * keys,
-            test: None,
+            tokens: 0..tokens,
+            test: Some(Test {
+                fields: 8 * tested,
+                bits: 1,
+                equal: (8 * tested).saturating_sub(distance),
+            }),
             items: same_length.len() as u32,
             record_of: &|number| number,
             records: &mut records,

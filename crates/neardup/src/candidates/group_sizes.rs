@@ -13,7 +13,8 @@ const BITS: u32 = 4;
 /// A token that one row has is told from the others by a Bloom filter, all of whose bits for a token
 /// lie in one word (Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007);
 /// sizes of groups that fall on one place are taken for the largest of them. Unlike counters, they do
-/// not depend on the order of the rows.
+/// not depend on the order of the rows. Places ascend with the keys, so that groups added in the order
+/// of their keys are added from one end to the other.
 pub struct GroupSizes {
     filter: Vec<u64>,
     /// Two sizes a byte.
@@ -55,15 +56,21 @@ impl GroupSizes {
     #[inline]
     fn filter_place(&self, key: u64) -> (usize, u64) {
         let bits = (0..BITS).fold(0, |bits, n| bits | 1 << (key >> (6 * n) & 63));
-        ((key >> 32) as usize & (self.filter.len() - 1), bits)
+        (highest(key, self.filter.len()), bits)
     }
 
     /// Returns the byte of a key among the sizes, and how far its half is shifted.
     #[inline]
     fn size_place(&self, key: u64) -> (usize, u32) {
-        let place = (key >> 28) as usize & (2 * self.sizes.len() - 1);
+        let place = highest(key, 2 * self.sizes.len());
         (place / 2, 4 * (place % 2) as u32)
     }
+}
+
+/// Returns the highest bits of a key, as a place among `places`, a power of 2.
+#[inline]
+fn highest(key: u64, places: usize) -> usize {
+    (key >> (64 - places.ilog2())) as usize
 }
 
 impl Counts for GroupSizes {
