@@ -117,6 +117,13 @@ unsafe fn keep_seen(
     snapshot: &Snapshot,
     found: &mut [Option<Vec<Found>>],
 ) {
+    let few = || found.iter().flatten().filter(|rows| rows.len() <= FEW);
+    let mut seen = Vec::new();
+    or_out_of_memory(seen.try_reserve_exact(few().map(Vec::len).sum()));
+    seen.extend(few().flatten().map(|found| found.row));
+    // Rows that were inserted together lie together.
+    seen.sort_unstable();
+    seen.dedup();
     let mut table = Rows::new(index, meta);
     // SAFETY: vouched for by the caller.
     unsafe {
@@ -125,16 +132,17 @@ unsafe fn keep_seen(
             pg_sys::NoLock as i32,
         );
         let mut versions = Versions::open(heap, snapshot.as_ptr());
-        for rows in found.iter_mut().flatten().filter(|rows| rows.len() <= FEW) {
-            rows.retain(|found| {
-                table.live_entry(found.row).is_some_and(|entry| {
-                    table.ensure_in_table(&entry.tid);
-                    versions.seen(entry.tid).is_some()
-                })
-            });
-        }
+        seen.retain(|row| {
+            table.live_entry(*row).is_some_and(|entry| {
+                table.ensure_in_table(&entry.tid);
+                versions.seen(entry.tid).is_some()
+            })
+        });
         versions.close();
         pg_sys::table_close(heap, pg_sys::NoLock as i32);
+    }
+    for rows in found.iter_mut().flatten().filter(|rows| rows.len() <= FEW) {
+        rows.retain(|found| seen.binary_search(&found.row).is_ok());
     }
 }
 

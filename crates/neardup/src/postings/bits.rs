@@ -56,6 +56,25 @@ impl Packed {
     }
 }
 
+/// Returns the number of `width` (at most 32) bits that begins at a bit of bytes, beyond which there
+/// are zeros.
+#[inline]
+pub fn number_in(bytes: &[u8], bit: u32, width: u32) -> u32 {
+    let at = (bit / 8) as usize;
+    let word = match bytes.get(at..at + 8) {
+        Some(word) => u64::from_le_bytes(word.try_into().expect("8 bytes")),
+        None => last_word(bytes.get(at..).unwrap_or_default()),
+    };
+    (word >> (bit % 8) & ((1 << width) - 1)) as u32
+}
+
+#[cold]
+fn last_word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +98,7 @@ mod tests {
             let packed = Packed::new(&bytes);
             for (i, number) in (0..).zip(&numbers) {
                 prop_assert_eq!(packed.number(i * width, width), *number);
+                prop_assert_eq!(number_in(&bytes, i * width, width), *number);
             }
         }
     }

@@ -6,7 +6,7 @@
 //! (0 for the first), then the offsets; each half begins at a byte. Where all keys of a block are one
 //! (0 bits a key), its offsets are stored as differences to its first.
 
-use super::bits::{BLOCK, Packed, pack, packed_len, width};
+use super::bits::{BLOCK, Packed, number_in, pack, packed_len, width};
 use super::{Damaged, Posting};
 use std::collections::TryReserveError;
 
@@ -234,8 +234,15 @@ impl<'a> Leaf<'a> {
         Ok(block.numbers[block.len - 1].into())
     }
 
+    /// Returns the number of blocks.
     #[inline]
-    fn first_of(&self, block: usize) -> Posting {
+    pub(super) fn blocks(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Returns the first posting of a block.
+    #[inline]
+    pub(super) fn first_of(&self, block: usize) -> Posting {
         let [a, b, c, d, ..] = self.rests[block];
         Posting {
             key: u32::from_le_bytes(self.keys[block]),
@@ -267,12 +274,24 @@ impl<'a> Leaf<'a> {
         blocks.saturating_sub(1)
     }
 
+    /// Returns the last block that begins at or before a posting, which is not before block `from`.
+    #[inline]
+    pub(super) fn block_from(&self, mut from: usize, posting: Posting) -> usize {
+        while let Some(key) = self.keys.get(from + 1)
+            && u32::from_le_bytes(*key) <= posting.key
+            && self.first_of(from + 1) <= posting
+        {
+            from += 1;
+        }
+        from
+    }
+
     /// Returns a block as it is stored.
     ///
     /// # Errors
     /// Returns where its head is impossible.
     #[inline]
-    fn stored(&self, number: usize) -> Result<Stored<'a>, Damaged> {
+    pub(super) fn stored(&self, number: usize) -> Result<Stored<'a>, Damaged> {
         let end_of = |block: usize| {
             let [.., low, high, _, _] = self.rests[block];
             usize::from(u16::from_le_bytes([low, high]))
@@ -294,6 +313,7 @@ impl<'a> Leaf<'a> {
             len,
             differences,
             offsets,
+            rest: &self.bits[start..],
             key_bits,
             offset_bits,
             bias: if key_bits == 0 { first.offset } else { 0 },
@@ -421,19 +441,38 @@ impl<'a> Leaf<'a> {
     }
 }
 
-const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
+pub(super) const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
 
 /// A block of a leaf page.
-struct Stored<'a> {
-    first: Posting,
-    len: usize,
+pub(super) struct Stored<'a> {
+    pub first: Posting,
+    pub len: usize,
     /// Of each key to the one before.
     differences: &'a [u8],
     offsets: &'a [u8],
+    /// Both, and the blocks behind it.
+    rest: &'a [u8],
     key_bits: u32,
     offset_bits: u32,
     /// Added to every offset.
     bias: u32,
+}
+
+impl Stored<'_> {
+    /// Returns the difference of the key at a place to the one before.
+    #[inline]
+    pub fn difference(&self, place: usize) -> u32 {
+        number_in(self.rest, place as u32 * self.key_bits, self.key_bits)
+    }
+
+    /// Returns the offset at a place.
+    #[inline]
+    pub fn offset(&self, place: usize) -> u32 {
+        let begin = self.differences.len() as u32 * u8::BITS;
+        let at = begin + place as u32 * self.offset_bits;
+        let offset = number_in(self.rest, at, self.offset_bits);
+        offset.wrapping_add(self.bias)
+    }
 }
 
 /// The postings of a block, or some of them, as numbers.

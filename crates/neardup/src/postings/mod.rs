@@ -13,6 +13,7 @@
 
 mod bits;
 mod count;
+mod cursor;
 pub mod directory;
 pub mod leaf;
 pub mod log;

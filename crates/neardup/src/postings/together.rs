@@ -1,9 +1,11 @@
 //! T-occurrence for many queries: their keys are looked up in order, so that a leaf is read once for
 //! all of them.
 
+use super::cursor::Cursor;
+use super::directory::Entry;
 use super::search::{Part, parts};
-use super::walk::Leaves;
-use super::{Damaged, Group, Leaf, Log, Pages, Posting};
+use super::walk::{read_directory, read_leaf};
+use super::{AHEAD, Ahead, Damaged, Directory, Group, Leaf, Log, Pages, Posting};
 use std::collections::TryReserveError;
 
 /// Postings of a key, or queries that have it, beyond which these queries are searched one by one: so
@@ -116,28 +118,21 @@ impl Queries {
     /// Finds the postings of a part.
     fn look_up<P: Pages>(&mut self, pages: &mut P, part: &Part) -> Result<(), P::Error> {
         let Self { keys, hits, .. } = self;
-        let mut left = &keys[..];
-        while let Some(first) = left.first() {
-            let Some((first, _)) = part.range(key_of(*first)) else {
-                left = &left[1..];
-                continue;
-            };
-            let mut leaves = Leaves::seek(pages, part.segment, first)?;
-            let taken = leaves.visit(pages, |leaf| Ok(hits.take(&leaf, part, left)))?;
-            let Some(taken) = taken.transpose()?.transpose()? else {
-                return Ok(());
-            };
-            let (here, rest) = left.split_at(taken);
-            let last = here.chunk_by(have_same_key).next_back().unwrap_or_default();
-            let range = last.first().and_then(|number| part.range(key_of(*number)));
-            if let (Some((_, end)), Some(next)) = (range, leaves.next())
-                && next.first <= end
-            {
-                hits.crowd(last);
-            }
-            left = rest;
+        let counts = |number: &u64| part.range(key_of(*number)).is_some();
+        let start = keys.iter().position(counts).unwrap_or(keys.len());
+        let end = keys.iter().rposition(counts).map_or(start, |last| last + 1);
+        if start == end {
+            return Ok(());
         }
-        Ok(())
+        let root = Visit {
+            page: Entry {
+                first: Posting::MIN,
+                block: part.segment.root,
+            },
+            next: None,
+            keys: &keys[start..end],
+        };
+        hits.look_at(pages, part, part.segment.depth, &[root])
     }
 
     /// Calls `found` with what was hit as often as is needed.
@@ -157,56 +152,123 @@ impl Queries {
     }
 }
 
+/// A page to look at for some of the keys, which begin on it if they are there at all.
+struct Visit<'a> {
+    page: Entry,
+    /// The beginning of the page behind it.
+    next: Option<Posting>,
+    keys: &'a [u64],
+}
+
+impl<'a> Visit<'a> {
+    /// Returns the posting that the page has to begin with, unknown of a root.
+    fn first(&self, part: &Part, level: u8) -> Option<Posting> {
+        (level != part.segment.depth).then_some(self.page.first)
+    }
+
+    /// Returns the pages below a directory for the keys.
+    fn below(
+        &self,
+        directory: &Directory,
+        part: &Part,
+    ) -> Result<Result<Vec<Visit<'a>>, TryReserveError>, Damaged> {
+        let mut below = Vec::new();
+        let mut keys = self.keys;
+        while let Some(first) = keys.first() {
+            let Some((first, _)) = part.range(key_of(*first)) else {
+                keys = &keys[1..];
+                continue;
+            };
+            let child = directory.child_of(first);
+            let page = directory.get(child);
+            let page = page.ok_or(Damaged("directory page without entries"))?;
+            let next = directory.get(child + 1).map(|entry| entry.first);
+            let begins_before = |number: &u64| {
+                let range = part.range(key_of(*number));
+                next.is_none_or(|next| range.is_some_and(|(first, _)| first < next))
+            };
+            let (here, rest) = keys.split_at(keys.partition_point(begins_before).max(1));
+            if let Err(failed) = below.try_reserve(1) {
+                return Ok(Err(failed));
+            }
+            below.push(Visit {
+                page,
+                next: next.or(self.next),
+                keys: here,
+            });
+            keys = rest;
+        }
+        Ok(Ok(below))
+    }
+}
+
 impl Hits {
-    /// Takes the postings that a leaf has of the first key, and of those behind it that begin on the
-    /// leaf. Returns the number of entries of these keys.
+    /// Looks at pages of a level, and at those below them.
+    fn look_at<P: Pages>(
+        &mut self,
+        pages: &mut P,
+        part: &Part,
+        level: u8,
+        visits: &[Visit],
+    ) -> Result<(), P::Error> {
+        for together in visits.chunks(AHEAD) {
+            pages.interrupt()?;
+            if level == 0 {
+                let ahead = together.iter().map(|visit| Ahead {
+                    block: visit.page.block,
+                    place: 0.0,
+                });
+                pages.announce(ahead)?;
+            }
+            for visit in together {
+                let (block, first) = (visit.page.block, visit.first(part, level));
+                if level == 0 {
+                    let take = |leaf: Leaf| self.take(&leaf, part, visit);
+                    read_leaf(pages, part.segment, block, first, take)??;
+                    continue;
+                }
+                let below = |directory: Directory| visit.below(&directory, part);
+                let below = read_directory(pages, part.segment, level, block, first, below)???;
+                self.look_at(pages, part, level - 1, &below)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the postings that a leaf has of its keys.
     fn take(
         &mut self,
         leaf: &Leaf,
         part: &Part,
-        keys: &[u64],
-    ) -> Result<Result<usize, TryReserveError>, Damaged> {
-        let leaf_last = leaf.last()?;
-        let mut taken = 0;
-        for same in keys.chunk_by(have_same_key) {
-            let Some((first, last)) = part.range(key_of(same[0])) else {
-                break;
-            };
-            if taken > 0 && first > leaf_last {
-                break;
-            }
-            taken += same.len();
-            if let Err(failed) = self.take_list(leaf, part, (first, last), same)? {
-                return Ok(Err(failed));
-            }
-        }
-        Ok(Ok(taken))
-    }
-
-    /// Takes the postings that a leaf has of one key.
-    fn take_list(
-        &mut self,
-        leaf: &Leaf,
-        part: &Part,
-        (first, last): (Posting, Posting),
-        same: &[u64],
+        visit: &Visit,
     ) -> Result<Result<(), TryReserveError>, Damaged> {
-        let (mut found, mut failed) = (0, Ok(()));
-        leaf.visit(first, last, &mut |run| {
-            found += run.len();
-            if found > SHORT {
+        let mut cursor = Cursor::new(leaf)?;
+        for same in visit.keys.chunk_by(have_same_key) {
+            let Some((first, last)) = part.range(key_of(same[0])) else {
+                continue;
+            };
+            if visit.next.is_some_and(|next| next <= last) {
                 self.crowd(same);
-                return Ok(false);
+                continue;
             }
-            for posting in run {
-                let offset = part.group_offset(*posting)?;
+            let (mut found, mut failed) = (0, Ok(()));
+            cursor.visit(first, last, &mut |posting| {
+                found += 1;
+                if found > SHORT {
+                    self.crowd(same);
+                    return Ok(false);
+                }
+                let offset = part.group_offset(posting.into())?;
                 failed = same
                     .iter()
                     .try_for_each(|number| self.push(*number, offset));
+                Ok(failed.is_ok())
+            })?;
+            if failed.is_err() {
+                return Ok(failed);
             }
-            Ok(failed.is_ok())
-        })?;
-        Ok(failed)
+        }
+        Ok(Ok(()))
     }
 
     /// Notes a row that has the key of an entry.

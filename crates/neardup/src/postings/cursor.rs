@@ -1,0 +1,96 @@
+//! Looks ascending keys up in a leaf, of which every block is unpacked as far as it has to be, and
+//! once.
+
+use super::leaf::{DAMAGED, Leaf, Stored};
+use super::{Damaged, Posting};
+
+/// A place among the postings of a leaf.
+pub(super) struct Cursor<'a> {
+    leaf: Leaf<'a>,
+    /// The block that it is in.
+    number: usize,
+    block: Stored<'a>,
+    /// Its place in the block, and the key there; the block's length at its end.
+    place: usize,
+    key: u64,
+}
+
+impl<'a> Cursor<'a> {
+    /// Returns the beginning of a leaf.
+    ///
+    /// # Errors
+    /// Returns where its first block is damaged.
+    pub fn new(leaf: &Leaf<'a>) -> Result<Self, Damaged> {
+        let mut cursor = Self {
+            leaf: *leaf,
+            number: 0,
+            block: leaf.stored(0)?,
+            place: 0,
+            key: 0,
+        };
+        cursor.enter(0)?;
+        Ok(cursor)
+    }
+
+    fn enter(&mut self, number: usize) -> Result<(), Damaged> {
+        self.number = number;
+        self.block = self.leaf.stored(number)?;
+        self.place = 0;
+        self.key = u64::from(self.block.first.key);
+        match self.block.difference(0) {
+            0 => Ok(()),
+            _ => Err(DAMAGED),
+        }
+    }
+
+    fn step(&mut self) -> Result<(), Damaged> {
+        self.place += 1;
+        if self.place < self.block.len {
+            self.key += u64::from(self.block.difference(self.place));
+        }
+        match u32::try_from(self.key) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(DAMAGED),
+        }
+    }
+
+    /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` is
+    /// behind those that were visited before.
+    ///
+    /// # Errors
+    /// Those of `visit`, and where a block is damaged.
+    #[inline]
+    pub fn visit(
+        &mut self,
+        first: Posting,
+        last: Posting,
+        visit: &mut impl FnMut(Posting) -> Result<bool, Damaged>,
+    ) -> Result<(), Damaged> {
+        let number = self.leaf.block_from(self.number, first);
+        if number > self.number {
+            self.enter(number)?;
+        }
+        loop {
+            while self.place < self.block.len {
+                if self.key >= u64::from(first.key) {
+                    let posting = Posting {
+                        key: self.key as u32,
+                        offset: match self.key > u64::from(last.key) {
+                            true => u32::MAX,
+                            false => self.block.offset(self.place),
+                        },
+                    };
+                    if posting > last || posting >= first && !visit(posting)? {
+                        return Ok(());
+                    }
+                }
+                self.step()?;
+            }
+            let next = self.number + 1;
+            if next == self.leaf.blocks() || self.leaf.first_of(next) > last {
+                return Ok(());
+            }
+            self.enter(next)?;
+        }
+    }
+}
