@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
 const PAIRS: usize = 1 << 16;
 
+/// Entries whose rows are loaded into the cache together before they are compared.
+const AHEAD: usize = 64;
+
 /// Items that may have partners, under new numbers ("kept"), with their tokens.
 pub struct Batch {
     pub tokens: Tokens,
@@ -102,8 +105,14 @@ impl Batch {
         check: &mut dyn FnMut(),
     ) -> Result<Found> {
         sort_distinct(&mut entries, check);
-        let (mut pairs, mut done) = (Vec::new(), 0);
+        keep_groups(&mut entries);
+        let (mut pairs, mut done, mut loaded) = (Vec::new(), 0, 0);
         for group in entries.chunk_by(same_key) {
+            if done >= loaded {
+                loaded = entries.len().min(done + AHEAD);
+                let ahead = entries[done..loaded].iter();
+                self.tokens.load(ahead.map(|entry| *entry as u32));
+            }
             let rows = rows(group)?;
             for &row in &rows {
                 check();
@@ -290,7 +299,7 @@ impl Iterator for Pairs {
     }
 }
 
-/// Pairs found among entries: those of the first `done` ones.
+/// Pairs found among the entries of groups: those of the first `done` ones.
 #[derive(Default)]
 struct Found {
     pairs: Vec<(u32, u32)>,
@@ -305,6 +314,23 @@ fn key(entry: u64) -> u32 {
 /// Returns whether two entries have one key.
 pub fn same_key(a: &u64, b: &u64) -> bool {
     key(*a) == key(*b)
+}
+
+/// Removes the entries, of sorted ones, that share their key with no other.
+fn keep_groups(entries: &mut Vec<u64>) {
+    let (mut start, mut kept) = (0, 0);
+    while let Some(rest) = entries.get(start..).filter(|rest| !rest.is_empty()) {
+        let len = rest
+            .iter()
+            .take_while(|entry| same_key(entry, &rest[0]))
+            .count();
+        if len > 1 {
+            entries.copy_within(start..start + len, kept);
+            kept += len;
+        }
+        start += len;
+    }
+    entries.truncate(kept);
 }
 
 /// Returns the kept items of a group of entries.

@@ -4,21 +4,35 @@ use super::Counts;
 use super::frequencies::place;
 use crate::Result;
 use crate::memory::filled;
+use std::hint::black_box;
 
 /// Bits of a word that stand for a key.
 const BITS: u32 = 4;
+
+/// Words of the filter on a line.
+const WORDS: usize = 4;
+
+/// Bytes of sizes on a line, two sizes each.
+const SIZES: usize = 32;
 
 /// The sizes of the groups of rows that have one token, from 2 rows on, by powers of 2.
 ///
 /// A token that one row has is told from the others by a Bloom filter, all of whose bits for a token
 /// lie in one word (Putze, Sanders, Singler, "Cache-, hash- and space-efficient Bloom filters", 2007);
 /// sizes of groups that fall on one place are taken for the largest of them. Unlike counters, they do
-/// not depend on the order of the rows. Places ascend with the keys, so that groups added in the order
-/// of their keys are added from one end to the other.
+/// not depend on the order of the rows.
+///
+/// Filter and size of a key lie on one line of the cache. Lines ascend with the keys, so that groups
+/// added in the order of their keys are added from one end to the other.
 pub struct GroupSizes {
-    filter: Vec<u64>,
-    /// Two sizes a byte.
-    sizes: Vec<u8>,
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    filter: [u64; WORDS],
+    sizes: [u8; SIZES],
 }
 
 impl GroupSizes {
@@ -27,12 +41,14 @@ impl GroupSizes {
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(tokens: usize, max_bytes: usize) -> Result<Self> {
-        let bytes = (tokens / 4).clamp(64, (max_bytes / 2).max(64));
-        let bytes = 1 << bytes.ilog2();
-        Ok(Self {
-            filter: filled(0, bytes / size_of::<u64>())?,
-            sizes: filled(0, bytes)?,
-        })
+        let least = 2 * size_of::<Line>();
+        let bytes = (tokens / 2).clamp(least, max_bytes.max(least));
+        let empty = Line {
+            filter: [0; _],
+            sizes: [0; _],
+        };
+        let lines = filled(empty, 1 << (bytes / size_of::<Line>()).ilog2())?;
+        Ok(Self { lines })
     }
 
     /// Returns the key of the token of a band; different tokens share it with a probability of 2^-64.
@@ -44,44 +60,53 @@ impl GroupSizes {
     /// Adds the key of a group of two rows at least.
     pub fn add(&mut self, key: u64, rows: usize) {
         let size = rows.ilog2().min(14) as u8 + 1;
-        let (word, bits) = self.filter_place(key);
-        self.filter[word] |= bits;
-        let (byte, shift) = self.size_place(key);
-        if size > self.sizes[byte] >> shift & 15 {
-            self.sizes[byte] = self.sizes[byte] & !(15 << shift) | size << shift;
+        let line = self.line(key);
+        let line = &mut self.lines[line];
+        let (word, bits) = filter_place(key);
+        line.filter[word] |= bits;
+        let (byte, shift) = size_place(key);
+        if size > line.sizes[byte] >> shift & 15 {
+            line.sizes[byte] = line.sizes[byte] & !(15 << shift) | size << shift;
         }
     }
 
-    /// Returns the word of a key in the filter, and its bits.
+    /// Returns the line of a key.
     #[inline]
-    fn filter_place(&self, key: u64) -> (usize, u64) {
-        let bits = (0..BITS).fold(0, |bits, n| bits | 1 << (key >> (6 * n) & 63));
-        (highest(key, self.filter.len()), bits)
-    }
-
-    /// Returns the byte of a key among the sizes, and how far its half is shifted.
-    #[inline]
-    fn size_place(&self, key: u64) -> (usize, u32) {
-        let place = highest(key, 2 * self.sizes.len());
-        (place / 2, 4 * (place % 2) as u32)
+    fn line(&self, key: u64) -> usize {
+        (key >> (u64::BITS - self.lines.len().ilog2())) as usize
     }
 }
 
-/// Returns the highest bits of a key, as a place among `places`, a power of 2.
+/// Returns the word of a key on its line of the filter, and its bits.
 #[inline]
-fn highest(key: u64, places: usize) -> usize {
-    (key >> (64 - places.ilog2())) as usize
+fn filter_place(key: u64) -> (usize, u64) {
+    let bits = (0..BITS).fold(0, |bits, n| bits | 1 << (key >> (6 * n) & 63));
+    ((key >> (6 * BITS)) as usize % WORDS, bits)
+}
+
+/// Returns the byte of a key among the sizes of its line, and how far its half is shifted.
+#[inline]
+fn size_place(key: u64) -> (usize, u32) {
+    ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)
 }
 
 impl Counts for GroupSizes {
     fn count(&self, band: usize, token: u32) -> u8 {
         let key = Self::key(band, token);
-        let (word, bits) = self.filter_place(key);
-        if self.filter[word] & bits != bits {
+        let line = &self.lines[self.line(key)];
+        let (word, bits) = filter_place(key);
+        if line.filter[word] & bits != bits {
             return 1;
         }
-        let (byte, shift) = self.size_place(key);
-        (self.sizes[byte] >> shift & 15).max(2)
+        let (byte, shift) = size_place(key);
+        (line.sizes[byte] >> shift & 15).max(2)
+    }
+
+    /// Waits for all lines at once, most of which are in no cache: 5 times as fast as one by one.
+    fn load(&self, row: &[u32]) {
+        let line = |(band, token): (usize, &u32)| self.line(Self::key(band, *token));
+        let lines = row.iter().enumerate().map(line);
+        black_box(lines.fold(0, |all, line| all ^ self.lines[line].filter[0]));
     }
 }
 
@@ -123,7 +148,7 @@ mod tests {
     #[test]
     fn memory_is_limited() {
         let sizes = GroupSizes::new(1 << 30, 1 << 13).unwrap();
-        assert_eq!((sizes.filter.len(), sizes.sizes.len()), (512, 4096));
+        assert_eq!(size_of_val(sizes.lines.as_slice()), 1 << 13);
         GroupSizes::new(0, 0).unwrap().add(GroupSizes::key(0, 0), 2);
     }
 }

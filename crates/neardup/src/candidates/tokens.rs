@@ -86,6 +86,14 @@ impl Tokens {
         &self.flagged[start..start + self.bands]
     }
 
+    /// Loads rows into the processor's cache, all at once instead of one after the other as they are
+    /// compared.
+    pub fn load(&self, rows: impl Iterator<Item = u32>) {
+        const A_LINE: usize = 16;
+        let tokens = rows.flat_map(|row| self.row(row).iter().step_by(A_LINE));
+        std::hint::black_box(tokens.fold(0, |all, token| all ^ token));
+    }
+
     /// Returns the keys under which a row is to look for partners, for sorting. Rows that share
     /// such a token share its key.
     pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
@@ -117,6 +125,9 @@ pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
 pub trait Counts: Sync {
     /// Returns 0 to 15, rising with the number of rows: at least 2 for two.
     fn count(&self, band: usize, token: u32) -> u8;
+
+    /// Prepares for the counts of a row's tokens.
+    fn load(&self, row: &[u32]);
 }
 
 /// Appends the tokens of a row to `chosen`, those to look for partners under flagged. Appends nothing and
@@ -130,6 +141,7 @@ pub fn choose(
     counts: &dyn Counts,
     chosen: &mut Vec<u32>,
 ) -> Result<bool> {
+    counts.load(row);
     let count_of = |(band, &token): (usize, &u32)| counts.count(band, token);
     let counts = collected(row.iter().enumerate().map(count_of))?;
     let mut rows_with = [0usize; 16];
