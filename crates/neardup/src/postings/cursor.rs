@@ -43,15 +43,23 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Goes on to the first posting of the block whose key is at least `wanted`, or to its end.
+    #[inline]
+    fn skip_to(&mut self, wanted: u32) -> Result<(), Damaged> {
+        (self.place, self.key) = self.block.seek(self.place, self.key, wanted.into());
+        match u32::try_from(self.key) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(DAMAGED),
+        }
+    }
+
+    #[inline]
     fn step(&mut self) -> Result<(), Damaged> {
         self.place += 1;
         if self.place < self.block.len {
             self.key += u64::from(self.block.difference(self.place));
         }
-        match u32::try_from(self.key) {
-            Ok(_) => Ok(()),
-            Err(_) => Err(DAMAGED),
-        }
+        self.skip_to(0)
     }
 
     /// Calls `visit` with the postings from `first` to `last`, until it returns false. `first` is
@@ -71,18 +79,17 @@ impl<'a> Cursor<'a> {
             self.enter(number)?;
         }
         loop {
+            self.skip_to(first.key)?;
             while self.place < self.block.len {
-                if self.key >= u64::from(first.key) {
-                    let posting = Posting {
-                        key: self.key as u32,
-                        offset: match self.key > u64::from(last.key) {
-                            true => u32::MAX,
-                            false => self.block.offset(self.place),
-                        },
-                    };
-                    if posting > last || posting >= first && !visit(posting)? {
-                        return Ok(());
-                    }
+                if self.key > u64::from(last.key) {
+                    return Ok(());
+                }
+                let posting = Posting {
+                    key: self.key as u32,
+                    offset: self.block.offset(self.place),
+                };
+                if posting > last || posting >= first && !visit(posting)? {
+                    return Ok(());
                 }
                 self.step()?;
             }

@@ -9,6 +9,7 @@
 use super::bits::{BLOCK, Packed, number_in, pack, packed_len, width};
 use super::{Damaged, Posting};
 use std::collections::TryReserveError;
+use std::ops::Range;
 
 const HEADER: usize = 4;
 
@@ -286,21 +287,44 @@ impl<'a> Leaf<'a> {
         from
     }
 
+    /// Looks at the bytes of the blocks that ascending postings are in, so that the processor waits
+    /// for all of them at once.
+    pub(super) fn fetch(&self, postings: impl Iterator<Item = Posting>) {
+        const CACHE_LINE: usize = 64;
+        let (mut number, mut fetched, mut looked_at) = (0, 0, 0);
+        for posting in postings {
+            number = self.block_from(number, posting);
+            if number >= fetched {
+                fetched = number + 1;
+                let bits = self.bits.get(self.range_of(number)).unwrap_or_default();
+                let lines = bits.iter().step_by(CACHE_LINE);
+                looked_at ^= lines.fold(0, |ored, byte| ored ^ byte);
+            }
+        }
+        std::hint::black_box(looked_at);
+    }
+
+    /// Returns where the bits of a block are.
+    #[inline]
+    fn range_of(&self, block: usize) -> Range<usize> {
+        let end_of = |block: usize| {
+            let [.., low, high, _, _] = self.rests[block];
+            usize::from(u16::from_le_bytes([low, high]))
+        };
+        block.checked_sub(1).map_or(0, end_of)..end_of(block)
+    }
+
     /// Returns a block as it is stored.
     ///
     /// # Errors
     /// Returns where its head is impossible.
     #[inline]
     pub(super) fn stored(&self, number: usize) -> Result<Stored<'a>, Damaged> {
-        let end_of = |block: usize| {
-            let [.., low, high, _, _] = self.rests[block];
-            usize::from(u16::from_le_bytes([low, high]))
-        };
         let [.., key_bits, offset_bits] = self.rests[number];
         let (key_bits, offset_bits) = (u32::from(key_bits), u32::from(offset_bits));
         let len = (self.len - number * BLOCK).min(BLOCK);
-        let start = if number == 0 { 0 } else { end_of(number - 1) };
-        let bits = self.bits.get(start..end_of(number)).ok_or(DAMAGED)?;
+        let range = self.range_of(number);
+        let bits = self.bits.get(range.clone()).ok_or(DAMAGED)?;
         let keys_len = packed_len(len, key_bits);
         let expected_len = keys_len + packed_len(len, offset_bits);
         if key_bits > 32 || offset_bits > 32 || bits.len() != expected_len {
@@ -313,7 +337,7 @@ impl<'a> Leaf<'a> {
             len,
             differences,
             offsets,
-            rest: &self.bits[start..],
+            rest: &self.bits[range.start..],
             key_bits,
             offset_bits,
             bias: if key_bits == 0 { first.offset } else { 0 },
@@ -463,6 +487,20 @@ impl Stored<'_> {
     #[inline]
     pub fn difference(&self, place: usize) -> u32 {
         number_in(self.rest, place as u32 * self.key_bits, self.key_bits)
+    }
+
+    /// Returns the first place, from one with a known key on, whose key is at least `wanted`, and that
+    /// key; at the end of the block its length, and the last key.
+    #[inline]
+    pub fn seek(&self, mut place: usize, mut key: u64, wanted: u64) -> (usize, u64) {
+        let (bits, width, len) = (self.rest, self.key_bits, self.len);
+        while key < wanted && place < len {
+            place += 1;
+            if place < len {
+                key += u64::from(number_in(bits, place as u32 * width, width));
+            }
+        }
+        (place, key)
     }
 
     /// Returns the offset at a place.

@@ -4,6 +4,7 @@
 use super::cursor::Cursor;
 use super::directory::Entry;
 use super::search::{Part, parts};
+use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Ahead, Damaged, Directory, Group, Leaf, Log, Pages, Posting};
 use std::collections::TryReserveError;
@@ -141,7 +142,7 @@ impl Queries {
         found: &mut impl FnMut(usize, u32, u32) -> Result<(), E>,
     ) -> Result<(), E> {
         let Hits { hits, crowded } = &mut self.hits;
-        hits.sort_unstable();
+        sort(hits);
         for same in hits.chunk_by(|a, b| a == b) {
             let (query, shared) = ((same[0] >> 32) as usize, same.len() as u32);
             if shared >= self.needed[query] && !crowded[query] {
@@ -242,6 +243,9 @@ impl Hits {
         part: &Part,
         visit: &Visit,
     ) -> Result<Result<(), TryReserveError>, Damaged> {
+        let ranges = visit.keys.iter();
+        let ranges = ranges.filter_map(|number| part.range(key_of(*number)));
+        leaf.fetch(ranges.map(|(first, _)| first));
         let mut cursor = Cursor::new(leaf)?;
         for same in visit.keys.chunk_by(have_same_key) {
             let Some((first, last)) = part.range(key_of(same[0])) else {
