@@ -56,6 +56,9 @@ const JOBS: &[(&str, &str)] = &[
 /// Generated documents, beside the user's own.
 const GENERATED: u64 = 200_000;
 
+/// Rounds, of jobs of a second or two.
+const ROUNDS: usize = 5;
+
 /// Documents from which on their jobs take long enough to be measured.
 const LEAST: usize = 10_000;
 
@@ -120,7 +123,7 @@ fn compare(
             run("two", 1, statement),
             run("bare", 0, BARE),
         ];
-        let results = race(job, bench.scale.long_rounds, contenders)?;
+        let results = race(job, ROUNDS, contenders)?;
         let times = |name| results.get(name).context("a job failed");
         let (one, two, bare) = (times("one")?, times("two")?, times("bare")?);
         let seconds = |microseconds: f64| microseconds * documents as f64 / 1e6;
