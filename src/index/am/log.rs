@@ -6,7 +6,7 @@ use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use super::segment::Stop;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{Damaged, Log, LogQuery, Posting, log};
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Op
     if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
         return None;
     }
-    let mut tail = index.lock(places.tail);
+    let mut tail = index.lock_remembered(places.tail)?;
     if tail.kind() != Some(Kind::Tail) {
         return None;
     }
@@ -31,7 +31,7 @@ pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Op
     if !fits || places.rows_page != rows::page_of(row) {
         return None;
     }
-    let mut row_page = index.lock(places.rows_block);
+    let mut row_page = index.lock_remembered(places.rows_block)?;
     if !row_page.is(Kind::Rows, rows::page_of(row)) {
         return None;
     }
@@ -78,13 +78,21 @@ pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u6
 
 /// Returns the number of the next row to be inserted.
 pub fn end(index: &Index, meta: &Meta) -> u64 {
-    let Some(tail) = meta.tail() else {
-        return meta.log_start;
-    };
-    let page = index.read(tail);
-    match page.kind() {
-        Some(Kind::Tail | Kind::Log) => page.number() + parse(index, &page).len() as u64,
-        _ => meta.log_start,
+    let mut meta = *meta;
+    loop {
+        let Some(tail) = meta.tail() else {
+            return meta.log_start;
+        };
+        let page = index.read(tail);
+        if let Some(Kind::Tail | Kind::Log) = page.kind() {
+            return page.number() + parse(index, &page).len() as u64;
+        }
+        drop(page);
+        check_interrupts();
+        let before = std::mem::replace(&mut meta, Meta::read(index));
+        if before == meta {
+            raise_corrupted(index, Some(tail), "it is not the log's last page");
+        }
     }
 }
 

@@ -220,6 +220,27 @@ impl Meta {
         rest.to_vec()
     }
 
+    /// Takes all blocks that are kept for reuse.
+    pub fn take_free(&mut self) -> Vec<u32> {
+        let blocks = self.free().to_vec();
+        self.free_count = 0;
+        blocks
+    }
+
+    /// Forgets the blocks kept for reuse from `end` on; returns whether there were any.
+    pub fn forget_free_from(&mut self, end: u32) -> bool {
+        let before = self.free_count;
+        let mut kept = 0;
+        for place in 0..before as usize {
+            if self.free[place] < end {
+                self.free[kept] = self.free[place];
+                kept += 1;
+            }
+        }
+        self.free_count = kept as u32;
+        self.free_count < before
+    }
+
     fn pop_free(&mut self) -> Option<u32> {
         let block = *self.free().last()?;
         self.free_count -= 1;

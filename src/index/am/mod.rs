@@ -18,6 +18,7 @@ mod build;
 mod cache;
 mod candidates;
 mod check;
+mod compact;
 mod cost;
 mod count;
 #[cfg(feature = "pg18")]

@@ -168,6 +168,24 @@ impl<'a> Index<'a> {
         }
     }
 
+    /// Returns whether the settings of the index's table allow VACUUM to give the ends of files back.
+    pub fn table_allows_truncation(&self) -> bool {
+        // SAFETY: whoever vacuums an index has its table open and locked; options of a table are
+        // StdRdOptions.
+        unsafe {
+            let table = pg_sys::RelationIdGetRelation((*(*self.relation).rd_index).indrelid);
+            let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
+            #[cfg(not(feature = "pg18"))]
+            let allows = options.is_none_or(|options| options.vacuum_truncate);
+            #[cfg(feature = "pg18")]
+            let allows = options
+                .filter(|options| options.vacuum_truncate_set)
+                .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
+            pg_sys::RelationClose(table);
+            allows
+        }
+    }
+
     /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
     pub fn needs_wal(&self) -> bool {
         // SAFETY: the relation is open.
@@ -194,8 +212,27 @@ impl<'a> Index<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
     }
 
+    /// Returns the page as [`Self::lock`] does, of a block that is remembered from an earlier
+    /// statement; None if the file ends before it now.
+    pub fn lock_remembered(&self, block: u32) -> Option<Page<'a>> {
+        // SAFETY: the relation is open.
+        let buffer = match unsafe { recent::recall(self.relation, block) } {
+            Some(buffer) => buffer,
+            None if block < self.blocks() => self.buffer(block),
+            None => return None,
+        };
+        Some(Self::locked_buffer(
+            buffer,
+            block,
+            pg_sys::BUFFER_LOCK_EXCLUSIVE,
+        ))
+    }
+
     fn locked(&self, block: u32, mode: u32) -> Page<'a> {
-        let buffer = self.buffer(block);
+        Self::locked_buffer(self.buffer(block), block, mode)
+    }
+
+    fn locked_buffer(buffer: pg_sys::Buffer, block: u32, mode: u32) -> Page<'a> {
         // SAFETY: the buffer is pinned.
         unsafe {
             pg_sys::LockBuffer(buffer, mode as i32);

@@ -32,30 +32,65 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
     // SAFETY: vouched for by the caller; buffers of temporary relations, which are not shared, are
     // never remembered.
     unsafe {
-        #[cfg(feature = "pg15")]
-        let (file, number) = ((*relation).rd_node, (*relation).rd_node.relNode);
-        #[cfg(not(feature = "pg15"))]
-        let (file, number) = ((*relation).rd_locator, (*relation).rd_locator.relNumber);
-        let is_shared = (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8;
-        let (place, tag) = place_of(number.to_u32(), block);
-        let reads = READS.get().wrapping_add(1);
-        READS.set(reads);
-        let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied());
-        if let Some(known) = known
-            && is_shared
-            && known.buffer > 0
-            && known.tag == tag
-            && !reads.is_multiple_of(LOOKED_UP)
-            && pg_sys::ReadRecentBuffer(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, known.buffer)
-        {
-            return known.buffer;
+        if let Some(buffer) = recall(relation, block) {
+            return buffer;
         }
         let buffer = pg_sys::ReadBuffer(relation, block);
-        if is_shared {
+        if is_shared(relation) {
+            let (place, tag) = place_of(file_number(relation), block);
             remember(place, Remembered { tag, buffer });
         }
         buffer
     }
+}
+
+/// Pins the buffer of a block of an index if it is remembered and still there.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let file = (*relation).rd_node;
+        #[cfg(not(feature = "pg15"))]
+        let file = (*relation).rd_locator;
+        let (place, tag) = place_of(file_number(relation), block);
+        let reads = READS.get().wrapping_add(1);
+        READS.set(reads);
+        let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied())?;
+        let is_there = is_shared(relation)
+            && known.buffer > 0
+            && known.tag == tag
+            && !reads.is_multiple_of(LOOKED_UP)
+            && pg_sys::ReadRecentBuffer(
+                file,
+                pg_sys::ForkNumber::MAIN_FORKNUM,
+                block,
+                known.buffer,
+            );
+        is_there.then_some(known.buffer)
+    }
+}
+
+/// # Safety
+/// The relation is open.
+unsafe fn file_number(relation: pg_sys::Relation) -> u32 {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        let number = (*relation).rd_node.relNode;
+        #[cfg(not(feature = "pg15"))]
+        let number = (*relation).rd_locator.relNumber;
+        number.to_u32()
+    }
+}
+
+/// # Safety
+/// The relation is open.
+unsafe fn is_shared(relation: pg_sys::Relation) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe { (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8 }
 }
 
 fn remember(place: usize, page: Remembered) {

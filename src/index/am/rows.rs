@@ -6,6 +6,7 @@
 
 use super::meta::{self, Meta, TOPS};
 use super::page::{Changes, Image, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
 
 const ENTRY_LEN: usize = 8;
@@ -121,8 +122,8 @@ pub fn put(image: &mut Image, row: u64, entry: &Entry) {
     image.set_used(used);
 }
 
-/// Reads the row table. Blocks of the directory are remembered, since they do not change while
-/// there are rows below them.
+/// Reads the row table. Blocks of the directory are remembered; a page that has been moved is looked up
+/// anew.
 pub struct Rows<'a> {
     index: Index<'a>,
     tops: [u32; TOPS],
@@ -155,9 +156,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Returns the block of a page of the table, after that of the directory page that says so, if
-    /// there is such a page (any more).
-    fn find(&mut self, page: u64) -> Option<(u32, u32)> {
+    /// Finds the block of a page of the table, and that of the directory page that says so.
+    fn find(&mut self, page: u64) -> Place {
         let place = page / FANOUT;
         if self
             .directory
@@ -165,20 +165,32 @@ impl<'a> Rows<'a> {
             .is_none_or(|(known, ..)| *known != place)
         {
             let top = self.tops[(place / FANOUT) as usize % TOPS];
-            let top = self.blocks(top, Kind::RowsTop, place / FANOUT)?;
-            let block = *top.get((place % FANOUT) as usize)?;
-            let blocks = self.blocks(block, Kind::RowsDirectory, place)?;
+            let block = match self.block_on(top, Kind::RowsTop, place / FANOUT, place % FANOUT) {
+                Place::At { block, .. } => block,
+                other => return other,
+            };
+            let Some(blocks) = self.blocks(block, Kind::RowsDirectory, place) else {
+                return Place::Moved;
+            };
             self.directory = Some((place, block, blocks));
         }
-        let (_, directory, blocks) = self.directory.as_ref()?;
-        let block = *blocks.get((page % FANOUT) as usize)?;
-        (block != NO_BLOCK).then_some((*directory, block))
+        match &self.directory {
+            Some((_, directory, blocks)) => Place::of(*directory, blocks, page % FANOUT),
+            None => Place::Nowhere,
+        }
+    }
+
+    fn block_on(&self, parent: u32, kind: Kind, number: u64, place: u64) -> Place {
+        if parent == NO_BLOCK {
+            return Place::Nowhere;
+        }
+        match self.blocks(parent, kind, number) {
+            Some(blocks) => Place::of(parent, &blocks, place),
+            None => Place::Moved,
+        }
     }
 
     fn blocks(&self, block: u32, kind: Kind, number: u64) -> Option<Vec<u32>> {
-        if block == NO_BLOCK {
-            return None;
-        }
         let page = self.index.read(block);
         page.is(kind, number).then(|| {
             let (blocks, _) = page.payload().as_chunks();
@@ -195,11 +207,19 @@ impl<'a> Rows<'a> {
         0..meta.last_rows_page + u64::from(has_pages)
     }
 
+    /// Returns the number of pages of the table and of its directory.
+    pub fn count_pages(&mut self, meta: &Meta) -> u32 {
+        let places = self.places(meta);
+        let is_there = |place: &u64| matches!(self.find(*place), Place::At { .. });
+        let pages = places.clone().filter(is_there).count() as u64;
+        let directories = places.end.div_ceil(FANOUT);
+        let all = pages + directories + directories.div_ceil(FANOUT);
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+
     /// Returns the page of the table at a place, locked for reading; None if all its rows are dead.
     pub fn page(&mut self, place: u64) -> Option<Page<'a>> {
-        let (_, block) = self.find(place)?;
-        let page = self.index.read(block);
-        page.is(Kind::Rows, place).then_some(page)
+        self.page_at(place, Index::read)
     }
 
     /// Returns the entry of a row; None if it is blank.
@@ -209,9 +229,81 @@ impl<'a> Rows<'a> {
 
     /// Returns the page as [`Self::page`] does, locked for a change.
     pub fn lock_page(&mut self, place: u64) -> Option<Page<'a>> {
-        let (_, block) = self.find(place)?;
-        let page = self.index.lock(block);
-        page.is(Kind::Rows, place).then_some(page)
+        self.page_at(place, Index::lock)
+    }
+
+    /// Looks anew where a page is not where it was: VACUUM may have moved it, which changes the
+    /// metapage.
+    fn page_at(&mut self, place: u64, lock: fn(&Index<'a>, u32) -> Page<'a>) -> Option<Page<'a>> {
+        let mut before: Option<Meta> = None;
+        loop {
+            match self.find(place) {
+                Place::Nowhere => return None,
+                Place::At { block, .. } => {
+                    let page = lock(&self.index, block);
+                    if page.is(Kind::Rows, place) {
+                        return Some(page);
+                    }
+                }
+                Place::Moved => {}
+            }
+            check_interrupts();
+            let meta = Meta::read(&self.index);
+            if before.is_some_and(|before| before == meta) {
+                return None;
+            }
+            self.tops = meta.row_tops;
+            self.directory = None;
+            before = Some(meta);
+        }
+    }
+}
+
+/// Where a page of the table is.
+enum Place {
+    /// There is none, or none any more.
+    Nowhere,
+    /// In a block, which a block of the directory names.
+    At { parent: u32, block: u32 },
+    /// What is remembered of the directory is out of date.
+    Moved,
+}
+
+impl Place {
+    fn of(parent: u32, blocks: &[u32], place: u64) -> Self {
+        match blocks.get(place as usize) {
+            None | Some(&NO_BLOCK) => Self::Nowhere,
+            Some(&block) => Self::At { parent, block },
+        }
+    }
+}
+
+/// Returns the page of the directory that leads to a page of the table or of its directory, locked for a
+/// change, and the place there that says so; None if nothing does. The metapage is locked, and `meta`
+/// its contents.
+pub fn parent<'a>(
+    index: &Index<'a>,
+    meta: &Meta,
+    block: u32,
+    kind: Kind,
+    number: u64,
+) -> Option<(Page<'a>, u64)> {
+    let mut table = Rows::new(*index, meta);
+    let above = number / FANOUT;
+    let (found, kind) = match kind {
+        Kind::Rows => (table.find(number), Kind::RowsDirectory),
+        _ => {
+            let top = meta.row_tops[above as usize % TOPS];
+            let found = table.block_on(top, Kind::RowsTop, above, number % FANOUT);
+            (found, Kind::RowsTop)
+        }
+    };
+    match found {
+        Place::At { parent, block: at } if at == block => {
+            let page = known_page(index, parent, kind, above);
+            Some((page, number % FANOUT))
+        }
+        _ => None,
     }
 }
 
@@ -247,10 +339,10 @@ pub fn remove_page(index: &Index, place: u64) {
     if place == meta.last_rows_page {
         return;
     }
-    let Some((directory, block)) = Rows::new(*index, &meta).find(place) else {
+    let Place::At { parent, block } = Rows::new(*index, &meta).find(place) else {
         return;
     };
-    let mut directory = known_page(index, directory, Kind::RowsDirectory, place / FANOUT);
+    let mut directory = known_page(index, parent, Kind::RowsDirectory, place / FANOUT);
     let mut changes = Changes::start(index);
     put_block(
         &mut changes.change(&mut directory),
@@ -264,7 +356,8 @@ pub fn remove_page(index: &Index, place: u64) {
     meta::release(index, &rest);
 }
 
-fn put_block(image: &mut Image, place: u64, block: u32) {
+/// Lets a page of the directory lead to a block.
+pub fn put_block(image: &mut Image, place: u64, block: u32) {
     let start = place as usize * size_of::<u32>();
     let end = start + size_of::<u32>();
     image.payload()[start..end].copy_from_slice(&block.to_ne_bytes());

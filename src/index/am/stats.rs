@@ -1,11 +1,12 @@
 //! `near_dup_index_stats`: what is in an index.
 
+use super::compact::is_worth_it;
 use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{BLOCK_LEN, Index};
 use super::rows::{self, Rows};
-use super::vacuum::{Dead, crowded, is_to_be_purged};
+use super::vacuum::{Dead, crowded, free_pages, is_to_be_purged};
 use crate::pg::call::Call;
 use crate::pg::error::check_interrupts;
 use pgrx::prelude::*;
@@ -36,7 +37,7 @@ fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
         (meta.segments().len() as i32).into_datum(),
         (meta.merges().len() as i32).into_datum(),
         (i64::from(index.blocks()) * BLOCK_LEN as i64).into_datum(),
-        next_vacuum(&meta, purges).into_datum(),
+        next_vacuum(&index, &meta, purges).into_datum(),
     ]);
 }
 
@@ -55,7 +56,7 @@ fn live_rows(index: &Index, meta: &Meta) -> u64 {
     live
 }
 
-fn next_vacuum(meta: &Meta, purges: usize) -> String {
+fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
     let mut steps = Vec::new();
     if purges > 0 {
         steps.push(format!("write {purges} segments anew"));
@@ -68,6 +69,10 @@ fn next_vacuum(meta: &Meta, purges: usize) -> String {
     }
     if let Some(first) = crowded(meta.segments()) {
         steps.push(format!("merge {} segments", meta.segments().len() - first));
+    }
+    let free = free_pages(index);
+    if is_worth_it(free, index.blocks()) {
+        steps.push(format!("give back {free} pages"));
     }
     if steps.is_empty() {
         return "nothing".to_owned();

@@ -1,8 +1,9 @@
 //! VACUUM: blanks dead rows in the row table; drops their postings where they are many; merges;
 //! frees pages that nothing refers to.
 
-use super::merge::{Merging, store};
-use super::meta::{MAX_MERGES, Merge, Meta, Segment};
+use super::compact;
+use super::merge::Merging;
+use super::meta::{self, MAX_MERGES, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use crate::pg::error::or_out_of_memory;
@@ -19,7 +20,8 @@ const LEAVES_AT_ONCE: usize = 8;
 /// Pages looked at before others may merge.
 const PAGES_AT_ONCE: u32 = 256;
 
-fn delay() {
+/// Lets VACUUM wait as its settings want, and be canceled.
+pub fn delay() {
     // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
     unsafe {
         #[cfg(not(feature = "pg18"))]
@@ -138,8 +140,9 @@ pub unsafe extern "C-unwind" fn cleanup(
             (*stats).estimated_count = (*info).estimated_count;
         }
         tidy(&index);
-        if has_deleted {
-            reclaim(&index.read_once((*info).strategy));
+        if has_deleted || compact::is_worth_it(free_pages(&index), index.blocks()) {
+            let (free, count) = reclaim(&index.read_once((*info).strategy));
+            compact::compact(&index, free, count);
         }
         pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
         (*stats).num_pages = index.blocks();
@@ -293,14 +296,32 @@ pub fn crowded(segments: &[Segment]) -> Option<usize> {
     first
 }
 
-/// Finds pages that nothing refers to, such as a crash leaves behind, and frees them.
-fn reclaim(index: &Index) {
+/// Returns about how many pages are free: those that are not known to be in use.
+pub fn free_pages(index: &Index) -> u32 {
+    let meta = Meta::read(index);
+    let merged = meta.merges().iter().map(|merge| &merge.output);
+    let of_segments = meta.segments().iter().chain(merged);
+    let used: u32 = of_segments
+        .map(|segment| segment.leaves.saturating_add(segment.directory_pages))
+        .fold(0, u32::saturating_add);
+    let rows = Rows::new(*index, &meta).count_pages(&meta);
+    let used = used.saturating_add(rows).saturating_add(meta.log_pages + 1);
+    index.blocks().saturating_sub(used)
+}
+
+/// Finds pages that nothing refers to, such as a crash leaves behind, and frees them. Returns free
+/// blocks, ascending, as many as maintenance_work_mem has room for, and how many there are in all.
+fn reclaim(index: &Index) -> (Vec<u32>, u32) {
+    // SAFETY: reads a setting of the backend.
+    let most = unsafe { pg_sys::maintenance_work_mem } as usize * 1024 / size_of::<u32>();
+    let (mut free, mut count) = (Vec::new(), 0);
+    release_kept(index);
     let mut block = META_BLOCK + 1;
     loop {
         delay();
         let end = index.blocks().min(block + PAGES_AT_ONCE);
         if block >= end {
-            return;
+            return (free, count);
         }
         let merging = Merging::wait(index);
         let meta = Meta::read(index);
@@ -310,20 +331,35 @@ fn reclaim(index: &Index) {
             reclaim_pages(index, &orphans);
         }
         drop(merging);
-        for free in (block..end).filter(|block| judge(&index.read(*block), &meta) == Use::Free) {
+        for found in (block..end).filter(|block| judge(&index.read(*block), &meta) == Use::Free) {
             // SAFETY: the relation is open.
-            unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), free) };
+            unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), found) };
+            count += 1;
+            if free.len() < most {
+                or_out_of_memory(free.try_reserve(1));
+                free.push(found);
+            }
         }
         block = end;
     }
 }
 
+/// Releases the blocks that the metapage keeps for reuse.
+fn release_kept(index: &Index) {
+    let (mut page, mut meta) = Meta::lock(index);
+    let kept = meta.take_free();
+    if !kept.is_empty() {
+        meta.store(index, &mut page);
+        meta::release(index, &kept);
+    }
+}
+
 /// Frees those pages that are still orphans now that nobody can take pages.
 fn reclaim_pages(index: &Index, blocks: &[u32]) {
-    let (mut page, mut meta) = Meta::lock(index);
+    let (_page, meta) = Meta::lock(index);
     let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
     let orphans: Vec<u32> = blocks.iter().copied().filter(is_orphan).collect();
-    store(index, &mut page, &mut meta, &orphans);
+    meta::release(index, &orphans);
 }
 
 #[derive(PartialEq, Eq)]

@@ -7,6 +7,7 @@ mod backfill;
 mod bench;
 mod citus;
 mod collections;
+mod compaction;
 mod constraint;
 mod containment;
 mod equals_scan;
@@ -83,6 +84,16 @@ const ALL: &[Test] = &[
     ("containment_crash", containment::crash),
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
+    ("compaction_shortens_file", compaction::shortens_file),
+    ("compaction_beside_a_scan", compaction::beside_a_scan),
+    (
+        "compaction_respects_settings",
+        compaction::respects_settings,
+    ),
+    (
+        "compaction_beside_everything",
+        compaction::beside_everything,
+    ),
     ("scopes_equal_scan", scopes::equal_scan),
     ("constraint_interleavings", constraint::interleavings),
     ("constraint_partitioned", constraint::partitioned),

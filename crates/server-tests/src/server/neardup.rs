@@ -13,7 +13,7 @@ use testbed::server::database::Database;
 use crate::harness::Outcome;
 
 /// Documents in groups of ten that differ in up to nine of forty words.
-const SIGNATURES: &str = "
+pub const SIGNATURES: &str = "
     CREATE FUNCTION body(id bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
         SELECT string_agg(CASE WHEN word <= id % 10 THEN 'edit' || id || word
                                ELSE md5(id / 10 || ' ' || word) END, ' ' ORDER BY word * 7 % 40)
@@ -40,7 +40,7 @@ fn differing(client: &mut Client, threshold: &str, every: u32) -> Result<(i64, i
     Ok((row.get(0), row.get(1)))
 }
 
-fn ensure_equal(client: &mut Client, threshold: &str, every: u32, state: &str) -> Result<()> {
+pub fn ensure_equal(client: &mut Client, threshold: &str, every: u32, state: &str) -> Result<()> {
     let (differing, answers) = differing(client, threshold, every)?;
     ensure!(
         differing == 0 && answers > 0,
@@ -50,7 +50,7 @@ fn ensure_equal(client: &mut Client, threshold: &str, every: u32, state: &str) -
 }
 
 /// Fails if the index is damaged or lacks a row.
-fn check(client: &mut Client) -> Result<()> {
+pub fn check(client: &mut Client) -> Result<()> {
     Ok(client.batch_execute("SELECT near_dup_index_check('sigs_sig')")?)
 }
 
@@ -95,6 +95,8 @@ const WORK: &[&str] = &[
     "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(5000, 5100) i",
     "DELETE FROM sigs WHERE id % 19 = (SELECT max(id) % 19 FROM sigs) AND id > 400",
     "VACUUM sigs",
+    "WITH gone AS (DELETE FROM sigs WHERE id % 2 = (SELECT max(id) % 2 FROM sigs) AND id > 400 RETURNING sig)
+         INSERT INTO sigs (sig) SELECT sig FROM gone",
     "DROP INDEX IF EXISTS built; CREATE INDEX built ON sigs USING neardup (sig)",
 ];
 
@@ -169,7 +171,7 @@ pub fn replica(server: &Server) -> Result<Outcome> {
         client.batch_execute(WORK[0])?;
     }
     replica.wait_for(&primary)?;
-    work(&primary, &WORK[..4], REPLAYED, || {
+    work(&primary, &WORK[..5], REPLAYED, || {
         let mut client = replica.connect("postgres")?;
         for lookup in 0..8 {
             ensure_equal(

@@ -1,0 +1,206 @@
+//! VACUUM moves the pages of an index to the front of its file and shortens it, beside everything else
+//! that goes on.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use super::neardup::{self, SIGNATURES, check, ensure_equal};
+use crate::harness::Outcome;
+
+/// Puts every row anew.
+const REPLACE: &str =
+    "WITH gone AS (DELETE FROM sigs RETURNING sig) INSERT INTO sigs (sig) SELECT sig FROM gone";
+
+/// Rows of an index of a few hundred pages.
+const ROWS: u32 = 12_000;
+
+/// Inserts beside which another session vacuums.
+const INSERTS: usize = 60;
+
+/// Makes the rows and their index.
+fn create(client: &mut Client, kind: &str) -> Result<()> {
+    let made = SIGNATURES.replace("CREATE TABLE", &format!("CREATE {kind} TABLE"));
+    client.batch_execute(&made)?;
+    client.batch_execute(&format!(
+        "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, {ROWS}) i;
+         CREATE INDEX sigs_sig ON sigs USING neardup (sig)"
+    ))?;
+    Ok(())
+}
+
+fn blocks(client: &mut Client) -> Result<i64> {
+    let query = "SELECT pg_relation_size('sigs_sig') / 8192";
+    Ok(client.query_one(query, &[])?.get(0))
+}
+
+/// Fails unless the file is at most 1.3 times as long as it was.
+fn ensure_short(client: &mut Client, fresh: i64, state: &str) -> Result<()> {
+    let blocks = blocks(client)?;
+    ensure!(
+        blocks * 10 <= fresh * 13,
+        "{state}: {blocks} pages, of which a fresh index has {fresh}"
+    );
+    Ok(())
+}
+
+/// All rows replaced at once and in portions: the file stays short, and sessions that inserted before go
+/// on, also where the pages that they remember are gone.
+pub fn shortens_file(server: &Server) -> Result<Outcome> {
+    for kind in ["", "UNLOGGED", "TEMPORARY"] {
+        let database = Database::with_extension(&server.main, "compaction")?;
+        let mut client = database.connect()?;
+        let mut other = database.connect()?;
+        create(&mut client, kind)?;
+        let fresh = blocks(&mut client)?;
+        let insert = "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 10) i";
+        for round in 0..3 {
+            client.batch_execute(REPLACE)?;
+            ensure!(
+                blocks(&mut client)? > fresh * 3 / 2,
+                "the file did not grow"
+            );
+            // It remembers the last pages of log and row table.
+            let writer = match kind {
+                "TEMPORARY" => &mut client,
+                _ => &mut other,
+            };
+            writer.batch_execute(insert)?;
+            client.batch_execute("VACUUM sigs")?;
+            let state = format!("{kind} table, round {round}");
+            ensure_short(&mut client, fresh, &state)?;
+            check(&mut client)?;
+            let writer = match kind {
+                "TEMPORARY" => &mut client,
+                _ => &mut other,
+            };
+            writer.batch_execute(insert)?;
+            ensure_equal(&mut client, "0.8", 1009, &state)?;
+            check(&mut client)?;
+        }
+        for portion in 0..10 {
+            client.batch_execute(
+                &REPLACE.replace("RETURNING", &format!("WHERE id % 10 = {portion} RETURNING")),
+            )?;
+            client.batch_execute("VACUUM sigs")?;
+        }
+        ensure_short(&mut client, fresh, &format!("{kind} table, in portions"))?;
+        ensure_equal(&mut client, "0.8", 1009, "in portions")?;
+        client.batch_execute("DELETE FROM sigs")?;
+        client.batch_execute("VACUUM sigs")?;
+        let empty = blocks(&mut client)?;
+        ensure!(empty < 40, "{kind} table, empty: {empty} pages");
+        check(&mut client)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A scan that has begun returns all rows though VACUUM moves the pages that it has not come to; the file
+/// is as long as before until the scan's end.
+pub fn beside_a_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "compaction_scan")?;
+    let mut client = database.connect()?;
+    create(&mut client, "")?;
+    let fresh = blocks(&mut client)?;
+    for _ in 0..2 {
+        client.batch_execute(REPLACE)?;
+        let replaced = blocks(&mut client)?;
+        let mut reader = database.connect()?;
+        let rows: i64 = reader.query_one("SELECT count(*) FROM sigs", &[])?.get(0);
+        reader.batch_execute("SET enable_seqscan = off; SET enable_sort = off")?;
+        let mut scan = reader.transaction()?;
+        scan.batch_execute(
+            "DECLARE nearest CURSOR FOR SELECT id FROM sigs ORDER BY sig <=> minhash(body(77))",
+        )?;
+        ensure!(scan.query("FETCH 2 FROM nearest", &[])?.len() == 2);
+        client.batch_execute("VACUUM sigs")?;
+        ensure!(
+            blocks(&mut client)? >= replaced,
+            "the file was shortened beside a scan"
+        );
+        let rest = scan.query("FETCH ALL FROM nearest", &[])?.len();
+        ensure!(
+            rest as i64 == rows - 2,
+            "{rest} rows of {} after the first",
+            rows - 2
+        );
+        scan.commit()?;
+        check(&mut client)?;
+        client.batch_execute("DELETE FROM sigs WHERE id = (SELECT min(id) FROM sigs)")?;
+        client.batch_execute("VACUUM sigs")?;
+        ensure_short(&mut client, fresh, "after the scan")?;
+        check(&mut client)?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// A table whose files VACUUM may not shorten keeps them.
+pub fn respects_settings(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "compaction_off")?;
+    let mut client = database.connect()?;
+    create(&mut client, "")?;
+    client.batch_execute("ALTER TABLE sigs SET (vacuum_truncate = off)")?;
+    let fresh = blocks(&mut client)?;
+    client.batch_execute(REPLACE)?;
+    let replaced = blocks(&mut client)?;
+    client.batch_execute("VACUUM sigs")?;
+    ensure!(blocks(&mut client)? >= replaced, "the file was shortened");
+    check(&mut client)?;
+    client.batch_execute("ALTER TABLE sigs RESET (vacuum_truncate)")?;
+    let next: String = client
+        .query_one(
+            "SELECT next_vacuum FROM near_dup_index_stats('sigs_sig')",
+            &[],
+        )?
+        .get(0);
+    ensure!(next.contains("give back"), "the next VACUUM is to {next:?}");
+    client.batch_execute("VACUUM sigs")?;
+    ensure_short(&mut client, fresh, "allowed again")?;
+    check(&mut client)?;
+    Ok(Outcome::Passed)
+}
+
+/// Lookups and inserts while pages move and the file is shortened, on a primary and its replica.
+pub fn beside_everything(server: &Server) -> Result<Outcome> {
+    let primary = server.scratch_cluster("compaction_primary")?;
+    primary.create(&[
+        ("wal_level", "replica"),
+        ("wal_consistency_checking", "generic"),
+        ("max_standby_streaming_delay", "-1"),
+    ])?;
+    primary.start()?;
+    let mut client = primary.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup")?;
+    create(&mut client, "")?;
+    let fresh = blocks(&mut client)?;
+    let replica = server.scratch_cluster("compaction_replica")?;
+    replica.create_replica_of(&primary)?;
+    replica.wait_for(&primary)?;
+    let statements = [
+        "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 20) i",
+        "WITH gone AS (DELETE FROM sigs WHERE id % 3 = (SELECT max(id) % 3 FROM sigs) RETURNING sig)
+             INSERT INTO sigs (sig) SELECT sig FROM gone",
+        "VACUUM sigs",
+        "SET enable_seqscan = off; SELECT count(*) FROM sigs WHERE near_dup(sig, minhash(body(77)), 0.8)",
+    ];
+    neardup::work(&primary, &statements, INSERTS, || {
+        let mut reader = replica.connect("postgres")?;
+        for lookup in 0..4 {
+            ensure_equal(&mut client, "0.8", 1009, &format!("primary, {lookup}"))?;
+            ensure_equal(&mut reader, "0.8", 1009, &format!("replica, {lookup}"))?;
+        }
+        Ok(())
+    })?;
+    check(&mut client)?;
+    client.batch_execute(REPLACE)?;
+    client.batch_execute("VACUUM sigs")?;
+    ensure_short(&mut client, fresh * 3 / 2, "at the end")?;
+    replica.wait_for(&primary)?;
+    let mut reader = replica.connect("postgres")?;
+    let (there, here) = (blocks(&mut reader)?, blocks(&mut client)?);
+    ensure!(there == here, "{there} pages on the replica, {here} here");
+    check(&mut reader).context("replica")?;
+    ensure_equal(&mut reader, "0.8", 1009, "replica, at the end")?;
+    Ok(Outcome::Passed)
+}

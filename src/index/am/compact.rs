@@ -1,0 +1,283 @@
+//! Compaction: where much of the file is free, VACUUM moves pages from its end to free blocks before
+//! them, and gives the end back to the file system.
+//!
+//! A page is moved in one logged change, with what leads to it and the metapage, so that readers who come
+//! to its old block look anew. The file is cut off under a lock that waits for nobody: while there are
+//! scans, the end stays, free for reuse, until the next VACUUM.
+
+use super::merge::Merging;
+use super::meta::Meta;
+use super::page::{Changes, Index, Kind, META_BLOCK, Page, raise_corrupted};
+use super::rows;
+use super::vacuum::delay;
+use crate::pg::transaction::sleep;
+use neardup::postings::directory::{self, Directory};
+use neardup::postings::{Damaged, Leaf, Posting};
+use pgrx::pg_sys;
+use std::time::Duration;
+
+/// The file is made smaller if at least one in so many of its pages is free.
+const FREE_SHARE: u32 = 8;
+
+/// The fewest pages that are worth it.
+const LEAST_PAGES: u32 = 16;
+
+/// Pages looked at before others may merge.
+const PAGES_AT_ONCE: u32 = 16;
+
+/// Attempts to get the lock of the file's end, and the time between them.
+const TRIES: u32 = 20;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+/// Pages of the end that are looked at before others are asked for, who wait for the lock.
+const PAGES_BEFORE_OTHERS: u32 = 256;
+
+/// Returns whether so many of the blocks of a file are worth giving back.
+pub fn is_worth_it(free: u32, blocks: u32) -> bool {
+    free >= LEAST_PAGES && free >= blocks / FREE_SHARE
+}
+
+/// Makes the file smaller if that is worth it. `free` are free blocks, ascending, `count` how many there
+/// are in all, of which only the first may be known.
+pub fn compact(index: &Index, free: Vec<u32>, count: u32) {
+    let blocks = index.blocks();
+    if !is_worth_it(count, blocks) {
+        return;
+    }
+    let end = blocks.saturating_sub(count).max(META_BLOCK + 1);
+    let mut room = free.into_iter().take_while(|block| *block < end);
+    let mut next = blocks;
+    while next > end {
+        delay();
+        let _merging = Merging::wait(index);
+        let start = next.saturating_sub(PAGES_AT_ONCE).max(end);
+        if !(start..next)
+            .rev()
+            .all(|block| vacate(index, block, &mut room))
+        {
+            break;
+        }
+        next = start;
+    }
+    truncate(index);
+}
+
+/// What leads to a page.
+enum Link<'a> {
+    /// The metapage, as to a page of the log.
+    Log(usize),
+    /// The metapage, as to the highest page of a segment.
+    Root(usize),
+    /// The metapage, as to one of the highest pages of the row table's directory.
+    Top(usize),
+    /// An entry of a directory page of a segment.
+    Segment(Page<'a>, usize),
+    /// A place on a page of the row table's directory.
+    Rows(Page<'a>, u64),
+}
+
+impl<'a> Link<'a> {
+    /// Finds what leads to a block; None if nothing does, or the page belongs to a merge that goes on.
+    /// The metapage is locked, and `meta` its contents.
+    fn find(index: &Index<'a>, meta: &Meta, block: u32) -> Option<Self> {
+        let page = index.read(block);
+        let (kind, number) = (page.kind()?, page.number());
+        match kind {
+            Kind::Log | Kind::Tail => {
+                let place = meta.log().iter().position(|known| *known == block);
+                place.map(Link::Log)
+            }
+            Kind::Leaf | Kind::Directory => {
+                let first = first_posting(index, &page, kind)?;
+                drop(page);
+                Self::in_segment(index, meta, block, number, first)
+            }
+            Kind::Rows | Kind::RowsDirectory => {
+                drop(page);
+                rows::parent(index, meta, block, kind, number)
+                    .map(|(page, place)| Link::Rows(page, place))
+            }
+            Kind::RowsTop => {
+                let place = meta.row_tops.iter().position(|known| *known == block);
+                place.map(Link::Top)
+            }
+            Kind::Meta | Kind::Free => None,
+        }
+    }
+
+    fn in_segment(
+        index: &Index<'a>,
+        meta: &Meta,
+        block: u32,
+        number: u64,
+        first: Posting,
+    ) -> Option<Self> {
+        let known = meta.segments().iter();
+        let place = known.clone().position(|segment| segment.number == number)?;
+        let merged = meta.merges().iter().filter_map(|merge| meta.inputs(merge));
+        if merged.into_iter().any(|inputs| inputs.contains(&place)) {
+            return None;
+        }
+        let segment = meta.segments()[place];
+        if segment.root == block {
+            return Some(Link::Root(place));
+        }
+        let mut parent = segment.root;
+        for _ in 0..segment.depth {
+            let page = index.lock(parent);
+            if !page.is(Kind::Directory, number) {
+                return None;
+            }
+            let directory = Directory::parse(page.payload()).ok()?;
+            let child = directory.child_of(first);
+            let next = directory.get(child)?.block;
+            if next == block {
+                return Some(Link::Segment(page, child));
+            }
+            parent = next;
+        }
+        None
+    }
+}
+
+/// Returns the first posting of a segment's page, or of those below it.
+fn first_posting(index: &Index, page: &Page, kind: Kind) -> Option<Posting> {
+    let first = match kind {
+        Kind::Leaf => Leaf::parse(page.payload()).map(|leaf| Some(leaf.first())),
+        _ => Directory::parse(page.payload())
+            .map(|directory| directory.get(0).map(|entry| entry.first)),
+    };
+    first.unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(page.block()), reason))
+}
+
+/// Moves the page of a block, if there is one that can be moved, to the next free block in `room`; false
+/// if there is none.
+fn vacate(index: &Index, block: u32, room: &mut impl Iterator<Item = u32>) -> bool {
+    let (mut meta_page, mut meta) = Meta::lock(index);
+    let Some(mut link) = Link::find(index, &meta, block) else {
+        return true;
+    };
+    let Some(mut target) = room.find_map(|free| lock_free(index, &meta, free)) else {
+        return false;
+    };
+    let to = target.block();
+    let mut page = index.lock(block);
+    let Some(kind) = page.kind() else {
+        return true;
+    };
+    // Whoever comes to the old block looks anew only where the metapage has changed.
+    meta.next_segment += 1;
+    if meta.last_rows_block == block {
+        meta.last_rows_block = to;
+    }
+    let mut changes = Changes::start(index);
+    match &mut link {
+        Link::Log(place) => meta.log[*place] = to,
+        Link::Root(place) => meta.segments[*place].root = to,
+        Link::Top(place) => meta.row_tops[*place] = to,
+        Link::Rows(parent, place) => rows::put_block(&mut changes.change(parent), *place, to),
+        Link::Segment(parent, place) => {
+            let at = parent.block();
+            let mut image = changes.change(parent);
+            if let Err(Damaged(reason)) = directory::redirect(image.payload(), *place, to) {
+                raise_corrupted(index, Some(at), reason);
+            }
+        }
+    }
+    changes
+        .init(&mut target, kind, page.number())
+        .fill(page.payload());
+    changes.init(&mut page, Kind::Free, 0);
+    meta.write(&mut changes.change(&mut meta_page));
+    changes.finish();
+    drop((link, target, page, meta_page));
+    // SAFETY: the relation is open.
+    unsafe {
+        pg_sys::RecordUsedIndexPage(index.as_ptr(), to);
+        pg_sys::RecordFreeIndexPage(index.as_ptr(), block);
+    }
+    true
+}
+
+/// Returns the page of a block that is still free. The metapage is locked, and `meta` its contents.
+fn lock_free<'a>(index: &Index<'a>, meta: &Meta, block: u32) -> Option<Page<'a>> {
+    let page = index.lock(block);
+    (is_free(&page) && !meta.free().contains(&block)).then_some(page)
+}
+
+fn is_free(page: &Page) -> bool {
+    page.is_new() || page.kind() == Some(Kind::Free)
+}
+
+/// Cuts free pages off the end of the file, unless somebody uses the index.
+fn truncate(index: &Index) {
+    if !may_truncate(index) {
+        return;
+    }
+    let blocks = index.blocks();
+    let end = free_end(index, || false);
+    if !is_worth_it(blocks - end, blocks) || !lock_all(index) {
+        return;
+    }
+    let relation = index.as_ptr();
+    let mode = pg_sys::AccessExclusiveLock as i32;
+    // SAFETY: the relation is open.
+    let end = free_end(index, || unsafe {
+        pg_sys::LockHasWaitersRelation(relation, mode)
+    });
+    if end < index.blocks() {
+        let (mut page, mut meta) = Meta::lock(index);
+        if meta.forget_free_from(end) {
+            meta.store(index, &mut page);
+        }
+        drop(page);
+        // SAFETY: nobody else uses the relation, and nothing leads to the pages from `end` on.
+        unsafe { pg_sys::RelationTruncate(relation, end) };
+    }
+    // SAFETY: the lock was taken above. Others may use the relation at once: with their lock they learn
+    // that the file is shorter.
+    unsafe { pg_sys::UnlockRelation(relation, mode) };
+}
+
+/// Returns whether the table allows VACUUM to shorten files, and the lock for it can be logged.
+fn may_truncate(index: &Index) -> bool {
+    // SAFETY: reads the backend's own state; the relation is open, and so is its table.
+    unsafe {
+        let xid = pg_sys::GetTopTransactionIdIfAny();
+        let may_log = !pg_sys::IsInParallelMode() || xid != pg_sys::InvalidTransactionId;
+        may_log && index.table_allows_truncation()
+    }
+}
+
+/// Takes the lock that nobody shares, if it can be had soon.
+fn lock_all(index: &Index) -> bool {
+    (0..TRIES).any(|attempt| {
+        if attempt > 0 {
+            sleep(BETWEEN_TRIES);
+        }
+        let mode = pg_sys::AccessExclusiveLock as i32;
+        // SAFETY: the relation is open.
+        unsafe { pg_sys::ConditionalLockRelation(index.as_ptr(), mode) }
+    })
+}
+
+/// Returns the block from which on all are free; fewer are looked at if `ends_early` says so.
+fn free_end(index: &Index, ends_early: impl Fn() -> bool) -> u32 {
+    let meta = Meta::read(index);
+    let mut end = index.blocks();
+    while end > META_BLOCK + 1 {
+        let page = index.read(end - 1);
+        if !is_free(&page) && !meta.free().contains(&(end - 1)) {
+            break;
+        }
+        drop(page);
+        end -= 1;
+        if end.is_multiple_of(PAGES_BEFORE_OTHERS) {
+            crate::pg::error::check_interrupts();
+            if ends_early() {
+                break;
+            }
+        }
+    }
+    end
+}
