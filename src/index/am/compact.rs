@@ -239,14 +239,11 @@ fn truncate(index: &Index) {
     unsafe { pg_sys::UnlockRelation(relation, mode) };
 }
 
-/// Returns whether the table allows VACUUM to shorten files, and the lock for it can be logged.
+/// Returns whether the table allows VACUUM to shorten files, and the lock for it can be logged: not by the
+/// processes of a parallel VACUUM.
 fn may_truncate(index: &Index) -> bool {
-    // SAFETY: reads the backend's own state; the relation is open, and so is its table.
-    unsafe {
-        let xid = pg_sys::GetTopTransactionIdIfAny();
-        let may_log = !pg_sys::IsInParallelMode() || xid != pg_sys::InvalidTransactionId;
-        may_log && index.table_allows_truncation()
-    }
+    // SAFETY: reads the backend's own state.
+    !unsafe { pg_sys::IsInParallelMode() } && index.table_allows_truncation()
 }
 
 /// Takes the lock that nobody shares, if it can be had soon.

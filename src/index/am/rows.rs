@@ -210,7 +210,10 @@ impl<'a> Rows<'a> {
     /// Returns the number of pages of the table and of its directory.
     pub fn count_pages(&mut self, meta: &Meta) -> u32 {
         let places = self.places(meta);
-        let is_there = |place: &u64| matches!(self.find(*place), Place::At { .. });
+        let is_there = |place: &u64| {
+            check_interrupts();
+            matches!(self.find(*place), Place::At { .. })
+        };
         let pages = places.clone().filter(is_there).count() as u64;
         let directories = places.end.div_ceil(FANOUT);
         let all = pages + directories + directories.div_ceil(FANOUT);

@@ -6,7 +6,7 @@ use super::meta::Meta;
 use super::open::Opened;
 use super::page::{BLOCK_LEN, Index};
 use super::rows::{self, Rows};
-use super::vacuum::{Dead, crowded, free_pages, is_to_be_purged};
+use super::vacuum::{Dead, FEWEST, crowded, free_pages, is_to_be_purged};
 use crate::pg::call::Call;
 use crate::pg::error::check_interrupts;
 use pgrx::prelude::*;
@@ -67,7 +67,7 @@ fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
     if meta.log().len() > 1 {
         steps.push(format!("empty {} pages of the log", meta.log().len() - 1));
     }
-    if let Some(first) = crowded(meta.segments()) {
+    if let Some(first) = crowded(meta.segments(), FEWEST) {
         steps.push(format!("merge {} segments", meta.segments().len() - first));
     }
     let free = free_pages(index);

@@ -14,6 +14,13 @@ use std::ffi::c_void;
 /// A segment is written anew if a larger share of its rows is dead.
 const DEAD_SHARE: f64 = 0.15;
 
+/// VACUUM merges until every segment is as many times as large as all those after it: every one more
+/// takes a lookup about as long again.
+pub const FEWEST: u64 = 16;
+
+/// As [`FEWEST`], where autovacuum analyzes a table that only grows.
+const FEW: u64 = 4;
+
 /// Leaves written before others may merge.
 const LEAVES_AT_ONCE: usize = 8;
 
@@ -129,7 +136,7 @@ pub unsafe extern "C-unwind" fn cleanup(
         if (*info).analyze_only {
             // Autovacuum analyzes tables that only grow long before it vacuums them.
             if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
-                tidy(&index);
+                tidy(&index, FEW);
             }
             return stats;
         }
@@ -139,7 +146,7 @@ pub unsafe extern "C-unwind" fn cleanup(
             (*stats).num_index_tuples = (*info).num_heap_tuples;
             (*stats).estimated_count = (*info).estimated_count;
         }
-        tidy(&index);
+        tidy(&index, FEWEST);
         if has_deleted || compact::is_worth_it(free_pages(&index), index.blocks()) {
             let (free, count) = reclaim(&index.read_once((*info).strategy));
             compact::compact(&index, free, count);
@@ -205,9 +212,8 @@ pub fn is_to_be_purged(segment: &Segment, live: u64) -> bool {
     (live as f64) < segment.rows as f64 * (1.0 - DEAD_SHARE)
 }
 
-/// Ends the merges in progress, merges until every segment is several times as large as all those
-/// after it, and writes segments anew of whose rows many are dead. Dead rows lose their postings.
-fn tidy(index: &Index) {
+/// Ends the merges in progress, merges until every segment is `times` as large as all those after it, and writes segments anew of whose rows many are dead. Dead rows lose their postings.
+fn tidy(index: &Index, times: u64) {
     Merging::wait(index).flush(1);
     // Rows that come meanwhile are left to the next VACUUM, or this one might not end.
     let end = Meta::read(index).log_start;
@@ -223,7 +229,7 @@ fn tidy(index: &Index) {
         }
         let old = meta.segments().partition_point(|segment| segment.hi <= end);
         let segments = &meta.segments()[..old];
-        let inputs = match crowded(segments) {
+        let inputs = match crowded(segments, times) {
             Some(first) => &segments[first..],
             None => match segments.iter().find(|s| looked_at.insert(s.number)) {
                 Some(segment) => std::slice::from_ref(segment),
@@ -280,13 +286,13 @@ fn drive(index: &Index, merge: &Merge) {
     }
 }
 
-/// Returns the first segment that is less than 4 times as large as all those after it together.
-pub fn crowded(segments: &[Segment]) -> Option<usize> {
+/// Returns the first segment that is less than `times` as large as all those after it together.
+pub fn crowded(segments: &[Segment], times: u64) -> Option<usize> {
     let mut after = 0;
     let mut first = None;
     for (place, segment) in segments.iter().enumerate().rev() {
         if after > 0
-            && segment.postings < 4 * after
+            && segment.postings < times.saturating_mul(after)
             && segments[segments.len() - 1].hi - segment.lo <= 1 << 32
         {
             first = Some(place);
