@@ -85,6 +85,7 @@ const ALL: &[Test] = &[
     ("neardup_crash", neardup::crash),
     ("neardup_replica", neardup::replica),
     ("compaction_shortens_file", compaction::shortens_file),
+    ("compaction_remembered_pages", compaction::remembered_pages),
     ("compaction_beside_a_scan", compaction::beside_a_scan),
     (
         "compaction_respects_settings",
