@@ -76,6 +76,17 @@ pub fn check_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
+/// Lets VACUUM wait as its settings want, and be canceled.
+pub fn vacuum_delay() {
+    // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pgrx::pg_sys::vacuum_delay_point();
+        #[cfg(feature = "pg18")]
+        pgrx::pg_sys::vacuum_delay_point(false);
+    }
+}
+
 /// Sends a NOTICE or a WARNING without interrupts: sending one lets a pending cancel through, by a
 /// jump over the frames of this library. The cancel waits for the next check.
 pub fn hold_interrupts(send: impl FnOnce()) {

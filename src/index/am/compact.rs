@@ -9,7 +9,7 @@ use super::merge::Merging;
 use super::meta::Meta;
 use super::page::{Changes, Index, Kind, META_BLOCK, Page, raise_corrupted};
 use super::rows;
-use super::vacuum::delay;
+use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
 use neardup::postings::directory::{self, Directory};
 use neardup::postings::{Damaged, Leaf, Posting};
@@ -48,7 +48,7 @@ pub fn compact(index: &Index, free: Vec<u32>, count: u32) {
     let mut room = free.into_iter().take_while(|block| *block < end);
     let mut next = blocks;
     while next > end {
-        delay();
+        vacuum_delay();
         let _merging = Merging::wait(index);
         let start = next.saturating_sub(PAGES_AT_ONCE).max(end);
         if !(start..next)
@@ -243,7 +243,23 @@ fn truncate(index: &Index) {
 /// processes of a parallel VACUUM.
 fn may_truncate(index: &Index) -> bool {
     // SAFETY: reads the backend's own state.
-    !unsafe { pg_sys::IsInParallelMode() } && index.table_allows_truncation()
+    !unsafe { pg_sys::IsInParallelMode() } && table_allows_truncation(index)
+}
+
+fn table_allows_truncation(index: &Index) -> bool {
+    // SAFETY: whoever vacuums an index has its table open and locked; options of a table are StdRdOptions.
+    unsafe {
+        let table = pg_sys::RelationIdGetRelation((*(*index.as_ptr()).rd_index).indrelid);
+        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
+        #[cfg(not(feature = "pg18"))]
+        let allows = options.is_none_or(|options| options.vacuum_truncate);
+        #[cfg(feature = "pg18")]
+        let allows = options
+            .filter(|options| options.vacuum_truncate_set)
+            .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
+        pg_sys::RelationClose(table);
+        allows
+    }
 }
 
 /// Takes the lock that nobody shares, if it can be had soon.
@@ -270,7 +286,7 @@ fn free_end(index: &Index, ends_early: impl Fn() -> bool) -> u32 {
         drop(page);
         end -= 1;
         if end.is_multiple_of(PAGES_BEFORE_OTHERS) {
-            crate::pg::error::check_interrupts();
+            check_interrupts();
             if ends_early() {
                 break;
             }

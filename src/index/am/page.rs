@@ -168,24 +168,6 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns whether the settings of the index's table allow VACUUM to give the ends of files back.
-    pub fn table_allows_truncation(&self) -> bool {
-        // SAFETY: whoever vacuums an index has its table open and locked; options of a table are
-        // StdRdOptions.
-        unsafe {
-            let table = pg_sys::RelationIdGetRelation((*(*self.relation).rd_index).indrelid);
-            let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
-            #[cfg(not(feature = "pg18"))]
-            let allows = options.is_none_or(|options| options.vacuum_truncate);
-            #[cfg(feature = "pg18")]
-            let allows = options
-                .filter(|options| options.vacuum_truncate_set)
-                .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
-            pg_sys::RelationClose(table);
-            allows
-        }
-    }
-
     /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
     pub fn needs_wal(&self) -> bool {
         // SAFETY: the relation is open.

@@ -6,7 +6,7 @@ use super::merge::Merging;
 use super::meta::{self, MAX_MERGES, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::{or_out_of_memory, vacuum_delay};
 use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -26,17 +26,6 @@ const LEAVES_AT_ONCE: usize = 8;
 
 /// Pages looked at before others may merge.
 const PAGES_AT_ONCE: u32 = 256;
-
-/// Lets VACUUM wait as its settings want, and be canceled.
-pub fn delay() {
-    // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        pg_sys::vacuum_delay_point();
-        #[cfg(feature = "pg18")]
-        pg_sys::vacuum_delay_point(false);
-    }
-}
 
 /// Implements `ambulkdelete`.
 #[pg_guard]
@@ -82,7 +71,7 @@ fn blank_rows(
     let mut table = Rows::new(*index, &meta);
     let (mut live, mut removed) = (0, 0);
     for place in table.places(&meta) {
-        delay();
+        vacuum_delay();
         let Some(page) = table.page(place) else {
             continue;
         };
@@ -182,7 +171,7 @@ impl Dead {
         let mut table = Rows::new(*index, meta);
         let mut live = 0;
         for place in rows::page_of(segment.lo)..=rows::page_of(segment.hi.max(1) - 1) {
-            delay();
+            vacuum_delay();
             let Some(page) = table.page(place) else {
                 continue;
             };
@@ -269,7 +258,7 @@ fn drive(index: &Index, merge: &Merge) {
     let (dead, live) = Dead::read(index, &Meta::read(index), &merge.output);
     Merging::wait(index).take_over(number, live);
     loop {
-        delay();
+        vacuum_delay();
         let merging = Merging::wait(index);
         let meta = Meta::read(index);
         let place = meta
@@ -324,7 +313,7 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
     release_kept(index);
     let mut block = META_BLOCK + 1;
     loop {
-        delay();
+        vacuum_delay();
         let end = index.blocks().min(block + PAGES_AT_ONCE);
         if block >= end {
             return (free, count);
