@@ -83,13 +83,12 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let documents = GENERATED.min(bench.scale.documents);
     let generator = Generator::new(bench.words, Plan::mixed(documents));
     load_generated(&mut session.client(), "docs", &generator)?;
-    compare(bench, &session, "generated", documents as usize, &mut table)?;
+    compare(&session, "generated", documents as usize, &mut table)?;
     if bench.texts.bodies.len() >= LEAST {
         session.execute("DROP TABLE docs, sigs, bits")?;
         let bodies = bench.texts.bodies.iter().map(String::as_str);
         load(&mut session.client(), "docs", bodies)?;
         compare(
-            bench,
             &session,
             &bench.texts.origin,
             bench.texts.bodies.len(),
@@ -99,13 +98,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![table])
 }
 
-fn compare(
-    bench: &Bench<'_>,
-    session: &Session,
-    name: &str,
-    documents: usize,
-    table: &mut Table,
-) -> Result<()> {
+fn compare(session: &Session, name: &str, documents: usize, table: &mut Table) -> Result<()> {
     session.execute(
         "CREATE UNLOGGED TABLE sigs AS SELECT id, minhash(body) AS sig FROM docs;
          CREATE UNLOGGED TABLE bits AS SELECT id, simhash(body) AS bits FROM docs",
