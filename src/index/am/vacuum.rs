@@ -201,7 +201,8 @@ pub fn is_to_be_purged(segment: &Segment, live: u64) -> bool {
     (live as f64) < segment.rows as f64 * (1.0 - DEAD_SHARE)
 }
 
-/// Ends the merges in progress, merges until every segment is `times` as large as all those after it, and writes segments anew of whose rows many are dead. Dead rows lose their postings.
+/// Ends the merges in progress, merges until every segment is `times` as large as all those after it,
+/// and writes segments anew of whose rows many are dead. Dead rows lose their postings.
 fn tidy(index: &Index, times: u64) {
     Merging::wait(index).flush(1);
     // Rows that come meanwhile are left to the next VACUUM, or this one might not end.
