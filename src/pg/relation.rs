@@ -17,7 +17,7 @@ impl Relation {
     pub fn try_open_table(oid: pg_sys::Oid) -> Option<Self> {
         // SAFETY: raises an ERROR for what is no table.
         let table = unsafe { pg_sys::try_table_open(oid, pg_sys::AccessShareLock as i32) };
-        (!table.is_null()).then_some(Self(table))
+        (!table.is_null()).then(|| Self(table))
     }
 
     pub fn open_index(oid: pg_sys::Oid) -> Self {

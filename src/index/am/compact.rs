@@ -14,6 +14,7 @@ use crate::pg::transaction::sleep;
 use neardup::postings::directory::{self, Directory};
 use neardup::postings::{Damaged, Leaf, Posting};
 use pgrx::pg_sys;
+use std::iter::Peekable;
 use std::time::Duration;
 
 /// The file is made smaller if at least one in so many of its pages is free.
@@ -45,7 +46,7 @@ pub fn compact(index: &Index, free: Vec<u32>, count: u32) {
         return;
     }
     let end = blocks.saturating_sub(count).max(META_BLOCK + 1);
-    let mut room = free.into_iter().take_while(|block| *block < end);
+    let mut room = free.into_iter().take_while(|block| *block < end).peekable();
     let mut next = blocks;
     while next > end {
         vacuum_delay();
@@ -79,24 +80,18 @@ enum Link<'a> {
 impl<'a> Link<'a> {
     /// Finds what leads to a block; None if nothing does, or the page belongs to a merge that goes on.
     /// The metapage is locked, and `meta` its contents.
-    fn find(index: &Index<'a>, meta: &Meta, block: u32) -> Option<Self> {
-        let page = index.read(block);
-        let (kind, number) = (page.kind()?, page.number());
+    fn find(index: &Index<'a>, meta: &Meta, block: u32, held: &Held) -> Option<Self> {
+        let Held { kind, number, .. } = *held;
         match kind {
             Kind::Log | Kind::Tail => {
                 let place = meta.log().iter().position(|known| *known == block);
                 place.map(Link::Log)
             }
             Kind::Leaf | Kind::Directory => {
-                let first = first_posting(index, &page, kind)?;
-                drop(page);
-                Self::in_segment(index, meta, block, number, first)
+                Self::in_segment(index, meta, block, number, held.first?)
             }
-            Kind::Rows | Kind::RowsDirectory => {
-                drop(page);
-                rows::parent(index, meta, block, kind, number)
-                    .map(|(page, place)| Link::Rows(page, place))
-            }
+            Kind::Rows | Kind::RowsDirectory => rows::parent(index, meta, block, kind, number)
+                .map(|(page, place)| Link::Rows(page, place)),
             Kind::RowsTop => {
                 let place = meta.row_tops.iter().position(|known| *known == block);
                 place.map(Link::Top)
@@ -140,31 +135,56 @@ impl<'a> Link<'a> {
     }
 }
 
-/// Returns the first posting of a segment's page, or of those below it.
-fn first_posting(index: &Index, page: &Page, kind: Kind) -> Option<Posting> {
-    let first = match kind {
-        Kind::Leaf => Leaf::parse(page.payload()).map(|leaf| Some(leaf.first())),
-        _ => Directory::parse(page.payload())
-            .map(|directory| directory.get(0).map(|entry| entry.first)),
-    };
-    first.unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(page.block()), reason))
+/// What a page holds, as far as it tells what leads to the page.
+struct Held {
+    kind: Kind,
+    number: u64,
+    /// The first posting of a segment's page, or of those below it.
+    first: Option<Posting>,
+}
+
+impl Held {
+    fn of(index: &Index, page: &Page) -> Option<Self> {
+        let kind = page.kind()?;
+        let first = match kind {
+            Kind::Leaf => Leaf::parse(page.payload()).map(|leaf| Some(leaf.first())),
+            Kind::Directory => Directory::parse(page.payload())
+                .map(|directory| directory.get(0).map(|entry| entry.first)),
+            _ => Ok(None),
+        };
+        let damaged = |Damaged(reason)| raise_corrupted(index, Some(page.block()), reason);
+        Some(Self {
+            kind,
+            number: page.number(),
+            first: first.unwrap_or_else(damaged),
+        })
+    }
 }
 
 /// Moves the page of a block, if there is one that can be moved, to the next free block in `room`; false
 /// if there is none.
-fn vacate(index: &Index, block: u32, room: &mut impl Iterator<Item = u32>) -> bool {
+///
+/// Inserts wait for a page that they remember while they hold another, so that nothing is waited for here
+/// but the metapage and what leads to the page; and the free block is locked first, since it may have come
+/// to lead to others.
+fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u32>>) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);
-    let Some(mut link) = Link::find(index, &meta, block) else {
-        return true;
-    };
-    let Some(mut target) = room.find_map(|free| lock_free(index, &meta, free)) else {
+    let Some(mut target) = next_free(index, &meta, room) else {
         return false;
     };
-    let to = target.block();
-    let mut page = index.lock(block);
-    let Some(kind) = page.kind() else {
+    let held = index.try_lock(block);
+    let Some(held) = held.and_then(|page| Held::of(index, &page)) else {
         return true;
     };
+    let Some(mut link) = Link::find(index, &meta, block, &held) else {
+        return true;
+    };
+    // While the metapage is locked a page keeps its kind and number.
+    let Some(mut page) = index.try_lock(block) else {
+        return true;
+    };
+    room.next();
+    let to = target.block();
     // Whoever comes to the old block looks anew only where the metapage has changed.
     meta.next_segment += 1;
     if meta.last_rows_block == block {
@@ -185,7 +205,7 @@ fn vacate(index: &Index, block: u32, room: &mut impl Iterator<Item = u32>) -> bo
         }
     }
     changes
-        .init(&mut target, kind, page.number())
+        .init(&mut target, held.kind, held.number)
         .fill(page.payload());
     changes.init(&mut page, Kind::Free, 0);
     meta.write(&mut changes.change(&mut meta_page));
@@ -199,10 +219,21 @@ fn vacate(index: &Index, block: u32, room: &mut impl Iterator<Item = u32>) -> bo
     true
 }
 
-/// Returns the page of a block that is still free. The metapage is locked, and `meta` its contents.
-fn lock_free<'a>(index: &Index<'a>, meta: &Meta, block: u32) -> Option<Page<'a>> {
-    let page = index.lock(block);
-    (is_free(&page) && !meta.free().contains(&block)).then_some(page)
+/// Returns the page of the first block in `room` that is still free, and leaves that there. The metapage is
+/// locked, and `meta` its contents.
+fn next_free<'a>(
+    index: &Index<'a>,
+    meta: &Meta,
+    room: &mut Peekable<impl Iterator<Item = u32>>,
+) -> Option<Page<'a>> {
+    while let Some(&block) = room.peek() {
+        let page = index.try_lock(block);
+        if let Some(page) = page.filter(|page| is_free(page) && !meta.free().contains(&block)) {
+            return Some(page);
+        }
+        room.next();
+    }
+    None
 }
 
 fn is_free(page: &Page) -> bool {

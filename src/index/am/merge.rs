@@ -36,7 +36,7 @@ impl<'a> Merging<'a> {
     pub fn attempt(index: &Index<'a>) -> Option<Self> {
         // SAFETY: the relation is open.
         let locked = unsafe { pg_sys::ConditionalLockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
-        locked.then_some(Self { index: *index })
+        locked.then(|| Self { index: *index })
     }
 
     /// Waits for the right.

@@ -194,6 +194,19 @@ impl<'a> Index<'a> {
         self.locked(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
     }
 
+    /// Returns the page as [`Self::lock`] does, unless somebody else has it locked.
+    pub fn try_lock(&self, block: u32) -> Option<Page<'a>> {
+        let buffer = self.buffer(block);
+        // SAFETY: the buffer is pinned, and the pin is given back unless a page takes it over.
+        unsafe {
+            if pg_sys::ConditionalLockBuffer(buffer) {
+                return Some(Page::new(buffer, block));
+            }
+            pg_sys::ReleaseBuffer(buffer);
+        }
+        None
+    }
+
     /// Returns the page as [`Self::lock`] does, of a block that is remembered from an earlier
     /// statement; None if the file ends before it now.
     pub fn lock_remembered(&self, block: u32) -> Option<Page<'a>> {

@@ -26,7 +26,7 @@ impl Slot {
         let found = unsafe {
             pg_sys::get_attstatsslot(&mut slot, statistics, kind as i32, any, parts as i32)
         };
-        found.then_some(Self(slot))
+        found.then(|| Self(slot))
     }
 
     /// Returns the values that the part holds.

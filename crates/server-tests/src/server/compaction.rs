@@ -1,9 +1,9 @@
 //! VACUUM moves the pages of an index to the front of its file and shortens it, beside everything else
 //! that goes on.
 
-use std::thread;
+use std::{fs, thread};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
@@ -147,7 +147,9 @@ pub fn remembered_pages(server: &Server) -> Result<Outcome> {
     client.batch_execute("CREATE INDEX second ON sigs USING neardup (sig)")?;
     let mut writer = database.connect()?;
     let insert = "INSERT INTO sigs (sig) VALUES (minhash(body(77)))";
-    for _ in 0..2 {
+    // On a busy machine VACUUM may be done before the insert is.
+    let mut inserted_in_time = 0;
+    for _ in 0..10 {
         client.batch_execute(REPLACE)?;
         writer.batch_execute(insert)?;
         let replaced = blocks(&mut client)?;
@@ -159,15 +161,18 @@ pub fn remembered_pages(server: &Server) -> Result<Outcome> {
             let vacuum = scope.spawn(|| client.batch_execute("VACUUM (PARALLEL 0) sigs"));
             while blocks(&mut other)? >= replaced && !vacuum.is_finished() {}
             writer.batch_execute(insert)?;
-            ensure!(!vacuum.is_finished(), "VACUUM did not wait");
+            inserted_in_time += u32::from(!vacuum.is_finished());
             vacuum.join().expect("VACUUM does not panic")?;
-            Ok(())
+            anyhow::Ok(())
         })?;
         holder.commit()?;
         check(&mut client)?;
         ensure_equal(&mut client, "0.8", 1009, "beside remembered pages")?;
+        if inserted_in_time == 2 {
+            return Ok(Outcome::Passed);
+        }
     }
-    Ok(Outcome::Passed)
+    bail!("VACUUM never waited for the insert")
 }
 
 /// A table whose files VACUUM may not shorten keeps them.
@@ -228,6 +233,8 @@ pub fn beside_everything(server: &Server) -> Result<Outcome> {
         Ok(())
     })?;
     check(&mut client)?;
+    let log = fs::read_to_string(primary.log_file())?;
+    ensure!(!log.contains("own a lock"), "a lock was given back twice");
     client.batch_execute(REPLACE)?;
     client.batch_execute("VACUUM sigs")?;
     ensure_short(&mut client, fresh * 3 / 2, "at the end")?;

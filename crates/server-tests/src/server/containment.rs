@@ -251,6 +251,8 @@ pub fn crash(server: &Server) -> Result<Outcome> {
     primary.create(&[
         ("wal_level", "replica"),
         ("wal_consistency_checking", "generic"),
+        // Without images of whole pages the check would look at pages that were cut off.
+        ("full_page_writes", "on"),
     ])?;
     primary.start()?;
     let mut client = primary.connect("postgres")?;
