@@ -202,6 +202,22 @@ pub fn waits_for_nobody(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// A table that is dropped between two batches ends the call, and nothing else.
+pub fn table_dropped(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "backfill_dropped")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TABLE)?;
+    thread::scope(|scope| {
+        let call = "CALL near_dup_backfill('articles', 'sig', 'minhash(body)', batch => 200, pause => 0.2)";
+        let fill = scope.spawn(|| run(&database, call));
+        wait_until(&mut client, "SELECT count(sig) >= 400 FROM articles")?;
+        client.batch_execute("DROP TABLE articles")?;
+        fill.join().expect("the call does not panic")
+    })?;
+    client.batch_execute("SELECT minhash('a text')")?;
+    Ok(Outcome::Passed)
+}
+
 /// It goes on only when the replica has what was filled.
 pub fn waits_for_replicas(server: &Server) -> Result<Outcome> {
     let primary = server.scratch_cluster("backfill_primary")?;

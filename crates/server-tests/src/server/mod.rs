@@ -79,6 +79,7 @@ const ALL: &[Test] = &[
     ),
     ("backfill_under_load", backfill::under_load),
     ("backfill_waits_for_nobody", backfill::waits_for_nobody),
+    ("backfill_table_dropped", backfill::table_dropped),
     ("backfill_waits_for_replicas", backfill::waits_for_replicas),
     ("backfill_adopting_typed", backfill::adopting_typed),
     ("containment_crash", containment::crash),
