@@ -259,12 +259,12 @@ impl Meta {
             if block == pg_sys::InvalidBlockNumber {
                 return index.extend();
             }
-            // The map is a hint, and after a crash an old one.
-            if block < index.blocks() {
-                let page = index.lock(block);
-                if page.is_new() || page.kind() == Some(Kind::Free) {
-                    return page;
-                }
+            // The map is a hint, and after a crash an old one: the page may be one that is locked here.
+            if block < index.blocks()
+                && let Some(page) = index.try_lock(block)
+                && (page.is_new() || page.kind() == Some(Kind::Free))
+            {
+                return page;
             }
         }
     }

@@ -84,6 +84,10 @@ const ALL: &[Test] = &[
     ("backfill_adopting_typed", backfill::adopting_typed),
     ("containment_crash", containment::crash),
     ("neardup_crash", neardup::crash),
+    (
+        "neardup_old_map_of_free_space",
+        neardup::old_map_of_free_space,
+    ),
     ("neardup_replica", neardup::replica),
     ("compaction_shortens_file", compaction::shortens_file),
     ("compaction_remembered_pages", compaction::remembered_pages),

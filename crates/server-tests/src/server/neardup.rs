@@ -1,10 +1,11 @@
 //! The access method `neardup`: exactly the rows of the sequential scan, whatever the index has been
 //! through.
 
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
@@ -19,6 +20,9 @@ pub const SIGNATURES: &str = "
                                ELSE md5(id / 10 || ' ' || word) END, ' ' ORDER BY word * 7 % 40)
         FROM generate_series(1, 40) word $$;
     CREATE TABLE sigs (id bigserial, sig minhash_signature)";
+
+/// The time after which an insert of some rows will not end.
+const LONGEST_INSERT: Duration = Duration::from_secs(60);
 
 /// Returns the rows that only one of index and sequential scan returns, and how many the index
 /// does. IS TRUE keeps the planner from using the index.
@@ -147,6 +151,47 @@ pub fn crash(server: &Server) -> Result<Outcome> {
         let mut client = cluster.connect("postgres")?;
         check(&mut client)?;
         ensure_equal(&mut client, "0.8", 197, &format!("kill {kill}"))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that inserts go on where the map of free space, after a crash, has pages that are in use: among
+/// them the one that the insert itself holds.
+pub fn old_map_of_free_space(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("neardup_free_space")?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    cluster
+        .connect("postgres")?
+        .batch_execute("CREATE EXTENSION pg_neardup")?;
+    let mut client = prepare(&cluster)?;
+    let insert = |rows: u32| {
+        format!("INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, {rows}) i")
+    };
+    client.batch_execute(&insert(8000))?;
+    client.batch_execute("ALTER TABLE sigs SET (vacuum_truncate = off)")?;
+    client.batch_execute("DELETE FROM sigs WHERE id % 4 > 0")?;
+    client.batch_execute("VACUUM sigs")?;
+    for rows in (50..500).step_by(50) {
+        client.batch_execute("CHECKPOINT")?;
+        client.batch_execute(&insert(rows))?;
+        cluster.crash()?;
+        cluster.start()?;
+        client = cluster.connect("postgres")?;
+        let (ended, end) = mpsc::channel();
+        let inserted = thread::scope(|scope| {
+            let insert = scope.spawn(|| {
+                client.batch_execute(&insert(200))?;
+                ended.send(())?;
+                check(&mut client)
+            });
+            if end.recv_timeout(LONGEST_INSERT).is_err() {
+                cluster.crash()?;
+                bail!("the insert does not end");
+            }
+            insert.join().expect("the insert does not panic")
+        });
+        inserted.with_context(|| format!("after a crash behind {rows} rows"))?;
     }
     Ok(Outcome::Passed)
 }
