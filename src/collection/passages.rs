@@ -16,13 +16,14 @@ use crate::pg::value::Keys;
 use neardup::Result;
 use neardup::memory::Grow;
 use neardup::passages::{
-    Batch, Batches, Candidates, Documents, Fingerprints, Found, Hashes, Listed, Numbering,
-    Passages, Places, Reader, Repeated, Search, Winnowed, list, min_words,
+    Batch, Batches, Boundaries, Candidates, Comparison, Divided, Documents, Fingerprints, Found,
+    Hashes, Listed, Listing, Located, Numbering, Part, Passages, Places, Reader, Repeated, Search,
+    Winnowed, min_words,
 };
 use neardup::text::Fold;
 use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 /// Implements `repeated_passages(key, query, min_words, fold)`.
@@ -151,9 +152,10 @@ impl KeyedDocuments {
     fn passages(&mut self, fingerprints: Fingerprints<TemporaryFile>) -> Passages<TemporaryFile> {
         let mut progress = Progress::begin("sorting fingerprints", None);
         let repeated = fingerprints.repeated(&mut || progress.look()).or_raise();
-        let candidates = self.candidates(&repeated);
-        let mut progress = Progress::begin("sorting windows", None);
-        let batches = candidates.batches(repeated, &mut || progress.look());
+        let divided = self.candidates(&repeated).divided(&repeated).or_raise();
+        let divided = boundaries(divided, &repeated);
+        let mut progress = Progress::begin("sorting boundaries", None);
+        let batches = divided.batches(repeated, &mut || progress.look());
         let (batches, search) = batches.or_raise();
         let numbering = places(batches, &search);
         let mut progress = Progress::begin("numbering passages", None);
@@ -163,15 +165,14 @@ impl KeyedDocuments {
 
     /// Reads all documents again for the windows whose fingerprints repeat.
     fn candidates(&mut self, repeated: &Repeated) -> Candidates<TemporaryFile> {
-        let candidates = RefCell::new(Candidates::new(work_mem_bytes()));
+        let candidates = Candidates::new(work_mem_bytes()).or_raise();
+        let candidates = RefCell::new(candidates);
         let work = |(number, docs): (usize, Parts<u8>), check: &mut dyn FnMut()| {
             repeated.find(number, docs.iter(), check)
         };
         let mut take = |(), found: Result<Found>| {
             let mut candidates = candidates.borrow_mut();
-            candidates
-                .add(found.or_raise(), &mut check_interrupts)
-                .or_raise();
+            candidates.add(found.or_raise()).or_raise();
         };
         let Texts { records, buffer } = &mut self.texts;
         let mut progress = Progress::begin("finding windows", Some(records.len()));
@@ -198,33 +199,57 @@ impl KeyedDocuments {
 
     /// Returns false if different words had the same hash.
     fn put_places(&mut self, passages: Passages<TemporaryFile>, rows: &mut Rows) -> bool {
-        let mut progress = Progress::begin("listing places", Some(self.keys.len()));
-        let mut document = 0;
-        let mut visit = |listed: &Listed, _: &mut dyn FnMut()| {
-            let Listed { place, characters } = listed;
-            (document..place.document).for_each(|_| progress.step());
-            document = place.document;
-            rows.put([
-                i64::from(place.passage).into_datum(),
-                self.keys.get(place.document as u32),
-                (characters.start as i32 + 1).into_datum(),
-                (characters.len() as i32).into_datum(),
-                (place.words as i32).into_datum(),
-                i64::from(place.occurrences).into_datum(),
-                i64::from(place.documents).into_datum(),
-            ]);
+        let Self {
+            fold, keys, texts, ..
+        } = self;
+        let fold = *fold;
+        let texts = RefCell::new(texts);
+        let is_true = Cell::new(true);
+        let mut comparison = Comparison::new(fold);
+        let mut put = |listed: &Listed, _: &mut dyn FnMut()| {
+            rows.put(columns(listed, keys));
             Ok(())
         };
-        let texts = &mut self.texts;
-        list(
-            passages,
-            texts,
-            self.fold,
-            &mut check_interrupts,
-            &mut visit,
-        )
-        .or_raise()
+        let work = |listing: Listing, check: &mut dyn FnMut()| listing.locate(fold, check);
+        let mut take = |(), located: Result<Located>| {
+            if is_true.get() {
+                let (located, texts) = (located.or_raise(), &mut **texts.borrow_mut());
+                let is_same = comparison.visit(&located, texts, &mut check_interrupts, &mut put);
+                is_true.set(is_same.or_raise());
+            }
+        };
+        let mut progress = Progress::begin("listing places", Some(keys.len()));
+        in_order(&work, &mut take, |line| {
+            let (mut listing, mut document) = (Listing::default(), 0);
+            let all = passages.for_each(&mut check_interrupts, &mut |place, _| {
+                (document..place.document).for_each(|_| progress.step());
+                document = place.document;
+                if listing.ends_before(place, piece_bytes()) {
+                    let bytes = listing.bytes();
+                    line.put((), std::mem::take(&mut listing), bytes);
+                }
+                listing.push(place, &mut **texts.borrow_mut())
+            });
+            all.or_raise();
+            let bytes = listing.bytes();
+            line.put((), listing, bytes);
+        });
+        is_true.get()
     }
+}
+
+/// Returns the columns of a place.
+fn columns(listed: &Listed, keys: &Keys) -> [Option<pg_sys::Datum>; 7] {
+    let Listed { place, characters } = listed;
+    [
+        i64::from(place.passage).into_datum(),
+        keys.get(place.document as u32),
+        (characters.start as i32 + 1).into_datum(),
+        (characters.len() as i32).into_datum(),
+        (place.words as i32).into_datum(),
+        i64::from(place.occurrences).into_datum(),
+        i64::from(place.documents).into_datum(),
+    ]
 }
 
 /// Bytes of windows for one of text, at most about: of documents with more than memory holds, windows
@@ -262,6 +287,28 @@ fn fingerprints(
         line.put((), docs, bytes);
     });
     fingerprints
+}
+
+/// Searches all windows for boundaries.
+fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<TemporaryFile> {
+    let divided = RefCell::new(divided);
+    let work = |part: Part, check: &mut dyn FnMut()| repeated.boundaries(part, check);
+    let mut take = |(), found: Result<Boundaries>| {
+        let mut divided = divided.borrow_mut();
+        divided.add(found.or_raise()).or_raise();
+    };
+    let mut progress = Progress::begin("sorting windows", None);
+    in_order(&work, &mut take, |line| {
+        loop {
+            let next = divided.borrow_mut().next(repeated, &mut || progress.look());
+            let Some(part) = next.or_raise() else {
+                return;
+            };
+            let bytes = part.bytes();
+            line.put((), part, bytes);
+        }
+    });
+    divided.into_inner()
 }
 
 /// Returns the places of all batches.

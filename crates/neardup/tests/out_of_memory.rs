@@ -8,7 +8,8 @@ use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::{UnionFind, connect_group};
 use neardup::minhash::{Header, Signature, Sketch};
 use neardup::passages::{
-    self, Candidates, Documents, Fingerprints, Hashes, Numbering, Reader, Scratch,
+    self, Candidates, Comparison, Documents, Fingerprints, Hashes, Listing, Numbering, Reader,
+    Scratch,
 };
 use neardup::shingle::{self, Key, Shingling};
 use neardup::simhash::{self, Weighting, Width};
@@ -352,16 +353,23 @@ fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let mut fingerprints = Fingerprints::<NoScratch>::new(reader, usize::MAX);
     fingerprints.add(&reader.winnow(docs(), check)?, check)?;
     let repeated = fingerprints.repeated(check)?;
-    let mut candidates = Candidates::<NoScratch>::new(usize::MAX);
-    candidates.add(repeated.find(0, docs(), check)?, check)?;
-    let (mut batches, search) = candidates.batches(repeated, check)?;
+    let mut candidates = Candidates::<NoScratch>::new(usize::MAX)?;
+    candidates.add(repeated.find(0, docs(), check)?)?;
+    let mut divided = candidates.divided(&repeated)?;
+    while let Some(part) = divided.next(&repeated, check)? {
+        divided.add(repeated.boundaries(part, check)?)?;
+    }
+    let (mut batches, search) = divided.batches(repeated, check)?;
     let mut numbering = Numbering::<NoScratch>::new(usize::MAX);
     while let Some(batch) = batches.next(check)? {
         numbering.add(search.places(&batch, check)?, check)?;
     }
     let passages = numbering.passages(search, check)?;
     let (mut all, mut texts) = (0, Texts(documents));
-    passages::list(passages, &mut texts, Fold::Case, check, &mut |listed, _| {
+    let mut listing = Listing::default();
+    passages.for_each(check, &mut |place, _| listing.push(place, &mut texts))?;
+    let located = listing.locate(Fold::Case, check)?;
+    Comparison::new(Fold::Case).visit(&located, &mut texts, check, &mut |listed, _| {
         all ^= digest((listed.place, &listed.characters));
         Ok(())
     })?;

@@ -2,8 +2,8 @@
 
 use neardup::Result;
 use neardup::passages::{
-    Candidates, Documents, Fingerprints, Hashes, Listed, Numbering, Passages, Place, Reader,
-    Scratch, list,
+    Candidates, Comparison, Documents, Fingerprints, Hashes, Listed, Listing, Numbering, Passages,
+    Place, Reader, Scratch,
 };
 use neardup::text::{Fold, words};
 use proptest::prelude::*;
@@ -42,30 +42,44 @@ impl Documents for Texts<'_> {
 /// Documents that are read together.
 const TOGETHER: usize = 3;
 
+/// Bytes of documents whose places are looked up together.
+const BYTES_TOGETHER: usize = 100;
+
 /// Returns the pieces of a collection, as they are read.
 fn piece(documents: &[String]) -> impl Iterator<Item = &[u8]> {
     documents.iter().map(String::as_bytes)
 }
 
-fn passages(documents: &[String], min_words: usize, seed: i64) -> Result<Passages<Memory>> {
+/// Bytes in memory for little, and for all of these documents.
+const MEMORIES: [usize; 2] = [0, 1 << 26];
+
+fn passages(
+    documents: &[String],
+    min_words: usize,
+    (seed, memory): (i64, usize),
+) -> Result<Passages<Memory>> {
     let check = &mut || ();
     let reader = Reader::new(min_words, Fold::Case, Hashes::from_seed(seed));
-    let mut fingerprints = Fingerprints::<Memory>::new(reader, 0);
+    let mut fingerprints = Fingerprints::<Memory>::new(reader, memory);
     for documents in documents.chunks(TOGETHER) {
         fingerprints.add(&reader.winnow(piece(documents), check)?, check)?;
     }
     let repeated = fingerprints.repeated(check)?;
-    let mut candidates = Candidates::<Memory>::new(0);
+    let mut candidates = Candidates::<Memory>::new(memory)?;
     for number in (0..repeated.pieces()).rev() {
         let documents = piece(&documents[repeated.documents(number)]);
         if number % 2 == 0 {
             candidates.find(&repeated, number, documents, check)?;
         } else {
-            candidates.add(repeated.find(number, documents, check)?, check)?;
+            candidates.add(repeated.find(number, documents, check)?)?;
         }
     }
-    let (mut batches, search) = candidates.batches(repeated, check)?;
-    let mut numbering = Numbering::<Memory>::new(0);
+    let mut divided = candidates.divided(&repeated)?;
+    while let Some(part) = divided.next(&repeated, check)? {
+        divided.add(repeated.boundaries(part, check)?)?;
+    }
+    let (mut batches, search) = divided.batches(repeated, check)?;
+    let mut numbering = Numbering::<Memory>::new(memory);
     while let Some(batch) = batches.next(check)? {
         numbering.add(search.places(&batch, check)?, check)?;
     }
@@ -73,19 +87,34 @@ fn passages(documents: &[String], min_words: usize, seed: i64) -> Result<Passage
 }
 
 fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {
-    let passages = passages(documents, min_words, seed).unwrap();
+    let [little, all] = MEMORIES.map(|memory| listed_within(documents, min_words, (seed, memory)));
+    assert_eq!(little, all);
+    all
+}
+
+fn listed_within(documents: &[String], min_words: usize, within: (i64, usize)) -> Vec<Listed> {
+    let passages = passages(documents, min_words, within).unwrap();
     let (count, mut places) = (passages.len(), Vec::new());
-    let is_true = list(
-        passages,
-        &mut Texts(documents),
-        Fold::Case,
-        &mut || (),
-        &mut |place, _| {
+    let (check, texts) = (&mut || (), &mut Texts(documents));
+    let mut comparison = Comparison::new(Fold::Case);
+    let mut put = |listing: &mut Listing, texts: &mut Texts<'_>, check: &mut dyn FnMut()| {
+        let located = std::mem::take(listing).locate(Fold::Case, check).unwrap();
+        let visit = &mut |place: &Listed, _: &mut dyn FnMut()| {
             places.push(place.clone());
             Ok(())
-        },
-    );
-    assert!(is_true.unwrap(), "{documents:?}");
+        };
+        let is_true = comparison.visit(&located, texts, check, visit);
+        assert!(is_true.unwrap(), "{documents:?}");
+    };
+    let mut listing = Listing::default();
+    let all = passages.for_each(check, &mut |place, check| {
+        if listing.ends_before(place, BYTES_TOGETHER) {
+            put(&mut listing, texts, check);
+        }
+        listing.push(place, texts)
+    });
+    all.unwrap();
+    put(&mut listing, texts, check);
     let numbers: BTreeSet<_> = places.iter().map(|listed| listed.place.passage).collect();
     assert_eq!(numbers.len(), count);
     places

@@ -1,16 +1,14 @@
-//! The listed places in the characters of their documents, each compared with its passage.
+//! The listed places in the characters of their documents.
 
-use super::numbering::Passages;
-use super::place::{Place, Visit};
-use super::sort::Scratch;
+use super::place::Place;
 use crate::Result;
-use crate::memory::{Grow, filled};
+use crate::memory::{Grow, filled, with_room};
 use crate::text::{Fold, words};
 use std::ops::Range;
 
 /// Places of a document that are looked up together: of one with more all words are gone through
 /// several times.
-const BATCH: usize = 1 << 14;
+const TOGETHER: usize = 1 << 14;
 
 /// The documents of a collection, in UTF-8, which can be read in any order.
 pub trait Documents {
@@ -30,158 +28,104 @@ pub struct Listed {
     pub characters: Range<u32>,
 }
 
-/// Visits the listed places, in the order of [`Passages::for_each`].
-///
-/// The words of each are compared with those of the passage's first place. Returns false if they
-/// differ, that is, if different words had the same hash: no more places are visited, and the search
-/// has to be made again with other hashes.
-///
-/// Time linear in the documents that have places, and in the text of the places; memory for the
-/// longest document, for 16384 places, and 24 bytes a passage.
-///
-/// # Errors
-/// `OutOfMemory`; those of `visit`.
-pub fn list<S: Scratch>(
-    passages: Passages<S>,
-    documents: &mut dyn Documents,
-    fold: Fold,
-    check: &mut dyn FnMut(),
-    visit: &mut Visit<'_, Listed>,
-) -> Result<bool> {
-    let mut lister = Lister {
-        documents,
-        fold,
-        document: usize::MAX,
-        text: Vec::new(),
-        batch: Vec::new(),
-        firsts: Vec::new(),
-        is_true: true,
-    };
-    passages.for_each(check, &mut |place, check| lister.push(place, check, visit))?;
-    lister.flush(check, visit)?;
-    Ok(lister.is_true)
+/// Places that follow each other, with the texts of their documents.
+#[derive(Default)]
+pub struct Listing {
+    pub(super) places: Vec<Place>,
+    texts: Vec<u8>,
+    /// Of each document the end of its text, and of its places.
+    ends: Vec<[usize; 2]>,
 }
 
-/// The first place of a passage.
-struct First {
-    document: u32,
-    /// The number of its first word.
-    word: u64,
-    source: Source,
+impl Listing {
+    /// Adds the next place, and the text of its document where that is another one.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn push(&mut self, place: &Place, documents: &mut dyn Documents) -> Result<()> {
+        self.places.try_push(*place)?;
+        if self.is_of_last(place) {
+            self.ends.pop();
+        } else {
+            let length = documents.length(place.document);
+            documents.read(place.document, 0..length, &mut self.texts)?;
+        }
+        self.ends.try_push([self.texts.len(), self.places.len()])
+    }
+
+    fn is_of_last(&self, place: &Place) -> bool {
+        let last = self.ends.last().map(|[_, places]| &self.places[places - 1]);
+        last.is_some_and(|last| last.document == place.document)
+    }
+
+    /// Returns whether the next place is to begin another listing, of which one shall take so many bytes.
+    pub fn ends_before(&self, place: &Place, bytes: usize) -> bool {
+        self.places.len() >= TOGETHER || (self.bytes() >= bytes && !self.is_of_last(place))
+    }
+
+    /// Returns how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.texts.len() + size_of_val(&self.places[..])
+    }
+
+    /// Finds the characters of all places: in any thread, in time linear in the texts. `check` is called
+    /// at least every 64 KiB.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn locate(self, fold: Fold, check: &mut dyn FnMut()) -> Result<Located> {
+        let mut found = with_room(self.places.len())?;
+        for (text, places) in self.documents() {
+            sources(text, fold, places, check, &mut found)?;
+        }
+        Ok(Located {
+            listing: self,
+            sources: found,
+        })
+    }
+
+    /// Returns the text of each document, and its places.
+    pub(super) fn documents(&self) -> impl Iterator<Item = (&[u8], &[Place])> {
+        let starts = std::iter::once([0, 0]).chain(self.ends.iter().copied());
+        let ranges = starts.zip(&self.ends);
+        ranges.map(|(start, end)| {
+            let text = &self.texts[start[0]..end[0]];
+            (text, &self.places[start[1]..end[1]])
+        })
+    }
+}
+
+/// Places with the stretches of text that they are.
+pub struct Located {
+    pub(super) listing: Listing,
+    /// Of each place.
+    pub(super) sources: Vec<Source>,
 }
 
 /// The stretch of text behind the words of a place.
 #[derive(Debug, Clone, Copy, Default)]
-struct Source {
+pub(super) struct Source {
     /// First and last byte, the latter exclusive.
     bytes: [u32; 2],
-    characters: [u32; 2],
+    pub characters: [u32; 2],
     /// The word before or behind is made from one of these characters, too.
-    is_shared: bool,
+    pub is_shared: bool,
 }
 
 impl Source {
-    fn bytes(&self) -> Range<usize> {
+    pub fn bytes(&self) -> Range<usize> {
         self.bytes[0] as usize..self.bytes[1] as usize
     }
 }
 
-struct Lister<'a> {
-    documents: &'a mut dyn Documents,
-    fold: Fold,
-    /// The document of the batch, and its text.
-    document: usize,
-    text: Vec<u8>,
-    batch: Vec<Place>,
-    /// Of every passage so far: their first places come in the order of their numbers.
-    firsts: Vec<First>,
-    is_true: bool,
-}
-
-impl Lister<'_> {
-    fn push(
-        &mut self,
-        place: &Place,
-        check: &mut dyn FnMut(),
-        visit: &mut Visit<'_, Listed>,
-    ) -> Result<()> {
-        if self.batch.len() == BATCH || self.document != place.document {
-            self.flush(check, visit)?;
-        }
-        if self.document != place.document {
-            self.document = place.document;
-            self.text.clear();
-            let length = self.documents.length(place.document);
-            self.documents
-                .read(place.document, 0..length, &mut self.text)?;
-        }
-        self.batch.try_push(*place)
-    }
-
-    fn flush(&mut self, check: &mut dyn FnMut(), visit: &mut Visit<'_, Listed>) -> Result<()> {
-        let batch = std::mem::take(&mut self.batch);
-        let sources = sources(&self.text, self.fold, &batch, check)?;
-        for (place, source) in batch.iter().zip(sources) {
-            check();
-            self.is_true = self.is_true && self.is_of_passage(place, source, check)?;
-            if self.is_true {
-                let [start, end] = source.characters;
-                let listed = Listed {
-                    place: *place,
-                    characters: start..end,
-                };
-                visit(&listed, check)?;
-            }
-        }
-        self.batch = batch;
-        self.batch.clear();
-        Ok(())
-    }
-
-    /// Returns whether a place has the words of the passage's first place.
-    fn is_of_passage(
-        &mut self,
-        place: &Place,
-        source: Source,
-        check: &mut dyn FnMut(),
-    ) -> Result<bool> {
-        let Some(first) = self.firsts.get(place.passage as usize - 1) else {
-            self.firsts.try_push(First {
-                document: place.document as u32,
-                word: place.word,
-                source,
-            })?;
-            return Ok(true);
-        };
-        let here = &self.text[source.bytes()];
-        let mut there = Vec::new();
-        self.documents
-            .read(first.document as usize, first.source.bytes(), &mut there)?;
-        let all = 0..u64::MAX;
-        if !source.is_shared && !first.source.is_shared {
-            let is_same =
-                here == there || same_words(self.fold, [here, &there], [all.clone(), all], check)?;
-            if is_same {
-                return Ok(true);
-            }
-        }
-        // Characters around a place may take part in folding it.
-        there.clear();
-        let length = self.documents.length(first.document as usize);
-        self.documents
-            .read(first.document as usize, 0..length, &mut there)?;
-        let places = [place.word, first.word].map(|word| word..word + place.words);
-        same_words(self.fold, [&self.text, &there], places, check)
-    }
-}
-
-/// Returns the stretch of text behind the words of each place.
+/// Appends the stretch of text behind the words of each place.
 fn sources(
     text: &[u8],
     fold: Fold,
     places: &[Place],
     check: &mut dyn FnMut(),
-) -> Result<Vec<Source>> {
+    found: &mut Vec<Source>,
+) -> Result<()> {
     let mut sources = filled(Source::default(), places.len())?;
     // The first and the last word of every place: word, place, side.
     let mut wanted: Vec<(u64, u32, usize)> = Vec::new();
@@ -222,114 +166,10 @@ fn sources(
         number += 1;
         Ok(())
     })?;
-    Ok(sources)
+    found.try_extend(sources)
 }
-
-/// Returns whether two ranges of words are the same.
-fn same_words(
-    fold: Fold,
-    texts: [&[u8]; 2],
-    ranges: [Range<u64>; 2],
-    check: &mut dyn FnMut(),
-) -> Result<bool> {
-    let [here, there] = texts;
-    let [in_here, in_there] = ranges;
-    let mut expected = Vec::new();
-    let mut number = 0;
-    words(there, fold, check, &mut |word, _| {
-        if in_there.contains(&number) {
-            expected.try_extend_from_slice(word.as_bytes())?;
-            expected.try_push(BETWEEN_WORDS)?;
-        }
-        number += 1;
-        Ok(())
-    })?;
-    let mut rest = Some(&expected[..]);
-    number = 0;
-    words(here, fold, check, &mut |word, _| {
-        if in_here.contains(&number) {
-            rest = rest
-                .and_then(|rest| rest.strip_prefix(word.as_bytes()))
-                .and_then(|rest| rest.strip_prefix(&[BETWEEN_WORDS]));
-        }
-        number += 1;
-        Ok(())
-    })?;
-    Ok(rest.is_some_and(<[u8]>::is_empty))
-}
-
-/// No byte of a word.
-const BETWEEN_WORDS: u8 = 0xFF;
 
 /// Returns all but continuation bytes.
 fn count(text: &[u8]) -> u32 {
     text.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{Candidates, Fingerprints, Hashes, Numbering, Reader};
-    use super::*;
-
-    struct NoScratch;
-
-    impl Scratch for NoScratch {
-        fn create() -> Self {
-            unreachable!("a few words are sorted in memory")
-        }
-
-        fn append(&mut self, _: &[u8]) {}
-
-        fn read(&mut self, _: u64, _: &mut [u8]) {}
-    }
-
-    struct Texts<'a>(&'a [&'a str]);
-
-    impl Documents for Texts<'_> {
-        fn length(&self, document: usize) -> usize {
-            self.0[document].len()
-        }
-
-        fn read(&mut self, document: usize, bytes: Range<usize>, into: &mut Vec<u8>) -> Result<()> {
-            into.try_extend_from_slice(&self.0[document].as_bytes()[bytes])
-        }
-    }
-
-    fn outcome(documents: &[&str], hashes: Hashes) -> (bool, usize) {
-        let check = &mut || ();
-        let docs = || documents.iter().map(|document| document.as_bytes());
-        let reader = Reader::new(4, Fold::Case, hashes);
-        let mut fingerprints = Fingerprints::<NoScratch>::new(reader, 0);
-        let read = reader.winnow(docs(), check).expect("memory");
-        fingerprints.add(&read, check).expect("memory");
-        let repeated = fingerprints.repeated(check).expect("memory");
-        let mut candidates = Candidates::<NoScratch>::new(0);
-        let found = candidates.find(&repeated, 0, docs(), check);
-        found.expect("memory");
-        let batches = candidates.batches(repeated, check);
-        let (mut batches, search) = batches.expect("memory");
-        let mut numbering = Numbering::<NoScratch>::new(0);
-        while let Some(batch) = batches.next(check).expect("memory") {
-            let found = search.places(&batch, check).expect("memory");
-            numbering.add(found, check).expect("memory");
-        }
-        let passages = numbering.passages(search, check).expect("memory");
-        let mut places = 0;
-        let visit = &mut |_: &Listed, _: &mut dyn FnMut()| {
-            places += 1;
-            Ok(())
-        };
-        let is_true = list(passages, &mut Texts(documents), Fold::Case, check, visit);
-        (is_true.expect("memory"), places)
-    }
-
-    #[test]
-    fn different_words_of_one_hash_are_noticed() {
-        // The same words, so the same anchor, in another order.
-        let different = ["one two three four", "two three one four"];
-        assert_eq!(outcome(&different, Hashes::weak()), (false, 1));
-        assert_eq!(outcome(&different, Hashes::from_seed(0)), (true, 0));
-        let same = ["One two three, four", "one two three four"];
-        assert_eq!(outcome(&same, Hashes::weak()), (true, 2));
-    }
 }

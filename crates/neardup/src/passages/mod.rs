@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! documents -> fingerprints -> windows -> boundaries -> batches -> symbols -> tree -> places -> passages
+//!     -> listing
 //! ```
 //!
 //! A **passage** is a run of at least `min_words` words, folded as the words of shingles are, that
@@ -20,19 +21,22 @@
 //!    of these sequences are the passages. Their suffix tree has one node for each. Documents that
 //!    share no boundary, not even through others, have trees of their own, made one after the other.
 //!
-//! Reading documents and searching batches is work for any thread ([`Reader::winnow`],
-//! [`Repeated::find`], [`Search::places`]); between stand sorts ([`Fingerprints`], [`Candidates`],
-//! [`Numbering`]), which take the results of the work in one thread, and free it of any order.
+//! Reading documents, and searching windows and batches, is work for any thread ([`Reader::winnow`],
+//! [`Repeated::find`], [`Repeated::boundaries`], [`Search::places`], [`Listing::locate`]); between stand
+//! sorts ([`Fingerprints`], [`Candidates`], [`Divided`], [`Numbering`]), which take the results of the
+//! work in one thread, and free it of any order.
 //!
 //! Windows and words are the same where their 64-bit hashes are.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 mod batches;
 mod boundaries;
+mod comparison;
 mod cut;
 mod groups;
 mod listing;
 mod numbering;
+mod parts;
 mod place;
 mod places;
 mod reader;
@@ -47,9 +51,12 @@ mod windows;
 mod winnowing;
 
 pub use batches::{Batch, Batches};
+pub use boundaries::{Boundaries, Divided};
+pub use comparison::Comparison;
 pub use cut::cut;
-pub use listing::{Documents, Listed, list};
+pub use listing::{Documents, Listed, Listing, Located};
 pub use numbering::{Numbering, Passages};
+pub use parts::Part;
 pub use place::{Place, Visit};
 pub use reader::{Reader, Winnowed};
 pub use repeated::{Candidates, Found, Repeated};

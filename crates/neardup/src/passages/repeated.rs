@@ -1,11 +1,10 @@
 //! The second reading of a collection: the windows whose fingerprints repeat.
 
-use super::batches::Batches;
-use super::boundaries::boundaries;
+use super::boundaries::Divided;
+use super::parts::Parts;
 use super::reader::Reader;
-use super::search::Search;
-use super::series::{LongSeries, Series, SeriesFilter};
-use super::sort::{Scratch, Sort};
+use super::series::{Series, SeriesFilter};
+use super::sort::Scratch;
 use crate::Result;
 use crate::memory::Grow;
 use bitvec::vec::BitVec;
@@ -101,33 +100,36 @@ pub struct Found {
 /// The windows of all documents whose fingerprints repeat.
 pub struct Candidates<S> {
     memory: usize,
-    sort: Sort<4, S>,
+    windows: Parts<S>,
     series: Vec<Series>,
 }
 
 impl<S: Scratch> Candidates<S> {
-    /// Returns none. `memory`, in bytes, is what sorts may take, now and in what is made of this.
-    pub fn new(memory: usize) -> Self {
-        Self {
+    /// Returns none. `memory`, in bytes, is what windows may take, now and in what is made of this.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(memory: usize) -> Result<Self> {
+        Ok(Self {
             memory,
-            sort: Sort::new(memory / 2),
+            windows: Parts::new(memory / 2)?,
             series: Vec::new(),
-        }
+        })
     }
 
     /// Takes those of any piece.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn add(&mut self, found: Found, check: &mut dyn FnMut()) -> Result<()> {
+    pub fn add(&mut self, found: Found) -> Result<()> {
         for window in found.windows {
-            self.sort.push(window, check)?;
+            self.windows.push(window)?;
         }
         self.series.try_extend(found.series)
     }
 
-    /// Finds those of a piece and takes them at once: in the memory of the sort, however long the
-    /// documents are.
+    /// Finds those of a piece and takes them at once: without more memory, however long the documents
+    /// are.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -138,33 +140,17 @@ impl<S: Scratch> Candidates<S> {
         docs: impl Iterator<Item = &'a [u8]>,
         check: &mut dyn FnMut(),
     ) -> Result<()> {
-        let sort = &mut self.sort;
-        let take = &mut |window, check: &mut dyn FnMut()| sort.push(window, check);
-        let series = repeated.visit(piece, docs, check, take)?;
+        let windows = &mut self.windows;
+        let series = repeated.visit(piece, docs, check, &mut |window, _| windows.push(window))?;
         self.series.try_extend(series)
     }
 
-    /// Ends the second reading. Time O(n log n) for n windows.
+    /// Ends the second reading.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn batches(
-        mut self,
-        repeated: Repeated,
-        check: &mut dyn FnMut(),
-    ) -> Result<(Batches<S>, Search)> {
-        let Repeated { reader, starts, .. } = repeated;
-        let half = self.memory / 2;
-        let windows = self.sort.sorted(check)?;
-        let (places, groups) = boundaries::<S>(windows, reader.min_words, &starts, half, check)?;
-        let batches = Batches::new(places, groups, &starts, half, check)?;
-        self.series.sort_unstable_by_key(|series| series.first);
-        let series = LongSeries::new(self.series, &starts, check)?;
-        let search = Search {
-            min_words: reader.min_words,
-            starts,
-            series,
-        };
-        Ok((batches, search))
+    pub fn divided(self, repeated: &Repeated) -> Result<Divided<S>> {
+        let found = (self.windows, self.series);
+        Divided::new(found, repeated.starts.len(), self.memory)
     }
 }

@@ -15,10 +15,10 @@ pub trait Scratch {
 
 /// Bytes that are written at once, and of each run read at once at least: with fewer, a merge would
 /// be all seeking.
-const BLOCK: usize = 1 << 13;
+pub(super) const BLOCK: usize = 1 << 13;
 
 /// The memory of a sort that is granted less.
-const LEAST_MEMORY: usize = 1 << 16;
+pub(super) const LEAST_MEMORY: usize = 1 << 16;
 
 /// Records, or comparisons of records, between two checks.
 pub(super) const HEARTBEAT: usize = 1 << 16;
@@ -111,7 +111,8 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
     }
 }
 
-fn sort<const N: usize>(records: &mut [[u64; N]], check: &mut dyn FnMut()) {
+/// Sorts records in memory.
+pub(super) fn sort<const N: usize>(records: &mut [[u64; N]], check: &mut dyn FnMut()) {
     let mut comparisons = 0;
     records.sort_unstable_by(|a, b| {
         comparisons += 1;

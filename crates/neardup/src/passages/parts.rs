@@ -1,0 +1,153 @@
+//! Windows in parts by their hashes, beyond some memory on temporary storage.
+
+use super::sort::{BLOCK, LEAST_MEMORY, Scratch};
+use crate::Result;
+use crate::memory::{Grow, with_room};
+
+/// The most parts: each has records in memory, which are written together.
+const MOST_PARTS: usize = 1 << 10;
+
+/// Of the memory, the share that a part may have to be searched at once, with others beside it.
+const SHARE: usize = 8;
+
+const WINDOW: usize = size_of::<[u64; 4]>();
+
+/// Windows, of which all with the same hash are there, in any order.
+pub struct Part(pub(super) Vec<[u64; 4]>);
+
+impl Part {
+    /// Returns how many bytes it takes, with those of its boundaries.
+    pub fn bytes(&self) -> usize {
+        2 * size_of_val(&self.0[..])
+    }
+}
+
+/// Windows as (hash, first word, word before, word behind).
+pub(super) struct Parts<S> {
+    parts: Vec<Stored>,
+    /// The bits of a hash behind those that tell its part.
+    rest: u32,
+    /// Windows of a part that are in memory, and written at once.
+    most: usize,
+    memory: usize,
+    file: Option<S>,
+    /// Bytes in the file.
+    end: u64,
+}
+
+#[derive(Default)]
+struct Stored {
+    windows: Vec<[u64; 4]>,
+    /// Where blocks of them begin in the file.
+    blocks: Vec<u64>,
+}
+
+/// The next part.
+pub(super) enum Next<'a, S> {
+    Part(Part),
+    /// One of more windows than memory is meant for.
+    Large(Large<'a, S>),
+}
+
+impl<S: Scratch> Parts<S> {
+    /// Keeps up to `memory` bytes of windows in memory.
+    pub fn new(memory: usize) -> Result<Self> {
+        let memory = memory.max(LEAST_MEMORY);
+        let count = (memory / BLOCK).min(MOST_PARTS);
+        let bits = count.ilog2();
+        let mut parts = with_room(1 << bits)?;
+        parts.resize_with(1 << bits, Stored::default);
+        Ok(Self {
+            parts,
+            rest: u64::BITS - bits,
+            most: (memory >> bits) / WINDOW,
+            memory,
+            file: None,
+            end: 0,
+        })
+    }
+
+    #[inline]
+    pub fn push(&mut self, window: [u64; 4]) -> Result<()> {
+        let part = &mut self.parts[(window[0] >> self.rest) as usize];
+        if part.windows.len() == part.windows.capacity() {
+            return self.make_room(window);
+        }
+        part.windows.push(window);
+        Ok(())
+    }
+
+    #[cold]
+    fn make_room(&mut self, window: [u64; 4]) -> Result<()> {
+        let part = &mut self.parts[(window[0] >> self.rest) as usize];
+        let held = part.windows.len();
+        if held < self.most {
+            let room = held.max(16).min(self.most - held);
+            part.windows.try_reserve_exact(room)?;
+        } else {
+            part.blocks.try_push(self.end)?;
+            let mut bytes = with_room(held * WINDOW)?;
+            let numbers = part.windows.iter().flatten();
+            bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
+            self.file.get_or_insert_with(S::create).append(&bytes);
+            self.end += bytes.len() as u64;
+            part.windows.clear();
+        }
+        part.windows.try_push(window)
+    }
+
+    /// Returns the next part that has windows, and forgets it; None after the last.
+    pub fn next(&mut self) -> Result<Option<Next<'_, S>>> {
+        let Some(part) = self.next_stored() else {
+            return Ok(None);
+        };
+        let windows = part.windows.len() + part.blocks.len() * self.most;
+        let large = Large {
+            part,
+            most: self.most,
+            file: &mut self.file,
+        };
+        if windows * WINDOW > self.memory / SHARE {
+            return Ok(Some(Next::Large(large)));
+        }
+        let mut all = with_room(windows)?;
+        large.for_each(&mut |window| {
+            all.push(window);
+            Ok(())
+        })?;
+        Ok(Some(Next::Part(Part(all))))
+    }
+
+    fn next_stored(&mut self) -> Option<Stored> {
+        loop {
+            let part = self.parts.pop()?;
+            if !part.windows.is_empty() {
+                return Some(part);
+            }
+        }
+    }
+}
+
+/// A part that is still where it was stored.
+pub(super) struct Large<'a, S> {
+    part: Stored,
+    most: usize,
+    file: &'a mut Option<S>,
+}
+
+impl<S: Scratch> Large<'_, S> {
+    pub fn for_each(self, visit: &mut dyn FnMut([u64; 4]) -> Result<()>) -> Result<()> {
+        if let Some(file) = self.file {
+            let mut bytes = crate::memory::filled(0, self.most * WINDOW)?;
+            for start in self.part.blocks {
+                file.read(start, &mut bytes);
+                let (numbers, _) = bytes.as_chunks::<8>();
+                let (windows, _) = numbers.as_chunks::<4>();
+                for window in windows {
+                    visit(window.map(u64::from_le_bytes))?;
+                }
+            }
+        }
+        self.part.windows.into_iter().try_for_each(visit)
+    }
+}
