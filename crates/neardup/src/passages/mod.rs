@@ -31,8 +31,10 @@
 
 mod batches;
 mod boundaries;
+mod candidates;
 mod comparison;
 mod cut;
+mod divided;
 mod groups;
 mod listing;
 mod numbering;
@@ -51,15 +53,17 @@ mod windows;
 mod winnowing;
 
 pub use batches::{Batch, Batches};
-pub use boundaries::{Boundaries, Divided};
+pub use boundaries::Boundaries;
+pub use candidates::Candidates;
 pub use comparison::Comparison;
 pub use cut::cut;
+pub use divided::Divided;
 pub use listing::{Documents, Listed, Listing, Located};
 pub use numbering::{Numbering, Passages};
 pub use parts::Part;
 pub use place::{Place, Visit};
 pub use reader::{Reader, Winnowed};
-pub use repeated::{Candidates, Found, Repeated};
+pub use repeated::{Found, Repeated};
 pub use search::{Places, Search};
 pub use sort::Scratch;
 pub use windows::Hashes;

@@ -1,10 +1,7 @@
 //! The second reading of a collection: the windows whose fingerprints repeat.
 
-use super::boundaries::Divided;
-use super::parts::Parts;
 use super::reader::Reader;
 use super::series::{Series, SeriesFilter};
-use super::sort::Scratch;
 use crate::Result;
 use crate::memory::Grow;
 use bitvec::vec::BitVec;
@@ -42,6 +39,11 @@ impl Repeated {
         self.pieces[piece].first_document..end
     }
 
+    /// Returns the document of a word.
+    pub(super) fn document_of(&self, word: u64) -> u32 {
+        self.starts.partition_point(|start| *start <= word) as u32 - 1
+    }
+
     /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, of which there may be
     /// one a word. In any thread; `check` is called at least every 64 KiB.
     ///
@@ -61,7 +63,7 @@ impl Repeated {
     }
 
     /// Visits the windows of a piece, but for the middle of long series, which are returned.
-    fn visit<'a>(
+    pub(super) fn visit<'a>(
         &self,
         piece: usize,
         docs: impl Iterator<Item = &'a [u8]>,
@@ -93,64 +95,6 @@ impl Repeated {
 
 /// Windows whose fingerprints repeat.
 pub struct Found {
-    windows: Vec<[u64; 4]>,
-    series: Vec<Series>,
-}
-
-/// The windows of all documents whose fingerprints repeat.
-pub struct Candidates<S> {
-    memory: usize,
-    windows: Parts<S>,
-    series: Vec<Series>,
-}
-
-impl<S: Scratch> Candidates<S> {
-    /// Returns none. `memory`, in bytes, is what windows may take, now and in what is made of this.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn new(memory: usize) -> Result<Self> {
-        Ok(Self {
-            memory,
-            windows: Parts::new(memory / 2)?,
-            series: Vec::new(),
-        })
-    }
-
-    /// Takes those of any piece.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn add(&mut self, found: Found) -> Result<()> {
-        for window in found.windows {
-            self.windows.push(window)?;
-        }
-        self.series.try_extend(found.series)
-    }
-
-    /// Finds those of a piece and takes them at once: without more memory, however long the documents
-    /// are.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn find<'a>(
-        &mut self,
-        repeated: &Repeated,
-        piece: usize,
-        docs: impl Iterator<Item = &'a [u8]>,
-        check: &mut dyn FnMut(),
-    ) -> Result<()> {
-        let windows = &mut self.windows;
-        let series = repeated.visit(piece, docs, check, &mut |window, _| windows.push(window))?;
-        self.series.try_extend(series)
-    }
-
-    /// Ends the second reading.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn divided(self, repeated: &Repeated) -> Result<Divided<S>> {
-        let found = (self.windows, self.series);
-        Divided::new(found, repeated.starts.len(), self.memory)
-    }
+    pub(super) windows: Vec<[u64; 4]>,
+    pub(super) series: Vec<Series>,
 }

@@ -1,0 +1,142 @@
+//! The search for boundaries, part by part.
+
+use super::batches::Batches;
+use super::boundaries::{Boundaries, InMemory, for_each};
+use super::groups::Groups;
+use super::parts::{Next, Part, Parts};
+use super::repeated::Repeated;
+use super::search::Search;
+use super::series::{LongSeries, Series};
+use super::sort::{Scratch, Sort, sort};
+use super::spool::Spool;
+use crate::Result;
+use crate::memory::Grow;
+
+/// The windows of a collection in parts, and the boundaries among those that have been searched.
+pub struct Divided<S> {
+    memory: usize,
+    windows: Parts<S>,
+    places: Spool<4, S>,
+    groups: Groups,
+    series: Vec<Series>,
+}
+
+impl<S: Scratch> Divided<S> {
+    /// Returns the windows and series of that many documents, with nothing searched yet. `memory`, in
+    /// bytes, is what sorts may take.
+    pub(super) fn new(
+        (windows, series): (Parts<S>, Vec<Series>),
+        documents: usize,
+        memory: usize,
+    ) -> Result<Self> {
+        Ok(Self {
+            memory,
+            windows,
+            places: Spool::new(memory / 4),
+            groups: Groups::new(documents)?,
+            series,
+        })
+    }
+
+    /// Returns the next part, to be searched in any thread; None after the last. Those that would take
+    /// too much memory are searched at once.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn next(&mut self, repeated: &Repeated, check: &mut dyn FnMut()) -> Result<Option<Part>> {
+        loop {
+            let large = match self.windows.next()? {
+                None => return Ok(None),
+                Some(Next::Part(part)) => return Ok(Some(part)),
+                Some(Next::Large(large)) => large,
+            };
+            let mut sort = Sort::<4, S>::new(self.memory / 4);
+            large.for_each(&mut |window| sort.push(window, check))?;
+            let waiting = Spool::<4, S>::new(self.memory / 4);
+            let (places, groups) = (&mut self.places, &mut self.groups);
+            let mut last = None;
+            let sorted = sort.sorted(check)?;
+            for_each(
+                sorted,
+                repeated.reader.min_words,
+                waiting,
+                check,
+                &mut |place| {
+                    let document = repeated.document_of(place[0]);
+                    add(groups, &mut last, (place[1], document));
+                    places.push(place)
+                },
+            )?;
+        }
+    }
+
+    /// Takes the boundaries of a part, in any order.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn add(&mut self, found: Boundaries) -> Result<()> {
+        let mut last = None;
+        for (place, document) in found.places.into_iter().zip(found.documents) {
+            add(&mut self.groups, &mut last, (place[1], document));
+            self.places.push(place)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the search for boundaries. Time O(n log n) for n of them.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn batches(
+        mut self,
+        repeated: Repeated,
+        check: &mut dyn FnMut(),
+    ) -> Result<(Batches<S>, Search)> {
+        let Repeated { reader, starts, .. } = repeated;
+        let batches = Batches::new(self.places, self.groups, &starts, self.memory / 2, check)?;
+        self.series.sort_unstable_by_key(|series| series.first);
+        let series = LongSeries::new(self.series, &starts, check)?;
+        let search = Search {
+            min_words: reader.min_words,
+            starts,
+            series,
+        };
+        Ok((batches, search))
+    }
+}
+
+/// Adds a boundary to the groups: its window and its document. `last` is the one before.
+fn add(groups: &mut Groups, last: &mut Option<(u64, u32)>, (window, document): (u64, u32)) {
+    groups.add(document as usize);
+    if let Some((same, other)) = *last
+        && same == window
+    {
+        groups.join(other as usize, document as usize);
+    }
+    *last = Some((window, document));
+}
+
+impl Repeated {
+    /// Returns the boundaries among the windows of a part. In any thread. Time O(n log n) for n windows.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn boundaries(&self, part: Part, check: &mut dyn FnMut()) -> Result<Boundaries> {
+        let Part(mut windows) = part;
+        sort(&mut windows, check);
+        let mut found = Boundaries::default();
+        let waiting = Spool::<4, InMemory>::new(usize::MAX);
+        let windows = windows.into_iter();
+        for_each(
+            windows,
+            self.reader.min_words,
+            waiting,
+            check,
+            &mut |place| {
+                found.places.try_push(place)?;
+                found.documents.try_push(self.document_of(place[0]))
+            },
+        )?;
+        Ok(found)
+    }
+}
