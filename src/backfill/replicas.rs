@@ -23,15 +23,12 @@ pub fn check_rights() {
     }
 }
 
-/// Waits until every replica that is connected has replayed what is written by now.
+/// Waits until every replica that is connected has replayed the last commit of this session.
 pub fn wait(progress: &mut Progress) {
-    let written = in_transaction(|connection| {
-        let mut written = None;
-        let query = "SELECT pg_catalog.pg_current_wal_lsn()::pg_catalog.text";
-        let query = connection.prepare(query, &[]);
-        query.run(None, &[], &mut |row| written = row.name(1));
-        written.unwrap_or_default()
-    });
+    // What is written by now may end before it, where synchronous_commit is off.
+    // SAFETY: reads the backend's own state.
+    let end = unsafe { pg_sys::XactLastCommitEnd };
+    let written = format!("{:X}/{:X}", end >> 32, end as u32);
     let behind = format!(
         "SELECT 1 FROM pg_catalog.pg_stat_replication
          WHERE state OPERATOR(pg_catalog.=) ANY ('{{streaming,catchup}}'::pg_catalog.text[])
