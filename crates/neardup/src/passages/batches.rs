@@ -2,6 +2,7 @@
 
 use super::boundaries::Boundary;
 use super::groups::Groups;
+use super::place::document_of;
 use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
 use super::spool::Spool;
 use crate::Result;
@@ -49,7 +50,7 @@ impl<S: Scratch> Batches<S> {
             if count % HEARTBEAT == 0 {
                 check();
             }
-            let document = starts.partition_point(|start| *start <= first) - 1;
+            let document = document_of(first, starts);
             let batch = u64::from(batch_of[document]);
             sort.push([batch, first, hash, right, period], check)
         })?;

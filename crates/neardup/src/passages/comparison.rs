@@ -154,20 +154,9 @@ const BETWEEN_WORDS: u8 = 0xFF;
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Candidates, Fingerprints, Hashes, Listing, Numbering, Reader, Scratch};
+    use super::super::boundaries::InMemory;
+    use super::super::{Candidates, Fingerprints, Hashes, Listing, Numbering, Reader};
     use super::*;
-
-    struct NoScratch;
-
-    impl Scratch for NoScratch {
-        fn create() -> Self {
-            unreachable!("a few words are sorted in memory")
-        }
-
-        fn append(&mut self, _: &[u8]) {}
-
-        fn read(&mut self, _: u64, _: &mut [u8]) {}
-    }
 
     struct Texts<'a>(&'a [&'a str]);
 
@@ -185,11 +174,11 @@ mod tests {
         let check = &mut || ();
         let docs = || documents.iter().map(|document| document.as_bytes());
         let reader = Reader::new(4, Fold::Case, hashes);
-        let mut fingerprints = Fingerprints::<NoScratch>::new(reader, 0);
+        let mut fingerprints = Fingerprints::<InMemory>::new(reader, 0);
         let read = reader.winnow(docs(), check).expect("memory");
         fingerprints.add(&read, check).expect("memory");
         let repeated = fingerprints.repeated(check).expect("memory");
-        let mut candidates = Candidates::<NoScratch>::new(0).expect("memory");
+        let mut candidates = Candidates::<InMemory>::new(0).expect("memory");
         let found = candidates.find(&repeated, 0, docs(), check);
         found.expect("memory");
         let mut divided = candidates.divided(&repeated).expect("memory");
@@ -199,7 +188,7 @@ mod tests {
         }
         let batches = divided.batches(repeated, check);
         let (mut batches, search) = batches.expect("memory");
-        let mut numbering = Numbering::<NoScratch>::new(0);
+        let mut numbering = Numbering::<InMemory>::new(0);
         while let Some(batch) = batches.next(check).expect("memory") {
             let found = search.places(&batch, check).expect("memory");
             numbering.add(found, check).expect("memory");

@@ -4,6 +4,7 @@ use super::batches::Batches;
 use super::boundaries::{Boundaries, InMemory, for_each};
 use super::groups::Groups;
 use super::parts::{Next, Part, Parts};
+use super::place::document_of;
 use super::repeated::Repeated;
 use super::search::Search;
 use super::series::{LongSeries, Series};
@@ -62,7 +63,7 @@ impl<S: Scratch> Divided<S> {
                 waiting,
                 check,
                 &mut |place| {
-                    let document = repeated.document_of(place[0]);
+                    let document = document_of(place[0], &repeated.starts) as u32;
                     add(groups, &mut last, (place[1], document));
                     places.push(place)
                 },
@@ -134,7 +135,9 @@ impl Repeated {
             check,
             &mut |place| {
                 found.places.try_push(place)?;
-                found.documents.try_push(self.document_of(place[0]))
+                found
+                    .documents
+                    .try_push(document_of(place[0], &self.starts) as u32)
             },
         )?;
         Ok(found)

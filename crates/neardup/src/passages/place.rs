@@ -33,3 +33,8 @@ pub(super) struct Chosen {
     pub occurrences: u32,
     pub documents: u32,
 }
+
+/// Returns the document of a word, by the numbers of the documents' first words.
+pub(super) fn document_of(word: u64, starts: &[u64]) -> usize {
+    starts.partition_point(|start| *start <= word) - 1
+}

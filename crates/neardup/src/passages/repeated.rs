@@ -39,11 +39,6 @@ impl Repeated {
         self.pieces[piece].first_document..end
     }
 
-    /// Returns the document of a word.
-    pub(super) fn document_of(&self, word: u64) -> u32 {
-        self.starts.partition_point(|start| *start <= word) as u32 - 1
-    }
-
     /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, of which there may be
     /// one a word. In any thread; `check` is called at least every 64 KiB.
     ///

@@ -2,7 +2,7 @@
 //! tables of numbers. Their middle stands for itself as a whole, or each of their words would be a
 //! boundary.
 
-use super::place::Chosen;
+use super::place::{Chosen, document_of};
 use super::windows::NO_WORD;
 use crate::Result;
 use crate::align::Pace;
@@ -74,7 +74,7 @@ impl LongSeries {
             for &at in same {
                 pace.step();
                 let first = series[at as usize].first;
-                let document = starts.partition_point(|start| *start <= first);
+                let document = document_of(first, starts);
                 documents += u32::from(document != last);
                 last = document;
                 this.passage_of[at as usize] = this.passages.len() as u32;
