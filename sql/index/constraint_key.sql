@@ -12,6 +12,10 @@ COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision) IS
     'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1)';
 COMMENT ON FUNCTION hamming_key(bit, integer) IS
     'key for EXCLUDE USING neardup (hamming_key(bits, 3) WITH %): no two rows within a Hamming distance (0 to 63)';
+COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision, text) IS
+    'near_dup_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
+COMMENT ON FUNCTION hamming_key(bit, integer, text) IS
+    'hamming_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
 COMMENT ON FUNCTION near_dup_key_near(near_dup_key, near_dup_key) IS
     'implementation of % operator';
 COMMENT ON FUNCTION hamming_key_near(hamming_key, hamming_key) IS

@@ -148,3 +148,20 @@ pub unsafe fn is_current(table: pg_sys::Relation, slot: *mut pg_sys::TupleTableS
         pg_sys::table_tuple_satisfies_snapshot(table, slot, &raw mut pg_sys::SnapshotSelfData)
     }
 }
+
+/// Returns whether one command of one transaction wrote both rows.
+///
+/// # Safety
+/// The slots hold stored rows of heap tables.
+pub unsafe fn is_of_same_command(
+    a: *mut pg_sys::TupleTableSlot,
+    b: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: vouched for by the caller; the header of a stored tuple has both fields set.
+    let [a, b] = [a, b].map(|slot| unsafe {
+        let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
+        let fields = &(*(*tuple).t_data).t_choice.t_heap;
+        (fields.t_xmin, fields.t_field3.t_cid)
+    });
+    a == b
+}

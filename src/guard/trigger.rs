@@ -11,7 +11,7 @@
 use crate::guard::columns::Columns;
 use crate::guard::options::{Options, arguments};
 use crate::guard::refusal::{self, Refusal};
-use crate::guard::row::{Place, Row, Slot, get, is_current, place};
+use crate::guard::row::{Place, Row, Slot, get, is_current, is_of_same_command, place};
 use crate::guard::search::{Own, Pending, Search};
 use crate::guard::table::{Rule, Table, root_of};
 use crate::guard::version::{Nearness, Version};
@@ -211,6 +211,9 @@ impl Guard {
         mut old: Option<&mut Version<'_>>,
     ) -> Outcome {
         let mut undecided = None;
+        // A near-duplicate that the same statement writes is rolled back with the row: it is named
+        // only where there is no other.
+        let mut companion = None;
         for table in &self.tables {
             let mut familiar = None;
             let mut duplicate = None;
@@ -236,7 +239,19 @@ impl Guard {
                         undecided = undecided.or(pending);
                         return true;
                     }
-                    duplicate = Some(self.describe(row, table, found, nearness));
+                    if is_of_same_command(row.slot, found) {
+                        companion.get_or_insert_with(|| {
+                            self.describe(
+                                row,
+                                table,
+                                found,
+                                nearness,
+                                ", which the same statement writes",
+                            )
+                        });
+                        return true;
+                    }
+                    duplicate = Some(self.describe(row, table, found, nearness, ""));
                     false
                 });
             }
@@ -244,7 +259,10 @@ impl Guard {
                 return Outcome::Duplicate(detail);
             }
         }
-        undecided.map_or(Outcome::Clear, Outcome::Undecided)
+        match companion {
+            Some(detail) => Outcome::Duplicate(detail),
+            None => undecided.map_or(Outcome::Clear, Outcome::Undecided),
+        }
     }
 
     /// Returns where the rows are that the old version was near to when the statement began.
@@ -268,7 +286,8 @@ impl Guard {
         places
     }
 
-    /// Says which row is near to which, and how near; None if the role may not see the one found.
+    /// Says which row is near to which, how near, and the `origin` of the one found; None if the role
+    /// may not see it.
     ///
     /// # Safety
     /// `found` holds a row of the table.
@@ -278,6 +297,7 @@ impl Guard {
         table: &Table,
         found: *mut pg_sys::TupleTableSlot,
         nearness: Nearness,
+        origin: &str,
     ) -> Option<CString> {
         if table.hides_rows() {
             return None;
@@ -296,6 +316,7 @@ impl Guard {
                 let table = relation_name(table.oid).unwrap_or_default();
                 detail.extend_from_slice(format!(" of table {table}").as_bytes());
             }
+            detail.extend_from_slice(origin.as_bytes());
             detail.push(b'.');
             CString::new(detail).ok()
         }

@@ -35,15 +35,23 @@ impl MinhashBall<'_> {
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
     pub fn read(&self) -> (Signature<'_>, f64) {
-        let Some((threshold, signature)) = self.0.split_first_chunk::<THRESHOLD_LEN>() else {
-            corrupt("minhash_ball");
-        };
-        let threshold = f64::from_le_bytes(*threshold);
-        if threshold != EVERYTHING && !options::is_threshold(threshold) {
-            corrupt("minhash_ball");
-        }
-        (Signature::from_bytes(signature).or_raise(), threshold)
+        read_minhash_ball(&self.0)
     }
+}
+
+/// Returns center and threshold of a ball's bytes.
+///
+/// # Errors
+/// ERROR `data_corrupted` if the bytes are no ball.
+pub fn read_minhash_ball(bytes: &[u8]) -> (Signature<'_>, f64) {
+    let Some((threshold, signature)) = bytes.split_first_chunk::<THRESHOLD_LEN>() else {
+        corrupt("minhash_ball");
+    };
+    let threshold = f64::from_le_bytes(*threshold);
+    if threshold != EVERYTHING && !options::is_threshold(threshold) {
+        corrupt("minhash_ball");
+    }
+    (Signature::from_bytes(signature).or_raise(), threshold)
 }
 
 /// A `bit_ball` argument. Layout, little endian: `distance u32 | bits u32 | bytes of the bits`.
@@ -70,11 +78,17 @@ impl BitBall<'_> {
 
     /// Returns the bytes of the center's bits, after [`Self::read`] has found them to be there.
     pub fn bytes(&self) -> &[u8] {
-        &self.0[DISTANCE_LEN + COUNT_LEN..]
+        center_bytes(&self.0)
     }
 }
 
-fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
+/// Returns the bytes of the center's bits, after [`read_bit_ball`] has found them to be there.
+pub fn center_bytes(ball: &[u8]) -> &[u8] {
+    &ball[DISTANCE_LEN + COUNT_LEN..]
+}
+
+/// Returns center and distance of a ball's bytes; None if they are no ball.
+pub fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
     let (distance, rest) = bytes.split_first_chunk::<DISTANCE_LEN>()?;
     let (count, bytes) = rest.split_first_chunk::<COUNT_LEN>()?;
     let distance = u32::from_le_bytes(*distance);

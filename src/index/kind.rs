@@ -9,7 +9,7 @@ use crate::index::classes::{
     CONTAINED, CONTAINS, HammingClass, KIND_FUNCTION, MinhashClass, RESEMBLES,
     neardup_hamming_kind_wrapper, neardup_minhash_kind_wrapper, neardup_set_kind_wrapper,
 };
-use crate::index::constraint_key::{hamming_key_wrapper, near_dup_key_wrapper};
+use crate::index::constraint_key::{MAKE_HAMMING_KEY, MAKE_NEAR_DUP_KEY, MakeKey};
 use crate::index::set_share::{
     SetShare, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
     set_share_contained_wrapper, set_share_contains_wrapper, set_share_resembles_wrapper,
@@ -162,12 +162,12 @@ impl Kind {
         }
     }
 
-    /// Returns the function (value, bound) that makes keys for exclusion constraints; None for kinds
-    /// that have none.
-    pub fn make_constraint_key(self) -> Option<(&'static CStr, CFunction)> {
+    /// Returns the function (value, bound [, label]) that makes keys for exclusion constraints; None
+    /// for kinds that have none.
+    pub fn make_constraint_key(self) -> Option<(&'static CStr, MakeKey)> {
         match self {
-            Self::Minhash => Some((c"near_dup_key", near_dup_key_wrapper)),
-            Self::Hamming => Some((c"hamming_key", hamming_key_wrapper)),
+            Self::Minhash => Some((c"near_dup_key", MAKE_NEAR_DUP_KEY)),
+            Self::Hamming => Some((c"hamming_key", MAKE_HAMMING_KEY)),
             Self::Containing | Self::Resembling => None,
         }
     }

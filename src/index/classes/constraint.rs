@@ -6,11 +6,10 @@
 
 use super::{Class, Column, HammingClass, MinhashClass, Open, Order, Parameters, Search};
 use crate::index::constraint_key::{
-    HammingKey, NearDupKey, constant_argument, hamming_key_wrapper, near_dup_key_wrapper,
+    HammingKey, MAKE_HAMMING_KEY, MAKE_NEAR_DUP_KEY, MakeKey, NearDupKey, constant_bound,
 };
 use crate::index::keys::{HammingKeys, MinhashKeys};
 use crate::options;
-use crate::pg::catalog::CFunction;
 use crate::pg::error::raise;
 use neardup::bands::MAX_BLOCKS;
 use pgrx::prelude::*;
@@ -68,19 +67,19 @@ impl Class for HammingKeyClass {
     }
 }
 
-/// Returns the constant bound in the expression of an index column, a call of `function`.
+/// Returns the constant bound in the expression of an index column, a call of one of `make`.
 ///
 /// # Errors
 /// ERROR `invalid_object_definition` if there is none, or one out of range.
 fn stated_bound<T>(
     column: &Column,
-    function: CFunction,
+    make: MakeKey,
     read: impl FnOnce(pg_sys::Datum) -> Option<T>,
     example: &str,
 ) -> T {
     let stated = column.expression().and_then(|expression| {
         // SAFETY: an expression of the index.
-        unsafe { constant_argument(expression, function) }
+        unsafe { constant_bound(expression, make) }
     });
     stated.and_then(read).unwrap_or_else(|| {
         raise(
@@ -98,7 +97,7 @@ const OPEN_NEAR_DUP: Open = |column| {
         threshold.filter(|&threshold| options::is_threshold(threshold))
     };
     let example = "near_dup_key(sig, 0.85)";
-    let threshold = stated_bound(column, near_dup_key_wrapper, read, example);
+    let threshold = stated_bound(column, MAKE_NEAR_DUP_KEY, read, example);
     let keys = MinhashKeys::new(threshold)?;
     Some(Box::new(NearDupKeyClass(MinhashClass { keys })))
 };
@@ -110,7 +109,7 @@ const OPEN_HAMMING: Open = |column| {
         distance.filter(|&distance| distance >= 0)
     };
     let example = "hamming_key(hash, 3)";
-    let distance = stated_bound(column, hamming_key_wrapper, read, example);
+    let distance = stated_bound(column, MAKE_HAMMING_KEY, read, example);
     let keys = HammingKeys::new(distance).unwrap_or_else(|_| {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,

@@ -5,8 +5,9 @@
 
 use super::comparison::Comparison;
 use crate::index::am;
+use crate::index::constraint_key::{ball_of_key, value_and_bound};
 use crate::index::kind::{Bound, Kind};
-use crate::pg::catalog::{is_named_function, operator_beside};
+use crate::pg::catalog::{function_beside, is_named_function, operator_beside};
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
 
@@ -25,10 +26,12 @@ impl KeyCall {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = nodes::call(node)?;
-            let [value, bound] = elements(args)?;
+            let [value, bound] = value_and_bound(args)?;
             let kind = Kind::NEAR.into_iter().find(|kind| {
-                kind.make_constraint_key()
-                    .is_some_and(|(name, wrapper)| is_named_function(function, name, wrapper))
+                kind.make_constraint_key().is_some_and(|(name, make)| {
+                    make.into_iter()
+                        .any(|own| is_named_function(function, name, own))
+                })
             })?;
             Some(Self {
                 kind,
@@ -37,6 +40,17 @@ impl KeyCall {
                 bound,
             })
         }
+    }
+}
+
+impl KeyCall {
+    /// Returns the function (value, bound) beside the one that is called.
+    fn make_unlabeled(&self) -> Option<pg_sys::Oid> {
+        let (name, _) = self.kind.make_constraint_key()?;
+        // SAFETY: plain catalog lookup.
+        let schema = unsafe { pg_sys::get_func_namespace(self.function) };
+        let [value_type, _] = self.kind.types(schema);
+        function_beside(self.function, name, &[value_type, self.kind.bound_type()])
     }
 }
 
@@ -127,7 +141,8 @@ impl Nearness {
             if !pg_sys::op_in_opfamily(operator, *(*index).opfamily.add(last)) {
                 return None;
             }
-            let query = nodes::new_call(root, key.function, [center, self.bound.node()]);
+            let make_key = key.make_unlabeled()?;
+            let query = nodes::new_call(root, make_key, [center, self.bound.node()]);
             Some(nodes::new_condition(operator, expression, query))
         }
     }
@@ -155,7 +170,7 @@ pub unsafe fn as_containment(
     root: *mut pg_sys::PlannerInfo,
     args: *mut pg_sys::List,
 ) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
-    // SAFETY: vouched for by the caller; a key is laid out as the ball of its value.
+    // SAFETY: vouched for by the caller; the other operand of `%` is a key, too.
     unsafe {
         let [left, right] = elements(args)?;
         let (key, other) = match KeyCall::of(left) {
@@ -167,7 +182,7 @@ pub unsafe fn as_containment(
             (Some(query), _) => {
                 nodes::new_call(root, objects.make_ball, [query.value, query.bound])
             }
-            (None, Some(datum)) => nodes::new_constant(objects.ball_type, datum),
+            (None, Some(key)) => nodes::new_constant(objects.ball_type, ball_of_key(key)),
             _ => return None,
         };
         let function = pg_sys::get_opcode(objects.operator);

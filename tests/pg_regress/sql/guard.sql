@@ -41,6 +41,15 @@ COPY docs (id, tenant, body) FROM stdin;
 3	1	Alpha Beta Gamma Delta Epsilon Zeta Eta Theta
 \.
 SELECT count(*) FROM docs;
+-- A row that stays is named before one that is refused with the statement.
+INSERT INTO docs VALUES (2, 1, 'alpha beta gamma delta epsilon zeta eta theta');
+INSERT INTO docs VALUES (3, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (4, 1, 'alpha beta gamma delta epsilon zeta eta theta');
+BEGIN;
+DELETE FROM docs WHERE id = 2;
+INSERT INTO docs VALUES (3, 1, 'alpha beta gamma delta epsilon zeta eta theta');
+INSERT INTO docs VALUES (4, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (5, 1, 'alpha beta gamma delta epsilon zeta eta theta');
+ROLLBACK;
+DELETE FROM docs WHERE id = 2;
 
 -- Rows without a document are always let in.
 INSERT INTO docs VALUES (4, 1, NULL), (5, 1, NULL), (6, 1, ''), (7, 1, '...');

@@ -43,6 +43,27 @@ SELECT near_dup_key(NULL, 0.8) IS NULL AS sig, near_dup_key(minhash('a'), NULL) 
 SELECT hamming_key(B'0000', 2) % hamming_key(B'0011', 3) AS within, hamming_key(B'0000', 1) % hamming_key(B'0011', 3) AS beyond,
        hamming_key(B'0000', 4) % hamming_key(B'00000', 4) AS of_other_length;
 
+-- A label says in messages which row it is, and is ignored otherwise.
+CREATE TABLE labeled (id int, sig minhash_signature, hash bit(64));
+INSERT INTO labeled SELECT i, minhash(document(i % 10)), i::bit(64) FROM generate_series(1, 20) i;
+ALTER TABLE labeled ADD CONSTRAINT by_label EXCLUDE USING neardup (near_dup_key(sig, 0.85, label => id::text) WITH %);
+DELETE FROM labeled WHERE id > 10;
+ALTER TABLE labeled ADD CONSTRAINT by_label EXCLUDE USING neardup (near_dup_key(sig, 0.85, label => id::text) WITH %);
+INSERT INTO labeled (id, sig) SELECT 11, sig FROM labeled WHERE id = 7;
+INSERT INTO labeled (id, sig) SELECT NULL, sig FROM labeled WHERE id = 7;
+INSERT INTO labeled (id, sig) SELECT 11, sig FROM labeled WHERE id = 7 ON CONFLICT DO NOTHING;
+ALTER TABLE labeled ADD EXCLUDE USING neardup (hamming_key(hash, 0, 'number ' || id) WITH %);
+INSERT INTO labeled (id, hash) VALUES (11, 7::bit(64));
+SELECT near_dup_index_check('by_label');
+SELECT near_dup_key(minhash('a'), 0.5, 'one') % near_dup_key(minhash('a'), 0.5, 'another') AS "same",
+       hamming_key(B'01', 0, 'one') % hamming_key(B'11', 0, 'one') AS other;
+SELECT near_dup_key(minhash('a'), 0.5, NULL), near_dup_key(minhash('a'), 0.5, ''), hamming_key(B'01', 0, NULL);
+SELECT near_dup_key(NULL, 0.5, 'a') IS NULL AS sig, near_dup_key(minhash('a'), NULL, 'a') IS NULL AS threshold;
+SELECT length(near_dup_key(minhash('a'), 0.5, repeat('x', 1000000))::text) AS letters,
+       near_dup_key(minhash('a'), 0.5, 'x' || repeat('é', 1000))::text = 'x' || repeat('é', 99) AS whole_characters;
+SELECT near_dup_key(minhash('a'), 0, 'a');
+SELECT hamming_key(B'01', -1, 'a');
+
 -- The threshold is a constant of the index.
 CREATE TABLE thresholds (sig minhash_signature, t float8, key near_dup_key, b bit(8), d int);
 CREATE INDEX ON thresholds USING neardup (near_dup_key(sig, t));
@@ -162,5 +183,9 @@ PREPARE kept_like (text) AS SELECT id FROM kept WHERE near_dup(sig, minhash($1),
 SET plan_cache_mode = force_generic_plan;
 SELECT plan($$EXECUTE kept_like ('some text')$$);
 RESET plan_cache_mode;
+-- Whatever the label is.
+SELECT plan($$SELECT id FROM labeled WHERE near_dup(sig, minhash(document(7)), 0.9)$$);
+SELECT id FROM labeled WHERE near_dup(sig, minhash(document(7)), 0.9);
+SELECT id FROM labeled WHERE near_dup_key(sig, 0.85, id::text) % near_dup_key(minhash(document(7)), 0.9, 'wanted');
 RESET enable_seqscan;
 RESET enable_bitmapscan;

@@ -25,7 +25,7 @@ const INDEXES: &str = "
     ALTER TABLE docs ADD tenant int DEFAULT 1;
     CREATE INDEX docs_sig ON docs USING neardup (tenant, sig minhash_ops (threshold = 0.7));
     ALTER TABLE docs ADD CONSTRAINT docs_no_near_dup
-        EXCLUDE USING neardup (tenant WITH =, near_dup_key(other, 0.85) WITH %) WHERE (id > 3);
+        EXCLUDE USING neardup (tenant WITH =, near_dup_key(other, 0.85, label => id::text) WITH %) WHERE (id > 3);
     ALTER TABLE docs ADD CONSTRAINT docs_no_near_bits
         EXCLUDE USING neardup (hamming_key(minhash_bits(minhash_pack(other, 1))::bit(1), 0) WITH %)
         WHERE (id < 2) DEFERRABLE INITIALLY DEFERRED";
