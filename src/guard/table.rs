@@ -78,17 +78,8 @@ impl Rule {
         let relation = Relation::open_table(table);
         match relation.kind() {
             pg_sys::RELKIND_PARTITIONED_TABLE => {
-                // SAFETY: the relation is open; the array has that many elements.
-                let partitions = unsafe {
-                    let parts = pg_sys::RelationGetPartitionDesc(relation.as_ptr(), true);
-                    match (*parts).nparts {
-                        0 => &[],
-                        count => std::slice::from_raw_parts((*parts).oids, count as usize),
-                    }
-                    .to_vec()
-                };
                 let ancestors = [ancestors, &[table]].concat();
-                for partition in partitions {
+                for partition in relation.partitions() {
                     self.add_tables(partition, &ancestors, tables);
                 }
             }

@@ -11,21 +11,34 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::Once;
 
+/// A tracker of a table that the transaction has changed.
+struct Touched {
+    tracker: Tracker,
+    /// The subtransaction that has refreshed it since.
+    refreshed_in: Option<pg_sys::SubTransactionId>,
+}
+
 thread_local! {
     /// The trackers that the transaction has touched; a backend has one thread that runs statements.
-    static TOUCHED: RefCell<Vec<Tracker>> = const { RefCell::new(Vec::new()) };
+    static TOUCHED: RefCell<Vec<Touched>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Remembers a tracker until the transaction ends.
 pub fn remember(tracker: &Tracker) {
     static REGISTERED: Once = Once::new();
-    // SAFETY: the callback lives as long as the library.
+    // SAFETY: the callbacks live as long as the library.
     REGISTERED.call_once(|| unsafe {
         pg_sys::RegisterXactCallback(Some(forget), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(take_back), std::ptr::null_mut());
     });
     TOUCHED.with_borrow_mut(|touched| {
-        if !touched.iter().any(|known| known.tables == tracker.tables) {
-            touched.push(tracker.clone());
+        let mut known = touched.iter_mut();
+        match known.find(|known| known.tracker.tables == tracker.tables) {
+            Some(known) => known.refreshed_in = None,
+            None => touched.push(Touched {
+                tracker: tracker.clone(),
+                refreshed_in: None,
+            }),
         }
     });
 }
@@ -33,6 +46,24 @@ pub fn remember(tracker: &Tracker) {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn forget(_event: pg_sys::XactEvent::Type, _argument: *mut c_void) {
     TOUCHED.with_borrow_mut(Vec::clear);
+}
+
+/// Forgets the refreshes of a subtransaction that is rolled back.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn take_back(
+    event: pg_sys::SubXactEvent::Type,
+    ended: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _argument: *mut c_void,
+) {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        // Those within it began after it.
+        TOUCHED.with_borrow_mut(|touched| {
+            for known in touched {
+                known.refreshed_in = known.refreshed_in.filter(|within| *within < ended);
+            }
+        });
+    }
 }
 
 /// Refreshes the trackers that a transaction has touched, before it commits.
@@ -53,10 +84,22 @@ pub unsafe extern "C-unwind" fn near_dup_refresh_at_commit(
     pg_sys::Datum::null()
 }
 
-/// Refreshes all trackers that the transaction has touched, once. They are locked in one order, so that
-/// two transactions do not wait for each other.
+/// Refreshes the trackers that the transaction has touched and not refreshed since. They are locked in
+/// one order, so that two transactions do not wait for each other.
 pub fn refresh_touched() {
-    let mut touched = TOUCHED.take();
+    // SAFETY: reads a variable of the backend.
+    let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
+    let mut touched: Vec<Tracker> = TOUCHED.with_borrow_mut(|touched| {
+        let changed = touched
+            .iter_mut()
+            .filter(|known| known.refreshed_in.is_none());
+        changed
+            .map(|known| {
+                known.refreshed_in = Some(now);
+                known.tracker.clone()
+            })
+            .collect()
+    });
     touched.sort_unstable_by_key(|tracker| tracker.tables.clusters.to_u32());
     for tracker in &touched {
         let rights = rights_for(tracker.relation);

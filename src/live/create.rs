@@ -110,7 +110,11 @@ impl<'a> Creation<'a> {
                 )
             }),
             queue: create("queue", &|table| {
-                format!("CREATE {persistence} TABLE {table} (key {key})")
+                // Its rows can be deleted also where the table is published.
+                format!(
+                    "CREATE {persistence} TABLE {table} (key {key});
+                     ALTER TABLE {table} REPLICA IDENTITY FULL"
+                )
             }),
             state: create("state", &|table| state::definition(table, persistence)),
             // Its columns are known when the order is.
@@ -158,7 +162,8 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
     let tracker = &shape.tracker;
     let (table, condition) = (shape.base(), tracker.tables.condition());
     let changes = differs(shape);
-    let create = |kind: &str, suffix: &str, when: &str, for_each: &str, function: &str| {
+    let mut enable = Vec::new();
+    let mut create = |kind: &str, suffix: &str, when: &str, for_each: &str, function: &str| {
         let trigger = names::identifier(&names::derived(name, suffix));
         let function = tracker.function(function);
         connection.execute(&format!(
@@ -167,33 +172,34 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
             if when == UPDATE { &changes } else { "" },
             tracker.arguments()
         ));
+        enable.push(format!("ENABLE ALWAYS TRIGGER {trigger}"));
     };
+    const INSERT_OR_DELETE: &str = "AFTER INSERT OR DELETE";
     const UPDATE: &str = "AFTER UPDATE";
-    let note = "near_dup_note";
+    let (note, row) = ("near_dup_note", "FOR EACH ROW");
+    create("TRIGGER", "note_rows", INSERT_OR_DELETE, row, note);
+    create("TRIGGER", "note_updates", UPDATE, row, note);
+    let statement = "FOR EACH STATEMENT";
     create(
         "TRIGGER",
-        "rows",
-        "AFTER INSERT OR DELETE",
-        "FOR EACH ROW",
-        note,
-    );
-    create("TRIGGER", "updates", UPDATE, "FOR EACH ROW", note);
-    create(
-        "TRIGGER",
-        "truncate",
+        "note_truncate",
         "AFTER TRUNCATE",
-        "FOR EACH STATEMENT",
+        statement,
         note,
     );
     if tracker.is_immediate {
+        // Triggers fire by their names, and a row has to be noted first. Names that are shortened are
+        // shortened alike, for both have the same length.
         let (kind, deferred) = (
             "CONSTRAINT TRIGGER",
             "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW",
         );
         let refresh = "near_dup_refresh_at_commit";
-        create(kind, "commit", "AFTER INSERT OR DELETE", deferred, refresh);
-        create(kind, "commit_updates", UPDATE, deferred, refresh);
+        create(kind, "sync_rows", INSERT_OR_DELETE, deferred, refresh);
+        create(kind, "sync_updates", UPDATE, deferred, refresh);
     }
+    // Logical replication fires no others.
+    connection.execute(&format!("ALTER TABLE {table} {}", enable.join(", ")));
 }
 
 /// Returns the condition that an UPDATE changes a column that the tracker reads, bit by bit: what

@@ -12,6 +12,7 @@ mod commit;
 mod create;
 mod indexes;
 mod keys;
+mod leaves;
 mod links;
 mod neighborhood;
 mod note;

@@ -2,11 +2,31 @@
 
 use crate::live::shape::Shape;
 use crate::pg::names;
+use pgrx::pg_sys;
 
 /// Returns the keys of the changed rows, in an order in which one lies near the next.
 pub fn changed(shape: &Shape) -> String {
     let queue = names::relation(shape.tracker.tables.queue);
     format!("(SELECT DISTINCT q.key FROM {queue} q ORDER BY q.key)")
+}
+
+/// Returns a query for the keys of all rows of a leaf.
+pub fn all_of_leaf(shape: &Shape, leaf: pg_sys::Oid) -> String {
+    format!(
+        "SELECT {} FROM {} b",
+        shape.key.of("b"),
+        names::relation(leaf)
+    )
+}
+
+/// Returns a query for the keys of rows of the clusters that are not in the table any more.
+pub fn gone(shape: &Shape) -> String {
+    format!(
+        "SELECT m.key FROM {} m WHERE NOT EXISTS (SELECT FROM {} b WHERE {})",
+        shape.clusters(),
+        shape.base(),
+        shape.key.matches("b", "m.key")
+    )
 }
 
 /// Returns the keys of the members of canonical rows, whose keys are the argument.

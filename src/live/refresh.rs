@@ -1,12 +1,13 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
 use crate::live::access::{check_owner, check_tables, lock, rights_for};
-use crate::live::links;
+use crate::live::leaves::{Leaf, Unnoted};
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::live::state::State;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::live::write::{self, Written};
+use crate::live::{links, queries};
 use crate::live::{rebuild, repair};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
@@ -92,19 +93,15 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let connection = Connection::open();
     lock(&connection, &tracker);
     let shape = Shape::of(&connection, tracker);
+    // Before the snapshot, which sees all rows of these.
+    let leaves = Leaf::all_of(&shape.tracker);
     let snapshot = Snapshot::take();
-    let state = State::read(&connection, &shape.tracker, &snapshot);
-    let refresh = Refresh {
-        connection: &connection,
-        shape: &shape,
-        snapshot: &snapshot,
-        state,
-    };
+    let (refresh, unnoted) = Refresh::begin(&connection, &shape, &snapshot, leaves);
+    let is_known = !wants_rebuild && refresh.note(&unnoted);
     let queued = refresh.queued();
-    let rebuilds = wants_rebuild || !state.has_same_files || queued.is_large(state.rows);
-    let repaired = match rebuilds {
-        true => None,
-        false => refresh.repair(started, queued.keys),
+    let repaired = match is_known && !queued.is_large(refresh.state.rows) {
+        true => refresh.repair(started, queued.keys),
+        false => None,
     };
     let changes = repaired.unwrap_or_else(|| refresh.rebuild(started, true));
     snapshot.release();
@@ -138,7 +135,52 @@ pub struct Refresh<'a> {
     pub state: State,
 }
 
-impl Refresh<'_> {
+impl<'a> Refresh<'a> {
+    /// Returns a refresh that reads these leaves, with the rows that have changed unnoted since the last
+    /// one.
+    pub fn begin(
+        connection: &'a Connection,
+        shape: &'a Shape,
+        snapshot: &'a Snapshot,
+        leaves: Vec<Leaf>,
+    ) -> (Self, Unnoted) {
+        let mut state = State::read(connection, &shape.tracker, snapshot);
+        let unnoted = Unnoted::since(&state.leaves, &leaves);
+        match Snapshot::is_of_transaction() {
+            // Rows read of new ones may be older than they are.
+            true => state.leaves.retain(|leaf| leaves.contains(leaf)),
+            false => state.leaves = leaves,
+        }
+        let refresh = Self {
+            connection,
+            shape,
+            snapshot,
+            state,
+        };
+        (refresh, unnoted)
+    }
+
+    /// Puts rows that have changed unnoted into the queue. Returns false where any may have.
+    fn note(&self, unnoted: &Unnoted) -> bool {
+        let Unnoted::Some { new, are_gone } = unnoted else {
+            return matches!(unnoted, Unnoted::None);
+        };
+        let mut queries = Vec::new();
+        for &leaf in new {
+            queries.push(queries::all_of_leaf(self.shape, leaf));
+        }
+        if *are_gone {
+            queries.push(queries::gone(self.shape));
+        }
+        let queue = names::relation(self.shape.tracker.tables.queue);
+        for query in queries {
+            let insert = format!("INSERT INTO {queue} {query}");
+            let insert = self.connection.prepare(&insert, &[]);
+            insert.run(Some(self.snapshot), &[], &mut |_| {});
+        }
+        true
+    }
+
     fn queued(&self) -> Queued {
         let sql = format!(
             "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL)
@@ -277,7 +319,7 @@ impl Refresh<'_> {
         let state = State {
             next_cluster: numbers.next,
             rows: state.rows + written.added - written.removed,
-            ..*state
+            leaves: state.leaves.clone(),
         };
         let seconds = started.elapsed().as_secs_f64();
         state.write(

@@ -1,19 +1,20 @@
 //! The state that a tracker keeps from one refresh to the next.
 
+use crate::live::leaves::Leaf;
 use crate::live::tracker::Tracker;
 use crate::pg::names;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
 
 /// The row of the table of state.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct State {
     /// The lowest number that no cluster has had.
     pub next_cluster: i64,
     /// The number of rows of the table that were there.
     pub rows: i64,
-    /// The leaves of the table are those of the last refresh, and their files too.
-    pub has_same_files: bool,
+    /// The leaves that have been read.
+    pub leaves: Vec<Leaf>,
 }
 
 /// Returns the statement that makes the table.
@@ -21,16 +22,10 @@ pub fn definition(table: &str, persistence: &str) -> String {
     format!(
         "CREATE {persistence} TABLE {table} (
             singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-            next_cluster bigint NOT NULL, rows bigint NOT NULL, leaves oid[], files oid[],
-            refreshed_at timestamptz, seconds double precision, changed bigint)"
+            next_cluster bigint NOT NULL, rows bigint NOT NULL,
+            leaves oid[], files oid[], triggers oid[], refreshed_at timestamptz, seconds double precision, changed bigint)"
     )
 }
-
-/// The table and its leaves, and the files that they are in.
-const FILES: &str = "SELECT pg_catalog.array_agg(t.relid ORDER BY t.relid) AS leaves,
-        pg_catalog.array_agg(pg_catalog.pg_relation_filenode(t.relid) ORDER BY t.relid) AS files
-    FROM (SELECT p.relid::pg_catalog.oid FROM pg_catalog.pg_partition_tree($1) p WHERE p.isleaf
-          UNION SELECT $1::pg_catalog.oid) t";
 
 impl State {
     /// Locks the tracker against other refreshes until the end of the transaction.
@@ -48,28 +43,27 @@ impl State {
     /// Returns the state of a locked tracker.
     pub fn read(connection: &Connection, tracker: &Tracker, snapshot: &Snapshot) -> Self {
         let sql = format!(
-            "SELECT s.next_cluster, s.rows,
-                 s.leaves OPERATOR(pg_catalog.=) f.leaves AND s.files OPERATOR(pg_catalog.=) f.files
-             FROM {} s, ({FILES}) f",
+            "SELECT s.next_cluster, s.rows, l.leaf, l.file, l.trigger
+             FROM {} s LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.leaves),
+                 pg_catalog.unnest(s.files), pg_catalog.unnest(s.triggers)) l (leaf, file, trigger) ON true",
             names::relation(tracker.tables.state)
         );
         let mut state = Self {
             next_cluster: 1,
             rows: 0,
-            has_same_files: false,
+            leaves: Vec::new(),
         };
-        let read = connection.prepare(&sql, &[pg_sys::REGCLASSOID]);
-        read.run(
-            Some(snapshot),
-            &[tracker.relation.into_datum()],
-            &mut |row| {
-                state = Self {
-                    next_cluster: row.get(1).unwrap_or(1),
-                    rows: row.get(2).unwrap_or(0),
-                    has_same_files: row.get(3).unwrap_or(false),
-                };
-            },
-        );
+        connection
+            .prepare(&sql, &[])
+            .run(Some(snapshot), &[], &mut |row| {
+                state.next_cluster = row.get(1).unwrap_or(1);
+                state.rows = row.get(2).unwrap_or(0);
+                state.leaves.extend(row.get(3).map(|table| Leaf {
+                    table,
+                    file: row.get(4).unwrap_or(pg_sys::InvalidOid),
+                    trigger: row.get(5).unwrap_or(pg_sys::InvalidOid),
+                }));
+            });
         state
     }
 
@@ -83,29 +77,31 @@ impl State {
         changed: i64,
     ) {
         let sql = format!(
-            "UPDATE {} s SET next_cluster = $2, rows = $3, seconds = $4, changed = $5,
-                 refreshed_at = pg_catalog.clock_timestamp(),
-                 leaves = CASE WHEN $6 THEN f.leaves END, files = CASE WHEN $6 THEN f.files END
-             FROM ({FILES}) f",
+            "UPDATE {} SET next_cluster = $1, rows = $2, seconds = $3, changed = $4,
+                 refreshed_at = pg_catalog.clock_timestamp(), leaves = $5, files = $6, triggers = $7",
             names::relation(tracker.tables.state)
         );
         let types = [
-            pg_sys::REGCLASSOID,
             pg_sys::INT8OID,
             pg_sys::INT8OID,
             pg_sys::FLOAT8OID,
             pg_sys::INT8OID,
-            pg_sys::BOOLOID,
+            pg_sys::OIDARRAYOID,
+            pg_sys::OIDARRAYOID,
+            pg_sys::OIDARRAYOID,
         ];
-        // Rows read of new files may be older than they are.
-        let are_read = self.has_same_files || !Snapshot::is_of_transaction();
+        let of_leaves = |value: fn(&Leaf) -> pg_sys::Oid| {
+            let values: Vec<_> = self.leaves.iter().map(value).collect();
+            values.into_datum()
+        };
         let arguments = [
-            tracker.relation.into_datum(),
             self.next_cluster.into_datum(),
             self.rows.into_datum(),
             seconds.into_datum(),
             changed.into_datum(),
-            are_read.into_datum(),
+            of_leaves(|leaf| leaf.table),
+            of_leaves(|leaf| leaf.file),
+            of_leaves(|leaf| leaf.trigger),
         ];
         connection
             .prepare(&sql, &types)

@@ -3,10 +3,10 @@
 use crate::live::access::{check_owner, lock, rights_for};
 use crate::live::create::{Creation, create_index};
 use crate::live::indexes::rule;
+use crate::live::leaves::Leaf;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
 use crate::live::shape::{Column, Key};
-use crate::live::state::State;
 use crate::live::tracker::{Tables, Tracker};
 use crate::options;
 use crate::pg::arrays::names_in;
@@ -62,13 +62,9 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     tracker.keep = Order::of_query(tracker.relation, &order).list();
     let shape = Creation::new(&connection, &name, tracker, columns).run();
     lock(&connection, &shape.tracker);
+    let leaves = Leaf::all_of(&shape.tracker);
     let snapshot = Snapshot::take();
-    let first = Refresh {
-        connection: &connection,
-        shape: &shape,
-        snapshot: &snapshot,
-        state: State::read(&connection, &shape.tracker, &snapshot),
-    };
+    let (first, _) = Refresh::begin(&connection, &shape, &snapshot, leaves);
     first.rebuild(Instant::now(), false);
     create_index(&connection, &shape);
     snapshot.release();

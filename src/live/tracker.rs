@@ -9,7 +9,7 @@ use crate::pg::names;
 use crate::pg::nodes;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, utf8};
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
+use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// The tables of a tracker.
@@ -138,6 +138,11 @@ impl TriggerFunctions {
     pub fn note(&self) -> Option<pg_sys::Oid> {
         self.note
     }
+
+    fn notes_inserts(&self, trigger: &pg_sys::Trigger) -> bool {
+        Some(trigger.tgfoid) == self.note
+            && trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT != 0
+    }
 }
 
 impl Tracker {
@@ -164,7 +169,7 @@ impl Tracker {
                 return None;
             };
             Some(Self {
-                relation: (*table).rd_id,
+                relation: made_for(table, trigger),
                 tables,
                 signature: signature.clone(),
                 threshold: threshold.parse().ok()?,
@@ -217,11 +222,8 @@ impl Tracker {
         let Some(table) = Relation::try_open_table(table) else {
             return Vec::new();
         };
-        let notes_inserts = |trigger: &&pg_sys::Trigger| {
-            Some(trigger.tgfoid) == functions.note
-                && trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT != 0
-        };
-        let own = triggers_of(&table).into_iter().filter(notes_inserts);
+        let notes_inserts = |trigger: &&pg_sys::Trigger| functions.notes_inserts(trigger);
+        let own = own_triggers(&table).filter(notes_inserts);
         // SAFETY: the table is open, and the triggers are its own.
         own.filter_map(|trigger| unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) })
             .collect()
@@ -230,14 +232,30 @@ impl Tracker {
     /// Returns the names of the tracker's triggers.
     pub fn triggers(&self, functions: &TriggerFunctions) -> Vec<String> {
         let table = Relation::open_table(self.relation);
-        let own = triggers_of(&table).into_iter().filter(|trigger| {
-            // SAFETY: the triggers are the table's own.
+        let own = self.triggers_on(functions, &table);
+        own.map(name_of).collect()
+    }
+
+    /// Returns the trigger of the open table that notes inserted rows.
+    pub fn note_trigger<'t>(
+        &self,
+        functions: &TriggerFunctions,
+        table: &'t Relation,
+    ) -> Option<&'t pg_sys::Trigger> {
+        let mut own = self.triggers_on(functions, table);
+        own.find(|trigger| functions.notes_inserts(trigger))
+    }
+
+    fn triggers_on<'t>(
+        &self,
+        functions: &TriggerFunctions,
+        table: &'t Relation,
+    ) -> impl Iterator<Item = &'t pg_sys::Trigger> {
+        own_triggers(table).filter(|trigger| {
+            // SAFETY: the table is open, and the triggers are its own.
             let tracker = unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) };
             tracker.is_some_and(|tracker| tracker.tables == self.tables)
-        });
-        // SAFETY: the names of triggers are NUL-terminated.
-        let names = own.map(|trigger| utf8(unsafe { CStr::from_ptr(trigger.tgname) }));
-        names.collect()
+        })
     }
 
     /// Returns a table of the tracker that has another owner than the tracked one.
@@ -253,20 +271,54 @@ impl Tracker {
     }
 }
 
-/// Returns the triggers of an open table that are not those of a table that it is a partition of.
-fn triggers_of(table: &Relation) -> Vec<&pg_sys::Trigger> {
+/// Returns the triggers of an open table.
+pub fn triggers_of(table: &Relation) -> &[pg_sys::Trigger] {
     // SAFETY: the table is open; its triggers are in an array of that length.
-    let triggers = unsafe {
-        let triggers = (*table.as_ptr()).trigdesc;
-        if triggers.is_null() {
-            return Vec::new();
+    unsafe {
+        match (*table.as_ptr()).trigdesc.as_ref() {
+            Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
+            None => &[],
         }
-        std::slice::from_raw_parts((*triggers).triggers, (*triggers).numtriggers as usize)
-    };
-    triggers
-        .iter()
-        .filter(|trigger| !trigger.tgisclone)
-        .collect()
+    }
+}
+
+/// Returns the triggers of an open table that are not those of a table that it is a partition of.
+fn own_triggers(table: &Relation) -> impl Iterator<Item = &pg_sys::Trigger> {
+    let triggers = triggers_of(table).iter();
+    triggers.filter(|trigger| !trigger.tgisclone)
+}
+
+pub fn name_of(trigger: &pg_sys::Trigger) -> String {
+    // SAFETY: the names of triggers are NUL-terminated.
+    utf8(unsafe { CStr::from_ptr(trigger.tgname) })
+}
+
+/// Returns the table that a trigger was made for, of which its own may be a partition.
+///
+/// # Safety
+/// The table is open, and the trigger one of its own.
+unsafe fn made_for(table: pg_sys::Relation, trigger: &pg_sys::Trigger) -> pg_sys::Oid {
+    // SAFETY: vouched for by the caller; the list is a new one.
+    unsafe {
+        let own = (*table).rd_id;
+        if !trigger.tgisclone {
+            return own;
+        }
+        let ancestors = PgList::<pg_sys::Oid>::from_pg(get_partition_ancestors(own));
+        let has_it = |ancestor: &pg_sys::Oid| {
+            pg_sys::get_trigger_oid(*ancestor, trigger.tgname, true) != pg_sys::InvalidOid
+        };
+        ancestors
+            .iter_oid()
+            .take_while(has_it)
+            .last()
+            .unwrap_or(own)
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// Returns the tables that a partition belongs to, from its own parent on.
+    fn get_partition_ancestors(partition: pg_sys::Oid) -> *mut pg_sys::List;
 }
 
 const IMMEDIATE: &str = "immediate";

@@ -47,6 +47,34 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relowner }
     }
 
+    /// Returns the partitions of a partitioned table, but those that are being detached.
+    #[allow(clippy::disallowed_methods, reason = "as many as the server lists")]
+    pub fn partitions(&self) -> Vec<pg_sys::Oid> {
+        // SAFETY: the relation is open; the array has that many elements.
+        unsafe {
+            let parts = pg_sys::RelationGetPartitionDesc(self.0, true);
+            match (*parts).nparts {
+                0 => Vec::new(),
+                count => std::slice::from_raw_parts((*parts).oids, count as usize).to_vec(),
+            }
+        }
+    }
+
+    /// Returns whether the transaction has given the table the file that it has: TRUNCATE empties that
+    /// one instead of making another.
+    pub fn has_new_file(&self) -> bool {
+        // SAFETY: the relation is open.
+        unsafe {
+            #[cfg(feature = "pg15")]
+            let since = (*self.0).rd_newRelfilenodeSubid;
+            #[cfg(not(feature = "pg15"))]
+            let since = (*self.0).rd_newRelfilelocatorSubid;
+            [(*self.0).rd_createSubid, since]
+                .iter()
+                .any(|&since| since != 0)
+        }
+    }
+
     /// Returns the index of the table's primary key and the numbers of its columns.
     #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
     pub fn primary_key(&self) -> Option<(pg_sys::Oid, Vec<i16>)> {

@@ -29,7 +29,8 @@ const TABLES: &str = "
     ALTER TABLE parted_2 DROP sig2;
     ALTER TABLE parted ATTACH PARTITION parted_2 FOR VALUES FROM (3) TO (7);
     CREATE INDEX ON parted USING neardup (tenant, sig);
-    SELECT near_dup_track('parted', 'sig', 0.8, 'place DESC, id', 'tenants', '{tenant}')";
+    SELECT near_dup_track('parted', 'sig', 0.8, 'place DESC, id', 'tenants', '{tenant}'),
+           near_dup_track('parted', 'sig', 0.85, 'id', 'tenants at once', '{tenant}', immediate => true)";
 
 const KEPT: &[Kept] = &[
     Kept {
@@ -64,6 +65,14 @@ const KEPT: &[Kept] = &[
         threshold: 0.8,
         keep: "place DESC, id",
     },
+    Kept {
+        table: "parted",
+        key: "(id, place)",
+        scope: Some("tenant"),
+        clusters: "\"tenants at once\"",
+        threshold: 0.85,
+        keep: "id, place",
+    },
 ];
 
 /// Statements with a random row `{id}`, place, document, edits and tenant.
@@ -90,6 +99,7 @@ const STATEMENTS: &[&str] = &[
     "UPDATE parted SET tenant = {tenant} WHERE id BETWEEN {id} AND {id} + 3",
     "DELETE FROM parted WHERE id = {id}",
     "DELETE FROM parted_1 WHERE id > {id} + 20",
+    "UPDATE parted_1 SET body = {text}, tenant = {tenant} WHERE id = {id}",
     // As many rows as are searched together.
     "INSERT INTO plain SELECT i, i % 5, make_text(i % 40, i % 9) FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
     "INSERT INTO parted SELECT i, i % 7, make_text(i % 40, i % 9), {tenant} FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
@@ -99,11 +109,27 @@ const STATEMENTS: &[&str] = &[
     "RELEASE s",
 ];
 
+/// Transactions of several statements, among them random ones `{statement}`.
+const TRANSACTIONS: &[&str] = &[
+    "SET CONSTRAINTS ALL IMMEDIATE; {statement}; {statement}",
+    "{statement}; SAVEPOINT s; SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK TO s",
+    "{statement}; SAVEPOINT s; SET CONSTRAINTS ALL IMMEDIATE; {statement}; RELEASE s",
+    "ALTER TABLE parted DETACH PARTITION parted_1; DELETE FROM parted_1 WHERE id % 2 = 0;
+     ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (0) TO (3)",
+    "SET CONSTRAINTS ALL IMMEDIATE; TRUNCATE parted_1; SELECT near_dup_refresh('tenants');
+     {statement}; SELECT near_dup_refresh('tenants'); TRUNCATE parted_1",
+];
+
 /// Statements that are seldom run, outside of transactions.
 const RARE: &[&str] = &[
     "TRUNCATE plain",
     "TRUNCATE parted",
     "TRUNCATE parted_1",
+    "ALTER TABLE parted DETACH PARTITION parted_1",
+    "ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (0) TO (3)",
+    "ALTER TABLE parted ATTACH PARTITION parted_1 FOR VALUES FROM (0) TO (3)",
+    "DROP TABLE parted_2; CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (3) TO (7)",
+    "VACUUM FULL parted_2",
     "VACUUM FULL plain",
     "VACUUM plain, plain_clusters_canonical",
 ];
@@ -126,7 +152,6 @@ pub fn random(server: &Server) -> Result<Outcome> {
         replays: KEPT.iter().map(|_| Replay::default()).collect(),
         observer: client,
         refreshes: 0,
-        unseen: false,
     };
     for step in 0..STEPS {
         history
@@ -147,8 +172,6 @@ struct History {
     replays: Vec<Replay>,
     observer: Client,
     refreshes: usize,
-    /// Rows have changed that no trigger has seen.
-    unseen: bool,
 }
 
 impl History {
@@ -156,15 +179,15 @@ impl History {
         let number = self.rng.usize(..SESSIONS);
         match self.rng.u32(0..100) {
             0..8 => self.refresh(),
-            8..10 => self.copy(),
+            8 => self.copy(),
+            9 => self.transaction(number),
             10 => {
                 let statement = *self.rng.choice(RARE).context("there are some")?;
-                self.sessions[number].end("COMMIT")?;
+                self.end_all()?;
                 self.sessions[number].run(statement)
             }
             11 => {
                 let statement = self.statement();
-                self.unseen = true;
                 let session = &mut self.sessions[number];
                 session.end("COMMIT")?;
                 session.run("SET session_replication_role = replica")?;
@@ -206,14 +229,30 @@ impl History {
         Ok(())
     }
 
-    fn refresh(&mut self) -> Result<()> {
-        let rebuild = std::mem::take(&mut self.unseen);
-        if rebuild {
-            // Changes that a transaction has not committed yet may be unseen too.
-            for session in &mut self.sessions {
-                session.end("COMMIT")?;
-            }
+    /// Runs a transaction while no other one is open.
+    fn transaction(&mut self, number: usize) -> Result<()> {
+        let transaction = *self.rng.choice(TRANSACTIONS).context("there are some")?;
+        let mut statements = transaction.to_string();
+        while statements.contains("{statement}") {
+            statements = statements.replacen("{statement}", &self.statement(), 1);
         }
+        self.end_all()?;
+        let session = &mut self.sessions[number];
+        session.begin()?;
+        session.run(&statements)?;
+        session.end("COMMIT")
+    }
+
+    fn end_all(&mut self) -> Result<()> {
+        let mut sessions = self.sessions.iter_mut();
+        sessions.try_for_each(|session| session.end("COMMIT"))
+    }
+
+    fn refresh(&mut self) -> Result<()> {
+        let late = "SELECT coalesce(sum(behind), 0)::bigint FROM near_dup_tracked WHERE immediate";
+        let late: i64 = self.observer.query_one(late, &[])?.get(0);
+        ensure!(late == 0, "{late} changes were committed and not refreshed");
+        let rebuild = self.rng.u32(0..20) == 0;
         for (kept, replay) in KEPT.iter().zip(&mut self.replays) {
             kept.ensure_law(&mut self.observer, rebuild)?;
             replay.play(&mut self.observer, kept.clusters)?;
@@ -278,6 +317,11 @@ fn tolerate(statement: &str, result: std::result::Result<(), postgres::Error>) -
         SqlState::NO_ACTIVE_SQL_TRANSACTION,
         SqlState::ACTIVE_SQL_TRANSACTION,
         SqlState::T_R_DEADLOCK_DETECTED,
+        // Of a partition that is detached, or is not.
+        SqlState::CHECK_VIOLATION,
+        SqlState::UNDEFINED_TABLE,
+        SqlState::WRONG_OBJECT_TYPE,
+        SqlState::OBJECT_IN_USE,
     ];
     ensure!(
         error.code().is_some_and(|code| TOLERATED.contains(code)),

@@ -1,0 +1,99 @@
+//! The tables that hold the rows of a tracked table: itself, or its partitions.
+
+use crate::live::tracker::{Tracker, TriggerFunctions, name_of, triggers_of};
+use crate::pg::relation::Relation;
+use pgrx::pg_sys;
+use std::collections::HashSet;
+
+/// A table with rows, as a refresh has read it. Another file or another trigger means that rows may
+/// have changed that were not noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Leaf {
+    pub table: pg_sys::Oid,
+    /// Invalid where rows may change and nobody notices.
+    pub file: pg_sys::Oid,
+    /// The trigger that notes its rows: a partition gets another one when it is attached again.
+    pub trigger: pg_sys::Oid,
+}
+
+/// Rows that may have changed without having been noted.
+pub enum Unnoted {
+    None,
+    Some {
+        /// The leaves whose rows all count as changed.
+        new: Vec<pg_sys::Oid>,
+        /// There may be clusters of rows that are gone.
+        are_gone: bool,
+    },
+    All,
+}
+
+impl Leaf {
+    /// Returns the leaves of a tracked table.
+    pub fn all_of(tracker: &Tracker) -> Vec<Self> {
+        let functions = TriggerFunctions::beside(tracker.function);
+        let root = Relation::open_table(tracker.relation);
+        let mut leaves = Vec::new();
+        if let Some(trigger) = tracker.note_trigger(&functions, &root) {
+            let trigger = (trigger.tgfoid, name_of(trigger));
+            add_leaves(&root, &trigger, &mut leaves);
+        }
+        leaves
+    }
+
+    fn of(table: &Relation, (function, name): &(pg_sys::Oid, String)) -> Self {
+        let triggers = triggers_of(table).iter();
+        let noting: Vec<_> = triggers.filter(|t| t.tgfoid == *function).collect();
+        // A partition's trigger has the name of its table's.
+        let trigger = noting.iter().find(|trigger| name_of(trigger) == *name);
+        let is_noted = trigger.is_some() && noting.iter().all(|trigger| is_enabled(trigger));
+        // SAFETY: the table is open.
+        let (oid, form) = unsafe { ((*table.as_ptr()).rd_id, &*(*table.as_ptr()).rd_rel) };
+        Self {
+            table: oid,
+            file: match is_noted && !table.has_new_file() {
+                true => form.relfilenode,
+                false => pg_sys::InvalidOid,
+            },
+            trigger: trigger.map_or(pg_sys::InvalidOid, |trigger| trigger.tgoid),
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.file != pg_sys::InvalidOid
+    }
+}
+
+fn add_leaves(table: &Relation, trigger: &(pg_sys::Oid, String), leaves: &mut Vec<Leaf>) {
+    if table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE {
+        return leaves.push(Leaf::of(table, trigger));
+    }
+    for partition in table.partitions() {
+        add_leaves(&Relation::open_table(partition), trigger, leaves);
+    }
+}
+
+/// Returns whether changes of this session's kind and of replication fire a trigger.
+fn is_enabled(trigger: &pg_sys::Trigger) -> bool {
+    let enabled = trigger.tgenabled as u8;
+    enabled != pg_sys::TRIGGER_DISABLED && enabled != pg_sys::TRIGGER_FIRES_ON_REPLICA
+}
+
+impl Unnoted {
+    /// Compares the leaves that the last refresh has read with those of now.
+    pub fn since(before: &[Leaf], now: &[Leaf]) -> Self {
+        let known = |leaves: &[Leaf]| -> HashSet<Leaf> {
+            let known = leaves.iter().filter(|leaf| leaf.is_known());
+            known.copied().collect()
+        };
+        let (before_known, now_known) = (known(before), known(now));
+        let new = now.iter().filter(|leaf| !before_known.contains(leaf));
+        let new: Vec<_> = new.map(|leaf| leaf.table).collect();
+        let are_gone = before.iter().any(|leaf| !now_known.contains(leaf));
+        match new.len() {
+            0 if !are_gone => Self::None,
+            all if all == now.len() => Self::All,
+            _ => Self::Some { new, are_gone },
+        }
+    }
+}

@@ -1,0 +1,89 @@
+-- Clusters of a partitioned table, whose partitions come and go.
+SET client_min_messages = warning;
+CREATE TABLE news (day int, id int, body text,
+    sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
+    PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
+CREATE INDEX ON news USING neardup (sig);
+CREATE TABLE news_1 PARTITION OF news FOR VALUES FROM (1) TO (2);
+CREATE TABLE news_2 PARTITION OF news FOR VALUES FROM (2) TO (3) PARTITION BY RANGE (id);
+CREATE TABLE news_2a PARTITION OF news_2 FOR VALUES FROM (0) TO (100);
+CREATE TABLE news_3 PARTITION OF news FOR VALUES FROM (3) TO (4);
+INSERT INTO news SELECT 1 + i % 3, i, 'words of the document number ' || i / 4 FROM generate_series(1, 59) i;
+SELECT near_dup_track('news', 'sig', 0.8, 'id');
+-- What is kept beside what is computed.
+CREATE FUNCTION differences() RETURNS TABLE (key text, kept text, computed text) LANGUAGE sql AS $$
+    SELECT coalesce(k.key::text, c.key), concat_ws(' ', k.canonical, k.similarity), concat_ws(' ', c.cluster, c.similarity)
+    FROM news_clusters k FULL JOIN
+        near_dup_clusters(NULL::text, 'SELECT (id, day)::text, sig FROM news ORDER BY id, day', 0.8) c ON c.key = k.key::text
+    WHERE (k.canonical::text, k.similarity) IS DISTINCT FROM (c.cluster, c.similarity) $$;
+SELECT * FROM differences();
+-- An empty partition costs nothing.
+CREATE TABLE news_4 PARTITION OF news FOR VALUES FROM (4) TO (5);
+SELECT * FROM near_dup_refresh('news_clusters');
+-- Rows that went with their partition, and came with another one.
+ALTER TABLE news DETACH PARTITION news_3;
+SELECT rows, "left" FROM near_dup_refresh('news_clusters');
+SELECT * FROM differences();
+ALTER TABLE news ATTACH PARTITION news_3 FOR VALUES FROM (3) TO (4);
+SELECT rows, "left" FROM near_dup_refresh('news_clusters');
+SELECT * FROM differences();
+-- Detached, changed and attached again.
+ALTER TABLE news DETACH PARTITION news_1;
+UPDATE news_1 SET body = 'changed meanwhile' WHERE id < 10;
+DELETE FROM news_1 WHERE id BETWEEN 10 AND 20;
+INSERT INTO news_1 VALUES (1, 100, 'new meanwhile');
+ALTER TABLE news ATTACH PARTITION news_1 FOR VALUES FROM (1) TO (2);
+SELECT rows, "left" FROM near_dup_refresh('news_clusters');
+SELECT * FROM differences();
+-- The same of a partition of a partition.
+ALTER TABLE news DETACH PARTITION news_2;
+UPDATE news_2a SET body = 'changed meanwhile' WHERE id < 10;
+ALTER TABLE news ATTACH PARTITION news_2 FOR VALUES FROM (2) TO (3);
+SELECT rows, "left" FROM near_dup_refresh('news_clusters');
+SELECT * FROM differences();
+-- Emptied twice in one transaction, and filled.
+BEGIN;
+TRUNCATE news_1;
+SELECT rows, "left" FROM near_dup_refresh('news_clusters');
+INSERT INTO news VALUES (1, 1, 'filled'), (1, 2, 'filled again');
+SELECT rows, created FROM near_dup_refresh('news_clusters');
+TRUNCATE news_1;
+INSERT INTO news VALUES (1, 3, 'filled for the third time');
+COMMIT;
+SELECT rows, created, "left" FROM near_dup_refresh('news_clusters');
+SELECT * FROM differences();
+SELECT rows FROM near_dup_refresh('news_clusters');
+-- Rewritten: nothing has changed.
+VACUUM FULL news_1;
+SELECT * FROM near_dup_refresh('news_clusters');
+SELECT rows FROM near_dup_refresh('news_clusters');
+-- While triggers are disabled every refresh reads all rows that they would note.
+ALTER TABLE news_1 DISABLE TRIGGER USER;
+INSERT INTO news_1 (day, id, body) VALUES (1, 4, 'unnoted');
+SELECT rows, created FROM near_dup_refresh('news_clusters');
+INSERT INTO news_1 (day, id, body) VALUES (1, 5, 'unnoted, too');
+SELECT rows, created FROM near_dup_refresh('news_clusters');
+ALTER TABLE news_1 ENABLE TRIGGER USER;
+SELECT rows, created FROM near_dup_refresh('news_clusters');
+SELECT rows FROM near_dup_refresh('news_clusters');
+SELECT * FROM differences();
+-- Dropped, all at last.
+DROP TABLE news_1;
+SELECT rows, "left" FROM near_dup_refresh('news_clusters');
+DROP TABLE news_2, news_3, news_4;
+SELECT rows, "left" > 30 AS are_gone FROM near_dup_refresh('news_clusters');
+SELECT count(*) FROM news_clusters;
+SELECT * FROM near_dup_refresh('news_clusters');
+DROP TABLE news, news_clusters;
+-- At commit.
+CREATE TABLE live (id int PRIMARY KEY, sig minhash_signature) PARTITION BY RANGE (id);
+CREATE TABLE live_1 PARTITION OF live FOR VALUES FROM (0) TO (10);
+CREATE TABLE live_2 PARTITION OF live FOR VALUES FROM (10) TO (20);
+CREATE INDEX ON live USING neardup (sig);
+SELECT near_dup_track('live', 'sig', immediate => true);
+INSERT INTO live VALUES (1, minhash('one text of several words'));
+INSERT INTO live_2 VALUES (11, minhash('one text of several words'));
+TABLE live_clusters;
+UPDATE live SET id = 12 WHERE id = 1;
+TABLE live_clusters;
+DROP TABLE live, live_clusters;
