@@ -5,8 +5,8 @@ RETURNS TABLE (
     rows bigint, sampled integer, bands integer, intact integer,
     bytes_per_row double precision, candidates double precision, crowded double precision,
     relaxed_threshold double precision, true_pairs bigint, recall double precision,
-    recall_relaxed double precision)
+    recall_low double precision, recall_high double precision, recall_relaxed double precision)
 VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_advise_wrapper';
 COMMENT ON FUNCTION near_dup_advise(regclass, name, double precision, integer, name) IS
-    'the estimated size and selectivity of an index of the signatures, and the recall of thresholds, by a random sample of rows (2-50000)';
+    'the estimated size and selectivity of an index of the signatures, and the recall of thresholds with its limits of 95 % confidence, by a random sample of rows (2-50000)';

@@ -5,12 +5,15 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{quoted_identifier, relation_name, type_name, type_named};
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::progress::Progress;
 use crate::pg::query::Query;
 use crate::pg::text::Text;
 use neardup::bands::advise::{Sample, bytes_per_row};
+use neardup::bands::recall::{DrawnPairs, Shares, recall};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::candidates::for_each_pair;
 use neardup::memory::{Grow, collected, copied, filled};
+use neardup::minhash::interval::Interval;
 use neardup::minhash::{Header, Signature};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -38,10 +41,10 @@ impl SampledRow {
     }
 }
 
-/// Share of the true pairs in the sample that two thresholds on the estimate keep.
+/// The true pairs of a sample, and the shares of them that two thresholds on the estimate keep.
 struct Recall {
     pairs: i64,
-    at_threshold: Option<f64>,
+    at_threshold: Option<Interval>,
     at_relaxed: Option<f64>,
 }
 
@@ -64,7 +67,7 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     );
     let source = Source::new(&call);
     let rows = source.count();
-    let sample = source.sample(sample_rows);
+    let sample = source.sample(sample_rows, rows);
     let Some(header) = most_common_header(&sample) else {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -76,10 +79,12 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     let comparable = collected(sample.iter().filter(is_comparable)).or_raise();
     let index = index_advice(&comparable, &header, threshold, rows as f64);
     let relaxed = relaxed_threshold(&header, threshold, RELAXED_RECALL);
+    let share = (f64::from(sample_rows) / rows as f64).min(1.0);
     let recall = source
         .has_documents
-        .then(|| recall(&comparable, &header, threshold, relaxed));
+        .then(|| sample_recall(&comparable, &header, threshold, relaxed, share));
     let recall = recall.as_ref();
+    let at_threshold = recall.and_then(|recall| recall.at_threshold);
     call.rows().put([
         rows.into_datum(),
         (sample.len() as i32).into_datum(),
@@ -90,7 +95,9 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
         index.crowded.into_datum(),
         relaxed.into_datum(),
         recall.map(|recall| recall.pairs).into_datum(),
-        recall.and_then(|recall| recall.at_threshold).into_datum(),
+        at_threshold.map(|recall| recall.estimate).into_datum(),
+        at_threshold.map(|recall| recall.low).into_datum(),
+        at_threshold.map(|recall| recall.high).into_datum(),
         recall.and_then(|recall| recall.at_relaxed).into_datum(),
     ]);
 }
@@ -175,7 +182,7 @@ impl Source {
     }
 
     /// Returns rows chosen at random, each with the same probability.
-    fn sample(&self, rows: i32) -> Vec<SampledRow> {
+    fn sample(&self, rows: i32, of: i64) -> Vec<SampledRow> {
         let sql = format!(
             "SELECT {} FROM {} ORDER BY pg_catalog.random() LIMIT {rows}",
             self.columns, self.table
@@ -193,7 +200,9 @@ impl Source {
             .has_documents
             .then(|| columns[1].of_type(pg_sys::TEXTOID, "second", "document"));
         let mut sample = Vec::new();
+        let mut progress = Progress::begin("reading", Some(of.min(rows.into()) as usize));
         query.for_each(&mut |row| {
+            progress.step();
             if let Some(signature) = row.get(signature) {
                 let document = document.and_then(|column| row.get(column));
                 // SAFETY: the columns are of these types.
@@ -244,42 +253,63 @@ fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64
     relax(threshold, i64::from(header.slots), recall).ok()
 }
 
-/// Returns the share whose estimates reach the threshold, of the sampled pairs whose documents do.
-fn recall(rows: &[&SampledRow], header: &Header, threshold: f64, relaxed: Option<f64>) -> Recall {
+/// Returns the recall of two thresholds on the estimate among pairs whose documents reach the first,
+/// from rows that are a share of the table's.
+fn sample_recall(
+    rows: &[&SampledRow],
+    header: &Header,
+    threshold: f64,
+    relaxed: Option<f64>,
+    share: f64,
+) -> Recall {
     let shingling = shingling_of(header);
     // Half of the least threshold would be 0, which bands cannot serve.
     let low = relaxed_threshold(header, threshold, SEARCH_RECALL)
         .unwrap_or((threshold / 2.0).max(f64::MIN_POSITIVE));
-    let signatures = collected(rows.iter().map(|row| row.read())).or_raise();
+    let (drawn, searched) = draw_pairs(rows, low);
+    let mut pairs = Vec::new();
+    let mut reached_relaxed = 0i64;
     let mut sets = filled(None, rows.len()).or_raise();
-    let (mut pairs, mut reached, mut reached_relaxed, mut compared) = (0, 0, 0, 0);
+    let mut progress = Progress::begin("comparing documents", Some(drawn.pairs.len()));
+    for &(a, b, found) in &drawn.pairs {
+        progress.step();
+        for row in [a, b] {
+            sets[row].get_or_insert_with(|| shingles(rows[row], &shingling));
+        }
+        if let (Some(x), Some(y)) = (&sets[a], &sets[b])
+            && set::jaccard(x, y, &mut || progress.look()) >= threshold
+        {
+            pairs.try_push((a, b, found >= threshold)).or_raise();
+            reached_relaxed += i64::from(relaxed.is_some_and(|relaxed| found >= relaxed));
+        }
+    }
+    let all = pairs.len() as f64;
+    let part = searched as f64 / rows.len() as f64;
+    let shares = Shares {
+        rows: share * part,
+        pairs: drawn.share(),
+    };
+    Recall {
+        pairs: (all / drawn.share().max(f64::MIN_POSITIVE) / (part * part)).round() as i64,
+        at_threshold: recall(&pairs, rows.len(), shares).or_raise(),
+        at_relaxed: relaxed
+            .filter(|_| all > 0.0)
+            .map(|_| reached_relaxed as f64 / all),
+    }
+}
+
+/// Draws pairs whose estimate reaches `low`, and returns among how many rows.
+fn draw_pairs(rows: &[&SampledRow], low: f64) -> (DrawnPairs, usize) {
+    let signatures = collected(rows.iter().map(|row| row.read())).or_raise();
+    let mut drawn = DrawnPairs::new(EXACT_PAIRS);
+    let mut progress = Progress::begin("searching pairs", None);
     let searched = for_each_pair(
         &signatures,
         low,
-        &mut check_interrupts,
-        &mut |a, b, found| {
-            check_interrupts();
-            for row in [a, b] {
-                sets[row].get_or_insert_with(|| shingles(rows[row], &shingling));
-            }
-            if let (Some(x), Some(y)) = (&sets[a], &sets[b])
-                && set::jaccard(x, y, &mut check_interrupts) >= threshold
-            {
-                pairs += 1;
-                reached += i64::from(found >= threshold);
-                reached_relaxed += i64::from(relaxed.is_some_and(|relaxed| found >= relaxed));
-            }
-            compared += 1;
-            compared < EXACT_PAIRS
-        },
+        &mut || progress.look(),
+        &mut |a, b, estimate| drawn.offer((a, b, estimate)).or_raise(),
     );
-    searched.or_raise();
-    let share = |of: i64| (pairs > 0).then(|| of as f64 / pairs as f64);
-    Recall {
-        pairs,
-        at_threshold: share(reached),
-        at_relaxed: relaxed.and(share(reached_relaxed)),
-    }
+    (drawn, searched.or_raise())
 }
 
 fn shingles(row: &SampledRow, shingling: &Shingling) -> Vec<i64> {

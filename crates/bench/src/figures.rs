@@ -44,7 +44,7 @@ fn margins() -> Chart {
         label: format!("{slots} slots"),
         points: (0..=slots)
             .map(|equal| {
-                let (low, high) = share_limits(equal, slots, 0.95);
+                let (low, high) = share_limits(equal as f64, slots as f64, 0.95);
                 (equal as f64 / slots as f64, 50.0 * (high - low))
             })
             .collect(),

@@ -11,12 +11,13 @@ SELECT rows, sampled, bands, intact, round(bytes_per_row) AS bytes_per_row,
        round(candidates::numeric, 2) AS candidates, crowded, relaxed_threshold, true_pairs, recall, recall_relaxed
 FROM near_dup_advise('docs', 'sig');
 SELECT bands, intact, round(candidates::numeric, 2) AS candidates, relaxed_threshold, true_pairs,
-       round(recall::numeric, 3) AS recall, round(recall_relaxed::numeric, 3) AS recall_relaxed
+       round(recall::numeric, 3) AS recall, recall_low = recall AND recall_high = recall AS certain,
+       round(recall_relaxed::numeric, 3) AS recall_relaxed
 FROM near_dup_advise('docs', 'sig', 0.7, document_column => 'The Body');
 \x off
 
 -- The pairs that it counts.
-SELECT count(*) FROM docs a JOIN docs b ON a.id < b.id
+SELECT count(*), round(avg((minhash_sim(a.sig, b.sig) >= 0.7)::int), 3) AS recall FROM docs a JOIN docs b ON a.id < b.id
 WHERE minhash_sim(a.sig, b.sig) > 0.4 AND resemblance(a."The Body", b."The Body") >= 0.7;
 
 -- Bad arguments.

@@ -9,7 +9,8 @@
 //! - [`curve`], [`plot`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
 //!   estimates that keeps a share of the true pairs;
 //! - [`plan`]: which of them find all similar pairs of a collection;
-//! - [`advise`]: what an index of keys will cost and give, judged by a sample.
+//! - [`advise`]: what an index of keys will cost and give, judged by a sample;
+//! - [`recall`]: the share of the similar pairs that a threshold finds.
 
 pub mod advise;
 mod classic;
@@ -21,6 +22,7 @@ pub mod occurrence;
 mod pigeonhole;
 pub mod plan;
 mod plot;
+pub mod recall;
 mod scope;
 
 pub use classic::ClassicBands;

@@ -183,7 +183,7 @@ mod tests {
             let found = of(counts, 3);
             let [tp, fp, missed, _] = counts.map(|count| count as usize);
             for (interval, all) in [(found.precision, tp + fp), (found.recall, tp + missed)] {
-                let (low, high) = share_limits(tp, all, 0.95);
+                let (low, high) = share_limits(tp as f64, all as f64, 0.95);
                 let width = high - low;
                 assert!((interval.low - low).abs() < 0.35 * width, "{counts:?}");
                 assert!((interval.high - high).abs() < 0.35 * width, "{counts:?}");

@@ -6,16 +6,19 @@ use crate::bands::band_hashes;
 use crate::bands::plan::Plan;
 use crate::memory::Grow;
 use crate::minhash::{Signature, estimate};
-use std::collections::HashSet;
 
 /// Memory for counting tokens.
 const COUNTER_BYTES: usize = 1 << 23;
 
+/// Pairs that share a key and are looked at, at most: about a second.
+const MOST_MEETINGS: f64 = 1e8;
+
 /// Visits the pairs of signatures, comparable and not empty, whose estimate reaches `low`, above 0,
-/// with the estimate, until `visit` returns false. None comes twice; all come if `visit` never does.
+/// with the estimate: every pair once. Returns how many signatures were searched: all, or the first
+/// ones where so many are alike that more than [`MOST_MEETINGS`] pairs share a key.
 ///
 /// The time is that of a search by bands, not of comparing all with all. Memory: 5 bytes a band of a
-/// signature, and 16 for each pair visited.
+/// signature.
 ///
 /// # Errors
 /// `Incomparable` for signatures made with different parameters; `OutOfMemory`.
@@ -23,54 +26,81 @@ pub fn for_each_pair(
     signatures: &[Signature<'_>],
     low: f64,
     check: &mut dyn FnMut(),
-    visit: &mut dyn FnMut(usize, usize, f64) -> bool,
-) -> Result<()> {
+    visit: &mut dyn FnMut(usize, usize, f64),
+) -> Result<usize> {
     let Some(first) = signatures.first() else {
-        return Ok(());
+        return Ok(0);
     };
     let (slots, bits) = (
         usize::from(first.header.slots),
         u32::from(first.header.slot_bits),
     );
-    let Plan { bands, needed } = Plan::estimate(slots, bits, low);
+    let plan = Plan::estimate(slots, bits, low);
+    let (tokens, rows) = tokens(signatures, &plan, check)?;
+    let searched = searched(&tokens, signatures.len(), check)?;
+    let kept = rows.partition_point(|row| (*row as usize) < searched);
+    let keys = sorted_keys(&tokens, kept as u32, check)?;
+    for group in keys.chunk_by(|a, b| a.0 == b.0) {
+        for (i, &(key, a)) in group.iter().enumerate() {
+            check();
+            for &(_, b) in &group[..i] {
+                if !tokens.meet(a, b, key) {
+                    continue;
+                }
+                let [a, b] = [a, b].map(|kept| rows[kept as usize] as usize);
+                let similarity = estimate(&signatures[a], &signatures[b])?;
+                if similarity >= low {
+                    visit(a, b, similarity);
+                }
+            }
+        }
+    }
+    Ok(searched)
+}
+
+/// Returns the tokens of the signatures that may have partners, and their numbers.
+fn tokens(
+    signatures: &[Signature<'_>],
+    plan: &Plan,
+    check: &mut dyn FnMut(),
+) -> Result<(Tokens, Vec<u32>)> {
+    let bands = &plan.bands;
     #[allow(clippy::disallowed_methods, reason = "a token a band")]
-    let row = |row: &Signature<'_>| band_hashes(row, &bands).map(token).collect::<Vec<u32>>();
+    let row = |row: &Signature<'_>| band_hashes(row, bands).map(token).collect::<Vec<u32>>();
     let mut counts = Frequencies::new(signatures.len() * bands.bands, COUNTER_BYTES)?;
     for signature in signatures {
         check();
         counts.add(&row(signature));
     }
-    let mut tokens = Tokens::new(bands.bands, needed);
-    let mut keys: Vec<(u32, u32)> = Vec::new();
-    for (number, signature) in signatures.iter().enumerate() {
+    let mut tokens = Tokens::new(bands.bands, plan.needed);
+    let mut rows = Vec::new();
+    for (number, signature) in (0..).zip(signatures) {
         check();
         if tokens.keep(&row(signature), &counts)? {
-            let new = tokens
-                .keys(tokens.rows() - 1)
-                .map(|key| (key, number as u32));
-            for entry in new {
-                keys.try_push(entry)?;
-            }
+            rows.try_push(number)?;
         }
+    }
+    Ok((tokens, rows))
+}
+
+/// Returns the keys of the first `rows` rows, each with its row, in order.
+fn sorted_keys(tokens: &Tokens, rows: u32, check: &mut dyn FnMut()) -> Result<Vec<(u32, u32)>> {
+    let mut keys = Vec::new();
+    for row in 0..rows {
+        check();
+        keys.try_extend(tokens.keys(row).map(|key| (key, row)))?;
     }
     keys.sort_unstable();
-    let mut visited = HashSet::new();
-    for group in keys.chunk_by(|a, b| a.0 == b.0) {
-        for (i, &(_, a)) in group.iter().enumerate() {
-            check();
-            for &(_, b) in &group[..i] {
-                let similarity = estimate(&signatures[a as usize], &signatures[b as usize])?;
-                if similarity < low {
-                    continue;
-                }
-                visited.try_reserve(1)?;
-                if visited.insert((a, b)) && !visit(a as usize, b as usize, similarity) {
-                    return Ok(());
-                }
-            }
-        }
-    }
-    Ok(())
+    Ok(keys)
+}
+
+/// Returns how many of the signatures can be searched: pairs that share a key grow with their square.
+fn searched(tokens: &Tokens, signatures: usize, check: &mut dyn FnMut()) -> Result<usize> {
+    let keys = sorted_keys(tokens, tokens.rows(), check)?;
+    let groups = keys.chunk_by(|a, b| a.0 == b.0);
+    let meetings: f64 = groups.map(|group| (group.len() as f64).powi(2) / 2.0).sum();
+    let share = (MOST_MEETINGS / meetings).sqrt().min(1.0);
+    Ok((signatures as f64 * share) as usize)
 }
 
 #[cfg(test)]
@@ -110,11 +140,8 @@ mod tests {
             .map(|row| Signature::from_bytes(row).unwrap())
             .collect();
         let mut pairs = Vec::new();
-        for_each_pair(&read, low, &mut || {}, &mut |a, b, _| {
-            pairs.push((a, b));
-            true
-        })
-        .unwrap();
+        let searched = for_each_pair(&read, low, &mut || {}, &mut |a, b, _| pairs.push((a, b)));
+        assert_eq!(searched, Ok(rows.len()));
         pairs.sort_unstable();
         pairs
     }
@@ -137,21 +164,25 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_told() {
-        let rows = vec![signatures(1).remove(0); 5000];
+    fn so_many_alike_that_few_are_searched() {
+        let rows = vec![signatures(1).remove(0); 20_000];
         let read: Vec<_> = rows
             .iter()
             .map(|row| Signature::from_bytes(row).unwrap())
             .collect();
-        let (mut visits, mut checks) = (0, 0);
-        for_each_pair(&read, 0.5, &mut || checks += 1, &mut |_, _, similarity| {
+        let (mut pairs, mut last) = (0, 0);
+        let searched = for_each_pair(&read, 0.5, &mut || {}, &mut |a, b, similarity| {
             assert_eq!(similarity, 1.0);
-            visits += 1;
-            visits < 100
+            pairs += 1;
+            last = last.max(a).max(b);
         })
         .unwrap();
-        assert_eq!(visits, 100);
-        assert!(checks < 3 * rows.len(), "{checks}");
-        assert!(for_each_pair(&[], 0.5, &mut || {}, &mut |_, _, _| true).is_ok());
+        assert!((1000..10_000).contains(&searched), "{searched}");
+        assert_eq!(pairs, searched * (searched - 1) / 2);
+        assert_eq!(last, searched - 1);
+        assert_eq!(
+            for_each_pair(&[], 0.5, &mut || {}, &mut |_, _, _| ()),
+            Ok(0)
+        );
     }
 }

@@ -31,7 +31,7 @@ pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result
         });
     };
     let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
-    let (low, high) = share_limits(equal, slots, confidence);
+    let (low, high) = share_limits(equal as f64, slots as f64, confidence);
     Ok(Interval {
         low: correct_for_chance(low, bits),
         estimate: correct_for_chance(equal as f64 / slots as f64, bits),
@@ -46,7 +46,7 @@ pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result
 /// `Invalid` for a confidence outside (0, 1).
 pub fn margin(slots: usize, confidence: f64) -> Result<f64> {
     check_confidence(confidence)?;
-    let (low, high) = share_limits(slots / 2, slots, confidence);
+    let (low, high) = share_limits((slots / 2) as f64, slots as f64, confidence);
     Ok((high - low) / 2.0)
 }
 
@@ -60,18 +60,18 @@ fn check_confidence(confidence: f64) -> Result<()> {
     ))
 }
 
-/// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, with a
-/// confidence within (0, 1).
-pub fn share_limits(equal: usize, slots: usize, confidence: f64) -> (f64, f64) {
+/// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, whole numbers
+/// or not, with a confidence within (0, 1).
+pub fn share_limits(equal: f64, slots: f64, confidence: f64) -> (f64, f64) {
     let tail = (1.0 - confidence) / 2.0;
     let differing = slots - equal;
     let low = match equal {
-        0 => 0.0,
-        _ => inv_beta_reg(equal as f64, (differing + 1) as f64, tail),
+        0.0 => 0.0,
+        _ => inv_beta_reg(equal, differing + 1.0, tail),
     };
     let high = match differing {
-        0 => 1.0,
-        _ => inv_beta_reg((equal + 1) as f64, differing as f64, 1.0 - tail),
+        0.0 => 1.0,
+        _ => inv_beta_reg(equal + 1.0, differing, 1.0 - tail),
     };
     (low, high)
 }
@@ -99,7 +99,7 @@ mod tests {
         for slots in [1, 2, 16, 128, 200, 1024] {
             for equal in (0..=slots).step_by((slots / 7).max(1)) {
                 for confidence in [0.5, 0.9, 0.95, 0.999] {
-                    let (low, high) = share_limits(equal, slots, confidence);
+                    let (low, high) = share_limits(equal as f64, slots as f64, confidence);
                     let tail = (1.0 - confidence) / 2.0;
                     if equal > 0 {
                         let left = upper_tail(slots, low, equal);
@@ -117,12 +117,12 @@ mod tests {
     /// Of none in 10 the upper limit is 1 - 0.025^(1/10), as textbooks have it.
     #[test]
     fn known_limits() {
-        let (low, high) = share_limits(138, 200, 0.95);
+        let (low, high) = share_limits(138.0, 200.0, 0.95);
         assert!(
             (low - 0.6209).abs() < 5e-4 && (high - 0.7533).abs() < 5e-4,
             "{low} {high}"
         );
-        let (low, high) = share_limits(0, 10, 0.95);
+        let (low, high) = share_limits(0.0, 10.0, 0.95);
         assert!(low == 0.0 && (high - 0.3085).abs() < 5e-5, "{high}");
     }
 }

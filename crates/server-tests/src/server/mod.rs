@@ -3,6 +3,7 @@
 //! A test is a function listed in [`ALL`]. It gets the running server and makes its databases
 //! (`testbed::server::database`) and further clusters (`Server::scratch_cluster`).
 
+mod advise;
 mod backfill;
 mod bench;
 mod citus;
@@ -76,6 +77,10 @@ const ALL: &[Test] = &[
     (
         "containment_resembles",
         containment::resembles_equals_resemblance,
+    ),
+    (
+        "advise_recall_covers_the_truth",
+        advise::recall_covers_the_truth,
     ),
     ("backfill_under_load", backfill::under_load),
     ("backfill_waits_for_nobody", backfill::waits_for_nobody),
