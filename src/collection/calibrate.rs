@@ -3,12 +3,13 @@
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::arrays::{NewTexts, integer_elements, text_elements};
 use crate::pg::call::Call;
-use crate::pg::catalog::{is_text, quoted_identifier, relation_name};
+use crate::pg::catalog::{has_column, is_text, quoted_identifier, relation_name};
 use crate::pg::error::{OrRaise, hold_interrupts, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
+use neardup::bands::relax;
 use neardup::calibrate::{BITS, Calibration, Grid, Measure, Method, best_cut, intervals};
 use neardup::memory::{Grow, collected, with_room};
 use neardup::simhash::Weighting;
@@ -18,6 +19,12 @@ use std::str::FromStr;
 
 /// Pairs of either label below which a WARNING says that the intervals are wide.
 const FEW: usize = 30;
+
+/// Slots of a signature, unless `minhash` is given another number.
+const SLOTS: i64 = 128;
+
+/// The share of the pairs at a threshold that an index on estimates is to find.
+const RELAXED_RECALL: f64 = 0.999;
 
 /// Implements `near_dup_calibrate(query, k, unit, fold, weighting, relation, document_column,
 /// seed)`.
@@ -192,28 +199,29 @@ fn check_columns(columns: &[Column]) -> ([CheckedColumn; 2], CheckedColumn) {
     )
 }
 
-/// The table and column that the statements are for.
+/// The table and column that the statements are for, and the name of the column that they add.
 struct Target {
     table: String,
     column: String,
+    added: String,
 }
 
 impl Target {
     /// # Errors
     /// ERROR `undefined_table` if there is no such relation.
     fn new(call: &Call) -> Self {
-        let table = match call.optional_argument(5) {
-            None => "docs".to_string(),
-            Some(datum) => {
-                let relation = pg_sys::Oid::from(datum.value() as u32);
-                relation_name(relation).unwrap_or_else(|| undefined(relation))
-            }
-        };
+        let relation = call.optional_argument(5);
+        let relation = relation.map(|datum| pg_sys::Oid::from(datum.value() as u32));
+        let table = relation.map(|oid| relation_name(oid).unwrap_or_else(|| undefined(oid)));
         let column = call.argument(6, "document_column");
+        let is_free = |name: &String| relation.is_none_or(|oid| !has_column(oid, name));
+        let numbered = (2..).map(|number| format!("sig_{number}"));
+        let mut names = std::iter::once("sig".to_string()).chain(numbered);
         Self {
-            table,
+            table: table.unwrap_or_else(|| "docs".to_string()),
             // SAFETY: a name is NUL-terminated.
             column: quoted_identifier(unsafe { CStr::from_ptr(column.cast_mut_ptr()) }),
+            added: names.find(is_free).expect("a table has no end of columns"),
         }
     }
 
@@ -234,7 +242,7 @@ impl Target {
             Measure::SimHash(_) => (None, Some(method.middle_distance(cut) as i32)),
         };
         let statements = match weighting {
-            None => self.minhash_statements(method, cut.roundest()),
+            None => self.minhash_statements(method, estimate_threshold(cut.roundest())),
             Some(weighting) => {
                 self.simhash_statements(method, weighting, method.middle_distance(cut))
             }
@@ -261,25 +269,25 @@ impl Target {
     }
 
     fn minhash_statements(&self, method: &Method, threshold: f64) -> [String; 2] {
-        let (table, arguments) = (&self.table, self.arguments(method));
+        let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
         [
             format!(
-                "ALTER TABLE {table} ADD COLUMN sig minhash_signature GENERATED ALWAYS AS (minhash({arguments})) STORED"
+                "ALTER TABLE {table} ADD COLUMN {added} minhash_signature GENERATED ALWAYS AS (minhash({arguments})) STORED"
             ),
             format!(
-                "CREATE INDEX ON {table} USING neardup (sig minhash_ops (threshold = {threshold}))"
+                "CREATE INDEX ON {table} USING neardup ({added} minhash_ops (threshold = {threshold}))"
             ),
         ]
     }
 
     fn simhash_statements(&self, method: &Method, weighting: &str, distance: u32) -> [String; 2] {
-        let (table, arguments) = (&self.table, self.arguments(method));
+        let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
         [
             format!(
-                "ALTER TABLE {table} ADD COLUMN sig bit({BITS}) GENERATED ALWAYS AS (simhash({arguments}, weighting => '{weighting}')) STORED"
+                "ALTER TABLE {table} ADD COLUMN {added} bit({BITS}) GENERATED ALWAYS AS (simhash({arguments}, weighting => '{weighting}')) STORED"
             ),
             format!(
-                "CREATE INDEX ON {table} USING neardup (sig hamming_ops (distance = {distance}))"
+                "CREATE INDEX ON {table} USING neardup ({added} hamming_ops (distance = {distance}))"
             ),
         ]
     }
@@ -291,6 +299,12 @@ impl Target {
     }
 }
 
+/// Returns the threshold of an index on estimates that finds 99.9 % of the pairs of different documents
+/// which reach a threshold; that threshold itself where no other does.
+fn estimate_threshold(threshold: f64) -> f64 {
+    relax(threshold, SLOTS, RELAXED_RECALL).unwrap_or(threshold)
+}
+
 fn weighting_name(weighting: Weighting) -> &'static str {
     match weighting {
         Weighting::Frequency => "tf",
@@ -300,7 +314,7 @@ fn weighting_name(weighting: Weighting) -> &'static str {
 }
 
 /// Raises the error of a relation that is not there.
-pub fn undefined(relation: pg_sys::Oid) -> ! {
+fn undefined(relation: pg_sys::Oid) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
         &format!("relation with OID {} does not exist", relation.to_u32()),

@@ -1,26 +1,25 @@
 //! `near_dup_sample_pairs`: pairs worth a label.
 
-use crate::collection::calibrate::undefined;
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::collection::verify::HeldRecord;
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::{quoted_identifier, relation_name};
+use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::Query;
-use crate::pg::relation::Relation;
+use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
+use crate::pg::value::Keys;
 use neardup::calibrate::{MAX_DRAWN, Pair, Strata};
 use neardup::hash::split_mix;
-use neardup::memory::copied;
+use neardup::memory::{collected, copied};
 use neardup::minhash::{Signature, Signing, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
-use std::ffi::CStr;
+use std::collections::BinaryHeap;
 
 /// Slots of the signatures by which pairs are found and assigned to strata.
 const SLOTS: usize = 128;
@@ -29,12 +28,11 @@ const SLOTS: usize = 128;
 /// once in a thousand times.
 const BANDS: usize = 64;
 
-/// Implements `near_dup_sample_pairs(relation, document_column, n, k, unit, fold, sample_rows,
-/// seed)`.
+/// Implements `near_dup_sample_pairs(key, query, n, k, unit, fold, sample_rows, seed)`.
 ///
 /// # Errors
-/// `object_not_in_prerequisite_state` for a table without a primary key, `invalid_parameter_value`
-/// for arguments out of range.
+/// `datatype_mismatch` for columns of other types, `invalid_parameter_value` for arguments out of
+/// range.
 #[pg_extern(sql = false)]
 fn near_dup_sample_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; the arguments are declared with these types.
@@ -47,77 +45,87 @@ fn near_dup_sample_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     let integer = |number, name| call.argument(number, name).value() as i32;
     let wanted = options::within("n", integer(2, "n"), 1, MAX_DRAWN as i32) as usize;
     let shingling = options::shingling(integer(3, "k"), &unit, &fold);
-    let most = options::within("sample_rows", integer(6, "sample_rows"), 2, 1_000_000);
+    let most = options::within("sample_rows", integer(6, "sample_rows"), 2, 1_000_000) as usize;
     let seed = call.argument(7, "seed").value() as i64;
-    let mut rows = SampledRows::read(&query(&call, most, seed), &shingling);
+    let mut rows = SampledRows::read(&call, most, seed);
+    rows.sign(&shingling);
     let pairs = rows.draw(Strata::new(wanted, seed));
-    rows.put(&pairs, &shingling, &call);
+    let pairs = rows.measure(pairs, &shingling);
+    rows.put(&pairs, &call);
 }
 
-/// Returns a query for keys and documents, in an order that depends on key and seed alone.
-fn query(call: &Call, most: i32, seed: i64) -> String {
-    let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
-    let table = relation_name(relation).unwrap_or_else(|| undefined(relation));
-    let column = call.argument(1, "document_column");
-    // SAFETY: a name is NUL-terminated.
-    let document = quoted_identifier(unsafe { CStr::from_ptr(column.cast_mut_ptr()) });
-    let columns = Relation::open_table(relation).primary_key_columns();
-    let key = match columns.as_slice() {
-        [] => raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            &format!("table {table} has no primary key"),
-            "Add a primary key: pairs are named by it.",
-        ),
-        [column] => column.to_string(),
-        columns => format!("ROW({})", columns.join(", ")),
-    };
-    format!(
-        "SELECT key, document FROM (SELECT ({key})::pg_catalog.text COLLATE pg_catalog.\"C\" AS key, \
-         ({document})::pg_catalog.text AS document FROM {table} WHERE ({document}) IS NOT NULL) rows \
-         ORDER BY pg_catalog.hashtextextended(key, {seed}), key LIMIT {most}"
-    )
-}
-
-/// Rows in random order, those without a shingle left out.
+/// Rows of a query in random order.
 struct SampledRows {
-    keys: Records,
+    keys: Keys,
     documents: Records,
+    /// The numbers of the rows drawn, among all keys and documents.
+    drawn: Vec<u32>,
+    /// The signatures of the rows drawn.
     signatures: Records,
 }
 
 impl SampledRows {
-    fn read(query: &str, shingling: &Shingling) -> Self {
-        let query = Query::open(query.into_datum().expect("text is not NULL"));
-        let columns = query.columns();
-        let [key, document] = [(0, "first", "key"), (1, "second", "document")]
-            .map(|(i, position, what)| columns[i].of_type(pg_sys::TEXTOID, position, what));
+    /// Draws at most `most` rows of a query for keys and documents.
+    fn read(call: &Call, most: usize, seed: i64) -> Self {
+        let query = Query::open(call.argument(1, "query"));
+        let key_type = call.argument_type(0);
+        let [key, document] = check_columns(&query.columns(), key_type);
         let budget = share_of_work_mem_bytes();
-        let mut rows = Self {
-            keys: Records::new(budget),
-            documents: Records::new(budget),
-            signatures: Records::new(budget),
-        };
-        let signing = Signing {
-            shingling: *shingling,
-            slots: SLOTS,
-            key: Key::from_seed(0),
-        };
+        let (mut keys, mut documents) = (Keys::new(key_type), Records::new(budget));
+        // The rows with the lowest hashes of their place in the query.
+        let mut lowest = BinaryHeap::new();
+        let (seed, mut place) = (Key::from_seed(seed).k0, 0u64);
         let mut progress = Progress::begin("reading", None);
         query.for_each(&mut |row| {
             progress.step();
             let (Some(key), Some(document)) = (row.get(key), row.get(document)) else {
                 return;
             };
-            // SAFETY: both columns are of type text.
-            let [key, document] = [key, document].map(|datum| unsafe { Text::from_raw(datum) });
-            let signature = signing.sign(&document, &mut || progress.look()).or_raise();
-            if !Signature::from_bytes(&signature).or_raise().header.empty {
-                rows.keys.push(&key);
-                rows.documents.push(&document);
-                rows.signatures.push(&signature);
+            place += 1;
+            let hash = split_mix(seed ^ place);
+            if lowest.len() == most {
+                if lowest.peek().is_some_and(|(last, _)| *last < hash) {
+                    return;
+                }
+                lowest.pop();
             }
+            lowest
+                .try_reserve(1)
+                .map_err(neardup::Error::from)
+                .or_raise();
+            lowest.push((hash, keys.len() as u32));
+            keys.push(Some(key));
+            // SAFETY: the column is of type text or one of those that are stored as it is.
+            documents.push(&unsafe { Text::from_raw(document) });
         });
-        rows
+        let drawn = lowest.into_sorted_vec().into_iter().map(|(_, row)| row);
+        Self {
+            keys,
+            documents,
+            drawn: collected(drawn).or_raise(),
+            signatures: Records::new(budget),
+        }
+    }
+
+    /// Signs the rows drawn, and leaves out those without a shingle.
+    fn sign(&mut self, shingling: &Shingling) {
+        let signing = Signing {
+            shingling: *shingling,
+            slots: SLOTS,
+            key: Key::from_seed(0),
+        };
+        let mut progress = Progress::begin("signing", Some(self.drawn.len()));
+        let mut buffer = Vec::new();
+        self.drawn.retain(|&row| {
+            progress.step();
+            let document = self.documents.read(row as usize, &mut buffer);
+            let signature = signing.sign(document, &mut || progress.look()).or_raise();
+            let is_empty = Signature::from_bytes(&signature).or_raise().header.empty;
+            if !is_empty {
+                self.signatures.push(&signature);
+            }
+            !is_empty
+        });
     }
 
     /// Draws from the pairs of rows that share a slot and of those that follow each other.
@@ -153,36 +161,60 @@ impl SampledRows {
         strata.draw().or_raise()
     }
 
-    fn put(&mut self, pairs: &[Pair], shingling: &Shingling, call: &Call) {
+    /// Returns the pairs with their exact similarities, the most similar first.
+    fn measure(&mut self, mut pairs: Vec<Pair>, shingling: &Shingling) -> Vec<Pair> {
+        let mut progress = Progress::begin("comparing documents", Some(pairs.len()));
+        let (mut buffer, hash_key) = (Vec::new(), Key::from_seed(0));
+        for pair in &mut pairs {
+            progress.step();
+            let sets = [pair.a, pair.b].map(|number| {
+                let row = self.drawn[number as usize] as usize;
+                let document = self.documents.read(row, &mut buffer);
+                let look = &mut || progress.look();
+                shingle_hashes(document, shingling, &hash_key, look).or_raise()
+            });
+            pair.similarity = set::jaccard(&sets[0], &sets[1], &mut || progress.look());
+        }
+        pairs.sort_unstable_by(|x, y| {
+            let by_similarity = y.similarity.total_cmp(&x.similarity);
+            by_similarity.then((x.a, x.b).cmp(&(y.a, y.b)))
+        });
+        pairs
+    }
+
+    fn put(&mut self, pairs: &[Pair], call: &Call) {
         let mut rows = call.rows();
         let mut progress = Progress::begin("listing pairs", Some(pairs.len()));
-        let (mut buffer, hash_key) = (Vec::new(), Key::from_seed(0));
+        let mut buffer = Vec::new();
         for pair in pairs {
             progress.step();
-            let ends = [pair.a as usize, pair.b as usize];
-            let keys = ends.map(|row| text(self.keys.read(row, &mut buffer)));
-            let mut sets = ends.map(|row| {
-                let document = self.documents.read(row, &mut buffer);
-                let hashes = shingle_hashes(document, shingling, &hash_key, &mut || {
-                    progress.look();
-                });
-                (hashes.or_raise(), text(document))
-            });
-            let similarity = set::jaccard(&sets[0].0, &sets[1].0, &mut || progress.look());
-            let documents = sets.each_mut().map(|set| set.1.take());
-            rows.put([
-                keys[0],
-                keys[1],
-                similarity.into_datum(),
-                documents[0],
-                documents[1],
-            ]);
-            for datum in keys.into_iter().chain(documents).flatten() {
+            let ends = [pair.a, pair.b].map(|number| self.drawn[number as usize]);
+            let [a, b] = ends.map(|row| text(self.documents.read(row as usize, &mut buffer)));
+            let [key_a, key_b] = ends.map(|row| self.keys.get(row));
+            rows.put([key_a, key_b, pair.similarity.into_datum(), a, b]);
+            for datum in [a, b].into_iter().flatten() {
                 // SAFETY: the row has a copy.
                 unsafe { pg_sys::pfree(datum.cast_mut_ptr()) };
             }
         }
     }
+}
+
+/// # Errors
+/// ERROR `datatype_mismatch` unless they are a key and a document.
+fn check_columns(columns: &[Column], key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
+    let [key, document] = columns else {
+        raise(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            &format!("the query yields {} columns", columns.len()),
+            "Valid are two columns: the key and the document (text).",
+        );
+    };
+    let text = document.if_base_type(is_text);
+    [
+        key.of_type(key_type, "first", "key"),
+        text.unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "second", "document")),
+    ]
 }
 
 /// Returns a new text from UTF-8.

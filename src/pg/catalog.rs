@@ -3,7 +3,7 @@
 //! matter while a query is planned.
 
 use pgrx::pg_sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// Returns the operator class support function `number` of a family for values of `column_type`.
 pub fn support_function(
@@ -125,6 +125,13 @@ pub fn relation_name(relation: pg_sys::Oid) -> Option<String> {
         let schema = pg_sys::get_rel_namespace(relation);
         (!name.is_null()).then(|| qualified_name(schema, CStr::from_ptr(name)))
     }
+}
+
+/// Returns whether a relation has a column of that name, a name without NUL.
+pub fn has_column(relation: pg_sys::Oid, name: &str) -> bool {
+    let name = CString::new(name).expect("a name without NUL");
+    // SAFETY: plain catalog lookup; the name is NUL-terminated.
+    unsafe { pg_sys::get_attnum(relation, name.as_ptr()) != 0 }
 }
 
 /// Returns whether values of a type are stored as text is: `text`, `varchar` and `char(n)`, but not

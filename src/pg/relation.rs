@@ -1,8 +1,6 @@
 //! Open tables and indexes.
 
-use crate::pg::catalog::quoted_identifier;
 use pgrx::pg_sys;
-use std::ffi::CStr;
 
 /// An open relation, closed with its lock kept to the end of the transaction.
 pub struct Relation(pg_sys::Relation);
@@ -94,20 +92,6 @@ impl Relation {
             numbers[..(*form).indnkeyatts as usize].to_vec()
         };
         Some((index, columns))
-    }
-
-    /// Returns the columns of the table's primary key as SQL writes them; none without one.
-    #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
-    pub fn primary_key_columns(&self) -> Vec<String> {
-        let Some((_, columns)) = self.primary_key() else {
-            return Vec::new();
-        };
-        // SAFETY: the table is open, and the names of columns that are there are NUL-terminated.
-        let name = |number: &i16| unsafe {
-            let name = pg_sys::get_attname((*self.0).rd_id, *number, false);
-            quoted_identifier(CStr::from_ptr(name))
-        };
-        columns.iter().map(name).collect()
     }
 }
 

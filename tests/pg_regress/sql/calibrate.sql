@@ -34,9 +34,9 @@ SET client_min_messages = error;
 SELECT unnest(statements) FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{}',
     relation => '"Some Docs"', document_column => 'The Text') \gexec
 SELECT o.id FROM "Some Docs" d JOIN "Some Docs" o ON near_dup(o.sig, d.sig, 0.3) WHERE d.id = 1 ORDER BY 1;
-ALTER TABLE "Some Docs" DROP sig;
 SELECT unnest(statements) FROM (SELECT * FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{log}',
     '"Some Docs"', 'The Text') WHERE measure = 'simhash') c \gexec
+-- The index is for the estimates of pairs at the threshold; the columns have names of their own.
 \d "Some Docs"
 SELECT statements FROM near_dup_calibrate('TABLE labels', '{2}', '{char}', '{none}', '{}');
 RESET client_min_messages;
@@ -64,28 +64,32 @@ SELECT d * 10 + c, d % 2, (SELECT string_agg(CASE WHEN w % 40 < c * 4 THEN 'n' |
                            FROM generate_series(1, 80) w)
 FROM generate_series(1, 40) d, generate_series(0, 9) c;
 INSERT INTO docs VALUES (1, 0, NULL), (2, 0, '');
-SELECT floor(similarity * 10) AS tenth, count(*) FROM near_dup_sample_pairs('docs', 'body', 60) GROUP BY 1 ORDER BY 1;
+\set sample 'near_dup_sample_pairs(NULL::int, ''SELECT id, body FROM docs ORDER BY id'', 60'
+SELECT floor(similarity * 10) AS tenth, count(*) FROM :sample) GROUP BY 1 ORDER BY 1;
 SELECT count(*), bool_and(similarity = resemblance(s.a, s.b)), bool_and(x.body = s.a AND y.body = s.b), bool_and(a_key <> b_key)
-FROM near_dup_sample_pairs('docs', 'body', 60) s
-JOIN docs x ON ROW(x.part, x.id)::text = a_key JOIN docs y ON ROW(y.part, y.id)::text = b_key;
-CREATE TABLE copy (LIKE docs INCLUDING INDEXES);
-INSERT INTO copy SELECT * FROM docs ORDER BY id DESC;
-SELECT count(*) FROM (SELECT * FROM near_dup_sample_pairs('docs', 'body', 60)
-                      EXCEPT SELECT * FROM near_dup_sample_pairs('copy', 'body', 60)) s;
-SELECT count(*) > 0 AS another FROM (SELECT * FROM near_dup_sample_pairs('docs', 'body', 60)
-                      EXCEPT SELECT * FROM near_dup_sample_pairs('docs', 'body', 60, seed => 1)) s;
-SELECT count(*) FROM near_dup_sample_pairs('docs', 'body', 60, sample_rows => 10);
-CREATE TABLE one (id int PRIMARY KEY, body varchar(10));
-SELECT count(*) FROM near_dup_sample_pairs('one', 'body');
+FROM :sample) s JOIN docs x ON x.id = a_key JOIN docs y ON y.id = b_key;
+-- The most similar first, by the documents themselves.
+SELECT bool_and(similarity <= before) FROM (SELECT similarity, lag(similarity, 1, 1.0) OVER () AS before FROM :sample)) s;
+SELECT count(*) FROM (SELECT * FROM :sample) EXCEPT SELECT * FROM :sample)) s;
+SELECT count(*) > 0 AS another FROM (SELECT * FROM :sample) EXCEPT SELECT * FROM :sample, seed => 1)) s;
+SELECT count(*) < 60 AS fewer, count(DISTINCT key) <= 10 AS of_ten
+FROM :sample, sample_rows => 10) s, LATERAL (VALUES (a_key), (b_key)) k (key);
+-- Every row is as likely to be drawn: here 20 of 400, twenty times.
+SELECT bool_and(n BETWEEN 70 AND 130) AS fair FROM (
+    SELECT (key - 10) / 100 AS quarter, count(*) AS n
+    FROM generate_series(1, 20) seed, LATERAL (SELECT DISTINCT key FROM
+        near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 1000, sample_rows => 20, seed => seed) s,
+        LATERAL (VALUES (a_key), (b_key)) k (key)) k GROUP BY 1) q;
+CREATE TABLE one (id int, body varchar(10));
+SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM one');
 INSERT INTO one VALUES (1, 'a b c'), (2, 'a b c'), (3, 'x y z');
-SELECT a_key, b_key, similarity, a, b FROM near_dup_sample_pairs('one', 'body', k => 1);
+SELECT * FROM near_dup_sample_pairs(NULL::text, 'SELECT ''row '' || id, body FROM one', k => 1);
 
-SELECT near_dup_sample_pairs('labels', 'a');
-CREATE VIEW seen AS TABLE one;
-SELECT near_dup_sample_pairs('seen', 'body');
-SELECT near_dup_sample_pairs('docs', 'none');
-SELECT near_dup_sample_pairs('docs', 'body', 0);
-SELECT near_dup_sample_pairs('docs', 'body', sample_rows => 1);
-SELECT near_dup_sample_pairs('docs', 'body', unit => 'x');
-SELECT near_dup_sample_pairs('docs', NULL);
-SELECT near_dup_sample_pairs(1::oid::regclass, 'body');
+SELECT near_dup_sample_pairs(NULL::int, 'TABLE docs');
+SELECT near_dup_sample_pairs(NULL::bigint, 'TABLE one');
+SELECT near_dup_sample_pairs(NULL::int, 'SELECT 1, 2');
+SELECT near_dup_sample_pairs(NULL::int, 'SELECT id, none FROM docs');
+SELECT near_dup_sample_pairs(NULL::int, 'TABLE one', 0);
+SELECT near_dup_sample_pairs(NULL::int, 'TABLE one', sample_rows => 1);
+SELECT near_dup_sample_pairs(NULL::int, 'TABLE one', unit => 'x');
+SELECT near_dup_sample_pairs(NULL::int, NULL);

@@ -190,8 +190,8 @@ impl Collection {
                 corpus.load_truth(&mut session.client(), "truth")?;
                 format!(
                     "SELECT a, b, true AS same FROM truth UNION ALL
-                     SELECT a, b, false FROM (SELECT least(a_key::bigint, b_key::bigint), greatest(a_key::bigint, b_key::bigint)
-                                              FROM near_dup_sample_pairs('docs', 'body', {DRAWN})
+                     SELECT a, b, false FROM (SELECT least(a_key, b_key), greatest(a_key, b_key)
+                                              FROM near_dup_sample_pairs(NULL::bigint, 'SELECT id, body FROM docs', {DRAWN})
                                               EXCEPT SELECT least(a, b), greatest(a, b) FROM truth) d (a, b)"
                 )
             }

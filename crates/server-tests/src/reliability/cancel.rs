@@ -90,7 +90,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "pairs to label",
-        "SELECT count(*) FROM near_dup_sample_pairs('keyed', 'body', sample_rows => 1000000)",
+        "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM keyed', sample_rows => 1000000)",
     ),
     ("index build", "CREATE INDEX ON many USING neardup (sig)"),
     (

@@ -35,7 +35,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT length(diff_html(a, ARRAY[b, a])) FROM big",
     "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",
     "SELECT count(*) FROM near_dup_calibrate('SELECT a, b, i = 1 FROM big, generate_series(1, 2) i', '{3}')",
-    "SELECT count(*) FROM near_dup_sample_pairs('many', 'body')",
+    "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM many')",
     "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT 1, a FROM big UNION ALL SELECT 2, b FROM big', 4)",
     "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT id, body FROM many', 2)",
     "SELECT count(*) FROM big, split_text(a, 'sentence')",

@@ -148,8 +148,8 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
     ),
     (
         "near_dup_sample_pairs",
-        "SELECT near_dup_sample_pairs('z', 'd')",
-        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "SELECT near_dup_sample_pairs(NULL::int, 'SELECT 1, d FROM z')",
+        SqlState::DATATYPE_MISMATCH,
     ),
     (
         "near_dup_guard",
@@ -226,7 +226,7 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_track(DOCS, 'sig')",
     "SELECT count(*) FROM near_dup_calibrate('SELECT body, body, true FROM private.docs')",
     "SELECT count(*) FROM near_dup_report(NULL::int, 'SELECT id, sig, body FROM private.docs', 0.5)",
-    "SELECT count(*) FROM near_dup_sample_pairs(DOCS, 'body')",
+    "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM private.docs')",
     "SELECT count(*) FROM near_dup_index_stats(INDEX)",
     "SELECT count(*) FROM near_dup_index_check(INDEX)",
     "CALL near_dup_backfill(DOCS, 'sig', 'minhash(body)')",
