@@ -3,18 +3,19 @@
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::arrays::{NewTexts, integer_elements, text_elements};
 use crate::pg::call::Call;
-use crate::pg::catalog::{has_column, is_text, quoted_identifier, relation_name};
+use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, hold_interrupts, raise};
+use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::spool::Records;
+use crate::pg::statement::server_text;
 use crate::pg::text::{NewText, Text};
 use neardup::bands::relax;
 use neardup::calibrate::{BITS, Calibration, Grid, Measure, Method, best_cut, intervals};
 use neardup::memory::{Grow, collected, with_room};
 use neardup::simhash::Weighting;
 use pgrx::prelude::*;
-use std::ffi::CStr;
 use std::str::FromStr;
 
 /// Pairs of either label below which a WARNING says that the intervals are wide.
@@ -212,16 +213,17 @@ impl Target {
     fn new(call: &Call) -> Self {
         let relation = call.optional_argument(5);
         let relation = relation.map(|datum| pg_sys::Oid::from(datum.value() as u32));
-        let table = relation.map(|oid| relation_name(oid).unwrap_or_else(|| undefined(oid)));
         let column = call.argument(6, "document_column");
-        let is_free = |name: &String| relation.is_none_or(|oid| !has_column(oid, name));
+        let is_free = |name: &String| {
+            relation.is_none_or(|oid| names::column_number(oid, &server_text(name)).is_none())
+        };
         let numbered = (2..).map(|number| format!("sig_{number}"));
-        let mut names = std::iter::once("sig".to_string()).chain(numbered);
+        let mut free = std::iter::once("sig".to_string()).chain(numbered);
         Self {
-            table: table.unwrap_or_else(|| "docs".to_string()),
-            // SAFETY: a name is NUL-terminated.
-            column: quoted_identifier(unsafe { CStr::from_ptr(column.cast_mut_ptr()) }),
-            added: names.find(is_free).expect("a table has no end of columns"),
+            table: relation.map_or_else(|| "docs".to_string(), names::relation),
+            // SAFETY: the argument is a name.
+            column: names::identifier(&unsafe { names::name(column) }),
+            added: free.find(is_free).expect("a table has no end of columns"),
         }
     }
 
@@ -311,15 +313,6 @@ fn weighting_name(weighting: Weighting) -> &'static str {
         Weighting::Logarithm => "log",
         Weighting::Set => "set",
     }
-}
-
-/// Raises the error of a relation that is not there.
-fn undefined(relation: pg_sys::Oid) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-        &format!("relation with OID {} does not exist", relation.to_u32()),
-        "",
-    )
 }
 
 pgrx::extension_sql_file!(

@@ -5,9 +5,11 @@ use crate::guard::options::Options;
 use crate::guard::row::get;
 use crate::index::classes::EQUAL;
 use crate::index::kind::Kind;
-use crate::pg::catalog::{is_text, quoted_identifier, relation_name};
+use crate::pg::catalog::is_text;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::relation::{Relation, column_type};
+use crate::pg::statement::utf8;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
@@ -105,17 +107,15 @@ impl Columns {
     pub unsafe fn of(table: pg_sys::Relation, options: &Options) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
+            let oid = (*table).rd_id;
             let scope = options.scope.iter();
             Self {
-                signature: column_number(table, &options.column),
-                document: options
-                    .verify
-                    .as_ref()
-                    .map(|name| column_number(table, name)),
+                signature: column_number(oid, &options.column),
+                document: options.verify.as_ref().map(|name| column_number(oid, name)),
                 scope: scope
-                    .map(|name| ScopeColumn::new(table, column_number(table, name)))
+                    .map(|name| ScopeColumn::new(table, column_number(oid, name)))
                     .collect(),
-                key: Relation::open_table((*table).rd_id)
+                key: Relation::open_table(oid)
                     .primary_key()
                     .map(|(index, columns)| Key { columns, index }),
             }
@@ -169,36 +169,31 @@ impl Columns {
     }
 }
 
-/// # Safety
-/// The table is open.
-unsafe fn column_number(table: pg_sys::Relation, name: &CStr) -> i16 {
+/// # Errors
+/// ERROR `undefined_column`, `feature_not_supported` for a virtual generated column.
+fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
     /// In `pg_attribute.attgenerated`, from PostgreSQL 18 on.
     const VIRTUAL: u8 = b'v';
-    // SAFETY: vouched for by the caller.
-    let (number, generated) = unsafe {
-        let number = pg_sys::get_attnum((*table).rd_id, name.as_ptr());
-        let generated = match number {
-            1.. => pg_sys::get_attgenerated((*table).rd_id, number),
-            _ => 0,
-        };
-        (number, generated as u8)
-    };
-    // SAFETY: as above.
-    let table = || relation_name(unsafe { (*table).rd_id }).unwrap_or_default();
-    let column = quoted_identifier(name);
-    if number <= 0 {
+    let column = || names::identifier(&utf8(name));
+    let Some(number) = names::column_number(table, name) else {
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
-            &format!("near_dup_guard: table {} has no column {column}", table()),
+            &format!(
+                "near_dup_guard: table {} has no column {}",
+                names::relation(table),
+                column()
+            ),
             "Name columns of the table in the arguments of the trigger.",
         );
-    }
-    if generated == VIRTUAL {
+    };
+    // SAFETY: the column exists.
+    if unsafe { pg_sys::get_attgenerated(table, number) } as u8 == VIRTUAL {
         raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             &format!(
-                "near_dup_guard cannot read virtual generated column {column} of table {}",
-                table()
+                "near_dup_guard cannot read virtual generated column {} of table {}",
+                column(),
+                names::relation(table)
             ),
             "Use columns that are stored.",
         );

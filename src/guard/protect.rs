@@ -4,9 +4,10 @@ use crate::guard::options::Options;
 use crate::guard::table::{Rule, Table, indexes, root_of};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
-use crate::pg::catalog::relation_name;
-use crate::pg::error::{raise, tell};
+use crate::pg::error::tell;
+use crate::pg::names;
 use crate::pg::relation::Relation;
+use crate::pg::statement::{Connection, server_text, utf8};
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
 
@@ -25,8 +26,9 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
         let function = (*(*fcinfo).flinfo).fn_oid;
         let arguments = trigger_arguments(&call);
-        create_trigger(&statement(&call, relation, &arguments));
+        create_trigger(&call, relation, &arguments);
         let table = Relation::open_table(relation);
+        let arguments: Vec<CString> = arguments.iter().map(|text| server_text(text)).collect();
         let arguments: Vec<&CStr> = arguments.iter().map(CString::as_c_str).collect();
         let rule = Rule::new(table.as_ptr(), Options::parse(&arguments), function);
         for table in rule.tables(root_of(table.as_ptr())) {
@@ -39,79 +41,46 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
-unsafe fn trigger_arguments(call: &Call) -> Vec<CString> {
-    // SAFETY: the arguments are of the declared types; names are NUL-terminated.
+unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
+    // SAFETY: the arguments are of the declared types.
     unsafe {
-        let name = |datum: pg_sys::Datum| CStr::from_ptr(datum.cast_mut_ptr()).to_bytes();
         let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
         let mut arguments = vec![
-            name(call.argument(1, "signature_column")).to_vec(),
-            threshold.to_string().into_bytes(),
+            names::name(call.argument(1, "signature_column")),
+            threshold.to_string(),
         ];
         let scope = call.optional_argument(3).map(|array| names_in(array));
         if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
-            let scope: Vec<&[u8]> = scope.iter().map(|name| name.to_bytes()).collect();
-            arguments.push([&b"scope="[..], &scope.join(&b',')].concat());
+            let scope: Vec<String> = scope.iter().map(|name| utf8(name)).collect();
+            arguments.push(format!("scope={}", scope.join(",")));
         }
         if let Some(column) = call.optional_argument(4) {
-            arguments.push([b"verify=", name(column)].concat());
+            arguments.push(format!("verify={}", names::name(column)));
         }
-        let arguments = arguments.into_iter().map(CString::new);
-        arguments.flatten().collect()
+        arguments
     }
 }
 
-/// Returns the statement that creates the trigger, in the encoding of the database.
+/// Creates the trigger with the caller's rights.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
-unsafe fn statement(call: &Call, relation: pg_sys::Oid, arguments: &[CString]) -> CString {
-    // SAFETY: the arguments are of the declared types; all strings are NUL-terminated, and those
-    // that the functions return new ones.
-    unsafe {
-        let table = pg_sys::get_rel_name(relation);
-        if table.is_null() {
-            raise(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-                &format!("relation with OID {} does not exist", relation.to_u32()),
-                "",
-            );
-        }
-        let trigger = match call.optional_argument(5) {
-            Some(name) => name.cast_mut_ptr(),
-            None => pg_sys::makeObjectName(table, std::ptr::null(), c"guard".as_ptr()),
-        };
-        let qualified = |schema: pg_sys::Oid, name| {
-            let schema = pg_sys::get_namespace_name(schema);
-            CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)).to_bytes()
-        };
-        let literal = |argument: &CString| {
-            CStr::from_ptr(pg_sys::quote_literal_cstr(argument.as_ptr())).to_bytes()
-        };
-        let arguments: Vec<&[u8]> = arguments.iter().map(literal).collect();
-        let parts = [
-            b"CREATE TRIGGER ",
-            CStr::from_ptr(pg_sys::quote_identifier(trigger)).to_bytes(),
-            b" AFTER INSERT OR UPDATE ON ",
-            qualified(pg_sys::get_rel_namespace(relation), table),
-            b" FOR EACH ROW EXECUTE FUNCTION ",
-            qualified(call.schema(), c"near_dup_guard".as_ptr()),
-            b"(",
-            &arguments.join(&b", "[..]),
-            b")",
-        ];
-        CString::new(parts.concat()).expect("parts of a statement have no NUL")
-    }
-}
-
-/// Runs the statement with the caller's rights.
-fn create_trigger(statement: &CStr) {
-    // SAFETY: after an ERROR the connection ends with the transaction.
-    unsafe {
-        pg_sys::SPI_connect();
-        pg_sys::SPI_execute(statement.as_ptr(), false, 0);
-        pg_sys::SPI_finish();
-    }
+unsafe fn create_trigger(call: &Call, relation: pg_sys::Oid, arguments: &[String]) {
+    // SAFETY: the argument is a name.
+    let trigger = call
+        .optional_argument(5)
+        .map(|name| unsafe { names::name(name) });
+    let trigger = trigger.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
+    let arguments = arguments.iter().map(|argument| names::literal(argument));
+    let connection = Connection::open();
+    connection.execute(&format!(
+        "CREATE TRIGGER {} AFTER INSERT OR UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION {}({})",
+        names::identifier(&trigger),
+        names::relation(relation),
+        names::qualified(call.schema(), "near_dup_guard"),
+        arguments.collect::<Vec<_>>().join(", ")
+    ));
+    connection.close();
 }
 
 /// Says which unique indexes a new row enters after it has entered the guard's: of two sessions that
@@ -132,15 +101,13 @@ fn report_order(table: &Table, rule: &Rule) {
             (*form).indisunique || (*form).indisexclusion
         };
         if is_unique {
-            let name = |oid| relation_name(oid).unwrap_or_default();
+            let (first, later) = (names::relation(index), names::relation(later));
             tell(
                 PgLogLevel::NOTICE,
                 &format!(
-                    "index {} is filled before unique index {}: sessions that insert near-duplicates with the same key at once may deadlock",
-                    name(index),
-                    name(later)
+                    "index {first} is filled before unique index {later}: sessions that insert near-duplicates with the same key at once may deadlock"
                 ),
-                &format!("REINDEX INDEX CONCURRENTLY {};", name(index)),
+                &format!("REINDEX INDEX CONCURRENTLY {first};"),
             );
         }
     }

@@ -4,9 +4,10 @@ use crate::guard::columns::Columns;
 use crate::guard::options::Options;
 use crate::index::classes::CONTAINED;
 use crate::index::kind::{Bound, Kind, Objects};
-use crate::pg::catalog::{quoted_identifier, relation_name};
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::relation::{Relation, column_type};
+use crate::pg::statement::utf8;
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 
 /// The arguments of a guard, for the tables under one root.
@@ -233,8 +234,8 @@ impl Table {
     /// ERROR `object_not_in_prerequisite_state` if there is none.
     pub fn index(&self, rule: &Rule) -> &UsableIndex {
         self.index.as_ref().unwrap_or_else(|| {
-            let table = relation_name(self.oid).unwrap_or_default();
-            let column = quoted_identifier(&rule.options.column);
+            let table = names::relation(self.oid);
+            let column = names::identifier(&utf8(&rule.options.column));
             let class = rule.bound.operator_class(&rule.objects);
             raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -275,15 +276,17 @@ pub unsafe fn root_of(table: pg_sys::Relation) -> pg_sys::Oid {
 /// Raises the error of a foreign partition, whose server keeps no index of ours and shows nothing of
 /// transactions in progress.
 fn foreign(table: pg_sys::Oid, ancestors: &[pg_sys::Oid]) -> ! {
-    let name = |table| relation_name(table).unwrap_or_default();
-    let parent = ancestors.last().map(|&parent| name(parent));
+    let parent = ancestors.last().map(|&parent| names::relation(parent));
     raise(
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-        &format!("near_dup_guard cannot search foreign table {}", name(table)),
+        &format!(
+            "near_dup_guard cannot search foreign table {}",
+            names::relation(table)
+        ),
         &match parent {
             Some(parent) => format!(
                 "ALTER TABLE {parent} DETACH PARTITION {}; or guard tables without foreign partitions.",
-                name(table)
+                names::relation(table)
             ),
             None => "Put the guard on a table of the foreign server.".to_owned(),
         },

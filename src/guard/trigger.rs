@@ -16,7 +16,8 @@ use crate::guard::search::{Own, Pending, Search};
 use crate::guard::table::{Rule, Table, root_of};
 use crate::guard::version::{Nearness, Version};
 use crate::pg::call::finfo;
-use crate::pg::catalog::relation_name;
+use crate::pg::names;
+use crate::pg::statement::server_text;
 use pgrx::pg_sys;
 use std::ffi::{CString, c_void};
 
@@ -313,8 +314,9 @@ impl Guard {
             detail.extend_from_slice(format!(" {nearness} row ").as_bytes());
             detail.extend_from_slice(theirs.as_bytes());
             if (*row.table).rd_id != table.oid {
-                let table = relation_name(table.oid).unwrap_or_default();
-                detail.extend_from_slice(format!(" of table {table}").as_bytes());
+                let table = server_text(&names::relation(table.oid));
+                detail.extend_from_slice(b" of table ");
+                detail.extend_from_slice(table.to_bytes());
             }
             detail.extend_from_slice(origin.as_bytes());
             detail.push(b'.');

@@ -3,8 +3,9 @@
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::{quoted_identifier, relation_name, type_name, type_named};
+use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::query::Query;
 use crate::pg::text::Text;
@@ -18,7 +19,6 @@ use neardup::minhash::{Header, Signature};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
-use std::ffi::CStr;
 
 const SAMPLE_ROWS: std::ops::RangeInclusive<i32> = 2..=50_000;
 
@@ -148,31 +148,26 @@ impl Source {
     #[allow(clippy::disallowed_methods, reason = "two columns")]
     fn new(call: &Call) -> Self {
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
+        // SAFETY: both arguments are names.
+        let quoted = |name| names::identifier(&unsafe { names::name(name) });
         let signature = quoted(call.argument(1, "signature_column"));
         let document = call.optional_argument(4).map(quoted);
         let has_documents = document.is_some();
         let document = document.map(|document| document + "::pg_catalog.text");
-        let Some(table) = relation_name(relation) else {
-            raise(
-                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-                &format!("relation with OID {} does not exist", relation.to_u32()),
-                "",
-            );
-        };
         Self {
             columns: [Some(signature), document]
                 .into_iter()
                 .flatten()
                 .collect::<Vec<_>>()
                 .join(", "),
-            table,
+            table: names::relation(relation),
             signature_type: type_named(call.schema(), c"minhash_signature"),
             has_documents,
         }
     }
 
     fn count(&self) -> i64 {
-        let query = self.query(&format!("SELECT pg_catalog.count(*) FROM {}", self.table));
+        let query = Query::of_sql(&format!("SELECT pg_catalog.count(*) FROM {}", self.table));
         let column = query.columns()[0].of_type(pg_sys::INT8OID, "only", "number of rows");
         let mut count = None;
         query.for_each(&mut |row| {
@@ -187,13 +182,16 @@ impl Source {
             "SELECT {} FROM {} ORDER BY pg_catalog.random() LIMIT {rows}",
             self.columns, self.table
         );
-        let query = self.query(&sql);
+        let query = Query::of_sql(&sql);
         let columns = query.columns();
         let signature = columns[0].if_type(self.signature_type).unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 &format!("the signature column is of type {}", columns[0].type_name()),
-                &format!("Name a column of type {}.", type_name(self.signature_type)),
+                &format!(
+                    "Name a column of type {}.",
+                    names::type_(self.signature_type)
+                ),
             )
         });
         let document = self
@@ -217,17 +215,6 @@ impl Source {
         });
         sample
     }
-
-    fn query(&self, sql: &str) -> Query {
-        let text = sql.into_datum().expect("text is not NULL");
-        Query::open(text)
-    }
-}
-
-/// Returns a column's name as SQL writes it, from a datum of type name.
-fn quoted(name: pg_sys::Datum) -> String {
-    // SAFETY: a name is NUL-terminated.
-    quoted_identifier(unsafe { CStr::from_ptr(name.cast_mut_ptr()) })
 }
 
 /// Returns the parameters of most of the signatures; those of empty documents do not count.

@@ -18,9 +18,10 @@ use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
 use crate::pg::catalog::{
-    CFunction, address_of, function_beside, is_at, is_function, operator_beside, qualified_name,
-    support_function, type_named,
+    CFunction, address_of, function_beside, is_at, is_function, operator_beside, support_function,
+    type_named,
 };
+use crate::pg::names;
 use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{near_contained_wrapper, near_jaccard_wrapper};
@@ -406,11 +407,11 @@ impl Bound {
     /// Returns the operator class, with its schema and options, of an index that serves the bound.
     /// The objects are the kind's.
     pub fn operator_class(&self, objects: &Objects) -> String {
-        let named = |name| qualified_name(objects.schema, name);
+        let named = |name| names::qualified(objects.schema, name);
         match self {
-            Self::Threshold(bound) => format!("{} (threshold = {bound})", named(c"minhash_ops")),
-            Self::Distance(bound) => format!("{} (distance = {bound})", named(c"hamming_ops")),
-            Self::Share(_) => named(c"set_ops"),
+            Self::Threshold(bound) => format!("{} (threshold = {bound})", named("minhash_ops")),
+            Self::Distance(bound) => format!("{} (distance = {bound})", named("hamming_ops")),
+            Self::Share(_) => named("set_ops"),
         }
     }
 }

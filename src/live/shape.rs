@@ -6,9 +6,8 @@ use crate::live::tracker::Tracker;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::Relation;
-use crate::pg::statement::{Connection, server_text, utf8};
+use crate::pg::statement::{Connection, server_text};
 use pgrx::{PgSqlErrorCode, pg_sys};
-use std::ffi::CStr;
 
 /// A column of the table.
 pub struct Column {
@@ -20,45 +19,61 @@ pub struct Column {
     pub type_name: String,
     /// Its type with modifier and collation.
     pub definition: String,
-    equality: String,
+    /// None for a type without equality.
+    equality: Option<String>,
 }
 
 impl Column {
     /// # Errors
     /// ERROR `undefined_column`.
     pub fn named(table: &Relation, name: &str) -> Self {
-        // SAFETY: the table is open; the name is NUL-terminated.
-        let number =
-            unsafe { pg_sys::get_attnum((*table.as_ptr()).rd_id, server_text(name).as_ptr()) };
-        if number <= 0 {
-            // SAFETY: the table is open.
-            let table = names::relation(unsafe { (*table.as_ptr()).rd_id });
+        let Some(number) = names::column_number(table.oid(), &server_text(name)) else {
+            let table = names::relation(table.oid());
             raise(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 &format!("table {table} has no column {}", names::identifier(name)),
                 "Name columns of the table. If one was renamed: near_dup_untrack, and near_dup_track again.",
             );
-        }
+        };
         Self::of(table, number)
     }
 
+    /// # Errors
+    /// ERROR if the table has no such column.
     pub fn of(table: &Relation, number: i16) -> Self {
-        // SAFETY: the table is open and has the column, whose name is NUL-terminated.
+        let (mut type_, mut modifier, mut collation) = Default::default();
+        // SAFETY: looks the column up in the catalog.
         unsafe {
-            let oid = (*table.as_ptr()).rd_id;
-            let name = utf8(CStr::from_ptr(pg_sys::get_attname(oid, number, false)));
-            let (mut type_, mut modifier, mut collation) = Default::default();
+            let oid = table.oid();
             pg_sys::get_atttypetypmodcoll(oid, number, &mut type_, &mut modifier, &mut collation);
-            let type_name = names::type_of(type_, modifier);
-            Self {
-                name: names::identifier(&name),
-                number,
-                type_,
-                definition: format!("{type_name}{}", names::collate(collation)),
-                type_name,
-                equality: names::equality(type_),
-            }
         }
+        let name = names::column(table.oid(), number).unwrap_or_default();
+        let type_name = names::type_of(type_, modifier);
+        Self {
+            name: names::identifier(&name),
+            number,
+            type_,
+            definition: format!("{type_name}{}", names::collate(collation)),
+            type_name,
+            equality: names::equality(type_),
+        }
+    }
+
+    /// Returns the operator that tells whether two values are equal.
+    ///
+    /// # Errors
+    /// ERROR `undefined_function` for a type without one.
+    pub fn equality(&self) -> &str {
+        self.equality.as_deref().unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                &format!(
+                    "near_dup_track cannot compare column {}: type {} has no equality",
+                    self.name, self.type_name
+                ),
+                "Use columns of types with a default B-tree or hash operator class.",
+            )
+        })
     }
 }
 
@@ -109,7 +124,7 @@ impl Key {
     pub fn matches(&self, alias: &str, key: &str) -> String {
         let is_single = self.columns.len() == 1;
         let conditions = self.columns.iter().map(|column| {
-            let Column { name, equality, .. } = column;
+            let (name, equality) = (&column.name, column.equality());
             match is_single {
                 true => format!("{alias}.{name} {equality} {key}"),
                 false => format!("{alias}.{name} {equality} ({key}).{name}"),
@@ -121,7 +136,7 @@ impl Key {
     /// Returns the condition that two keys are equal.
     pub fn equal(&self, a: &str, b: &str) -> String {
         match &self.columns[..] {
-            [column] => format!("{a} {} {b}", column.equality),
+            [column] => format!("{a} {} {b}", column.equality()),
             _ => format!("{a} OPERATOR(pg_catalog.=) {b}"),
         }
     }
@@ -235,7 +250,10 @@ impl Shape {
     pub fn same_scope(&self, a: &str, b: &str) -> String {
         let scope = self.scope.iter();
         scope
-            .map(|Column { name, equality, .. }| format!(" AND {a}.{name} {equality} {b}.{name}"))
+            .map(|column| {
+                let (name, equality) = (&column.name, column.equality());
+                format!(" AND {a}.{name} {equality} {b}.{name}")
+            })
             .collect()
     }
 
@@ -243,7 +261,8 @@ impl Shape {
     pub fn canonical_in_scope(&self) -> String {
         let scope = (1..).zip(&self.scope);
         scope
-            .map(|(number, Column { name, equality, .. })| {
+            .map(|(number, column)| {
+                let (name, equality) = (&column.name, column.equality());
                 format!(" AND ca.scope{number} {equality} b.{name}")
             })
             .collect()

@@ -18,7 +18,6 @@ use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, Snapshot, utf8};
 use crate::pg::text::Text;
 use pgrx::prelude::*;
-use std::ffi::CStr;
 use std::time::Instant;
 
 /// `near_dup_track(relation, signature_column, threshold, keep, clusters, scope, immediate)` makes the
@@ -42,7 +41,10 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the arguments are a text and a name.
     let (keep, name) = unsafe {
         let keep = call.optional_argument(3).map(|keep| Text::from_raw(keep));
-        (keep, call.optional_argument(4).map(|name| name_of(name)))
+        (
+            keep,
+            call.optional_argument(4).map(|name| names::name(name)),
+        )
     };
     let keep = keep.map(|keep| String::from_utf8_lossy(&keep).into_owned());
     let name = name.unwrap_or_else(|| names::derived(&names::bare(tracker.relation), "clusters"));
@@ -81,7 +83,7 @@ fn requested(call: &Call) -> Tracker {
         Tracker {
             relation: pg_sys::Oid::from(call.argument(0, "relation").value() as u32),
             tables: Tables::NONE,
-            signature: name_of(call.argument(1, "signature_column")),
+            signature: names::name(call.argument(1, "signature_column")),
             threshold: options::threshold_argument(call, 2),
             keep: String::new(),
             scope: scope
@@ -94,13 +96,6 @@ fn requested(call: &Call) -> Tracker {
             function: call.function(),
         }
     }
-}
-
-/// # Safety
-/// The datum is a name.
-unsafe fn name_of(name: pg_sys::Datum) -> String {
-    // SAFETY: vouched for by the caller.
-    utf8(unsafe { CStr::from_ptr(name.cast_mut_ptr()) })
 }
 
 /// # Errors
@@ -171,9 +166,9 @@ fn check_signature(tracker: &Tracker) {
 /// near within the scope.
 fn check_index(tracker: &Tracker) {
     let table = Relation::open_table(tracker.relation);
-    tracker.scope.iter().for_each(|name| {
-        Column::named(&table, name);
-    });
+    for name in &tracker.scope {
+        Column::named(&table, name).equality();
+    }
     let names = tracker.scope.iter().map(String::as_str);
     let rule = rule(tracker, &table, &tracker.signature, names);
     let scope = tracker.scope.len();

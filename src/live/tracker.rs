@@ -332,15 +332,12 @@ const TRIGGERS: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
         AND d.refobjid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0";
 
 fn not_kept(clusters: pg_sys::Oid) -> ! {
-    // SAFETY: looks the relation up in the catalog.
-    let exists = unsafe { !pg_sys::get_rel_name(clusters).is_null() };
-    let name = match exists {
-        true => names::relation(clusters),
-        false => clusters.to_u32().to_string(),
-    };
     raise(
         PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        &format!("{name} is not kept by near_dup_track"),
+        &format!(
+            "{} is not kept by near_dup_track",
+            names::relation(clusters)
+        ),
         "The view near_dup_tracked lists the tables that are.",
     )
 }

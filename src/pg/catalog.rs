@@ -3,7 +3,7 @@
 //! matter while a query is planned.
 
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 /// Returns the operator class support function `number` of a family for values of `column_type`.
 pub fn support_function(
@@ -74,7 +74,7 @@ pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
     }
 }
 
-/// Returns the type of that name in a schema.
+/// Returns the type of that name in a schema; InvalidOid, which no value has, if there is none.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     // SAFETY: plain catalog lookup.
     unsafe {
@@ -87,51 +87,6 @@ pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
             pg_sys::Datum::null(),
         )
     }
-}
-
-/// Returns the name of a type as SQL writes it.
-pub fn type_name(oid: pg_sys::Oid) -> String {
-    // SAFETY: gives a new NUL-terminated string for any OID.
-    unsafe { CStr::from_ptr(pg_sys::format_type_be(oid)) }
-        .to_string_lossy()
-        .into_owned()
-}
-
-/// Returns a name as SQL writes it.
-pub fn quoted_identifier(name: &CStr) -> String {
-    // SAFETY: returns the NUL-terminated string, or a new one.
-    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) }
-        .to_string_lossy()
-        .into_owned()
-}
-
-/// Returns the name of an object of a schema as SQL writes it, with that of the schema.
-pub fn qualified_name(schema: pg_sys::Oid, name: &CStr) -> String {
-    // SAFETY: returns a new NUL-terminated string.
-    unsafe {
-        let schema = pg_sys::get_namespace_name(schema);
-        CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name.as_ptr()))
-    }
-    .to_string_lossy()
-    .into_owned()
-}
-
-/// Returns the name of a table or an index as SQL writes it, with that of its schema; None if it does
-/// not exist.
-pub fn relation_name(relation: pg_sys::Oid) -> Option<String> {
-    // SAFETY: the name of a relation that does not exist is NULL.
-    unsafe {
-        let name = pg_sys::get_rel_name(relation);
-        let schema = pg_sys::get_rel_namespace(relation);
-        (!name.is_null()).then(|| qualified_name(schema, CStr::from_ptr(name)))
-    }
-}
-
-/// Returns whether a relation has a column of that name, a name without NUL.
-pub fn has_column(relation: pg_sys::Oid, name: &str) -> bool {
-    let name = CString::new(name).expect("a name without NUL");
-    // SAFETY: plain catalog lookup; the name is NUL-terminated.
-    unsafe { pg_sys::get_attnum(relation, name.as_ptr()) != 0 }
 }
 
 /// Returns whether values of a type are stored as text is: `text`, `varchar` and `char(n)`, but not

@@ -1,24 +1,28 @@
 //! From errors of the algorithms to PostgreSQL's, with SQLSTATE and HINT.
 
 use super::memory;
+use super::report::convert_next;
 use neardup::Error;
 use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};
 use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::{PgLogLevel, PgSqlErrorCode};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use std::backtrace::Backtrace;
 use std::collections::TryReserveError;
 use std::env;
 
 /// Ends the statement with an ERROR.
 pub fn raise(code: PgSqlErrorCode, message: &str, hint: &str) -> ! {
-    let report = ErrorReport::new(code, String::from(message), "pg_neardup");
-    let report = if hint.is_empty() {
-        report
-    } else {
-        report.set_hint(hint)
-    };
-    report.report(PgLogLevel::ERROR);
+    convert_next(message, hint);
+    report(code, message, hint).report(PgLogLevel::ERROR);
     unreachable!("an ERROR does not return")
+}
+
+fn report(code: PgSqlErrorCode, message: &str, hint: &str) -> ErrorReport {
+    let report = ErrorReport::new(code, String::from(message), "pg_neardup");
+    match hint.is_empty() {
+        true => report,
+        false => report.set_hint(hint),
+    }
 }
 
 /// The value, or an ERROR.
@@ -103,13 +107,13 @@ pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
         PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
         _ => PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
     };
-    let report = ErrorReport::new(code, String::from(message), "pg_neardup");
-    let report = if hint.is_empty() {
-        report
-    } else {
-        report.set_hint(hint)
-    };
-    hold_interrupts(|| report.report(level));
+    // SAFETY: what is pushed for this report is popped after it.
+    unsafe {
+        let callbacks = pg_sys::error_context_stack;
+        convert_next(message, hint);
+        hold_interrupts(|| report(code, message, hint).report(level));
+        pg_sys::error_context_stack = callbacks;
+    }
 }
 
 /// Returns the value; an ERROR where memory does not suffice.

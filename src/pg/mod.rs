@@ -21,6 +21,7 @@ pub mod query;
 mod query_errors;
 pub mod record;
 pub mod relation;
+mod report;
 pub mod rights;
 pub mod settings;
 pub mod sort;

@@ -1,8 +1,27 @@
 //! Names and values as SQL writes them, in UTF-8 whatever the database's encoding.
 
+use crate::pg::error::raise;
 use crate::pg::statement::{server_text, utf8};
-use pgrx::pg_sys;
-use std::ffi::CStr;
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, c_char};
+
+/// Returns a string of PostgreSQL's; None for NULL.
+///
+/// # Safety
+/// The string is NUL-terminated or NULL.
+unsafe fn string(text: *const c_char) -> Option<String> {
+    // SAFETY: vouched for by the caller.
+    (!text.is_null()).then(|| utf8(unsafe { CStr::from_ptr(text) }))
+}
+
+/// Returns a name as it is, from a datum.
+///
+/// # Safety
+/// The datum is of type name.
+pub unsafe fn name(datum: pg_sys::Datum) -> String {
+    // SAFETY: vouched for by the caller.
+    utf8(unsafe { CStr::from_ptr(datum.cast_mut_ptr()) })
+}
 
 /// Returns a name as SQL writes it.
 pub fn identifier(name: &str) -> String {
@@ -19,36 +38,77 @@ pub fn literal(text: &str) -> String {
 }
 
 /// Returns the name of an object of a schema, with that of the schema.
+///
+/// # Errors
+/// ERROR `invalid_schema_name` if there is no such schema.
 pub fn qualified(schema: pg_sys::Oid, name: &str) -> String {
-    // SAFETY: the schema exists, so its name is NUL-terminated.
-    let schema = utf8(unsafe { CStr::from_ptr(pg_sys::get_namespace_name(schema)) });
-    format!("{}.{}", identifier(&schema), identifier(name))
+    format!("{}.{}", identifier(&schema_name(schema)), identifier(name))
 }
 
-/// Returns the bare name of a relation that exists.
+fn schema_name(schema: pg_sys::Oid) -> String {
+    // SAFETY: the name of a schema that does not exist is NULL.
+    unsafe { string(pg_sys::get_namespace_name(schema)) }.unwrap_or_else(|| {
+        let code = PgSqlErrorCode::ERRCODE_INVALID_SCHEMA_NAME;
+        missing(code, "schema", schema)
+    })
+}
+
+/// Returns the bare name of a relation; None if there is no such relation.
+pub fn find_bare(relation: pg_sys::Oid) -> Option<String> {
+    // SAFETY: the name of a relation that does not exist is NULL.
+    unsafe { string(pg_sys::get_rel_name(relation)) }
+}
+
+/// Returns the bare name of a relation.
+///
+/// # Errors
+/// ERROR `undefined_table` if there is no such relation.
 pub fn bare(relation: pg_sys::Oid) -> String {
-    // SAFETY: the relation exists, so its name is NUL-terminated.
-    utf8(unsafe { CStr::from_ptr(pg_sys::get_rel_name(relation)) })
+    find_bare(relation).unwrap_or_else(|| {
+        let code = PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE;
+        missing(code, "relation", relation)
+    })
 }
 
-/// Returns the name of a relation that exists, with that of its schema.
+/// Returns the name of a relation, with that of its schema.
+///
+/// # Errors
+/// ERROR `undefined_table` if there is no such relation.
 pub fn relation(relation: pg_sys::Oid) -> String {
+    let name = bare(relation);
     // SAFETY: looks the relation up in the catalog.
     let schema = unsafe { pg_sys::get_rel_namespace(relation) };
-    qualified(schema, &bare(relation))
+    qualified(schema, &name)
+}
+
+/// Returns the bare name of a column; None if the relation has no such column.
+pub fn column(relation: pg_sys::Oid, number: i16) -> Option<String> {
+    // SAFETY: the name of a column that does not exist is NULL.
+    unsafe { string(pg_sys::get_attname(relation, number, true)) }
+}
+
+/// Returns the number of a column that is no system column; None if the relation has no such column.
+pub fn column_number(relation: pg_sys::Oid, name: &CStr) -> Option<i16> {
+    // SAFETY: the name is NUL-terminated; of a column that does not exist the number is 0.
+    let number = unsafe { pg_sys::get_attnum(relation, name.as_ptr()) };
+    (number > 0).then_some(number)
+}
+
+/// Returns the name of a type.
+pub fn type_(type_: pg_sys::Oid) -> String {
+    format_type(type_, -1, 0)
 }
 
 /// Returns the name of a type with its modifier, with that of its schema.
 pub fn type_of(type_: pg_sys::Oid, modifier: i32) -> String {
     let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
-    // SAFETY: returns a new NUL-terminated string for any type.
-    utf8(unsafe {
-        CStr::from_ptr(pg_sys::format_type_extended(
-            type_,
-            modifier,
-            flags as pg_sys::bits16,
-        ))
-    })
+    format_type(type_, modifier, flags)
+}
+
+fn format_type(type_: pg_sys::Oid, modifier: i32, flags: u32) -> String {
+    let flags = (flags | pg_sys::FORMAT_TYPE_ALLOW_INVALID) as pg_sys::bits16;
+    // SAFETY: returns a new NUL-terminated string for any OID.
+    utf8(unsafe { CStr::from_ptr(pg_sys::format_type_extended(type_, modifier, flags)) })
 }
 
 /// Returns ` COLLATE` and the name of a collation; nothing for none.
@@ -62,9 +122,16 @@ pub fn collate(collation: pg_sys::Oid) -> String {
 }
 
 /// Returns an operator with its schema, as an expression writes it.
+///
+/// # Errors
+/// ERROR `undefined_function` if there is no such operator.
 pub fn operator(operator: pg_sys::Oid) -> String {
-    // SAFETY: the operator exists, so its name is NUL-terminated.
+    // SAFETY: the name of an operator that does not exist is NULL.
     unsafe {
+        let name = string(pg_sys::get_opname(operator)).unwrap_or_else(|| {
+            let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;
+            missing(code, "operator", operator)
+        });
         let schema = pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::OPEROID as i32,
             pg_sys::Anum_pg_operator_oprnamespace as i16,
@@ -73,18 +140,16 @@ pub fn operator(operator: pg_sys::Oid) -> String {
             pg_sys::Datum::null(),
             pg_sys::Datum::null(),
         );
-        let schema = utf8(CStr::from_ptr(pg_sys::get_namespace_name(schema)));
-        let name = utf8(CStr::from_ptr(pg_sys::get_opname(operator)));
-        format!("OPERATOR({}.{name})", identifier(&schema))
+        format!("OPERATOR({}.{name})", identifier(&schema_name(schema)))
     }
 }
 
-/// Returns the operator that tells whether two values of a type are equal.
-pub fn equality(type_: pg_sys::Oid) -> String {
-    // SAFETY: cache entries are never freed; a column of a key has a type with equality.
+/// Returns the operator that tells whether two values of a type are equal; None for a type without.
+pub fn equality(type_: pg_sys::Oid) -> Option<String> {
+    // SAFETY: cache entries are never freed.
     let found =
         unsafe { (*pg_sys::lookup_type_cache(type_, pg_sys::TYPECACHE_EQ_OPR as i32)).eq_opr };
-    operator(found)
+    (found != pg_sys::InvalidOid).then(|| operator(found))
 }
 
 /// Returns a name for an object of a table: both names, shortened to fit.
@@ -95,4 +160,9 @@ pub fn derived(table: &str, suffix: &str) -> String {
         let name = pg_sys::makeObjectName(table.as_ptr(), suffix.as_ptr(), std::ptr::null());
         CStr::from_ptr(name)
     })
+}
+
+fn missing(code: PgSqlErrorCode, kind: &str, object: pg_sys::Oid) -> ! {
+    let message = format!("{kind} with OID {} does not exist", object.to_u32());
+    raise(code, &message, "")
 }

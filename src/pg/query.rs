@@ -1,8 +1,9 @@
 //! Reading a query given as text, row by row, in an order that depends on nothing but the query.
 
-use crate::pg::catalog::type_name;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::query_errors::{QueryErrors, Work};
+use crate::pg::statement::{server_text, text_datum, utf8};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -29,7 +30,7 @@ pub struct CheckedColumn(i32);
 
 impl Column {
     pub fn type_name(&self) -> String {
-        type_name(self.column_type)
+        names::type_(self.column_type)
     }
 
     /// Returns the column if its type, without domains over it, is accepted.
@@ -63,11 +64,11 @@ impl Column {
             &format!(
                 "the {position} column of the query is of type {} instead of {}",
                 self.type_name(),
-                type_name(expected)
+                names::type_(expected)
             ),
             &format!(
                 "The {position} column is the {what}; cast it to {}.",
-                type_name(expected)
+                names::type_(expected)
             ),
         )
     }
@@ -127,6 +128,11 @@ impl Query {
         }
     }
 
+    /// Starts a query of the extension's own.
+    pub fn of_sql(sql: &str) -> Self {
+        Self::open(text_datum(server_text(sql).to_bytes()))
+    }
+
     #[allow(clippy::disallowed_methods, reason = "at most 1600 columns")]
     pub fn columns(&self) -> Vec<Column> {
         // SAFETY: the portal is open, and one that returns rows.
@@ -161,7 +167,7 @@ impl Query {
         // SAFETY: the portal is open; the name of a column that is there is NUL-terminated.
         unsafe {
             let name = pg_sys::SPI_fname((*self.portal).tupDesc, place as i32 + 1);
-            CStr::from_ptr(name).to_string_lossy().into_owned()
+            utf8(CStr::from_ptr(name))
         }
     }
 

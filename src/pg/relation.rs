@@ -27,6 +27,11 @@ impl Relation {
         self.0
     }
 
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open.
+        unsafe { (*self.0).rd_id }
+    }
+
     /// Returns the number of blocks of the relation's main fork.
     pub fn blocks(&self) -> u32 {
         // SAFETY: the relation is open.

@@ -121,7 +121,7 @@ fn from_utf8(bytes: &[u8]) -> Option<Converted> {
 }
 
 /// Returns the first character that the database's encoding lacks, and the encoding's name.
-fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
+pub fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut encoded = [0; 4];
     let mut others = text.chars().filter(|c| !c.is_ascii());
@@ -163,7 +163,7 @@ pub fn to_server_encoding(text: &str) -> Cow<'_, [u8]> {
 
 /// Returns whether the database's encoding differs from ours. Asked once: it stays the same while
 /// the backend runs, and every text argument depends on it.
-fn is_converted() -> bool {
+pub fn is_converted() -> bool {
     static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
     *IS_CONVERTED.get_or_init(|| {
         // SAFETY: reads a global of the backend, without side effects.

@@ -3,9 +3,9 @@
 use super::build;
 use super::page::Index;
 use crate::pg::error::raise;
+use crate::pg::names;
 use crate::pg::rights::owns;
 use pgrx::{PgSqlErrorCode, pg_sys};
-use std::ffi::CStr;
 
 /// The predefined role pg_stat_scan_tables, of which pg_monitor is a member.
 const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
@@ -82,15 +82,7 @@ fn is_plain_index(oid: pg_sys::Oid) -> bool {
 }
 
 fn refuse(oid: pg_sys::Oid) -> ! {
-    // SAFETY: looks a relation up in the catalog; the name is NUL-terminated.
-    let name = unsafe {
-        let name = pg_sys::get_rel_name(oid);
-        if name.is_null() {
-            oid.to_u32().to_string()
-        } else {
-            CStr::from_ptr(name).to_string_lossy().into_owned()
-        }
-    };
+    let name = names::find_bare(oid).unwrap_or_else(|| oid.to_u32().to_string());
     raise(
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
         &format!("\"{name}\" is not a neardup index"),

@@ -8,7 +8,9 @@
 use super::recent;
 use crate::pg::error::raise;
 use crate::pg::relation;
+use crate::pg::statement::utf8;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
@@ -143,12 +145,7 @@ impl<'a> Index<'a> {
 
     pub fn name(&self) -> String {
         // SAFETY: an open relation has a catalog row with a NUL-terminated name.
-        unsafe {
-            let name = &(*(*self.relation).rd_rel).relname;
-            std::ffi::CStr::from_ptr(name.data.as_ptr())
-                .to_string_lossy()
-                .into_owned()
-        }
+        utf8(unsafe { CStr::from_ptr((*(*self.relation).rd_rel).relname.data.as_ptr()) })
     }
 
     /// Returns the number of blocks.

@@ -8,9 +8,8 @@ use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
-use crate::pg::error::{check_interrupts, hold_interrupts, raise};
+use crate::pg::error::{check_interrupts, raise, tell};
 use pgrx::memcxt::PgMemoryContexts;
-use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::cell::Cell;
 
@@ -387,17 +386,13 @@ fn warn_of_parameters(index: &Index, meta: &Meta, row_keys: &RowKeys, parameters
         return;
     }
     let known: Vec<String> = known.iter().map(|known| row_keys.describe(known)).collect();
-    hold_interrupts(|| {
-        let message = format!(
+    let query = row_keys.describe(parameters);
+    tell(
+        PgLogLevel::WARNING,
+        &format!(
             "index \"{}\" has no row with the parameters of the query",
             index.name()
-        );
-        let query = row_keys.describe(parameters);
-        ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "pg_neardup")
-            .set_hint(format!(
-                "The query has {query}, the rows have {}.",
-                known.join(", ")
-            ))
-            .report(PgLogLevel::WARNING);
-    });
+        ),
+        &format!("The query has {query}, the rows have {}.", known.join(", ")),
+    );
 }

@@ -2,6 +2,7 @@
 
 use super::{Class, Column, EQUAL, HASH_FUNCTION, Order, Parameters, Search};
 use crate::pg::error::raise;
+use crate::pg::statement::utf8;
 use neardup::bands::Scope;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
@@ -291,7 +292,7 @@ fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
     };
     raise(
         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-        &format!("neardup index \"{}\" {problem}", name.to_string_lossy()),
+        &format!("neardup index \"{}\" {problem}", utf8(name)),
         hint,
     )
 }

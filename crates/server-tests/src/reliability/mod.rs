@@ -9,6 +9,7 @@ mod damage;
 mod discard;
 mod foreign;
 mod fuzz;
+mod fuzz_types;
 mod fuzz_values;
 mod giants;
 mod golden;
@@ -51,6 +52,7 @@ const ALL: &[Test] = &[
     ("discarded_caches_change_nothing", discard::changes_nothing),
     ("cancel_within_bounds", cancel::within_bounds),
     ("fuzz_every_function", fuzz::every_function),
+    ("fuzz_every_type", fuzz_types::every_type),
     ("giants_answered_or_refused", giants::answered_or_refused),
     ("churn_loses_no_match", churn::loses_no_match),
     ("index_canceled_anywhere", index::canceled_anywhere),

@@ -21,6 +21,7 @@ mod interop;
 mod jobs;
 mod live;
 mod lookup;
+mod names;
 mod neardup;
 mod package;
 pub mod page;
@@ -112,6 +113,7 @@ const ALL: &[Test] = &[
     ("live_random_histories", live::random),
     ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
+    ("names_outside_ascii", names::outside_ascii),
     (
         "package_installed_and_removed",
         package::installed_and_removed,

@@ -1,0 +1,70 @@
+//! Reports outside ASCII. pgrx sends their texts in UTF-8, but PostgreSQL takes them for texts in the
+//! database's encoding. An error context callback, which PostgreSQL calls before it sends the report,
+//! puts converted texts in their place.
+
+use crate::pg::statement::server_text;
+use crate::pg::text::{first_lacking, is_converted};
+use pgrx::pg_sys;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::ptr::null_mut;
+
+/// Lives in PostgreSQL's memory, since the report of an ERROR is sent when the Rust frames are gone.
+struct Report {
+    callback: pg_sys::ErrorContextCallback,
+    message: *mut c_char,
+    /// NULL for a report without a hint.
+    hint: *mut c_char,
+}
+
+/// Has the next report sent with these texts in the database's encoding. Characters that the encoding
+/// lacks become `?`.
+pub fn convert_next(message: &str, hint: &str) {
+    if !is_converted() || (message.is_ascii() && hint.is_ascii()) {
+        return;
+    }
+    let (message, hint) = (converted(message), converted(hint));
+    // SAFETY: the allocation has the size of the report, and lives as long as the transaction; whoever
+    // catches the error, and the sender of a message, restores the stack.
+    unsafe {
+        let current = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+        let report = pg_sys::palloc(size_of::<Report>()).cast::<Report>();
+        report.write(Report {
+            callback: pg_sys::ErrorContextCallback {
+                previous: pg_sys::error_context_stack,
+                callback: Some(replace),
+                arg: report.cast(),
+            },
+            message: pg_sys::pstrdup(message.as_ptr()),
+            hint: match hint.is_empty() {
+                true => null_mut(),
+                false => pg_sys::pstrdup(hint.as_ptr()),
+            },
+        });
+        pg_sys::MemoryContextSwitchTo(current);
+        pg_sys::error_context_stack = &raw mut (*report).callback;
+    }
+}
+
+fn converted(text: &str) -> CString {
+    match first_lacking(text.as_bytes()) {
+        None => server_text(text),
+        Some(_) => server_text(&text.replace(|c: char| !c.is_ascii(), "?")),
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn errmsg(format: *const c_char, ...) -> c_int;
+    fn errhint(format: *const c_char, ...) -> c_int;
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn replace(report: *mut c_void) {
+    // SAFETY: PostgreSQL calls it with the report while it is being sent; strings are NUL-terminated.
+    unsafe {
+        let report = &*report.cast::<Report>();
+        errmsg(c"%s".as_ptr(), report.message);
+        if !report.hint.is_null() {
+            errhint(c"%s".as_ptr(), report.hint);
+        }
+    }
+}
