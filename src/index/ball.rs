@@ -2,6 +2,7 @@
 //! right operand of `<@`. Their text form is that of PostgreSQL's circle: `<center,bound>`.
 
 use crate::minhash::datum::StoredSignature;
+use crate::minhash::incomparable::never_near;
 use crate::options;
 use crate::pg::bits::Bits;
 use crate::pg::error::{OrRaise, raise};
@@ -187,7 +188,9 @@ fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 pub fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
     let (center, threshold) = ball.read();
-    threshold == EVERYTHING || near_duplicates(&m.read(), &center, threshold)
+    threshold == EVERYTHING
+        || near_duplicates(&m.read(), &center, threshold)
+            .unwrap_or_else(|| never_near(&m.read().header, &center.header))
 }
 
 /// Does `minhash_in_ball` with its arguments exchanged.

@@ -188,7 +188,7 @@ pub fn hamming_key_labeled(
 #[pg_extern(immutable, parallel_safe, strict, cost = 10)]
 fn near_dup_key_near(a: NearDupKey<'_>, b: NearDupKey<'_>) -> bool {
     let ((a, a_threshold), (b, b_threshold)) = (a.read(), b.read());
-    near_duplicates(&a, &b, a_threshold.max(b_threshold))
+    near_duplicates(&a, &b, a_threshold.max(b_threshold)) == Some(true)
 }
 
 /// Returns whether each of two bit strings is within the other's distance.

@@ -5,6 +5,7 @@ pub mod bands;
 pub mod datum;
 pub mod document;
 pub mod forms;
+pub mod incomparable;
 pub mod lsh;
 pub mod measures;
 pub mod sets;

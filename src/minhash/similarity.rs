@@ -4,6 +4,7 @@
 //! Their planner support turns them into `<@`, which indexes serve.
 
 use crate::minhash::datum::StoredSignature;
+use crate::minhash::incomparable::never_near;
 use crate::options;
 use crate::pg::call::{argument, finfo};
 use crate::pg::error::OrRaise;
@@ -52,7 +53,9 @@ finfo!(pg_finfo_minhash_sim_wrapper);
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
 #[inline]
 fn near_dup(a: StoredSignature<'_>, b: StoredSignature<'_>, threshold: f64) -> bool {
-    near_duplicates_stored(a.bytes(), b.bytes(), options::threshold(threshold)).or_raise()
+    near_duplicates_stored(a.bytes(), b.bytes(), options::threshold(threshold))
+        .or_raise()
+        .unwrap_or_else(|| never_near(&a.read().header, &b.read().header))
 }
 
 /// Implements `near_dup`.

@@ -58,14 +58,14 @@ impl<T> OrRaise<T> for neardup::Result<T> {
             error @ Error::Corrupt(_) => raise(
                 code,
                 &error.to_string(),
-                match code {
+                &match code {
                     PgSqlErrorCode::ERRCODE_DATA_CORRUPTED => {
-                        "The stored value was not written by pg_neardup; recompute it from the document."
+                        "The stored value was not written by pg_neardup; recompute it from the document.".into()
                     }
                     PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION => {
-                        TEXT_FORM
+                        format!("To compare with a document, sign it: minhash('some text'). {TEXT_FORM}")
                     }
-                    _ => BINARY_FORM,
+                    _ => String::from(BINARY_FORM),
                 },
             ),
         })

@@ -61,7 +61,8 @@ pub fn sim(a: &[u8], b: &[u8]) -> PyResult<f64> {
 #[pyfunction]
 pub fn near_dup(a: &[u8], b: &[u8], threshold: f64) -> PyResult<bool> {
     let threshold = arguments::threshold(threshold).map_err(raised)?;
-    near_duplicates_stored(a, b, threshold).map_err(raised)
+    let is_near = near_duplicates_stored(a, b, threshold).map_err(raised)?;
+    Ok(is_near.unwrap_or(false))
 }
 
 #[pyfunction]

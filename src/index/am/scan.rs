@@ -8,10 +8,10 @@ use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
+use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, raise, tell};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
-use std::cell::Cell;
 
 /// The state of a scan.
 struct Scan<'a> {
@@ -363,36 +363,27 @@ fn is_constraint_check(scan: &pg_sys::IndexScanDescData) -> bool {
     }
 }
 
-/// Warns, once a statement, that no indexed value has the parameters of a query.
+/// Warns, once a session for a pair of parameters, that no indexed value has those of a query.
 fn warn_of_parameters(index: &Index, meta: &Meta, row_keys: &RowKeys, parameters: &Parameters) {
-    thread_local! {
-        static LAST: Cell<(pg_sys::TimestampTz, pg_sys::Oid)> =
-            const { Cell::new((0, pg_sys::InvalidOid)) };
-    }
     let Some(known) = meta.parameters() else {
         return;
     };
-    if known.is_empty() || known.contains(parameters) {
+    let Some(first) = known.first().filter(|_| !known.contains(parameters)) else {
         return;
-    }
-    // SAFETY: the relation is open; reads the backend's own state.
-    let statement = unsafe {
-        (
-            pg_sys::GetCurrentStatementStartTimestamp(),
-            (*index.as_ptr()).rd_id,
-        )
     };
-    if LAST.replace(statement) == statement {
-        return;
+    if is_first_meeting(*first, *parameters) {
+        let known: Vec<String> = known.iter().map(|known| row_keys.describe(known)).collect();
+        tell(
+            PgLogLevel::WARNING,
+            &format!(
+                "index \"{}\" has no row with the parameters of the query",
+                index.name()
+            ),
+            &format!(
+                "The query has {}, the rows have {}.",
+                row_keys.describe(parameters),
+                known.join(", ")
+            ),
+        );
     }
-    let known: Vec<String> = known.iter().map(|known| row_keys.describe(known)).collect();
-    let query = row_keys.describe(parameters);
-    tell(
-        PgLogLevel::WARNING,
-        &format!(
-            "index \"{}\" has no row with the parameters of the query",
-            index.name()
-        ),
-        &format!("The query has {query}, the rows have {}.", known.join(", ")),
-    );
 }

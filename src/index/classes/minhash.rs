@@ -9,12 +9,14 @@ use super::{Class, Open, Order, Parameters, Search, read_options, shorten};
 use crate::index::ball::{EVERYTHING, MinhashBall};
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
+use crate::options;
 use crate::pg::error::OrRaise;
 use neardup::Error;
 use neardup::memory::copied;
 use neardup::minhash::{Header, Signature, estimate_stored};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
+use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
 const DEFAULT_THRESHOLD: f64 = 0.8;
@@ -159,11 +161,27 @@ fn neardup_minhash_options(mut relopts: Internal) {
             c"threshold".as_ptr(),
             c"lowest similarity that the index finds by its keys".as_ptr(),
             DEFAULT_THRESHOLD,
-            f64::MIN_POSITIVE,
-            1.0,
+            f64::NEG_INFINITY,
+            f64::INFINITY,
             offset_of!(StoredOptions, threshold) as i32,
         );
+        pg_sys::register_reloptions_validator(relopts, Some(check_options));
     }
+}
+
+/// Checks options, in place of limits of their own: PostgreSQL prints those with six decimals, "between
+/// 0.000000 and 1.000000".
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for a threshold outside 0 < threshold <= 1.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_options(
+    stored: *mut c_void,
+    _options: *mut pg_sys::relopt_value,
+    _count: c_int,
+) {
+    // SAFETY: PostgreSQL passes the options that it has just filled in.
+    options::threshold(unsafe { stored.cast::<StoredOptions>().read_unaligned() }.threshold);
 }
 
 pgrx::extension_sql_file!(

@@ -1,10 +1,12 @@
 -- The access method neardup: index = sequential scan, whatever is in the column, in every state of
 -- the index.
-SET client_min_messages = warning;
+-- Parameters are mixed, of which sessions are warned.
+SET client_min_messages = error;
 
 -- Options of the operator classes.
 CREATE TABLE options (sig minhash_signature, b varbit, t text);
 CREATE INDEX ON options USING neardup (sig minhash_ops (threshold = 0));
+CREATE INDEX ON options USING neardup (sig minhash_ops (threshold = 1.5));
 CREATE INDEX ON options USING neardup (sig minhash_ops (threshold = nan));
 CREATE INDEX ON options USING neardup (sig minhash_ops (key_bits = 16));
 CREATE INDEX ON options USING neardup (b hamming_ops (distance = 64));
@@ -71,7 +73,7 @@ BEGIN
             FOREACH t IN ARRAY '{0.3, 0.8, 1}'::float8[] LOOP
                 SELECT * INTO found FROM differing('sigs', t);
                 IF found.differing > 0 OR found.answers < 50 THEN
-                    RAISE WARNING '% slots, built: %, threshold %: %', n, build, t, found;
+                    RAISE EXCEPTION '% slots, built: %, threshold %: %', n, build, t, found;
                 END IF;
             END LOOP;
             PERFORM near_dup_index_check('sigs_sig');
@@ -181,14 +183,17 @@ SELECT explain($$SELECT count(*) FROM sigs WHERE sig <@ minhash_ball(minhash('so
 RESET enable_bitmapscan;
 RESET enable_seqscan;
 
--- Parameters that no row has are worth a warning, once a statement; an empty index is not.
+-- Parameters that no row has are worth a warning, once a session; an empty index is not.
+\c -
 SET enable_seqscan = off;
 CREATE FUNCTION lookup_with(k int) RETURNS bigint LANGUAGE sql AS
 $$ SELECT count(*) FROM sigs WHERE near_dup(sig, minhash('some text', k)) $$;
 SELECT lookup_with(3), lookup_with(2), lookup_with(2);
+SELECT lookup_with(2);
 TRUNCATE sigs;
 SELECT lookup_with(2);
 RESET enable_seqscan;
+SET client_min_messages = error;
 
 -- Bit strings of several lengths in one column: clusters, with up to 12 bits flipped.
 CREATE FUNCTION flip(b varbit, bits int[]) RETURNS varbit LANGUAGE plpgsql AS $$
@@ -227,7 +232,7 @@ BEGIN
                    (SELECT count(*) FROM found)
             INTO differing, answers;
             IF differing > 0 OR answers < 50 THEN
-                RAISE WARNING 'index distance %, distance %: % differ of %', index_distance, most, differing, answers;
+                RAISE EXCEPTION 'index distance %, distance %: % differ of %', index_distance, most, differing, answers;
             END IF;
         END LOOP;
     END LOOP;

@@ -69,7 +69,25 @@ SELECT minhash_sim(minhash('some text'), minhash('some text', 5));
 SELECT minhash('some text') <=> minhash('some text', seed => 1);
 \echo :LAST_ERROR_SQLSTATE
 
+-- Conditions on them are false, with a warning once a session for each pair of parameters.
+SELECT near_dup(minhash('some text'), minhash('some text', n), 0.8) FROM unnest('{5, 5, 4, 3}'::int[]) n;
+SELECT near_dup(minhash('some text', 4), minhash('some text'), 0.8);
+SELECT minhash('', 5) <@ minhash_ball(minhash('some text', 6), 0.8) FROM generate_series(1, 2);
+-- Leaders of parallel queries warn, workers do not.
+CREATE TABLE apart AS SELECT minhash('some text of words', 7) AS sig FROM generate_series(1, 100);
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET parallel_leader_participation = off;
+SELECT count(*) FROM apart WHERE near_dup(sig, minhash('some text of words', 8), 0.8);
+RESET parallel_leader_participation;
+RESET min_parallel_table_scan_size;
+RESET parallel_tuple_cost;
+RESET parallel_setup_cost;
+DROP TABLE apart;
+
 -- Bad text.
+SELECT near_dup(minhash('some text'), 'some text', 0.8);
 SELECT ''::minhash_signature;
 SELECT 'some text'::minhash_signature;
 SELECT 'minhash:2:word:3:case:1x32:0000000000000000:AAAAAA=='::minhash_signature;

@@ -26,14 +26,14 @@ pub fn estimate_stored(a: &[u8], b: &[u8]) -> Result<f64> {
     }
 }
 
-/// Returns [`near_duplicates`] of two stored values.
+/// Returns [`near_duplicates`] of two stored values: None if they are incomparable.
 ///
 /// # Errors
 /// `Corrupt`.
 #[inline]
-pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<bool> {
+pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Option<bool>> {
     Ok(match estimate_alike(a, b) {
-        Some(estimate) => estimate >= threshold,
+        Some(estimate) => Some(estimate >= threshold),
         None => near_duplicates(
             &Signature::from_bytes(a)?,
             &Signature::from_bytes(b)?,
@@ -61,10 +61,11 @@ fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     Some(similarity(equal, slots, bits))
 }
 
-/// Returns whether the estimate reaches `threshold`, above 0. Incomparable signatures are no
-/// near-duplicates.
-pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> bool {
-    a.header.comparable(&b.header) && estimate(a, b).is_ok_and(|sim| sim >= threshold)
+/// Returns whether the estimate reaches `threshold`, above 0; None if the signatures were made with
+/// different parameters, as which they are no near-duplicates.
+pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> Option<bool> {
+    let reaches = || estimate(a, b).is_ok_and(|sim| sim >= threshold);
+    a.header.comparable(&b.header).then(reaches)
 }
 
 /// Returns the number of equal slots; `None` if one of the documents is empty.

@@ -352,6 +352,12 @@ impl<'a> Signature<'a> {
     /// `Corrupt`, saying what was found in place of what.
     pub fn parse_text(text: &str) -> Result<Vec<u8>> {
         let (text, mut fields) = (text.trim(), [""; 8]);
+        if !text.starts_with("minhash:") {
+            return Err(Error::corrupt(format!(
+                "{} does not begin with \"minhash:\"",
+                quoted(text)
+            )));
+        }
         let found = text.split(':').count();
         if found != fields.len() {
             return Err(Error::corrupt(format!(
@@ -362,10 +368,7 @@ impl<'a> Signature<'a> {
             .iter_mut()
             .zip(text.split(':'))
             .for_each(|(field, part)| *field = part);
-        let [name, version, unit, k, fold, size, seed_id, slots] = fields;
-        if name != "minhash" {
-            return Err(Error::corrupt("it does not begin with \"minhash:\""));
-        }
+        let [_, version, unit, k, fold, size, seed_id, slots] = fields;
         if version != VERSION.to_string() {
             return Err(Error::corrupt(format!(
                 "unknown version {}",

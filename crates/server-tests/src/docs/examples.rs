@@ -104,6 +104,11 @@ pub struct Example {
 }
 
 impl Example {
+    /// Returns whether it begins with a statement that fails, to show the message.
+    pub fn fails(&self) -> bool {
+        self.expected.starts_with("ERROR:")
+    }
+
     fn check(&self, output: &str) -> Result<Outcome> {
         if self.output.is_none() {
             let is_error = |line: &str| {

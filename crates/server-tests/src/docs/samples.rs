@@ -40,7 +40,10 @@ fn statements(page: &Page) -> Vec<Sample> {
         None => format!("../{}", page.name),
     };
     let mut found = Vec::new();
-    for example in examples::parse(&page.text) {
+    for example in examples::parse(&page.text)
+        .into_iter()
+        .filter(|example| !example.fails())
+    {
         let above = headings.iter().rfind(|heading| heading.line < example.line);
         let Some(heading) = above else { continue };
         for sql in split(&example.sql) {

@@ -1,0 +1,48 @@
+//! Warnings of conditions that can never hold, since signatures made with different parameters do not
+//! compare.
+#![allow(clippy::disallowed_methods, reason = "at most MOST pairs")]
+
+use crate::pg::error::tell;
+use neardup::minhash::Header;
+use pgrx::{PgLogLevel, pg_sys};
+use std::cell::RefCell;
+
+/// Parameters of a signature or of a bit string, byte by byte.
+type Parameters = [u8; 16];
+
+/// The pairs of parameters that a session is warned of at most.
+const MOST: usize = 8;
+
+/// Returns false, as the nearness of two signatures with different parameters, and warns of them once
+/// a session.
+#[cold]
+pub fn never_near(a: &Header, b: &Header) -> bool {
+    if is_first_meeting(a.parameters(), b.parameters()) {
+        tell(
+            PgLogLevel::WARNING,
+            "signatures made with different parameters are never near-duplicates",
+            &format!(
+                "One is {a}, the other {b} (unit:k:fold:slots x bits:seed id); make both with the same."
+            ),
+        );
+    }
+    false
+}
+
+/// Returns whether the session has to be warned of a pair of parameters: the first time, and not in a
+/// worker, which lives for one query, beside its leader.
+pub fn is_first_meeting(a: Parameters, b: Parameters) -> bool {
+    thread_local! {
+        static MET: RefCell<Vec<[Parameters; 2]>> = const { RefCell::new(Vec::new()) };
+    }
+    let pair = [a.min(b), a.max(b)];
+    MET.with_borrow_mut(|met| {
+        // SAFETY: reads a number of this backend.
+        let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+        let is_first = !is_worker && met.len() < MOST && !met.contains(&pair);
+        if is_first {
+            met.push(pair);
+        }
+        is_first
+    })
+}
