@@ -2,7 +2,10 @@
 
 use crate::index::kind::{Bound, Kind};
 use crate::options;
+use crate::pg::condition;
 use crate::pg::error::OrRaise;
+use crate::pg::names;
+use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
 use neardup::{Error, quoted};
 use pgrx::pg_sys;
@@ -44,6 +47,35 @@ impl Options {
         options
     }
 
+    /// Returns the options of a trigger of a table: its arguments, with the present names of the columns
+    /// that its condition keeps.
+    ///
+    /// # Errors
+    /// As of [`Self::parse`].
+    ///
+    /// # Safety
+    /// The trigger is the table's.
+    pub unsafe fn of_trigger(trigger: &pg_sys::Trigger, table: pg_sys::Oid) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let mut options = Self::parse(&arguments(trigger));
+            let kept = condition::kept(trigger.tgqual).unwrap_or_default();
+            let names = kept
+                .into_iter()
+                .map_while(|node| names::column(table, condition::column(node)?));
+            for (column, name) in options.columns_mut().zip(names) {
+                *column = server_text(&name);
+            }
+            options
+        }
+    }
+
+    /// Returns the names of all columns, in the order in which a condition keeps them.
+    pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut CString> {
+        let column = std::iter::once(&mut self.column);
+        column.chain(&mut self.scope).chain(&mut self.verify)
+    }
+
     fn add(&mut self, option: &CStr) {
         let bytes = option.to_bytes();
         let place = bytes.iter().position(|&byte| byte == b'=');
@@ -83,11 +115,11 @@ impl Options {
 ///
 /// # Safety
 /// The trigger is that of the running call.
-pub unsafe fn arguments<'t>(trigger: *const pg_sys::Trigger) -> Vec<&'t CStr> {
+unsafe fn arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
     // SAFETY: the array has that many NUL-terminated strings.
     unsafe {
-        (0..(*trigger).tgnargs as usize)
-            .map(|number| CStr::from_ptr(*(*trigger).tgargs.add(number)))
+        (0..trigger.tgnargs as usize)
+            .map(|number| CStr::from_ptr(*trigger.tgargs.add(number)))
             .collect()
     }
 }

@@ -4,12 +4,13 @@ use crate::guard::options::Options;
 use crate::guard::table::{Rule, Table, indexes, root_of};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
+use crate::pg::condition;
 use crate::pg::error::tell;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, server_text, utf8};
 use pgrx::prelude::*;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 /// Implements `near_dup_protect(relation, signature_column, threshold, scope, verify,
 /// trigger_name)`, which creates a trigger `near_dup_guard` on a table, or on all partitions of
@@ -26,11 +27,9 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
         let function = (*(*fcinfo).flinfo).fn_oid;
         let arguments = trigger_arguments(&call);
-        create_trigger(&call, relation, &arguments);
         let table = Relation::open_table(relation);
-        let arguments: Vec<CString> = arguments.iter().map(|text| server_text(text)).collect();
-        let arguments: Vec<&CStr> = arguments.iter().map(CString::as_c_str).collect();
-        let rule = Rule::new(table.as_ptr(), Options::parse(&arguments), function);
+        let mut rule = Rule::new(table.as_ptr(), options(&arguments), function);
+        create_trigger(&call, relation, &arguments, &mut rule.options);
         for table in rule.tables(root_of(table.as_ptr())) {
             report_order(&table, &rule);
         }
@@ -61,22 +60,36 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
     }
 }
 
-/// Creates the trigger with the caller's rights.
+fn options(arguments: &[String]) -> Options {
+    let arguments: Vec<CString> = arguments.iter().map(|text| server_text(text)).collect();
+    Options::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
+}
+
+/// Creates the trigger with the caller's rights. Its condition keeps the columns, whose names may
+/// change.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
-unsafe fn create_trigger(call: &Call, relation: pg_sys::Oid, arguments: &[String]) {
+unsafe fn create_trigger(
+    call: &Call,
+    relation: pg_sys::Oid,
+    arguments: &[String],
+    options: &mut Options,
+) {
     // SAFETY: the argument is a name.
     let trigger = call
         .optional_argument(5)
         .map(|name| unsafe { names::name(name) });
     let trigger = trigger.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
+    let columns = options.columns_mut();
+    let columns = columns.map(|name| format!("NEW.{}", names::identifier(&utf8(name))));
     let arguments = arguments.iter().map(|argument| names::literal(argument));
     let connection = Connection::open();
     connection.execute(&format!(
-        "CREATE TRIGGER {} AFTER INSERT OR UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION {}({})",
+        "CREATE TRIGGER {} AFTER INSERT OR UPDATE ON {} FOR EACH ROW WHEN {} EXECUTE FUNCTION {}({})",
         names::identifier(&trigger),
         names::relation(relation),
+        condition::keeping(&columns.collect::<Vec<_>>()),
         names::qualified(call.schema(), "near_dup_guard"),
         arguments.collect::<Vec<_>>().join(", ")
     ));

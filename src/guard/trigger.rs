@@ -9,7 +9,7 @@
 //! row each never wait for each other.
 
 use crate::guard::columns::Columns;
-use crate::guard::options::{Options, arguments};
+use crate::guard::options::Options;
 use crate::guard::refusal::{self, Refusal};
 use crate::guard::row::{Place, Row, Slot, get, is_current, is_of_same_command, place};
 use crate::guard::search::{Own, Pending, Search};
@@ -67,7 +67,7 @@ unsafe extern "C-unwind" fn check(fcinfo: pg_sys::FunctionCallInfo, refusal: *mu
         let trigger = (*(*fcinfo).context.cast::<pg_sys::TriggerData>()).tg_trigger;
         let function = (*fcinfo).flinfo;
         if (*function).fn_extra.is_null() {
-            let options = Options::parse(&arguments(trigger));
+            let options = Options::of_trigger(&*trigger, (*row.table).rd_id);
             let guard = Box::new(Guard::new(row.table, options, (*function).fn_oid));
             (*function).fn_extra = Box::into_raw(guard).cast();
             drop_with((*function).fn_mcxt, (*function).fn_extra);

@@ -1,13 +1,14 @@
 //! The tables and triggers of a tracker.
 
 use crate::live::links;
-use crate::live::shape::{Column, Key, Shape};
+use crate::live::shape::{Column, Key, Shape, fields};
 use crate::live::state;
 use crate::live::tracker::{Tables, Tracker};
+use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, server_text};
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 
 /// Makes a tracker's tables in the schema of its table, with the rights of the table's owner.
 pub struct Creation<'a> {
@@ -48,14 +49,20 @@ impl<'a> Creation<'a> {
     }
 
     /// Makes tables and triggers, but for the index of [`create_index`].
+    ///
+    /// # Errors
+    /// ERROR `duplicate_table` where an object of one of their names is in the way.
     pub fn run(mut self) -> Shape {
+        self.check_names();
         let key_type = self.key_type();
         let definition = match &self.columns[..] {
             [column] => column.definition.clone(),
             _ => key_type.clone(),
         };
         self.tracker.tables = self.create_tables(&definition);
+        let row = self.oid(&names::derived(self.name, "key"));
         let key = Key {
+            fields: fields(row, &self.columns),
             columns: self.columns,
             type_: key_type,
         };
@@ -72,7 +79,15 @@ impl<'a> Creation<'a> {
         if let [column] = &self.columns[..] {
             return column.type_name.clone();
         }
-        let name = names::qualified(self.schema, &names::derived(self.name, "key"));
+        let bare = names::derived(self.name, "key");
+        let name = names::qualified(self.schema, &bare);
+        let known = self.oid(&bare);
+        if known != pg_sys::InvalidOid {
+            if !self.is_of_keys(known) {
+                self.refuse(&bare, "TYPE");
+            }
+            return name;
+        }
         let columns = self.columns.iter();
         let columns: Vec<String> = columns
             .map(|column| format!("{} {}", column.name, column.definition))
@@ -80,6 +95,44 @@ impl<'a> Creation<'a> {
         self.connection
             .execute(&format!("CREATE TYPE {name} AS ({})", columns.join(", ")));
         name
+    }
+
+    /// Returns whether a row type, left by a tracker that has ended, has columns of the key's types.
+    fn is_of_keys(&self, row: pg_sys::Oid) -> bool {
+        let mut columns = (1..).zip(&self.columns);
+        let behind_last = self.columns.len() as i16 + 1;
+        // SAFETY: looks the relation up in the catalog.
+        let is_row_type =
+            unsafe { pg_sys::get_rel_relkind(row) } as u8 == pg_sys::RELKIND_COMPOSITE_TYPE;
+        is_row_type
+            && Column::find(row, behind_last).is_none()
+            && columns.all(|(number, column)| {
+                let field = Column::find(row, number);
+                field.is_some_and(|field| field.definition == column.definition)
+            })
+    }
+
+    /// # Errors
+    /// ERROR `duplicate_table` where a table is in the way.
+    fn check_names(&self) {
+        let suffixed = ["log", "queue", "state", "canonical"].iter();
+        let suffixed = suffixed.map(|suffix| names::derived(self.name, suffix));
+        for bare in std::iter::once(self.name.to_owned()).chain(suffixed) {
+            if self.oid(&bare) != pg_sys::InvalidOid {
+                self.refuse(&bare, "TABLE");
+            }
+        }
+    }
+
+    fn refuse(&self, bare: &str, kind: &str) -> ! {
+        let name = names::qualified(self.schema, bare);
+        raise(
+            PgSqlErrorCode::ERRCODE_DUPLICATE_TABLE,
+            &format!("near_dup_track cannot make {name}, which exists already"),
+            &format!(
+                "If a table that was tracked has left it: DROP {kind} {name}; if a tracker keeps it, end that by near_dup_untrack before. Or name other clusters: clusters => 'other_clusters'."
+            ),
+        )
     }
 
     fn create_tables(&self, key: &str) -> Tables {
@@ -161,7 +214,7 @@ pub fn create_index(connection: &Connection, shape: &Shape) {
 fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
     let tracker = &shape.tracker;
     let (table, condition) = (shape.base(), tracker.tables.condition());
-    let changes = differs(shape);
+    let changes = differs(shape) + &tracker.kept(&shape.order);
     let mut enable = Vec::new();
     let mut create = |kind: &str, suffix: &str, when: &str, for_each: &str, function: &str| {
         let trigger = names::identifier(&names::derived(name, suffix));
@@ -170,7 +223,7 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
             "CREATE {kind} {trigger} {when} ON {table} {for_each} WHEN ({condition}{})
                  EXECUTE FUNCTION {function}({})",
             if when == UPDATE { &changes } else { "" },
-            tracker.arguments()
+            tracker.arguments(&shape.order)
         ));
         enable.push(format!("ENABLE ALWAYS TRIGGER {trigger}"));
     };
@@ -218,7 +271,8 @@ fn differs(shape: &Shape) -> String {
     );
     let columns: Vec<String> = numbers
         .iter()
-        .map(|&number| Column::of(&table, number).name)
+        .filter_map(|&number| names::column(table.oid(), number))
+        .map(|name| names::identifier(&name))
         .collect();
     let of = |version: &str| {
         let columns = columns.iter().map(|column| format!("{version}.{column}"));

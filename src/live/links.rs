@@ -1,48 +1,59 @@
-//! The dependence of a tracker's objects on its table of clusters.
+//! The dependence of a tracker's objects on its table of clusters, and of its triggers on the one for
+//! updates, which goes with a column that is dropped.
 
 use crate::live::tracker::Tracker;
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 
-/// Notes that tables and triggers go with the table of clusters when that is dropped. A dump does not
-/// contain this.
+/// Notes that tables and triggers go with the table of clusters when that is dropped, and triggers with
+/// the one that notes updates. A dump does not contain this.
 pub fn renew(connection: &Connection, tracker: &Tracker) {
     let clusters = tracker.tables.clusters;
-    let mut dependents: Vec<(pg_sys::Oid, pg_sys::Oid)> = Vec::new();
-    let others = tracker
-        .tables
-        .all()
-        .into_iter()
-        .filter(|table| *table != clusters);
-    dependents.extend(others.map(|table| (pg_sys::RelationRelationId, table)));
-    let triggers = connection.prepare(
-        "SELECT DISTINCT objid FROM pg_catalog.pg_depend
-         WHERE classid = 'pg_catalog.pg_trigger'::pg_catalog.regclass
-             AND refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND refobjid = $1",
-        &[pg_sys::OIDOID],
-    );
-    triggers.run(None, &[clusters.into_datum()], &mut |row| {
-        let trigger = row.get::<pg_sys::Oid>(1);
-        dependents.extend(trigger.map(|trigger| (pg_sys::TriggerRelationId, trigger)));
+    let on_clusters = (pg_sys::RelationRelationId, clusters);
+    let tables = tracker.tables.all().into_iter();
+    for table in tables.filter(|table| *table != clusters) {
+        depend((pg_sys::RelationRelationId, table), on_clusters);
+    }
+    let find = connection.prepare(TRIGGERS, &[pg_sys::OIDOID]);
+    let mut triggers = Vec::new();
+    find.run(None, &[clusters.into_datum()], &mut |row| {
+        triggers.extend(row.get::<pg_sys::Oid>(1));
     });
-    let address = |class, object| pg_sys::ObjectAddress {
+    for (number, &trigger) in triggers.iter().enumerate() {
+        let trigger = (pg_sys::TriggerRelationId, trigger);
+        depend(trigger, on_clusters);
+        if number > 0 {
+            depend(trigger, (pg_sys::TriggerRelationId, triggers[0]));
+        }
+    }
+}
+
+/// The triggers that name a table, the one that notes updates first.
+const TRIGGERS: &str = "SELECT t.oid FROM pg_catalog.pg_trigger t
+    WHERE t.tgparentid OPERATOR(pg_catalog.=) 0 AND t.oid OPERATOR(pg_catalog.=) ANY (
+        SELECT d.objid FROM pg_catalog.pg_depend d
+        WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_trigger'::pg_catalog.regclass
+            AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
+            AND d.refobjid OPERATOR(pg_catalog.=) $1)
+    ORDER BY t.tgdeferrable, t.tgtype OPERATOR(pg_catalog.&) 16::pg_catalog.int2 DESC";
+
+/// Notes that an object, of a catalog, goes with another one.
+fn depend(object: (pg_sys::Oid, pg_sys::Oid), other: (pg_sys::Oid, pg_sys::Oid)) {
+    let address = |(class, object)| pg_sys::ObjectAddress {
         classId: class,
         objectId: object,
         objectSubId: 0,
     };
     let behavior = pg_sys::DependencyType::DEPENDENCY_AUTO;
-    for (class, object) in dependents {
-        // SAFETY: the objects exist; a dependency that is noted already is not noted again.
-        unsafe {
-            pg_sys::deleteDependencyRecordsForSpecific(
-                class,
-                object,
-                behavior as std::ffi::c_char,
-                pg_sys::RelationRelationId,
-                clusters,
-            );
-            let referenced = address(pg_sys::RelationRelationId, clusters);
-            pg_sys::recordDependencyOn(&address(class, object), &referenced, behavior);
-        }
+    // SAFETY: the objects exist; a dependency that is noted already is not noted again.
+    unsafe {
+        pg_sys::deleteDependencyRecordsForSpecific(
+            object.0,
+            object.1,
+            behavior as std::ffi::c_char,
+            other.0,
+            other.1,
+        );
+        pg_sys::recordDependencyOn(&address(object), &address(other), behavior);
     }
 }

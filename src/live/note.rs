@@ -25,11 +25,13 @@ pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) 
     unsafe {
         let (data, call) = (trigger::data(fcinfo), (*fcinfo).flinfo);
         if (*call).fn_extra.is_null() {
-            let noting = Noting::new(data, trigger::tracker(fcinfo));
+            let noting = trigger::tracker(fcinfo).map(|tracker| Noting::new(data, tracker));
             let mut context = PgMemoryContexts::For((*call).fn_mcxt);
             (*call).fn_extra = context.leak_and_drop_on_delete(noting).cast();
         }
-        (*(*call).fn_extra.cast::<Noting>()).note(data);
+        if let Some(noting) = &*(*call).fn_extra.cast::<Option<Noting>>() {
+            noting.note(data);
+        }
     }
     pg_sys::Datum::null()
 }

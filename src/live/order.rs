@@ -2,7 +2,7 @@
 
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::statement::{Connection, Statement, utf8};
+use crate::pg::statement::{Connection, Statement};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -14,6 +14,8 @@ pub struct Term {
     sql: String,
     /// Over the columns of the table as `b`.
     pub of_base: String,
+    /// Over the columns of the row that a trigger fires for.
+    pub of_new: String,
     /// Its type, with its collation.
     pub column: String,
     type_: pg_sys::Oid,
@@ -98,13 +100,12 @@ impl Order {
             let collation = pg_sys::exprCollation(expression);
             let type_name = names::type_of(type_, pg_sys::exprTypmod(expression));
             let deparsed = |alias: &CStr, is_prefixed| {
-                let context = pg_sys::deparse_context_for(alias.as_ptr(), relation);
-                let text = pg_sys::deparse_expression(expression, context, is_prefixed, false);
-                utf8(CStr::from_ptr(text))
+                names::expression(expression, relation, alias, is_prefixed)
             };
             self.terms.push(Term {
                 sql: deparsed(c"b", false),
                 of_base: deparsed(c"b", true),
+                of_new: deparsed(c"new", true),
                 column: format!("{type_name}{}", names::collate(collation)),
                 type_,
                 sort_operator: sort.sortop,
@@ -169,6 +170,11 @@ impl Order {
 
 impl Term {
     fn sorted(&self, expression: &str) -> String {
+        format!("{expression}{}", self.direction())
+    }
+
+    /// Returns what follows the expression in the list.
+    pub fn direction(&self) -> String {
         let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
         // SAFETY: cache entries are never freed.
         let defaults = unsafe { &*pg_sys::lookup_type_cache(self.type_, wanted) };
@@ -183,7 +189,7 @@ impl Term {
             true => " NULLS FIRST",
             false => " NULLS LAST",
         };
-        format!("{expression}{direction}{nulls}")
+        format!("{direction}{nulls}")
     }
 }
 

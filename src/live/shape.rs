@@ -27,36 +27,41 @@ impl Column {
     /// # Errors
     /// ERROR `undefined_column`.
     pub fn named(table: &Relation, name: &str) -> Self {
-        let Some(number) = names::column_number(table.oid(), &server_text(name)) else {
+        let number = names::column_number(table.oid(), &server_text(name));
+        let found = number.and_then(|number| Self::find(table.oid(), number));
+        found.unwrap_or_else(|| {
             let table = names::relation(table.oid());
             raise(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
                 &format!("table {table} has no column {}", names::identifier(name)),
-                "Name columns of the table. If one was renamed: near_dup_untrack, and near_dup_track again.",
-            );
-        };
-        Self::of(table, number)
+                "Name columns of the table.",
+            )
+        })
     }
 
-    /// # Errors
-    /// ERROR if the table has no such column.
-    pub fn of(table: &Relation, number: i16) -> Self {
+    /// Returns a column of a table or of a row type; None if there is no such column.
+    pub fn find(relation: pg_sys::Oid, number: i16) -> Option<Self> {
+        let name = names::column(relation, number)?;
         let (mut type_, mut modifier, mut collation) = Default::default();
-        // SAFETY: looks the column up in the catalog.
+        // SAFETY: the column exists.
         unsafe {
-            let oid = table.oid();
-            pg_sys::get_atttypetypmodcoll(oid, number, &mut type_, &mut modifier, &mut collation);
+            pg_sys::get_atttypetypmodcoll(
+                relation,
+                number,
+                &mut type_,
+                &mut modifier,
+                &mut collation,
+            );
         }
-        let name = names::column(table.oid(), number).unwrap_or_default();
         let type_name = names::type_of(type_, modifier);
-        Self {
+        Some(Self {
             name: names::identifier(&name),
             number,
             type_,
             definition: format!("{type_name}{}", names::collate(collation)),
             type_name,
             equality: names::equality(type_),
-        }
+        })
     }
 
     /// Returns the operator that tells whether two values are equal.
@@ -82,14 +87,16 @@ pub struct Key {
     pub columns: Vec<Column>,
     /// The type of the columns that hold keys, a row type for a key of several columns.
     pub type_: String,
+    /// The names of the key's columns in that row type, which stay when the table's are renamed.
+    pub fields: Vec<String>,
 }
 
 impl Key {
     /// Returns the primary key of a table; None if it has none.
     pub fn columns_of(table: &Relation) -> Option<Vec<Column>> {
         let (_, numbers) = table.primary_key()?;
-        let column = |number: &i16| Column::of(table, *number);
-        Some(numbers.iter().map(column).collect())
+        let column = |number: &i16| Column::find(table.oid(), *number);
+        numbers.iter().map(column).collect()
     }
 
     /// Returns the columns as a list.
@@ -123,11 +130,12 @@ impl Key {
     /// Returns the condition that the table's row `alias` has a key.
     pub fn matches(&self, alias: &str, key: &str) -> String {
         let is_single = self.columns.len() == 1;
-        let conditions = self.columns.iter().map(|column| {
+        let conditions = self.columns.iter().zip(&self.fields);
+        let conditions = conditions.map(|(column, field)| {
             let (name, equality) = (&column.name, column.equality());
             match is_single {
                 true => format!("{alias}.{name} {equality} {key}"),
-                false => format!("{alias}.{name} {equality} ({key}).{name}"),
+                false => format!("{alias}.{name} {equality} ({key}).{field}"),
             }
         });
         conditions.collect::<Vec<_>>().join(" AND ")
@@ -163,10 +171,16 @@ impl Shape {
         let Some(numbers) = numbers else {
             changed(&tracker);
         };
-        let column = |number: &i16| Column::of(&table, *number);
+        let column = |number: &i16| Column::find(table.oid(), *number);
+        let columns: Option<Vec<Column>> = numbers.iter().map(column).collect();
+        let held = Column::find(clusters.oid(), 1);
+        let (Some(columns), Some(held)) = (columns, held) else {
+            changed(&tracker);
+        };
         let key = Key {
-            columns: numbers.iter().map(column).collect(),
-            type_: Column::of(&clusters, 1).type_name,
+            fields: fields(row_of(held.type_), &columns),
+            columns,
+            type_: held.type_name,
         };
         Self::new(connection, tracker, key)
     }
@@ -267,6 +281,21 @@ impl Shape {
             })
             .collect()
     }
+}
+
+/// Returns the relation of a row type; InvalidOid for other types.
+fn row_of(type_: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: looks the type up in the catalog.
+    unsafe { pg_sys::get_typ_typrelid(type_) }
+}
+
+/// Returns the names of a key's columns in the row type that holds keys, if there is one.
+pub fn fields(row: pg_sys::Oid, columns: &[Column]) -> Vec<String> {
+    let field = |(number, column): (i16, &Column)| match names::column(row, number) {
+        Some(name) => names::identifier(&name),
+        None => column.name.clone(),
+    };
+    (1..).zip(columns).map(field).collect()
 }
 
 fn changed(tracker: &Tracker) -> ! {

@@ -1,9 +1,12 @@
 //! A tracker: what its triggers say of it.
 //!
 //! The condition of every trigger names the tracker's tables as constants of type regclass, so that
-//! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them.
+//! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them. The condition of
+//! a trigger for updates keeps the tracker's columns and the expressions of its order as well.
 
+use crate::live::order::{Order, Term};
 use crate::pg::catalog::function_beside;
+use crate::pg::condition;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::nodes;
@@ -61,25 +64,11 @@ impl Tables {
     /// # Safety
     /// The condition is that of a trigger.
     unsafe fn of_condition(condition: *const std::ffi::c_char) -> Option<Self> {
-        if condition.is_null() {
-            return None;
-        }
         // SAFETY: vouched for by the caller; the tags tell the types.
         unsafe {
-            let mut node = pg_sys::stringToNode(condition).cast::<pg_sys::Node>();
-            if (*node).type_ == pg_sys::NodeTag::T_BoolExpr {
-                node = pg_sys::list_nth((*node.cast::<pg_sys::BoolExpr>()).args, 0).cast();
-            }
-            if (*node).type_ != pg_sys::NodeTag::T_NullTest {
-                return None;
-            }
-            let row = (*node.cast::<pg_sys::NullTest>())
-                .arg
-                .cast::<pg_sys::Node>();
-            if (*row).type_ != pg_sys::NodeTag::T_RowExpr {
-                return None;
-            }
-            let elements = nodes::elements::<5>((*row.cast::<pg_sys::RowExpr>()).args)?;
+            let first = *condition::conjuncts(condition).first()?;
+            let row = condition::tested_row(first)?;
+            let elements = nodes::elements::<5>((*row).args)?;
             let mut tables = [pg_sys::InvalidOid; 5];
             for (table, element) in tables.iter_mut().zip(elements) {
                 let named = nodes::constant(element)?;
@@ -139,9 +128,27 @@ impl TriggerFunctions {
         self.note
     }
 
-    fn notes_inserts(&self, trigger: &pg_sys::Trigger) -> bool {
-        Some(trigger.tgfoid) == self.note
-            && trigger.tgtype as u32 & pg_sys::TRIGGER_TYPE_INSERT != 0
+    fn notes(&self, trigger: &pg_sys::Trigger, event: u32) -> bool {
+        Some(trigger.tgfoid) == self.note && trigger.tgtype as u32 & event != 0
+    }
+
+    /// Returns the trigger of the open table that notes updates for the tracker with these tables.
+    ///
+    /// # Safety
+    /// The table is open, as long as the trigger is read.
+    unsafe fn note_of_updates<'t>(
+        &self,
+        tables: Tables,
+        table: pg_sys::Relation,
+    ) -> Option<&'t pg_sys::Trigger> {
+        // SAFETY: vouched for by the caller; the triggers are the table's own.
+        unsafe {
+            let mut triggers = triggers(table).iter();
+            triggers.find(|trigger| {
+                self.notes(trigger, pg_sys::TRIGGER_TYPE_UPDATE)
+                    && Tables::of_condition(trigger.tgqual) == Some(tables)
+            })
+        }
     }
 }
 
@@ -165,16 +172,26 @@ impl Tracker {
             let arguments = (0..trigger.tgnargs as usize)
                 .map(|number| utf8(CStr::from_ptr(*trigger.tgargs.add(number))));
             let arguments: Vec<String> = arguments.collect();
-            let [signature, threshold, keep, mode, scope @ ..] = &arguments[..] else {
+            let [threshold, mode, scopes, directions @ ..] = &arguments[..] else {
                 return None;
             };
+            let updates = functions.note_of_updates(tables, table)?;
+            let mut kept = condition::kept(updates.tgqual)?.into_iter();
+            let own = (*table).rd_id;
+            let mut column = || names::column(own, condition::column(kept.next()?)?);
+            let signature = column()?;
+            let scope = (0..scopes.parse().ok()?).map(|_| column());
+            let scope = scope.collect::<Option<_>>()?;
+            let terms = kept
+                .zip(directions)
+                .map(|(term, direction)| names::expression(term, own, c"b", false) + direction);
             Some(Self {
                 relation: made_for(table, trigger),
                 tables,
-                signature: signature.clone(),
+                signature,
                 threshold: threshold.parse().ok()?,
-                keep: keep.clone(),
-                scope: scope.to_vec(),
+                keep: terms.collect::<Vec<_>>().join(", "),
+                scope,
                 is_immediate: mode == IMMEDIATE,
                 schema: functions.schema,
                 function: trigger.tgfoid,
@@ -182,18 +199,30 @@ impl Tracker {
         }
     }
 
-    /// Returns the arguments of its triggers.
-    pub fn arguments(&self) -> String {
+    /// Returns the arguments of its triggers. Its columns and the expressions of its order are in
+    /// [`Self::kept`].
+    pub fn arguments(&self, order: &Order) -> String {
         let mode = if self.is_immediate {
             IMMEDIATE
         } else {
             DEFERRED
         };
-        let threshold = self.threshold.to_string();
-        let fixed = [&self.signature, &threshold, &self.keep, mode];
-        let scope = self.scope.iter().map(String::as_str);
-        let arguments: Vec<String> = fixed.into_iter().chain(scope).map(names::literal).collect();
+        let (threshold, scopes) = (self.threshold.to_string(), self.scope.len().to_string());
+        let fixed = [threshold, mode.to_owned(), scopes];
+        let directions = order.terms.iter().map(Term::direction);
+        let arguments = fixed.into_iter().chain(directions);
+        let arguments: Vec<String> = arguments.map(|text| names::literal(&text)).collect();
         arguments.join(", ")
+    }
+
+    /// Returns the condition, beginning with AND, by which triggers for updates keep the columns and the
+    /// expressions of the order, so that the tracker follows when columns are renamed.
+    pub fn kept(&self, order: &Order) -> String {
+        let columns = [&self.signature].into_iter().chain(&self.scope);
+        let columns = columns.map(|name| format!("NEW.{}", names::identifier(name)));
+        let terms = order.terms.iter().map(|term| term.of_new.clone());
+        let kept: Vec<String> = columns.chain(terms).collect();
+        format!(" AND {}", condition::keeping(&kept))
     }
 
     /// Returns the tracker that keeps a table of clusters.
@@ -222,18 +251,11 @@ impl Tracker {
         let Some(table) = Relation::try_open_table(table) else {
             return Vec::new();
         };
-        let notes_inserts = |trigger: &&pg_sys::Trigger| functions.notes_inserts(trigger);
-        let own = own_triggers(&table).filter(notes_inserts);
+        let own = own_triggers(&table)
+            .filter(|trigger| functions.notes(trigger, pg_sys::TRIGGER_TYPE_INSERT));
         // SAFETY: the table is open, and the triggers are its own.
         own.filter_map(|trigger| unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) })
             .collect()
-    }
-
-    /// Returns the names of the tracker's triggers.
-    pub fn triggers(&self, functions: &TriggerFunctions) -> Vec<String> {
-        let table = Relation::open_table(self.relation);
-        let own = self.triggers_on(functions, &table);
-        own.map(name_of).collect()
     }
 
     /// Returns the trigger of the open table that notes inserted rows.
@@ -242,20 +264,18 @@ impl Tracker {
         functions: &TriggerFunctions,
         table: &'t Relation,
     ) -> Option<&'t pg_sys::Trigger> {
-        let mut own = self.triggers_on(functions, table);
-        own.find(|trigger| functions.notes_inserts(trigger))
+        own_triggers(table).find(|trigger| {
+            functions.notes(trigger, pg_sys::TRIGGER_TYPE_INSERT)
+                // SAFETY: the condition is the trigger's.
+                && unsafe { Tables::of_condition(trigger.tgqual) } == Some(self.tables)
+        })
     }
 
-    fn triggers_on<'t>(
-        &self,
-        functions: &TriggerFunctions,
-        table: &'t Relation,
-    ) -> impl Iterator<Item = &'t pg_sys::Trigger> {
-        own_triggers(table).filter(|trigger| {
-            // SAFETY: the table is open, and the triggers are its own.
-            let tracker = unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) };
-            tracker.is_some_and(|tracker| tracker.tables == self.tables)
-        })
+    /// Returns the name of the trigger that notes updates, with which all others go.
+    pub fn note_of_updates(&self, functions: &TriggerFunctions) -> Option<String> {
+        let table = Relation::open_table(self.relation);
+        // SAFETY: the table is open.
+        unsafe { functions.note_of_updates(self.tables, table.as_ptr()) }.map(name_of)
     }
 
     /// Returns a table of the tracker that has another owner than the tracked one.
@@ -273,9 +293,16 @@ impl Tracker {
 
 /// Returns the triggers of an open table.
 pub fn triggers_of(table: &Relation) -> &[pg_sys::Trigger] {
-    // SAFETY: the table is open; its triggers are in an array of that length.
+    // SAFETY: the table is open.
+    unsafe { triggers(table.as_ptr()) }
+}
+
+/// # Safety
+/// The table is open, as long as the triggers are read.
+unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
+    // SAFETY: vouched for by the caller; the triggers are in an array of that length.
     unsafe {
-        match (*table.as_ptr()).trigdesc.as_ref() {
+        match (*table).trigdesc.as_ref() {
             Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
             None => &[],
         }

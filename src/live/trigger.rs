@@ -21,21 +21,22 @@ pub unsafe fn data<'c>(fcinfo: pg_sys::FunctionCallInfo) -> &'c pg_sys::TriggerD
     }
 }
 
-/// Returns the tracker whose trigger is called.
+/// Returns the tracker whose trigger is called; None of one that has ended, because its trigger for
+/// updates was dropped with a column.
 ///
 /// # Errors
-/// ERROR `e_r_i_e_trigger_protocol_violated` if it has none.
+/// ERROR `e_r_i_e_trigger_protocol_violated` for a function that is not called as a tracker's trigger.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call.
-pub unsafe fn tracker(fcinfo: pg_sys::FunctionCallInfo) -> Tracker {
+pub unsafe fn tracker(fcinfo: pg_sys::FunctionCallInfo) -> Option<Tracker> {
     // SAFETY: vouched for by the caller; the trigger is the table's.
-    let tracker = unsafe {
+    unsafe {
+        check(fcinfo);
         let functions = TriggerFunctions::beside((*(*fcinfo).flinfo).fn_oid);
         let data = data(fcinfo);
         Tracker::of_trigger(&functions, data.tg_relation, &*data.tg_trigger)
-    };
-    tracker.unwrap_or_else(|| not_so())
+    }
 }
 
 /// Checks that a trigger of a tracker is called; as cheap as that can be.

@@ -1,6 +1,7 @@
 //! `near_dup_untrack`: ends keeping clusters.
 
 use crate::live::access::check_owner;
+use crate::live::links;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::call::Call;
 use crate::pg::names;
@@ -27,7 +28,8 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
     let table = names::relation(tracker.relation);
-    for trigger in tracker.triggers(&functions) {
+    links::renew(&connection, &tracker);
+    if let Some(trigger) = tracker.note_of_updates(&functions) {
         let trigger = names::identifier(&trigger);
         connection.execute(&format!("DROP TRIGGER {trigger} ON {table}"));
     }

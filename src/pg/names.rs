@@ -64,10 +64,7 @@ pub fn find_bare(relation: pg_sys::Oid) -> Option<String> {
 /// # Errors
 /// ERROR `undefined_table` if there is no such relation.
 pub fn bare(relation: pg_sys::Oid) -> String {
-    find_bare(relation).unwrap_or_else(|| {
-        let code = PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE;
-        missing(code, "relation", relation)
-    })
+    find_bare(relation).unwrap_or_else(|| undefined_relation(relation))
 }
 
 /// Returns the name of a relation, with that of its schema.
@@ -152,6 +149,25 @@ pub fn equality(type_: pg_sys::Oid) -> Option<String> {
     (found != pg_sys::InvalidOid).then(|| operator(found))
 }
 
+/// Returns an expression over the row of a table, whose columns have the alias in front where they are
+/// prefixed.
+///
+/// # Safety
+/// The expression is over that table alone.
+pub unsafe fn expression(
+    expression: *mut pg_sys::Node,
+    table: pg_sys::Oid,
+    alias: &CStr,
+    is_prefixed: bool,
+) -> String {
+    // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
+    utf8(unsafe {
+        let context = pg_sys::deparse_context_for(alias.as_ptr(), table);
+        let text = pg_sys::deparse_expression(expression, context, is_prefixed, false);
+        CStr::from_ptr(text)
+    })
+}
+
 /// Returns a name for an object of a table: both names, shortened to fit.
 pub fn derived(table: &str, suffix: &str) -> String {
     let (table, suffix) = (server_text(table), server_text(suffix));
@@ -160,6 +176,15 @@ pub fn derived(table: &str, suffix: &str) -> String {
         let name = pg_sys::makeObjectName(table.as_ptr(), suffix.as_ptr(), std::ptr::null());
         CStr::from_ptr(name)
     })
+}
+
+/// Raises the ERROR `undefined_table` of a relation that does not exist.
+pub fn undefined_relation(relation: pg_sys::Oid) -> ! {
+    missing(
+        PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+        "relation",
+        relation,
+    )
 }
 
 fn missing(code: PgSqlErrorCode, kind: &str, object: pg_sys::Oid) -> ! {

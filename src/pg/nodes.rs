@@ -9,6 +9,15 @@ pub fn pointer<T>(internal: Internal) -> *mut T {
         .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
 }
 
+/// Returns a node as what its tag says that it is; None for one with another tag.
+///
+/// # Safety
+/// The node is valid, and the tag that of `T`.
+pub unsafe fn cast<T>(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> Option<*mut T> {
+    // SAFETY: vouched for by the caller.
+    (unsafe { (*node).type_ } == tag).then(|| node.cast())
+}
+
 /// Returns the value of a constant that is not NULL.
 ///
 /// # Safety

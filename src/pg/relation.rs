@@ -1,14 +1,16 @@
 //! Open tables and indexes.
 
+use crate::pg::names;
 use pgrx::pg_sys;
 
 /// An open relation, closed with its lock kept to the end of the transaction.
 pub struct Relation(pg_sys::Relation);
 
 impl Relation {
+    /// # Errors
+    /// ERROR `undefined_table` if there is no such relation.
     pub fn open_table(oid: pg_sys::Oid) -> Self {
-        // SAFETY: raises an ERROR if there is no such relation.
-        Self(unsafe { pg_sys::table_open(oid, pg_sys::AccessShareLock as i32) })
+        Self::try_open_table(oid).unwrap_or_else(|| names::undefined_relation(oid))
     }
 
     /// Returns None if there is no such relation any more.

@@ -261,3 +261,24 @@ ALTER TABLE late ADD PRIMARY KEY (id);
 SELECT near_dup_protect('late', 'sig', 0.8);
 REINDEX INDEX CONCURRENTLY late_sig;
 SELECT near_dup_protect('late', 'sig', 0.8, trigger_name => 'again');
+
+-- Columns that are renamed are followed, and columns that the guard reads are not dropped.
+CREATE TABLE renamed (part int, tenant int, body text, sig minhash_signature) PARTITION BY LIST (part);
+CREATE TABLE renamed_1 PARTITION OF renamed FOR VALUES IN (1);
+CREATE TABLE renamed_2 (gone int, sig minhash_signature, body text, tenant int, part int);
+ALTER TABLE renamed_2 DROP COLUMN gone;
+ALTER TABLE renamed ATTACH PARTITION renamed_2 FOR VALUES IN (2);
+CREATE INDEX ON renamed USING neardup (tenant, sig);
+SELECT near_dup_protect('renamed', 'sig', 0.8, '{tenant}', 'body');
+INSERT INTO renamed VALUES (1, 1, 'one two three four', minhash('one two three four'));
+ALTER TABLE renamed RENAME sig TO "The signature";
+ALTER TABLE renamed RENAME tenant TO customer;
+ALTER TABLE renamed RENAME body TO document;
+INSERT INTO renamed VALUES (1, 1, 'one two three four', minhash('one two three four'));
+INSERT INTO renamed VALUES (2, 1, 'one two three four', minhash('one two three four'));
+INSERT INTO renamed VALUES (2, 1, 'another document', minhash('one two three four'));
+INSERT INTO renamed VALUES (2, 2, 'one two three four', minhash('one two three four'));
+ALTER TABLE renamed DROP COLUMN document;
+ALTER TABLE renamed DROP COLUMN customer;
+ALTER TABLE renamed DROP COLUMN document CASCADE;
+INSERT INTO renamed VALUES (1, 1, minhash('one two three four'));

@@ -62,7 +62,7 @@ const CHANGES: &[&str] = &[
     "SELECT near_dup_refresh(clusters) FROM near_dup_tracked",
 ];
 
-const RELATIONS: &[&str] = &["'t'", "'t'", "'k'", "'named'", "'t_x_sig_idx'"];
+const RELATIONS: &[&str] = &["'t'", "'t'", "'k'", "'named'", "'t_x_sig_idx'", "99999999"];
 const COLUMNS: &[&str] = &["'x'", "'sig'", "'sig'", "'bits'", "'body'"];
 const SCOPES: &[&str] = &["'{x}'", "'{x}'", "'{x,id}'", "'{}'"];
 const EXPRESSIONS: &[&str] = &[

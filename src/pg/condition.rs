@@ -1,0 +1,76 @@
+//! Expressions over a row that the condition of a trigger keeps. PostgreSQL follows when a column that
+//! they read is renamed, refuses to drop it, and dumps them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an entry an expression of a condition"
+)]
+
+use crate::pg::nodes;
+use pgrx::{PgList, pg_sys};
+use std::ffi::c_char;
+
+/// Returns a condition that always holds, and keeps expressions over `NEW`.
+pub fn keeping(expressions: &[String]) -> String {
+    format!("(ROW({}) IS NULL OR true)", expressions.join(", "))
+}
+
+/// Returns the expressions over the row of a table that a condition keeps; None if it keeps none.
+///
+/// # Safety
+/// The condition is that of a trigger, or NULL.
+pub unsafe fn kept(condition: *const c_char) -> Option<Vec<*mut pg_sys::Node>> {
+    // SAFETY: vouched for by the caller; the tags tell the types.
+    unsafe {
+        let conjuncts = conjuncts(condition);
+        let row = conjuncts.into_iter().find_map(|conjunct| {
+            let or = nodes::cast::<pg_sys::BoolExpr>(conjunct, pg_sys::NodeTag::T_BoolExpr)?;
+            let [row, _] = nodes::elements::<2>((*or).args)?;
+            ((*or).boolop == pg_sys::BoolExprType::OR_EXPR)
+                .then(|| tested_row(row))
+                .flatten()
+        })?;
+        let (new, only) = (pg_sys::PRS2_NEW_VARNO as i32, 1);
+        pg_sys::ChangeVarNodes(row.cast(), new, only, 0);
+        Some(PgList::from_pg((*row).args).iter_ptr().collect())
+    }
+}
+
+/// Returns the conditions that a trigger's condition requires all.
+///
+/// # Safety
+/// The condition is that of a trigger, or NULL.
+pub unsafe fn conjuncts(condition: *const c_char) -> Vec<*mut pg_sys::Node> {
+    if condition.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let condition = pg_sys::stringToNode(condition).cast::<pg_sys::Expr>();
+        let conjuncts = pg_sys::make_ands_implicit(condition);
+        PgList::from_pg(conjuncts).iter_ptr().collect()
+    }
+}
+
+/// Returns the row that a node tests for NULL; None for other nodes.
+///
+/// # Safety
+/// The node is valid.
+pub unsafe fn tested_row(node: *mut pg_sys::Node) -> Option<*mut pg_sys::RowExpr> {
+    // SAFETY: vouched for by the caller; the tags tell the types.
+    unsafe {
+        let test = nodes::cast::<pg_sys::NullTest>(node, pg_sys::NodeTag::T_NullTest)?;
+        nodes::cast((*test).arg.cast(), pg_sys::NodeTag::T_RowExpr)
+    }
+}
+
+/// Returns the number of the column that an expression is; None for other expressions.
+///
+/// # Safety
+/// The node is valid.
+pub unsafe fn column(node: *mut pg_sys::Node) -> Option<i16> {
+    // SAFETY: vouched for by the caller; the tag tells the type.
+    unsafe {
+        let var = nodes::cast::<pg_sys::Var>(node, pg_sys::NodeTag::T_Var)?;
+        Some((*var).varattno)
+    }
+}
