@@ -48,7 +48,7 @@ impl ScopeColumn {
         }
     }
 
-    /// Returns whether an index column compares values of this one, as it does itself.
+    /// Returns whether an index column compares values as this scope column does.
     ///
     /// # Safety
     /// The index is open, and has that column, counted from 0.

@@ -1,4 +1,4 @@
-//! `near_dup_protect`: creates the trigger, and says at once what would be in its way.
+//! `near_dup_protect`: creates the trigger, and reports at once everything that would make it fail.
 
 use crate::guard::options::Options;
 use crate::guard::table::{Rule, Table, indexes, root_of};

@@ -96,8 +96,8 @@ impl Slot {
         self.0
     }
 
-    /// Fetches the newest version of a row, of which one version lies at a place: what this
-    /// transaction and those before it have left of it. Returns whether there is one.
+    /// Fetches the newest version of the row that has a version at `place`, as this transaction and
+    /// earlier ones left it. Returns whether there is one.
     ///
     /// # Safety
     /// The slot is one of that table. The version was visible to this transaction at one time.

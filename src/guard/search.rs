@@ -232,7 +232,7 @@ fn keys(index: &UsableIndex, version: &Version<'_>) -> Vec<pg_sys::ScanKeyData> 
     keys
 }
 
-/// Returns a scan key that says what to look for, without the function that compares.
+/// Returns a scan key for an operator of the access method, which needs no function that compares.
 pub fn scan_key(column: i16, strategy: u16, argument: pg_sys::Datum) -> pg_sys::ScanKeyData {
     pg_sys::ScanKeyData {
         sk_attno: column,

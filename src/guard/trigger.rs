@@ -119,8 +119,8 @@ impl Guard {
         }
     }
 
-    /// Decides about a row as it is now: what a statement has inserted may have been changed since,
-    /// by another trigger or, where the check is deferred, by another statement.
+    /// Decides about a row as it is now: another trigger may have changed it since it was inserted, or
+    /// another statement, where the check is deferred.
     ///
     /// # Safety
     /// The row is that of the running call.

@@ -255,8 +255,8 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
     connection.execute(&format!("ALTER TABLE {table} {}", enable.join(", ")));
 }
 
-/// Returns the condition that an UPDATE changes a column that the tracker reads, bit by bit: what
-/// operators find equal can be in another place of the order.
+/// Returns the condition that an UPDATE changes a bit of a column that the tracker reads: values that
+/// operators find equal can have different places in the order.
 fn differs(shape: &Shape) -> String {
     let table = Relation::open_table(shape.tracker.relation);
     let signature = Column::named(&table, &shape.tracker.signature).number;

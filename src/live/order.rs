@@ -1,4 +1,4 @@
-//! The order of a table's rows, of which the first of a cluster is its canonical row.
+//! The order of a table's rows. The first row of a cluster is its canonical row.
 
 use crate::pg::error::raise;
 use crate::pg::names;
@@ -56,7 +56,7 @@ impl Order {
     ///
     /// # Errors
     /// ERROR `invalid_object_definition` for expressions that are not immutable,
-    /// `invalid_parameter_value` for what is more than a list of them.
+    /// `invalid_parameter_value` for more than a list of expressions.
     pub fn of_query(relation: pg_sys::Oid, statement: &Statement) -> Self {
         let Some(query) = statement.query() else {
             invalid("keep is more than a list of expressions over the table's columns");
@@ -173,7 +173,7 @@ impl Term {
         format!("{expression}{}", self.direction())
     }
 
-    /// Returns what follows the expression in the list.
+    /// Returns the direction that follows the expression in the list.
     pub fn direction(&self) -> String {
         let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
         // SAFETY: cache entries are never freed.

@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 pub struct Parameters(Option<Header>);
 
 impl Parameters {
-    /// Returns those of the rows that a tracker knows.
+    /// Returns the parameters of the rows that a tracker knows.
     pub fn known(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> Self {
         let mut parameters = Self::default();
         let any = format!("SELECT ca.sig FROM {} ca LIMIT 1", shape.canonical());

@@ -150,7 +150,7 @@ impl Key {
     }
 }
 
-/// A tracker with what its statements are made of.
+/// A tracker with the parts of its statements.
 pub struct Shape {
     pub tracker: Tracker,
     pub key: Key,

@@ -1,4 +1,4 @@
-//! `near_dup_trackers`: what is tracked, for the view `near_dup_tracked`.
+//! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::arrays::NewTexts;

@@ -1,4 +1,4 @@
-//! A tracker: what its triggers say of it.
+//! A tracker, as its triggers describe it.
 //!
 //! The condition of every trigger names the tracker's tables as constants of type regclass, so that
 //! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them. The condition of
@@ -104,7 +104,7 @@ pub struct Tracker {
     pub function: pg_sys::Oid,
 }
 
-/// The functions of the triggers, those of the extension and no others of their names.
+/// The extension's functions for triggers.
 #[derive(Debug, Clone, Copy)]
 pub struct TriggerFunctions {
     note: Option<pg_sys::Oid>,
@@ -309,7 +309,7 @@ unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
     }
 }
 
-/// Returns the triggers of an open table that are not those of a table that it is a partition of.
+/// Returns the triggers of an open table without those that it has as a partition.
 fn own_triggers(table: &Relation) -> impl Iterator<Item = &pg_sys::Trigger> {
     let triggers = triggers_of(table).iter();
     triggers.filter(|trigger| !trigger.tgisclone)
@@ -320,7 +320,7 @@ pub fn name_of(trigger: &pg_sys::Trigger) -> String {
     utf8(unsafe { CStr::from_ptr(trigger.tgname) })
 }
 
-/// Returns the table that a trigger was made for, of which its own may be a partition.
+/// Returns the table that a trigger was made for: its own, or the one that its own is a partition of.
 ///
 /// # Safety
 /// The table is open, and the trigger one of its own.

@@ -4,7 +4,7 @@ use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::error::raise;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// Returns what PostgreSQL tells a trigger.
+/// Returns PostgreSQL's description of the event that a trigger fires for.
 ///
 /// # Errors
 /// ERROR `e_r_i_e_trigger_protocol_violated` for a function that is not called as a trigger.

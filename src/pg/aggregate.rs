@@ -9,7 +9,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 /// `call` is the current function call.
 ///
 /// # Errors
-/// ERROR `feature_not_supported` outside an aggregate; `hint` names what to call instead.
+/// ERROR `feature_not_supported` outside an aggregate; `hint` names the function to call instead.
 pub unsafe fn context(call: pg_sys::FunctionCallInfo, hint: &str) -> pg_sys::MemoryContext {
     let mut context = std::ptr::null_mut();
     // SAFETY: vouched for by the caller.

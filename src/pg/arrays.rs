@@ -52,8 +52,8 @@ impl Bigints<'_> {
     }
 }
 
-/// Returns the bytes of the elements of an array of 8-byte elements, of which the header of its
-/// varlena has been taken off; None if there is no room for its header. NULLs take no room.
+/// Returns the elements of an array of 8-byte elements, given without the header of its varlena; None
+/// if it is too short for the array's own header. NULLs take no room.
 fn elements_of(array: &[u8]) -> Option<&[[u8; 8]]> {
     /// The fields before the dimensions: their number, the offset of the elements, their type.
     const FIXED: usize = 3 * size_of::<i32>();
@@ -167,7 +167,7 @@ pub struct NewBigints(pub Vec<i64>);
 /// A new `text[]`, of at most [`MAX_TEXTS`] bytes.
 pub struct NewTexts(pub Vec<String>);
 
-/// Most bytes of an array of texts: those of a value without its header.
+/// The largest array of texts in bytes, without the header of a value.
 pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
 
 impl NewBigints {
@@ -223,7 +223,7 @@ fn for_each_text(texts: &[String], visit: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// Copies bytes to the beginning of a place; returns what is left of it.
+/// Copies bytes to the beginning of `place`; returns the rest of it.
 fn put<'p>(place: &'p mut [u8], bytes: &[u8]) -> &'p mut [u8] {
     let (here, rest) = place.split_at_mut(bytes.len());
     here.copy_from_slice(bytes);

@@ -109,7 +109,7 @@ pub fn is_function(function: pg_sys::Oid, wrapper: CFunction) -> bool {
 /// Returns the address of a function; None if PostgreSQL calls it by other means.
 pub fn address_of(function: pg_sys::Oid) -> pg_sys::PGFunction {
     let mut info = pg_sys::FmgrInfo::default();
-    // SAFETY: the function exists.
+    // SAFETY: raises an ERROR if there is no such function.
     unsafe { pg_sys::fmgr_info(function, &mut info) };
     info.fn_addr
 }

@@ -7,8 +7,8 @@ use pgrx::pg_sys;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 
-/// Returns how many bytes a piece of work is to have: so few that pieces for all helpers fit into
-/// work_mem, and so many that handing them on costs nothing beside the work.
+/// Returns the size of a piece of work in bytes. Pieces for all helpers fit into work_mem, and handing
+/// one on costs little beside the work.
 pub fn piece_bytes() -> usize {
     (work_mem_bytes() / 8).min(1 << 16)
 }

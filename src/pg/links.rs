@@ -95,7 +95,7 @@ impl SortedLinks {
     }
 }
 
-/// Returns the part of so many that a number belongs to.
+/// Returns the part, of `parts`, that a number belongs to.
 fn part(number: u32, parts: usize, numbers: u32) -> usize {
     (u64::from(number) * parts as u64 / u64::from(numbers)) as usize
 }

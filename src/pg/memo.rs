@@ -144,7 +144,7 @@ impl<O> Kept<O> {
 /// Returns the result of `compute`, or of the call before if that had the same document and options.
 ///
 /// A call site keeps one document and its result, no larger than work_mem together, and only once a
-/// document has come twice in a row: where every row has its own, this costs no more than a glimpse.
+/// document has come twice in a row: where every row has its own, this costs one comparison a row.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, of a function that always passes options of this type.

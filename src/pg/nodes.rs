@@ -9,7 +9,7 @@ pub fn pointer<T>(internal: Internal) -> *mut T {
         .map_or(std::ptr::null_mut(), |datum| datum.cast_mut_ptr())
 }
 
-/// Returns a node as what its tag says that it is; None for one with another tag.
+/// Returns a node as a pointer to its type; None if it has another tag.
 ///
 /// # Safety
 /// The node is valid, and the tag that of `T`.

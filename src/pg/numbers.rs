@@ -51,7 +51,7 @@ impl Numbers {
         }
     }
 
-    /// Writes what is in memory. From now on that is a buffer.
+    /// Writes the numbers in memory to the file, for which the memory is a buffer from now on.
     fn write(&mut self) {
         let file = self.file.get_or_insert_with(TemporaryFile::create);
         file.append(&self.last);

@@ -86,7 +86,7 @@ impl Partitions {
         }
     }
 
-    /// Writes what is in memory.
+    /// Writes the entries in memory to the file.
     fn spill(&mut self) {
         let spilled = self.spilled.get_or_insert_with(Spilled::new);
         let mut places = with_room(self.lens.len() + 1).or_raise();
@@ -103,7 +103,7 @@ impl Partitions {
         self.bytes = 0;
     }
 
-    /// Works on all parts with the help of other threads, and takes what is made of them in order.
+    /// Works on all parts with the help of other threads, and takes their results in order.
     pub fn work_on<R: Send>(
         mut self,
         stage: &'static str,
@@ -222,7 +222,7 @@ fn most_parts() -> usize {
     (budget() / SLICE).max(LEAST_PARTS)
 }
 
-/// Returns the part of so many that an entry belongs to, by its highest 32 bits: those of ascending
+/// Returns the part, of `parts`, that an entry belongs to, by its highest 32 bits. The parts of ascending
 /// entries ascend.
 fn part(entry: u64, parts: usize) -> usize {
     (((entry >> 32) * parts as u64) >> 32) as usize

@@ -33,7 +33,7 @@ impl<T> Parts<T> {
         Ok(Self::new(with_room(items)?, Vec::new()))
     }
 
-    /// Makes what has been appended to `items` since the last end a part.
+    /// Ends a part: the items appended since the last end.
     ///
     /// # Errors
     /// `OutOfMemory`.

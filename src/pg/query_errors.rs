@@ -1,5 +1,5 @@
-//! Errors inside a query that a function of this library runs: where in the query they are, and in
-//! what context.
+//! Errors inside a query that a function of this library runs: their position in the query, and their
+//! context.
 //!
 //! An ERROR that passes through Rust keeps its message, detail and hint alone. The rest of its report
 //! is noted when PostgreSQL raises it, and added when it is raised again at the library's border: both
@@ -131,7 +131,7 @@ unsafe fn note(state: &mut State, work: Work) {
     }
 }
 
-/// Adds to the report of an error what was noted of it.
+/// Adds the noted parts of an error to its report.
 ///
 /// # Safety
 /// An error is being reported.

@@ -36,7 +36,7 @@ impl BigintSort {
         unsafe { pg_sys::tuplesort_putdatum(self.state.as_ptr(), datum, false) };
     }
 
-    /// Sorts what has been put; the numbers come in ascending order.
+    /// Sorts the numbers, and returns them in ascending order.
     pub fn sorted(self) -> SortedBigints {
         // SAFETY: the sort is open, and everything has been put.
         unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
@@ -170,7 +170,7 @@ impl DistanceSort {
         }
     }
 
-    /// Sorts what has been put.
+    /// Sorts the rows.
     pub fn sort(&mut self) {
         // SAFETY: the sort is open, and everything has been put.
         unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };

@@ -75,9 +75,9 @@ impl Connection {
 pub struct Statement(pg_sys::SPIPlanPtr);
 
 impl Statement {
-    /// Runs the statement and visits the rows that it returns. With a snapshot it sees what that sees,
-    /// and what the transaction has done since; otherwise what is committed by now. Returns the number
-    /// of rows returned or changed.
+    /// Runs the statement and visits the rows that it returns. Returns the number of rows returned or
+    /// changed. With a snapshot the statement sees the rows of the snapshot and the transaction's own
+    /// changes, otherwise all that is committed.
     pub fn run(
         &self,
         snapshot: Option<&Snapshot>,
@@ -186,8 +186,8 @@ const MAX_ARGUMENTS: usize = 8;
 pub struct Snapshot(pg_sys::Snapshot);
 
 impl Snapshot {
-    /// Returns what is committed now; at the isolation levels above READ COMMITTED, what was when the
-    /// transaction began.
+    /// Returns a snapshot of the rows committed by now; above READ COMMITTED, by the beginning of the
+    /// transaction.
     pub fn take() -> Self {
         // SAFETY: the snapshot is registered until `release`, or the end of the transaction.
         unsafe {
@@ -196,7 +196,7 @@ impl Snapshot {
         }
     }
 
-    /// Returns whether it shows what was committed when the transaction began, and not what is now.
+    /// Returns whether all snapshots of the transaction show the rows committed when it began.
     pub fn is_of_transaction() -> bool {
         // SAFETY: reads a variable of the backend.
         unsafe { pg_sys::XactIsoLevel >= pg_sys::XACT_REPEATABLE_READ as i32 }

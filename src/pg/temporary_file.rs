@@ -29,7 +29,7 @@ pub fn most_files() -> usize {
 
 pub struct TemporaryFile {
     file: pg_sys::File,
-    /// Bytes in the file; those of `unwritten` follow.
+    /// The number of bytes in the file, before the unwritten ones.
     written: u64,
     unwritten: Vec<u8>,
     /// Bytes read ahead, and their offset.

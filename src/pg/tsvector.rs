@@ -22,7 +22,7 @@ pub struct Frequency<'a> {
     pub lexeme: Utf8<'a>,
     /// The number of positions; 1 after `strip`.
     pub frequency: u32,
-    /// The mean of the positions' weights; that of class D after `strip`.
+    /// The mean of the positions' weights; the weight of class D after `strip`.
     pub mean_weight: f64,
 }
 
@@ -68,7 +68,7 @@ impl TsVector<'_> {
         })
     }
 
-    /// Returns the lexemes by position, those of one position by name; gaps are ignored.
+    /// Returns the lexemes ordered by position, then by name; gaps are ignored.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` where positions are missing: after `strip`, from position

@@ -113,7 +113,7 @@ impl ValueSort {
 }
 
 fn order_of(value_type: pg_sys::Oid) -> *mut pg_sys::TypeCacheEntry {
-    // SAFETY: the type exists; cache entries are never freed.
+    // SAFETY: raises an ERROR if there is no such type; cache entries are never freed.
     let (order, ordered) = unsafe {
         let wanted = pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_CMP_PROC_FINFO;
         let order = pg_sys::lookup_type_cache(value_type, wanted as i32);
