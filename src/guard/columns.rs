@@ -1,7 +1,7 @@
 //! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
 //! the keys.
 
-use crate::guard::options::Options;
+use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
 use crate::index::classes::EQUAL;
 use crate::index::kind::Kind;
@@ -83,28 +83,28 @@ impl ScopeColumn {
 }
 
 /// The primary key of a table, by which rows are named.
-struct Key {
+struct PrimaryKey {
     columns: Vec<i16>,
     index: pg_sys::Oid,
 }
 
 /// The columns that a guard reads.
-pub struct Columns {
+pub struct GuardColumns {
     pub signature: i16,
     pub document: Option<i16>,
     pub scope: Vec<ScopeColumn>,
     /// None for a table without a primary key.
-    key: Option<Key>,
+    key: Option<PrimaryKey>,
 }
 
-impl Columns {
+impl GuardColumns {
     /// # Errors
     /// ERROR `undefined_column`, and `feature_not_supported` for a virtual generated column, which
     /// has no value in a row.
     ///
     /// # Safety
     /// The table is open.
-    pub unsafe fn of(table: pg_sys::Relation, options: &Options) -> Self {
+    pub unsafe fn of(table: pg_sys::Relation, options: &GuardOptions) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
             let oid = (*table).rd_id;
@@ -117,7 +117,7 @@ impl Columns {
                     .collect(),
                 key: Relation::open_table(oid)
                     .primary_key()
-                    .map(|(index, columns)| Key { columns, index }),
+                    .map(|(index, columns)| PrimaryKey { columns, index }),
             }
         }
     }

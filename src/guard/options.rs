@@ -12,7 +12,7 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
 /// `near_dup_guard(column, bound [, 'scope=column,...'] [, 'verify=column'])`.
-pub struct Options {
+pub struct GuardOptions {
     pub column: CString,
     /// A similarity threshold for signatures, a distance for bit strings.
     pub bound: String,
@@ -26,7 +26,7 @@ fn invalid(message: String) -> ! {
     Err(Error::invalid(message, SHAPE)).or_raise()
 }
 
-impl Options {
+impl GuardOptions {
     /// Reads the arguments of a trigger.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `near_dup_protect`: creates the trigger, and reports at once everything that would make it fail.
 
-use crate::guard::options::Options;
-use crate::guard::table::{Rule, Table, indexes, root_of};
+use crate::guard::options::GuardOptions;
+use crate::guard::table::{Rule, SearchedTable, indexes, root_of};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::condition;
@@ -60,9 +60,9 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
     }
 }
 
-fn options(arguments: &[String]) -> Options {
+fn options(arguments: &[String]) -> GuardOptions {
     let arguments: Vec<CString> = arguments.iter().map(|text| server_text(text)).collect();
-    Options::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
+    GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
 }
 
 /// Creates the trigger with the caller's rights. Its condition keeps the columns, whose names may
@@ -74,7 +74,7 @@ unsafe fn create_trigger(
     call: &Call,
     relation: pg_sys::Oid,
     arguments: &[String],
-    options: &mut Options,
+    options: &mut GuardOptions,
 ) {
     // SAFETY: the argument is a name.
     let trigger = call
@@ -101,7 +101,7 @@ unsafe fn create_trigger(
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` if the table has no usable index.
-fn report_order(table: &Table, rule: &Rule) {
+fn report_order(table: &SearchedTable, rule: &Rule) {
     let index = table.index(rule).oid;
     let relation = Relation::open_table(table.oid);
     // SAFETY: the table is open.

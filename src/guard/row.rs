@@ -6,14 +6,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The row that a trigger fired for.
 #[derive(Clone, Copy)]
-pub struct Row {
+pub struct FiredRow {
     pub table: pg_sys::Relation,
     pub slot: *mut pg_sys::TupleTableSlot,
     /// The version that an UPDATE replaced.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
 }
 
-impl Row {
+impl FiredRow {
     /// Returns the row of a call.
     ///
     /// # Errors
@@ -70,13 +70,13 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
 }
 
 /// A row's place in its table: block and offset.
-pub type Place = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
+pub type Tid = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
 
-/// Returns the place of the row that a slot holds.
+/// Returns the tid of the row that a slot holds.
 ///
 /// # Safety
 /// The slot holds a row of a table.
-pub unsafe fn place(slot: *mut pg_sys::TupleTableSlot) -> Place {
+pub unsafe fn tid(slot: *mut pg_sys::TupleTableSlot) -> Tid {
     // SAFETY: vouched for by the caller.
     item_pointer_get_both(unsafe { (*slot).tts_tid })
 }
@@ -96,20 +96,20 @@ impl Slot {
         self.0
     }
 
-    /// Fetches the newest version of the row that has a version at `place`, as this transaction and
+    /// Fetches the newest version of the row that has a version at `tid`, as this transaction and
     /// earlier ones left it. Returns whether there is one.
     ///
     /// # Safety
     /// The slot is one of that table. The version was visible to this transaction at one time.
-    pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, place: Place) -> bool {
-        let mut place = place;
+    pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, tid: Tid) -> bool {
+        let mut tid = tid;
         // SAFETY: vouched for by the caller; the rows of a table are heap tuples.
         unsafe {
             loop {
-                let mut tid = pg_sys::ItemPointerData::default();
-                pgrx::itemptr::item_pointer_set_all(&mut tid, place.0, place.1);
+                let mut pointer = pg_sys::ItemPointerData::default();
+                pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.0, tid.1);
                 let any = &raw mut pg_sys::SnapshotAnyData;
-                if !pg_sys::table_tuple_fetch_row_version(table, &mut tid, any, self.0) {
+                if !pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0) {
                     return false;
                 }
                 if is_current(table, self.0) {
@@ -118,10 +118,10 @@ impl Slot {
                 let tuple = pg_sys::ExecFetchSlotHeapTuple(self.0, false, std::ptr::null_mut());
                 let next = item_pointer_get_both((*(*tuple).t_data).t_ctid);
                 // Deleted, or moved to another partition.
-                if next == place || next.0 == pg_sys::InvalidBlockNumber {
+                if next == tid || next.0 == pg_sys::InvalidBlockNumber {
                     return false;
                 }
-                place = next;
+                tid = next;
             }
         }
     }

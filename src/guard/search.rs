@@ -1,9 +1,9 @@
 //! Looking through an index of a table for rows of every transaction, as the check of an exclusion
 //! constraint does.
 
-use crate::guard::row::{Place, Slot, place};
-use crate::guard::table::{Rule, Table, UsableIndex};
-use crate::guard::version::Version;
+use crate::guard::row::{Slot, Tid, tid};
+use crate::guard::table::{Rule, SearchedTable, UsableIndex};
+use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{Candidate, candidates, next_number};
 use crate::index::classes::{CONTAINED, EQUAL};
 use crate::pg::error::check_interrupts;
@@ -43,27 +43,27 @@ impl Pending {
 /// The row that is checked, in the table that is searched.
 #[derive(Debug, Clone, Copy)]
 pub struct Own {
-    pub place: Place,
+    pub tid: Tid,
     /// Every transaction goes by the row numbers of the same index.
     pub is_ordered: bool,
 }
 
 /// A search through one index of one table.
-pub struct Search {
+pub struct TableSearch {
     table: Relation,
     index: Relation,
     keys: Vec<pg_sys::ScanKeyData>,
     slot: Slot,
 }
 
-impl Search {
+impl TableSearch {
     /// # Errors
     /// ERROR if the table has no usable index.
     ///
     /// # Safety
     /// The version is of a row that is in one table with those that are searched, and outlives the
     /// search.
-    pub unsafe fn new(table: &Table, rule: &Rule, version: &Version<'_>) -> Self {
+    pub unsafe fn new(table: &SearchedTable, rule: &Rule, version: &RowVersion<'_>) -> Self {
         let index = table.index(rule);
         let relation = Relation::open_table(table.oid);
         // SAFETY: the index was found to be one of our operator class on that table.
@@ -98,7 +98,7 @@ impl Search {
         loop {
             let (next, found) = self.candidates();
             if let Some(own) = own.filter(|own| own.is_ordered && from == 0) {
-                let is_own = |row: &&Candidate| item_pointer_get_both(row.tid) == own.place;
+                let is_own = |row: &&Candidate| item_pointer_get_both(row.tid) == own.tid;
                 own_number = found.iter().find(is_own).map(|row| row.number);
             }
             let mut is_complete = true;
@@ -108,7 +108,7 @@ impl Search {
                 let mut visit_other = |slot, by: &pg_sys::SnapshotData| {
                     let is_inserted_later = is_later && by.xmin != pg_sys::InvalidTransactionId;
                     // SAFETY: the slot holds a row of the table.
-                    let is_own = own.is_some_and(|own| own.place == unsafe { place(slot) });
+                    let is_own = own.is_some_and(|own| own.tid == unsafe { tid(slot) });
                     is_own || is_inserted_later || visit(slot, pending(by))
                 };
                 match self.visit_versions(row.tid, &mut dirty_snapshot(), &mut visit_other) {
@@ -219,7 +219,7 @@ fn pending(snapshot: &pg_sys::SnapshotData) -> Option<Pending> {
 
 /// Returns the scan keys for everything within the bound of a version, in its scope as far as the
 /// index has it. Without the value of a column in front, here a NULL, the index returns every row.
-fn keys(index: &UsableIndex, version: &Version<'_>) -> Vec<pg_sys::ScanKeyData> {
+fn keys(index: &UsableIndex, version: &RowVersion<'_>) -> Vec<pg_sys::ScanKeyData> {
     let in_front = index.scope.iter().zip(1..);
     let mut keys: Vec<_> = in_front
         .filter_map(|(&place, column)| {

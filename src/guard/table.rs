@@ -1,7 +1,7 @@
 //! The tables that a guard looks into, with their indexes.
 
-use crate::guard::columns::Columns;
-use crate::guard::options::Options;
+use crate::guard::columns::GuardColumns;
+use crate::guard::options::GuardOptions;
 use crate::index::classes::CONTAINED;
 use crate::index::kind::{Bound, Kind, Objects};
 use crate::pg::error::raise;
@@ -12,17 +12,17 @@ use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 
 /// The arguments of a guard, for the tables under one root.
 pub struct Rule {
-    pub options: Options,
+    pub options: GuardOptions,
     pub bound: Bound,
     pub objects: Objects,
 }
 
 /// A table that is looked into: the guarded one, or a partition beside it.
-pub struct Table {
+pub struct SearchedTable {
     pub oid: pg_sys::Oid,
     /// The partitioned tables that it belongs to, from the root on.
     ancestors: Vec<pg_sys::Oid>,
-    pub columns: Columns,
+    pub columns: GuardColumns,
     /// None where the table has no usable index.
     index: Option<UsableIndex>,
 }
@@ -43,10 +43,14 @@ impl Rule {
     ///
     /// # Safety
     /// The table is open, and the function is `near_dup_guard`, or another one beside it.
-    pub unsafe fn new(table: pg_sys::Relation, options: Options, function: pg_sys::Oid) -> Self {
+    pub unsafe fn new(
+        table: pg_sys::Relation,
+        options: GuardOptions,
+        function: pg_sys::Oid,
+    ) -> Self {
         // SAFETY: vouched for by the caller.
         let kind = unsafe {
-            let columns = Columns::of(table, &options);
+            let columns = GuardColumns::of(table, &options);
             let (signature_type, _) = column_type(table, columns.signature);
             let schema = pg_sys::get_func_namespace(function);
             Kind::of_type(pg_sys::getBaseType(signature_type), schema)
@@ -69,13 +73,18 @@ impl Rule {
     ///
     /// # Errors
     /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
-    pub fn tables(&self, root: pg_sys::Oid) -> Vec<Table> {
+    pub fn tables(&self, root: pg_sys::Oid) -> Vec<SearchedTable> {
         let mut tables = Vec::new();
         self.add_tables(root, &[], &mut tables);
         tables
     }
 
-    fn add_tables(&self, table: pg_sys::Oid, ancestors: &[pg_sys::Oid], tables: &mut Vec<Table>) {
+    fn add_tables(
+        &self,
+        table: pg_sys::Oid,
+        ancestors: &[pg_sys::Oid],
+        tables: &mut Vec<SearchedTable>,
+    ) {
         let relation = Relation::open_table(table);
         match relation.kind() {
             pg_sys::RELKIND_PARTITIONED_TABLE => {
@@ -90,12 +99,12 @@ impl Rule {
         }
     }
 
-    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid]) -> Table {
+    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid]) -> SearchedTable {
         // SAFETY: the relation is open.
         unsafe {
-            let columns = Columns::of(relation.as_ptr(), &self.options);
+            let columns = GuardColumns::of(relation.as_ptr(), &self.options);
             columns.check_document(relation.as_ptr(), self.bound.kind());
-            Table {
+            SearchedTable {
                 oid: (*relation.as_ptr()).rd_id,
                 ancestors: ancestors.to_vec(),
                 index: self.usable_index(relation.as_ptr(), &columns),
@@ -112,7 +121,7 @@ impl Rule {
     unsafe fn usable_index(
         &self,
         table: pg_sys::Relation,
-        columns: &Columns,
+        columns: &GuardColumns,
     ) -> Option<UsableIndex> {
         let mut best: Option<UsableIndex> = None;
         let mut is_settled = true;
@@ -199,7 +208,7 @@ unsafe fn columns_of<'i>(index: pg_sys::Relation) -> &'i [i16] {
 unsafe fn scope_in_front(
     index: pg_sys::Relation,
     signature: usize,
-    columns: &Columns,
+    columns: &GuardColumns,
 ) -> Option<Vec<usize>> {
     // SAFETY: vouched for by the caller.
     let in_front = unsafe { &columns_of(index)[..signature] };
@@ -212,7 +221,7 @@ unsafe fn scope_in_front(
     scope.collect()
 }
 
-impl Table {
+impl SearchedTable {
     /// Returns whether row-level security keeps rows of the table from the role, read from itself or
     /// from a table that it is a partition of.
     pub fn hides_rows(&self) -> bool {

@@ -8,13 +8,13 @@
 //! undecided transactions it is the later that waits for the earlier, and two sessions that insert a
 //! row each never wait for each other.
 
-use crate::guard::columns::Columns;
-use crate::guard::options::Options;
+use crate::guard::columns::GuardColumns;
+use crate::guard::options::GuardOptions;
 use crate::guard::refusal::{self, Refusal};
-use crate::guard::row::{Place, Row, Slot, get, is_current, is_of_same_command, place};
-use crate::guard::search::{Own, Pending, Search};
-use crate::guard::table::{Rule, Table, root_of};
-use crate::guard::version::{Nearness, Version};
+use crate::guard::row::{FiredRow, Slot, Tid, get, is_current, is_of_same_command, tid};
+use crate::guard::search::{Own, Pending, TableSearch};
+use crate::guard::table::{Rule, SearchedTable, root_of};
+use crate::guard::version::{Nearness, RowVersion};
 use crate::pg::call::finfo;
 use crate::pg::names;
 use crate::pg::statement::server_text;
@@ -25,8 +25,8 @@ use std::ffi::{CString, c_void};
 struct Guard {
     rule: Rule,
     /// Of the table that the trigger fired for.
-    columns: Columns,
-    tables: Vec<Table>,
+    columns: GuardColumns,
+    tables: Vec<SearchedTable>,
 }
 
 /// The outcome of a search.
@@ -63,11 +63,11 @@ finfo!(pg_finfo_near_dup_guard);
 unsafe extern "C-unwind" fn check(fcinfo: pg_sys::FunctionCallInfo, refusal: *mut Refusal) {
     // SAFETY: vouched for by the caller; the guard in fn_extra is dropped with the statement.
     unsafe {
-        let row = Row::of_call(fcinfo);
+        let row = FiredRow::of_call(fcinfo);
         let trigger = (*(*fcinfo).context.cast::<pg_sys::TriggerData>()).tg_trigger;
         let function = (*fcinfo).flinfo;
         if (*function).fn_extra.is_null() {
-            let options = Options::of_trigger(&*trigger, (*row.table).rd_id);
+            let options = GuardOptions::of_trigger(&*trigger, (*row.table).rd_id);
             let guard = Box::new(Guard::new(row.table, options, (*function).fn_oid));
             (*function).fn_extra = Box::into_raw(guard).cast();
             drop_with((*function).fn_mcxt, (*function).fn_extra);
@@ -107,12 +107,12 @@ impl Guard {
     ///
     /// # Safety
     /// The table is open, and the function is `near_dup_guard`.
-    unsafe fn new(table: pg_sys::Relation, options: Options, function: pg_sys::Oid) -> Self {
+    unsafe fn new(table: pg_sys::Relation, options: GuardOptions, function: pg_sys::Oid) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
             let rule = Rule::new(table, options, function);
             Self {
-                columns: Columns::of(table, &rule.options),
+                columns: GuardColumns::of(table, &rule.options),
                 tables: rule.tables(root_of(table)),
                 rule,
             }
@@ -124,17 +124,17 @@ impl Guard {
     ///
     /// # Safety
     /// The row is that of the running call.
-    unsafe fn decide(&self, row: &Row) -> Outcome {
+    unsafe fn decide(&self, row: &FiredRow) -> Outcome {
         // SAFETY: vouched for by the caller.
         unsafe {
             if is_current(row.table, row.slot) {
                 return self.decide_about(row);
             }
             let newest = Slot::new(row.table);
-            if !newest.fetch_newest(row.table, place(row.slot)) {
+            if !newest.fetch_newest(row.table, tid(row.slot)) {
                 return Outcome::Clear;
             }
-            self.decide_about(&Row {
+            self.decide_about(&FiredRow {
                 slot: newest.as_ptr(),
                 ..*row
             })
@@ -145,7 +145,7 @@ impl Guard {
     ///
     /// # Safety
     /// The row is that of the running call, in its newest version.
-    unsafe fn decide_about(&self, row: &Row) -> Outcome {
+    unsafe fn decide_about(&self, row: &FiredRow) -> Outcome {
         // SAFETY: vouched for by the caller.
         unsafe {
             // Nobody has to look again: a search that does not find the old version, dead by now,
@@ -156,12 +156,12 @@ impl Guard {
             {
                 return Outcome::Clear;
             }
-            let Some(mut new) = Version::new(&self.rule, &self.columns, row.slot) else {
+            let Some(mut new) = RowVersion::new(&self.rule, &self.columns, row.slot) else {
                 return Outcome::Clear;
             };
             let mut old = row
                 .old
-                .and_then(|slot| Version::new(&self.rule, &self.columns, slot));
+                .and_then(|slot| RowVersion::new(&self.rule, &self.columns, slot));
             loop {
                 match self.search(row, &mut new, old.as_mut()) {
                     Outcome::Undecided(pending) => pending.wait(row.table),
@@ -181,7 +181,7 @@ impl Guard {
         old: *mut pg_sys::TupleTableSlot,
         new: *mut pg_sys::TupleTableSlot,
     ) -> bool {
-        let Columns {
+        let GuardColumns {
             signature,
             document,
             scope,
@@ -207,9 +207,9 @@ impl Guard {
     /// As for [`Self::decide_about`]; the versions are the row's.
     unsafe fn search(
         &self,
-        row: &Row,
-        new: &mut Version<'_>,
-        mut old: Option<&mut Version<'_>>,
+        row: &FiredRow,
+        new: &mut RowVersion<'_>,
+        mut old: Option<&mut RowVersion<'_>>,
     ) -> Outcome {
         let mut undecided = None;
         // A near-duplicate that the same statement writes is rolled back with the row: it is named
@@ -220,9 +220,9 @@ impl Guard {
             let mut duplicate = None;
             // SAFETY: vouched for by the caller.
             unsafe {
-                let search = Search::new(table, &self.rule, new);
+                let search = TableSearch::new(table, &self.rule, new);
                 let own = ((*row.table).rd_id == table.oid).then(|| Own {
-                    place: place(row.slot),
+                    tid: tid(row.slot),
                     is_ordered: table.index(&self.rule).is_settled,
                 });
                 search.for_each_live(own, &mut |found, pending| {
@@ -232,7 +232,7 @@ impl Guard {
                     if let Some(old) = old.as_deref_mut()
                         && familiar
                             .get_or_insert_with(|| self.near_before(table, old))
-                            .contains(&place(found))
+                            .contains(&tid(found))
                     {
                         return true;
                     }
@@ -270,21 +270,21 @@ impl Guard {
     ///
     /// # Safety
     /// The version is one of the row that is checked, and the table one of the guard's.
-    unsafe fn near_before(&self, table: &Table, old: &mut Version<'_>) -> Vec<Place> {
-        let mut places = Vec::new();
+    unsafe fn near_before(&self, table: &SearchedTable, old: &mut RowVersion<'_>) -> Vec<Tid> {
+        let mut tids = Vec::new();
         // SAFETY: vouched for by the caller; a trigger is called with an active snapshot.
         unsafe {
-            let search = Search::new(table, &self.rule, old);
+            let search = TableSearch::new(table, &self.rule, old);
             let newest = Slot::new(search.table());
             search.for_each_seen(pg_sys::GetActiveSnapshot(), &mut |found| {
                 if old.nearness(table, found).is_some()
-                    && newest.fetch_newest(search.table(), place(found))
+                    && newest.fetch_newest(search.table(), tid(found))
                 {
-                    places.push(place(newest.as_ptr()));
+                    tids.push(tid(newest.as_ptr()));
                 }
             });
         }
-        places
+        tids
     }
 
     /// Says which row is near to which, how near, and the `origin` of the one found; None if the role
@@ -294,8 +294,8 @@ impl Guard {
     /// `found` holds a row of the table.
     unsafe fn describe(
         &self,
-        row: &Row,
-        table: &Table,
+        row: &FiredRow,
+        table: &SearchedTable,
         found: *mut pg_sys::TupleTableSlot,
         nearness: Nearness,
         origin: &str,

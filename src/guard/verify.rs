@@ -9,14 +9,14 @@ use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
 /// A version's document, its shingles computed when they are first asked for.
-pub struct Document {
+pub struct VersionDocument {
     text: Option<pg_sys::Datum>,
     shingling: Option<Shingling>,
     threshold: f64,
     hashes: Option<Vec<i64>>,
 }
 
-impl Document {
+impl VersionDocument {
     /// Takes `text` of a text type and `signature` of the kind's type; both outlive the value.
     pub fn new(text: Option<pg_sys::Datum>, bound: &Bound, signature: pg_sys::Datum) -> Self {
         let (shingling, threshold) = match bound {

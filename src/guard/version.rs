@@ -1,21 +1,21 @@
 //! A version of the row that is checked, as it is compared with other rows.
 
-use crate::guard::columns::Columns;
+use crate::guard::columns::GuardColumns;
 use crate::guard::row::get;
-use crate::guard::table::{Rule, Table};
-use crate::guard::verify::Document;
+use crate::guard::table::{Rule, SearchedTable};
+use crate::guard::verify::VersionDocument;
 use crate::index::kind::Bound;
 use pgrx::pg_sys;
 use std::fmt;
 
 /// A version of the row, with the ball around its signature.
-pub struct Version<'a> {
+pub struct RowVersion<'a> {
     rule: &'a Rule,
-    columns: &'a Columns,
+    columns: &'a GuardColumns,
     slot: *mut pg_sys::TupleTableSlot,
     signature: pg_sys::Datum,
     pub ball: pg_sys::Datum,
-    document: Option<Document>,
+    document: Option<VersionDocument>,
 }
 
 /// How near two rows are, as a message says it.
@@ -25,14 +25,14 @@ pub enum Nearness {
     DifferingBits(f64),
 }
 
-impl<'a> Version<'a> {
+impl<'a> RowVersion<'a> {
     /// Returns None for a version without a signature.
     ///
     /// # Safety
     /// The slot holds a row of a table with these columns, and outlives the version.
     pub unsafe fn new(
         rule: &'a Rule,
-        columns: &'a Columns,
+        columns: &'a GuardColumns,
         slot: *mut pg_sys::TupleTableSlot,
     ) -> Option<Self> {
         // SAFETY: vouched for by the caller; the columns are of the rule's types.
@@ -40,7 +40,7 @@ impl<'a> Version<'a> {
             let signature = get(slot, columns.signature)?;
             let document = columns
                 .document
-                .map(|column| Document::new(get(slot, column), &rule.bound, signature));
+                .map(|column| VersionDocument::new(get(slot, column), &rule.bound, signature));
             Some(Self {
                 rule,
                 columns,
@@ -64,7 +64,7 @@ impl<'a> Version<'a> {
     /// The other slot holds a row of that table.
     pub unsafe fn nearness(
         &mut self,
-        table: &Table,
+        table: &SearchedTable,
         other: *mut pg_sys::TupleTableSlot,
     ) -> Option<Nearness> {
         let Rule { bound, objects, .. } = self.rule;

@@ -1,7 +1,7 @@
 //! The tables and triggers of a tracker.
 
 use crate::live::links;
-use crate::live::shape::{Column, Key, Shape, fields};
+use crate::live::shape::{Shape, TrackedColumn, TrackedKey, fields};
 use crate::live::state;
 use crate::live::tracker::{Tables, Tracker};
 use crate::pg::error::raise;
@@ -16,7 +16,7 @@ pub struct Creation<'a> {
     /// The bare name of the table of clusters.
     name: &'a str,
     tracker: Tracker,
-    columns: Vec<Column>,
+    columns: Vec<TrackedColumn>,
     schema: pg_sys::Oid,
     /// UNLOGGED for an unlogged table, which is empty after a crash as they are then.
     persistence: &'static str,
@@ -28,7 +28,7 @@ impl<'a> Creation<'a> {
         connection: &'a Connection,
         name: &'a str,
         tracker: Tracker,
-        columns: Vec<Column>,
+        columns: Vec<TrackedColumn>,
     ) -> Self {
         // SAFETY: looks the table up in the catalog.
         let (schema, persistence) = unsafe {
@@ -61,7 +61,7 @@ impl<'a> Creation<'a> {
         };
         self.tracker.tables = self.create_tables(&definition);
         let row = self.oid(&names::derived(self.name, "key"));
-        let key = Key {
+        let key = TrackedKey {
             fields: fields(row, &self.columns),
             columns: self.columns,
             type_: key_type,
@@ -105,9 +105,9 @@ impl<'a> Creation<'a> {
         let is_row_type =
             unsafe { pg_sys::get_rel_relkind(row) } as u8 == pg_sys::RELKIND_COMPOSITE_TYPE;
         is_row_type
-            && Column::find(row, behind_last).is_none()
+            && TrackedColumn::find(row, behind_last).is_none()
             && columns.all(|(number, column)| {
-                let field = Column::find(row, number);
+                let field = TrackedColumn::find(row, number);
                 field.is_some_and(|field| field.definition == column.definition)
             })
     }
@@ -259,7 +259,7 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
 /// operators find equal can have different places in the order.
 fn differs(shape: &Shape) -> String {
     let table = Relation::open_table(shape.tracker.relation);
-    let signature = Column::named(&table, &shape.tracker.signature).number;
+    let signature = TrackedColumn::named(&table, &shape.tracker.signature).number;
     let mut numbers = shape.order.columns.clone();
     numbers.insert(signature);
     numbers.extend(

@@ -1,6 +1,6 @@
 //! The indexes that find what is near.
 
-use crate::guard::options::Options;
+use crate::guard::options::GuardOptions;
 use crate::guard::table::Rule;
 use crate::live::tracker::Tracker;
 use crate::pg::relation::Relation;
@@ -14,7 +14,7 @@ pub fn rule<'a>(
     column: &str,
     scope: impl Iterator<Item = &'a str>,
 ) -> Rule {
-    let options = Options {
+    let options = GuardOptions {
         column: server_text(column),
         bound: tracker.threshold.to_string(),
         scope: scope.map(server_text).collect(),

@@ -10,7 +10,7 @@ use crate::pg::statement::{Connection, server_text};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// A column of the table.
-pub struct Column {
+pub struct TrackedColumn {
     /// Its name as SQL writes it.
     pub name: String,
     pub number: i16,
@@ -23,7 +23,7 @@ pub struct Column {
     equality: Option<String>,
 }
 
-impl Column {
+impl TrackedColumn {
     /// # Errors
     /// ERROR `undefined_column`.
     pub fn named(table: &Relation, name: &str) -> Self {
@@ -83,19 +83,19 @@ impl Column {
 }
 
 /// The primary key of the table.
-pub struct Key {
-    pub columns: Vec<Column>,
+pub struct TrackedKey {
+    pub columns: Vec<TrackedColumn>,
     /// The type of the columns that hold keys, a row type for a key of several columns.
     pub type_: String,
     /// The names of the key's columns in that row type, which stay when the table's are renamed.
     pub fields: Vec<String>,
 }
 
-impl Key {
+impl TrackedKey {
     /// Returns the primary key of a table; None if it has none.
-    pub fn columns_of(table: &Relation) -> Option<Vec<Column>> {
+    pub fn columns_of(table: &Relation) -> Option<Vec<TrackedColumn>> {
         let (_, numbers) = table.primary_key()?;
-        let column = |number: &i16| Column::find(table.oid(), *number);
+        let column = |number: &i16| TrackedColumn::find(table.oid(), *number);
         numbers.iter().map(column).collect()
     }
 
@@ -153,8 +153,8 @@ impl Key {
 /// A tracker with the parts of its statements.
 pub struct Shape {
     pub tracker: Tracker,
-    pub key: Key,
-    pub scope: Vec<Column>,
+    pub key: TrackedKey,
+    pub scope: Vec<TrackedColumn>,
     pub order: Order,
 }
 
@@ -171,13 +171,13 @@ impl Shape {
         let Some(numbers) = numbers else {
             changed(&tracker);
         };
-        let column = |number: &i16| Column::find(table.oid(), *number);
-        let columns: Option<Vec<Column>> = numbers.iter().map(column).collect();
-        let held = Column::find(clusters.oid(), 1);
+        let column = |number: &i16| TrackedColumn::find(table.oid(), *number);
+        let columns: Option<Vec<TrackedColumn>> = numbers.iter().map(column).collect();
+        let held = TrackedColumn::find(clusters.oid(), 1);
         let (Some(columns), Some(held)) = (columns, held) else {
             changed(&tracker);
         };
-        let key = Key {
+        let key = TrackedKey {
             fields: fields(row_of(held.type_), &columns),
             columns,
             type_: held.type_name,
@@ -186,7 +186,7 @@ impl Shape {
     }
 
     /// Returns the shape of a tracker of a table with that key.
-    pub fn new(connection: &Connection, tracker: Tracker, key: Key) -> Self {
+    pub fn new(connection: &Connection, tracker: Tracker, key: TrackedKey) -> Self {
         let table = Relation::open_table(tracker.relation);
         let query = Order::prepare(
             connection,
@@ -197,7 +197,9 @@ impl Shape {
         let order = Order::of_query(tracker.relation, &query);
         let scope = tracker.scope.iter();
         Self {
-            scope: scope.map(|name| Column::named(&table, name)).collect(),
+            scope: scope
+                .map(|name| TrackedColumn::named(&table, name))
+                .collect(),
             tracker,
             key,
             order,
@@ -290,8 +292,8 @@ fn row_of(type_: pg_sys::Oid) -> pg_sys::Oid {
 }
 
 /// Returns the names of a key's columns in the row type that holds keys, if there is one.
-pub fn fields(row: pg_sys::Oid, columns: &[Column]) -> Vec<String> {
-    let field = |(number, column): (i16, &Column)| match names::column(row, number) {
+pub fn fields(row: pg_sys::Oid, columns: &[TrackedColumn]) -> Vec<String> {
+    let field = |(number, column): (i16, &TrackedColumn)| match names::column(row, number) {
         Some(name) => names::identifier(&name),
         None => column.name.clone(),
     };

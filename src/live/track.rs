@@ -6,7 +6,7 @@ use crate::live::indexes::rule;
 use crate::live::leaves::Leaf;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
-use crate::live::shape::{Column, Key};
+use crate::live::shape::{TrackedColumn, TrackedKey};
 use crate::live::tracker::{Tables, Tracker};
 use crate::options;
 use crate::pg::arrays::names_in;
@@ -134,8 +134,8 @@ fn check_table(relation: pg_sys::Oid) {
 ///
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` without one.
-fn key_columns(relation: pg_sys::Oid) -> Vec<Column> {
-    Key::columns_of(&Relation::open_table(relation)).unwrap_or_else(|| {
+fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
+    TrackedKey::columns_of(&Relation::open_table(relation)).unwrap_or_else(|| {
         let table = names::relation(relation);
         raise(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -149,7 +149,7 @@ fn key_columns(relation: pg_sys::Oid) -> Vec<Column> {
 /// ERROR `datatype_mismatch` where the column holds no signatures.
 fn check_signature(tracker: &Tracker) {
     let table = Relation::open_table(tracker.relation);
-    let column = Column::named(&table, &tracker.signature);
+    let column = TrackedColumn::named(&table, &tracker.signature);
     // SAFETY: plain catalog lookup.
     let base_type = unsafe { pg_sys::getBaseType(column.type_) };
     if base_type != type_named(tracker.schema, c"minhash_signature") {
@@ -167,7 +167,7 @@ fn check_signature(tracker: &Tracker) {
 fn check_index(tracker: &Tracker) {
     let table = Relation::open_table(tracker.relation);
     for name in &tracker.scope {
-        Column::named(&table, name).equality();
+        TrackedColumn::named(&table, name).equality();
     }
     let names = tracker.scope.iter().map(String::as_str);
     let rule = rule(tracker, &table, &tracker.signature, names);
