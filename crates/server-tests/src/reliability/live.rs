@@ -14,7 +14,9 @@ use crate::live::{Kept, TEXTS};
 const KEPT: Kept = Kept::docs("place DESC, id");
 
 const TABLE: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED) PARTITION BY RANGE (id);
+    CREATE TABLE docs_1 PARTITION OF docs FOR VALUES FROM (0) TO (500);
+    CREATE TABLE docs_2 PARTITION OF docs FOR VALUES FROM (500) TO (MAXVALUE);
     CREATE INDEX ON docs USING neardup (sig);
     INSERT INTO docs SELECT i, i % 5, make_text(i % 30, i % 10) FROM generate_series(1, 2000) i;
     SELECT near_dup_track('docs', 'sig', 0.8, 'place DESC')";
@@ -27,6 +29,8 @@ const WORK: &[&str] = &[
     "DELETE FROM docs WHERE id = (random() * 2000)::int",
     "INSERT INTO docs SELECT i, i % 7, make_text(i % 30, (random() * 10)::int)
      FROM (SELECT (random() * 2000)::int AS i) s ON CONFLICT DO NOTHING",
+    "SELECT pg_sleep(0.2); BEGIN; ALTER TABLE docs DETACH PARTITION docs_1; DELETE FROM docs_1 WHERE random() < 0.1;
+     ALTER TABLE docs ATTACH PARTITION docs_1 FOR VALUES FROM (0) TO (500); COMMIT",
     "SELECT near_dup_refresh('docs_clusters')",
     "SELECT near_dup_refresh('docs_clusters', random() < 0.1)",
     "VACUUM docs, docs_clusters, docs_clusters_canonical, docs_clusters_queue",

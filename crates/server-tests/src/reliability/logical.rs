@@ -9,6 +9,7 @@ use testbed::server::Server;
 use testbed::server::cluster::{Cluster, SUPERUSER};
 
 use crate::harness::{Outcome, Scale, figure};
+use crate::live::{Kept, TEXTS};
 
 /// The time within which the subscriber has to catch up.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -39,6 +40,72 @@ const CHANGES: &[&str] = &[
     "INSERT INTO TABLE SELECT 1000000 + i, minhash('added ' || i) FROM generate_series(1, 50) i",
 ];
 
+const KEPT: &[Kept] = &[
+    Kept::docs("place, id"),
+    Kept {
+        clusters: "at_once",
+        ..Kept::docs("id")
+    },
+];
+
+const TRACKED: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
+    CREATE INDEX ON docs USING neardup (sig)";
+
+const TRACK: &str = "SELECT near_dup_track('docs', 'sig', 0.8, 'place'),
+    near_dup_track('docs', 'sig', 0.8, clusters => 'at_once', immediate => true)";
+
+/// Rows that a new subscription copies.
+const COPIED: &str =
+    "INSERT INTO docs SELECT i, i % 5, make_text(i % 30, i % 10) FROM generate_series(1, 300) i";
+
+const TRACKED_CHANGES: &[&str] = &[
+    "INSERT INTO docs SELECT i, i % 7, make_text(i % 20, 1) FROM generate_series(301, 400) i",
+    "UPDATE docs SET body = make_text(id % 20, 1) WHERE id % 3 = 0",
+    "UPDATE docs SET place = 9 - place",
+    "DELETE FROM docs WHERE id % 7 = 0",
+    "TRUNCATE docs; INSERT INTO docs SELECT i, i, make_text(i % 3, i) FROM generate_series(1, 9) i",
+];
+
+/// A subscriber notes what it receives, from the first copy on.
+pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
+    let publisher = server.scratch_cluster("live_publisher")?;
+    publisher.create(&[("wal_level", "logical")])?;
+    publisher.start()?;
+    let subscriber = server.scratch_cluster("live_subscriber")?;
+    subscriber.create(&[])?;
+    subscriber.start()?;
+    let [mut from, mut to] = open(
+        &publisher,
+        &subscriber,
+        "live",
+        &format!("{TEXTS}; {TRACKED}"),
+    )?;
+    to.batch_execute(TRACK)?;
+    from.batch_execute(&format!("{COPIED}; CREATE PUBLICATION docs FOR TABLE docs"))?;
+    subscribe(&publisher, &mut to, "live", "docs", false)?;
+    wait_until_equal(&mut from, &mut to, DOCS, "the first copy")?;
+    for change in TRACKED_CHANGES {
+        from.batch_execute(change)?;
+        wait_until_equal(&mut from, &mut to, DOCS, change)?;
+        let behind = "SELECT behind FROM near_dup_tracked ORDER BY immediate";
+        let behind: Vec<i64> = to
+            .query(behind, &[])?
+            .iter()
+            .map(|row| row.get(0))
+            .collect();
+        ensure!(
+            behind[0] > 0 && behind[1] == 0,
+            "after {change}: {behind:?} behind"
+        );
+        for kept in KEPT {
+            kept.ensure_law(&mut to, false)?;
+        }
+    }
+    to.batch_execute("DROP SUBSCRIPTION live")?;
+    Ok(Outcome::Passed)
+}
+
 /// Checks that a subscriber has the publisher's bytes, in text and in binary transfer, after the first
 /// copy and after every kind of change.
 pub fn byte_equal(server: &Server, scale: Scale) -> Result<Outcome> {
@@ -58,41 +125,76 @@ pub fn byte_equal(server: &Server, scale: Scale) -> Result<Outcome> {
 
 fn replicate(publisher: &Cluster, subscriber: &Cluster, rows: i32, binary: bool) -> Result<()> {
     let database = format!("binary_{binary}");
-    let open = |cluster: &Cluster| -> Result<Client> {
-        cluster
-            .connect("postgres")?
-            .batch_execute(&format!("CREATE DATABASE {database}"))?;
-        let mut client = cluster.connect(&database)?;
-        client.batch_execute(&format!("CREATE EXTENSION pg_neardup; {TABLES}"))?;
-        Ok(client)
-    };
-    let (mut from, mut to) = (open(publisher)?, open(subscriber)?);
+    let [mut from, mut to] = open(publisher, subscriber, &database, TABLES)?;
     from.batch_execute(&fill(rows))?;
     from.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
-    to.batch_execute(&format!(
-        "CREATE SUBSCRIPTION everything_{binary}
-         CONNECTION 'host={} user={SUPERUSER} dbname={database}'
-         PUBLICATION everything WITH (binary = {binary})",
-        publisher.socket_dir().display()
-    ))?;
-    wait_until_equal(&mut from, &mut to, "the first copy")?;
+    subscribe(publisher, &mut to, &database, "everything", binary)?;
+    wait_until_equal(&mut from, &mut to, SIGNATURES, "the first copy")?;
     for change in CHANGES {
         for table in ["by_key", "by_value"] {
             from.batch_execute(&change.replace("TABLE", table))?;
         }
     }
-    wait_until_equal(&mut from, &mut to, "changes")?;
-    to.batch_execute(&format!("DROP SUBSCRIPTION everything_{binary}"))?;
+    wait_until_equal(&mut from, &mut to, SIGNATURES, "changes")?;
+    to.batch_execute(&format!("DROP SUBSCRIPTION {database}"))?;
     Ok(())
 }
 
+/// Returns clients of a new database on both sides, in which a script has been run.
+fn open(
+    publisher: &Cluster,
+    subscriber: &Cluster,
+    database: &str,
+    script: &str,
+) -> Result<[Client; 2]> {
+    let open = |cluster: &Cluster| -> Result<Client> {
+        cluster
+            .connect("postgres")?
+            .batch_execute(&format!("CREATE DATABASE {database}"))?;
+        let mut client = cluster.connect(database)?;
+        client.batch_execute(&format!("CREATE EXTENSION pg_neardup; {script}"))?;
+        Ok(client)
+    };
+    Ok([open(publisher)?, open(subscriber)?])
+}
+
+/// Makes a subscription with the name of the database.
+fn subscribe(
+    publisher: &Cluster,
+    to: &mut Client,
+    database: &str,
+    publication: &str,
+    binary: bool,
+) -> Result<()> {
+    to.batch_execute(&format!(
+        "CREATE SUBSCRIPTION {database}
+         CONNECTION 'host={} user={SUPERUSER} dbname={database}'
+         PUBLICATION {publication} WITH (binary = {binary})",
+        publisher.socket_dir().display()
+    ))?;
+    Ok(())
+}
+
+/// A digest of the signatures, and their number.
+const SIGNATURES: &str =
+    "SELECT md5(string_agg(concat(source, id, ' ', sig::bytea), ',' ORDER BY source, id)),
+        count(sig)
+    FROM (SELECT 1 AS source, * FROM by_key UNION ALL SELECT 2, * FROM by_value) rows";
+
+/// The same of the tracked table.
+const DOCS: &str = "SELECT md5(string_agg(docs::text, ',' ORDER BY id)), count(*) FROM docs";
+
 /// The tables are equal soon; a digest that stays another is a failure.
-fn wait_until_equal(from: &mut Client, to: &mut Client, what: &str) -> Result<()> {
-    let wanted = digest(from)?;
+fn wait_until_equal(from: &mut Client, to: &mut Client, digest: &str, what: &str) -> Result<()> {
+    let read = |client: &mut Client| -> Result<(Option<String>, i64)> {
+        let row = client.query_one(digest, &[])?;
+        Ok((row.get(0), row.get(1)))
+    };
+    let wanted = read(from)?;
     ensure!(wanted.1 > 0, "there is nothing to compare");
     let start = Instant::now();
     loop {
-        let found = digest(to)?;
+        let found = read(to)?;
         if found == wanted {
             return Ok(());
         }
@@ -101,14 +203,4 @@ fn wait_until_equal(from: &mut Client, to: &mut Client, what: &str) -> Result<()
         }
         sleep(Duration::from_millis(50));
     }
-}
-
-fn digest(client: &mut Client) -> Result<(Option<String>, i64)> {
-    let row = client.query_one(
-        "SELECT md5(string_agg(concat(source, id, ' ', sig::bytea), ',' ORDER BY source, id)),
-                count(sig)
-         FROM (SELECT 1 AS source, * FROM by_key UNION ALL SELECT 2, * FROM by_value) rows",
-        &[],
-    )?;
-    Ok((row.get(0), row.get(1)))
 }
