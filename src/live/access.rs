@@ -78,6 +78,9 @@ fn refuse_row_security(relation: pg_sys::Oid) -> ! {
 /// Locks a tracker against other refreshes, its table and leaves first.
 pub fn lock(connection: &Connection, tracker: &Tracker) {
     let table = names::relation(tracker.relation);
-    connection.execute(&format!("LOCK TABLE {table} IN ACCESS SHARE MODE"));
+    let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
+    connection
+        .prepare_kept(&lock, &[])
+        .run(None, &[], &mut |_| {});
     State::lock(connection, tracker);
 }

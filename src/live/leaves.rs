@@ -17,6 +17,7 @@ pub struct Leaf {
 }
 
 /// Rows that may have changed without having been noted.
+#[derive(PartialEq)]
 pub enum Unnoted {
     None,
     Some {

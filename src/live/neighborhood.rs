@@ -40,7 +40,7 @@ pub struct Neighborhood<'a> {
 
 impl<'a> Neighborhood<'a> {
     pub fn new(connection: &'a Connection, shape: &'a Shape, snapshot: &'a Snapshot) -> Self {
-        let of_keys = |sql: &str| connection.prepare(sql, &[pg_sys::TEXTARRAYOID]);
+        let of_keys = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTARRAYOID]);
         Self {
             connection,
             shape,
@@ -79,7 +79,7 @@ impl<'a> Neighborhood<'a> {
         let shape = self.shape;
         let mut parameters = Parameters::known(self.connection, shape, self.snapshot);
         let changed = queries::known(shape, &queries::changed(shape));
-        let changed = self.connection.prepare(&changed, &[]);
+        let changed = self.connection.prepare_kept(&changed, &[]);
         changed.run(Some(self.snapshot), &[], &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let number = note_changed(rows, tuple);

@@ -16,7 +16,7 @@ impl Parameters {
     pub fn known(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> Self {
         let mut parameters = Self::default();
         let any = format!("SELECT ca.sig FROM {} ca LIMIT 1", shape.canonical());
-        let any = connection.prepare(&any, &[]);
+        let any = connection.prepare_kept(&any, &[]);
         any.run(Some(snapshot), &[], &mut |row| {
             parameters.check(row.datum(1))
         });

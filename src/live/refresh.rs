@@ -92,18 +92,35 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let rights = rights_for(tracker.relation);
     let connection = Connection::open();
     lock(&connection, &tracker);
-    let shape = Shape::of(&connection, tracker);
     // Before the snapshot, which sees all rows of these.
-    let leaves = Leaf::all_of(&shape.tracker);
+    let leaves = Leaf::all_of(&tracker);
     let snapshot = Snapshot::take();
-    let (refresh, unnoted) = Refresh::begin(&connection, &shape, &snapshot, leaves);
-    let is_known = !wants_rebuild && refresh.note(&unnoted);
-    let queued = refresh.queued();
-    let repaired = match is_known && !queued.is_large(refresh.state.rows) {
-        true => refresh.repair(started, queued.keys),
-        false => None,
+    let (state, unnoted) = State::begin(&connection, &tracker, &snapshot, leaves);
+    let mut queued = Queued::of(&connection, &tracker, &snapshot);
+    let changes = if queued.is_nothing() && unnoted == Unnoted::None && !wants_rebuild {
+        state.write(&connection, &tracker, &snapshot, started, 0);
+        Changes::default()
+    } else {
+        let refresh = Refresh {
+            connection: &connection,
+            shape: &Shape::of(&connection, tracker),
+            snapshot: &snapshot,
+            state,
+            started,
+        };
+        if let Unnoted::Some { new, are_gone } = &unnoted
+            && !wants_rebuild
+        {
+            refresh.note(new, *are_gone);
+            queued = Queued::of(&connection, &refresh.shape.tracker, &snapshot);
+        }
+        let is_known = !wants_rebuild && unnoted != Unnoted::All;
+        let repaired = match is_known && !queued.is_large(refresh.state.rows) {
+            true => refresh.repair(queued.keys),
+            false => None,
+        };
+        repaired.unwrap_or_else(|| refresh.rebuild(true))
     };
-    let changes = repaired.unwrap_or_else(|| refresh.rebuild(started, true));
     snapshot.release();
     connection.close();
     rights.resign();
@@ -118,6 +135,30 @@ struct Queued {
 }
 
 impl Queued {
+    fn of(connection: &Connection, tracker: &Tracker, snapshot: &Snapshot) -> Self {
+        let sql = format!(
+            "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL)
+             FROM (SELECT DISTINCT key FROM {}) q",
+            names::relation(tracker.tables.queue)
+        );
+        let mut queued = Self {
+            keys: 0,
+            is_unknown: false,
+        };
+        let count = connection.prepare_kept(&sql, &[]);
+        count.run(Some(snapshot), &[], &mut |row| {
+            queued = Self {
+                keys: row.get(1).unwrap_or(0),
+                is_unknown: row.get(2).unwrap_or(false),
+            };
+        });
+        queued
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.keys == 0
+    }
+
     /// Returns whether it takes less time to compute all clusters anew.
     fn is_large(&self, rows: i64) -> bool {
         const FEW: i64 = 1000;
@@ -133,76 +174,25 @@ pub struct Refresh<'a> {
     pub shape: &'a Shape,
     pub snapshot: &'a Snapshot,
     pub state: State,
+    pub started: Instant,
 }
 
-impl<'a> Refresh<'a> {
-    /// Returns a refresh that reads these leaves, with the rows that have changed unnoted since the last
-    /// one.
-    pub fn begin(
-        connection: &'a Connection,
-        shape: &'a Shape,
-        snapshot: &'a Snapshot,
-        leaves: Vec<Leaf>,
-    ) -> (Self, Unnoted) {
-        let mut state = State::read(connection, &shape.tracker, snapshot);
-        let unnoted = Unnoted::since(&state.leaves, &leaves);
-        match Snapshot::is_of_transaction() {
-            // Rows read of new ones may be older than they are.
-            true => state.leaves.retain(|leaf| leaves.contains(leaf)),
-            false => state.leaves = leaves,
-        }
-        let refresh = Self {
-            connection,
-            shape,
-            snapshot,
-            state,
-        };
-        (refresh, unnoted)
-    }
-
-    /// Puts rows that have changed unnoted into the queue. Returns false where any may have.
-    fn note(&self, unnoted: &Unnoted) -> bool {
-        let Unnoted::Some { new, are_gone } = unnoted else {
-            return matches!(unnoted, Unnoted::None);
-        };
-        let mut queries = Vec::new();
-        for &leaf in new {
-            queries.push(queries::all_of_leaf(self.shape, leaf));
-        }
-        if *are_gone {
-            queries.push(queries::gone(self.shape));
-        }
+impl Refresh<'_> {
+    /// Puts rows into the queue that have changed unnoted: all rows of some leaves, and the rows of the
+    /// clusters that are gone.
+    fn note(&self, leaves: &[pg_sys::Oid], are_gone: bool) {
+        let of_leaf = |&leaf: &pg_sys::Oid| queries::all_of_leaf(self.shape, leaf);
+        let gone = are_gone.then(|| queries::gone(self.shape));
         let queue = names::relation(self.shape.tracker.tables.queue);
-        for query in queries {
+        for query in leaves.iter().map(of_leaf).chain(gone) {
             let insert = format!("INSERT INTO {queue} {query}");
             let insert = self.connection.prepare(&insert, &[]);
             insert.run(Some(self.snapshot), &[], &mut |_| {});
         }
-        true
-    }
-
-    fn queued(&self) -> Queued {
-        let sql = format!(
-            "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL)
-             FROM (SELECT DISTINCT key FROM {}) q",
-            names::relation(self.shape.tracker.tables.queue)
-        );
-        let mut queued = Queued {
-            keys: 0,
-            is_unknown: false,
-        };
-        let count = self.connection.prepare(&sql, &[]);
-        count.run(Some(self.snapshot), &[], &mut |row| {
-            queued = Queued {
-                keys: row.get(1).unwrap_or(0),
-                is_unknown: row.get(2).unwrap_or(false),
-            };
-        });
-        queued
     }
 
     /// Goes out from the changed rows. Returns None where rows have changed that no trigger has seen.
-    fn repair(&self, started: Instant, changed: i64) -> Option<Changes> {
+    fn repair(&self, changed: i64) -> Option<Changes> {
         let settings = Settings::begin();
         // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
         // must not lead to a scan of the table, nor of another index with a look at every signature.
@@ -226,14 +216,14 @@ impl<'a> Refresh<'a> {
             let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
             write::canonicals(connection, shape, snapshot, &rows, &numbers);
             write::log(connection, shape, snapshot, &rows, &numbers.events);
-            self.end(started, &rows, &numbers, &written)
+            self.end(&rows, &numbers, &written)
         });
         settings.restore();
         changes
     }
 
     /// Computes all clusters anew.
-    pub fn rebuild(&self, started: Instant, is_logged: bool) -> Changes {
+    pub fn rebuild(&self, is_logged: bool) -> Changes {
         let Self {
             connection,
             shape,
@@ -248,7 +238,7 @@ impl<'a> Refresh<'a> {
         if is_logged {
             write::log(connection, shape, snapshot, &rows, &numbers.events);
         }
-        self.end(started, &rows, &numbers, &written)
+        self.end(&rows, &numbers, &written)
     }
 
     /// Returns the numbers of the clusters that the rows are in now.
@@ -302,15 +292,16 @@ impl<'a> Refresh<'a> {
     }
 
     /// Writes the state, and empties the queue of what has been seen.
-    fn end(&self, started: Instant, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
+    fn end(&self, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
         let Self {
             connection,
             shape,
             snapshot,
             state,
+            started,
         } = self;
         let queue = names::relation(shape.tracker.tables.queue);
-        let delete = connection.prepare(&format!("DELETE FROM {queue}"), &[]);
+        let delete = connection.prepare_kept(&format!("DELETE FROM {queue}"), &[]);
         delete.run(Some(snapshot), &[], &mut |_| {});
         let looked_at = rows
             .iter()
@@ -321,12 +312,11 @@ impl<'a> Refresh<'a> {
             rows: state.rows + written.added - written.removed,
             leaves: state.leaves.clone(),
         };
-        let seconds = started.elapsed().as_secs_f64();
         state.write(
             connection,
             &shape.tracker,
             snapshot,
-            seconds,
+            *started,
             looked_at as i64,
         );
         Changes::of(looked_at as i64, &numbers.events)

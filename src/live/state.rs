@@ -1,10 +1,11 @@
 //! The state that a tracker keeps from one refresh to the next.
 
-use crate::live::leaves::Leaf;
+use crate::live::leaves::{Leaf, Unnoted};
 use crate::live::tracker::Tracker;
 use crate::pg::names;
 use crate::pg::statement::{Connection, Snapshot};
 use pgrx::{IntoDatum, pg_sys};
+use std::time::Instant;
 
 /// The row of the table of state.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ impl State {
     /// Locks the tracker against other refreshes until the end of the transaction.
     pub fn lock(connection: &Connection, tracker: &Tracker) {
         let table = names::relation(tracker.tables.state);
-        let lock = connection.prepare(&format!("SELECT FROM {table} FOR UPDATE"), &[]);
+        let lock = connection.prepare_kept(&format!("SELECT FROM {table} FOR UPDATE"), &[]);
         if lock.run(None, &[], &mut |_| {}) == 0 {
             connection.execute(&format!(
                 "INSERT INTO {table} (next_cluster, rows) VALUES (1, 0) ON CONFLICT DO NOTHING"
@@ -40,8 +41,25 @@ impl State {
         }
     }
 
-    /// Returns the state of a locked tracker.
-    pub fn read(connection: &Connection, tracker: &Tracker, snapshot: &Snapshot) -> Self {
+    /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with
+    /// what has changed unnoted since the last one.
+    pub fn begin(
+        connection: &Connection,
+        tracker: &Tracker,
+        snapshot: &Snapshot,
+        leaves: Vec<Leaf>,
+    ) -> (Self, Unnoted) {
+        let mut state = Self::read(connection, tracker, snapshot);
+        let unnoted = Unnoted::since(&state.leaves, &leaves);
+        match Snapshot::is_of_transaction() {
+            // Rows read of new ones may be older than they are.
+            true => state.leaves.retain(|leaf| leaves.contains(leaf)),
+            false => state.leaves = leaves,
+        }
+        (state, unnoted)
+    }
+
+    fn read(connection: &Connection, tracker: &Tracker, snapshot: &Snapshot) -> Self {
         let sql = format!(
             "SELECT s.next_cluster, s.rows, l.leaf, l.file, l.trigger
              FROM {} s LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.leaves),
@@ -54,7 +72,7 @@ impl State {
             leaves: Vec::new(),
         };
         connection
-            .prepare(&sql, &[])
+            .prepare_kept(&sql, &[])
             .run(Some(snapshot), &[], &mut |row| {
                 state.next_cluster = row.get(1).unwrap_or(1);
                 state.rows = row.get(2).unwrap_or(0);
@@ -67,13 +85,13 @@ impl State {
         state
     }
 
-    /// Writes the state after a refresh that took so long and looked at so many rows.
+    /// Writes the state at the end of a refresh, which has looked at `changed` rows.
     pub fn write(
         &self,
         connection: &Connection,
         tracker: &Tracker,
         snapshot: &Snapshot,
-        seconds: f64,
+        started: Instant,
         changed: i64,
     ) {
         let sql = format!(
@@ -97,14 +115,14 @@ impl State {
         let arguments = [
             self.next_cluster.into_datum(),
             self.rows.into_datum(),
-            seconds.into_datum(),
+            started.elapsed().as_secs_f64().into_datum(),
             changed.into_datum(),
             of_leaves(|leaf| leaf.table),
             of_leaves(|leaf| leaf.file),
             of_leaves(|leaf| leaf.trigger),
         ];
         connection
-            .prepare(&sql, &types)
+            .prepare_kept(&sql, &types)
             .run(Some(snapshot), &arguments, &mut |_| {});
     }
 }

@@ -7,6 +7,7 @@ use crate::live::leaves::Leaf;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
 use crate::live::shape::{TrackedColumn, TrackedKey};
+use crate::live::state::State;
 use crate::live::tracker::{Tables, Tracker};
 use crate::options;
 use crate::pg::arrays::names_in;
@@ -66,8 +67,15 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     lock(&connection, &shape.tracker);
     let leaves = Leaf::all_of(&shape.tracker);
     let snapshot = Snapshot::take();
-    let (first, _) = Refresh::begin(&connection, &shape, &snapshot, leaves);
-    first.rebuild(Instant::now(), false);
+    let (state, _) = State::begin(&connection, &shape.tracker, &snapshot, leaves);
+    let first = Refresh {
+        connection: &connection,
+        shape: &shape,
+        snapshot: &snapshot,
+        state,
+        started: Instant::now(),
+    };
+    first.rebuild(false);
     create_index(&connection, &shape);
     snapshot.release();
     connection.close();

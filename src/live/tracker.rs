@@ -234,7 +234,7 @@ impl Tracker {
         connection: &Connection,
         clusters: pg_sys::Oid,
     ) -> Self {
-        let found = connection.prepare(TRIGGERS, &[pg_sys::OIDOID]);
+        let found = connection.prepare_kept(TRIGGERS, &[pg_sys::OIDOID]);
         let mut tables = Vec::new();
         found.run(None, &[clusters.into_datum()], &mut |row| {
             tables.extend(row.get::<pg_sys::Oid>(1));

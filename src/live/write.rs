@@ -29,14 +29,7 @@ pub fn clusters(
     numbers: &Numbers,
 ) -> Written {
     let (table, type_) = (shape.clusters(), &shape.key.type_);
-    let delete = connection.prepare(
-        &format!(
-            "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
-            shape.key.equal("m.key", &format!("u.key::{type_}"))
-        ),
-        &[pg_sys::TEXTARRAYOID],
-    );
-    let put = connection.prepare(
+    let put = connection.prepare_kept(
         &format!(
             "INSERT INTO {table} AS m (key, cluster, canonical, similarity)
              SELECT u.key::{type_}, u.cluster, u.canonical::{type_}, u.similarity
@@ -57,13 +50,7 @@ pub fn clusters(
         .iter()
         .filter(|(_, row)| row.after == After::Gone && row.before.is_some());
     let gone = collected(gone.map(|(_, row)| row.stored_key())).or_raise();
-    for keys in gone.chunks(BATCH) {
-        delete.run(
-            Some(snapshot),
-            &[Some(text_array(keys.iter().copied()))],
-            &mut |_| {},
-        );
-    }
+    delete(connection, shape, snapshot, &table, &gone);
     written.removed = gone.len() as i64;
     let moved = rows
         .iter()
@@ -74,6 +61,28 @@ pub fn clusters(
     }
     written.added = moved.iter().filter(|row| row.is_new).count() as i64;
     written
+}
+
+/// Deletes the rows with these keys from a table of the tracker.
+fn delete(
+    connection: &Connection,
+    shape: &Shape,
+    snapshot: &Snapshot,
+    table: &str,
+    keys: &[&[u8]],
+) {
+    let key = format!("u.key::{}", shape.key.type_);
+    let delete = connection.prepare_kept(
+        &format!(
+            "DELETE FROM {table} m USING pg_catalog.unnest($1) u (key) WHERE {}",
+            shape.key.equal("m.key", &key)
+        ),
+        &[pg_sys::TEXTARRAYOID],
+    );
+    for keys in keys.chunks(BATCH) {
+        let keys = text_array(keys.iter().copied());
+        delete.run(Some(snapshot), &[Some(keys)], &mut |_| {});
+    }
 }
 
 /// A row of the clusters that has to be written.
@@ -145,24 +154,8 @@ pub fn canonicals(
                 .or_raise();
         }
     }
-    let delete = connection.prepare(
-        &format!(
-            "DELETE FROM {} ca USING pg_catalog.unnest($1) u (key) WHERE {}",
-            shape.canonical(),
-            shape
-                .key
-                .equal("ca.key", &format!("u.key::{}", shape.key.type_))
-        ),
-        &[pg_sys::TEXTARRAYOID],
-    );
-    for keys in ended.chunks(BATCH) {
-        delete.run(
-            Some(snapshot),
-            &[Some(text_array(keys.iter().copied()))],
-            &mut |_| {},
-        );
-    }
-    let insert = connection.prepare(
+    delete(connection, shape, snapshot, &shape.canonical(), &ended);
+    let insert = connection.prepare_kept(
         &format!(
             "{} JOIN ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) u (key, cluster)
                  ON {}",
@@ -248,7 +241,7 @@ pub fn log(
     events: &[Event],
 ) {
     let table = names::relation(shape.tracker.tables.log);
-    let insert = connection.prepare(
+    let insert = connection.prepare_kept(
         &format!(
             "INSERT INTO {table} (at, event, from_cluster, to_cluster, key)
              SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{}

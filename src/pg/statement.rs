@@ -5,7 +5,11 @@ use crate::pg::text::{Utf8, to_server_encoding};
 use crate::pg::varlena::Varlena;
 use neardup::memory::{collected, copied};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char};
+use std::mem::ManuallyDrop;
+use std::rc::Rc;
 
 /// A connection to the server's own programming interface, for [`Statement`]s.
 pub struct Connection(());
@@ -51,6 +55,37 @@ impl Connection {
 
     /// Prepares a statement for arguments of these types.
     pub fn prepare(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement {
+        Statement {
+            plan: Self::plan(sql, types),
+            _kept: None,
+        }
+    }
+
+    /// Returns a statement as [`Self::prepare`] does; its plan is kept for the session, and made anew
+    /// when its tables change. The same text always comes with the same types.
+    #[allow(clippy::disallowed_methods, reason = "texts of statements")]
+    pub fn prepare_kept(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement {
+        let found = KEPT.with(|kept| kept.borrow().get(sql).cloned());
+        let kept = found.unwrap_or_else(|| {
+            let kept = Rc::new(KeptPlan(Self::plan(sql, types)));
+            // SAFETY: the plan has been prepared, and is not kept yet.
+            unsafe { pg_sys::SPI_keepplan(kept.0) };
+            KEPT.with(|all| {
+                let mut all = all.borrow_mut();
+                if all.len() >= MOST_KEPT {
+                    all.clear();
+                }
+                all.insert(sql.to_owned(), Rc::clone(&kept));
+            });
+            kept
+        });
+        Statement {
+            plan: kept.0,
+            _kept: Some(kept),
+        }
+    }
+
+    fn plan(sql: &str, types: &[pg_sys::Oid]) -> pg_sys::SPIPlanPtr {
         let sql = server_text(sql);
         // SAFETY: the text is NUL-terminated; the types are only read.
         let plan = unsafe {
@@ -62,7 +97,7 @@ impl Connection {
             let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
             raise(code, "SPI_prepare failed", "");
         }
-        Statement(plan)
+        plan
     }
 
     /// Runs a statement without arguments and results.
@@ -72,7 +107,29 @@ impl Connection {
 }
 
 /// A prepared statement, as long as its connection.
-pub struct Statement(pg_sys::SPIPlanPtr);
+pub struct Statement {
+    plan: pg_sys::SPIPlanPtr,
+    _kept: Option<Rc<KeptPlan>>,
+}
+
+/// A plan that lasts beyond its connection.
+struct KeptPlan(pg_sys::SPIPlanPtr);
+
+impl Drop for KeptPlan {
+    fn drop(&mut self) {
+        // SAFETY: no statement has the plan any more.
+        unsafe { pg_sys::SPI_freeplan(self.0) };
+    }
+}
+
+/// The most plans that are kept.
+const MOST_KEPT: usize = 100;
+
+thread_local! {
+    /// Kept plans by their text; the session's end does not free them.
+    static KEPT: ManuallyDrop<RefCell<HashMap<String, Rc<KeptPlan>>>> =
+        ManuallyDrop::new(RefCell::default());
+}
 
 impl Statement {
     /// Runs the statement and visits the rows that it returns. Returns the number of rows returned or
@@ -102,7 +159,7 @@ impl Statement {
         // the visits.
         unsafe {
             let result = pg_sys::SPI_execute_snapshot(
-                self.0,
+                self.plan,
                 datums.as_mut_ptr(),
                 flags.as_ptr(),
                 snapshot.map_or(std::ptr::null_mut(), |snapshot| snapshot.0),
@@ -137,7 +194,7 @@ impl Statement {
             pg_sys::PushActiveSnapshot(snapshot.0);
             let portal = pg_sys::SPI_cursor_open(
                 std::ptr::null(),
-                self.0,
+                self.plan,
                 std::ptr::null_mut(),
                 std::ptr::null(),
                 true,
@@ -165,7 +222,7 @@ impl Statement {
     pub fn query(&self) -> Option<*mut pg_sys::Query> {
         // SAFETY: the statement is prepared; its lists are those of its source.
         unsafe {
-            let sources = pg_sys::SPI_plan_get_plan_sources(self.0);
+            let sources = pg_sys::SPI_plan_get_plan_sources(self.plan);
             if sources.is_null() || (*sources).length != 1 {
                 return None;
             }
