@@ -70,6 +70,7 @@ impl<'a> Creation<'a> {
         add_canonical_columns(self.connection, &shape, &definition);
         create_triggers(self.connection, &shape, self.name);
         grant(self.connection, &shape.tracker);
+        follow_row_security(self.connection, &shape.tracker);
         links::renew(self.connection, &shape.tracker);
         shape
     }
@@ -303,5 +304,19 @@ fn grant(connection: &Connection, tracker: &Tracker) {
     let (clusters, log) = (names::relation(clusters), names::relation(log));
     for role in roles {
         connection.execute(&format!("GRANT SELECT ON {clusters}, {log} TO {role}"));
+    }
+}
+
+/// Lets those who do not see all rows of the table, once it has row-level security, read nothing of
+/// clusters and log.
+fn follow_row_security(connection: &Connection, tracker: &Tracker) {
+    let table = names::literal(&names::relation(tracker.relation));
+    let Tables { clusters, log, .. } = tracker.tables;
+    for readable in [clusters, log].map(names::relation) {
+        connection.execute(&format!(
+            "ALTER TABLE {readable} ENABLE ROW LEVEL SECURITY;
+             CREATE POLICY near_dup_track ON {readable} USING ((SELECT NOT
+                 pg_catalog.row_security_active({table}::pg_catalog.regclass::pg_catalog.oid)))"
+        ));
     }
 }

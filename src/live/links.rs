@@ -1,12 +1,12 @@
-//! The dependence of a tracker's objects on its table of clusters, and of its triggers on the one for
-//! updates, which goes with a column that is dropped.
+//! The dependence of a tracker's objects on its table of clusters, of its triggers on the one for
+//! updates, which goes with a column that is dropped, and of its policies on the tracked table.
 
 use crate::live::tracker::Tracker;
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 
 /// Notes that tables and triggers go with the table of clusters when that is dropped, and triggers with
-/// the one that notes updates. A dump does not contain this.
+/// the one that notes updates; policies go with the tracked table. A dump does not contain this.
 pub fn renew(connection: &Connection, tracker: &Tracker) {
     let clusters = tracker.tables.clusters;
     let on_clusters = (pg_sys::RelationRelationId, clusters);
@@ -26,7 +26,20 @@ pub fn renew(connection: &Connection, tracker: &Tracker) {
             depend(trigger, (pg_sys::TriggerRelationId, triggers[0]));
         }
     }
+    let find = connection.prepare(POLICIES, &[pg_sys::OIDOID; 2]);
+    let readable = [clusters, tracker.tables.log].map(IntoDatum::into_datum);
+    find.run(None, &readable, &mut |row| {
+        if let (Some(catalog), Some(policy)) = (row.get(1), row.get(2)) {
+            let tracked = (pg_sys::RelationRelationId, tracker.relation);
+            depend((catalog, policy), tracked);
+        }
+    });
 }
+
+/// The policies on clusters and log, with their catalog.
+const POLICIES: &str = "SELECT p.tableoid, p.oid FROM pg_catalog.pg_policy p
+    WHERE p.polrelid OPERATOR(pg_catalog.=) ANY (ARRAY[$1, $2])
+        AND p.polname OPERATOR(pg_catalog.=) 'near_dup_track'::pg_catalog.name";
 
 /// The triggers that name a table, the one that notes updates first.
 const TRIGGERS: &str = "SELECT t.oid FROM pg_catalog.pg_trigger t

@@ -244,9 +244,18 @@ SELECT * FROM theirs.docs_clusters;
 SELECT * FROM theirs.docs_clusters_queue;
 SET ROLE regress_live_owner;
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+-- Who does not see all rows of the table sees none of the clusters.
 ALTER TABLE theirs.docs ENABLE ROW LEVEL SECURITY;
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+SELECT count(*) FROM theirs.docs_clusters;
+SET ROLE regress_live_reader;
+SELECT count(*) FROM theirs.docs_clusters;
+SELECT count(*) FROM theirs.docs_clusters_log;
+SET ROLE regress_live_owner;
 ALTER TABLE theirs.docs DISABLE ROW LEVEL SECURITY;
+SET ROLE regress_live_reader;
+SELECT count(*) FROM theirs.docs_clusters;
+SET ROLE regress_live_owner;
 -- A key of another type is not put into the queue.
 ALTER TABLE theirs.docs ALTER id TYPE bigint;
 ALTER TABLE theirs.docs DROP CONSTRAINT docs_pkey;
