@@ -36,7 +36,6 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
     }
     let rights = OwnerRights::assume(table.owner());
     for (name, value) in [
-        (c"search_path", c"pg_catalog, pg_temp"),
         // Keys go through text and back.
         (c"datestyle", c"ISO"),
         (c"intervalstyle", c"postgres"),

@@ -44,7 +44,6 @@ fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
     }
     let owner = Relation::open_table(tracker.relation).owner();
     let rights = OwnerRights::assume(owner);
-    rights.set(c"search_path", c"pg_catalog, pg_temp");
     let sql = format!(
         "SELECT (SELECT pg_catalog.count(*) FROM {queue}), s.refreshed_at, s.seconds, s.changed
          FROM (VALUES (1)) v LEFT JOIN {state} s ON true",

@@ -5,7 +5,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// The rights of the owner of a table, with which functions of the owner's are called: they must not
-/// run with the caller's.
+/// run with the caller's, nor find functions on the caller's search_path.
 pub struct OwnerRights {
     caller: pg_sys::Oid,
     context: i32,
@@ -23,10 +23,12 @@ impl OwnerRights {
             let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
             pg_sys::SetUserIdAndSecContext(owner, context | restricted);
         }
+        let settings = Settings::begin();
+        settings.set(c"search_path", c"pg_catalog, pg_temp");
         Self {
             caller,
             context,
-            settings: Settings::begin(),
+            settings,
         }
     }
 
