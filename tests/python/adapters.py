@@ -93,7 +93,9 @@ UNIQUE = sqlalchemy.Table(
     sqlalchemy.Column("tenant", sqlalchemy.Integer, nullable=False),
     sqlalchemy.Column("sig", MinhashSignature),
     near_dup_constraint("unique_in_tenant", "sig", threshold=0.9, scope=["tenant"]),
+    near_dup_index("by_sqlalchemy_tenant", "sig", threshold=0.7, scope=["tenant"]),
 )
+IN_TENANT = "USING neardup (tenant, sig minhash_ops (threshold='0.7'))"
 CONSTRAINT = "EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, (0.9)::double precision) WITH %)"
 ROWS = [{"id": i, "sig": signature} for i, signature in enumerate(SIGNATURES)]
 
@@ -148,10 +150,19 @@ def migrate(engine):
         found = alembic.autogenerate.compare_metadata(context, metadata)
         own = [change for change in found if "by_sqlalchemy" in str(change)]
         assert not own, own
+        # As the page says: only what has another name is another.
+        for name, expected in (("by_sqlalchemy_sig", set()), ("by_sqlalchemy_sig_06", {"add_index", "remove_index"})):
+            changed = sqlalchemy.MetaData()
+            columns = [sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True), sqlalchemy.Column("sig", MinhashSignature)]
+            sqlalchemy.Table("by_sqlalchemy", changed, *columns, near_dup_index(name, "sig", threshold=0.6))
+            found = alembic.autogenerate.compare_metadata(context, changed)
+            assert {change[0] for change in found if "by_sqlalchemy_sig" in str(change)} == expected, found
     with engine.connect() as connection:
         query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_sig'"
         assert "USING neardup (sig minhash_ops (threshold='0.7'))" in connection.exec_driver_sql(query).scalar()
         check_constraint(connection.exec_driver_sql, "by_sqlalchemy_unique")
+        query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_tenant'"
+        assert IN_TENANT in connection.exec_driver_sql(query).scalar()
     insert = sqlalchemy.insert(UNIQUE)
     with engine.begin() as connection:
         connection.execute(insert, [{"id": i, "tenant": i, "sig": FIRST} for i in range(3)])
@@ -229,8 +240,10 @@ def by_django():
             indexes = [NearDupIndex(name="by_django_sig", fields=["sig"], threshold=0.9)]
 
     constraint = NearDupConstraint(name="near", field="sig", threshold=0.9, scope=["tenant"])
-    text = MigrationWriter(migrations.AddConstraint("doc", constraint)).serialize(constraint)[0]
-    assert eval(text, {"neardup": neardup}) == constraint, text
+    index = NearDupIndex(name="in_tenant", fields=["tenant", "sig"], threshold=0.7)
+    for written in constraint, index:
+        text = MigrationWriter.serialize(written)[0]
+        assert eval(text, {"neardup": neardup}) == written, text
 
     class Unique(models.Model):
         id = models.IntegerField(primary_key=True)
@@ -244,12 +257,15 @@ def by_django():
             app_label = "archive"
             db_table = "by_django_unique"
             constraints = [constraint]
+            indexes = [index]
 
     for alias in databases:
         with connections[alias].schema_editor() as editor:
             editor.create_model(Unique)
         with connections[alias].cursor() as cursor:
             check_constraint(lambda query: (cursor.execute(query), cursor)[1], "by_django_unique")
+            cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'in_tenant'")
+            assert IN_TENANT in cursor.fetchone()[0]
         rows = [Unique(id=i, tenant=i % 2, body=TEXTS[0]) for i in range(3)]
         rows[0].save(using=alias)
         rows[1].validate_constraints()
@@ -299,7 +315,7 @@ def by_django():
         MinhashSignatureField().clean("no signature", None)
         raise AssertionError("no error")
     except ValidationError as error:
-        assert "HINT:  The text form is" in str(error)
+        assert "neardup.signature(text). The text form is" in str(error)
 
 
 psycopg_both_formats()

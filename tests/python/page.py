@@ -130,6 +130,7 @@ similar = run("asyncpg", neardup=neardup)["similar"]
 assert asyncio.run(similar("some text that somebody may send again")) == [1]
 orm = run("sqlalchemy", **alchemy)["rows"]
 assert orm == similarity, orm
+assert archive["Doc"].objects.first().get_deferred_fields() == {"sig"}
 orm = run("django", **archive)["rows"]
 assert orm == similarity, orm
 conn.execute("INSERT INTO docs (body) VALUES ('Some text that somebody may send again.')")

@@ -16,6 +16,7 @@ import neardup
 import neardup.psycopg
 import numpy
 import pandas
+import polars
 import psycopg
 import pyarrow
 
@@ -103,6 +104,18 @@ def compare_columns(texts):
         pyarrow.array(texts, pyarrow.large_string()),
         pyarrow.array(texts, pyarrow.string_view()),
         pyarrow.array([None if text is None else text.encode() for text in texts], pyarrow.binary()),
+        pandas.Series(texts, dtype="category"),
+        pandas.Series(texts, dtype=object).astype("category"),
+        pyarrow.array(["left out", *texts])[1:].dictionary_encode(),
+        pyarrow.array(["left out", *texts]).dictionary_encode()[1:],
+        pyarrow.array(texts, pyarrow.large_string()).dictionary_encode("encode"),
+        pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array(range(len(texts)), pyarrow.uint8()), pyarrow.array(texts, pyarrow.string_view())
+        ),
+        pyarrow.chunked_array(chunks).dictionary_encode(),
+        polars.Series(texts),
+        polars.Series(texts, dtype=polars.Categorical),
+        polars.Series(texts, dtype=polars.Enum([text for text in texts if text is not None])),
         pyarrow.chunked_array(chunks),
         pyarrow.chunked_array(chunks, pyarrow.string_view()),
     ]
@@ -113,13 +126,41 @@ def compare_columns(texts):
     for nothing in ([], numpy.array([]), pyarrow.array([], pyarrow.string()), pyarrow.chunked_array([], pyarrow.string())):
         assert neardup.signatures(nothing) == []
     assert neardup.signatures(pyarrow.nulls(3)) == [None] * 3
-    wrong = "a text", b"bytes", [1], [b"bytes"], pyarrow.array([1]), pyarrow.table({"a": ["x"]}), 5
+    numbers = pyarrow.array([1]).dictionary_encode()
+    wrong = "a text", b"bytes", [1], [b"bytes"], pyarrow.array([1]), numbers, pyarrow.table({"a": ["x"]}), 5
     for column in wrong:
         try:
             neardup.signatures(column)
         except TypeError:
             continue
         raise AssertionError(f"{column} was taken for texts")
+
+
+def name_items():
+    """Errors of single items say which; None is None everywhere."""
+    signature = neardup.signature("some text")
+    other = neardup.signature("some text", 5)
+    calls = {
+        "item 2: a text or None expected, not int": lambda: neardup.signatures(["a", None, 3]),
+        "item 1: UnicodeEncodeError: 'utf-8' codec": lambda: neardup.simhashes(["a", "\ud800"]),
+        "item 1: a bytes object or None expected, not str": lambda: neardup.distances(signature, [None, "a"]),
+        "item 2: signatures made with different": lambda: neardup.distances(signature, [signature, None, other]),
+        "item 1: a text, an integer of 64 bits or None expected, not float": lambda: neardup.set_signature(["a", 1.5]),
+        "item 0: a text, an integer of 64 bits or None expected, not int": lambda: neardup.set_signature([2**63]),
+        "put it into a list": lambda: neardup.set_signature("abc"),
+        "seed = 9223372036854775808 is out of range\nHINT:  Valid values are -9223372036854775808 to":
+            lambda: neardup.signature("a", seed=2**63),
+        "seed = -9223372036854775809 is out of range": lambda: neardup.winnow(["a"], 1, 1, seed=-(2**63) - 1),
+        "k = 9223372036854775807 is out of range\nHINT:  Valid values are 1 to 256.": lambda: neardup.simhash("a", 2**70),
+    }
+    for message, call in calls.items():
+        try:
+            call()
+            raise AssertionError(f"no error: {message}")
+        except (TypeError, ValueError) as error:
+            assert message in str(error), f"{error} is not {message}"
+    assert neardup.signature(None) is neardup.simhash(None) is None
+    assert neardup.signatures([None]) == neardup.simhashes([None]) == neardup.winnow([None], 1, 1) == [None]
 
 
 def compare_values(documents):
@@ -186,7 +227,7 @@ def compare_errors():
         "SELECT simhash('x', weighting => 'x')": lambda: neardup.simhash("x", weighting="x"),
         "SELECT winnow('x', 1, 0)": lambda: neardup.winnow(["x"], 1, 0),
         f"SELECT minhash_sim('{a}', '{b}')": lambda: neardup.sim(a, b),
-        f"SELECT minhash_distance('{a}', '{b}')": lambda: neardup.distances(a, [b]),
+        f"SELECT minhash_distance('{a}', '{b}')": lambda: neardup.distance(a, b),
         f"SELECT minhash_union('{a}', '{b}')": lambda: neardup.union(a, b),
         f"SELECT minhash_union('{packed}', '{packed}')": lambda: neardup.union(packed, packed),
         f"SELECT minhash_pack('{a}', 3)": lambda: neardup.pack(a, 3),
@@ -204,7 +245,8 @@ def compare_errors():
             conn.execute(query)
             raise AssertionError(f"no error from {query}")
         except psycopg.Error as error:
-            expected = f"{error.diag.message_primary}\nHINT:  {error.diag.message_hint}"
+            hint = error.diag.message_hint.replace("minhash('some text')", "neardup.signature(text)")
+            expected = f"{error.diag.message_primary}\nHINT:  {hint}"
         try:
             ours()
             raise AssertionError(f"no error where the server has one for {query}")
@@ -234,6 +276,7 @@ def interrupt():
 documents = ODD + server("SELECT body FROM docs ORDER BY id")
 count = compare_documents(documents)
 compare_columns(ODD)
+name_items()
 compare_values(documents)
 errors = compare_errors()
 interrupt()

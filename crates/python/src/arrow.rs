@@ -114,7 +114,7 @@ impl<T: Released> Drop for Owned<T> {
     }
 }
 
-/// How strings or bytes are laid out.
+/// How strings or bytes are laid out, or numbers of values in a dictionary.
 #[derive(Clone, Copy)]
 enum Layout {
     /// 32-bit offsets into one buffer.
@@ -125,14 +125,58 @@ enum Layout {
     Views,
     /// Nothing but NULLs.
     Nulls,
+    /// Integers of that many bytes.
+    Numbers(usize),
+}
+
+/// The layout of a column, and of the dictionary that its numbers are of.
+#[derive(Clone, Copy)]
+struct Layouts {
+    own: Layout,
+    dictionary: Option<Layout>,
+}
+
+impl Layouts {
+    /// # Errors
+    /// TypeError for other types than strings and bytes, and dictionaries of them.
+    fn of(schema: &Owned<Schema>) -> PyResult<Self> {
+        // SAFETY: the dictionary of a schema, if it has one, is a schema that lives as long as it.
+        let Some(values) = (unsafe { schema.0.dictionary.as_ref() }) else {
+            let own = Layout::of(&schema.0)?;
+            return Ok(Self {
+                own,
+                dictionary: None,
+            });
+        };
+        Ok(Self {
+            own: Layout::of_numbers(&schema.0)?,
+            dictionary: Some(Layout::of(values)?),
+        })
+    }
 }
 
 impl Layout {
     /// # Errors
-    /// TypeError for other types than strings and bytes.
-    fn of(schema: &Owned<Schema>) -> PyResult<Self> {
+    /// TypeError for other types than integers.
+    fn of_numbers(schema: &Schema) -> PyResult<Self> {
         // SAFETY: the format of a schema is a text that ends with a NUL and lives as long as it.
-        let format = unsafe { CStr::from_ptr(schema.0.format) };
+        let format = unsafe { CStr::from_ptr(schema.format) };
+        match format.to_bytes() {
+            b"c" | b"C" => Ok(Self::Numbers(1)),
+            b"s" | b"S" => Ok(Self::Numbers(2)),
+            b"i" | b"I" => Ok(Self::Numbers(4)),
+            b"l" | b"L" => Ok(Self::Numbers(8)),
+            _ => Err(PyTypeError::new_err(format!(
+                "an Arrow dictionary has integers, not format {format:?}"
+            ))),
+        }
+    }
+
+    /// # Errors
+    /// TypeError for other types than strings and bytes.
+    fn of(schema: &Schema) -> PyResult<Self> {
+        // SAFETY: the format of a schema is a text that ends with a NUL and lives as long as it.
+        let format = unsafe { CStr::from_ptr(schema.format) };
         match format.to_bytes() {
             b"u" | b"z" => Ok(Self::Offsets32),
             b"U" | b"Z" => Ok(Self::Offsets64),
@@ -148,7 +192,7 @@ impl Layout {
 /// A chunk of a column of strings or bytes.
 pub struct Array {
     raw: Owned<RawArray>,
-    layout: Layout,
+    layouts: Layouts,
 }
 
 impl Array {
@@ -171,24 +215,65 @@ impl Array {
                 let raw = Owned::<RawArray>::take(&pair.get_item(1)?, c"arrow_array")?;
                 (schema, raw)
             };
-            let layout = Layout::of(&schema)?;
-            return Ok(Some(vec![Self { raw, layout }]));
+            let layouts = Layouts::of(&schema)?;
+            return Ok(Some(vec![Self { raw, layouts }]));
         }
         Ok(None)
     }
 
     /// Returns the values, None for NULL.
     pub fn values(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
-        let raw = &self.raw.0;
-        let first = raw.offset as usize;
-        (first..first + raw.length as usize).map(|i| match self.is_null(i) {
-            true => Ok(None),
-            // SAFETY: the value is one of the array's, and not NULL.
-            false => unsafe { self.value(i) }.map(Some),
+        let own = Values {
+            raw: &self.raw.0,
+            layout: self.layouts.own,
+        };
+        // SAFETY: the dictionary of an array, if it has one, lives as long as it.
+        let dictionary = unsafe { own.raw.dictionary.as_ref() };
+        let dictionary = dictionary
+            .zip(self.layouts.dictionary)
+            .map(|(raw, layout)| Values { raw, layout });
+        (0..own.raw.length).map(move |i| match &dictionary {
+            None => own.get(i),
+            Some(dictionary) => match own.get(i)? {
+                None => Ok(None),
+                Some(number) => dictionary.get(little_endian(number)),
+            },
         })
     }
+}
 
-    fn is_null(&self, i: usize) -> bool {
+/// Returns the number that up to 8 bytes hold, without a sign: negative ones are beyond all dictionaries.
+fn little_endian(bytes: &[u8]) -> i64 {
+    let mut number = [0; 8];
+    number[..bytes.len()].copy_from_slice(bytes);
+    i64::from_le_bytes(number)
+}
+
+/// The values of an array, whose layout is one of strings, bytes or numbers.
+#[derive(Clone, Copy)]
+struct Values<'a> {
+    raw: &'a RawArray,
+    layout: Layout,
+}
+
+impl<'a> Values<'a> {
+    /// Returns value `i`, None for NULL.
+    ///
+    /// # Errors
+    /// ValueError where the array has no such value.
+    fn get(self, i: i64) -> PyResult<Option<&'a [u8]>> {
+        if !(0..self.raw.length).contains(&i) {
+            return Err(PyValueError::new_err("invalid numbers in the Arrow data"));
+        }
+        let i = (self.raw.offset + i) as usize;
+        if self.is_null(i) {
+            return Ok(None);
+        }
+        // SAFETY: the value is one of the array's, and not NULL.
+        unsafe { self.value(i) }.map(Some)
+    }
+
+    fn is_null(self, i: usize) -> bool {
         if matches!(self.layout, Layout::Nulls) {
             return true;
         }
@@ -201,7 +286,7 @@ impl Array {
 
     /// # Safety
     /// The array has the value `i`, offset included, and it is not NULL.
-    unsafe fn value(&self, i: usize) -> PyResult<&[u8]> {
+    unsafe fn value(self, i: usize) -> PyResult<&'a [u8]> {
         // SAFETY: the layouts are those of the format specification, for which the producer vouches.
         unsafe {
             match self.layout {
@@ -226,14 +311,18 @@ impl Array {
                     self.slice(2 + i64::from(buffer), start, end)
                 }
                 Layout::Nulls => Ok(&[]),
+                Layout::Numbers(bytes) => {
+                    let number = self.buffer(1).add(bytes * i);
+                    Ok(std::slice::from_raw_parts(number, bytes))
+                }
             }
         }
     }
 
     /// # Safety
     /// The buffer has so many bytes.
-    unsafe fn slice(&self, buffer: i64, start: i64, end: i64) -> PyResult<&[u8]> {
-        if !(2..self.raw.0.n_buffers).contains(&buffer) || start < 0 || end < start {
+    unsafe fn slice(self, buffer: i64, start: i64, end: i64) -> PyResult<&'a [u8]> {
+        if !(2..self.raw.n_buffers).contains(&buffer) || start < 0 || end < start {
             return Err(PyValueError::new_err("invalid offsets in the Arrow data"));
         }
         if start == end {
@@ -249,9 +338,9 @@ impl Array {
 
     /// # Safety
     /// The array has this buffer.
-    unsafe fn buffer(&self, number: usize) -> *const u8 {
+    unsafe fn buffer(self, number: usize) -> *const u8 {
         // SAFETY: vouched for by the caller.
-        unsafe { *self.raw.0.buffers.add(number) }
+        unsafe { *self.raw.buffers.add(number) }
     }
 }
 
@@ -260,11 +349,11 @@ fn read_stream(mut stream: Owned<Stream>) -> PyResult<Vec<Array>> {
     let get_schema = stream.0.get_schema.ok_or_else(broken)?;
     let get_next = stream.0.get_next.ok_or_else(broken)?;
     // SAFETY: structures of pointers and numbers; a producer fills in what it is handed.
-    let layout = unsafe {
+    let layouts = unsafe {
         let mut schema = Owned::<Schema>::empty();
         let code = get_schema(&mut stream.0, &mut schema.0);
         check(&mut stream, code)?;
-        Layout::of(&schema)?
+        Layouts::of(&schema)?
     };
     let mut chunks = Vec::new();
     loop {
@@ -276,7 +365,7 @@ fn read_stream(mut stream: Owned<Stream>) -> PyResult<Vec<Array>> {
         if raw.is_released() {
             return Ok(chunks);
         }
-        chunks.push(Array { raw, layout });
+        chunks.push(Array { raw, layouts });
     }
 }
 

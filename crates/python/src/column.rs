@@ -1,10 +1,11 @@
 //! Columns of texts or of bytes, as Python's libraries have them.
 
-use pyo3::exceptions::{PyImportError, PyTypeError};
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyFloat, PyList, PyString, PyTuple};
 
 use crate::arrow::Array;
+use crate::error::at_item;
 
 /// A column, kept alive while its values are borrowed.
 pub enum Column<'py> {
@@ -18,11 +19,7 @@ impl<'py> Column<'py> {
     /// # Errors
     /// TypeError for a single text or value.
     pub fn read(column: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
-            return Err(PyTypeError::new_err(
-                "a column of values expected, not a single one: put it into a list",
-            ));
-        }
+        refuse_single(column)?;
         let is_plain = column.is_instance_of::<PyList>() || column.is_instance_of::<PyTuple>();
         if !is_plain {
             // A pandas Series has the method, and without pyarrow an error behind it.
@@ -43,7 +40,7 @@ impl<'py> Column<'py> {
     /// Returns the texts in UTF-8.
     ///
     /// # Errors
-    /// TypeError for what is no text; UnicodeEncodeError for unpaired surrogates.
+    /// TypeError for what is no text, ValueError for unpaired surrogates; both name the item.
     pub fn texts(&self) -> PyResult<Vec<Option<&[u8]>>> {
         self.values("a text", |value| {
             let text = value.cast::<PyString>().ok()?;
@@ -54,7 +51,7 @@ impl<'py> Column<'py> {
     /// Returns the bytes.
     ///
     /// # Errors
-    /// TypeError for what is no bytes object.
+    /// TypeError for what is no bytes object; it names the item.
     pub fn bytes(&self) -> PyResult<Vec<Option<&[u8]>>> {
         self.values("a bytes object", |value| {
             let bytes = value.cast::<PyBytes>().ok()?;
@@ -70,17 +67,37 @@ impl<'py> Column<'py> {
         match self {
             Self::Arrow(chunks) => chunks.iter().flat_map(Array::values).collect(),
             Self::Objects(values) => {
-                let value = |value: &'a Bound<'py, PyAny>| match read(value) {
-                    Some(value) => value.map(Some),
+                let value = |(item, value): (usize, &'a Bound<'py, PyAny>)| match read(value) {
+                    Some(Ok(value)) => Ok(Some(value)),
+                    Some(Err(error)) => Err(PyValueError::new_err(at_item(item, &error))),
                     None if is_missing(value) => Ok(None),
-                    None => Err(PyTypeError::new_err(format!(
-                        "{expected} or None expected, not {}",
-                        value.get_type().name()?
-                    ))),
+                    None => Err(unexpected(item, value, expected)),
                 };
-                values.iter().map(value).collect()
+                values.iter().enumerate().map(value).collect()
             }
         }
+    }
+}
+
+/// # Errors
+/// TypeError for a single text or value, whose characters or bytes are no items.
+pub fn refuse_single(column: &Bound<'_, PyAny>) -> PyResult<()> {
+    if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err(
+            "a column of values expected, not a single one: put it into a list",
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the error for an item of another type than those that are expected beside None.
+pub fn unexpected(item: usize, value: &Bound<'_, PyAny>, expected: &str) -> PyErr {
+    match value.get_type().name() {
+        Ok(name) => {
+            let message = format!("{expected} or None expected, not {name}");
+            PyTypeError::new_err(at_item(item, &message))
+        }
+        Err(error) => error,
     }
 }
 

@@ -6,12 +6,11 @@ use neardup::shingle::{self, Key, MAX_WINDOW, Shingling};
 use neardup::simhash::{Weighting, Width, document};
 use neardup::text::Fold;
 use neardup::{Result, minhash::SignatureUnit};
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyString};
+use pyo3::types::{PyBytes, PyString};
 
-use crate::column::Column;
-use crate::error::raised;
+use crate::column::{Column, refuse_single, unexpected};
+use crate::error::{integer, raised, seed};
 use crate::parallel;
 
 fn shingling(k: i64, unit: &str, fold: &str) -> PyResult<Shingling> {
@@ -23,11 +22,11 @@ fn shingling(k: i64, unit: &str, fold: &str) -> PyResult<Shingling> {
 pub fn signatures<'py>(
     py: Python<'py>,
     texts: &Bound<'py, PyAny>,
-    k: i64,
+    #[pyo3(from_py_with = integer)] k: i64,
     unit: &str,
     fold: &str,
-    slots: i64,
-    seed: i64,
+    #[pyo3(from_py_with = integer)] slots: i64,
+    #[pyo3(from_py_with = seed)] seed: i64,
 ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
     let signing = Signing {
         shingling: shingling(k, unit, fold)?,
@@ -44,23 +43,21 @@ pub fn signatures<'py>(
 pub fn set_signature<'py>(
     py: Python<'py>,
     elements: &Bound<'py, PyAny>,
-    slots: i64,
-    seed: i64,
+    #[pyo3(from_py_with = integer)] slots: i64,
+    #[pyo3(from_py_with = seed)] seed: i64,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let slots = arguments::slots(slots).map_err(raised)?;
     let key = Key::from_seed(seed);
     let mut hashes = Vec::new();
-    for element in elements.try_iter()? {
+    refuse_single(elements)?;
+    for (item, element) in elements.try_iter()?.enumerate() {
         let element = element?;
         if let Ok(text) = element.cast::<PyString>() {
             hashes.push(key.element_hash(text.to_str()?.as_bytes()));
-        } else if element.is_instance_of::<PyInt>() {
-            hashes.push(key.element_hash(&element.extract::<i64>()?.to_le_bytes()));
+        } else if let Ok(number) = element.extract::<i64>() {
+            hashes.push(key.element_hash(&number.to_le_bytes()));
         } else if !element.is_none() {
-            return Err(PyTypeError::new_err(format!(
-                "a text or an integer expected, not {}",
-                element.get_type().name()?
-            )));
+            return Err(unexpected(item, &element, "a text, an integer of 64 bits"));
         }
     }
     let mut sketch = Sketch::new(slots);
@@ -82,12 +79,12 @@ pub fn set_signature<'py>(
 pub fn simhashes(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    k: i64,
+    #[pyo3(from_py_with = integer)] k: i64,
     unit: &str,
     fold: &str,
-    bits: i64,
+    #[pyo3(from_py_with = integer)] bits: i64,
     weighting: &str,
-    seed: i64,
+    #[pyo3(from_py_with = seed)] seed: i64,
 ) -> PyResult<Vec<Option<String>>> {
     let shingling = shingling(k, unit, fold)?;
     let width = Width::new(bits).map_err(raised)?;
@@ -106,11 +103,11 @@ pub fn simhashes(
 pub fn winnow(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
-    k: i64,
-    window: i64,
+    #[pyo3(from_py_with = integer)] k: i64,
+    #[pyo3(from_py_with = integer)] window: i64,
     unit: &str,
     fold: &str,
-    seed: i64,
+    #[pyo3(from_py_with = seed)] seed: i64,
 ) -> PyResult<Vec<Option<Vec<i64>>>> {
     let shingling = shingling(k, unit, fold)?;
     let window = arguments::within("window", window, 1, MAX_WINDOW as i64).map_err(raised)?;

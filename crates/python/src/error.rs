@@ -2,28 +2,75 @@
 
 use neardup::Error;
 use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};
-use pyo3::PyErr;
-use pyo3::exceptions::{PyMemoryError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use std::fmt::Display;
 
 /// Returns the exception for an error: message and hint as psycopg prints them.
 pub fn raised(error: Error) -> PyErr {
-    raised_as(error, BINARY_FORM.to_owned())
+    exception(&error, said(&error, BINARY_FORM))
 }
 
 /// [`raised`], where what should have been a signature is a text.
 pub fn raised_for_text(error: Error) -> PyErr {
     let form = format!("To compare with a document, sign it: neardup.signature(text). {TEXT_FORM}");
-    raised_as(error, form)
+    exception(&error, said(&error, &form))
 }
 
-fn raised_as(error: Error, form: String) -> PyErr {
-    let message = error.to_string();
-    let hint = match &error {
+/// [`raised`] for an item of a column, counted from 0.
+pub fn raised_at(item: usize, error: Error) -> PyErr {
+    exception(&error, at_item(item, &said(&error, BINARY_FORM)))
+}
+
+fn exception(error: &Error, message: String) -> PyErr {
+    match error {
+        Error::OutOfMemory => PyMemoryError::new_err(error.to_string()),
+        _ => PyValueError::new_err(message),
+    }
+}
+
+/// Returns message and hint; `form` is the hint about a value that is no signature.
+fn said(error: &Error, form: &str) -> String {
+    let hint = match error {
         Error::Invalid { hint, .. }
         | Error::Incomparable { hint, .. }
         | Error::TooLarge { hint, .. } => hint,
-        Error::Corrupt(_) => &form,
-        Error::OutOfMemory => return PyMemoryError::new_err(message),
+        Error::Corrupt(_) => form,
+        Error::OutOfMemory => "",
     };
-    PyValueError::new_err(format!("{message}\nHINT:  {hint}"))
+    format!("{error}\nHINT:  {hint}")
+}
+
+/// Returns a message about an item of a column, counted from 0.
+pub fn at_item(item: usize, message: &dyn Display) -> String {
+    format!("item {item}: {message}")
+}
+
+/// Returns an argument, of which one beyond 64 bits is the nearest within: no argument but a seed can
+/// be as large.
+///
+/// # Errors
+/// TypeError for what is no integer.
+pub fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match value.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+            Ok(if value.lt(0)? { i64::MIN } else { i64::MAX })
+        }
+        result => Ok(result?),
+    }
+}
+
+/// Returns the argument `seed`.
+///
+/// # Errors
+/// ValueError for one beyond 64 bits, TypeError for what is no integer.
+pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match value.extract::<i64>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
+            let valid = format!("Valid values are {} to {}.", i64::MIN, i64::MAX);
+            let message = format!("seed = {value} is out of range");
+            Err(raised(Error::invalid(message, valid)))
+        }
+        result => Ok(result?),
+    }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use neardup::Result;
 use pyo3::prelude::*;
 
-use crate::error::raised;
+use crate::error::raised_at;
 
 /// Bytes of documents that a thread takes at once, about a hundred microseconds of work.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -114,11 +114,12 @@ impl<'a> Queue<'a> {
             let Some(block) = self.blocks.get(number) else {
                 break;
             };
-            let documents = self.documents[block.clone()].iter();
-            let results: Result<Vec<Option<T>>> = documents
-                .map(|document| document.map(work).transpose())
-                .collect();
-            match results.map_err(raised).and_then(|results| {
+            let one = |item: usize| {
+                let result = self.documents[item].map(work).transpose();
+                result.map_err(|error| raised_at(item, error))
+            };
+            let results: PyResult<Vec<Option<T>>> = block.clone().map(one).collect();
+            match results.and_then(|results| {
                 check()?;
                 Ok(results)
             }) {

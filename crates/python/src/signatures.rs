@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::column::Column;
-use crate::error::{raised, raised_for_text};
+use crate::error::{integer, raised, raised_for_text};
 use crate::parallel;
 
 fn read(bytes: &[u8]) -> PyResult<Signature<'_>> {
@@ -105,7 +105,11 @@ pub fn bands(signature: &[u8], threshold: f64) -> PyResult<Vec<i64>> {
 }
 
 #[pyfunction]
-pub fn classic_bands(signature: &[u8], bands: i64, rows: i64) -> PyResult<Vec<i64>> {
+pub fn classic_bands(
+    signature: &[u8],
+    #[pyo3(from_py_with = integer)] bands: i64,
+    #[pyo3(from_py_with = integer)] rows: i64,
+) -> PyResult<Vec<i64>> {
     let signature = read(signature)?;
     let slots = usize::from(signature.header.slots);
     let classic = ClassicBands::new(bands, rows, slots).map_err(raised)?;
@@ -118,6 +122,10 @@ pub fn union<'py>(py: Python<'py>, a: &[u8], b: &[u8]) -> PyResult<Bound<'py, Py
 }
 
 #[pyfunction]
-pub fn pack<'py>(py: Python<'py>, signature: &[u8], bits: i64) -> PyResult<Bound<'py, PyBytes>> {
+pub fn pack<'py>(
+    py: Python<'py>,
+    signature: &[u8],
+    #[pyo3(from_py_with = integer)] bits: i64,
+) -> PyResult<Bound<'py, PyBytes>> {
     new(py, combine::pack(&read(signature)?, bits))
 }

@@ -5,7 +5,8 @@ column: a list or any other iterable of texts, a NumPy array, a pandas Series, o
 Arrow PyCapsule interface, such as arrays of pyarrow and Series of polars. None, NaN and NULL give
 None. The work is shared among all processors, without the interpreter's lock.
 
-Invalid arguments raise ValueError with the server's message and its hint.
+Invalid arguments raise ValueError with the server's message and its hint. An item of a column that
+cannot be used is named by its number, from 0.
 
 The modules ``neardup.psycopg``, ``neardup.asyncpg``, ``neardup.sqlalchemy`` and ``neardup.django``
 teach these libraries the type ``minhash_signature``.
@@ -52,9 +53,17 @@ class Interval(NamedTuple):
     high: float
 
 
+@overload
+def signatures(
+    texts: Iterable[str], k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
+) -> list[Signature]: ...
+@overload
+def signatures(
+    texts: object, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
+) -> list[Signature | None]: ...
 def signatures(
     texts: Any, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
-) -> list[Signature | None]:
+) -> Any:
     """Return the MinHash signature of each text, as ``minhash`` in SQL.
 
     Shingles are of ``k`` (1 to 256) units, ``'word'``, ``'char'`` or ``'stop'``; ``fold`` is
@@ -65,20 +74,25 @@ def signatures(
     return [made(data) if data is not None else None for data in signed]
 
 
+@overload
 def signature(
     text: str, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
-) -> Signature:
-    """Return the MinHash signature of one text: see `signatures`."""
-    [signed] = _native.signatures([text], k, unit, fold, slots, seed)
-    if signed is None:
-        raise TypeError("a text expected, not None")
-    return made(signed)
+) -> Signature: ...
+@overload
+def signature(
+    text: str | None, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
+) -> Signature | None: ...
+def signature(
+    text: str | None, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
+) -> Signature | None:
+    """Return the MinHash signature of one text, None for None: see `signatures`."""
+    return signatures([text], k, unit, fold, slots, seed)[0]
 
 
 def set_signature(elements: Iterable[str | int | None], slots: int = 128, seed: int = 0) -> Signature:
     """Return the MinHash signature of a set of texts or integers, as ``minhash_set`` in SQL.
 
-    None is ignored. Comparable with other sets of the same slots and seed, not with documents.
+    None among them is ignored; a single text is a TypeError. Comparable with other sets of the same slots and seed, not with documents.
     """
     return made(_native.set_signature(elements, slots, seed))
 
@@ -176,7 +190,7 @@ def simhashes(
     weighting: str = "log",
     seed: int = 0,
 ) -> list[str | None]:
-    """Return the SimHash of each text as the digits of a bit string, None for an empty text.
+    """Return the SimHash of each text as the digits of a bit string, None for None and for an empty text.
 
     ``bits`` is a multiple of 64 up to 4096; ``weighting`` is ``'tf'``, ``'log'`` or ``'set'``; the
     other arguments are those of `signatures`.
@@ -185,7 +199,7 @@ def simhashes(
 
 
 def simhash(
-    text: str,
+    text: str | None,
     k: int = 1,
     unit: str = "word",
     fold: str = "case",
@@ -193,7 +207,7 @@ def simhash(
     weighting: str = "log",
     seed: int = 0,
 ) -> str | None:
-    """Return the SimHash of one text: see `simhashes`."""
+    """Return the SimHash of one text, None for None: see `simhashes`."""
     return _native.simhashes([text], k, unit, fold, bits, weighting, seed)[0]
 
 

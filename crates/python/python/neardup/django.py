@@ -140,13 +140,18 @@ class NearDup(_OfTwo):
 
 
 class NearDupIndex(PostgresIndex):
-    """An index USING neardup on fields of signatures, exact from ``threshold`` on."""
+    """An index USING neardup on a field of signatures, exact from ``threshold`` on.
+
+    Fields before it, as in ``fields=["tenant", "sig"]``, are the scope: the index serves lookups among
+    rows that are equal in them.
+    """
 
     suffix = "neardup"
 
     def __init__(self, *, threshold: float = 0.8, fields: Any, name: str, **options: Any) -> None:
         self.threshold = threshold
-        opclasses = [f"minhash_ops (threshold = {threshold})"] * len(fields)
+        *scope, _ = fields
+        opclasses = [*("" for _ in scope), f"minhash_ops (threshold = {threshold})"]
         super().__init__(fields=fields, name=name, opclasses=opclasses, **options)
 
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:

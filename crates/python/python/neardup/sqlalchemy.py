@@ -71,14 +71,18 @@ def minhash(
 DEFAULTS = (3, "word", "case", 128, 0)
 
 
-def near_dup_index(name: str | None, sig: Any, threshold: float = 0.8, **options: Any) -> Index:
+def near_dup_index(
+    name: str | None, sig: Any, threshold: float = 0.8, scope: Sequence[Any] = (), **options: Any
+) -> Index:
     """Return an index USING neardup on a column of signatures, exact from ``threshold`` on.
 
-    ``sig`` is the column or its name; further arguments are those of `sqlalchemy.Index`.
+    With ``scope`` it serves lookups among rows that are equal in these columns, such as a tenant's.
+    ``sig`` and ``scope`` are columns or their names; further arguments are those of `sqlalchemy.Index`.
     """
     key = sig if isinstance(sig, str) else sig.key
     operator_class = {key: f"minhash_ops (threshold = {threshold})"}
-    return Index(name, sig, postgresql_using="neardup", postgresql_ops=operator_class, **options)
+    columns = (*scope, sig)
+    return Index(name, *columns, postgresql_using="neardup", postgresql_ops=operator_class, **options)
 
 
 def near_dup_constraint(
