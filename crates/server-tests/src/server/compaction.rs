@@ -207,7 +207,6 @@ pub fn beside_everything(server: &Server) -> Result<Outcome> {
     primary.create(&[
         ("wal_level", "replica"),
         ("wal_consistency_checking", "generic"),
-        ("max_standby_streaming_delay", "-1"),
     ])?;
     primary.start()?;
     let mut client = primary.connect("postgres")?;

@@ -19,7 +19,8 @@ use crate::shell;
 /// The superuser of every private cluster.
 pub const SUPERUSER: &str = "postgres";
 
-/// Settings of every private cluster: quick, quiet, and reached by its socket only.
+/// Settings of every private cluster: quick, quiet, reached by its socket only, and patient: on a slow machine
+/// a replica neither cancels queries nor loses its primary.
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", ""),
     ("fsync", "off"),
@@ -31,10 +32,14 @@ const SETTINGS: &[(&str, &str)] = &[
     ("lc_messages", "C"),
     ("timezone", "UTC"),
     ("logging_collector", "off"),
+    ("max_standby_streaming_delay", "-1"),
+    ("max_standby_archive_delay", "-1"),
+    ("wal_receiver_timeout", "0"),
+    ("wal_sender_timeout", "0"),
 ];
 
 /// The time within which a replica has to catch up.
-const REPLICA_PATIENCE: Duration = Duration::from_secs(60);
+const REPLICA_PATIENCE: Duration = Duration::from_mins(10);
 
 /// A database cluster of its own, with its Unix socket in the same directory.
 #[derive(Clone, Debug)]
@@ -161,7 +166,7 @@ impl Cluster {
         }
         let started = self
             .server_program("pg_ctl")
-            .args(["start", "--wait", "--timeout=120"])
+            .args(["start", "--wait", "--timeout=600"])
             .arg("--pgdata")
             .arg(self.data_dir())
             .arg("--log")

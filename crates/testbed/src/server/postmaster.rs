@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// A server that takes longer to stop is reported.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Returns the process that serves this data directory. The number in `postmaster.pid` may be left
 /// over from a crash and belong to another process by now, so it must also work in the directory.
