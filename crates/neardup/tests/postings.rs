@@ -5,7 +5,7 @@ mod pages;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
-    Group, Leaf, LeafBuilder, Needed, Posting, Queries, check, plan, sort_distinct,
+    Group, Leaf, LeafBuilder, Needed, Posting, Queries, check, policy, sort_distinct,
 };
 use neardup::set::{containment, jaccard};
 use pages::{Merging, Store};
@@ -268,7 +268,7 @@ proptest! {
             prop_assert_eq!(found, expected(&rows, &query, needed));
         }
         let mut checked = Vec::new();
-        check(&mut store, &segment, &mut |row, key| checked.push((key, row))).unwrap();
+        check(&mut store, &segment, None, &mut |row, key| checked.push((key, row))).unwrap();
         let all = postings(&rows, lo).into_iter().map(Posting::from);
         prop_assert!(all.map(|posting| (posting.key, lo + u64::from(posting.offset))).eq(checked));
     }
@@ -295,7 +295,9 @@ proptest! {
         let before = store.pages.len();
         let dead = |row: u64| drops && row.is_multiple_of(3);
         let mut merging = Merging::begin(100, &segments);
+        let mut outputs = Vec::new();
         loop {
+            outputs.push(merging.output);
             let more = merging.step(&mut store, &mut |row| !dead(row)).unwrap();
             let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
             find_together(&mut store, &group, &queries)?;
@@ -311,13 +313,17 @@ proptest! {
                 break;
             }
         }
+        for output in outputs {
+            // Readers know the output as it was.
+            check(&mut store, &output.segment, Some(output.split), &mut |_, _| ()).unwrap();
+        }
         // Leaves that are being read, their directories, and the less well filled ends.
         prop_assert!(store.pages.len() <= before + 3 * segments.len() + 10 + before / 8);
         all.retain(|row, _| !dead(*row));
         let mut expected = postings(&all, 1 << 40);
         let (output, lo) = (merging.output.segment, 1u64 << 40);
         prop_assert_eq!(output.postings, expected.len() as u64);
-        check(&mut store, &output, &mut |row, key| {
+        check(&mut store, &output, None, &mut |row, key| {
             let posting = Posting { key, offset: (row - lo) as u32 };
             assert_eq!(u64::from(posting), expected.remove(0));
         }).unwrap();
@@ -326,7 +332,7 @@ proptest! {
     }
 
     #[test]
-    fn plans_keep_segments_few(sizes in prop::collection::vec(1u64..3000, 1..600)) {
+    fn merges_keep_segments_few(sizes in prop::collection::vec(1u64..3000, 1..600)) {
         let mut segments = Vec::new();
         let (mut written, mut rewritten) = (0, 0);
         let mut lo = 0;
@@ -335,7 +341,7 @@ proptest! {
             segment.postings = size;
             (lo, written) = (lo + size, written + size);
             segments.push(segment);
-            while let Some(range) = plan::next(&segments) {
+            while let Some(range) = policy::due(&segments) {
                 prop_assert!(range.len() > 1);
                 let mut merged = pages::empty(0, segments[range.start].lo, segments[range.end - 1].hi);
                 merged.postings = segments[range.clone()].iter().map(|input| input.postings).sum();

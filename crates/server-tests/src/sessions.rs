@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use postgres::error::SqlState;
 use postgres::{Client, Error};
-use testbed::server::database::Database;
 
 /// How a statement stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +20,16 @@ pub enum Step {
 }
 
 /// The longest time between two changes of what the sessions do.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The time between two looks at who waits.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// The sessions among these backends that wait for others, prepared transactions among them.
+/// The sessions among these backends that wait for others, prepared transactions among them, or are held.
 const WAITING: &str =
     "SELECT place::int FROM unnest($1::int[]) WITH ORDINALITY AS backends (pid, place)
-    WHERE pg_blocking_pids(pid) && array_append($1, 0)";
+    WHERE pg_blocking_pids(pid) && array_append($1, 0)
+       OR (SELECT wait_event_type FROM pg_stat_get_activity(pid)) = 'Extension'";
 
 /// Sessions of one database.
 pub struct Sessions {
@@ -51,11 +51,11 @@ struct Session {
 
 impl Sessions {
     /// Opens sessions, numbered from 0.
-    pub fn open(database: &Database<'_>, count: usize) -> Result<Sessions> {
+    pub fn open(connect: impl Fn() -> Result<Client>, count: usize) -> Result<Sessions> {
         let (results, endings) = mpsc::channel();
         let mut sessions = Vec::new();
         for number in 0..count {
-            let mut client = database.connect()?;
+            let mut client = connect()?;
             let pid = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
             let (statements, script) = mpsc::channel::<String>();
             let results = results.clone();
@@ -77,7 +77,7 @@ impl Sessions {
                 ending: Step::Done,
             });
         }
-        let observer = database.connect()?;
+        let observer = connect()?;
         Ok(Sessions {
             sessions,
             endings,
@@ -91,13 +91,23 @@ impl Sessions {
         self.sessions[session]
             .queue
             .push_back(statement.to_string());
-        self.settle(false)?;
+        self.run(false)?;
         Ok(self.state(session))
+    }
+
+    /// Waits until every session has ended its statement or waits.
+    pub fn settle(&mut self) -> Result<()> {
+        self.run(false)
+    }
+
+    /// Returns the process that serves a session.
+    pub fn pid(&self, session: usize) -> i32 {
+        self.sessions[session].pid
     }
 
     /// Waits until every session has ended its statements.
     pub fn finish(&mut self) -> Result<()> {
-        self.settle(true)
+        self.run(true)
     }
 
     /// Returns how the last statement of a session stands.
@@ -115,7 +125,7 @@ impl Sessions {
     }
 
     /// Lets the sessions work until none does, or, if `wholly`, none waits either.
-    fn settle(&mut self, wholly: bool) -> Result<()> {
+    fn run(&mut self, wholly: bool) -> Result<()> {
         let mut last_change = Instant::now();
         // A session seen waiting once may wait for a lock that is released at once.
         let mut waited = Vec::new();

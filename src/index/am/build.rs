@@ -5,14 +5,13 @@ use super::merge::{Merging, Writer, store};
 use super::meta::Meta;
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, Entry, ROWS_PER_PAGE};
+use super::segment::plain;
 use crate::index::classes::RowKeys;
 use crate::pg::error::{check_interrupts, or_out_of_memory, raise};
-use neardup::postings::{Posting, sort_distinct};
+use neardup::postings::{self, MAX_ROWS, Posting, policy, sort_distinct};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char, c_void};
-
-/// Segments of about one size that are merged before more are written.
-const MERGED_TOGETHER: usize = 32;
+use std::ops::Range;
 
 /// Leaves written between two checks of the list of merges.
 const LEAVES_AT_ONCE: usize = 1024;
@@ -178,7 +177,7 @@ impl<'a> Build<'a> {
         if let Some(parameters) = parameters {
             self.meta.add_parameters(&parameters);
         }
-        let too_far = self.row - self.start > u64::from(u32::MAX);
+        let too_far = self.row - self.start >= MAX_ROWS;
         if self.postings.len() + self.keys.len() > self.most_postings || too_far {
             self.write_segment();
             Phase::Scan.report();
@@ -232,38 +231,23 @@ impl<'a> Build<'a> {
                 writer.push(posting.into());
             }
             let (mut page, mut meta, segment) = writer.finish();
-            meta.push_segment(segment);
+            meta.push_segment(&self.index, segment);
             store(&self.index, &mut page, &mut meta, &[]);
             drop(page);
-            self.merge(MERGED_TOGETHER);
+            self.merge(policy::of_build);
         }
         self.start = self.row;
         self.rows_with_keys = 0;
     }
 
-    /// Merges the last segments that are of about one size if they are at least `count`.
-    fn merge(&self, count: usize) {
-        let meta = Meta::read(&self.index);
-        let segments = meta.segments();
-        let Some(last) = segments.last() else {
-            return;
-        };
-        let alike = |segment: &&super::meta::Segment| segment.postings / 2 <= last.postings;
-        let run = segments.iter().rev().take_while(alike).count();
-        if run >= count {
-            self.merge_from(segments.len() - run);
+    /// Merges the segments that `choose` returns until it returns none.
+    fn merge(&self, choose: impl Fn(&[postings::Segment]) -> Option<Range<usize>>) {
+        while let Some(range) = choose(&plain(Meta::read(&self.index).segments())) {
+            Phase::Merge.report();
+            let merging = Merging::wait(&self.index);
+            merging.begin_merge(range);
+            while merging.advance(0, LEAVES_AT_ONCE, &mut |_| true).is_none() {}
         }
-    }
-
-    fn merge_from(&self, first: usize) {
-        let count = Meta::read(&self.index).segments().len();
-        if count - first < 2 {
-            return;
-        }
-        Phase::Merge.report();
-        let merging = Merging::wait(&self.index);
-        merging.begin_merge(first..count);
-        while merging.advance(0, LEAVES_AT_ONCE, &mut |_| true).is_none() {}
     }
 
     /// Writes what is left, and returns the number of rows.
@@ -272,7 +256,7 @@ impl<'a> Build<'a> {
             self.write_entries();
         }
         self.write_segment();
-        self.merge_from(0);
+        self.merge(|segments| policy::crowded(segments, u64::MAX));
         let (mut page, mut meta) = Meta::lock(&self.index);
         meta.log_start = self.row;
         meta.parameters = self.meta.parameters;

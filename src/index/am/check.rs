@@ -1,6 +1,7 @@
 //! `near_dup_index_check`: an index against itself and against its table, as amcheck does for
 //! B-trees.
 
+use super::hold;
 use super::log;
 use super::merge::Merging;
 use super::meta::Meta;
@@ -37,9 +38,10 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // The index's expressions may call functions of the owner's.
     // SAFETY: the table is open.
     let rights = OwnerRights::assume(unsafe { (*(*opened.table).rd_rel).relowner });
-    // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it.
+    // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it. One of a
+    // transaction that is older than the index would also see rows that the index need not have.
     unsafe {
-        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot());
+        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
         let end = log::end(&index, &Meta::read(&index));
         let mut found = Found::default();
         for range in passes(end) {
@@ -141,6 +143,7 @@ fn read_index(index: &Index, range: &Range<u64>) -> Vec<Row> {
     let merging = Merging::wait(index);
     loop {
         let meta = Meta::read(index);
+        hold::point("check_reads_metapage");
         match sums(index, &meta, range) {
             Ok(sums) => {
                 drop(merging);
@@ -221,11 +224,11 @@ fn check_segments(index: &Index, meta: &Meta, sums: &mut Sums) -> Result<(), Sto
         match group.output {
             None => {
                 for input in group.inputs {
-                    postings::check(&mut pages, input, &mut add)?;
+                    postings::check(&mut pages, input, None, &mut add)?;
                 }
             }
             Some(output) => {
-                postings::check(&mut pages, &output.segment, &mut add)?;
+                postings::check(&mut pages, &output.segment, Some(output.split), &mut add)?;
                 read_rest(&mut pages, group.inputs, lo, output.split, &mut add)?;
             }
         }

@@ -5,6 +5,7 @@
 //! to its old block look anew. The file is cut off under a lock that waits for nobody: while there are
 //! scans, the end stays, free for reuse, until the next VACUUM.
 
+use super::hold;
 use super::merge::Merging;
 use super::meta::Meta;
 use super::page::{Changes, Index, Kind, META_BLOCK, Page, raise_corrupted};
@@ -12,16 +13,11 @@ use super::rows;
 use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
 use neardup::postings::directory::{self, Directory};
+use neardup::postings::policy::is_to_be_shortened;
 use neardup::postings::{Damaged, Leaf, Posting};
 use pgrx::pg_sys;
 use std::iter::Peekable;
 use std::time::Duration;
-
-/// The file is made smaller if at least one in so many of its pages is free.
-const FREE_SHARE: u32 = 8;
-
-/// The fewest pages that are worth it.
-const LEAST_PAGES: u32 = 16;
 
 /// Pages looked at before others may merge.
 const PAGES_AT_ONCE: u32 = 16;
@@ -33,16 +29,11 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 /// Pages of the end that are looked at before others are asked for, who wait for the lock.
 const PAGES_BEFORE_OTHERS: u32 = 256;
 
-/// Returns whether so many of the blocks of a file are worth giving back.
-pub fn is_worth_it(free: u32, blocks: u32) -> bool {
-    free >= LEAST_PAGES && free >= blocks / FREE_SHARE
-}
-
 /// Makes the file smaller if that is worth it. `free` are free blocks, ascending, `count` how many there
 /// are in all, of which only the first may be known.
 pub fn compact(index: &Index, free: Vec<u32>, count: u32) {
     let blocks = index.blocks();
-    if !is_worth_it(count, blocks) {
+    if !is_to_be_shortened(count, blocks) {
         return;
     }
     let end = blocks.saturating_sub(count).max(META_BLOCK + 1);
@@ -247,7 +238,8 @@ fn truncate(index: &Index) {
     }
     let blocks = index.blocks();
     let end = free_end(index, || false);
-    if !is_worth_it(blocks - end, blocks) || !lock_all(index) {
+    hold::point("compact_finds_end");
+    if !is_to_be_shortened(blocks - end, blocks) || !lock_all(index) {
         return;
     }
     let relation = index.as_ptr();

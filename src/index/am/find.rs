@@ -1,6 +1,7 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
 use super::candidates::{Found, foreseen};
+use super::hold;
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, META_BLOCK, raise_corrupted};
@@ -32,6 +33,7 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
     let mut before: Option<Meta> = None;
     loop {
         let meta = Meta::read(&index);
+        hold::point("search_reads_metapage");
         match search(&meta) {
             Ok(found) => return (meta, found),
             // A page is reused only after the metapage has changed.

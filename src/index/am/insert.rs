@@ -1,6 +1,7 @@
 //! Insertion of a row.
 
 use super::cache::{self, Places};
+use super::hold;
 use super::large;
 use super::log::{self, Room};
 use super::meta::Meta;
@@ -68,6 +69,7 @@ fn insert_row(
             return;
         }
         let meta = Meta::read(index);
+        hold::point("insert_reads_metapage");
         if let Some(parameters) = parameters
             && !meta.knows(parameters)
         {
@@ -82,6 +84,7 @@ fn insert_row(
             return;
         }
         check_interrupts();
+        hold::point("insert_finds_no_room");
         match log::make_room(index, keys.len()) {
             Room::Made => {}
             Room::NewPage => super::merge::help(index),

@@ -3,12 +3,14 @@
 //! Segments are in the order of their rows, and all rows of the log come after them: when the new
 //! segment is switched in, the rows that the log has until then become segments before it.
 
+use super::hold;
 use super::log;
 use super::merge::{Merging, Writer, add_leaf};
-use super::meta::{self, MAX_SEGMENTS, Meta, SEGMENTS_WITH_ROW, Segment};
+use super::meta::{self, Meta, Segment};
 use super::page::{Changes, Index, Kind, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
+use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
 use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
 
 /// Attempts to switch a segment in before others fill one more page of the log.
@@ -30,6 +32,7 @@ fn try_insert(index: &Index, entry: &Entry, keys: &[u32]) -> bool {
     let own = write(index, keys);
     for _ in 0..TRIES {
         merging.flush(1);
+        hold::point("large_row_written");
         if switch_in(index, entry, own) {
             merging.share(own.leaves as usize);
             return true;
@@ -71,13 +74,14 @@ fn switch_in(index: &Index, entry: &Entry, own: Segment) -> bool {
     let freed: Vec<u32> = meta.log().to_vec();
     meta.shift_log(freed.len(), row + 1);
     if let Some(before) = before.filter(|before| before.postings > 0) {
-        meta.push_segment(before);
+        meta.push_segment(index, before);
     }
-    meta.push_segment(Segment {
+    let own = Segment {
         lo: row,
         hi: row + 1,
         ..own
-    });
+    };
+    meta.push_segment(index, own);
     let rest = meta.push_free(&freed);
     let mut changes = Changes::start(index);
     if let Some(tail) = &mut tail {

@@ -4,25 +4,19 @@
 //! Whoever merges holds a lock for it, the heavyweight lock of the metapage; nobody else changes
 //! segments. Sessions that insert only try for it.
 
+use super::hold;
 use super::log;
-use super::meta::{self, MAX_MERGES, MAX_SEGMENTS, Merge, Meta, SEGMENTS_WITH_ROW, Segment};
+use super::meta::{self, Merge, Meta, Segment};
 use super::page::{Changes, Image, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
-use super::segment::{SegmentPages, Stop};
+use super::segment::{SegmentPages, Stop, plain};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::directory::{self, Directories, Entry};
-use neardup::postings::{self, Damaged, Directory, Filled, Leaf, LeafBuilder, Posting, plan};
+use neardup::postings::policy::{
+    self, FLUSHED_PAGES, LEAVES_PER_PAGE, MAX_MERGES, MAX_SEGMENTS, MOST_WITHOUT_VACUUM,
+    SEGMENTS_WITH_ROW,
+};
+use neardup::postings::{self, Damaged, Directory, Filled, Leaf, LeafBuilder, Posting};
 use pgrx::pg_sys;
-
-/// Full pages of the log that make a segment.
-const FLUSHED_PAGES: usize = 48;
-
-/// Leaves that a session that filled a page of the log writes for each merge. A page's postings fill
-/// about one leaf, so that merges take a small part of the time in which their inputs come.
-const LEAVES_PER_PAGE: usize = 16;
-
-/// Segments up to which merges that VACUUM has begun are left to it: with a row that becomes a segment
-/// of its own come several at once.
-const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * SEGMENTS_WITH_ROW;
 
 /// The right to change segments, until it is dropped or the transaction ends.
 pub struct Merging<'a> {
@@ -73,7 +67,12 @@ impl Merging<'_> {
     pub fn share(&self, pages: usize) {
         self.flush(FLUSHED_PAGES);
         self.begin();
-        let mut leaves = LEAVES_PER_PAGE * pages * Meta::read(&self.index).merges().len();
+        let meta = Meta::read(&self.index);
+        let has_room = meta.segments().len() + SEGMENTS_WITH_ROW <= MAX_SEGMENTS;
+        if !has_room && meta.merges().is_empty() {
+            meta::raise_full(&self.index);
+        }
+        let mut leaves = LEAVES_PER_PAGE * pages * meta.merges().len();
         // The merge that is nearest to its end first: with it go the most segments.
         while let Some(place) = nearest(&Meta::read(&self.index)) {
             match self.advance(place, leaves, &mut |_| true) {
@@ -111,6 +110,7 @@ impl Merging<'_> {
             );
         }
         postings::sort_distinct(&mut postings, &mut check_interrupts);
+        hold::point("flush_reads_log");
         let lo = meta.log_start;
         let mut writer = Writer::begin(index, lo, end);
         writer.segment.rows = rows;
@@ -121,7 +121,7 @@ impl Merging<'_> {
         let freed = meta.log[..full].to_vec();
         meta.shift_log(full, end);
         if segment.postings > 0 {
-            meta.push_segment(segment);
+            meta.push_segment(index, segment);
         }
         store(index, &mut page, &mut meta, &freed);
     }
@@ -133,6 +133,7 @@ impl Merging<'_> {
             let Some(range) = due(&self.index, &meta) else {
                 return;
             };
+            hold::point("merge_is_due");
             self.begin_merge(range);
         }
     }
@@ -228,10 +229,7 @@ impl Merging<'_> {
                 "a merge of segments that do not exist",
             );
         };
-        let inputs: Vec<postings::Segment> = meta.segments[range.clone()]
-            .iter()
-            .map(Into::into)
-            .collect();
+        let inputs = plain(&meta.segments[range.clone()]);
         let mut pages = SegmentPages::new(*index);
         let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
         let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
@@ -245,6 +243,7 @@ impl Merging<'_> {
                 let to = next.map(|next| postings::split_of_input(next, shift));
                 postings::passed(&mut pages, input, from, to, &mut |block| freed.push(block))?;
             }
+            hold::point("merge_fills_leaf");
             let (mut page, mut meta) = Meta::lock(index);
             if let Some(next) = next {
                 state.split = next.into();
@@ -318,7 +317,7 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     if meta.merges().len() == MAX_MERGES {
         return None;
     }
-    let segments: Vec<postings::Segment> = meta.segments().iter().map(Into::into).collect();
+    let segments = plain(meta.segments());
     let mut free = vec![true; segments.len()];
     for merge in meta.merges() {
         let Some(inputs) = meta.inputs(merge) else {
@@ -334,7 +333,7 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     for run in free.chunk_by(|a, b| a == b) {
         let end = start + run.len();
         if run[0]
-            && let Some(range) = plan::next(&segments[start..end])
+            && let Some(range) = policy::due(&segments[start..end])
         {
             return Some(start + range.start..start + range.end);
         }

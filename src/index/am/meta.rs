@@ -3,7 +3,9 @@
 use super::page::raise_corrupted;
 use super::page::{Changes, Image, Index, Kind, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page};
 use crate::index::classes::Parameters;
-use pgrx::pg_sys;
+use crate::pg::error::raise;
+use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
 const VERSION: u32 = 1;
@@ -11,12 +13,6 @@ const VERSION: u32 = 1;
 /// Highest pages of the row table's directory at the same time: room for 10^12 row numbers.
 pub const TOPS: usize = 256;
 
-pub const MAX_SEGMENTS: usize = 64;
-
-/// Segments that come at most with a row that becomes one of its own: of the log before it, of the log's
-/// last page, and its own.
-pub const SEGMENTS_WITH_ROW: usize = 10;
-pub const MAX_MERGES: usize = 12;
 pub const MAX_LOG_PAGES: usize = 80;
 pub const MAX_FREE: usize = 128;
 pub const MAX_PARAMETERS: usize = 64;
@@ -194,7 +190,10 @@ impl Meta {
         self.log_start = start;
     }
 
-    pub fn push_segment(&mut self, segment: Segment) {
+    pub fn push_segment(&mut self, index: &Index, segment: Segment) {
+        if self.segments().len() == MAX_SEGMENTS {
+            raise_full(index);
+        }
         self.segments[self.segment_count as usize] = segment;
         self.segment_count += 1;
     }
@@ -292,6 +291,16 @@ impl Meta {
     pub fn parameters(&self) -> Option<&[Parameters]> {
         self.parameters.get(..self.parameters_count as usize)
     }
+}
+
+/// Ends the statement because an index has as many segments as it can have, and their rows are numbered too
+/// far apart to be merged: after some 10^11 inserts.
+pub fn raise_full(index: &Index) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        &format!("index \"{}\" has no more row numbers", index.name()),
+        "Rebuild it with REINDEX INDEX CONCURRENTLY.",
+    )
 }
 
 /// Marks pages that nothing refers to as free, and puts them on the map of free space.

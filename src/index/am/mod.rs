@@ -26,6 +26,7 @@ pub mod explain;
 mod fetch;
 mod find;
 pub mod foreseen;
+mod hold;
 mod insert;
 mod large;
 mod log;

@@ -4,7 +4,8 @@
 //! Row numbers only grow. A row whose place is blank is dead, and stays so. Pages of the table are
 //! found through a directory of two levels, whose highest pages the metapage knows.
 
-use super::meta::{self, Meta, TOPS};
+use super::hold;
+use super::meta::{Meta, TOPS};
 use super::page::{Changes, Image, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
@@ -243,6 +244,7 @@ impl<'a> Rows<'a> {
             match self.find(place) {
                 Place::Nowhere => return None,
                 Place::At { block, .. } => {
+                    hold::point("row_table_finds_page");
                     let page = lock(&self.index, block);
                     if page.is(Kind::Rows, place) {
                         return Some(page);
@@ -336,9 +338,9 @@ pub fn add_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64
     changes.finish();
 }
 
-/// Frees a page of the table of which all rows are dead, unless it is the last.
+/// Frees a page of the table if all its rows are dead, unless it is the last, to which rows may still come.
 pub fn remove_page(index: &Index, place: u64) {
-    let (mut meta_page, mut meta) = Meta::lock(index);
+    let (meta_page, meta) = Meta::lock(index);
     if place == meta.last_rows_page {
         return;
     }
@@ -346,17 +348,22 @@ pub fn remove_page(index: &Index, place: u64) {
         return;
     };
     let mut directory = known_page(index, parent, Kind::RowsDirectory, place / FANOUT);
+    let mut page = index.lock(block);
+    // When the caller looked it may have been the last.
+    if !page.is(Kind::Rows, place) || entries(page.payload()).any(|entry| !entry.is_blank()) {
+        return;
+    }
     let mut changes = Changes::start(index);
     put_block(
         &mut changes.change(&mut directory),
         place % FANOUT,
         NO_BLOCK,
     );
-    let rest = meta.push_free(&[block]);
-    meta.write(&mut changes.change(&mut meta_page));
+    changes.init(&mut page, Kind::Free, 0);
     changes.finish();
-    drop((directory, meta_page));
-    meta::release(index, &rest);
+    drop((page, directory, meta_page));
+    // SAFETY: the relation is open.
+    unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), block) };
 }
 
 /// Lets a page of the directory lead to a block.

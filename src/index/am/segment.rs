@@ -126,6 +126,11 @@ impl From<&Segment> for postings::Segment {
     }
 }
 
+/// Returns segments without what only the access method needs of them.
+pub fn plain(segments: &[Segment]) -> Vec<postings::Segment> {
+    segments.iter().map(Into::into).collect()
+}
+
 /// Segments that are searched as one.
 pub struct Searched {
     inputs: Vec<postings::Segment>,
@@ -157,7 +162,7 @@ pub fn groups(index: &Index, meta: &Meta) -> Vec<Searched> {
         let merge: Option<&Merge> = output_of[end - 1];
         let start = end - merge.map_or(1, |merge| (merge.inputs as usize).clamp(1, end));
         groups.push(Searched {
-            inputs: segments[start..end].iter().map(Into::into).collect(),
+            inputs: plain(&segments[start..end]),
             output: merge.map(|merge| Output {
                 segment: (&merge.output).into(),
                 split: merge.split.into(),

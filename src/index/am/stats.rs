@@ -1,14 +1,15 @@
 //! `near_dup_index_stats`: what is in an index.
 
-use super::compact::is_worth_it;
 use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{BLOCK_LEN, Index};
 use super::rows::{self, Rows};
-use super::vacuum::{Dead, FEWEST, crowded, free_pages, is_to_be_purged};
+use super::segment::plain;
+use super::vacuum::{Dead, free_pages};
 use crate::pg::call::Call;
 use crate::pg::error::check_interrupts;
+use neardup::postings::policy;
 use pgrx::prelude::*;
 
 /// Implements `near_dup_index_stats(index)`. Reads the row table.
@@ -27,7 +28,7 @@ fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
     for segment in meta.segments() {
         let (_, live) = Dead::read(&index, &meta, segment);
         dead += segment.rows.saturating_sub(live);
-        purges += usize::from(is_to_be_purged(segment, live));
+        purges += usize::from(policy::is_to_be_purged(segment.rows, live));
     }
     let log_rows = log::end(&index, &meta) - meta.log_start;
     call.rows().put([
@@ -67,11 +68,11 @@ fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
     if meta.log().len() > 1 {
         steps.push(format!("empty {} pages of the log", meta.log().len() - 1));
     }
-    if let Some(first) = crowded(meta.segments(), FEWEST) {
-        steps.push(format!("merge {} segments", meta.segments().len() - first));
+    if let Some(range) = policy::crowded(&plain(meta.segments()), policy::VACUUM_TIMES) {
+        steps.push(format!("merge {} segments", range.len()));
     }
     let free = free_pages(index);
-    if is_worth_it(free, index.blocks()) {
+    if policy::is_to_be_shortened(free, index.blocks()) {
         steps.push(format!("give back {free} pages"));
     }
     if steps.is_empty() {

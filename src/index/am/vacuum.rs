@@ -2,24 +2,17 @@
 //! frees pages that nothing refers to.
 
 use super::compact;
+use super::hold;
 use super::merge::Merging;
-use super::meta::{self, MAX_MERGES, Merge, Meta, Segment};
+use super::meta::{self, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::segment::plain;
 use crate::pg::error::{or_out_of_memory, vacuum_delay};
+use neardup::postings::policy::{self, MAX_MERGES};
 use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
-
-/// A segment is written anew if a larger share of its rows is dead.
-const DEAD_SHARE: f64 = 0.15;
-
-/// VACUUM merges until every segment is as many times as large as all those after it: every one more
-/// takes a lookup about as long again.
-pub const FEWEST: u64 = 16;
-
-/// As [`FEWEST`], where autovacuum analyzes a table that only grows.
-const FEW: u64 = 4;
 
 /// Leaves written before others may merge.
 const LEAVES_AT_ONCE: usize = 8;
@@ -90,11 +83,13 @@ fn blank_rows(
             }
         }
         live += remaining;
+        hold::point("vacuum_reads_rows");
         removed += dead.len() as u64;
         if !dead.is_empty() {
             blank(index, &mut table, place, &dead);
         }
         if remaining == 0 {
+            hold::point("vacuum_finds_page_dead");
             rows::remove_page(index, place);
         }
     }
@@ -125,7 +120,7 @@ pub unsafe extern "C-unwind" fn cleanup(
         if (*info).analyze_only {
             // Autovacuum analyzes tables that only grow long before it vacuums them.
             if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
-                tidy(&index, FEW);
+                tidy(&index, policy::ANALYZE_TIMES);
             }
             return stats;
         }
@@ -135,9 +130,10 @@ pub unsafe extern "C-unwind" fn cleanup(
             (*stats).num_index_tuples = (*info).num_heap_tuples;
             (*stats).estimated_count = (*info).estimated_count;
         }
-        tidy(&index, FEWEST);
-        if has_deleted || compact::is_worth_it(free_pages(&index), index.blocks()) {
+        tidy(&index, policy::VACUUM_TIMES);
+        if has_deleted || policy::is_to_be_shortened(free_pages(&index), index.blocks()) {
             let (free, count) = reclaim(&index.read_once((*info).strategy));
+            hold::point("vacuum_finds_free_pages");
             compact::compact(&index, free, count);
         }
         pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
@@ -196,11 +192,6 @@ impl Dead {
     }
 }
 
-/// Returns whether VACUUM writes a segment anew that has so many live rows.
-pub fn is_to_be_purged(segment: &Segment, live: u64) -> bool {
-    (live as f64) < segment.rows as f64 * (1.0 - DEAD_SHARE)
-}
-
 /// Ends the merges in progress, merges until every segment is `times` as large as all those after it,
 /// and writes segments anew of whose rows many are dead. Dead rows lose their postings.
 fn tidy(index: &Index, times: u64) {
@@ -219,14 +210,19 @@ fn tidy(index: &Index, times: u64) {
         }
         let old = meta.segments().partition_point(|segment| segment.hi <= end);
         let segments = &meta.segments()[..old];
-        let inputs = match crowded(segments, times) {
-            Some(first) => &segments[first..],
+        let inputs = match policy::crowded(&plain(segments), times) {
+            Some(range) => &segments[range],
             None => match segments.iter().find(|s| looked_at.insert(s.number)) {
                 Some(segment) => std::slice::from_ref(segment),
                 None => return,
             },
         };
-        if inputs.len() > 1 || is_to_be_purged(&inputs[0], Dead::read(index, &meta, &inputs[0]).1) {
+        let is_to_be_purged = |segment| {
+            let (_, live) = Dead::read(index, &meta, segment);
+            policy::is_to_be_purged(segment.rows, live)
+        };
+        if inputs.len() > 1 || is_to_be_purged(&inputs[0]) {
+            hold::point("vacuum_chooses_segments");
             begin(index, inputs);
         }
     }
@@ -257,6 +253,7 @@ fn begin(index: &Index, inputs: &[Segment]) {
 fn drive(index: &Index, merge: &Merge) {
     let number = merge.output.number;
     let (dead, live) = Dead::read(index, &Meta::read(index), &merge.output);
+    hold::point("vacuum_reads_dead");
     Merging::wait(index).take_over(number, live);
     loop {
         vacuum_delay();
@@ -274,22 +271,6 @@ fn drive(index: &Index, merge: &Merge) {
             return;
         }
     }
-}
-
-/// Returns the first segment that is less than `times` as large as all those after it together.
-pub fn crowded(segments: &[Segment], times: u64) -> Option<usize> {
-    let mut after = 0;
-    let mut first = None;
-    for (place, segment) in segments.iter().enumerate().rev() {
-        if after > 0
-            && segment.postings < times.saturating_mul(after)
-            && segments[segments.len() - 1].hi - segment.lo <= 1 << 32
-        {
-            first = Some(place);
-        }
-        after += segment.postings;
-    }
-    first
 }
 
 /// Returns about how many pages are free: those that are not known to be in use.
@@ -323,6 +304,7 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
         let meta = Meta::read(index);
         let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
         let orphans: Vec<u32> = (block..end).filter(is_orphan).collect();
+        hold::point("vacuum_looks_for_orphans");
         if !orphans.is_empty() {
             reclaim_pages(index, &orphans);
         }

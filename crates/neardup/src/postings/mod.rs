@@ -4,7 +4,7 @@
 //! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A
 //! [`Segment`] holds the postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages
 //! below a static tree of [`directory`] pages. [`search`](search()) looks keys up in segments,
-//! [`Queries`] those of many queries together, [`Merge`] makes one segment of several, leaf by leaf, and [`plan`] says which.
+//! [`Queries`] those of many queries together, [`Merge`] makes one segment of several, leaf by leaf, and [`policy`] says which.
 //!
 //! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
 //! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that
@@ -20,7 +20,7 @@ pub mod log;
 mod merge;
 mod needed;
 mod passed;
-pub mod plan;
+pub mod policy;
 mod search;
 pub mod sort;
 mod together;

@@ -94,7 +94,7 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
     for segment in &segments {
         let rows = segment.lo..segment.hi;
         let within = &mut |row, _| assert!(rows.contains(&row));
-        check(&mut store, segment, within).unwrap_or_else(bearable);
+        check(&mut store, segment, None, within).unwrap_or_else(bearable);
     }
     let mut merging = Merging::begin(9, &segments);
     for _ in 0..store.pages.len() {

@@ -69,7 +69,7 @@ pub fn interleavings(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&cluster, "constraint")?;
     let mut client = database.connect()?;
     client.batch_execute(TABLE)?;
-    let mut sessions = Sessions::open(&database, 2)?;
+    let mut sessions = Sessions::open(|| database.connect(), 2)?;
     let (mut runs, mut refused, mut deadlocks) = (0, 0, 0);
     for deferrable in ["", " DEFERRABLE INITIALLY DEFERRED"] {
         client.batch_execute("ALTER TABLE docs DROP CONSTRAINT IF EXISTS no_near_dup")?;

@@ -16,6 +16,7 @@ mod estimates;
 mod extension;
 mod guard;
 mod helpers;
+mod holds;
 mod hostile;
 mod interop;
 mod jobs;
@@ -95,6 +96,13 @@ const ALL: &[Test] = &[
         neardup::old_map_of_free_space,
     ),
     ("neardup_replica", neardup::replica),
+    (
+        "neardup_checked_by_old_transaction",
+        neardup::checked_by_old_transaction,
+    ),
+    ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
+    ("holds_every_pair", holds::every_pair),
+    ("holds_check_beside_replay", holds::check_beside_replay),
     ("compaction_shortens_file", compaction::shortens_file),
     ("compaction_remembered_pages", compaction::remembered_pages),
     ("compaction_beside_a_scan", compaction::beside_a_scan),

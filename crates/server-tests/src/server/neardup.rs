@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use postgres::Client;
+use postgres::{Client, IsolationLevel};
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
@@ -22,7 +22,7 @@ pub const SIGNATURES: &str = "
     CREATE TABLE sigs (id bigserial, sig minhash_signature)";
 
 /// The time after which an insert of some rows will not end.
-const LONGEST_INSERT: Duration = Duration::from_secs(60);
+const LONGEST_INSERT: Duration = Duration::from_mins(10);
 
 /// Returns the rows that only one of index and sequential scan returns, and how many the index
 /// does. IS TRUE keeps the planner from using the index.
@@ -196,6 +196,48 @@ pub fn old_map_of_free_space(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Checks an index in a transaction that is older, and sees a row as it was before the index.
+pub fn checked_by_old_transaction(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "neardup_old")?;
+    let mut client = database.connect()?;
+    client.batch_execute(SIGNATURES)?;
+    client.batch_execute(
+        "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 10) i",
+    )?;
+    let mut reader = database.connect()?;
+    let mut old = reader
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .start()?;
+    old.query_one("SELECT count(*) FROM pg_class", &[])?;
+    client.batch_execute("UPDATE sigs SET sig = minhash(body(77)) WHERE id = 3")?;
+    client.batch_execute("CREATE INDEX sigs_sig ON sigs USING neardup (sig)")?;
+    old.batch_execute("SELECT near_dup_index_check('sigs_sig')")?;
+    old.commit()?;
+    Ok(Outcome::Passed)
+}
+
+/// Builds an index, in the least memory, of rows that each make a segment: fewer than a build merges of each
+/// size, but more than an index has room for.
+pub fn build_of_many_sizes(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "neardup_sizes")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE sets (elements bigint[]);
+         ALTER TABLE sets ALTER elements SET STORAGE EXTERNAL;
+         INSERT INTO sets SELECT elements FROM (VALUES (290000), (140000), (66000)) sizes (size),
+             LATERAL (SELECT array_agg(hashint8extended(e, 0)) AS elements FROM generate_series(1, size) e) sets,
+             generate_series(1, 31) ORDER BY size DESC;
+         SET maintenance_work_mem = '1MB';
+         CREATE INDEX sets_elements ON sets USING neardup (elements)",
+    )?;
+    let segments = "SELECT segments FROM near_dup_index_stats('sets_elements')";
+    let segments: i32 = client.query_one(segments, &[])?.get(0);
+    ensure!(segments == 1, "{segments} segments");
+    client.batch_execute("SELECT near_dup_index_check('sets_elements')")?;
+    Ok(Outcome::Passed)
+}
+
 /// Checks that a replica replays every page as the primary wrote it, answers as the scan does while it
 /// replays, and goes on by itself.
 pub fn replica(server: &Server) -> Result<Outcome> {
@@ -203,7 +245,6 @@ pub fn replica(server: &Server) -> Result<Outcome> {
     primary.create(&[
         ("wal_level", "replica"),
         ("wal_consistency_checking", "generic"),
-        ("max_standby_streaming_delay", "-1"),
     ])?;
     primary.start()?;
     primary

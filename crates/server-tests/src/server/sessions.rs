@@ -15,7 +15,7 @@ pub fn wait_for_each_other(server: &Server) -> Result<Outcome> {
     database
         .connect()?
         .batch_execute("CREATE TABLE t (id int PRIMARY KEY)")?;
-    let mut sessions = Sessions::open(&database, 2)?;
+    let mut sessions = Sessions::open(|| database.connect(), 2)?;
     let mut expect = |session, statement: &str, expected: Step| {
         let step = sessions.step(session, statement)?;
         ensure!(step == expected, "{session}: {statement}: {step:?}");

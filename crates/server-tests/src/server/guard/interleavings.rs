@@ -108,7 +108,7 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&cluster, "guard_orders")?;
     let mut client = database.connect()?;
     client.batch_execute(TABLES)?;
-    let mut sessions = Sessions::open(&database, 2)?;
+    let mut sessions = Sessions::open(|| database.connect(), 2)?;
     let mut total = Seen::default();
     let mut rng = Rng::with_seed(1);
     let start = Instant::now();

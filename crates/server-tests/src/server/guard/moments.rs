@@ -31,7 +31,7 @@ struct Play<'d> {
 impl<'d> Play<'d> {
     fn new(database: &'d Database<'d>, tables: &str, sessions: usize) -> Result<Play<'d>> {
         database.connect()?.batch_execute(tables)?;
-        let sessions = Sessions::open(database, sessions)?;
+        let sessions = Sessions::open(|| database.connect(), sessions)?;
         Ok(Play { sessions, database })
     }
 

@@ -1,0 +1,253 @@
+//! The policy of segments: when the log becomes one, which are merged, and when dead rows and free pages
+//! are worth a pass. All rules and limits, none of their work.
+//!
+//! Segments are in the order of their rows. Sessions that insert merge in small shares ([`due`]); VACUUM
+//! merges further ([`crowded`]); a build merges whole segments before it writes more ([`of_build`]).
+
+use super::{MAX_ROWS, Segment};
+use std::ops::Range;
+
+/// The most segments of an index.
+pub const MAX_SEGMENTS: usize = 64;
+
+/// The most merges in progress.
+pub const MAX_MERGES: usize = 12;
+
+/// Full pages of the log of which sessions that insert make a segment.
+pub const FLUSHED_PAGES: usize = 48;
+
+/// Leaves that a session that has filled a page of the log writes for each merge. A page's postings fill
+/// about one leaf, so that merges take a small part of the time in which their inputs come.
+pub const LEAVES_PER_PAGE: usize = 16;
+
+/// The most segments that come with a row that becomes one of its own: of the log before it, of the log's
+/// last page, and its own.
+pub const SEGMENTS_WITH_ROW: usize = 10;
+
+/// The number of segments up to which merges that VACUUM has begun are left to it.
+pub const MOST_WITHOUT_VACUUM: usize = MAX_SEGMENTS - 2 * SEGMENTS_WITH_ROW;
+
+/// VACUUM merges until every segment is this many times as large as all those after it: every one more
+/// takes a lookup about as long again.
+pub const VACUUM_TIMES: u64 = 16;
+
+/// As [`VACUUM_TIMES`], where autovacuum analyzes a table that only grows.
+pub const ANALYZE_TIMES: u64 = 4;
+
+/// Most segments that one merge of sessions that insert takes.
+const MOST_INPUTS: usize = 12;
+
+/// Segments beyond which some are merged whatever their sizes: each costs every lookup a page a key.
+const MANY: usize = 32;
+
+/// Segments that are merged when there are too many.
+const FEW: usize = 4;
+
+/// Segments of about one size that a build merges before it writes more.
+const MERGED_BY_BUILD: usize = 32;
+
+/// A segment is written anew if a larger share of its rows is dead.
+const DEAD_SHARE: f64 = 0.15;
+
+/// Pages are given back if they are at least one in this many of the file's.
+const FREE_SHARE: u32 = 8;
+
+/// The fewest pages that are given back.
+const FEWEST_PAGES: u32 = 16;
+
+/// Returns whether the rows of neighbors are near enough to be numbered in one segment.
+fn fit_together(segments: &[Segment]) -> bool {
+    match segments {
+        [first, .., last] => last.hi.saturating_sub(first.lo) <= MAX_ROWS,
+        _ => true,
+    }
+}
+
+/// Returns the neighbors to be merged by sessions that insert, if any, of segments none of which is being
+/// merged.
+///
+/// A segment is merged with those after it once they hold at least 3/5 as many postings. So two of
+/// about one size make one, a segment holds more than all those after it, and a posting is rewritten
+/// about log2(segment / smallest segment) times. The merge comes first that takes the least work
+/// for each segment fewer.
+pub fn due(segments: &[Segment]) -> Option<Range<usize>> {
+    let due = (0..segments.len()).filter_map(|start| {
+        let count = due_from_first(&segments[start..])?;
+        Some(start..start + count)
+    });
+    let work = |range: &Range<usize>| {
+        let inputs = &segments[range.clone()];
+        let postings: u128 = inputs.iter().map(|input| u128::from(input.postings)).sum();
+        postings / (inputs.len() as u128 - 1)
+    };
+    due.min_by_key(work).or_else(|| {
+        (segments.len() > MANY)
+            .then(|| cheapest(segments))
+            .flatten()
+    })
+}
+
+/// Returns the number of segments, from the first on, to be merged; None if they may stay.
+fn due_from_first(segments: &[Segment]) -> Option<usize> {
+    let first = segments.first()?;
+    let mut after = 0;
+    for count in 2..=MOST_INPUTS.min(segments.len()) {
+        if !fit_together(&segments[..count]) {
+            return None;
+        }
+        after += u128::from(segments[count - 1].postings);
+        if 5 * after >= 3 * u128::from(first.postings) {
+            return Some(count);
+        }
+    }
+    None
+}
+
+/// Returns the neighbors that take the least work to merge.
+fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
+    let windows = segments.windows(FEW).enumerate();
+    let near = windows.filter(|(_, window)| fit_together(window));
+    let cost = |(_, window): &(usize, &[Segment])| window.iter().map(|s| s.postings).sum::<u64>();
+    near.min_by_key(cost).map(|(i, _)| i..i + FEW)
+}
+
+/// Returns the neighbors to be merged by VACUUM: the first segment that is less than `times` as large as
+/// those after it together, and these, as far as their rows fit together.
+pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
+    (0..segments.len()).find_map(|start| {
+        let from = &segments[start..];
+        let count = (1..=from.len())
+            .rev()
+            .find(|count| fit_together(&from[..*count]))?;
+        let after: u64 = from[1..count].iter().map(|later| later.postings).sum();
+        let is_crowded = after > 0 && from[0].postings < times.saturating_mul(after);
+        is_crowded.then_some(start..start + count)
+    })
+}
+
+/// Returns the segments, the last ones, to be merged by a build before it writes more: those of about one
+/// size once they are many, or some where there is no room for more.
+pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
+    let last = segments.last()?;
+    let alike = |segment: &&Segment| segment.postings / 2 <= last.postings;
+    let alike = segments.iter().rev().take_while(alike).count();
+    let count = if segments.len() < MAX_SEGMENTS {
+        alike
+    } else {
+        alike.max(MERGED_BY_BUILD)
+    };
+    if count < MERGED_BY_BUILD {
+        return None;
+    }
+    let end = segments.len();
+    let start = (end - count..end - 1).find(|start| fit_together(&segments[*start..]))?;
+    Some(start..end)
+}
+
+/// Returns whether VACUUM writes a segment anew that had `rows` rows and has `live` ones.
+pub fn is_to_be_purged(rows: u64, live: u64) -> bool {
+    (live as f64) < rows as f64 * (1.0 - DEAD_SHARE)
+}
+
+/// Returns whether VACUUM gives `free` pages of a file of `pages` back.
+pub fn is_to_be_shortened(free: u32, pages: u32) -> bool {
+    free >= FEWEST_PAGES && free >= pages / FREE_SHARE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns neighboring segments of these postings, which span `rows` rows each.
+    fn segments(postings: &[u64], rows: u64) -> Vec<Segment> {
+        let segment = |(lo, &postings): (u64, &u64)| Segment {
+            number: lo,
+            lo,
+            hi: lo + rows,
+            postings,
+            root: 0,
+            depth: 0,
+        };
+        (0..)
+            .step_by(rows as usize)
+            .zip(postings)
+            .map(segment)
+            .collect()
+    }
+
+    fn merge(segments: &mut Vec<Segment>, range: Range<usize>) {
+        let inputs = &segments[range.clone()];
+        let merged = Segment {
+            hi: inputs[inputs.len() - 1].hi,
+            postings: inputs.iter().map(|input| input.postings).sum(),
+            ..inputs[0]
+        };
+        segments.splice(range, [merged]);
+    }
+
+    /// Lets a build write segments of these postings; returns how many there are at the end.
+    fn build(postings: &[u64], rows: u64) -> usize {
+        let mut written = Vec::new();
+        for segment in segments(postings, rows) {
+            written.push(segment);
+            assert!(written.len() <= MAX_SEGMENTS, "{} segments", written.len());
+            while let Some(range) = of_build(&written) {
+                merge(&mut written, range);
+            }
+        }
+        while let Some(range) = crowded(&written, u64::MAX) {
+            merge(&mut written, range);
+        }
+        assert!(
+            written
+                .iter()
+                .all(|segment| segment.hi - segment.lo <= MAX_ROWS)
+        );
+        written.len()
+    }
+
+    #[test]
+    fn a_build_has_room_for_segments_of_every_size() {
+        let falling = [600_000, 290_000, 140_000]
+            .map(|postings| [postings; 31])
+            .concat();
+        let halved: Vec<u64> = (0..500).map(|i| 1 << (40 - i % 40)).collect();
+        for postings in [falling, halved, vec![7; 2000], (1..1000).collect()] {
+            assert_eq!(build(&postings, 1000), 1);
+        }
+    }
+
+    #[test]
+    fn no_merge_spans_more_rows_than_a_segment_can() {
+        assert_eq!(build(&[5; 70], MAX_ROWS / 8), 9);
+        for rows in [MAX_ROWS / 2, MAX_ROWS / 2 + 1, MAX_ROWS] {
+            let fits = 2 * rows <= MAX_ROWS;
+            let two = segments(&[5, 5], rows);
+            assert_eq!(due(&two).is_some(), fits, "{rows}");
+            assert_eq!(crowded(&two, VACUUM_TIMES).is_some(), fits, "{rows}");
+            assert_eq!(
+                due(&segments(&[5; MAX_SEGMENTS], rows)).is_some(),
+                fits,
+                "{rows}"
+            );
+        }
+    }
+
+    #[test]
+    fn vacuum_merges_what_fits_together() {
+        let far = segments(&[100, 50, 20, 10], MAX_ROWS / 2);
+        assert_eq!(crowded(&far, VACUUM_TIMES), Some(0..2));
+        let near = segments(&[4000, 200, 8, 3], 10);
+        assert_eq!(crowded(&near, VACUUM_TIMES), Some(2..4));
+        assert_eq!(crowded(&near[..2], VACUUM_TIMES), None);
+    }
+
+    #[test]
+    fn segments_beyond_many_are_merged_whatever_their_sizes() {
+        let sizes: Vec<u64> = (0..=MANY as u32)
+            .map(|i| 3u64.pow(MANY as u32 - i))
+            .collect();
+        assert_eq!(due(&segments(&sizes[1..], 10)), None);
+        assert_eq!(due(&segments(&sizes, 10)), Some(MANY + 1 - FEW..MANY + 1));
+    }
+}

@@ -1,0 +1,271 @@
+//! Two sessions at one index, each held between what it has read and the lock under which it acts on that:
+//! at every pair of the points that the access method names, whichever goes on first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use testbed::server::cluster::Cluster;
+use testbed::server::database::Database;
+use testbed::server::{ScratchCluster, Server};
+use testbed::workspace;
+
+use crate::harness::{Outcome, figure};
+use crate::sessions::{Sessions, Step};
+
+/// Sets of five elements, and some that are too large for the log. The function counts the rows that only
+/// one of index and scan finds.
+const TABLE: &str = "
+    CREATE FUNCTION made(number int, length int) RETURNS bigint[] LANGUAGE sql IMMUTABLE AS $$
+        SELECT array(SELECT hashint8extended(e, number % 10) FROM generate_series(1, length) e) $$;
+    CREATE TABLE pool AS SELECT i AS place, made(i, CASE WHEN i > 5 THEN 5 ELSE 6000 END) AS elements
+        FROM generate_series(1, 1019) i;
+    CREATE TABLE sets (id bigserial, elements bigint[]) WITH (vacuum_truncate = off);
+    CREATE INDEX sets_elements ON sets USING neardup (elements);
+    CREATE FUNCTION differing() RETURNS bigint LANGUAGE sql AS $$
+        WITH queries AS MATERIALIZED (SELECT made(i, 5) AS query FROM generate_series(0, 9) i),
+             scan AS MATERIALIZED (SELECT query, id FROM queries, sets WHERE near_contained(query, elements, 0.9) IS TRUE),
+             found AS MATERIALIZED (SELECT query, id FROM queries, sets WHERE near_contained(query, elements, 0.9))
+        SELECT (SELECT count(*) FROM (TABLE scan EXCEPT ALL TABLE found) x)
+             + (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE scan) x) $$;
+    DO $$ BEGIN
+        EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database());
+    END $$";
+
+/// What a session does at the index.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Work {
+    /// Waits for transactions that began before, so that it has to come first.
+    Build,
+    Vacuum,
+    /// Makes segments, and merges.
+    InsertLarge,
+    Insert,
+    Look,
+    Check,
+}
+
+impl Work {
+    const ALL: [Work; 6] = [
+        Work::Build,
+        Work::Vacuum,
+        Work::InsertLarge,
+        Work::Insert,
+        Work::Look,
+        Work::Check,
+    ];
+
+    fn statement(self) -> &'static str {
+        match self {
+            Work::Build => "CREATE INDEX CONCURRENTLY built ON sets USING neardup (elements)",
+            Work::Vacuum => "VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF, PARALLEL 0) sets",
+            Work::InsertLarge => {
+                "INSERT INTO sets (elements) SELECT elements FROM pool WHERE place IN (1, 6)"
+            }
+            Work::Insert => {
+                "INSERT INTO sets (elements) SELECT elements FROM pool WHERE place > 5 LIMIT 30"
+            }
+            Work::Look => "SELECT 1 / (differing() = 0)::int",
+            Work::Check => "SELECT near_dup_index_check('sets_elements')",
+        }
+    }
+
+    /// Returns whether PostgreSQL lets both go on at once, and one of them writes.
+    fn meets(self, other: Work) -> bool {
+        let excludes_itself = |work| matches!(work, Work::Build | Work::Vacuum);
+        let reads = |work| matches!(work, Work::Look | Work::Check);
+        !(excludes_itself(self) && excludes_itself(other) || reads(self) && reads(other))
+    }
+}
+
+/// A session's work and the point at which it is held.
+type Case = (Work, String);
+
+struct Holds {
+    directory: PathBuf,
+    client: Client,
+    sessions: Sessions,
+}
+
+impl Holds {
+    fn new(cluster: &Cluster, database: &str) -> Result<Holds> {
+        let directory = directory(cluster);
+        fs::create_dir(&directory)?;
+        Ok(Holds {
+            directory,
+            client: cluster.connect(database)?,
+            sessions: Sessions::open(|| cluster.connect(database), 2)?,
+        })
+    }
+
+    /// Makes a table of which all rows, or the later ones, have been deleted, and whose next row but a few
+    /// begins a page of the index's row table.
+    fn prepare(&mut self, cases: &[&Case]) -> Result<()> {
+        let statements = "DROP INDEX IF EXISTS built; TRUNCATE sets";
+        self.client.batch_execute(statements)?;
+        if cases.iter().any(|(work, _)| *work == Work::Look) {
+            self.client
+                .batch_execute("INSERT INTO sets (elements) SELECT elements FROM pool")?;
+        }
+        let shortens = cases.iter().any(|(_, point)| point.starts_with("compact"));
+        let option = if shortens { "on" } else { "off" };
+        self.client.batch_execute(&format!(
+            "ALTER TABLE sets SET (vacuum_truncate = {option});
+             WITH queue AS (INSERT INTO sets (elements) SELECT elements FROM pool LIMIT 1013 RETURNING id)
+             SELECT setval('sets_id_seq', max(id)) FROM queue;
+             DELETE FROM sets WHERE id > (SELECT max(id) FROM sets) - 1013"
+        ))?;
+        Ok(())
+    }
+
+    fn file(&self, session: usize, point: &str) -> PathBuf {
+        self.directory
+            .join(format!("{}.{point}", self.sessions.pid(session)))
+    }
+
+    /// Has a session begin its work; false if it did not stop.
+    fn begin(&mut self, session: usize, (work, point): &Case) -> Result<bool> {
+        File::create(self.file(session, point))?;
+        Ok(self.sessions.step(session, work.statement())? == Step::Waits)
+    }
+
+    fn release(&mut self, session: usize, (_, point): &Case) -> Result<()> {
+        fs::remove_file(self.file(session, point))?;
+        self.sessions.settle()
+    }
+
+    /// Fails if a statement failed, or an index is damaged, lacks a row or finds others than a scan.
+    fn check(&mut self) -> Result<()> {
+        self.sessions.finish()?;
+        let failures = self.sessions.take_failures();
+        ensure!(failures.is_empty(), "{failures:?}");
+        self.client.batch_execute(
+            "SELECT near_dup_index_check(indexrelid) FROM pg_index WHERE indrelid = 'sets'::regclass",
+        )?;
+        let differing: i64 = self.client.query_one("SELECT differing()", &[])?.get(0);
+        ensure!(differing == 0, "{differing} rows differ");
+        Ok(())
+    }
+
+    /// Returns the works that come to each point.
+    fn cases(&mut self) -> Result<BTreeMap<String, Vec<Work>>> {
+        let mut cases = BTreeMap::new();
+        for point in points()? {
+            let mut works = Vec::new();
+            for work in Work::ALL {
+                let case = (work, point.clone());
+                self.prepare(&[&case])?;
+                if self.begin(0, &case)? {
+                    works.push(work);
+                }
+                self.release(0, &case)?;
+                self.check().with_context(|| format!("{case:?}"))?;
+            }
+            ensure!(!works.is_empty(), "nothing comes to {point}");
+            cases.insert(point, works);
+        }
+        Ok(cases)
+    }
+
+    /// Lets two sessions come to their points, and then go on in both orders.
+    fn pair(&mut self, cases: [&Case; 2]) -> Result<()> {
+        for order in [[0, 1], [1, 0]] {
+            self.prepare(&cases)?;
+            self.begin(0, cases[0])?;
+            let both_wait = self.begin(1, cases[1])?;
+            for session in order {
+                self.release(session, cases[session])?;
+            }
+            self.check()
+                .with_context(|| format!("{cases:?}, {order:?} go on"))?;
+            if !both_wait {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the points that the access method names.
+fn points() -> Result<BTreeSet<String>> {
+    let mut points = BTreeSet::new();
+    for file in fs::read_dir(workspace::root().join("src/index/am"))? {
+        let text = fs::read_to_string(file?.path())?;
+        let named = text.split("hold::point(\"").skip(1);
+        points.extend(named.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())));
+    }
+    Ok(points)
+}
+
+/// Returns a cluster whose sessions are held where there is a file in [`directory`].
+fn cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
+    let mut cluster = server.scratch_cluster(name)?;
+    let directory = directory(&cluster);
+    cluster.set_environment("NEARDUP_HOLDS", &directory.to_string_lossy());
+    Ok(cluster)
+}
+
+fn directory(cluster: &Cluster) -> PathBuf {
+    cluster.socket_dir().join("holds")
+}
+
+/// Every pair of points.
+pub fn every_pair(server: &Server) -> Result<Outcome> {
+    let cluster = cluster(server, "holds")?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    let database = Database::with_extension(&cluster, "holds")?;
+    database.connect()?.batch_execute(TABLE)?;
+    let mut holds = Holds::new(&cluster, &database.name)?;
+    let mut cases: Vec<Case> = Vec::new();
+    for (point, works) in holds.cases()? {
+        cases.extend(works.into_iter().map(|work| (work, point.clone())));
+    }
+    cases.sort();
+    let mut pairs = 0;
+    for (place, first) in cases.iter().enumerate() {
+        for second in cases[place..].iter().filter(|case| first.0.meets(case.0)) {
+            holds.pair([first, second])?;
+            pairs += 1;
+        }
+    }
+    figure!("{pairs} pairs of {} points", cases.len());
+    Ok(Outcome::Passed)
+}
+
+/// Sets that fill a page of the log with twenty.
+const INSERT: &str =
+    "INSERT INTO sets (elements) SELECT made(i, 100) FROM generate_series(1, 20) i";
+
+/// A check on a replica finds no damage where a merge goes on after it has read the metapage: for each step
+/// of a merge.
+pub fn check_beside_replay(server: &Server) -> Result<Outcome> {
+    let primary = server.scratch_cluster("holds_primary")?;
+    primary.create(&[("autovacuum", "off"), ("wal_level", "replica")])?;
+    primary.start()?;
+    let mut client = primary.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup")?;
+    client.batch_execute(&TABLE.replace("current_database()", "'postgres'"))?;
+    let replica = cluster(server, "holds_replica")?;
+    replica.create_replica_of(&primary)?;
+    let merging = "SELECT merging FROM near_dup_index_stats('sets_elements')";
+    while client.query_one(merging, &[])?.get::<_, i32>(0) == 0 {
+        client.batch_execute(INSERT)?;
+    }
+    replica.wait_for(&primary)?;
+    let mut holds = Holds::new(&replica, "postgres")?;
+    let case = (Work::Check, "check_reads_metapage".to_owned());
+    let mut steps = 0;
+    while client.query_one(merging, &[])?.get::<_, i32>(0) > 0 {
+        ensure!(holds.begin(0, &case)?, "the check does not wait");
+        client.batch_execute(INSERT)?;
+        replica.wait_for(&primary)?;
+        holds.release(0, &case)?;
+        holds.check().with_context(|| format!("step {steps}"))?;
+        steps += 1;
+    }
+    figure!("{steps} steps of a merge");
+    Ok(Outcome::Passed)
+}
