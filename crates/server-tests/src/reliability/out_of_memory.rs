@@ -126,7 +126,7 @@ fn errors_have_no_backtrace(database: &Database) -> Result<()> {
 fn run_within(database: &Database, statement: &str, spare: u64) -> Result<bool> {
     let mut client = database.connect()?;
     client.batch_execute(
-        "SET statement_timeout = '60s'; SET work_mem = '1MB'; SELECT minhash('a')",
+        "SET statement_timeout = '10min'; SET work_mem = '1MB'; SELECT minhash('a')",
     )?;
     limit(database, &mut client, spare)?;
     let Err(error) = client.simple_query(statement) else {

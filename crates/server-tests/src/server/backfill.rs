@@ -35,7 +35,7 @@ const TABLE: &str = "
 const FILL: &str = "CALL near_dup_backfill('articles', 'sig', 'minhash(body)', batch => 200)";
 
 /// Waits longer than any lock of a batch is held on a machine that does other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Sessions that insert, change and delete articles until they are told to stop.
 struct Writers<'a> {

@@ -226,7 +226,7 @@ fn most_threads(pid: i32, work: impl FnOnce() -> Result<()> + Send) -> Result<us
 
 fn ensure_alone(client: &mut Client, pid: i32) -> Result<()> {
     // A thread that has been joined is listed until the kernel is through with it.
-    let end = Instant::now() + Duration::from_secs(1);
+    let end = Instant::now() + Duration::from_mins(10);
     while threads(pid)? > 1 && Instant::now() < end {
         thread::sleep(Duration::from_millis(1));
     }
@@ -249,7 +249,7 @@ fn terminate(database: &Database<'_>, job: &str, after: Duration) -> Result<()> 
         scope.spawn(move || client.batch_execute(job).is_ok());
         thread::sleep(after);
         let mut other = database.connect()?;
-        other.query_one("SELECT pg_terminate_backend($1, 10000)", &[&pid])?;
+        other.query_one("SELECT pg_terminate_backend($1, 600000)", &[&pid])?;
         let sessions: i64 = other
             .query_one(
                 "SELECT count(*) FROM pg_stat_activity WHERE pid = $1",

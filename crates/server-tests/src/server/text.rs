@@ -1,7 +1,5 @@
 //! Texts in every encoding, exact lists of other tokenisers, and documents of hundreds of megabytes.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
@@ -188,13 +186,14 @@ pub fn cancel(server: &Server) -> Result<Outcome> {
     let mut client = database.connect()?;
     client.batch_execute("SET statement_timeout = '600ms'")?;
     for call in CALLS {
-        let start = Instant::now();
+        let before = server.main.processor_seconds()?;
         if let Err(error) = client.batch_execute(&format!("SELECT {call}")) {
             let code = error.code().map_or("none", |code| code.code());
             ensure!(code == "57014", "{call}: {error}");
         }
-        let taken = start.elapsed();
-        ensure!(taken < Duration::from_secs(5), "{call}: {taken:?}");
+        // Not of the clock: others may use the machine.
+        let taken = server.main.processor_seconds()? - before;
+        ensure!(taken < 5.0, "{call}: {taken} s");
     }
     Ok(Outcome::Passed)
 }

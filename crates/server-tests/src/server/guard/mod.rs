@@ -98,7 +98,7 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
     let mut client = database.connect()?;
     client.batch_execute(&format!(
         "{TABLE}; {MOMENT}; ALTER DATABASE {name} SET deadlock_timeout = '10min';
-         ALTER DATABASE {name} SET statement_timeout = '30s'"
+         ALTER DATABASE {name} SET statement_timeout = '10min'"
     ))?;
     let start = Instant::now();
     let refused = in_sessions(&database, |session, mut client| {
@@ -140,7 +140,7 @@ pub fn every_way(server: &Server) -> Result<Outcome> {
         let mut client = database.connect()?;
         client.batch_execute(&format!(
             "{TABLE}; ALTER DATABASE {name} SET deadlock_timeout = '50ms';
-             ALTER DATABASE {name} SET statement_timeout = '30s'"
+             ALTER DATABASE {name} SET statement_timeout = '10min'"
         ))?;
         let start = Instant::now();
         let is_over = AtomicBool::new(false);
