@@ -121,14 +121,22 @@ impl Meta {
 
     fn parse(index: &Index, page: &Page) -> Self {
         let payload = page.payload();
-        if !page.is(Kind::Meta, 0) || payload.len() != size_of::<Self>() {
+        let [magic, version, ..] = *payload.as_chunks().0 else {
             raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
+        };
+        if !page.is(Kind::Meta, 0) || u32::from_ne_bytes(magic) != MAGIC {
+            raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
+        }
+        let version = u32::from_ne_bytes(version);
+        if version != VERSION {
+            raise_version(index, version);
+        }
+        if payload.len() != size_of::<Self>() {
+            raise_corrupted(index, Some(META_BLOCK), "the metapage has another length");
         }
         // SAFETY: the length is that of `Self`, of which any bytes are valid.
         let meta = unsafe { payload.as_ptr().cast::<Self>().read_unaligned() };
-        let valid = meta.magic == MAGIC
-            && meta.version == VERSION
-            && meta.log_pages as usize <= MAX_LOG_PAGES
+        let valid = meta.log_pages as usize <= MAX_LOG_PAGES
             && meta.segment_count as usize <= MAX_SEGMENTS
             && meta.merge_count as usize <= MAX_MERGES
             && meta.free_count as usize <= MAX_FREE;
@@ -291,6 +299,17 @@ impl Meta {
     pub fn parameters(&self) -> Option<&[Parameters]> {
         self.parameters.get(..self.parameters_count as usize)
     }
+}
+
+fn raise_version(index: &Index, version: u32) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        &format!(
+            "index \"{}\" has version {version}, this pg_neardup reads version {VERSION}",
+            index.name()
+        ),
+        "Rebuild it with REINDEX INDEX.",
+    )
 }
 
 /// Ends the statement because an index has as many segments as it can have, and their rows are numbered too

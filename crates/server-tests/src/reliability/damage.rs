@@ -155,7 +155,7 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
 fn work_on(cluster: &Cluster, copy: usize, subject: &Subject) -> Result<bool> {
     let mut client = cluster.connect("postgres")?;
     // As on a server without page checksums.
-    client.batch_execute("SET ignore_checksum_failure = on; SET client_min_messages = error; SET statement_timeout = '30s'")?;
+    client.batch_execute("SET ignore_checksum_failure = on; SET client_min_messages = error; SET statement_timeout = '10min'")?;
     let (table, index) = (format!("docs_{copy}"), format!("index_{copy}"));
     let mut noticed = false;
     let check = format!("SELECT near_dup_index_check('{index}')");
@@ -183,13 +183,18 @@ fn work_on(cluster: &Cluster, copy: usize, subject: &Subject) -> Result<bool> {
     Ok(noticed)
 }
 
-/// Returns whether a statement ended because data are damaged; fails at any other error.
+/// Returns whether a statement ended because data are damaged, or of another version; fails at any other error.
 fn is_refused(outcome: Result<(), postgres::Error>) -> Result<bool> {
     let Err(error) = outcome else {
         return Ok(false);
     };
     match error.code() {
-        Some(&SqlState::INDEX_CORRUPTED | &SqlState::DATA_CORRUPTED) => Ok(true),
+        // A changed byte may be one of the version.
+        Some(
+            &SqlState::INDEX_CORRUPTED
+            | &SqlState::DATA_CORRUPTED
+            | &SqlState::FEATURE_NOT_SUPPORTED,
+        ) => Ok(true),
         _ => Err(error.into()),
     }
 }

@@ -100,6 +100,7 @@ const ALL: &[Test] = &[
         "neardup_checked_by_old_transaction",
         neardup::checked_by_old_transaction,
     ),
+    ("neardup_other_version", neardup::other_version),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
     ("holds_every_pair", holds::every_pair),
     ("holds_check_beside_replay", holds::check_beside_replay),

@@ -1,11 +1,14 @@
 //! The access method `neardup`: exactly the rows of the sequential scan, whatever the index has been
 //! through.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use postgres::error::SqlState;
 use postgres::{Client, IsolationLevel};
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
@@ -235,6 +238,41 @@ pub fn build_of_many_sizes(server: &Server) -> Result<Outcome> {
     let segments: i32 = client.query_one(segments, &[])?.get(0);
     ensure!(segments == 1, "{segments} segments");
     client.batch_execute("SELECT near_dup_index_check('sets_elements')")?;
+    Ok(Outcome::Passed)
+}
+
+/// An index that another version has written is refused by name of the version, until REINDEX.
+pub fn other_version(server: &Server) -> Result<Outcome> {
+    const VERSION_AT: u64 = 28;
+    let cluster = server.scratch_cluster("neardup_version")?;
+    cluster.create(&[])?;
+    cluster.start()?;
+    cluster
+        .connect("postgres")?
+        .batch_execute("CREATE EXTENSION pg_neardup")?;
+    let mut client = prepare(&cluster)?;
+    let path = "SELECT pg_relation_filepath('sigs_sig')";
+    let path: String = client.query_one(path, &[])?.get(0);
+    drop(client);
+    cluster.stop()?;
+    let file = cluster.data_dir().join(path);
+    let file = OpenOptions::new().write(true).open(file)?;
+    file.write_all_at(&999u32.to_ne_bytes(), VERSION_AT)?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute("SET ignore_checksum_failure = on")?;
+    let insert = "INSERT INTO sigs (sig) VALUES (minhash('a text'))";
+    let error = client.batch_execute(insert).err().context("accepted")?;
+    let error = error.as_db_error().context("no error of the server")?;
+    ensure!(
+        error.code() == &SqlState::FEATURE_NOT_SUPPORTED
+            && error.message().contains("version 999")
+            && error.hint().is_some_and(|hint| hint.contains("REINDEX")),
+        "{error}"
+    );
+    client.batch_execute("REINDEX INDEX sigs_sig")?;
+    client.batch_execute(insert)?;
+    check(&mut client)?;
     Ok(Outcome::Passed)
 }
 
