@@ -7,7 +7,7 @@ CREATE FUNCTION near_dup_pairs(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint, text) IS
-    'all pairs of similar rows of a query for (key, signature [, document]) or (key, document); with the document, exact Jaccard similarity; k, unit, fold, slots, seed as for minhash, where it signs; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
+    'all pairs of similar rows of a query for (key, signature [, document]) or (key, document); with the document, exact Jaccard similarity, and each pair of different documents is found with a probability of 99.9 %; k, unit, fold, slots, seed as for minhash, where it signs; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,

@@ -3,8 +3,8 @@ COMMENT ON FUNCTION minhash_interval(minhash_signature, minhash_signature, float
 COMMENT ON FUNCTION minhash_margin(integer, float8) IS
     'half the width of the widest interval of estimates from so many slots';
 COMMENT ON FUNCTION minhash_relax(float8, integer, float8) IS
-    'threshold on minhash_sim that keeps this share of the pairs of true similarity threshold';
+    'threshold on minhash_sim that two different documents of true similarity threshold reach with a probability of recall';
 COMMENT ON FUNCTION minhash_containment(minhash_signature, minhash_signature) IS
-    'estimated share of a that is in b, 0 to 1; NULL where no slot tells';
+    'estimated share of a that is in b, 0 to 1, of use where b is at most 8 times as large; NULL where no slot tells';
 COMMENT ON FUNCTION minhash_cardinality(minhash_signature) IS
     'estimated number of distinct shingles or elements';

@@ -17,10 +17,14 @@ use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::sort_distinct;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
 const PAIRS: usize = 1 << 16;
+
+/// Meetings of two rows under a key for each pair that is looked for at most: where so many meet in vain, the
+/// rows are of one large group.
+const MEETINGS: usize = 512;
 
 /// Entries whose rows are loaded into the cache together before they are compared.
 const AHEAD: usize = 64;
@@ -71,30 +75,29 @@ impl Batch {
         pairs.expect("there is no limit")
     }
 
-    /// Returns the same; None where there are more than `most`.
+    /// Returns the same; None where there are more than `most`, or rows that share a key meet more than
+    /// [`MEETINGS`] times as often.
     pub fn pairs_up_to(&self, most: usize, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Option<Pairs> {
         let mut pairs = Numbers::new(work_mem_bytes() / 4);
         let mut groups = UnionFind::new();
         or_out_of_memory(groups.grow_to(self.tokens.rows()));
-        let are_too_many = AtomicBool::new(false);
+        let limit = Limit::new(most.saturating_mul(MEETINGS));
         let mut put = |a, b| {
             if pairs.len() >= most {
-                are_too_many.store(true, Ordering::Relaxed);
+                limit.reach();
             } else {
                 groups.union(a, b);
                 pairs.push(u64::from(a) << 32 | u64::from(b));
             }
         };
-        let find = |entries, check: &mut dyn FnMut()| match are_too_many.load(Ordering::Relaxed) {
+        let find = |entries, check: &mut dyn FnMut()| match limit.is_reached() {
             true => Ok(Found::default()),
-            false => self.find(entries, sides, check),
+            false => self.find(entries, sides, &limit, check),
         };
         self.in_key_order(&find, &mut |found| {
-            if !are_too_many.load(Ordering::Relaxed) {
-                self.put_all(&found, sides, &mut put);
-            }
+            self.put_all(&found, sides, &limit, &mut put)
         });
-        (!are_too_many.load(Ordering::Relaxed)).then(|| Pairs::of(pairs, groups))
+        (!limit.is_reached()).then(|| Pairs::of(pairs, groups))
     }
 
     /// Sorts entries, and finds the pairs of the first of them, in any thread.
@@ -102,6 +105,7 @@ impl Batch {
         &self,
         mut entries: Vec<u64>,
         sides: &(dyn Fn(u32) -> Sides + Sync),
+        limit: &Limit,
         check: &mut dyn FnMut(),
     ) -> Result<Found> {
         sort_distinct(&mut entries, check);
@@ -124,7 +128,8 @@ impl Batch {
                 });
                 failed?;
                 done += 1;
-                if pairs.len() >= PAIRS {
+                limit.meet(rows.len());
+                if pairs.len() >= PAIRS || limit.is_reached() {
                     return Ok(Found {
                         pairs,
                         entries,
@@ -140,11 +145,13 @@ impl Batch {
         })
     }
 
-    /// Puts the pairs found, and finds and puts the others: they were too many to be kept.
+    /// Puts the pairs found, and finds and puts the others, which were too many to be kept; ends at the
+    /// limit.
     fn put_all(
         &self,
         found: &Found,
         sides: &(dyn Fn(u32) -> Sides + Sync),
+        limit: &Limit,
         put: &mut dyn FnMut(u32, u32),
     ) {
         found.pairs.iter().for_each(|&(a, b)| put(a, b));
@@ -158,6 +165,10 @@ impl Batch {
             let rows = rows(group).or_raise();
             for &row in &rows[left..] {
                 check_interrupts();
+                if limit.is_reached() {
+                    return;
+                }
+                limit.meet(rows.len());
                 self.pairs_of(row, &rows, key(group[0]), sides, put);
             }
         }
@@ -252,6 +263,31 @@ impl Batch {
             }
         });
         partitions
+    }
+}
+
+/// How many meetings of two rows under a key are left until the threads that search for pairs give up.
+struct Limit(AtomicUsize);
+
+impl Limit {
+    fn new(meetings: usize) -> Self {
+        Self(AtomicUsize::new(meetings))
+    }
+
+    /// Counts the meetings of a row.
+    fn meet(&self, others: usize) {
+        let less = |left: usize| Some(left.saturating_sub(others));
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    fn reach(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    fn is_reached(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
     }
 }
 

@@ -110,7 +110,7 @@ impl LabeledPairs {
     fn read(query: pg_sys::Datum) -> Self {
         let query = Query::open(query);
         let (documents, same) = check_columns(&query.columns());
-        let mut progress = Progress::begin("reading", None);
+        let mut progress = Progress::reading("reading", &query);
         let budget = share_of_work_mem_bytes();
         let mut pairs = Self {
             documents: [Records::new(budget), Records::new(budget)],

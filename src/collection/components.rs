@@ -42,7 +42,9 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
         }
     }
     let mut rows = call.rows();
+    let mut progress = Progress::begin("listing keys", Some(keys.len()));
     for key in 0..keys.len() as u32 {
+        progress.step();
         rows.put([keys.get(key), keys.get(sets.find(key))]);
     }
 }
@@ -62,7 +64,7 @@ fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
         a.of_type(key_type, "first", "key at one end of the edge"),
         b.of_type(key_type, "second", "key at the other end of the edge"),
     ];
-    let mut progress = Progress::begin("reading", None);
+    let mut progress = Progress::reading("reading", &query);
     let mut edges = 0;
     query.for_each(&mut |row| {
         progress.step();

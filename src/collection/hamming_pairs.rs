@@ -121,7 +121,7 @@ impl BitStrings {
         let bits = bits
             .if_type(pg_sys::VARBITOID)
             .unwrap_or_else(|| bits.of_type(pg_sys::BITOID, "second", "bit string"));
-        let mut progress = Progress::begin("reading", None);
+        let mut progress = Progress::reading("reading", &query);
         query.for_each(&mut |row| {
             progress.step();
             if let Some(bits) = row.get(bits) {

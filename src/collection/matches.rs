@@ -88,9 +88,12 @@ impl Matches {
     /// Visits every pair of similar rows once, the earlier row first; of a join, side a's.
     pub fn for_each_pair(&mut self, visit: Visit<'_>) {
         let Self { search, measured } = self;
+        let mut progress = Progress::begin("pairing copies", Some(measured.items.len() as usize));
         for item in 0..measured.items.len() {
+            progress.step();
             measured.visit_identical(item, visit);
         }
+        drop(progress);
         search.for_each_batch(&mut |batch| {
             let sides = (0..batch.tokens.rows())
                 .map(|kept| measured.items.sides(batch.item(kept), &measured.collection));
@@ -127,7 +130,7 @@ impl Matches {
             }
         });
         let mut members = members.sorted();
-        let mut progress = Progress::begin("clustering", Some(rows as usize));
+        let mut progress = Progress::begin("listing rows", Some(rows as usize));
         for row in 0..rows {
             progress.step();
             let first = measured.items.first_row(measured.items.of_row(row));
@@ -164,7 +167,9 @@ impl Matches {
             );
         });
         let mut members = members.sorted();
+        let mut progress = Progress::begin("listing rows", Some(measured.items.len() as usize));
         for item in 0..measured.items.len() {
+            progress.step();
             let first = measured.items.first_row(item);
             let (canonical, similarity) = canonical_of(first, &mut members).unwrap_or((first, 1.0));
             for row in measured.items.rows(item) {

@@ -121,7 +121,7 @@ impl KeyedDocuments {
     fn read(&mut self, query: pg_sys::Datum) -> Fingerprints<TemporaryFile> {
         let query = Query::open(query);
         let [key, document] = check_columns(&query.columns(), self.key_type);
-        let mut progress = Progress::begin("reading", None);
+        let mut progress = Progress::reading("reading", &query);
         fingerprints(self.reader(), |visit| {
             query.for_each(&mut |row| {
                 progress.step();

@@ -91,7 +91,7 @@ impl Facts {
         let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
         // SAFETY: the type exists.
         unsafe { pg_sys::getTypeOutputInfo(key_type, &mut output, &mut is_varlena) };
-        let mut progress = Progress::begin("reading", None);
+        let mut progress = Progress::reading("reading", &query);
         query.for_each(&mut |row| {
             progress.step();
             let number = collection.rows();

@@ -47,7 +47,9 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     check_interrupts();
     let stars = stars_of_pairs(rows as u32, &mut pairs).or_raise();
     let mut result = call.rows();
+    let mut progress = Progress::begin("listing rows", Some(rows));
     for (row, (canonical, similarity)) in stars.into_iter().enumerate() {
+        progress.step();
         let [key, canonical] = [row, canonical as usize].map(|row| keys.get(numbers.key_of[row]));
         result.put([key, canonical, similarity.into_datum()]);
     }
@@ -61,7 +63,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
         wrong_columns(&columns, "rows", "one column: the key, in order");
     };
     let key = key.of_type(call.argument_type(0), "only", "key");
-    let mut progress = Progress::begin("reading rows", None);
+    let mut progress = Progress::reading("reading rows", &query);
     let mut rows = 0;
     query.for_each(&mut |row| {
         progress.step();
@@ -96,7 +98,7 @@ fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     ];
     let similarity = similarity.of_type(pg_sys::FLOAT8OID, "third", "similarity");
     let mut similarities = Vec::new();
-    let mut progress = Progress::begin("reading pairs", None);
+    let mut progress = Progress::reading("reading pairs", &query);
     query.for_each(&mut |row| {
         progress.step();
         if let ([Some(a), Some(b)], Some(similarity)) =
@@ -126,8 +128,9 @@ fn number_ends(sort: ValueSort, keys: &mut Keys, rows: usize, pairs: usize) -> N
     // The ends of pairs first refer to keys, whose rows are known in the end.
     let mut row_of: Vec<u32> = Vec::new();
     let mut is_repeated = false;
+    let mut progress = Progress::begin("sorting keys", Some(rows + 2 * pairs));
     sort.for_each(keys, &mut |place, number| {
-        check_interrupts();
+        progress.step();
         if row_of.len() <= place as usize {
             row_of.try_push(NONE).or_raise();
         }

@@ -2,6 +2,7 @@
 //! `pg_neardup.progress` as NOTICEs.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};
+use crate::pg::query::Query;
 use neardup::memory::joined;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, notice, pg_sys};
 use std::ffi::{CStr, c_char};
@@ -9,18 +10,22 @@ use std::time::{Duration, Instant};
 
 static PROGRESS: GucSetting<bool> = GucSetting::<bool>::new(false);
 
-/// Between two NOTICEs.
-const PAUSE: Duration = Duration::from_secs(3);
+/// Between two reports to other sessions.
+const PAUSE: Duration = Duration::from_secs(1);
 
-/// Steps between two looks at the clock.
+/// Reports to other sessions for each NOTICE.
+const REPORTS: u64 = 3;
+
+/// Steps between two looks at the clock, at most, and the time that they may take.
 const STRIDE: u64 = 256;
+const LOOK: Duration = Duration::from_millis(1);
 
 /// Defines the setting and reserves its prefix, once when the library is loaded.
 pub fn define_setting() {
     GucRegistry::define_bool_guc(
         c"pg_neardup.progress",
         c"Reports the progress of long jobs as NOTICEs.",
-        c"Every few seconds: what is being done, the share done, and the time left.",
+        c"Every few seconds: what is being done, how much of it is done, and the time left.",
         &PROGRESS,
         GucContext::Userset,
         GucFlags::default(),
@@ -30,26 +35,63 @@ pub fn define_setting() {
     hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_neardup".as_ptr()) });
 }
 
+/// The steps of a stage.
+#[derive(Clone, Copy)]
+enum Total {
+    Unknown,
+    About(u64),
+    Exactly(u64),
+}
+
 /// One stage of a job.
 pub struct Progress {
     stage: &'static str,
-    total: Option<u64>,
+    total: Total,
     done: u64,
+    /// The step that looks at the clock next, and how many steps lie between two looks.
+    next_look: u64,
+    stride: u64,
     started: Instant,
+    looked: Instant,
     reported: Instant,
+    reports: u64,
     activity: Option<Activity>,
 }
 
 impl Progress {
-    /// Returns a stage of `total` steps, if their number is known.
+    /// Returns a stage of `total` steps, if their number is known, and reports that it begins.
     pub fn begin(stage: &'static str, total: Option<usize>) -> Self {
+        let total = total.map_or(Total::Unknown, |total| Total::Exactly(total as u64));
+        let mut progress = Self::new(stage, total);
+        progress.show();
+        progress
+    }
+
+    /// Returns the stage of reading a query, and reports that it begins.
+    pub fn reading(stage: &'static str, query: &Query) -> Self {
+        let mut progress = Self::new(stage, Total::About(query.estimate().0 as u64));
+        progress.show();
+        progress
+    }
+
+    /// Returns the only stage of a short job, of about `total` steps. Nothing is reported unless it takes
+    /// long.
+    pub fn of_call(stage: &'static str, total: usize) -> Self {
+        Self::new(stage, Total::About(total as u64))
+    }
+
+    fn new(stage: &'static str, total: Total) -> Self {
         let now = Instant::now();
         Self {
             stage,
-            total: total.map(|total| total as u64),
+            total,
             done: 0,
+            next_look: 1,
+            stride: 1,
             started: now,
+            looked: now,
             reported: now,
+            reports: 0,
             activity: None,
         }
     }
@@ -58,10 +100,17 @@ impl Progress {
     /// reports when it is time.
     pub fn step(&mut self) {
         self.done += 1;
-        debug_assert!(self.total.is_none_or(|total| self.done <= total));
-        if self.done.is_multiple_of(STRIDE) {
-            self.look();
+        if self.done < self.next_look {
+            return;
         }
+        debug_assert!(!matches!(self.total, Total::Exactly(total) if self.done > total));
+        let before = self.looked;
+        self.look();
+        self.stride = match self.looked - before {
+            quick if quick < LOOK => (2 * self.stride).min(STRIDE),
+            _ => (self.stride / 2).max(1),
+        };
+        self.next_look = self.done + self.stride;
     }
 
     /// Sets the number of steps done, and reports when it is time.
@@ -73,30 +122,39 @@ impl Progress {
     /// Lets a cancel through within a step that takes long.
     pub fn look(&mut self) {
         check_interrupts();
-        if self.reported.elapsed() >= PAUSE {
-            self.reported = Instant::now();
-            let message = self.message();
-            self.activity
-                .get_or_insert_with(Activity::begin)
-                .show(&message);
-            notice(&message);
+        self.looked = Instant::now();
+        if self.looked - self.reported >= PAUSE {
+            self.reported = self.looked;
+            self.reports += 1;
+            let message = self.show();
+            if self.reports.is_multiple_of(REPORTS) {
+                notice(&message);
+            }
         }
     }
 
+    /// Reports to other sessions, and returns the report.
+    fn show(&mut self) -> String {
+        let message = self.message();
+        self.activity
+            .get_or_insert_with(Activity::begin)
+            .show(&message);
+        message
+    }
+
     fn message(&self) -> String {
-        match self.total {
-            Some(total) => {
-                let share = self.done as f64 / total.max(1) as f64;
-                let left = self.started.elapsed().as_secs_f64() * (1.0 / share.max(1e-9) - 1.0);
-                format!(
-                    "{}: {:.0} % done, {left:.0} s left",
-                    self.stage,
-                    share * 100.0
-                )
-            }
-            None if self.done == 0 => String::from(self.stage),
-            None => format!("{}: {} rows", self.stage, self.done),
+        let Self { stage, done, .. } = self;
+        let (about, total) = match self.total {
+            Total::Exactly(total) => ("", total),
+            Total::About(total) if total >= *done => ("about ", total),
+            _ => return format!("{stage}: {done}"),
+        };
+        let mut message = format!("{stage}: {done} of {about}{total}");
+        if *done > 0 {
+            let each = self.started.elapsed().as_secs_f64() / *done as f64;
+            message += &format!(", {:.0} s left", each * (total - done) as f64);
         }
+        message
     }
 }
 

@@ -1,6 +1,7 @@
 //! Two documents side by side: common chunks, edit distance, what differs, and a page that shows it.
 
-use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::error::OrRaise;
+use crate::pg::progress::Progress;
 use crate::pg::record::Record;
 use crate::pg::text::{NewText, Text};
 use neardup::align::{self, Costs, Place};
@@ -14,6 +15,16 @@ type Explanation = Record<(NewText, f64, Vec<NewText>, Vec<NewText>)>;
 pgrx::impl_sql_translatable!(Similarity, "record");
 pgrx::impl_sql_translatable!(Position, "record");
 pgrx::impl_sql_translatable!(Explanation, "record");
+
+/// Bytes of two documents for each check for interrupts while their words are aligned, about.
+const BYTES_A_CHECK: usize = 1200;
+
+/// Returns a check for interrupts that reports how far a comparison of documents of these lengths is.
+fn comparing<const N: usize>(bytes: [usize; N]) -> impl FnMut() {
+    let checks = bytes.into_iter().sum::<usize>() / BYTES_A_CHECK;
+    let mut progress = Progress::of_call("comparing", checks);
+    move || progress.step()
+}
 
 /// Returns the common runs of words. Positions count from 1, as `substr` does.
 ///
@@ -49,7 +60,7 @@ fn common_chunks(
         &b,
         i64::from(min_words),
         matching,
-        &mut check_interrupts,
+        &mut comparing([a.len(), b.len()]),
     )
     .or_raise();
     let a = copied(&a).or_raise();
@@ -90,7 +101,7 @@ fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>
         &b,
         i64::from(min_words),
         matching,
-        &mut check_interrupts,
+        &mut comparing([a.len(), b.len()]),
     )
     .or_raise();
     Record((
@@ -108,7 +119,8 @@ fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] characters.
 #[pg_extern(immutable, parallel_safe, strict, cost = 40000)]
 fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
-    let found = align::longest_common_substring(&a, &b, &mut check_interrupts).or_raise();
+    let found =
+        align::longest_common_substring(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
     NewText(copied(&a[found.bytes]).or_raise())
 }
 
@@ -118,7 +130,8 @@ fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
 /// As [`longest_common_substring`].
 #[pg_extern(sql = false)]
 fn longest_common_substring_position(a: Text<'_>, b: Text<'_>) -> Position {
-    let found = align::longest_common_substring(&a, &b, &mut check_interrupts).or_raise();
+    let found =
+        align::longest_common_substring(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
     let place = |start: u32| (found.chars > 0).then_some(start as i32 + 1);
     Record((found.chars as i32, place(found.a), place(found.b)))
 }
@@ -139,7 +152,8 @@ fn edit_distance(
 ) -> Option<i64> {
     let [insert, delete, substitute] = [ins_cost?, del_cost?, sub_cost?].map(i64::from);
     let costs = Costs::new(insert, delete, substitute).or_raise();
-    align::edit_distance(&a?, &b?, costs, max, &mut check_interrupts).or_raise()
+    let (a, b) = (a?, b?);
+    align::edit_distance(&a, &b, costs, max, &mut comparing([a.len(), b.len()])).or_raise()
 }
 
 /// Returns the kind of difference between two documents.
@@ -148,7 +162,7 @@ fn edit_distance(
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.
 #[pg_extern(sql = false)]
 fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
-    let found = align::explain(&a, &b, &mut check_interrupts).or_raise();
+    let found = align::explain(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
     let texts = |words: Vec<Vec<u8>>| collected(words.into_iter().map(NewText)).or_raise();
     Record((
         NewText(found.kind.to_string().into_bytes()),
@@ -165,8 +179,13 @@ fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
 /// [`align::MAX_PAGE_INPUT`] bytes.
 #[pg_extern(immutable, parallel_safe, strict, cost = 150000)]
 fn diff_html(a: Text<'_>, b: Text<'_>, min_words: default!(i32, 5)) -> NewText {
-    let page = align::diff_html(&a, &b, i64::from(min_words), &mut check_interrupts).or_raise();
-    NewText(page.into_bytes())
+    let page = align::diff_html(
+        &a,
+        &b,
+        i64::from(min_words),
+        &mut comparing([a.len(), b.len()]),
+    );
+    NewText(page.or_raise().into_bytes())
 }
 
 /// Returns a complete HTML page that shows one document beside several others, numbered by their
@@ -183,7 +202,9 @@ fn diff_html_of_several(
     let others = collected(others.iter()).or_raise();
     let bytes = collected(others.iter().map(Option::as_deref)).or_raise();
     let min_words = i64::from(min_words);
-    let page = align::diff_html_of_several(&a, &bytes, min_words, &mut check_interrupts);
+    let lengths = bytes.iter().flatten().map(|other| a.len() + other.len());
+    let mut check = comparing([lengths.sum()]);
+    let page = align::diff_html_of_several(&a, &bytes, min_words, &mut check);
     NewText(page.or_raise().into_bytes())
 }
 

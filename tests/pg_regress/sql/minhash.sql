@@ -136,3 +136,10 @@ SELECT minhash_union(m) FROM (VALUES (minhash('a b c')), (minhash('a b c', 2))) 
 SELECT minhash_union(minhash_pack(minhash('a b c'), 8));
 SELECT minhash_agg(i, i) FROM generate_series(1, 3) i;
 SELECT minhash_agg(i, 2000) FROM generate_series(1, 3) i;
+
+-- Half of a in b: with b 8 times as large the estimates are of use, with 250 times most slots tell nothing.
+SELECT times, bool_and(estimate IS NOT NULL) AS all_tell, sqrt(avg((estimate - 0.5) ^ 2)) < 0.15 AS of_use
+FROM (VALUES (8), (250)) t (times), generate_series(1, 40) seed, LATERAL (
+    SELECT minhash_containment((SELECT minhash_agg(seed * 100000 + i) FROM generate_series(1, 20) i),
+                               (SELECT minhash_agg(seed * 100000 + 10 + i) FROM generate_series(1, 20 * times) i))) e (estimate)
+GROUP BY 1 ORDER BY 1;

@@ -45,3 +45,10 @@ SELECT * FROM split_text('One.', 'word');
 SELECT * FROM split_text(' ', 'line');
 SELECT * FROM split_text(NULL, 'line');
 DROP TABLE pages;
+
+-- A passage may stand first in a document that shares a part of it with an earlier one: that part is cut there, too.
+CREATE TABLE chain (id int PRIMARY KEY, body text);
+INSERT INTO chain VALUES (1, 'a b c d e f'), (2, 'x c d e f g h'), (3, 'y e f g h z');
+SELECT p.key, passage, first_value(p.key) OVER w AS first_in, row_number() OVER w > 1 AS is_cut, substr(body, start, length) AS text
+FROM repeated_passages(NULL::int, 'SELECT id, body FROM chain ORDER BY id', 4) p JOIN chain ON id = p.key
+WINDOW w AS (PARTITION BY passage ORDER BY p.key, start) ORDER BY passage, 1;

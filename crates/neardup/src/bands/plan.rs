@@ -6,8 +6,8 @@ use super::pigeonhole::most_differing;
 use super::{Bands, HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 use crate::{Error, Result};
 
-/// The share of true pairs that the bands, and again the prefilter, may lose where pairs are
-/// verified by their documents: together they keep 0.999.
+/// The probability with which the bands, and again the prefilter, may lose a true pair where pairs are
+/// verified by their documents: together they keep it with 0.999. Copies are kept or lost together.
 const LOSS: f64 = 5e-4;
 
 /// Bits that a band should hold, so that unrelated rows do not share it by chance.

@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
+use postgres::error::SqlState;
 use testbed::server::database::Database;
 use testbed::server::{Server, memory};
 
@@ -75,29 +76,82 @@ pub fn bands_and_pairs_in_files(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Other sessions see the stage of a long job before its statement, and the statement alone afterwards.
+/// Jobs that take very long, and stages that each goes through. Rows of `template` are all nearly near
+/// enough to each other, so that each is compared with all.
+const LONG_JOBS: &[(&str, &[&str])] = &[
+    (
+        "SELECT count(*) FROM near_dup_pairs(NULL::int,
+            'SELECT i, minhash(i::text) FROM generate_series(1, 1000000) i, pg_sleep(0.003 + 0 * i)', 1)",
+        &["reading"],
+    ),
+    (
+        "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM template ORDER BY id', 0.7)",
+        &["clustering"],
+    ),
+    ("SELECT near_dup_track('template', 'sig', 0.7)", &["clustering"]),
+    ("SELECT kind FROM long, near_dup_explain(a, b)", &["comparing"]),
+];
+
+/// Other sessions see the stages of a job before its statement, from their beginning on and with more and
+/// more done, and the statement alone afterwards.
 pub fn seen_by_others(server: &Server) -> Result<Outcome> {
     const SEEN: &str = "SELECT query FROM pg_stat_activity WHERE pid = $1";
     let database = Database::with_extension(&server.main, "seen")?;
     let (mut client, mut other) = (database.connect()?, database.connect()?);
+    client.batch_execute(
+        "CREATE TABLE template AS
+         SELECT i AS id, body, minhash(body, 1) AS sig FROM generate_series(1, 30000) i, LATERAL (
+             SELECT string_agg(CASE WHEN w < 30 THEN 'w' || w ELSE 'w' || w || 'x' || i END, ' ') AS body
+             FROM generate_series(1, 40) w) d;
+         ALTER TABLE template ADD PRIMARY KEY (id);
+         CREATE INDEX ON template USING neardup (sig minhash_ops (threshold = 0.6));
+         CREATE TABLE long AS
+         SELECT string_agg('w' || hashint4(i) % 300000, ' ') AS a, string_agg('w' || hashint4(i + 1000) % 300000, ' ') AS b
+         FROM generate_series(1, 2000000) i",
+    )?;
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
-    let job = "SELECT count(*), pg_sleep(1) FROM near_dup_pairs(NULL::int,
-        'SELECT i, minhash(i::text) FROM generate_series(1, 768) i, pg_sleep(0.006 + 0 * i)', 1)";
-    let seen = thread::scope(|scope| {
-        let running = scope.spawn(|| client.batch_execute(job));
-        let mut seen = Vec::new();
-        while !running.is_finished() {
-            let now: String = other.query_one(SEEN, &[&pid])?.get(0);
-            if seen.last() != Some(&now) {
-                seen.push(now);
+    for (job, stages) in LONG_JOBS {
+        thread::scope(|scope| {
+            let running = scope.spawn(|| client.batch_execute(job));
+            let mut seen: Vec<String> = Vec::new();
+            while !running.is_finished() && !stages.iter().all(|stage| rises(&seen, stage, job)) {
+                let now: String = other.query_one(SEEN, &[&pid])?.get(0);
+                if seen.last() != Some(&now) {
+                    seen.push(now);
+                }
+                thread::sleep(Duration::from_millis(20));
             }
-            thread::sleep(Duration::from_millis(20));
-        }
-        running.join().expect("the statement does not panic")?;
-        anyhow::Ok(seen)
-    })?;
-    let told = format!("/* pg_neardup: reading: 512 rows */ {job}");
-    ensure!(seen.contains(&told), "{seen:#?}");
-    ensure!(seen.last().is_some_and(|last| last == job), "{seen:#?}");
+            other.execute("SELECT pg_cancel_backend($1)", &[&pid])?;
+            match running.join().expect("the statement does not panic") {
+                Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Ok(()),
+                ended => {
+                    ended?;
+                    bail!("{job} ended before its stages were seen: {seen:#?}")
+                }
+            }
+        })?;
+    }
+    let job = "SELECT count(*), pg_sleep(1) FROM near_dup_pairs(NULL::int, 'SELECT 1, minhash(''a'')', 1)";
+    client.batch_execute(job)?;
+    let seen: String = other.query_one(SEEN, &[&pid])?.get(0);
+    ensure!(seen == job, "{seen}");
     Ok(Outcome::Passed)
+}
+
+/// Returns whether a job was seen in a stage with two different numbers of steps done, of a total.
+fn rises(seen: &[String], stage: &str, job: &str) -> bool {
+    let steps = |seen: &String| {
+        let told = seen
+            .strip_prefix("/* pg_neardup: ")?
+            .strip_suffix(&format!(" */ {job}"))?;
+        let (done, of) = told
+            .strip_prefix(stage)?
+            .strip_prefix(": ")?
+            .split_once(" of ")?;
+        let total = of.trim_start_matches("about ").split(',').next()?;
+        Some((done.parse::<u64>().ok()?, total.parse::<u64>().ok()?))
+    };
+    let mut steps: Vec<_> = seen.iter().filter_map(steps).collect();
+    steps.dedup();
+    steps.len() >= 2 && steps.iter().all(|(done, total)| done <= total)
 }
