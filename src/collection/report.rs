@@ -12,7 +12,7 @@ use crate::pg::query::{CheckedColumn, Query, Row};
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text, Utf8};
 use neardup::memory::{Grow, copied, with_room};
-use neardup::report::{self, Census, Document, MAX_GROUPS, MEMBERS, Report};
+use neardup::report::{self, Census, Date, Documents, Facts, MAX_GROUPS, Report};
 use pgrx::prelude::*;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -33,17 +33,40 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let threshold = options::threshold_argument(&call, 2);
     let groups = call.argument(4, "groups").value() as i32;
     let groups = options::within("groups", groups, 0, MAX_GROUPS as i32) as usize;
-    let mut facts = Facts::new();
-    let collection = facts.read(&call, threshold);
-    let unread = collection.without.len() as u64;
+    let mut rows = Rows::new();
+    let collection = rows.read(&call, threshold);
     let mut matches = Matches::of(collection);
-    let census = facts.census(matches.as_mut());
-    let report = Report::new(&title, threshold, &census, &facts.sources, unread).or_raise();
-    let page = match matches {
-        Some(mut matches) => facts.show_groups(report, &census, &mut matches, groups),
-        None => report.finish(&census).or_raise(),
+    let census = rows.census(matches.as_mut());
+    let Rows { keys, sources, .. } = rows;
+    let report = Report {
+        title: &title,
+        threshold,
+        census: &census,
+        sources: &sources,
+        groups,
+        date_of,
     };
-    NewText(page.into_bytes())
+    let mut documents = Stored {
+        keys,
+        matches,
+        census: &census,
+        progress: Progress::begin("showing groups", Some(report.shown_groups())),
+        buffer: Vec::new(),
+    };
+    NewText(report.page(&mut documents).or_raise().into_bytes())
+}
+
+/// Returns the date of a day, counted from 1 January 2000.
+fn date_of(day: i32) -> Date {
+    let (mut year, mut month, mut of_month) = (0, 0, 0);
+    let julian = day.saturating_add(pg_sys::POSTGRES_EPOCH_JDATE as i32);
+    // SAFETY: the function only computes, and writes its results.
+    unsafe { pg_sys::j2date(julian, &mut year, &mut month, &mut of_month) };
+    Date {
+        year,
+        month: month as u8,
+        day: of_month as u8,
+    }
 }
 
 /// The columns of the query.
@@ -55,26 +78,22 @@ struct Columns {
     day: Option<CheckedColumn>,
 }
 
-/// The properties of a compared row beside its signature and its document.
-struct Fact {
-    bytes: u32,
-    source: Option<u32>,
-    day: Option<i32>,
-}
-
-/// The properties of all rows, in their order.
-struct Facts {
-    facts: Vec<Fact>,
-    /// Keys as text, in UTF-8.
+/// The rows of the query: what is counted of them, and their keys.
+struct Rows {
+    /// Of the rows that are compared, in their order, and of the others.
+    facts: Vec<Facts>,
+    uncompared: Vec<Facts>,
+    /// Keys of the rows that are compared, as text in UTF-8.
     keys: Records,
     sources: Vec<Vec<u8>>,
     numbers: HashMap<Vec<u8>, u32>,
 }
 
-impl Facts {
+impl Rows {
     fn new() -> Self {
         Self {
             facts: Vec::new(),
+            uncompared: Vec::new(),
             keys: Records::new(share_of_work_mem_bytes()),
             sources: Vec::new(),
             numbers: HashMap::new(),
@@ -98,11 +117,12 @@ impl Facts {
             let document = row.get(columns.document);
             let key = i64::from(number).into_datum();
             collection.push(key, row.get(columns.signature), document);
-            if let (true, Some(document)) = (collection.rows() > number, document) {
+            let facts = self.facts_of(row, &columns);
+            if collection.rows() > number {
                 self.push_key(row.get(columns.key), output);
-                // SAFETY: the column is of type text or one of those that are stored as it is.
-                let bytes = unsafe { Text::from_raw(document) }.len() as u32;
-                self.push_fact(row, &columns, bytes);
+                self.facts.try_push(facts).or_raise();
+            } else {
+                self.uncompared.try_push(facts).or_raise();
             }
         });
         collection
@@ -120,19 +140,21 @@ impl Facts {
         }
     }
 
-    fn push_fact(&mut self, row: &Row<'_>, columns: &Columns, bytes: u32) {
+    fn facts_of(&mut self, row: &Row<'_>, columns: &Columns) -> Facts {
         let source = columns.source.and_then(|column| row.get(column));
         let day = columns.day.and_then(|column| row.get(column));
-        let fact = Fact {
-            bytes,
-            // SAFETY: the column is of type text or one of those that are stored as it is.
-            source: source.map(|datum| self.source_number(&unsafe { Text::from_raw(datum) })),
+        // SAFETY: the columns are of type text or one of those that are stored as it is.
+        let text = |datum| unsafe { Text::from_raw(datum) };
+        Facts {
+            bytes: row
+                .get(columns.document)
+                .map_or(0, |document| text(document).len() as u32),
+            source: source.map(|source| self.source_number(&text(source))),
             // The first and the last number stand for infinity.
             day: day
                 .map(|datum| datum.value() as i32)
                 .filter(|day| !matches!(*day, i32::MIN | i32::MAX)),
-        };
-        self.facts.try_push(fact).or_raise();
+        }
     }
 
     fn source_number(&mut self, source: &[u8]) -> u32 {
@@ -147,78 +169,52 @@ impl Facts {
     }
 
     /// Counts the star clusters.
-    fn census(&self, matches: Option<&mut Matches>) -> Census {
+    fn census(&mut self, matches: Option<&mut Matches>) -> Census {
         let mut rows = with_room(self.facts.len()).or_raise();
         let mut count = |[row, canonical]: [Option<pg_sys::Datum>; 2], similarity: f64| {
             let [row, canonical] =
                 [row, canonical].map(|datum| datum.map_or(0, |datum| datum.value()));
             debug_assert_eq!(row, rows.len());
-            let Fact { bytes, source, day } = self.facts[row];
             let row = report::Row {
                 canonical: canonical as u32,
                 similarity,
-                bytes,
-                source,
-                day,
+                facts: self.facts[row],
             };
             rows.try_push(row).or_raise();
         };
         if let Some(matches) = matches {
             matches.for_each_in_star(&mut count);
         }
-        Census::new(rows).or_raise()
+        Census::new(rows, std::mem::take(&mut self.uncompared)).or_raise()
     }
+}
 
-    fn show_groups(
-        &mut self,
-        mut report: Report,
-        census: &Census,
-        matches: &mut Matches,
-        groups: usize,
-    ) -> String {
-        let largest = census.largest(groups, MEMBERS).or_raise();
-        let mut progress = Progress::begin("showing groups", Some(largest.len()));
-        let mut buffer = Vec::new();
-        for group in &largest {
-            progress.step();
-            let own = self.shown(group.canonical, matches, &mut buffer);
-            if !report.begin_group(&self.document(&own, census, group.canonical), group) {
-                continue;
-            }
-            for &member in &group.members {
-                check_interrupts();
-                let other = self.shown(member, matches, &mut buffer);
-                let canonical = self.document(&own, census, group.canonical);
-                let other = self.document(&other, census, member);
-                let similarity = census.row(member).similarity;
-                report
-                    .member(&canonical, &other, similarity, &mut || progress.look())
-                    .or_raise();
-            }
-            report.end_group();
+/// Documents that are read where the search has stored them.
+struct Stored<'s> {
+    keys: Records,
+    /// None without documents.
+    matches: Option<Matches>,
+    census: &'s Census,
+    progress: Progress,
+    buffer: Vec<u8>,
+}
+
+impl Documents for Stored<'_> {
+    fn read(&mut self, row: u32) -> neardup::Result<[Vec<u8>; 2]> {
+        if self.census.row(row).canonical == row {
+            self.progress.step();
         }
-        report.finish(census).or_raise()
-    }
-
-    /// Returns key and text of a row.
-    fn shown(&mut self, row: u32, matches: &mut Matches, buffer: &mut Vec<u8>) -> [Vec<u8>; 2] {
-        let key = copied(self.keys.read(row as usize, buffer)).or_raise();
-        [key, matches.document(row)]
-    }
-
-    fn document<'d>(
-        &'d self,
-        [key, text]: &'d [Vec<u8>; 2],
-        census: &Census,
-        row: u32,
-    ) -> Document<'d> {
-        let row = census.row(row);
-        Document {
+        check_interrupts();
+        let key = copied(self.keys.read(row as usize, &mut self.buffer))?;
+        let matches = self.matches.as_mut();
+        Ok([
             key,
-            source: row.source.map(|source| &*self.sources[source as usize]),
-            day: row.day,
-            text,
-        }
+            matches.map_or(Vec::new(), |matches| matches.document(row)),
+        ])
+    }
+
+    fn check(&mut self) {
+        self.progress.look();
     }
 }
 

@@ -11,10 +11,11 @@ use neardup::passages::{
     self, Candidates, Comparison, Documents, Fingerprints, Hashes, Listing, Numbering, Reader,
     Scratch,
 };
+use neardup::report::{self, Census, Facts, Report, Row};
 use neardup::shingle::{self, Key, Shingling};
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{self, Fold, Unit};
-use neardup::{Error, Result, set};
+use neardup::{Error, Result, memory, set};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::hash_map::DefaultHasher;
@@ -240,6 +241,18 @@ fn signatures() {
     });
 }
 
+/// The documents of a report, as their keys also.
+struct Pair<'a>([&'a [u8]; 2]);
+
+impl report::Documents for Pair<'_> {
+    fn read(&mut self, row: u32) -> Result<[Vec<u8>; 2]> {
+        let text = self.0[row as usize];
+        Ok([memory::copied(text)?, memory::copied(text)?])
+    }
+
+    fn check(&mut self) {}
+}
+
 #[test]
 fn pairs_of_documents() {
     let (a, b) = (document(30_000, 90), document(30_000, 110));
@@ -263,6 +276,27 @@ fn pairs_of_documents() {
     });
     refuse_each("diff_html", &|| {
         align::diff_html(&a, &b, 5, &mut || ()).map(digest)
+    });
+    let documents = [&a[..40_000], &b[..40_000]];
+    let census = || {
+        let facts = Facts::default();
+        let row = |similarity| Row {
+            canonical: 0,
+            similarity,
+            facts,
+        };
+        Census::new(vec![row(1.0), row(0.9)], Vec::new())
+    };
+    refuse_each("near_dup_report", &|| {
+        let report = Report {
+            title: b"title",
+            threshold: 0.8,
+            census: &census()?,
+            sources: &[],
+            groups: 1,
+            date_of: |_| unreachable!("no document has a day"),
+        };
+        report.page(&mut Pair(documents)).map(digest)
     });
 }
 

@@ -3,7 +3,7 @@
 mod html;
 
 use html::{HOSTILE, Reader};
-use neardup::report::{Census, Document, MEMBERS, Report, Row};
+use neardup::report::{Census, Date, Documents, Facts, Report, Row};
 use proptest::prelude::*;
 
 /// A document of the tests.
@@ -27,47 +27,60 @@ fn doc(canonical: u32, text: &str) -> Doc {
     }
 }
 
-/// Returns the page, as the extension makes it.
-fn page(title: &str, docs: &[Doc], groups: usize) -> String {
+/// Returns a date of a calendar with months of 30 days.
+fn date_of(day: i32) -> Date {
+    Date {
+        year: 2000 + day.div_euclid(360),
+        month: (day.rem_euclid(360) / 30 + 1) as u8,
+        day: (day.rem_euclid(30) + 1) as u8,
+    }
+}
+
+struct Docs<'d>(&'d [Doc]);
+
+impl Documents for Docs<'_> {
+    fn read(&mut self, row: u32) -> neardup::Result<[Vec<u8>; 2]> {
+        let Doc { key, text, .. } = &self.0[row as usize];
+        Ok([key, text].map(|text| text.clone().into_bytes()))
+    }
+
+    fn check(&mut self) {}
+}
+
+/// Returns the page of documents, the last `uncompared` of which were not compared.
+fn page_of(title: &str, docs: &[Doc], groups: usize, uncompared: usize) -> neardup::Result<String> {
     let mut sources: Vec<Vec<u8>> = Vec::new();
     let rows = docs.iter().map(|doc| Row {
         canonical: doc.canonical,
         similarity: doc.similarity,
-        bytes: doc.text.len() as u32,
-        source: doc.source.as_ref().map(|source| {
-            let known = sources.iter().position(|known| known == source.as_bytes());
-            known.unwrap_or_else(|| {
-                sources.push(source.clone().into_bytes());
-                sources.len() - 1
-            }) as u32
-        }),
-        day: doc.day,
-    });
-    let rows = rows.collect();
-    let census = Census::new(rows).unwrap();
-    let mut report = Report::new(title.as_bytes(), 0.8, &census, &sources, 0).unwrap();
-    let document = |number: u32| {
-        let doc = &docs[number as usize];
-        Document {
-            key: doc.key.as_bytes(),
-            source: doc.source.as_ref().map(|source| source.as_bytes()),
+        facts: Facts {
+            bytes: doc.text.len() as u32,
+            source: doc.source.as_ref().map(|source| {
+                let known = sources.iter().position(|known| known == source.as_bytes());
+                known.unwrap_or_else(|| {
+                    sources.push(source.clone().into_bytes());
+                    sources.len() - 1
+                }) as u32
+            }),
             day: doc.day,
-            text: doc.text.as_bytes(),
-        }
+        },
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    let others = rows.split_off(docs.len() - uncompared);
+    let others = others.into_iter().map(|row| row.facts);
+    let report = Report {
+        title: title.as_bytes(),
+        threshold: 0.8,
+        census: &Census::new(rows, others.collect())?,
+        sources: &sources,
+        groups,
+        date_of,
     };
-    for group in census.largest(groups, MEMBERS).unwrap() {
-        let canonical = document(group.canonical);
-        if report.begin_group(&canonical, &group) {
-            for &member in &group.members {
-                let similarity = census.row(member).similarity;
-                report
-                    .member(&canonical, &document(member), similarity, &mut || {})
-                    .unwrap();
-            }
-            report.end_group();
-        }
-    }
-    report.finish(&census).unwrap()
+    report.page(&mut Docs(docs))
+}
+
+fn page(title: &str, docs: &[Doc], groups: usize) -> String {
+    page_of(title, docs, groups, 0).unwrap()
 }
 
 fn read(title: &str, docs: &[Doc], groups: usize) -> Reader {
@@ -99,19 +112,28 @@ fn a_small_collection() {
     }
     docs[1].similarity = 0.85;
     let reader = read("Notices", &docs, 100);
-    assert_eq!(reader.headings, [1, 2, 2, 2, 2, 3, 4, 4, 4, 4]);
+    assert_eq!(reader.headings, [1, 2, 2, 2, 2, 3, 4, 5, 5, 4, 5, 5]);
     let texts = [&docs[0], &docs[1], &docs[0], &docs[2]].map(|doc| &*doc.text);
     assert_eq!(reader.documents, texts);
     for part in [
         "Notices",
         "Group 1: 3 documents",
         "Canonical: key 0 source 0 2000-01-01",
-        "0.850rewrittenonly in the canonical document: Mayonly in this one: June",
-        "0.900format",
+        "Similarity 0.850: rewritten\nonly in the canonical document: May\nonly in this one: June",
+        "Similarity 0.900: format",
     ] {
         assert!(reader.all.contains(part), "{part}:\n{}", reader.all);
     }
     assert!(!reader.all.contains("key 3"));
+    let stops = [
+        "Groups and similarities",
+        "By source",
+        "Over time",
+        "Largest groups",
+        "Side by side: key 1",
+        "Side by side: key 2",
+    ];
+    assert_eq!(reader.stops, stops);
 }
 
 #[test]
@@ -156,7 +178,7 @@ fn what_is_left_out_is_said() {
     assert_eq!(reader.documents.len(), 40);
     let long = "long ".repeat(20_000);
     let reader = read("Long", &[doc(0, &long), doc(0, &format!("{long} x"))], 100);
-    assert!(reader.all.contains("The first 32 kB of each document."));
+    assert!(reader.all.contains("6,554 words in the first 32 kB"));
     assert!(reader.all.contains("added at end"));
     assert!(reader.documents[0].len() < long.len());
     assert!(reader.all.len() < 3 * long.len());
@@ -177,6 +199,51 @@ fn ten_thousand_groups_end_somewhere() {
     let reader = html::read(page);
     assert!(reader.all.contains("members have no side-by-side view"));
     assert!(reader.headings.iter().filter(|level| **level == 3).count() > 5000);
+}
+
+#[test]
+fn only_documents_that_are_cut_say_so() {
+    let long = "long ".repeat(20_000);
+    let reader = read("Long", &[doc(0, &long), doc(0, "long and short")], 100);
+    assert!(reader.all.contains("6,554 words in the first 32 kB"));
+    assert!(reader.all.contains("3 words\n"));
+}
+
+#[test]
+fn documents_that_were_not_compared_are_counted() {
+    let mut docs = vec![
+        doc(0, "a text"),
+        doc(0, "a  text"),
+        doc(2, "..."),
+        doc(3, ""),
+    ];
+    for (number, doc) in docs.iter_mut().enumerate() {
+        doc.source = Some(["east", "west"][number % 2].to_string());
+        doc.day = (number != 3).then_some(30 * number as i32);
+    }
+    let reader = html::read(page_of("Some", &docs, 100, 2).unwrap());
+    for part in [
+        "documents4",
+        "redundant documents1 (25.0\u{a0}%)",
+        "redundant bytes7 (43.8\u{a0}%)",
+        "Not compared, without a word or a signature: 2.",
+        "west21 (50.0\u{a0}%)",
+        "east20 (0.0\u{a0}%)",
+        "2000-0310",
+        "Without a day: 1.",
+    ] {
+        assert!(reader.all.contains(part), "{part}:\n{}", reader.all);
+    }
+}
+
+#[test]
+fn nearly_1_is_not_1() {
+    let almost = Doc {
+        similarity: 0.99995,
+        ..doc(0, "other")
+    };
+    let reader = read("Almost", &[doc(0, "one"), almost], 100);
+    assert!(reader.all.contains("Similarity >\u{a0}0.999: "));
 }
 
 #[test]

@@ -22,6 +22,11 @@ FROM (SELECT *, count(*) OVER (PARTITION BY cluster) AS n
 SELECT read(near_dup_report(NULL::text, 'SELECT NULL::text, minhash(body), body FROM notes ORDER BY id', 0.5, groups => 0));
 SELECT read(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes WHERE false', 0.5));
 SELECT read(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes WHERE id > 3', 0.5));
+-- Days are named as PostgreSQL counts them, the year before 1 as 0.
+SELECT day, label
+FROM (VALUES (date '0044-03-15 BC'), ('2024-02-29'), ('5874897-12-31')) v (day),
+     LATERAL read(near_dup_report(NULL::int, format('SELECT 1, minhash(''a''), ''a'', %L::date AS day', day), 0.5)) label
+WHERE label ~ '\d-\d\d-\d\d';
 SELECT read(diff_html('one two three', ARRAY['one two four', NULL, 'one two three']));
 SELECT read(diff_html('one', ARRAY[]::text[]));
 SELECT diff_html('one', NULL::text[]) IS NULL;

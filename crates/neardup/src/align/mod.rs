@@ -30,8 +30,7 @@ pub use html::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
 
-pub(crate) use html::difference::{self, beginning};
-pub(crate) use html::{Comparison, Look, legend};
+pub(crate) use html::{Comparison, Difference, Look, SideBySide};
 pub(crate) use pace::Pace;
 pub(crate) use suffix_array::suffix_array;
 pub(crate) use suffixes::shared_with_previous;

@@ -1,9 +1,46 @@
-//! Pages of HTML: no script, nothing from elsewhere, and no markup but ours.
+//! Pages of HTML from templates: no script, nothing from elsewhere, and no markup but ours.
 
-mod escape;
-mod page;
+mod number;
+mod text;
 
-pub(crate) use page::Page;
+pub(crate) use number::{Number, Percent, Similarity};
+pub(crate) use text::{Text, beginning};
 
-/// For a page that scrolls as a whole: headings, tables, folded parts.
-pub(crate) const SECTIONS: &str = include_str!("sections.css");
+use crate::memory::GrowText;
+use crate::{Error, Result};
+use askama::Template;
+use std::cell::RefCell;
+use std::fmt;
+
+/// A page as far as it is written: its template can ask for the length while it is written.
+#[derive(Default)]
+pub(crate) struct Page(RefCell<String>);
+
+impl Page {
+    /// Returns the number of bytes written.
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    /// Writes the template and returns the page.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, and any error of an expression of the template.
+    pub fn render(&self, template: &impl Template) -> Result<String> {
+        match template.render_into(&mut &*self) {
+            Ok(()) => Ok(self.0.take()),
+            Err(askama::Error::Custom(error)) => {
+                Err(error.downcast().map_or(Error::OutOfMemory, |error| *error))
+            }
+            // Writing to memory fails in no other way.
+            Err(_) => Err(Error::OutOfMemory),
+        }
+    }
+}
+
+impl fmt::Write for &Page {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut page = self.0.borrow_mut();
+        page.try_push_str(text).map_err(|_| fmt::Error)
+    }
+}

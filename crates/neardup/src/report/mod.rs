@@ -1,16 +1,20 @@
 //! A report of the near-duplicates of a collection: one page of HTML, without a script.
 
-mod calendar;
 mod census;
 mod chart;
+mod timeline;
 
-pub use census::{Census, Days, Group, Period, Row, Tally};
+pub use census::{Census, Facts, Row};
+pub use timeline::Date;
 
 use crate::Result;
-use crate::align::{Comparison, Explanation, Look, Pace, beginning, difference, explain, legend};
-use crate::html::{Page, SECTIONS};
-use census::date_name;
-use chart::{Bar, Chart};
+use crate::align::{Comparison, Difference, Look, SideBySide, explain};
+use crate::html::{Number, Page, Percent, Similarity, Text, beginning};
+use askama::Template;
+use census::{Group, Tally};
+use chart::Chart;
+use std::cell::{Cell, RefCell};
+use timeline::Timeline;
 
 /// Groups that a report can show.
 pub const MAX_GROUPS: usize = 10_000;
@@ -26,459 +30,233 @@ const PAGE_BYTES: usize = 32 << 20;
 const VIEWED: usize = 32 << 10;
 const EXPLAINED: usize = 2 << 20;
 
-/// Bytes of a canonical document that stand at the head of its group, and of a key.
+/// Bytes of a canonical document that stand at the head of its group, and of a key or source.
 const BEGINNING: usize = 280;
 const KEY: usize = 120;
 
 /// Sources in the table of sources.
 const SOURCES: usize = 50;
 
-/// Common runs of words from which on a side-by-side view marks them.
+/// Words of a common run from which on a side-by-side view marks it.
 const MIN_WORDS: u32 = 5;
 
-/// A document as a report shows it.
-#[derive(Debug, Clone, Copy)]
-pub struct Document<'d> {
-    pub key: &'d [u8],
-    pub source: Option<&'d [u8]>,
-    pub day: Option<i32>,
-    pub text: &'d [u8],
+/// A collection and how it is reported on.
+pub struct Report<'r> {
+    pub title: &'r [u8],
+    pub threshold: f64,
+    pub census: &'r Census,
+    /// The names of sources, by number.
+    pub sources: &'r [Vec<u8>],
+    /// Groups that are shown, at most.
+    pub groups: usize,
+    /// Returns the date of a day, counted from 1 January 2000.
+    pub date_of: fn(i32) -> Date,
 }
 
-/// A report as far as it is written.
-pub struct Report {
-    page: Page,
-    /// Groups begun.
-    groups: usize,
-    /// Side-by-side views written, and left out.
-    views: usize,
-    views_left_out: usize,
-    groups_left_out: usize,
-}
-
-impl Report {
-    /// Writes the head of the page, and all figures. `unread`: documents that were not compared, since
-    /// they have no word, or no signature.
+/// The documents of a report.
+pub trait Documents {
+    /// Returns key and text of a row; groups are read in order, the canonical document first.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(
-        title: &[u8],
-        threshold: f64,
-        census: &Census,
-        sources: &[Vec<u8>],
-        unread: u64,
-    ) -> Result<Self> {
-        let mut page = Page::default();
-        page.begin(title);
-        page.push(SECTIONS);
-        page.push("</style>\n</head>\n<body>\n<header>\n<h1 dir=\"auto\">");
-        page.text(title);
-        page.push("</h1>\n");
-        let (by_source, by_day) = (census.by_source()?, census.by_day()?);
-        let has_sources = by_source.iter().any(|(source, _)| source.is_some());
-        summary(&mut page, threshold, census, unread);
-        page.push("<nav aria-label=\"Contents\"><ul>");
-        for (id, name, is_there) in [
-            (
-                "figures",
-                "Groups and similarities",
-                census.group_count() > 0,
-            ),
-            ("sources", "By source", has_sources),
-            ("days", "By day", by_day.is_some()),
-            ("groups", "Largest groups", census.group_count() > 0),
-        ] {
-            if is_there {
-                page.write(format_args!("<li><a href=\"#{id}\">{name}</a></li>"));
-            }
+    fn read(&mut self, row: u32) -> Result<[Vec<u8>; 2]>;
+
+    /// Lets a cancel through; called now and then, may unwind.
+    fn check(&mut self);
+}
+
+impl Report<'_> {
+    /// Returns the number of groups that are shown if there is room for all of them.
+    pub fn shown_groups(&self) -> usize {
+        self.groups.min(self.census.group_count() as usize)
+    }
+
+    /// Returns a complete page.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, and errors of `documents`.
+    pub fn page(&self, documents: &mut dyn Documents) -> Result<String> {
+        let Self {
+            census, threshold, ..
+        } = self;
+        let mut by_source = census.by_source()?;
+        if by_source.iter().all(|(source, _)| source.is_none()) {
+            by_source.clear();
         }
-        page.push("</ul></nav>\n</header>\n<main>\n");
-        if census.group_count() > 0 {
-            figures(&mut page, threshold, census);
-        }
-        if has_sources {
-            sources_table(&mut page, &by_source, sources);
-        }
-        if let Some(days) = by_day {
-            days_chart(&mut page, &days);
-        }
-        if census.group_count() > 0 {
-            page.push(
-                "<section aria-labelledby=\"groups\">\n<h2 id=\"groups\">Largest groups</h2>\n",
-            );
-            page.write(format_args!(
-                "<p>A group is a canonical document and the documents for which it stands. Of each group the {MEMBERS} \
-                 least similar members are shown.</p>\n"
-            ));
-            legend(
-                &mut page,
-                MIN_WORDS,
-                ["the canonical document", "the member"],
-            );
-        }
-        Ok(Self {
-            page,
-            groups: 0,
-            views: 0,
-            views_left_out: 0,
-            groups_left_out: 0,
+        let documents = RefCell::new(documents);
+        let page = Page::default();
+        page.render(&Writing {
+            report: self,
+            page: &page,
+            groups: census.group_count(),
+            charts: [census.sizes(), census.similarities(*threshold)],
+            by_source,
+            timeline: Timeline::new(census, self.date_of)?,
+            largest: census.largest(self.groups, MEMBERS)?,
+            check: &|| documents.borrow_mut().check(),
+            documents: &documents,
+            shown: Cell::default(),
+            views: Cell::default(),
+            left_out: Cell::default(),
+            min_words: MIN_WORDS,
+            names: ["the canonical document", "the member"],
         })
     }
 
-    /// Begins a group of so many documents; returns false if the page is too long for it, and for
-    /// those after it.
-    pub fn begin_group(&mut self, canonical: &Document<'_>, group: &Group) -> bool {
-        if self.page.len() > PAGE_BYTES {
-            self.groups_left_out += 1;
-            return false;
-        }
-        self.groups += 1;
-        let (number, documents) = (self.groups, grouped(group.documents.into()));
-        let page = &mut self.page;
-        page.write(format_args!(
-            "<section class=\"group\" aria-labelledby=\"g{number}\">\n<h3 id=\"g{number}\">Group {number}: {documents} documents</h3>\n\
-             <p>Canonical: <b>"
-        ));
-        key(page, canonical.key);
-        page.push("</b>");
-        origin(page, canonical);
-        page.push("</p>\n<p class=\"begin\" dir=\"auto\">");
-        page.text(beginning(canonical.text, BEGINNING));
-        page.push(if canonical.text.len() > BEGINNING {
-            "&hellip;"
-        } else {
-            ""
-        });
-        page.push("</p>\n<table>\n<caption>");
-        let members = group.documents as usize - 1;
-        match group.members.len() {
-            shown if shown < members => page.write(format_args!(
-                "The {shown} least similar of {} members",
-                grouped(members as u64)
-            )),
-            _ => page.push("Members, the least similar first"),
-        }
-        page.push(
-            "</caption>\n<thead><tr><th scope=\"col\">Document</th><th scope=\"col\" class=\"n\">Similarity</th>\
-             <th scope=\"col\">Difference</th></tr></thead>\n<tbody>\n",
-        );
-        true
+    fn source(&self, number: &u32) -> &[u8] {
+        &self.sources[*number as usize]
+    }
+}
+
+/// A report that is being written.
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Writing<'w, 'd> {
+    report: &'w Report<'w>,
+    page: &'w Page,
+    groups: u64,
+    charts: [Chart; 2],
+    by_source: Vec<(Option<u32>, Tally)>,
+    timeline: Option<Timeline>,
+    largest: Vec<Group>,
+    documents: &'w RefCell<&'d mut dyn Documents>,
+    check: &'w dyn Fn(),
+    /// Groups written so far, side-by-side views, and members without a view.
+    shown: Cell<u64>,
+    views: Cell<u64>,
+    left_out: Cell<u64>,
+    min_words: u32,
+    /// What the legend calls the documents.
+    names: [&'static str; 2],
+}
+
+struct Document {
+    key: Vec<u8>,
+    text: Vec<u8>,
+    facts: Facts,
+    similarity: f64,
+}
+
+impl Document {
+    fn name(&self) -> Text<'_> {
+        Text::cut(&self.key, KEY)
+    }
+}
+
+/// A member of a group and its canonical document.
+struct Pair<'p> {
+    /// None of documents that are too long.
+    difference: Option<Difference>,
+    /// What is shown side by side.
+    view: Option<Comparison<'p>>,
+}
+
+/// Source and day of a document, after its key.
+#[derive(Template)]
+#[template(
+    ext = "html",
+    source = "{% if let Some(source) = source %} <small><bdi>{{ source }}</bdi></small>{% endif %}\
+              {% if let Some(date) = date %} <small>{{ date }}</small>{% endif %}"
+)]
+struct Origin<'o> {
+    source: Option<Text<'o>>,
+    date: Option<Date>,
+}
+
+impl askama::filters::HtmlSafe for Origin<'_> {}
+
+struct LeftOut {
+    shown: u64,
+    groups: u64,
+    views: u64,
+}
+
+impl Writing<'_, '_> {
+    /// Returns the groups in turn, as long as there is room for them.
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        let groups = self.largest.iter();
+        groups
+            .take_while(|_| self.page.len() <= PAGE_BYTES)
+            .inspect(|_| self.shown.update(|shown| shown + 1))
     }
 
-    /// Writes a member of the group, with its differences, and the side-by-side view folded.
+    fn read(&self, row: &u32) -> Result<Document> {
+        let [key, text] = self.documents.borrow_mut().read(*row)?;
+        let row = self.report.census.row(*row);
+        Ok(Document {
+            key,
+            text,
+            facts: row.facts,
+            similarity: row.similarity,
+        })
+    }
+
+    fn origin(&self, document: &Document) -> Origin<'_> {
+        let Facts { source, day, .. } = document.facts;
+        let name = |source: u32| Text::cut(self.report.source(&source), KEY);
+        Origin {
+            source: source.map(name),
+            date: day.map(self.report.date_of),
+        }
+    }
+
+    /// Compares a member of a group with its canonical document.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn member(
-        &mut self,
-        canonical: &Document<'_>,
-        member: &Document<'_>,
-        similarity: f64,
-        check: &mut dyn FnMut(),
-    ) -> Result<()> {
-        let page = &mut self.page;
-        page.push("<tr><th scope=\"row\">");
-        key(page, member.key);
-        origin(page, member);
-        page.write(format_args!(
-            "</th><td class=\"n\">{similarity:.3}</td><td>"
-        ));
-        let docs = [canonical.text, member.text];
+    fn pair<'p>(&'p self, canonical: &'p Document, member: &'p Document) -> Result<Pair<'p>> {
+        let docs = [&*canonical.text, &*member.text];
         let shown = docs.map(|doc| beginning(doc, VIEWED));
-        let is_whole = shown == docs;
-        let is_viewed = page.len() <= VIEW_BYTES && docs[0] != docs[1];
-        let pace = &mut Pace::new(check);
-        let comparison = match is_viewed || is_whole {
-            true => Some(Comparison::new(shown, MIN_WORDS, pace)?),
+        let (is_whole, differ) = (shown == docs, docs[0] != docs[1]);
+        let is_viewed = differ && self.page.len() <= VIEW_BYTES;
+        let view = match is_viewed || is_whole {
+            true => Some(Comparison::new(shown, MIN_WORDS, self.check)?),
             false => None,
         };
-        match &comparison {
-            Some(comparison) if is_whole => difference_cell(page, &comparison.explain(pace)?),
+        let explanation = match &view {
+            Some(view) if is_whole => Some(view.explain()?),
             _ if docs[0].len() + docs[1].len() <= EXPLAINED => {
-                difference_cell(page, &explain(docs[0], docs[1], check)?);
+                Some(explain(docs[0], docs[1], &mut || (self.check)())?)
             }
-            _ => page.push("too long to be compared here"),
-        }
-        page.push("</td></tr>\n");
-        if docs[0] == docs[1] {
-            return Ok(());
-        }
-        match comparison {
-            Some(comparison) if is_viewed => {
-                self.view(&comparison, [canonical, member], is_whole, check)
-            }
-            _ => {
-                self.views_left_out += 1;
-                Ok(())
-            }
-        }
-    }
-
-    fn view(
-        &mut self,
-        comparison: &Comparison<'_>,
-        documents: [&Document<'_>; 2],
-        is_whole: bool,
-        check: &mut dyn FnMut(),
-    ) -> Result<()> {
-        self.views += 1;
-        let page = &mut self.page;
-        page.push(
-            "<tr class=\"view\"><td colspan=\"3\"><details><summary>Side by side</summary>\n",
-        );
-        if !is_whole {
-            page.write(format_args!(
-                "<p>The first {} kB of each document.</p>\n",
-                VIEWED >> 10
-            ));
-        }
-        let prefix = format!("v{}", self.views);
-        let look = Look {
-            prefix: &prefix,
-            level: 4,
-            names: documents.map(|document| beginning(document.key, KEY)),
+            _ => None,
         };
-        comparison.write(page, &look, &mut Pace::new(check))?;
-        page.push("</details></td></tr>\n");
-        Ok(())
+        let names = ["the canonical document", "this one"];
+        self.left_out
+            .update(|count| count + u64::from(differ && !is_viewed));
+        Ok(Pair {
+            difference: explanation.map(|explanation| Difference { explanation, names }),
+            view: view.filter(|_| is_viewed),
+        })
     }
 
-    pub fn end_group(&mut self) {
-        self.page.push("</tbody>\n</table>\n</section>\n");
+    fn sides<'s>(
+        &'s self,
+        view: &'s Comparison<'s>,
+        canonical: &'s Document,
+        member: &'s Document,
+    ) -> Result<SideBySide<'s>> {
+        self.views.update(|views| views + 1);
+        let documents = [canonical, member];
+        let note = |document: &Document| match document.text.len() > VIEWED {
+            true => " in the first 32 kB",
+            false => "",
+        };
+        let look = Look {
+            prefix: format!("v{}", self.views.get()),
+            level: 5,
+            names: documents.map(Document::name),
+            notes: documents.map(note),
+            is_panes: false,
+        };
+        SideBySide::new(view, look)
     }
 
-    /// Ends the page; says what it leaves out of `census`.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn finish(mut self, census: &Census) -> Result<String> {
-        let all = census.group_count();
-        let page = &mut self.page;
-        if all > 0 {
-            page.push("</section>\n");
-        }
-        page.push("</main>\n<footer>\n");
-        if all > self.groups as u64 {
-            let shown = grouped(self.groups as u64);
-            page.write(format_args!(
-                "<p>{shown} of {} groups are shown.</p>\n",
-                grouped(all)
-            ));
-        }
-        if self.groups_left_out > 0 {
-            page.write(format_args!(
-                "<p>{} groups did not fit: a page ends at about {} MB.</p>\n",
-                grouped(self.groups_left_out as u64),
-                PAGE_BYTES >> 20
-            ));
-        }
-        if self.views_left_out > 0 {
-            page.write(format_args!(
-                "<p>{} members have no side-by-side view, which are for the first {} MB of a page: see diff_html.</p>\n",
-                grouped(self.views_left_out as u64),
-                VIEW_BYTES >> 20
-            ));
-        }
-        page.push("<p>Made by near_dup_report of pg_neardup.</p>\n</footer>\n</body>\n</html>\n");
-        self.page.finish()
-    }
-}
-
-fn summary(page: &mut Page, threshold: f64, census: &Census, unread: u64) {
-    let total = census.total();
-    let documents = total.documents + unread;
-    if documents == 0 {
-        return page.push("<p>There are no documents.</p>\n");
-    }
-    page.write(format_args!(
-        "<p>Documents of a similarity of at least {threshold} are near-duplicates.</p>\n<dl>\n"
-    ));
-    for (name, value) in [
-        ("documents", grouped(documents)),
-        ("groups of near-duplicates", grouped(census.group_count())),
-        (
-            "redundant documents",
-            format!(
-                "{} ({})",
-                grouped(total.redundant),
-                share(total.redundant, documents)
-            ),
-        ),
-        (
-            "redundant bytes",
-            format!(
-                "{} ({})",
-                grouped(total.redundant_bytes),
-                share(total.redundant_bytes, total.bytes)
-            ),
-        ),
-    ] {
-        page.write(format_args!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
-    }
-    page.push("</dl>\n");
-    if unread > 0 {
-        page.write(format_args!(
-            "<p>Not compared, without a word or a signature: {}.</p>\n",
-            grouped(unread)
-        ));
-    }
-    if census.group_count() == 0 {
-        page.push("<p>No two documents are near-duplicates.</p>\n");
-    }
-}
-
-#[allow(clippy::disallowed_methods, reason = "as many as classes")]
-fn figures(page: &mut Page, threshold: f64, census: &Census) {
-    page.push(
-        "<section aria-labelledby=\"figures\">\n<h2 id=\"figures\">Groups and similarities</h2>\n<div class=\"charts\">\n",
-    );
-    let bar = |(label, all): (String, u64)| Bar {
-        label,
-        all,
-        part: 0,
-    };
-    let sizes = census.sizes().into_iter();
-    let sizes: Vec<Bar> = sizes
-        .map(|(name, count)| bar((name.to_string(), count)))
-        .collect();
-    let similarities: Vec<Bar> = census
-        .similarities(threshold)
-        .into_iter()
-        .map(bar)
-        .collect();
-    for chart in [
-        Chart {
-            title: "Groups by number of documents",
-            columns: ["Documents", "Groups", ""],
-            bars: &sizes,
-        },
-        Chart {
-            title: "Redundant documents by similarity to the canonical one",
-            columns: ["Similarity from", "Documents", ""],
-            bars: &similarities,
-        },
-    ] {
-        chart.write(page);
-    }
-    page.push("</div>\n</section>\n");
-}
-
-fn sources_table(page: &mut Page, by_source: &[(Option<u32>, Tally)], sources: &[Vec<u8>]) {
-    page.push(
-        "<section aria-labelledby=\"sources\">\n<h2 id=\"sources\">By source</h2>\n<table>\n\
-         <caption>Those with the most redundant documents first</caption>\n<thead><tr><th scope=\"col\">Source</th>\
-         <th scope=\"col\" class=\"n\">Documents</th><th scope=\"col\" class=\"n\">Redundant</th>\
-         <th scope=\"col\" class=\"n\">Redundant bytes</th></tr></thead>\n<tbody>\n",
-    );
-    for (source, tally) in by_source.iter().take(SOURCES) {
-        page.push("<tr><th scope=\"row\">");
-        match source.and_then(|source| sources.get(source as usize)) {
-            Some(name) => key(page, name),
-            None => page.push("<small>none</small>"),
-        }
-        page.write(format_args!(
-            "</th><td class=\"n\">{}</td><td class=\"n\">{} ({})</td><td class=\"n\">{}</td></tr>\n",
-            grouped(tally.documents),
-            grouped(tally.redundant),
-            share(tally.redundant, tally.documents),
-            grouped(tally.redundant_bytes)
-        ));
-    }
-    page.push("</tbody>\n</table>\n");
-    if by_source.len() > SOURCES {
-        let more = by_source.len() - SOURCES;
-        page.write(format_args!(
-            "<p>{} further sources are left out.</p>\n",
-            grouped(more as u64)
-        ));
-    }
-    page.push("</section>\n");
-}
-
-#[allow(clippy::disallowed_methods, reason = "as many as bars")]
-fn days_chart(page: &mut Page, days: &Days) {
-    let (title, column) = match days.period {
-        Period::Day => ("Documents by day", "Day"),
-        Period::Month => ("Documents by month", "Month"),
-        Period::Year => ("Documents by year", "Year"),
-    };
-    let bar = |(label, tally): &(String, Tally)| Bar {
-        label: label.clone(),
-        all: tally.documents,
-        part: tally.redundant,
-    };
-    let bars: Vec<Bar> = days.bars.iter().map(bar).collect();
-    page.push("<section aria-labelledby=\"days\">\n<h2 id=\"days\">By day</h2>\n");
-    page.push("<p>The marked part of a bar counts the redundant documents.</p>\n");
-    Chart {
-        title,
-        columns: [column, "Documents", "Redundant"],
-        bars: &bars,
-    }
-    .write(page);
-    if days.earlier > 0 {
-        page.write(format_args!(
-            "<p>{} earlier documents are left out.</p>\n",
-            grouped(days.earlier)
-        ));
-    }
-    page.push("</section>\n");
-}
-
-fn share(of: u64, all: u64) -> String {
-    format!("{:.1}&nbsp;%", 100.0 * of as f64 / all.max(1) as f64)
-}
-
-fn key(page: &mut Page, key: &[u8]) {
-    page.name(beginning(key, KEY));
-    page.push(if key.len() > KEY { "&hellip;" } else { "" });
-}
-
-/// Writes source and day, if the document has them.
-fn origin(page: &mut Page, document: &Document<'_>) {
-    if let Some(source) = document.source {
-        page.push(" <small>");
-        key(page, source);
-        page.push("</small>");
-    }
-    if let Some(day) = document.day {
-        page.write(format_args!(" <small>{}</small>", date_name(day)));
-    }
-}
-
-fn difference_cell(page: &mut Page, explanation: &Explanation) {
-    difference::append(page, explanation, ["the canonical document", "this one"]);
-}
-
-/// Returns a number with commas between thousands.
-#[allow(clippy::disallowed_methods, reason = "at most 20 digits")]
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn commas_between_thousands() {
-        let cases = [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (1_234_567, "1,234,567"),
-        ];
-        for (number, text) in cases {
-            assert_eq!(grouped(number), text);
+    fn left_out(&self) -> LeftOut {
+        let shown = self.shown.get();
+        LeftOut {
+            shown,
+            groups: self.largest.len() as u64 - shown,
+            views: self.left_out.get(),
         }
     }
 }

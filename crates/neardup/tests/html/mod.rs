@@ -24,32 +24,32 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ("nav", &["aria-label"]),
     ("section", &["class", "aria-labelledby"]),
     ("ul", &[]),
+    ("ol", &[]),
     ("li", &[]),
     ("h1", &["dir"]),
+    ("h2", &["id"]),
     ("h3", &["id"]),
     ("h4", &[]),
+    ("h5", &["id"]),
     ("b", &[]),
     ("br", &[]),
     ("bdi", &[]),
     ("figure", &[]),
-    ("figcaption", &[]),
     ("details", &["open"]),
     ("summary", &[]),
-    ("table", &[]),
+    ("table", &["class"]),
     ("caption", &[]),
     ("thead", &[]),
     ("tbody", &[]),
-    ("tr", &["class"]),
+    ("tr", &[]),
     ("th", &["scope", "class"]),
-    ("td", &["class", "colspan"]),
-    ("text", &["x", "y"]),
-    ("line", &["x1", "x2", "y1", "y2"]),
+    ("td", &["class"]),
     ("dl", &[]),
     ("dt", &[]),
     ("dd", &[]),
     ("sub", &[]),
     ("p", &["class", "dir"]),
-    ("span", &["class", "style"]),
+    ("span", &["class", "style", "data-n"]),
     (
         "svg",
         &[
@@ -60,14 +60,14 @@ const ELEMENTS: &[(&str, &[&str])] = &[
             "aria-label",
         ],
     ),
-    ("rect", &["class", "x", "y", "width", "height"]),
+    ("rect", &["y", "width", "height"]),
     ("path", &["style", "d"]),
     ("main", &[]),
-    ("article", &["tabindex"]),
-    ("h2", &["id"]),
+    ("article", &["tabindex", "aria-labelledby"]),
     ("small", &[]),
-    ("div", &["class", "dir", "title"]),
-    ("a", &["class", "style", "id", "href", "tabindex"]),
+    ("div", &["class", "dir", "style"]),
+    ("mark", &["class", "style", "data-n"]),
+    ("a", &["class", "style", "data-n", "id", "href"]),
     ("del", &["dir"]),
     ("ins", &["dir"]),
     ("i", &[]),
@@ -82,6 +82,8 @@ pub struct Reader {
     /// Identifiers, and those that links lead to.
     pub ids: Vec<String>,
     pub links: Vec<String>,
+    /// The texts of links and of the heads of folded parts.
+    pub stops: Vec<String>,
     /// All text, of documents and ours.
     pub all: String,
     /// The texts of the documents in articles, without the marks for characters nobody sees.
@@ -130,9 +132,26 @@ impl Reader {
                 }
                 "id" => self.ids.push(value.to_string()),
                 "aria-labelledby" => self.links.push(value.to_string()),
-                "style" => assert!(value[4..].parse::<u32>().is_ok(), "{value}"),
+                "style" => assert!(is_style(value), "{value}"),
                 _ => {}
             }
+        }
+        let has = |name: &str| tag.attrs.iter().any(|other| &*other.name.local == name);
+        assert!(
+            !has("tabindex") || has("aria-labelledby"),
+            "{name} has no name"
+        );
+        assert!(
+            name != "article" || has("aria-labelledby"),
+            "{name} has no name"
+        );
+        let is_in_picture = self.open.last().is_some_and(|open| open == "svg");
+        assert!(
+            !is_in_picture || ["rect", "path"].contains(&&*name),
+            "{name} in a picture"
+        );
+        if ["a", "summary"].contains(&&*name) {
+            self.stops.push(String::new());
         }
         if let Some(level) = name.strip_prefix('h').and_then(|level| level.parse().ok()) {
             self.headings.push(level);
@@ -149,6 +168,14 @@ impl Reader {
         if self.open.last().is_none_or(|open| open != "style") {
             self.all.push_str(text);
         }
+        if let (true, Some(stop)) = (
+            self.open
+                .iter()
+                .any(|open| open == "a" || open == "summary"),
+            self.stops.last_mut(),
+        ) {
+            stop.push_str(text);
+        }
         let last = |name| self.open.iter().rposition(|open| open == name);
         let is_marked = last("i").is_some();
         let is_document = last("article").is_some() && last("div") > last("article") && !is_marked;
@@ -156,6 +183,15 @@ impl Reader {
             document.push_str(text);
         }
     }
+}
+
+/// Returns whether a style sets nothing but numbers of ours.
+fn is_style(style: &str) -> bool {
+    style.split(';').all(|part| {
+        let (name, value) = part.split_once(':').unwrap_or_default();
+        let value = value.strip_suffix('%').unwrap_or(value);
+        ["--h", "--all", "--part"].contains(&name) && value.parse::<f64>().is_ok()
+    })
 }
 
 /// Checks a page: its elements are closed, its links lead somewhere, its identifiers differ.
@@ -171,6 +207,10 @@ pub fn read(page: String) -> Reader {
     assert_eq!(ids.len(), reader.ids.len(), "identifiers repeat");
     let lost = reader.links.iter().find(|link| !ids.contains(link));
     assert_eq!(lost, None, "a link leads nowhere");
+    assert!(
+        reader.stops.iter().all(|stop| !stop.is_empty()),
+        "a link has no name"
+    );
     reader
 }
 

@@ -49,13 +49,12 @@ fn draw(browser: &Path, page: &str, picture: &Path) -> Result<()> {
     let directory = workspace::scratch_dir().join("report");
     fs::create_dir_all(&directory)?;
     let file = directory.join("report.html");
-    let folded = "<tr class=\"view\"><td colspan=\"3\"><details>";
-    let page = page.replacen(folded, &folded.replace("<details>", "<details open>"), 1);
+    let page = page.replacen("<details>", "<details open>", 1);
     fs::write(&file, page)?;
     let mut command = Command::new(browser);
     command
         .args("--headless --no-sandbox --disable-gpu --no-first-run --hide-scrollbars".split(' '))
-        .arg("--window-size=1200,2000")
+        .arg("--window-size=1200,2600")
         .arg(format!(
             "--user-data-dir={}",
             directory.join("profile").display()

@@ -52,7 +52,7 @@ pub fn hostile_documents(server: &Server) -> Result<Outcome> {
             let found = browser.measure(size, &page, MEASURE)?;
             ensure!(
                 found == "false 1 false true",
-                "{document} at {size}: {found}"
+                "{document} at {size:?}: {found}"
             );
         }
     }
@@ -113,8 +113,17 @@ pub fn report(server: &Server) -> Result<Outcome> {
         let page = unprotected(row.get(0))?;
         for size in SIZES {
             let found = browser.measure(size, &page, SECTIONS)?;
-            ensure!(found == "false 1 false false", "{name} at {size}: {found}");
+            ensure!(
+                found == "false 1 false false",
+                "{name} at {size:?}: {found}"
+            );
         }
+        let printed = page.replace("@media print", "@media screen");
+        let found = browser.measure(SIZES[0], &printed, PRINTED)?;
+        ensure!(
+            found == "0",
+            "{found} folded documents of {name} are not printed"
+        );
     }
     Ok(Outcome::Passed)
 }
@@ -133,15 +142,22 @@ pub fn several_documents(server: &Server) -> Result<Outcome> {
             let found = browser.measure(size, &page, SECTIONS)?;
             ensure!(
                 found == "false 1 false false",
-                "{others} at {size}: {found}"
+                "{others} at {size:?}: {found}"
             );
         }
     }
     Ok(Outcome::Passed)
 }
 
-/// A desk's window, and one narrow enough to be laid out as on a phone.
-const SIZES: [&str; 2] = ["1200,800", "500,900"];
+/// Width and height of a desk's window, and of a phone's.
+const SIZES: [[u32; 2]; 2] = [[1200, 800], [320, 900]];
+
+/// Leaves nothing in the page but the number of documents that are folded and not to be seen.
+const PRINTED: &str = "<script>addEventListener('load', () => {
+    const folded = [...document.querySelectorAll('details:not([open]) article')].slice(0, 1000);
+    const hidden = folded.filter(x => x.getBoundingClientRect().height < 30);
+    document.body.textContent = ['measured', hidden.length].join(' ');
+})</script>";
 
 /// Unfolds a page of moderate size, and leaves nothing in it but: whether a script ran, the number of
 /// scripts, whether the page is too wide for the window, whether an article is hardly to be seen.
@@ -167,6 +183,11 @@ pub fn browser() -> Option<PathBuf> {
         .find_map(|name| which::which(name).ok())
 }
 
+/// Takes over what a script has left in the frame.
+const HAND_ON: &str = "<script>addEventListener('load', () => {
+    document.body.textContent = frames[0].document.body.textContent;
+})</script>";
+
 /// A browser, and where it keeps its files.
 struct Browser {
     program: PathBuf,
@@ -180,10 +201,17 @@ impl Browser {
         Ok(browser().map(|program| Browser { program, directory }))
     }
 
-    /// Returns the result of a script in a page and a window of the given size.
-    fn measure(&self, size: &str, page: &str, script: &str) -> Result<String> {
+    /// Returns the result of a script in a page, in a frame of the given width and height: a window has a
+    /// least width.
+    fn measure(&self, [width, height]: [u32; 2], page: &str, script: &str) -> Result<String> {
         let file = self.directory.join("page.html");
-        fs::write(&file, format!("{page}{script}"))?;
+        let source = format!("{page}{script}")
+            .replace('&', "&amp;")
+            .replace('"', "&quot;");
+        let frame = format!(
+            "<!DOCTYPE html><iframe style=\"width: {width}px; height: {height}px\" srcdoc=\"{source}\"></iframe>{HAND_ON}"
+        );
+        fs::write(&file, frame)?;
         let mut command = Command::new(&self.program);
         command
             .args("--headless --no-sandbox --disable-gpu --disable-quic --no-first-run".split(' '));
@@ -191,7 +219,7 @@ impl Browser {
         command.args(["--disable-component-update", "--dump-dom"]);
         let profile = self.directory.join("profile");
         command
-            .arg(format!("--window-size={size}"))
+            .arg("--window-size=1300,1000")
             .arg(format!("--user-data-dir={}", profile.display()))
             .arg(format!("file://{}", file.display()));
         let dumped = shell::run_quietly(&mut command)?;

@@ -1,129 +1,161 @@
 //! One document as a column of the page.
 
-use super::super::alignment::{Alignment, Fate};
-use super::super::pace::Pace;
-use super::super::words::Side;
-use super::hue;
-use super::look::Look;
-use crate::html::Page;
+use super::comparison::{Comparison, Look, hue};
+use crate::align::alignment::Fate;
+use crate::align::pace::Pace;
+use crate::align::words::{Side, Words};
+use crate::html::Text;
+use askama::filters::HtmlSafe;
+use std::fmt;
 
-/// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole,
-/// and one that is out of sight not at all: 1 MB of one word took Chromium 4 s in blocks, more than
-/// 40 s as one, on one busy machine.
+/// Bytes of the document in one block of the page, at most. Browsers lay a block out as a whole, and
+/// one that is out of sight not at all: 1 MB of one word in blocks takes a tenth of the time.
 const BLOCK: usize = 4096;
 
-/// A block ends with the first line that ends behind so many bytes: a break within a line, which
-/// would show, needs a line of more than `BLOCK - WHOLE_LINES` bytes.
+/// Bytes from which on a block ends with the next line: a break within a line, which would show, needs
+/// a line of more than `BLOCK - WHOLE_LINES` bytes.
 const WHOLE_LINES: usize = BLOCK / 4;
 
-/// Writes a document with its chunks and differences marked up.
-pub(super) struct Column<'p> {
-    page: &'p mut Page,
-    alignment: &'p Alignment,
+/// A document, displayed with its chunks and differences marked up.
+pub(crate) struct Column<'c> {
+    comparison: &'c Comparison<'c>,
     side: usize,
-    look: &'p Look<'p>,
+    /// Identifies the heading.
+    pub id: String,
+    pub level: u8,
+    pub name: Text<'c>,
+    pub note: &'c str,
+    pub is_pane: bool,
+}
+
+impl HtmlSafe for Column<'_> {}
+
+impl<'c> Column<'c> {
+    pub fn new(comparison: &'c Comparison<'c>, side: usize, look: &Look<'c>) -> Self {
+        Self {
+            comparison,
+            side,
+            id: format!("{}{}", look.prefix, ["A", "B"][side]),
+            level: look.level,
+            name: look.names[side],
+            note: look.notes[side],
+            is_pane: look.is_panes,
+        }
+    }
+
+    fn side(&self) -> &Side {
+        let Words { a, b, .. } = &self.comparison.words;
+        [a, b][self.side]
+    }
+
+    /// Returns the number of words.
+    pub fn words(&self) -> u64 {
+        self.side().len() as u64
+    }
+}
+
+impl fmt::Display for Column<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let writer = Writer {
+            f,
+            column: self,
+            fate: Fate::Same,
+            in_block: 0,
+        };
+        writer.write()
+    }
+}
+
+struct Writer<'w, 'f> {
+    f: &'w mut fmt::Formatter<'f>,
+    column: &'w Column<'w>,
     /// The role of the text being written.
     fate: Fate,
     /// Bytes of the document in the block begun last.
     in_block: usize,
 }
 
-impl<'p> Column<'p> {
-    pub fn new(
-        page: &'p mut Page,
-        alignment: &'p Alignment,
-        side: usize,
-        look: &'p Look<'p>,
-    ) -> Self {
-        Self {
-            page,
+impl Writer<'_, '_> {
+    fn write(mut self) -> fmt::Result {
+        let Comparison {
+            docs,
             alignment,
-            side,
-            look,
-            fate: Fate::Same,
-            in_block: 0,
-        }
-    }
-
-    pub fn write(mut self, doc: &[u8], words: &Side, pace: &mut Pace) {
-        let level = self.look.level;
-        self.page
-            .write(format_args!("<article tabindex=\"0\">\n<h{level}>"));
-        self.page.name(self.look.names[self.side]);
-        self.page.write(format_args!(
-            " <small>{} words</small></h{level}>\n<div dir=\"auto\">",
-            words.len()
-        ));
+            check,
+            ..
+        } = self.column.comparison;
+        let doc = docs[self.column.side];
+        let fates = &alignment.fates[self.column.side];
+        let call = &mut || check();
+        let pace = &mut Pace::new(call);
         let mut written = 0;
-        for (place, &fate) in words.places.iter().zip(&self.alignment.fates[self.side]) {
+        for (place, &fate) in self.column.side().places.iter().zip(fates) {
             pace.steps(4);
             // Parts of one character stand at the same place.
             let start = written.max(place.start as usize);
             let end = written.max(place.end as usize);
             if fate == self.fate {
-                self.text(&doc[written..end]);
+                self.text(&doc[written..end])?;
             } else {
-                self.close();
+                self.close()?;
                 self.fate = Fate::Same;
-                self.text(&doc[written..start]);
+                self.text(&doc[written..start])?;
                 self.fate = fate;
-                self.open(true);
-                self.text(&doc[start..end]);
+                self.open(true)?;
+                self.text(&doc[start..end])?;
             }
             written = end;
         }
-        self.close();
+        self.close()?;
         self.fate = Fate::Same;
-        self.text(&doc[written..]);
-        self.page.push("</div>\n</article>\n");
+        self.text(&doc[written..])
     }
 
-    fn text(&mut self, mut text: &[u8]) {
+    fn text(&mut self, mut text: &[u8]) -> fmt::Result {
         while let Some(end) = block_end(text, self.in_block) {
-            self.page.text(&text[..end]);
-            self.close();
-            self.page.push("</div>\n<div dir=\"auto\">");
-            self.open(false);
+            write!(self.f, "{}", Text::new(&text[..end]))?;
+            self.close()?;
+            self.f.write_str("</div>\n<div dir=\"auto\">")?;
+            self.open(false)?;
             self.in_block = 0;
             text = &text[end..];
         }
-        self.page.text(text);
         self.in_block += text.len();
+        write!(self.f, "{}", Text::new(text))
     }
 
-    /// Opens the element of the text's fate; where it goes on from another block, not as the target
-    /// of links.
-    fn open(&mut self, begins: bool) {
-        match self.fate {
-            Fate::Same => {}
-            Fate::Different => self.page.push(["<del>", "<ins>"][self.side]),
-            Fate::Chunk(chunk) => {
-                let (own, other) = [("a", "b"), ("b", "a")][self.side];
-                let prefix = self.look.prefix;
-                let moved = if self.alignment.keeps(self.fate) {
-                    ""
-                } else {
-                    " m"
-                };
-                let hue = hue(chunk as usize);
-                self.page
-                    .write(format_args!("<a class=\"c{moved}\" style=\"--h:{hue}\""));
-                if begins {
-                    self.page
-                        .write(format_args!(" id=\"{prefix}{own}{chunk}\""));
-                }
-                self.page
-                    .write(format_args!(" href=\"#{prefix}{other}{chunk}\">"));
-            }
+    /// Opens the element of the text's fate; where it goes on from another block, without its number
+    /// and not as the target of links.
+    fn open(&mut self, begins: bool) -> fmt::Result {
+        let (side, is_pane) = (self.column.side, self.column.is_pane);
+        let chunk = match self.fate {
+            Fate::Same => return Ok(()),
+            Fate::Different => return self.f.write_str(["<del>", "<ins>"][side]),
+            Fate::Chunk(chunk) => chunk as usize,
+        };
+        let element = if is_pane { "a" } else { "mark" };
+        let is_moved = !self.column.comparison.alignment.keeps(self.fate);
+        let (class, hue) = (if is_moved { "c m" } else { "c" }, hue(chunk));
+        write!(self.f, "<{element} class=\"{class}\" style=\"--h:{hue}\"")?;
+        if begins {
+            write!(self.f, " data-n=\"{}\"", chunk + 1)?;
         }
+        let (own, other) = [("a", "b"), ("b", "a")][side];
+        if is_pane && begins {
+            write!(self.f, " id=\"{own}{chunk}\"")?;
+        }
+        if is_pane {
+            write!(self.f, " href=\"#{other}{chunk}\"")?;
+        }
+        self.f.write_str(">")
     }
 
-    fn close(&mut self) {
-        self.page.push(match self.fate {
+    fn close(&mut self) -> fmt::Result {
+        self.f.write_str(match self.fate {
             Fate::Same => "",
-            Fate::Different => ["</del>", "</ins>"][self.side],
-            Fate::Chunk(_) => "</a>",
-        });
+            Fate::Different => ["</del>", "</ins>"][self.column.side],
+            Fate::Chunk(_) if self.column.is_pane => "</a>",
+            Fate::Chunk(_) => "</mark>",
+        })
     }
 }
 

@@ -1,21 +1,36 @@
 //! Two documents and what they share, as a part of a page.
 
 use super::column::Column;
-use super::look::Look;
-use super::map;
 use crate::Result;
 use crate::align::alignment::Alignment;
 use crate::align::chunks::Similarity;
 use crate::align::explain::{self, Explanation};
 use crate::align::pace::Pace;
+use crate::align::tiling::Run;
 use crate::align::words::Words;
-use crate::html::Page;
+use crate::html::{Number, Text};
+use crate::memory::collected;
+use askama::Template;
+use askama::filters::HtmlSafe;
+use std::cmp::Reverse;
+
+/// Words of either side that are listed, and bytes of each.
+const WORDS: usize = 12;
+const BYTES: usize = 48;
+
+/// Ribbons of a map, the longest chunks first: more would cover each other.
+const RIBBONS: usize = 1000;
+
+/// Width of the longer document's bar in a map.
+const WIDTH: f64 = 1000.0;
 
 /// Two documents, their words aligned.
 pub(crate) struct Comparison<'d> {
-    docs: [&'d [u8]; 2],
+    pub docs: [&'d [u8]; 2],
     pub(super) words: Words,
     pub(super) alignment: Alignment,
+    /// Called now and then while the comparison is written; may unwind.
+    pub(super) check: &'d dyn Fn(),
 }
 
 impl<'d> Comparison<'d> {
@@ -23,13 +38,16 @@ impl<'d> Comparison<'d> {
     ///
     /// # Errors
     /// `TooLarge` above [`crate::align::MAX_UNITS`] words, `OutOfMemory`.
-    pub fn new(docs: [&'d [u8]; 2], min_words: u32, pace: &mut Pace) -> Result<Self> {
+    pub fn new(docs: [&'d [u8]; 2], min_words: u32, check: &'d dyn Fn()) -> Result<Self> {
+        let call = &mut || check();
+        let pace = &mut Pace::new(call);
         let words = Words::new(docs[0], docs[1], pace)?;
         let alignment = Alignment::new(&words, min_words, pace)?;
         Ok(Self {
             docs,
             words,
             alignment,
+            check,
         })
     }
 
@@ -37,8 +55,14 @@ impl<'d> Comparison<'d> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn explain(&self, pace: &mut Pace) -> Result<Explanation> {
-        explain::explain_aligned(self.docs, &self.words, &self.alignment, pace)
+    pub fn explain(&self) -> Result<Explanation> {
+        let call = &mut || (self.check)();
+        explain::explain_aligned(
+            self.docs,
+            &self.words,
+            &self.alignment,
+            &mut Pace::new(call),
+        )
     }
 
     /// Returns how many words the documents share in chunks, and how many they have.
@@ -52,33 +76,142 @@ impl<'d> Comparison<'d> {
         }
     }
 
-    /// Writes the map and both documents, side by side where there is room.
+    /// Returns the numbers of the longest chunks, at most `count`, the longest first.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn write(&self, page: &mut Page, look: &Look<'_>, pace: &mut Pace) -> Result<()> {
-        self.write_map(page, look)?;
-        page.push("<div class=\"pair\">\n");
-        self.write_documents(page, look, pace);
-        page.push("</div>\n");
-        Ok(())
+    pub fn longest(&self, count: usize) -> Result<Vec<usize>> {
+        let chunks = &self.alignment.chunks;
+        let mut longest = collected(0..chunks.len())?;
+        longest.sort_unstable_by_key(|&i| (Reverse(chunks[i].words), i));
+        longest.truncate(count);
+        Ok(longest)
     }
+}
 
-    /// Writes the map of the common chunks.
-    ///
+/// The appearance of a comparison on its page.
+pub(crate) struct Look<'l> {
+    /// Begins the identifiers of its elements: no two comparisons of a page share one.
+    pub prefix: String,
+    /// The level of the headings over the documents.
+    pub level: u8,
+    pub names: [Text<'l>; 2],
+    /// Follows the number of words in each heading.
+    pub notes: [&'l str; 2],
+    /// Whether documents scroll by themselves, and chunks link to their other occurrence.
+    pub is_panes: bool,
+}
+
+/// The map of a comparison, and its documents as columns.
+#[derive(Template)]
+#[template(path = "side_by_side.html")]
+pub(crate) struct SideBySide<'s> {
+    pub map: Map<'s>,
+    pub columns: [Column<'s>; 2],
+}
+
+impl HtmlSafe for SideBySide<'_> {}
+
+impl<'s> SideBySide<'s> {
     /// # Errors
     /// `OutOfMemory`.
-    pub fn write_map(&self, page: &mut Page, look: &Look<'_>) -> Result<()> {
-        let words = [self.words.a.len(), self.words.b.len()];
-        map::append(page, &self.alignment, words, look.prefix)
+    pub fn new(comparison: &'s Comparison<'s>, look: Look<'s>) -> Result<Self> {
+        let map = Map {
+            comparison,
+            longest: comparison.longest(RIBBONS)?,
+        };
+        let columns = [0, 1].map(|side| Column::new(comparison, side, &look));
+        Ok(Self { map, columns })
+    }
+}
+
+/// Both documents as bars, each common chunk as a ribbon from one to the other.
+#[derive(Template)]
+#[template(path = "map.html")]
+pub(crate) struct Map<'m> {
+    comparison: &'m Comparison<'m>,
+    longest: Vec<usize>,
+}
+
+impl HtmlSafe for Map<'_> {}
+
+impl Map<'_> {
+    fn scaled(&self, words: usize) -> f64 {
+        let longer = self.comparison.similarity().longer.max(1);
+        (words as f64 / longer as f64 * 10.0 * WIDTH).round() / 10.0
     }
 
-    /// Writes both documents, an article each.
-    pub fn write_documents(&self, page: &mut Page, look: &Look<'_>, pace: &mut Pace) {
-        let words = [&self.words.a, &self.words.b];
-        let sides = self.docs.into_iter().zip(words);
-        for (side, (doc, words)) in sides.enumerate() {
-            Column::new(page, &self.alignment, side, look).write(doc, words, pace);
-        }
+    fn bars(&self) -> [f64; 2] {
+        let words = &self.comparison.words;
+        [self.scaled(words.a.len()), self.scaled(words.b.len())]
+    }
+
+    /// Returns the color of each ribbon, and where it begins and ends in the first document and in the
+    /// second.
+    fn ribbons(&self) -> impl Iterator<Item = (u32, [f64; 4])> {
+        self.longest.iter().map(|&chunk| {
+            let Run { a, b, words } = self.comparison.alignment.chunks[chunk];
+            let ends = [a, a + words, b, b + words];
+            (hue(chunk), ends.map(|word| self.scaled(word as usize)))
+        })
+    }
+}
+
+/// In what two documents differ: the kind, and the words of one side only.
+#[derive(Template)]
+#[template(path = "difference.html")]
+pub(crate) struct Difference {
+    pub explanation: Explanation,
+    /// Each document in a sentence.
+    pub names: [&'static str; 2],
+}
+
+impl HtmlSafe for Difference {}
+
+impl Difference {
+    /// Returns the words, the element and the name of each side that has words of its own.
+    fn sides(&self) -> impl Iterator<Item = (&Vec<Vec<u8>>, &str, &str)> {
+        let [a, b] = self.names;
+        let found = &self.explanation;
+        let sides = [(&found.only_in_a, "del", a), (&found.only_in_b, "ins", b)];
+        sides.into_iter().filter(|(words, ..)| !words.is_empty())
+    }
+}
+
+/// Returns the color of a chunk, an angle on the color wheel from cyan to magenta: red and green mark
+/// words of one side. Steps of the golden ratio keep any number of neighbors apart.
+pub(super) fn hue(chunk: usize) -> u32 {
+    190 + (chunk as f64 * 0.618_034 % 1.0 * 120.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::align::explain;
+
+    fn written(a: &str, b: &str) -> String {
+        let explanation = explain(a.as_bytes(), b.as_bytes(), &mut || {}).unwrap();
+        let names = ["A", "B"];
+        Difference { explanation, names }.to_string()
+    }
+
+    #[test]
+    fn words_of_one_side() {
+        assert_eq!(written("same", "same"), "identical");
+        assert_eq!(
+            written("twelve chairs", "twelve <b>tables</b> here"),
+            "rewritten<br>\n<small>only in A:</small> <del dir=\"auto\">chairs</del><br>\n\
+             <small>only in B:</small> <ins dir=\"auto\">b, tables, here</ins>"
+        );
+        let many: String = (0..30).map(|i| format!("w{i} ")).collect();
+        assert!(written("x", &many).ends_with("w11</ins> <small>and 18 more</small>"));
+        assert!(written("x", &"w".repeat(99)).contains("ww\u{2026}</ins>"));
+    }
+
+    /// Red and green belong to words of one side.
+    #[test]
+    fn no_chunk_is_red_or_green() {
+        assert!((0..10_000).all(|chunk| (190..310).contains(&hue(chunk))));
+        assert!((1..10_000).all(|chunk| hue(chunk).abs_diff(hue(chunk - 1)) > 40));
     }
 }

@@ -1,0 +1,166 @@
+//! Text of documents as HTML: no markup of theirs survives, and nothing in them stays unseen.
+
+use askama::filters::{Escaper, Html, HtmlSafe};
+use std::fmt::{self, Formatter};
+
+/// A text that is displayed as HTML which a browser shows as that text.
+///
+/// Control and format characters, line and paragraph separators, noncharacters and bytes that are not
+/// UTF-8 appear as marks: they could hide text, reorder it or be lost on the way. Line feeds and tabs
+/// stay, and so do the joiners that Persian, Indian scripts and emoji need.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'t> {
+    text: &'t [u8],
+    is_cut: bool,
+    /// The tags around marks.
+    tags: [&'static str; 2],
+}
+
+impl<'t> Text<'t> {
+    pub fn new(text: &'t [u8]) -> Self {
+        Self {
+            text,
+            is_cut: false,
+            tags: ["<i>", "</i>"],
+        }
+    }
+
+    /// Returns the beginning of a text, of at most `bytes`; dots follow if it is not all.
+    pub fn cut(text: &'t [u8], bytes: usize) -> Self {
+        let beginning = beginning(text, bytes);
+        Self {
+            is_cut: beginning.len() < text.len(),
+            ..Self::new(beginning)
+        }
+    }
+
+    /// Returns a text for an element that cannot hold others.
+    pub fn bare(text: &'t [u8]) -> Self {
+        Self {
+            tags: ["", ""],
+            ..Self::new(text)
+        }
+    }
+
+    /// Writes the marks of adjoining characters that nobody sees.
+    fn write_marks(&self, f: &mut Formatter<'_>, marked: &str) -> fmt::Result {
+        let [begin, end] = self.tags;
+        if marked.is_empty() {
+            return Ok(());
+        }
+        f.write_str(begin)?;
+        for c in marked.chars() {
+            match c {
+                '\0'..='\u{1f}' => write!(f, "&#{};", 0x2400 + c as u32)?,
+                '\u{7f}' => f.write_str("\u{2421}")?,
+                _ => write!(f, "U+{:04X} ", c as u32)?,
+            }
+        }
+        f.write_str(end)
+    }
+
+    fn write_valid(&self, f: &mut Formatter<'_>, mut text: &str) -> fmt::Result {
+        while !text.is_empty() {
+            let (seen, rest) = text.split_at(text.find(is_marked).unwrap_or(text.len()));
+            let (marked, rest) = rest.split_at(rest.find(|c| !is_marked(c)).unwrap_or(rest.len()));
+            Html.write_escaped_str(&mut *f, seen)?;
+            let line_end = rest.starts_with('\n').then(|| marked.strip_suffix('\r'));
+            self.write_marks(f, line_end.flatten().unwrap_or(marked))?;
+            text = rest;
+        }
+        Ok(())
+    }
+}
+
+impl HtmlSafe for Text<'_> {}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let [begin, end] = self.tags;
+        for chunk in self.text.utf8_chunks() {
+            self.write_valid(f, chunk.valid())?;
+            if !chunk.invalid().is_empty() {
+                write!(f, "{begin}{:02X?}{end}", chunk.invalid())?;
+            }
+        }
+        f.write_str(if self.is_cut { "\u{2026}" } else { "" })
+    }
+}
+
+/// Returns the beginning of a text, of at most `bytes` and whole characters.
+pub(crate) fn beginning(text: &[u8], bytes: usize) -> &[u8] {
+    if text.len() <= bytes {
+        return text;
+    }
+    let starts = |&end: &usize| text[end] & 0xc0 != 0x80;
+    // A character has at most four bytes; of invalid ones any place will do.
+    let end = (bytes - 3..=bytes).rev().find(starts).unwrap_or(bytes);
+    &text[..end]
+}
+
+/// Returns whether a character is shown by a mark: one of the categories Cc, Cf, Zl and Zp or a
+/// noncharacter, except line feed, tab, the joiners U+200C and U+200D and the visible signs among Cf.
+fn is_marked(c: char) -> bool {
+    matches!(c,
+        '\0'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}'
+        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{fdd0}'..='\u{fdef}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        || c as u32 & 0xfffe == 0xfffe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn escaped(text: &[u8]) -> String {
+        Text::new(text).to_string()
+    }
+
+    #[test]
+    fn nothing_but_text_in_a_title() {
+        let title = Text::bare("</title>\u{202e}x".as_bytes());
+        assert_eq!(title.to_string(), "&#60;/title&#62;U+202E x");
+    }
+
+    #[test]
+    fn markup_and_entities() {
+        assert_eq!(
+            escaped(b"<a href='x' title=\"y\">&amp;"),
+            "&#60;a href=&#39;x&#39; title=&#34;y&#34;&#62;&#38;amp;"
+        );
+    }
+
+    #[test]
+    fn characters_nobody_sees() {
+        assert_eq!(
+            escaped(b"a\0\x01b\x7f\r\n\tc\r"),
+            "a<i>&#9216;&#9217;</i>b<i>\u{2421}</i>\n\tc<i>&#9229;</i>"
+        );
+        assert_eq!(escaped(b"\r\n\r\r\n"), "\n<i>&#9229;</i>\n");
+        assert_eq!(
+            escaped("x\u{202e}\u{200b}y".as_bytes()),
+            "x<i>U+202E U+200B </i>y"
+        );
+        assert_eq!(
+            escaped(b"\xc3\xa4\xff\xfe\xe2\x82"),
+            "\u{e4}<i>[FF]</i><i>[FE]</i><i>[E2, 82]</i>"
+        );
+        assert_eq!(
+            escaped("\u{ffff}\u{85}\u{feff}".as_bytes()),
+            "<i>U+FFFF U+0085 U+FEFF </i>"
+        );
+        assert_eq!(escaped("a\u{200d}b".as_bytes()), "a\u{200d}b");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let cut = |text, bytes| Text::cut(text, bytes).to_string();
+        assert_eq!(
+            cut("\u{e9}\u{e9}\u{e9}".as_bytes(), 5),
+            "\u{e9}\u{e9}\u{2026}"
+        );
+        assert_eq!(beginning(&[0x80; 9], 5).len(), 5);
+        assert_eq!(cut(b"short", 5), "short");
+    }
+}

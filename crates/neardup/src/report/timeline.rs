@@ -1,0 +1,238 @@
+//! Documents over time.
+
+use super::census::Census;
+use super::chart::{Bar, Chart};
+use crate::Result;
+use crate::memory::collected;
+use std::fmt;
+use std::ops::Range;
+
+/// Periods in a chart, at most.
+const PERIODS: i64 = 50;
+
+/// A day of the Gregorian calendar; the year before 1 is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Date {
+    pub year: i32,
+    pub month: u8,
+    pub day: u8,
+}
+
+/// Writes the date as ISO 8601 does.
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { year, month, day } = self;
+        write!(f, "{year:04}-{month:02}-{day:02}")
+    }
+}
+
+/// The time span of a bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Period {
+    Day,
+    Month,
+    Year,
+}
+
+/// Numbers of documents of a day.
+struct Day {
+    day: i32,
+    documents: u64,
+    redundant: u64,
+}
+
+/// Documents over time: every period of a stretch that holds nearly all of them, also those without
+/// documents, and those before and after it together.
+pub struct Timeline {
+    pub chart: Chart,
+    /// Documents without a day.
+    pub undated: u64,
+}
+
+impl Timeline {
+    /// Returns the documents by day, month or year: the finest of them of which few enough hold all
+    /// documents but some stray ones. None if no document has a day.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(census: &Census, date_of: fn(i32) -> Date) -> Result<Option<Self>> {
+        let days = days(census)?;
+        let dated = days.iter().map(|day| day.documents).sum::<u64>();
+        // One in a hundred, and one of a few: a single wrong date does not stretch the chart.
+        let stray = (dated / 100).max(u64::from(dated >= 10));
+        let periods = [Period::Day, Period::Month, Period::Year].into_iter();
+        let stretches = periods.map(|period| (period, period.stretch(&days, date_of)));
+        let is_enough = |(period, (_, documents)): &(Period, (_, u64))| {
+            *period == Period::Year || dated - documents <= stray
+        };
+        let Some((period, (shown, 1..))) = stretches.into_iter().find(is_enough) else {
+            return Ok(None);
+        };
+        let (title, column) = match period {
+            Period::Day => ("Documents by day", "Day"),
+            Period::Month => ("Documents by month", "Month"),
+            Period::Year => ("Documents by year", "Year"),
+        };
+        Ok(Some(Self {
+            chart: Chart {
+                title,
+                columns: [column, "Documents", "Redundant"],
+                bars: period.bars(&days, shown, date_of)?,
+            },
+            undated: census.total().documents - dated,
+        }))
+    }
+}
+
+/// Returns the days of documents, the earliest first.
+fn days(census: &Census) -> Result<Vec<Day>> {
+    let rows = census.documents().filter_map(|(facts, is_redundant)| {
+        Some(Day {
+            day: facts.day?,
+            documents: 1,
+            redundant: is_redundant.into(),
+        })
+    });
+    let mut days = collected(rows)?;
+    days.sort_unstable_by_key(|day| day.day);
+    days.dedup_by(|next, day| {
+        let is_same = next.day == day.day;
+        if is_same {
+            day.documents += next.documents;
+            day.redundant += next.redundant;
+        }
+        is_same
+    });
+    Ok(days)
+}
+
+impl Period {
+    /// Returns the number of the period that a day is in.
+    fn number(self, day: i32, date_of: fn(i32) -> Date) -> i64 {
+        let Date { year, month, .. } = date_of(day);
+        match self {
+            Self::Day => day.into(),
+            Self::Month => 12 * i64::from(year) + i64::from(month) - 1,
+            Self::Year => year.into(),
+        }
+    }
+
+    fn name(self, number: i64, date_of: fn(i32) -> Date) -> String {
+        let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
+        match self {
+            Self::Day => date_of(number as i32).to_string(),
+            Self::Month => format!("{year:04}-{month:02}"),
+            Self::Year => format!("{number:04}"),
+        }
+    }
+
+    /// Returns the days within as many periods as a chart has that hold the most documents, and how many
+    /// they hold; of several such stretches the last.
+    fn stretch(self, days: &[Day], date_of: fn(i32) -> Date) -> (Range<usize>, u64) {
+        let (mut start, mut documents, mut most) = (0, 0, (0..0, 0));
+        let number = |day: &Day| self.number(day.day, date_of);
+        for (end, day) in days.iter().enumerate() {
+            documents += day.documents;
+            while number(day) - number(&days[start]) >= PERIODS {
+                documents -= days[start].documents;
+                start += 1;
+            }
+            if documents >= most.1 {
+                most = (start..end + 1, documents);
+            }
+        }
+        most
+    }
+
+    /// Returns a bar for each period of the days shown, and one for all before and one for all after
+    /// them, if there are such.
+    fn bars(self, days: &[Day], shown: Range<usize>, date_of: fn(i32) -> Date) -> Result<Vec<Bar>> {
+        let number = |day: &Day| self.number(day.day, date_of);
+        let (first, last) = (number(&days[shown.start]), number(&days[shown.end - 1]));
+        let name = |place: i64| match place {
+            _ if place < first => format!("before {}", self.name(first, date_of)),
+            _ if place > last => format!("after {}", self.name(last, date_of)),
+            _ => self.name(place, date_of),
+        };
+        let begin = first - i64::from(shown.start > 0);
+        let end = last + i64::from(shown.end < days.len());
+        let mut bars = collected((begin..=end).map(|place| Bar {
+            label: name(place),
+            all: 0,
+            part: 0,
+        }))?;
+        for day in days {
+            let bar = &mut bars[(number(day).clamp(begin, end) - begin) as usize];
+            bar.all += day.documents;
+            bar.part += day.redundant;
+        }
+        Ok(bars)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::census::{Facts, Row};
+    use super::*;
+
+    /// Returns a date of a calendar with months of 30 days.
+    fn date_of(day: i32) -> Date {
+        Date {
+            year: 2000 + day.div_euclid(360),
+            month: (day.rem_euclid(360) / 30 + 1) as u8,
+            day: (day.rem_euclid(30) + 1) as u8,
+        }
+    }
+
+    fn timeline(days: impl IntoIterator<Item = i32>) -> Timeline {
+        let rows = (0u32..).zip(days).map(|(number, day)| Row {
+            canonical: number,
+            similarity: 1.0,
+            facts: Facts {
+                day: Some(day),
+                ..Facts::default()
+            },
+        });
+        let census = Census::new(rows.collect(), vec![Facts::default()]).unwrap();
+        Timeline::new(&census, date_of).unwrap().unwrap()
+    }
+
+    /// Returns the labels and figures of the first and the last bar, and the number of bars.
+    fn ends(days: impl IntoIterator<Item = i32>) -> [(String, u64); 2] {
+        let bars = timeline(days).chart.bars;
+        [&bars[0], &bars[bars.len() - 1]].map(|bar| (bar.label.clone(), bar.all))
+    }
+
+    #[test]
+    fn the_finest_period_that_fits() {
+        let days = timeline([0, 49, 1]);
+        assert_eq!(days.chart.title, "Documents by day");
+        assert_eq!(days.chart.bars.len(), 50);
+        assert_eq!(days.chart.bars[49].label, "2000-02-20");
+        assert_eq!((days.chart.bars[2].all, days.undated), (0, 1));
+        let months = timeline([0, 100]).chart;
+        assert_eq!((months.title, months.bars.len()), ("Documents by month", 4));
+        assert_eq!(months.bars[3].label, "2000-04");
+        let years = timeline([0, 360 * 9]).chart;
+        assert_eq!((years.title, years.bars.len()), ("Documents by year", 10));
+        let ages = timeline([-100_000, -99_999, 0]).chart;
+        assert_eq!((&*ages.bars[0].label, ages.bars[0].all), ("1722", 2));
+        assert_eq!((&*ages.bars[1].label, ages.bars[1].all), ("after 1722", 1));
+    }
+
+    #[test]
+    fn stray_dates_do_not_stretch_the_chart() {
+        let month = || (0..1000).map(|i| i % 40);
+        let [first, last] = ends(month().chain([2_921_579]));
+        assert_eq!(first, ("2000-01-01".to_string(), 25));
+        assert_eq!(last, ("after 2000-02-10".to_string(), 1));
+        let [first, last] = ends(month().chain([-700_000; 10]));
+        assert_eq!(first, ("before 2000-01-01".to_string(), 10));
+        assert_eq!(last, ("2000-02-10".to_string(), 25));
+        // A hundredth and more is no stray.
+        let [first, _] = ends(month().chain([-360; 20]));
+        assert_eq!(first, ("1999-01".to_string(), 20));
+        let [_, last] = ends((0..9).chain([i32::MAX - 1]));
+        assert_eq!(last, ("after 2000-01-09".to_string(), 1));
+    }
+}
