@@ -173,6 +173,19 @@ fn every_script_is_cut_sensibly() {
     assert_eq!(one("한국어 글"), "한국어|글");
     assert_eq!(one("İstanbul'da"), "i\u{307}stanbul|da");
     assert_eq!(one("2024年5月"), "2024|年|5|月");
+    for (script, text, expected) in [
+        ("Javanese", "ꦱꦸꦒꦼꦁꦫꦮꦸꦃ", "ꦱꦸ|ꦒꦼꦁ|ꦫ|ꦮꦸꦃ"),
+        ("Balinese", "ᬅᬓ᭄ᬱᬭ", "ᬅ|ᬓ᭄|ᬱ|ᬭ"),
+        ("Batak", "ᯅᯖᯂ᯲", "ᯅ|ᯖ|ᯂ᯲"),
+        ("Buginese", "ᨒᨚᨈᨑ", "ᨒᨚ|ᨈ|ᨑ"),
+        ("Rejang", "ꤽꥍꤺꥏ", "ꤽꥍ|ꤺꥏ"),
+        ("Kawi", "\u{11F04}\u{11F12}\u{11F34}", "\u{11F04}|\u{11F12}\u{11F34}"),
+        ("Tangut", "𗼇𗟲", "𗼇|𗟲"),
+        ("Nushu", "𛆁𛈬", "𛆁|𛈬"),
+        ("Khitan", "\u{18B00}\u{18B01}", "\u{18B00}|\u{18B01}"),
+    ] {
+        assert_eq!(one(text), expected, "{script}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ const TRICKY: &str = "a b.C <=\u{338}\u{301}\u{327}\u{323}\u{345}\u{34f}\u{ad}\u
     \u{fe0f}eéÉ\u{e9}ßẞſﬁİıςΣΐ\u{390}Å\u{212b}Kー㌀㎏½ⅷ①Ａ１　\u{a0}\u{2003}\u{85}中〇々かが\u{3099}ｶﾞカㄅꀀ\
     ไทยำ\u{e31}\u{e49}ລາວាខ្មမြန်हिन्दीক\u{9cb}\u{9be}\u{9c7}\u{9d7}ﷺﻻلَّـ\u{64e}\u{651}\u{653}\
     \u{654}שּ\u{5b8}\u{5c1}각\u{1100}\u{1161}\u{11a8}한\u{1d165}\u{1d157}\u{302a}\u{302e}\u{16d67}\
-    \u{16d63}\u{fffd}\u{378}😀🏽1\u{20e3}₁²ǅŉⅫ\u{f73}\u{f71}\u{f80}\u{344}the of and";
+    \u{16d63}\u{fffd}\u{378}😀🏽1\u{20e3}₁²ǅŉⅫꦱꦸꦒ꦳ꦾ꧀ᬓᬵ᭄ᨒᨚ𗼇𛆁\u{f73}\u{f71}\u{f80}\u{344}the of and";
 
 fn tricky() -> impl Strategy<Value = Vec<u8>> {
     let chars: Vec<char> = TRICKY.chars().collect();
@@ -139,10 +139,16 @@ fn long_texts_equal_the_oracle() {
     }
 }
 
-/// Every code point by itself, and between two letters.
+/// Every code point between two letters, folded and as a word.
 #[test]
 fn every_code_point_folds_as_the_oracle() {
+    let plain_words = Shingling {
+        k: 1,
+        unit: Unit::Word,
+        fold: Fold::None,
+    };
     for c in '\0'..=char::MAX {
+        check(format!("a{c}b").as_bytes(), &plain_words);
         for fold in [Fold::Case, Fold::Marks] {
             let text = format!("a{c}b");
             let shingling = Shingling {

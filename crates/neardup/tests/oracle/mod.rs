@@ -7,7 +7,7 @@ use icu_properties::props::{
     DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, LineBreak, Script, WhiteSpace,
 };
 use icu_properties::script::ScriptWithExtensions;
-use icu_properties::{CodePointMapData, CodePointSetData};
+use icu_properties::{CodePointMapData, CodePointSetData, PropertyNamesShort};
 use neardup::shingle::Shingling;
 use neardup::text::{Fold, STOP_WORDS, Unit};
 
@@ -54,17 +54,17 @@ fn is_in(c: char, group: GeneralCategoryGroup) -> bool {
 }
 
 fn is_alone(c: char) -> bool {
-    let scripts = ScriptWithExtensions::new();
-    CodePointMapData::<LineBreak>::new().get(c) == LineBreak::ComplexContext
-        || [
-            Script::Han,
-            Script::Hiragana,
-            Script::Katakana,
-            Script::Bopomofo,
-            Script::Yi,
-        ]
-        .iter()
-        .any(|script| scripts.has_script(c, *script))
+    let names = PropertyNamesShort::<LineBreak>::new();
+    let line_break = names.get(CodePointMapData::<LineBreak>::new().get(c));
+    let script = ScriptWithExtensions::new().get_script_extensions_val(c);
+    ["SA", "AK", "AP", "AS", "VF", "VI"].contains(&line_break.expect("a name"))
+        || script.iter().any(|script| {
+            let name = PropertyNamesShort::<Script>::new().get(script);
+            [
+                "Hani", "Hira", "Kana", "Bopo", "Yiii", "Tang", "Nshu", "Kits", "Bugi", "Rjng",
+            ]
+            .contains(&name.expect("a name"))
+        })
 }
 
 pub fn words(folded: &str) -> Vec<String> {
