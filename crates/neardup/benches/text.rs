@@ -1,17 +1,20 @@
-//! Throughput of word shingle hashing in many scripts, against a scan of the same bytes:
-//! `cargo bench -p neardup --bench text`. Medians over the rounds, in which all take turns.
+//! Times MD5 that signatures of texts in many scripts take: `cargo bench -p neardup --bench text`.
+//! Of each, the fastest of the rounds, in which all take turns.
 
+use md5::{Digest, Md5};
 use neardup::hash::Key;
-use neardup::shingle::{Shingling, for_each_block};
+use neardup::minhash::Signing;
+use neardup::shingle::Shingling;
+use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{Fold, Unit};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Short enough to run in one slice of a busy processor.
-const BYTES: usize = 1 << 17;
-const ROUNDS: usize = 51;
+/// As long as an article.
+const BYTES: usize = 1700;
+const ROUNDS: usize = 501;
 
-/// Sentences, repeated: they are short of what a page of text holds, but not of its code points.
+/// Sentences, repeated.
 const TEXTS: [(&str, &str); 14] = [
     (
         "English",
@@ -71,59 +74,61 @@ const TEXTS: [(&str, &str); 14] = [
     ),
 ];
 
-fn scan(text: &str) -> u64 {
-    text.bytes().map(u64::from).sum()
+fn signing(unit: Unit, fold: Fold) -> Signing {
+    Signing {
+        shingling: Shingling { k: 3, unit, fold },
+        slots: 128,
+        key: Key::from_seed(0),
+    }
 }
 
-fn hash(text: &str, fold: Fold) -> u64 {
-    let shingling = Shingling {
-        k: 3,
-        unit: Unit::Word,
-        fold,
-    };
-    let mut sum = 0u64;
-    for_each_block(
-        text.as_bytes(),
-        &shingling,
-        &Key::from_seed(0),
-        &mut |hashes| {
-            sum = hashes.iter().fold(sum, |sum, hash| sum.wrapping_add(*hash));
-            Ok(())
-        },
-    )
-    .unwrap();
-    sum
-}
-
-fn megabytes_a_second(text: &str, run: impl Fn(&str) -> u64) -> f64 {
+fn seconds(run: &dyn Fn()) -> f64 {
     let start = Instant::now();
-    black_box(run(black_box(text)));
-    text.len() as f64 / 1e6 / start.elapsed().as_secs_f64()
-}
-
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+    run();
+    start.elapsed().as_secs_f64()
 }
 
 fn main() {
-    println!(
-        "{:24} {:>10} {:>10} {:>10} {:>10}",
-        "MB/s", "scan", "none", "case", "marks"
-    );
+    let columns = ["simhash", "word", "none", "marks", "char"];
+    print!("{:24} {:>8}", "times MD5", "MD5, ns");
+    columns.iter().for_each(|column| print!(" {column:>8}"));
+    println!();
+    let width = Width::new(64).expect("valid");
     for (name, sentence) in TEXTS {
         let text = sentence.repeat(BYTES / sentence.len());
-        let mut rates = [(); 4].map(|()| Vec::new());
+        let doc = text.as_bytes();
+        let simhash = || {
+            let Signing { shingling, key, .. } = signing(Unit::Word, Fold::Case);
+            simhash::document(
+                doc,
+                &shingling,
+                &key,
+                width,
+                Weighting::Logarithm,
+                &mut || (),
+            )
+        };
+        let sign = |unit, fold| signing(unit, fold).sign(doc, &mut || ());
+        let runs: [&dyn Fn(); 6] = [
+            &|| {
+                black_box(Md5::digest(black_box(doc)));
+            },
+            &|| drop(black_box(simhash())),
+            &|| drop(black_box(sign(Unit::Word, Fold::Case))),
+            &|| drop(black_box(sign(Unit::Word, Fold::None))),
+            &|| drop(black_box(sign(Unit::Word, Fold::Marks))),
+            &|| drop(black_box(sign(Unit::Char, Fold::Case))),
+        ];
+        let mut fastest = [f64::INFINITY; 6];
         for _ in 0..ROUNDS {
-            rates[0].push(megabytes_a_second(&text, scan));
-            for (rates, fold) in rates[1..]
-                .iter_mut()
-                .zip([Fold::None, Fold::Case, Fold::Marks])
-            {
-                rates.push(megabytes_a_second(&text, |text| hash(text, fold)));
+            for (fastest, run) in fastest.iter_mut().zip(runs) {
+                *fastest = fastest.min(seconds(run));
             }
         }
-        let [scan, none, case, marks] = rates.map(median);
-        println!("{name:24} {scan:10.0} {none:10.0} {case:10.0} {marks:10.0}");
+        print!("{name:24} {:8.0}", fastest[0] * 1e9);
+        fastest[1..]
+            .iter()
+            .for_each(|time| print!(" {:8.2}", time / fastest[0]));
+        println!();
     }
 }

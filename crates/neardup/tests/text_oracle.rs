@@ -108,7 +108,7 @@ proptest! {
 fn long_texts_equal_the_oracle() {
     let sentence =
         "Straße nach Köln, ὈΔΥΣΣΕΎΣ 中文字 e\u{301}a\u{323}\u{302} и так далее; and of the rest ";
-    let texts = [
+    let mut texts = vec![
         sentence.repeat(300),
         format!("{} end", "x".repeat(200_000)),
         format!("{} end", "é".repeat(100_000)),
@@ -118,6 +118,8 @@ fn long_texts_equal_the_oracle() {
         "中".repeat(9000),
         ".".repeat(30_000),
     ];
+    // White space at the end, where the room for a part of the text may end.
+    texts.extend((4010..4040).map(|len| format!("{}\u{3000}\u{2003}\n", "д".repeat(len))));
     for text in texts {
         for unit in UNITS {
             for fold in FOLDS {
@@ -137,6 +139,91 @@ fn long_texts_equal_the_oracle() {
             },
         );
     }
+}
+
+/// Code points of several alphabets in turn, from anywhere in Unicode, now and then a stray byte.
+fn mixture(numbers: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+    let tricky: Vec<char> = TRICKY.chars().collect();
+    let blocks = [(); 3].map(|()| {
+        let end = [0x800, 0x3000, 0x11_0000][numbers(3)];
+        numbers(end)
+    });
+    let [letters, change] = [10, 1 + numbers(30)];
+    let len = if numbers(200) == 0 {
+        30_000
+    } else {
+        numbers(400)
+    };
+    let (mut doc, mut source) = (Vec::new(), 0);
+    for _ in 0..len {
+        if numbers(change) == 0 {
+            source = numbers(letters);
+        }
+        let c = match source {
+            0..3 => char::from_u32((blocks[source] + numbers(128)) as u32),
+            3 => Some(tricky[numbers(tricky.len())]),
+            4 => char::from_u32(0x300 + numbers(0x70) as u32),
+            5 => char::from_u32(0x4E00 + numbers(100) as u32),
+            _ => Some(char::from(b" aBc,9\n~"[numbers(8)])),
+        };
+        match c {
+            Some(c) => doc.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            None => doc.push(numbers(256) as u8),
+        }
+    }
+    doc
+}
+
+/// The quick fold against the fold of code point by code point.
+fn compare_folds(code_points: usize) {
+    let key = Key::from_seed(11);
+    let mut state = 0;
+    let mut numbers = |end: usize| {
+        state += 1;
+        (neardup::hash::split_mix(neardup::hash::split_mix(state)) % end as u64) as usize
+    };
+    let mut seen = 0;
+    while seen < code_points {
+        let doc = mixture(&mut numbers);
+        let fold = FOLDS[numbers(3)];
+        let of = |unit| Shingling { k: 1, unit, fold };
+        let mut words = Vec::new();
+        text::words(&doc, fold, &mut || (), &mut |word, _| {
+            words.push(combine(&[key.token_hash(word.as_bytes())]));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(
+            hashes(&doc, &of(Unit::Word), &key),
+            words,
+            "{fold} {}",
+            doc.escape_ascii()
+        );
+        let mut chars = Vec::new();
+        for_each_shingle(&doc, &of(Unit::Char), &mut || (), &mut |c| {
+            chars.push(combine(&[key.token_hash(c.as_bytes())]));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(
+            hashes(&doc, &of(Unit::Char), &key),
+            chars,
+            "{fold} {}",
+            doc.escape_ascii()
+        );
+        seen += String::from_utf8_lossy(&doc).chars().count();
+    }
+}
+
+#[test]
+fn quick_fold_equals_the_plain_one() {
+    compare_folds(3_000_000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn quick_fold_equals_the_plain_one_at_length() {
+    compare_folds(100_000_000);
 }
 
 /// Every code point between two letters, folded and as a word.

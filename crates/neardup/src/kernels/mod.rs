@@ -31,7 +31,7 @@ use std::sync::OnceLock;
 pub struct Kernels {
     /// The name by which `NEARDUP_KERNELS` selects it.
     pub name: &'static str,
-    ascii_word_hashes: fn(&[u8], bool, &Key, &mut Vec<u64>),
+    word_hashes: fn(&[u8], &Key, &mut Vec<u64>),
     combine_windows: fn(&[u64], usize, &mut Vec<u64>),
     sketch: fn(&mut [u32], &[u64]),
     count_equal: fn(&[u8], &[u8], usize, u32) -> usize,
@@ -68,11 +68,10 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 }
 
 impl Kernels {
-    /// Appends the token hash of every word of an ASCII text, its letters in lower case if `lower`.
-    ///
-    /// A word is a maximal run of letters and digits; bytes from 0x80 on separate.
-    pub fn ascii_word_hashes(&self, ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-        (self.ascii_word_hashes)(ascii, lower, key, out);
+    /// Appends the token hash of every word of a text: of every maximal run of bytes that are no
+    /// spaces.
+    pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
+        (self.word_hashes)(text, key, out);
     }
 
     /// Appends the shingle hash of every window of `k` tokens: none if there are fewer tokens.
@@ -118,9 +117,19 @@ impl Kernels {
     }
 }
 
-/// Calls [`Kernels::ascii_word_hashes`] of the kernels in use.
-pub fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-    active().ascii_word_hashes(ascii, lower, key, out);
+/// Calls a function for which the compiler uses wider vectors where the kernels in use do.
+#[inline]
+pub fn vectorized<R>(f: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    if active().name != portable::KERNELS.name {
+        return avx2::vectorized(f);
+    }
+    f()
+}
+
+/// Calls [`Kernels::word_hashes`] of the kernels in use.
+pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
+    active().word_hashes(text, key, out);
 }
 
 /// Calls [`Kernels::combine_windows`] of the kernels in use.

@@ -1,7 +1,7 @@
 //! The kernels for any processor: what the others must agree with.
 
 use super::bit_sums::{add_planes, add_where_set};
-use super::words::{Limits, Source, Steps, case_bit, hash_words, positions};
+use super::words::{Limits, Source, Steps, hash_words, positions};
 use super::{Kernels, siphash};
 use crate::hash::slot::MAX_SLOTS;
 use crate::hash::slot::{code, first_code, slot};
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 pub static KERNELS: Kernels = Kernels {
     name: "portable",
-    ascii_word_hashes,
+    word_hashes,
     combine_windows,
     sketch,
     count_equal,
@@ -26,15 +26,16 @@ fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     });
 }
 
-fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-    let case_bits = u128::from_ne_bytes([case_bit(lower); 16]);
+fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     let hash = |source: &Source<'_>, limits: &[Limits; 4], hashes: &mut [u64; 4]| {
         let mut longest = 0;
-        for ([start, end], hash) in limits.iter().zip(hashes) {
-            let bytes = u128::from_le_bytes(*source.bytes(*start)) | case_bits;
-            let len = usize::from(end - start);
-            *hash = siphash::hash(key, bytes, len);
-            longest = longest.max(len);
+        for (limits, hash) in limits.iter().zip(hashes) {
+            let [start, end] = limits.map(usize::from);
+            *hash = siphash::hash(key, end - start, |place| {
+                let bytes = source.bytes(start + place).first_chunk();
+                u64::from_le_bytes(*bytes.expect("16 bytes"))
+            });
+            longest = longest.max(end - start);
         }
         longest <= siphash::LONGEST
     };
@@ -43,16 +44,12 @@ fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
         positions,
         hash,
     };
-    hash_words(ascii, lower, key, out, &steps);
+    hash_words(text, key, out, &steps);
 }
 
 /// Counts without a branch, so that the compiler uses what vectors there are.
 fn classify(block: &[u8; 64]) -> u64 {
-    let is_word = block.map(|byte| {
-        let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
-        let is_digit = byte.wrapping_sub(b'0') < 10;
-        u8::from(is_letter | is_digit)
-    });
+    let is_word = block.map(|byte| u8::from(byte != b' '));
     let bytes = is_word.as_chunks().0.iter().enumerate();
     // The product has the lowest bits of the bytes in its highest byte.
     bytes.fold(0, |bits, (i, ones)| {

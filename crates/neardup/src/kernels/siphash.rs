@@ -3,27 +3,24 @@
 
 use crate::hash::Key;
 
-/// The longest short token, in bytes: two blocks, of which the second has room for the length.
-pub const LONGEST: usize = 15;
+/// The longest short token, in bytes.
+pub const LONGEST: usize = 63;
 
 struct State {
     v: [u64; 4],
 }
 
-/// Returns the hash of the first `len` of these bytes, from the lowest, at most [`LONGEST`]; for
-/// more it means nothing.
+/// Returns the hash of a token of `len` bytes, of which `bytes` returns 8 from a place on, the first
+/// lowest, whatever follows the token.
 #[inline(always)]
-pub fn hash(key: &Key, bytes: u128, len: usize) -> u64 {
-    let bytes = bytes & ((1 << (8 * (len % 16))) - 1);
-    let end = (len as u64) << 56;
-    let (first, second) = (bytes as u64, (bytes >> 64) as u64);
+pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
     let mut state = State::new(key);
-    if len < 8 {
-        state.absorb(first | end);
-    } else {
-        state.absorb(first);
-        state.absorb(second | end);
+    let (whole, rest) = (len & !7, len & 7);
+    for place in (0..whole).step_by(8) {
+        state.absorb(bytes(place));
     }
+    let last = bytes(whole) & ((1 << (8 * rest)) - 1);
+    state.absorb(last | (len as u64) << 56);
     state.finish()
 }
 

@@ -1,8 +1,7 @@
-//! Finding and hashing the words of an ASCII text, but for the loops that differ by processor.
+//! Finding and hashing words between spaces, but for the loops that differ by processor.
 
 use super::siphash;
 use crate::hash::Key;
-use std::hash::Hasher;
 
 /// Bytes of which the words are found before they are hashed. An article of 1.6 kB takes one piece;
 /// the scratch space, which is cleared on every call, stays small.
@@ -32,8 +31,7 @@ impl<'a> Source<'a> {
 
     /// Returns 16 bytes from `start` on; zeros behind the text.
     #[inline(always)]
-    pub fn bytes(&self, start: u16) -> &[u8; 16] {
-        let start = usize::from(start);
+    pub fn bytes(&self, start: usize) -> &[u8; 16] {
         match self.text.get(start..start + 16) {
             Some(bytes) => bytes.first_chunk().expect("16 bytes"),
             None => self.last_bytes(start),
@@ -50,7 +48,7 @@ impl<'a> Source<'a> {
 
 /// Steps that differ by processor.
 pub struct Steps<C, P, H> {
-    /// Sets a bit for each of 64 bytes that belongs to a word.
+    /// Sets a bit for each of 64 bytes that is no space.
     pub classify: C,
     /// Writes the positions of the set bits, counted from a number, and says how many there are.
     pub positions: P,
@@ -59,11 +57,10 @@ pub struct Steps<C, P, H> {
     pub hash: H,
 }
 
-/// Appends the token hashes of the words of `text`, its letters in lower case if `lower`.
+/// Appends the token hashes of the words of `text`.
 #[inline(always)]
 pub fn hash_words<const LANES: usize>(
     text: &[u8],
-    lower: bool,
     key: &Key,
     out: &mut Vec<u64>,
     steps: &Steps<
@@ -74,7 +71,6 @@ pub fn hash_words<const LANES: usize>(
 ) {
     let mut edges = Edges::new();
     let mut source = Source::new(text);
-    let case_bit = case_bit(lower);
     while !source.text.is_empty() {
         let piece = &source.text[..PIECE.min(source.text.len())];
         edges.find(piece, steps);
@@ -84,36 +80,14 @@ pub fn hash_words<const LANES: usize>(
         {
             done = start;
         }
-        hash_found(&source, &mut edges, case_bit, key, out, steps);
+        hash_found(&source, &mut edges, key, out, steps);
         if done == 0 {
-            let end = source
-                .text
-                .iter()
-                .position(|byte| !byte.is_ascii_alphanumeric());
+            let end = source.text.iter().position(|byte| *byte == b' ');
             done = end.unwrap_or(source.text.len());
-            out.push(hash_long_word(&source.text[..done], case_bit, key));
+            out.push(key.token_hash(&source.text[..done]));
         }
         source.text = &source.text[done..];
     }
-}
-
-/// Returns the bit that lowers letters and leaves digits alone.
-pub fn case_bit(lower: bool) -> u8 {
-    if lower { 0x20 } else { 0 }
-}
-
-/// Hashes a word of any length.
-#[cold]
-fn hash_long_word(word: &[u8], case_bit: u8, key: &Key) -> u64 {
-    let mut hasher = key.hasher();
-    for part in word.chunks(64) {
-        let mut folded = [0; 64];
-        for (to, from) in folded.iter_mut().zip(part) {
-            *to = from | case_bit;
-        }
-        hasher.write(&folded[..part.len()]);
-    }
-    hasher.finish()
 }
 
 /// Hashes the words that were found in a piece.
@@ -121,7 +95,6 @@ fn hash_long_word(word: &[u8], case_bit: u8, key: &Key) -> u64 {
 fn hash_found<const LANES: usize, C, P>(
     source: &Source<'_>,
     edges: &mut Edges,
-    case_bit: u8,
     key: &Key,
     out: &mut Vec<u64>,
     steps: &Steps<C, P, impl Fn(&Source<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool>,
@@ -135,7 +108,7 @@ fn hash_found<const LANES: usize, C, P>(
             for ([start, end], hash) in limits.iter().zip(hashes) {
                 let word = &source.text[usize::from(*start)..usize::from(*end)];
                 if word.len() > siphash::LONGEST {
-                    *hash = hash_long_word(word, case_bit, key);
+                    *hash = key.token_hash(word);
                 }
             }
         }
@@ -167,7 +140,7 @@ impl Edges {
     ) {
         let (blocks, rest) = piece.as_chunks::<64>();
         // Ends the last word, too.
-        let mut last = [0; 64];
+        let mut last = [b' '; 64];
         last[..rest.len()].copy_from_slice(rest);
         let mut is_in_word = 0;
         self.count = 0;

@@ -5,6 +5,7 @@ mod spaces;
 mod stop;
 mod stream;
 mod strings;
+mod units;
 mod winnow;
 
 pub use crate::hash::Key;

@@ -1,18 +1,16 @@
 //! The hashes of a document's shingles, as a stream in constant memory.
 
-use super::spaces::Spaces;
 use super::stop::StopHashes;
+use super::units::{CharHashes, CharText, WordText};
 use super::{BLOCK, Key, Shingling};
 use crate::Result;
 use crate::hash::combine;
-use crate::kernels::{ascii_word_hashes, combine_windows};
+use crate::kernels::combine_windows;
 use crate::memory::{FirstError, with_room};
 use crate::set::Distinct;
-use crate::text::{Class, Fold, FoldedText, Folder, Unit, WordSink, Words, fold_document, pieces};
-use siphasher::sip::SipHasher13;
+use crate::text::{Fold, ROOM, Unit, fold_quickly};
 use std::cell::Cell;
-use std::hash::Hasher;
-use std::ops::Range;
+use std::mem::take;
 
 /// The shingle hashes of a document in document order, repeated where shingles repeat, in blocks
 /// of at most [`BLOCK`]. `doc` is UTF-8; ill-formed bytes stand for U+FFFD.
@@ -29,12 +27,24 @@ pub fn for_each_block(
     key: &Key,
     sink: &mut dyn FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
-    let mut shingler = Shingler::new(shingling, key, sink);
+    let mut room = ROOM_KEPT.take().unwrap_or_default();
+    let mut shingler = Shingler::new(shingling, key, &mut room, sink);
+    let fold = shingling.fold;
     match shingling.unit {
-        Unit::Word | Unit::Stop => hash_words(doc, shingling.fold, key, &mut shingler)?,
-        Unit::Char => hash_chars(doc, shingling.fold, key, &mut shingler)?,
+        Unit::Word | Unit::Stop => {
+            let words = WordText::new(fold, key, &mut shingler);
+            fold_quickly(doc, fold, &mut room.bytes, words)?;
+        }
+        Unit::Char => {
+            let chars = CharText {
+                hashes: CharHashes::of(key, &mut room.char_hashes),
+                shingler: &mut shingler,
+                is_folded: fold != Fold::None,
+            };
+            fold_quickly(doc, fold, &mut room.chars, chars)?;
+        }
     }
-    shingler.finish()
+    shingler.finish(room)
 }
 
 /// Returns the set of a document's shingle hashes.
@@ -70,18 +80,36 @@ pub fn sequence_hashes(tokens: &[u64], k: usize) -> Result<Vec<u64>> {
     Ok(hashes)
 }
 
-/// Numbers that room is kept for, at most.
-const MOST_ROOM: usize = 4 * BLOCK;
-
 thread_local! {
-    /// Room for the tokens and hashes of the next document.
-    static ROOM: Cell<[Vec<u64>; 2]> = const { Cell::new([const { Vec::new() }; 2]) };
+    /// Room for the next document.
+    static ROOM_KEPT: Cell<Option<Box<Room>>> = const { Cell::new(None) };
+}
+
+struct Room {
+    bytes: [u8; ROOM],
+    chars: [u32; ROOM],
+    char_hashes: Option<CharHashes>,
+    tokens: Vec<u64>,
+    hashes: Vec<u64>,
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self {
+            bytes: [0; ROOM],
+            chars: [0; ROOM],
+            char_hashes: None,
+            tokens: Vec::new(),
+            hashes: Vec::new(),
+        }
+    }
 }
 
 /// Makes shingle hashes of token hashes.
-struct Shingler<'a> {
+pub(super) struct Shingler<'a> {
     k: usize,
-    tokens: Vec<u64>,
+    /// Tokens whose shingles are not handed on yet.
+    pub tokens: Vec<u64>,
     hashes: Vec<u64>,
     stop: Option<StopHashes>,
     is_long_enough: bool,
@@ -93,9 +121,11 @@ impl<'a> Shingler<'a> {
     fn new(
         shingling: &Shingling,
         key: &Key,
+        room: &mut Room,
         sink: &'a mut dyn FnMut(&[u64]) -> Result<()>,
     ) -> Self {
-        let [tokens, hashes] = ROOM.take();
+        let (mut tokens, hashes) = (take(&mut room.tokens), take(&mut room.hashes));
+        tokens.clear();
         Self {
             k: shingling.k,
             tokens,
@@ -107,17 +137,15 @@ impl<'a> Shingler<'a> {
         }
     }
 
-    #[inline]
-    #[allow(clippy::disallowed_methods, reason = "at most BLOCK + k tokens")]
-    fn push(&mut self, token: u64) {
+    pub fn heartbeat(&mut self) {
+        self.error.run(|| (self.sink)(&[]));
+    }
+
+    /// Hands on shingles where there are enough for a block.
+    pub fn flush_if_full(&mut self) {
         if self.tokens.len() >= BLOCK + self.k - 1 {
             self.flush();
         }
-        self.tokens.push(token);
-    }
-
-    fn heartbeat(&mut self) {
-        self.error.run(|| (self.sink)(&[]));
     }
 
     /// Hands on the shingles of the tokens so far, and keeps those that begin further ones.
@@ -139,190 +167,14 @@ impl<'a> Shingler<'a> {
         self.tokens.drain(..=self.tokens.len() - self.k);
     }
 
-    fn finish(mut self) -> Result<()> {
+    fn finish(mut self, mut room: Box<Room>) -> Result<()> {
         self.flush();
         if !self.is_long_enough && !self.tokens.is_empty() && self.stop.is_none() {
             let whole = combine(&self.tokens);
             self.error.run(|| (self.sink)(&[whole]));
         }
-        if self.tokens.capacity().max(self.hashes.capacity()) <= MOST_ROOM {
-            self.tokens.clear();
-            ROOM.set([self.tokens, self.hashes]);
-        }
+        (room.tokens, room.hashes) = (self.tokens, self.hashes);
+        ROOM_KEPT.set(Some(room));
         self.error.into_result()
-    }
-}
-
-/// Up to here an ASCII document is not decoded, which takes as long as finding its words.
-const ASCII_AT_ONCE: usize = 8192;
-
-/// ASCII bytes in a row for which leaving the general path pays: with 32, German, which has an
-/// umlaut every other word, took twice as long.
-const ASCII_RUN: usize = 128;
-
-/// Words by the general path, and runs of ASCII words, which no other code point touches, by the
-/// fast one.
-fn hash_words(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) -> Result<()> {
-    let is_lowered = fold != Fold::None;
-    let mut hasher = WordHasher {
-        key,
-        shingler,
-        long: None,
-    };
-    if doc.len() <= ASCII_AT_ONCE && doc.is_ascii() {
-        hasher.check();
-        hasher.ascii(doc, is_lowered);
-        return Ok(());
-    }
-    let mut folder = Folder::new(fold);
-    let mut words = Words::new(hasher);
-    let mut is_between_words = true;
-    for piece in pieces(doc) {
-        words.sink.check();
-        let is_last = piece.start + piece.text.len() == doc.len();
-        let mut at = 0;
-        while at < piece.text.len() {
-            if is_between_words {
-                let run = ascii_words(&piece.text.as_bytes()[at..], is_last);
-                if !run.is_empty() {
-                    folder.flush(&mut words);
-                    words.end_word();
-                    words.sink.ascii(run, is_lowered);
-                    at += run.len();
-                    continue;
-                }
-            }
-            is_between_words = false;
-            let start = at;
-            for (offset, c) in piece.text[start..].char_indices() {
-                let place = piece.start + start + offset;
-                at = start + offset + c.len_utf8();
-                folder.push(c, place..piece.start + at, &mut words);
-                if c.is_ascii() && !c.is_ascii_alphanumeric() {
-                    is_between_words = true;
-                    break;
-                }
-            }
-        }
-        if !piece.invalid.is_empty() {
-            folder.push(char::REPLACEMENT_CHARACTER, piece.invalid, &mut words);
-            is_between_words = true;
-        }
-    }
-    folder.finish(&mut words)?;
-    words.finish()?;
-    Ok(())
-}
-
-/// Returns the longest part of `bytes`, which begin between words, that is ASCII and ends between
-/// words; nothing where that is too short to pay.
-fn ascii_words(bytes: &[u8], is_last: bool) -> &[u8] {
-    let probe = &bytes[..ASCII_RUN.min(bytes.len())];
-    if !probe.is_ascii() || (probe.len() < ASCII_RUN && !is_last) {
-        return &[];
-    }
-    let blocks = bytes.chunks(ASCII_RUN);
-    let run = blocks
-        .take_while(|block| block.is_ascii())
-        .map(<[u8]>::len)
-        .sum();
-    if is_last && run == bytes.len() {
-        return bytes;
-    }
-    let end = bytes[..run]
-        .iter()
-        .rposition(|byte| !byte.is_ascii_alphanumeric());
-    &bytes[..end.map_or(0, |last| last + 1)]
-}
-
-/// Hashes words as they end.
-struct WordHasher<'a, 'b> {
-    key: &'a Key,
-    shingler: &'a mut Shingler<'b>,
-    /// The beginning of a long word.
-    long: Option<SipHasher13>,
-}
-
-impl WordHasher<'_, '_> {
-    fn ascii(&mut self, words: &[u8], is_lowered: bool) {
-        if self.shingler.tokens.len() + words.len() / 2 >= BLOCK + self.shingler.k - 1 {
-            self.shingler.flush();
-        }
-        ascii_word_hashes(words, is_lowered, self.key, &mut self.shingler.tokens);
-    }
-}
-
-impl WordSink for WordHasher<'_, '_> {
-    const LONGEST: usize = 1 << 16;
-
-    fn part(&mut self, text: &str) {
-        let key = self.key;
-        let hasher = self.long.get_or_insert_with(|| key.hasher());
-        hasher.write(text.as_bytes());
-    }
-
-    #[inline]
-    fn word(&mut self, text: &str, _: Range<usize>) {
-        let token = match self.long.take() {
-            None => self.key.token_hash(text.as_bytes()),
-            Some(mut hasher) => {
-                hasher.write(text.as_bytes());
-                hasher.finish()
-            }
-        };
-        self.shingler.push(token);
-    }
-
-    fn check(&mut self) {
-        self.shingler.heartbeat();
-    }
-}
-
-fn hash_chars(doc: &[u8], fold: Fold, key: &Key, shingler: &mut Shingler) -> Result<()> {
-    let mut chars = CharHasher {
-        key,
-        shingler,
-        spaces: Spaces::new(fold),
-        cache: [(u32::MAX, 0); CACHE],
-    };
-    fold_document(doc, fold, &mut chars)
-}
-
-/// Token hashes of code points that are remembered: most of a text in any alphabet.
-const CACHE: usize = 256;
-
-struct CharHasher<'a, 'b> {
-    key: &'a Key,
-    shingler: &'a mut Shingler<'b>,
-    spaces: Spaces,
-    cache: [(u32, u64); CACHE],
-}
-
-impl CharHasher<'_, '_> {
-    #[inline]
-    fn push(&mut self, c: char) {
-        let remembered = &mut self.cache[c as usize % CACHE];
-        if remembered.0 != u32::from(c) {
-            let token = self.key.token_hash(c.encode_utf8(&mut [0; 4]).as_bytes());
-            *remembered = (u32::from(c), token);
-        }
-        self.shingler.push(remembered.1);
-    }
-}
-
-impl FoldedText for CharHasher<'_, '_> {
-    #[inline]
-    fn put(&mut self, c: char, class: Class, _: Range<usize>) {
-        let (space, c) = self.spaces.next(c, class);
-        if space {
-            self.push(' ');
-        }
-        if let Some(c) = c {
-            self.push(c);
-        }
-    }
-
-    fn check(&mut self) {
-        self.shingler.heartbeat();
     }
 }

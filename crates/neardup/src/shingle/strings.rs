@@ -163,10 +163,6 @@ impl<'a> Window<'a> {
 }
 
 impl WordSink for Window<'_> {
-    const LONGEST: usize = usize::MAX;
-
-    fn part(&mut self, _: &str) {}
-
     fn word(&mut self, word: &str, _: Range<usize>) {
         self.push(word);
     }

@@ -3,8 +3,8 @@
 use super::Fold;
 use super::fold::{FoldedText, Folder};
 use crate::Result;
+use simdutf8::compat::from_utf8;
 use std::ops::Range;
-use std::str::from_utf8;
 
 /// Bytes that are decoded at once: they stay in the first-level cache, and hold so few words that
 /// their hashes fit one block.

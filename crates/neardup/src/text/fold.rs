@@ -95,6 +95,11 @@ impl Folder {
         self.error.into_result()
     }
 
+    /// Returns whether nothing is held back.
+    pub fn is_empty(&self) -> bool {
+        self.segment.is_empty() && self.pending.is_dropped()
+    }
+
     fn extend(&mut self, info: Info, source: &Range<usize>, out: &mut impl FoldedText) {
         if info.is_boundary() {
             self.flush(out);

@@ -7,9 +7,11 @@
 //! crates that the properties come from are pinned. No Unicode data of std is consulted, so that a
 //! newer compiler changes nothing.
 
+mod cell;
 mod decode;
 mod fold;
 mod properties;
+mod quick;
 mod split;
 mod stop_words;
 mod words;
@@ -17,9 +19,11 @@ mod words;
 pub use split::{SplitBy, split};
 pub use stop_words::STOP_WORDS;
 
+pub(crate) use cell::Cell;
 pub(crate) use decode::{fold_document, pieces};
-pub(crate) use fold::{FoldedText, Folder};
+pub(crate) use fold::FoldedText;
 pub(crate) use properties::Class;
+pub(crate) use quick::{ROOM, Units, fold_quickly};
 pub(crate) use words::{WordSink, Words};
 
 use crate::memory::FirstError;
@@ -134,10 +138,6 @@ struct EachWord<'a> {
 }
 
 impl WordSink for EachWord<'_> {
-    const LONGEST: usize = usize::MAX;
-
-    fn part(&mut self, _: &str) {}
-
     fn word(&mut self, word: &str, source: Range<usize>) {
         self.error.run(|| (self.emit)(word, source));
     }

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "what 256 code points fold to")]
 
 use super::Fold;
+use super::cell::Cell;
 use icu_casemap::{CaseMapper, CaseMapperBorrowed};
 use icu_properties::props::{
     DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, LineBreak, Script,
@@ -125,11 +126,11 @@ impl Info {
 }
 
 /// Result of folding one code point.
-pub(crate) enum Mapped {
+pub(crate) enum Mapped<'a> {
     /// One code point, itself in NFC, or [`Info::DROPPED`].
     One(Info),
     /// Several, canonically decomposed.
-    Several(&'static [Info]),
+    Several(&'a [Info]),
 }
 
 const PAGE: usize = 256;
@@ -138,6 +139,7 @@ const PAGES: usize = (char::MAX as usize + 1) / PAGE;
 struct Page {
     infos: [Info; PAGE],
     expansions: Vec<Info>,
+    cells: [Cell; PAGE],
 }
 
 /// The infos of all code points under one fold.
@@ -167,17 +169,19 @@ impl Table {
     }
 
     #[inline]
-    pub fn map(&'static self, c: char) -> Mapped {
-        let code = c as usize;
-        let page = self.pages[code / PAGE].get_or_init(|| Page::read(self.fold, code / PAGE));
-        let info = page.infos[code % PAGE];
-        if info.expands() {
-            let start = info.0 as u32 as usize & 0xFFFF;
-            let length = (info.0 >> LENGTH_SHIFT) as usize;
-            Mapped::Several(&page.expansions[start..start + length])
-        } else {
-            Mapped::One(info)
-        }
+    pub fn map(&'static self, c: char) -> Mapped<'static> {
+        self.page(c as usize / PAGE).mapped(c as usize % PAGE)
+    }
+
+    /// Returns the cell of a code point, given as a number.
+    #[inline(always)]
+    pub fn cell(&'static self, code: usize) -> Cell {
+        self.page(code / PAGE).cells[code % PAGE]
+    }
+
+    #[inline(always)]
+    fn page(&'static self, number: usize) -> &'static Page {
+        self.pages[number].get_or_init(|| Page::read(self.fold, number))
     }
 }
 
@@ -197,6 +201,7 @@ impl Page {
         let mut page = Self {
             infos: [Info::DROPPED; PAGE],
             expansions: Vec::new(),
+            cells: [Cell::BEFORE; PAGE],
         };
         for (i, info) in page.infos.iter_mut().enumerate() {
             // Surrogates occur in no text.
@@ -220,7 +225,20 @@ impl Page {
                 }
             };
         }
+        page.cells = std::array::from_fn(|i| Cell::new(&page.mapped(i), fold == Fold::None));
         Box::new(page)
+    }
+
+    #[inline]
+    fn mapped(&self, i: usize) -> Mapped<'_> {
+        let info = self.infos[i];
+        if info.expands() {
+            let start = info.0 as u32 as usize & 0xFFFF;
+            let length = (info.0 >> LENGTH_SHIFT) as usize;
+            Mapped::Several(&self.expansions[start..start + length])
+        } else {
+            Mapped::One(info)
+        }
     }
 }
 

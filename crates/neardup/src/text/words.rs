@@ -8,11 +8,7 @@ use std::ops::Range;
 
 /// Takes the words of a text.
 pub(crate) trait WordSink {
-    /// Bytes of a word that are collected before [`WordSink::part`] takes them away.
-    const LONGEST: usize;
-    /// The beginning or the middle of a long word.
-    fn part(&mut self, text: &str);
-    /// A word, or the end of a long one, and the bytes of the document that it was made from.
+    /// A word, and the bytes of the document that it was made from.
     fn word(&mut self, text: &str, source: Range<usize>);
     /// See [`FoldedText::check`].
     fn check(&mut self);
@@ -28,7 +24,7 @@ enum State {
 
 /// Joins the code points of a folded text into words.
 pub(crate) struct Words<W> {
-    pub sink: W,
+    sink: W,
     state: State,
     word: String,
     source: Range<usize>,
@@ -59,7 +55,7 @@ impl<W: WordSink> Words<W> {
 
     /// Ends the word that the text was in.
     #[inline]
-    pub fn end_word(&mut self) {
+    fn end_word(&mut self) {
         if self.state != State::Outside {
             self.sink.word(&self.word, self.source.clone());
             self.word.clear();
@@ -79,10 +75,6 @@ impl<W: WordSink> Words<W> {
         self.source.end = source.end;
         let word = &mut self.word;
         self.error.run(|| word.try_push(c));
-        if self.word.len() >= W::LONGEST {
-            self.sink.part(&self.word);
-            self.word.clear();
-        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! SipHash-1-3 of four tokens at a time (Aumasson, Bernstein, INDOCRYPT 2012).
 
+use super::super::siphash::LONGEST;
 use crate::hash::Key;
 use std::arch::x86_64::{
     __m256i, _mm256_add_epi64, _mm256_and_si256, _mm256_andnot_si256, _mm256_blendv_epi8,
     _mm256_cmpgt_epi64, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setr_epi8, _mm256_shuffle_epi8,
     _mm256_shuffle_epi32, _mm256_slli_epi64, _mm256_sllv_epi64, _mm256_srli_epi64,
-    _mm256_sub_epi64, _mm256_xor_si256,
+    _mm256_sub_epi64, _mm256_testz_si256, _mm256_xor_si256,
 };
 
 /// The state of four hashes.
@@ -58,27 +59,44 @@ impl State {
         self
     }
 
-    /// Returns the hashes of four tokens of at most 15 bytes, given as their first and second 8
-    /// bytes, whatever follows them, and their lengths. For longer ones the result means nothing.
+    /// Returns the hashes of four tokens of these lengths. `bytes` returns two blocks of 8 bytes of
+    /// each from a place on, whatever follows a token. Where one is longer than [`LONGEST`], its
+    /// result means nothing.
     #[inline]
     #[target_feature(enable = "avx2")]
-    pub fn hash(self, first: __m256i, second: __m256i, lengths: __m256i) -> __m256i {
-        let ones = _mm256_set1_epi64x(-1);
-        let bits = _mm256_slli_epi64::<3>(lengths);
-        let second_bits = _mm256_sub_epi64(bits, _mm256_set1_epi64x(64));
-        // Shifts by 64 and more leave 0.
-        let first = _mm256_andnot_si256(_mm256_sllv_epi64(ones, bits), first);
-        let second = _mm256_andnot_si256(_mm256_sllv_epi64(ones, second_bits), second);
-        let end = _mm256_slli_epi64::<56>(lengths);
-        let is_short = _mm256_cmpgt_epi64(_mm256_set1_epi64x(8), lengths);
+    pub fn hash(self, lengths: __m256i, bytes: impl Fn(usize) -> (__m256i, __m256i)) -> __m256i {
+        let mut state = self;
+        for place in (0..LONGEST).step_by(16) {
+            let (first, second) = bytes(place);
+            state = state.absorb_part(first, lengths, place);
+            state = state.absorb_part(second, lengths, place + 8);
+            let goes_on = _mm256_cmpgt_epi64(lengths, _mm256_set1_epi64x(place as i64 + 15));
+            if _mm256_testz_si256(goes_on, goes_on) == 1 {
+                break;
+            }
+        }
+        state.finish()
+    }
 
-        let one = self.absorb(_mm256_or_si256(first, _mm256_and_si256(end, is_short)));
-        let two = one.absorb(_mm256_or_si256(second, end));
-        let pick = |i: usize| _mm256_blendv_epi8(two.v[i], one.v[i], is_short);
+    /// Absorbs the block at a place of those tokens that have one there.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn absorb_part(self, block: __m256i, lengths: __m256i, place: usize) -> Self {
+        let left = _mm256_sub_epi64(lengths, _mm256_set1_epi64x(place as i64));
+        let is_last = _mm256_cmpgt_epi64(_mm256_set1_epi64x(8), left);
+        let is_there = _mm256_cmpgt_epi64(left, _mm256_set1_epi64x(-1));
+        // Shifts by 64 and more leave 0.
+        let behind = _mm256_sllv_epi64(_mm256_set1_epi64x(-1), _mm256_slli_epi64::<3>(left));
+        let block = _mm256_andnot_si256(behind, block);
+        let end = _mm256_and_si256(is_last, _mm256_slli_epi64::<56>(lengths));
+        let next = self.absorb(_mm256_or_si256(block, end));
+        if place == 0 {
+            return next;
+        }
+        let pick = |i: usize| _mm256_blendv_epi8(self.v[i], next.v[i], is_there);
         Self {
             v: [pick(0), pick(1), pick(2), pick(3)],
         }
-        .finish()
     }
 
     #[inline]

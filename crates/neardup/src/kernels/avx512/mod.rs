@@ -35,7 +35,7 @@ pub fn is_available() -> bool {
 /// Only for processors with [`is_available`].
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
-    ascii_word_hashes,
+    word_hashes,
     combine_windows,
     sketch,
     count_equal,
@@ -44,9 +44,9 @@ pub static KERNELS: Kernels = Kernels {
     add_weight,
 };
 
-fn ascii_word_hashes(ascii: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
+fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     // SAFETY: `available` lists these kernels only where the features are there.
-    unsafe { words::ascii_word_hashes(ascii, lower, key, out) }
+    unsafe { words::word_hashes(text, key, out) }
 }
 
 fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {

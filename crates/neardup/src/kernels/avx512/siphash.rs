@@ -1,10 +1,12 @@
 //! SipHash-1-3 of eight tokens at a time (Aumasson, Bernstein, INDOCRYPT 2012).
 
+use super::super::siphash::LONGEST;
 use crate::hash::Key;
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_andnot_si512, _mm512_cmplt_epu64_mask,
-    _mm512_mask_blend_epi64, _mm512_mask_or_epi64, _mm512_or_si512, _mm512_rol_epi64,
-    _mm512_set1_epi64, _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_sub_epi64, _mm512_xor_si512,
+    __m512i, _mm512_add_epi64, _mm512_andnot_si512, _mm512_cmpge_epi64_mask,
+    _mm512_cmpge_epu64_mask, _mm512_cmplt_epu64_mask, _mm512_mask_blend_epi64,
+    _mm512_mask_or_epi64, _mm512_rol_epi64, _mm512_set1_epi64, _mm512_setzero_si512,
+    _mm512_slli_epi64, _mm512_sllv_epi64, _mm512_sub_epi64, _mm512_xor_si512,
 };
 
 /// The state of eight hashes.
@@ -57,27 +59,44 @@ impl State {
         self
     }
 
-    /// Returns the hashes of eight tokens of at most 15 bytes, given as their first and second 8
-    /// bytes, whatever follows them, and their lengths. For longer ones the result means nothing.
+    /// Returns the hashes of eight tokens of these lengths. `bytes` returns two blocks of 8 bytes of
+    /// each from a place on, whatever follows a token. Where one is longer than [`LONGEST`], its
+    /// result means nothing.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub fn hash(self, first: __m512i, second: __m512i, lengths: __m512i) -> __m512i {
-        let ones = _mm512_set1_epi64(-1);
-        let bits = _mm512_slli_epi64::<3>(lengths);
-        let second_bits = _mm512_sub_epi64(bits, _mm512_set1_epi64(64));
-        // Shifts by 64 and more leave 0.
-        let first = _mm512_andnot_si512(_mm512_sllv_epi64(ones, bits), first);
-        let second = _mm512_andnot_si512(_mm512_sllv_epi64(ones, second_bits), second);
-        let end = _mm512_slli_epi64::<56>(lengths);
-        let is_short = _mm512_cmplt_epu64_mask(lengths, _mm512_set1_epi64(8));
+    pub fn hash(self, lengths: __m512i, bytes: impl Fn(usize) -> (__m512i, __m512i)) -> __m512i {
+        let mut state = self;
+        for place in (0..LONGEST).step_by(16) {
+            let (first, second) = bytes(place);
+            state = state.absorb_part(first, lengths, place);
+            state = state.absorb_part(second, lengths, place + 8);
+            let next = _mm512_set1_epi64(place as i64 + 16);
+            if _mm512_cmpge_epu64_mask(lengths, next) == 0 {
+                break;
+            }
+        }
+        state.finish()
+    }
 
-        let one = self.absorb(_mm512_mask_or_epi64(first, is_short, first, end));
-        let two = one.absorb(_mm512_or_si512(second, end));
-        let pick = |i: usize| _mm512_mask_blend_epi64(is_short, two.v[i], one.v[i]);
+    /// Absorbs the block at a place of those tokens that have one there.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn absorb_part(self, block: __m512i, lengths: __m512i, place: usize) -> Self {
+        let left = _mm512_sub_epi64(lengths, _mm512_set1_epi64(place as i64));
+        let is_last = _mm512_cmplt_epu64_mask(left, _mm512_set1_epi64(8));
+        let is_there = _mm512_cmpge_epi64_mask(left, _mm512_setzero_si512());
+        // Shifts by 64 and more leave 0.
+        let behind = _mm512_sllv_epi64(_mm512_set1_epi64(-1), _mm512_slli_epi64::<3>(left));
+        let block = _mm512_andnot_si512(behind, block);
+        let end = _mm512_slli_epi64::<56>(lengths);
+        let next = self.absorb(_mm512_mask_or_epi64(block, is_last, block, end));
+        if place == 0 {
+            return next;
+        }
+        let pick = |i: usize| _mm512_mask_blend_epi64(is_there, self.v[i], next.v[i]);
         Self {
             v: [pick(0), pick(1), pick(2), pick(3)],
         }
-        .finish()
     }
 
     #[inline]

@@ -1,54 +1,36 @@
-//! Words of an ASCII text: found 64 bytes at a time, hashed eight at a time.
+//! Words between spaces: found 64 bytes at a time, hashed eight at a time.
 
 use super::super::siphash::LONGEST;
-use super::super::words::{Limits, Positions, Source, Steps, case_bit, hash_words};
+use super::super::words::{Limits, Positions, Source, Steps, hash_words};
 use super::siphash::State;
 use super::{load, load_half, store};
 use crate::hash::Key;
 use std::arch::x86_64::{
     __m128i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32,
     _mm256_sub_epi32, _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256,
-    _mm512_cmpgt_epu64_mask, _mm512_cmplt_epu8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
-    _mm512_extracti64x4_epi64, _mm512_inserti32x4, _mm512_maskz_compress_epi8, _mm512_or_si512,
-    _mm512_set1_epi8, _mm512_set1_epi16, _mm512_set1_epi64, _mm512_sub_epi8, _mm512_unpackhi_epi64,
-    _mm512_unpacklo_epi64,
+    _mm512_cmpgt_epu64_mask, _mm512_cmpneq_epi8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
+    _mm512_extracti64x4_epi64, _mm512_inserti32x4, _mm512_maskz_compress_epi8, _mm512_set1_epi8,
+    _mm512_set1_epi16, _mm512_set1_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
-pub fn ascii_word_hashes(text: &[u8], lower: bool, key: &Key, out: &mut Vec<u64>) {
-    let case_bits = _mm512_set1_epi8(case_bit(lower) as i8);
+pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
+    let spaces = _mm512_set1_epi8(b' ' as i8);
     let state = State::new(key);
     let steps = Steps {
-        classify: |block: &[u8; 64]| classify(load(block)),
+        classify: |block: &[u8; 64]| _mm512_cmpneq_epi8_mask(load(block), spaces),
         positions: |bits: u64, from: u16, out: &mut Positions| {
             store_positions(bits, from, out);
             bits.count_ones() as usize
         },
         hash: |source: &Source<'_>, limits: &[Limits; 8], hashes: &mut [u64; 8]| {
-            let (first, second) = first_bytes(source, limits);
             let lengths = lengths(limits);
-            let lower = |bytes| _mm512_or_si512(bytes, case_bits);
-            store(hashes, state.hash(lower(first), lower(second), lengths));
+            let bytes = |place| two_blocks(source, limits, place);
+            store(hashes, state.hash(lengths, bytes));
             _mm512_cmpgt_epu64_mask(lengths, _mm512_set1_epi64(LONGEST as i64)) == 0
         },
     };
-    hash_words(text, lower, key, out, &steps);
-}
-
-/// Returns a bit for each of 64 bytes that belongs to a word.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn classify(bytes: __m512i) -> u64 {
-    let lowered = _mm512_or_si512(bytes, _mm512_set1_epi8(0x20));
-    is_within(lowered, b'a', 26) | is_within(bytes, b'0', 10)
-}
-
-/// Returns a bit for each of the bytes from `first` to `first + count - 1`.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn is_within(bytes: __m512i, first: u8, count: u8) -> u64 {
-    let offset = _mm512_sub_epi8(bytes, _mm512_set1_epi8(first as i8));
-    _mm512_cmplt_epu8_mask(offset, _mm512_set1_epi8(count as i8))
+    hash_words(text, key, out, &steps);
 }
 
 /// The positions of the set bits, followed by anything.
@@ -65,11 +47,15 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
     store(&mut halves[1], _mm512_add_epi16(high, from));
 }
 
-/// Returns the first and the second 8 bytes behind each of eight starts.
+/// Returns the first and the second 8 bytes from a place in each of eight words on, anything where a
+/// word ends before.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn first_bytes(source: &Source<'_>, limits: &[Limits; 8]) -> (__m512i, __m512i) {
-    let at = |i: usize| load_quarter(source.bytes(limits[i][0]));
+fn two_blocks(source: &Source<'_>, limits: &[Limits; 8], place: usize) -> (__m512i, __m512i) {
+    let at = |i: usize| {
+        let [start, end] = limits[i].map(usize::from);
+        load_quarter(source.bytes((start + place).min(end)))
+    };
     let four = |first: usize| {
         let bytes = _mm512_castsi128_si512(at(first));
         let bytes = _mm512_inserti32x4::<1>(bytes, at(first + 2));

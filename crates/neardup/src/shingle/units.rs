@@ -1,0 +1,269 @@
+//! Folded texts from which units are hashed: words between spaces, and characters.
+#![allow(clippy::disallowed_methods, reason = "at most ROOM tokens at a time")]
+
+use super::Key;
+use super::stream::Shingler;
+use crate::kernels::word_hashes;
+use crate::text::{Cell, Fold, ROOM, Units};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+
+/// Words in UTF-8, with spaces between them.
+pub(super) struct WordText<'a, 'b> {
+    pub key: &'a Key,
+    pub shingler: &'a mut Shingler<'b>,
+    /// The bits that make letters small.
+    case_bits: u64,
+    /// The beginning of a long word.
+    long: Option<SipHasher13>,
+}
+
+impl<'a, 'b> WordText<'a, 'b> {
+    pub fn new(fold: Fold, key: &'a Key, shingler: &'a mut Shingler<'b>) -> Self {
+        Self {
+            key,
+            shingler,
+            case_bits: if fold == Fold::None { 0 } else { each(b' ') },
+            long: None,
+        }
+    }
+}
+
+impl Units for WordText<'_, '_> {
+    type Item = u8;
+    const SPACE: u8 = b' ';
+
+    #[inline(always)]
+    fn write(
+        &self,
+        items: &mut [u8; ROOM],
+        end: usize,
+        cell: Cell,
+        before: Cell,
+    ) -> (usize, usize) {
+        items[end] = b' ';
+        let start = end + cell.gap(before);
+        items[start..start + 4].copy_from_slice(&cell.bytes().to_le_bytes());
+        (start, start + cell.len_in_word())
+    }
+
+    #[inline(always)]
+    fn write_ascii<const N: usize>(
+        &self,
+        items: &mut [u8; ROOM],
+        end: usize,
+        ascii: &[u8; N],
+        count: usize,
+        before: Cell,
+    ) -> usize {
+        items[end] = b' ';
+        let start = end + usize::from(before.is_alone());
+        if N == 8 {
+            let word = ascii.first_chunk().expect("8 characters");
+            items[start..start + N].copy_from_slice(&fold_ascii(*word, self.case_bits));
+            return start + count;
+        }
+        let case_bit = self.case_bits as u8;
+        for (item, &byte) in items[start..start + N].iter_mut().zip(ascii) {
+            let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+            let is_digit = byte.wrapping_sub(b'0') < 10;
+            *item = if is_letter | is_digit {
+                byte | case_bit
+            } else {
+                b' '
+            };
+        }
+        start + count
+    }
+
+    fn take(&mut self, text: &[u8], is_last: bool) -> usize {
+        let mut from = 0;
+        if let Some(mut hasher) = self.long.take() {
+            from = text
+                .iter()
+                .position(|byte| *byte == b' ')
+                .unwrap_or(text.len());
+            hasher.write(&text[..from]);
+            if from == text.len() && !is_last {
+                self.long = Some(hasher);
+                return from;
+            }
+            self.shingler.tokens.push(hasher.finish());
+        }
+        let end = match text[from..].iter().rposition(|byte| *byte == b' ') {
+            _ if is_last => text.len(),
+            Some(space) => from + space + 1,
+            None => {
+                let mut hasher = self.key.hasher();
+                hasher.write(text);
+                self.long = Some(hasher);
+                return text.len();
+            }
+        };
+        word_hashes(&text[from..end], self.key, &mut self.shingler.tokens);
+        self.shingler.flush_if_full();
+        end
+    }
+
+    fn check(&mut self) {
+        self.shingler.heartbeat();
+    }
+}
+
+/// Returns ASCII characters with spaces for all but letters and digits.
+#[inline(always)]
+fn fold_ascii(ascii: [u8; 8], case_bits: u64) -> [u8; 8] {
+    let bytes = u64::from_le_bytes(ascii) & each(0x7F);
+    // Adds to each byte what takes it to 0x80 if it is high enough.
+    let is_from = |bytes: u64, first: u8| bytes + each(0x80 - first);
+    let is_within = |bytes, first, last| is_from(bytes, first) & !is_from(bytes, last + 1);
+    let is_letter = is_within(bytes | each(0x20), b'a', b'z');
+    let is_word = (is_letter | is_within(bytes, b'0', b'9')) >> 7 & each(1);
+    let kept = is_word * 0xFF;
+    ((bytes | case_bits) & kept | each(b' ') & !kept).to_le_bytes()
+}
+
+const fn each(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
+}
+
+/// Code points, as the numbers that their UTF-8 bytes make; white space collapsed unless the text is
+/// to be taken as it is.
+pub(super) struct CharText<'a, 'b> {
+    pub shingler: &'a mut Shingler<'b>,
+    pub hashes: &'a mut CharHashes,
+    pub is_folded: bool,
+}
+
+const COLLAPSED: u32 = b' ' as u32;
+
+impl Units for CharText<'_, '_> {
+    type Item = u32;
+    const SPACE: u32 = COLLAPSED;
+
+    #[inline(always)]
+    fn write(
+        &self,
+        items: &mut [u32; ROOM],
+        end: usize,
+        cell: Cell,
+        before: Cell,
+    ) -> (usize, usize) {
+        if cell.is_several() {
+            widen(&cell.bytes().to_le_bytes(), &mut items[end..end + 4]);
+            return (end, end + cell.len());
+        }
+        let is_collapsed = self.is_folded && cell.is_space();
+        items[end] = if is_collapsed {
+            COLLAPSED
+        } else {
+            cell.bytes()
+        };
+        (end, end + usize::from(!(is_collapsed && before.is_space())))
+    }
+
+    #[inline(always)]
+    fn write_ascii<const N: usize>(
+        &self,
+        items: &mut [u32; ROOM],
+        end: usize,
+        ascii: &[u8; N],
+        count: usize,
+        before: Cell,
+    ) -> usize {
+        if !self.is_folded {
+            widen(ascii, &mut items[end..end + N]);
+            return end + count;
+        }
+        let mut folded = *ascii;
+        for byte in &mut folded {
+            let is_space = *byte == b' ' || byte.wrapping_sub(b'\t') < 5;
+            *byte = if is_space {
+                b' '
+            } else {
+                byte.to_ascii_lowercase()
+            };
+        }
+        let (mut end, mut was_space) = (end, before.is_space());
+        let repeats = folded
+            .windows(2)
+            .fold(0, |any, two| any | u8::from(two == b"  "));
+        if repeats == 0 && !(was_space && folded[0] == b' ') {
+            widen(&folded, &mut items[end..end + N]);
+            return end + count;
+        }
+        for byte in &folded[..count] {
+            let is_space = *byte == b' ';
+            items[end] = u32::from(*byte);
+            end += usize::from(!(is_space && was_space));
+            was_space = is_space;
+        }
+        end
+    }
+
+    fn take(&mut self, chars: &[u32], _: bool) -> usize {
+        // White space at the end is trimmed.
+        let kept = match chars {
+            [kept @ .., COLLAPSED] if self.is_folded => kept,
+            all => all,
+        };
+        let hashes = &mut *self.hashes;
+        let tokens = kept.iter().map(|c| hashes.get(*c));
+        self.shingler.tokens.extend(tokens);
+        self.shingler.flush_if_full();
+        kept.len()
+    }
+
+    fn check(&mut self) {
+        self.shingler.heartbeat();
+    }
+}
+
+#[inline(always)]
+fn widen(bytes: &[u8], items: &mut [u32]) {
+    for (item, byte) in items.iter_mut().zip(bytes) {
+        *item = u32::from(*byte);
+    }
+}
+
+/// Token hashes of characters that are remembered from one document to the next.
+pub(super) struct CharHashes {
+    key: Key,
+    entries: Vec<(u32, u64)>,
+}
+
+impl CharHashes {
+    const BITS: u32 = 12;
+
+    /// Returns those of a key, if need be in place of another's.
+    #[allow(clippy::disallowed_macros, reason = "64 KiB")]
+    pub fn of<'a>(key: &Key, kept: &'a mut Option<Self>) -> &'a mut Self {
+        if kept.as_ref().is_some_and(|kept| kept.key != *key) {
+            *kept = None;
+        }
+        kept.get_or_insert_with(|| Self {
+            key: *key,
+            entries: vec![(u32::MAX, 0); 1 << Self::BITS],
+        })
+    }
+
+    #[inline(always)]
+    fn get(&mut self, c: u32) -> u64 {
+        let place = c.wrapping_mul(0x9E37_79B1) >> (32 - Self::BITS);
+        let entry = &mut self.entries[place as usize];
+        if entry.0 != c {
+            *entry = (c, hash_char(c, &self.key));
+        }
+        entry.1
+    }
+}
+
+#[inline(never)]
+fn hash_char(c: u32, key: &Key) -> u64 {
+    let bytes = c.to_le_bytes();
+    let len = bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(1, |last| last + 1);
+    key.token_hash(&bytes[..len])
+}

@@ -1,0 +1,206 @@
+//! Code points as the quick fold takes them.
+
+use super::properties::{Class, Info, Mapped};
+use unicode_normalization::char::compose;
+
+/// Result of folding one code point, in 64 bits: its UTF-8 bytes, how many they are, its part in
+/// words, and what the quick check (UAX #15, section 9) asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cell(u64);
+
+const LEN: u64 = 7;
+const LETTER: u64 = 1 << LETTER_BIT;
+const LETTER_BIT: u32 = 3;
+const ALONE: u64 = 1 << ALONE_BIT;
+const ALONE_BIT: u32 = 4;
+const MARK: u64 = 1 << MARK_BIT;
+const MARK_BIT: u32 = 5;
+/// A word ends before it.
+const GAP: u64 = 1 << GAP_BIT;
+const GAP_BIT: u32 = 6;
+const IN_WORD: u64 = 1 << IN_WORD_BIT;
+const IN_WORD_BIT: u32 = 7;
+const SPACE: u64 = 1 << 8;
+const DROPPED: u64 = 1 << 9;
+/// It may compose with what is before it.
+const MAYBE: u64 = 1 << 10;
+/// Only the [`super::Folder`] can tell.
+const SLOW: u64 = 1 << 11;
+const DECOMPOSES: u64 = 1 << 12;
+const STARTER: u64 = 1 << 13;
+/// Stands for several code points, all of them ASCII.
+const SEVERAL: u64 = 1 << 14;
+/// Marks take the part of what they follow.
+const INHERITED: u64 = ALONE | IN_WORD;
+/// The canonical combining class, or 255 for 0: no class before it is too high.
+const ORDER_SHIFT: u32 = 16;
+/// The canonical combining class.
+const CCC_SHIFT: u32 = 24;
+const BYTES_SHIFT: u32 = 32;
+
+impl Cell {
+    /// Stands for white space, and for what is before a document.
+    pub const BEFORE: Self = Self((b' ' as u64) << BYTES_SHIFT | 1 | GAP | SPACE | STARTER);
+
+    pub fn new(mapped: &Mapped<'_>, is_plain: bool) -> Self {
+        match mapped {
+            Mapped::One(info) if info.is_dropped() => Self(DROPPED),
+            Mapped::One(info) => Self::one(*info, is_plain),
+            Mapped::Several(infos) => Self::several(infos).unwrap_or(Self(SLOW)),
+        }
+    }
+
+    fn one(info: Info, is_plain: bool) -> Self {
+        let c = info.char();
+        let mut bytes = [0; 4];
+        let len = c.encode_utf8(&mut bytes).len();
+        let bits = u64::from(u32::from_le_bytes(bytes)) << BYTES_SHIFT | len as u64;
+        let ccc = info.combining_class();
+        let order = |ccc: u8| {
+            let before = if ccc == 0 { u8::MAX } else { ccc };
+            u64::from(before) << ORDER_SHIFT | u64::from(ccc) << CCC_SHIFT
+        };
+        let check = if is_plain {
+            order(0) | STARTER
+        } else if info.is_boundary() && !info.composes() && ccc == 0 {
+            order(0) | STARTER | if info.decomposes() { DECOMPOSES } else { 0 }
+        } else if info.decomposes() {
+            SLOW
+        } else if info.composes() {
+            order(ccc) | MAYBE
+        } else if ccc != 0 {
+            order(ccc)
+        } else {
+            SLOW
+        };
+        Self(bits | Self::part(info.class()) | check)
+    }
+
+    fn part(class: Class) -> u64 {
+        match class {
+            Class::Separator => GAP,
+            Class::Space => GAP | SPACE,
+            Class::Letter => LETTER | IN_WORD,
+            Class::Alone => ALONE | GAP | IN_WORD,
+            Class::Mark => MARK,
+        }
+    }
+
+    /// Returns the cell of up to four ASCII characters that are alike, as "ss" of "ß".
+    fn several(infos: &[Info]) -> Option<Self> {
+        let mut bytes = [0; 4];
+        let class = infos[0].class();
+        for (i, info) in infos.iter().enumerate() {
+            let c = info.char();
+            if !c.is_ascii() || info.class() != class {
+                return None;
+            }
+            *bytes.get_mut(i)? = c as u8;
+        }
+        let bits = u64::from(u32::from_le_bytes(bytes)) << BYTES_SHIFT | infos.len() as u64;
+        let order = u64::from(u8::MAX) << ORDER_SHIFT;
+        Some(Self(bits | Self::part(class) | order | STARTER | SEVERAL))
+    }
+
+    /// Returns the state of a text that ends with `last`, and was cut before its last code points:
+    /// behind white space or inside a word.
+    pub fn behind(is_space: bool, last: Self) -> Self {
+        match is_space {
+            true => Self::BEFORE,
+            false => Self(IN_WORD | last.0 & ALONE),
+        }
+    }
+
+    /// Returns the cell with what it takes over from the one before.
+    #[inline(always)]
+    pub fn after(self, before: Self) -> Self {
+        let is_mark = 0u64.wrapping_sub(self.0 >> MARK_BIT & 1);
+        Self(self.0 | before.0 & INHERITED & is_mark)
+    }
+
+    /// Returns the UTF-8 bytes, the first lowest.
+    #[inline(always)]
+    pub fn bytes(self) -> u32 {
+        (self.0 >> BYTES_SHIFT) as u32
+    }
+
+    #[inline(always)]
+    pub fn len(self) -> usize {
+        (self.0 & LEN) as usize
+    }
+
+    /// Returns the number of bytes that it adds to the words of a text.
+    #[inline(always)]
+    pub fn len_in_word(self) -> usize {
+        self.len() & 0usize.wrapping_sub((self.0 >> IN_WORD_BIT & 1) as usize)
+    }
+
+    /// Returns 1 if a word ends between the two, else 0.
+    #[inline(always)]
+    pub fn gap(self, before: Self) -> usize {
+        let begins = before.0 >> ALONE_BIT & self.0 >> LETTER_BIT;
+        ((self.0 >> GAP_BIT | begins) & 1) as usize
+    }
+
+    #[inline(always)]
+    pub fn is_alone(self) -> bool {
+        self.0 & ALONE != 0
+    }
+
+    #[inline(always)]
+    pub fn is_space(self) -> bool {
+        self.0 & SPACE != 0
+    }
+
+    #[inline(always)]
+    pub fn is_several(self) -> bool {
+        self.0 & SEVERAL != 0
+    }
+
+    /// Returns whether nothing before it can compose or change places with it.
+    #[inline(always)]
+    pub fn is_starter(self) -> bool {
+        self.0 & STARTER != 0
+    }
+
+    /// Returns whether nothing behind it can compose or change places with what is before it.
+    #[inline(always)]
+    pub fn holds_back(self) -> bool {
+        (self.0 >> CCC_SHIFT) as u8 == 0
+    }
+
+    #[inline(always)]
+    pub fn is_dropped(self) -> bool {
+        self.0 & DROPPED != 0
+    }
+
+    /// Returns whether it can be written behind `before` at once: it is kept, composes with nothing,
+    /// and marks come in canonical order.
+    #[inline(always)]
+    pub fn follows(self, before: Self) -> bool {
+        let is_ordered = (self.0 >> ORDER_SHIFT) as u8 >= (before.0 >> CCC_SHIFT) as u8;
+        is_ordered && self.0 & (DROPPED | MAYBE | SLOW) == 0
+    }
+
+    /// Returns [`Self::follows`] also for what may compose, but does not with `before`.
+    #[inline(never)]
+    pub fn follows_checked(self, before: Self) -> bool {
+        let (class, class_before) = ((self.0 >> CCC_SHIFT) as u8, (before.0 >> CCC_SHIFT) as u8);
+        if self.0 & MAYBE == 0 || before.is_several() {
+            return false;
+        }
+        if class_before != 0 {
+            // Between a starter and another there is something.
+            return class == 0;
+        }
+        let is_adjacent = class == 0 || before.0 & DECOMPOSES == 0;
+        is_adjacent && compose(before.char(), self.char()).is_none()
+    }
+
+    fn char(self) -> char {
+        let bytes = self.bytes().to_le_bytes();
+        let text = str::from_utf8(&bytes[..self.len()]);
+        let c = text.ok().and_then(|text| text.chars().next());
+        c.unwrap_or(char::REPLACEMENT_CHARACTER)
+    }
+}

@@ -1,0 +1,311 @@
+//! The folds at speed: what the quick check (UAX #15, section 9) finds folded is written at once,
+//! ASCII by runs. Other segments, from a starter up to the next, go through the [`Folder`].
+
+use super::Fold;
+use super::cell::Cell;
+use super::decode::pieces;
+use super::fold::{FoldedText, Folder};
+use super::properties::{Class, Table};
+use crate::Result;
+use crate::kernels::vectorized;
+use std::ops::Range;
+
+/// Items of a text that are kept before [`Units::take`] takes them away.
+pub(crate) const ROOM: usize = 4096;
+
+/// The most items that are written at once.
+const SLACK: usize = RUN + 8;
+
+/// Bytes of ASCII that are folded at once.
+const RUN: usize = 64;
+const SHORT_RUN: usize = 8;
+
+/// A folded text as a list of items, from which units are made.
+pub(crate) trait Units {
+    type Item: Copy + PartialEq;
+    /// The item of white space.
+    const SPACE: Self::Item;
+
+    /// Writes what a code point adds behind `end`. Returns where that begins and ends.
+    fn write(
+        &self,
+        items: &mut [Self::Item; ROOM],
+        end: usize,
+        cell: Cell,
+        before: Cell,
+    ) -> (usize, usize);
+
+    /// Writes what the first `count` of these characters add behind `end`. Returns where that ends.
+    fn write_ascii<const N: usize>(
+        &self,
+        items: &mut [Self::Item; ROOM],
+        end: usize,
+        ascii: &[u8; N],
+        count: usize,
+        before: Cell,
+    ) -> usize;
+
+    /// Writes what the ASCII at the beginning of a text adds behind `end`, as far as there is room:
+    /// at least [`SHORT_RUN`] characters. Returns how many these are, and where that ends.
+    #[inline(always)]
+    fn write_ascii_runs(
+        &self,
+        items: &mut [Self::Item; ROOM],
+        mut end: usize,
+        text: &[u8],
+        mut before: Cell,
+    ) -> (usize, usize) {
+        let runs = text.as_chunks::<RUN>().0.iter();
+        let mut count = 0;
+        for run in runs.take_while(|run| run.is_ascii()) {
+            if end > ROOM - SLACK {
+                return (count, end);
+            }
+            end = self.write_ascii(items, end, run, RUN, before);
+            before = Table::of(Fold::None).cell(usize::from(run[RUN - 1]));
+            count += RUN;
+        }
+        if count == 0 {
+            let run = first_bytes::<SHORT_RUN>(text);
+            end = self.write_ascii(items, end, &run, SHORT_RUN, before);
+            count = SHORT_RUN;
+        }
+        (count, end)
+    }
+
+    /// Takes items away, of which there is at least one; all, if they are the last. Returns their
+    /// number.
+    fn take(&mut self, items: &[Self::Item], is_last: bool) -> usize;
+
+    /// See [`FoldedText::check`].
+    fn check(&mut self);
+}
+
+/// Folds a document, with a check at every piece. Returns the units.
+///
+/// # Errors
+/// `OutOfMemory`, where a sequence of combining marks is too long to be brought into order.
+pub(crate) fn fold_quickly<U: Units>(
+    doc: &[u8],
+    fold: Fold,
+    items: &mut [U::Item; ROOM],
+    units: U,
+) -> Result<U> {
+    items[0] = U::SPACE;
+    let mut output = Output {
+        items,
+        end: 1,
+        last: Cell::BEFORE,
+        units,
+    };
+    let mut folder = Folder::new(fold);
+    let mut is_open = false;
+    for piece in pieces(doc) {
+        output.units.check();
+        let is_ended = fold == Fold::None
+            || !piece.invalid.is_empty()
+            || piece.start + piece.text.len() == doc.len();
+        let mut rest = piece.text;
+        loop {
+            if is_open {
+                rest = fold_segment(rest, Table::of(fold), &mut folder, &mut output);
+                is_open = rest.is_empty() && !is_ended;
+            }
+            if rest.is_empty() {
+                break;
+            }
+            let done = output.write_run(rest.as_bytes(), Table::of(fold), is_ended);
+            rest = &rest[done..];
+            is_open = !rest.is_empty();
+        }
+        if !piece.invalid.is_empty() {
+            folder.push(char::REPLACEMENT_CHARACTER, piece.invalid, &mut output);
+            folder.flush(&mut output);
+        }
+    }
+    folder.finish(&mut output)?;
+    let Output {
+        items,
+        end,
+        mut units,
+        ..
+    } = output;
+    units.take(&items[1..end], true);
+    Ok(units)
+}
+
+/// Folds what belongs to the open segment, the first code point if none is open. Returns the rest of
+/// the text, which begins with a starter.
+fn fold_segment<'a>(
+    text: &'a str,
+    table: &'static Table,
+    folder: &mut Folder,
+    output: &mut impl FoldedText,
+) -> &'a str {
+    for (at, c) in text.char_indices() {
+        if !folder.is_empty() && table.cell(c as usize).is_starter() {
+            folder.flush(output);
+            return &text[at..];
+        }
+        folder.push(c, 0..0, output);
+    }
+    ""
+}
+
+/// The items of a text, behind the last one that was taken away.
+struct Output<'a, U: Units> {
+    items: &'a mut [U::Item; ROOM],
+    end: usize,
+    /// The last code point of the text.
+    last: Cell,
+    units: U,
+}
+
+/// The last code point of a text before which nothing behind it changes anything.
+struct Starter {
+    /// Its place in the text.
+    at: usize,
+    /// Its place among the items.
+    item: usize,
+}
+
+impl<U: Units> Output<'_, U> {
+    /// Folds code points up to a segment that the quick check does not accept; without
+    /// `is_ended`, the last segment is none that it accepts. Returns the length of what is done.
+    fn write_run(&mut self, text: &[u8], table: &'static Table, is_ended: bool) -> usize {
+        let mut starter = Starter {
+            at: 0,
+            item: self.end,
+        };
+        let mut at = 0;
+        loop {
+            at = vectorized(|| self.write_while_quick(text, at, table, &mut starter));
+            if at == text.len() && is_ended {
+                return at;
+            }
+            let is_full = at < text.len() && self.end > ROOM - SLACK;
+            let taken = if is_full {
+                self.make_room(starter.item)
+            } else {
+                0
+            };
+            if taken == 0 {
+                self.end = starter.item;
+                self.last = Cell::behind(self.items[self.end - 1] == U::SPACE, self.last);
+                return starter.at;
+            }
+            starter.item -= taken;
+        }
+    }
+
+    /// Folds code points until one needs a closer look or there is no room. Returns its place.
+    #[inline(always)]
+    fn write_while_quick(
+        &mut self,
+        text: &[u8],
+        from: usize,
+        table: &'static Table,
+        starter: &mut Starter,
+    ) -> usize {
+        let items = &mut *self.items;
+        let (mut at, mut end, mut last) = (from, self.end, self.last);
+        let mut start = Starter { ..*starter };
+        while at < text.len() && end <= ROOM - SLACK {
+            let rest = &text[at..];
+            let first = first_bytes::<SHORT_RUN>(rest);
+            if first[0].is_ascii() {
+                let mut count = leading_ascii(&first).min(rest.len());
+                if count < SHORT_RUN {
+                    end = self.units.write_ascii(items, end, &first, count, last);
+                } else {
+                    (count, end) = self.units.write_ascii_runs(items, end, rest, last);
+                }
+                at += count;
+                last = table.cell(usize::from(text[at - 1]));
+                start = Starter {
+                    at: at - 1,
+                    item: (end - 1).max(1),
+                };
+                continue;
+            }
+            let (code, len) = decode(u64::from_le_bytes(first) as usize);
+            let cell = table.cell(code);
+            if !cell.follows(last) && !cell.follows_checked(last) {
+                if !cell.is_dropped() {
+                    break;
+                }
+                at += len;
+                continue;
+            }
+            let cell = cell.after(last);
+            let (item, next) = self.units.write(items, end, cell, last);
+            if cell.holds_back() {
+                start = Starter { at, item };
+            }
+            (at, end, last) = (at + len, next, cell);
+        }
+        (self.end, self.last, *starter) = (end, last, start);
+        at
+    }
+
+    /// Takes items away from the beginning, none from `settled` on. Returns their number.
+    fn make_room(&mut self, settled: usize) -> usize {
+        if settled == 1 {
+            return 0;
+        }
+        let taken = self.units.take(&self.items[1..settled], false);
+        self.items.copy_within(taken..self.end, 0);
+        self.end -= taken;
+        taken
+    }
+}
+
+impl<U: Units> FoldedText for Output<'_, U> {
+    fn put(&mut self, c: char, _: Class, _: Range<usize>) {
+        if self.end > ROOM - SLACK {
+            self.make_room(self.end);
+        }
+        let cell = Table::of(Fold::None).cell(c as usize).after(self.last);
+        let (_, end) = self.units.write(self.items, self.end, cell, self.last);
+        (self.end, self.last) = (end, cell);
+    }
+
+    fn check(&mut self) {
+        self.units.check();
+    }
+}
+
+/// Returns the first bytes, and zeros where there are fewer.
+#[inline(always)]
+fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    match bytes.first_chunk() {
+        Some(first) => *first,
+        None => {
+            let mut first = [0; N];
+            first[..bytes.len()].copy_from_slice(bytes);
+            first
+        }
+    }
+}
+
+/// Returns the number of bytes before the first that is not ASCII.
+#[inline(always)]
+fn leading_ascii(bytes: &[u8; SHORT_RUN]) -> usize {
+    let high_bits = u64::from_le_bytes(*bytes) & u64::from_ne_bytes([0x80; SHORT_RUN]);
+    high_bits.trailing_zeros() as usize / 8
+}
+
+/// Returns the first code point of a text, which is not ASCII and given by its first bytes, the first
+/// lowest, and its length.
+#[inline(always)]
+fn decode(bytes: usize) -> (usize, usize) {
+    let (second, third) = (bytes >> 8 & 0x3F, bytes >> 16 & 0x3F);
+    match bytes & 0xFF {
+        ..0xE0 => ((bytes & 0x1F) << 6 | second, 2),
+        0xE0..0xF0 => ((bytes & 0xF) << 12 | second << 6 | third, 3),
+        _ => {
+            let fourth = bytes >> 24 & 0x3F;
+            ((bytes & 7) << 18 | second << 12 | third << 6 | fourth, 4)
+        }
+    }
+}
