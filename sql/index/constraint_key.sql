@@ -16,18 +16,18 @@ COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision, text) IS
     'near_dup_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
 COMMENT ON FUNCTION hamming_key(bit, integer, text) IS
     'hamming_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
-COMMENT ON FUNCTION near_dup_key_near(near_dup_key, near_dup_key) IS
+COMMENT ON FUNCTION _near(near_dup_key, near_dup_key) IS
     'implementation of % operator';
-COMMENT ON FUNCTION hamming_key_near(hamming_key, hamming_key) IS
+COMMENT ON FUNCTION _near(hamming_key, hamming_key) IS
     'implementation of % operator';
 
 CREATE OPERATOR % (
-    LEFTARG = near_dup_key, RIGHTARG = near_dup_key, FUNCTION = near_dup_key_near,
-    COMMUTATOR = %, RESTRICT = near_dup_ballsel, JOIN = near_dup_balljoinsel
+    LEFTARG = near_dup_key, RIGHTARG = near_dup_key, FUNCTION = _near,
+    COMMUTATOR = %, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
 );
 CREATE OPERATOR % (
-    LEFTARG = hamming_key, RIGHTARG = hamming_key, FUNCTION = hamming_key_near,
-    COMMUTATOR = %, RESTRICT = near_dup_ballsel, JOIN = near_dup_balljoinsel
+    LEFTARG = hamming_key, RIGHTARG = hamming_key, FUNCTION = _near,
+    COMMUTATOR = %, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
 );
 COMMENT ON OPERATOR % (near_dup_key, near_dup_key) IS
     'each is a near-duplicate at the threshold of the other';

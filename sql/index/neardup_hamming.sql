@@ -1,5 +1,5 @@
 CREATE OPERATOR CLASS hamming_ops DEFAULT FOR TYPE bit USING neardup AS
-    OPERATOR 1 <@ (bit, bit_ball),
+    OPERATOR 1 <@ (bit, _bit_ball),
     OPERATOR 2 <-> (bit, bit) FOR ORDER BY integer_ops,
     FUNCTION 1 (bit, bit) neardup_hamming_kind(internal),
     FUNCTION 2 (bit, bit) neardup_hamming_options(internal);

@@ -1,7 +1,7 @@
 CREATE OPERATOR CLASS set_ops DEFAULT FOR TYPE bigint[] USING neardup AS
-    OPERATOR 1 <% (bigint[], set_share),
-    OPERATOR 5 %> (bigint[], set_share),
-    OPERATOR 6 <%> (bigint[], set_share),
+    OPERATOR 1 <% (bigint[], _set_share),
+    OPERATOR 5 %> (bigint[], _set_share),
+    OPERATOR 6 <%> (bigint[], _set_share),
     FUNCTION 1 (bigint[], bigint[]) neardup_set_kind(internal);
 
 COMMENT ON FUNCTION neardup_set_kind(internal) IS

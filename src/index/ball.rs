@@ -46,11 +46,11 @@ impl MinhashBall<'_> {
 /// ERROR `data_corrupted` if the bytes are no ball.
 pub fn read_minhash_ball(bytes: &[u8]) -> (Signature<'_>, f64) {
     let Some((threshold, signature)) = bytes.split_first_chunk::<THRESHOLD_LEN>() else {
-        corrupt("minhash_ball");
+        corrupt("_minhash_ball");
     };
     let threshold = f64::from_le_bytes(*threshold);
     if threshold != EVERYTHING && !options::is_threshold(threshold) {
-        corrupt("minhash_ball");
+        corrupt("_minhash_ball");
     }
     (Signature::from_bytes(signature).or_raise(), threshold)
 }
@@ -74,7 +74,7 @@ impl BitBall<'_> {
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
     pub fn read(&self) -> (&BitSlice<u8, Msb0>, u32) {
-        read_bit_ball(&self.0).unwrap_or_else(|| corrupt("bit_ball"))
+        read_bit_ball(&self.0).unwrap_or_else(|| corrupt("_bit_ball"))
     }
 
     /// Returns the bytes of the center's bits, after [`Self::read`] has found them to be there.
@@ -110,8 +110,8 @@ pub fn corrupt(name: &str) -> ! {
     )
 }
 
-argument!(MinhashBall, "minhash_ball");
-argument!(BitBall, "bit_ball");
+argument!(MinhashBall, "_minhash_ball");
+argument!(BitBall, "_bit_ball");
 
 /// A new `minhash_ball`, in its stored form.
 pub struct NewMinhashBall(Vec<u8>);
@@ -119,8 +119,8 @@ pub struct NewMinhashBall(Vec<u8>);
 /// A new `bit_ball`, in its stored form.
 pub struct NewBitBall(Vec<u8>);
 
-result!(NewMinhashBall, "minhash_ball");
-result!(NewBitBall, "bit_ball");
+result!(NewMinhashBall, "_minhash_ball");
+result!(NewBitBall, "_bit_ball");
 
 impl NewMinhashBall {
     fn new(center: &[u8], threshold: f64) -> Self {
@@ -139,7 +139,7 @@ impl NewBitBall {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_minhash_ball")]
 fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
     m.read();
     NewMinhashBall::new(m.bytes(), options::threshold(threshold))
@@ -147,7 +147,7 @@ fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
 
 /// Returns every signature whose `minhash_sim` to the center is at least `similarity`, or more: all
 /// for one of at most 0; NULL, which no signature is in, for one above 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball_at_least")]
 fn minhash_ball_at_least(m: StoredSignature<'_>, similarity: f64) -> Option<NewMinhashBall> {
     m.read();
     // As numbers are compared in SQL, NaN is above all others.
@@ -157,7 +157,7 @@ fn minhash_ball_at_least(m: StoredSignature<'_>, similarity: f64) -> Option<NewM
 
 /// Returns every signature whose `minhash_distance` from the center is at most `distance`, or more:
 /// all for one of at least 1; NULL for one below 0.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball_within")]
 fn minhash_ball_within(m: StoredSignature<'_>, distance: f64) -> Option<NewMinhashBall> {
     m.read();
     if distance < 0.0 {
@@ -168,7 +168,7 @@ fn minhash_ball_within(m: StoredSignature<'_>, distance: f64) -> Option<NewMinha
 }
 
 /// Returns `bit_ball`, or NULL for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_ball_within")]
 fn bit_ball_within(center: Bits<'_>, distance: i32) -> Option<NewBitBall> {
     let distance = distance.try_into().ok()?;
     Some(NewBitBall::new(center.bytes(), center.len(), distance))
@@ -178,14 +178,14 @@ fn bit_ball_within(center: Bits<'_>, distance: i32) -> Option<NewBitBall> {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_bit_ball")]
 fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
     NewBitBall::new(center.bytes(), center.len(), options::distance(distance))
 }
 
 /// Returns whether the signature is in the ball; not if it is empty or was made with other
 /// parameters.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
 pub fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
     let (center, threshold) = ball.read();
     threshold == EVERYTHING
@@ -194,20 +194,20 @@ pub fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
 }
 
 /// Does `minhash_in_ball` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
 pub fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
     minhash_in_ball(m, ball)
 }
 
 /// Returns whether the bit string is in the ball; not if its length differs from the center's.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
 pub fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
     let (center, distance) = ball.read();
     b.len() == center.len() && neardup::hamming::distance(b.bytes(), ball.bytes()) <= distance
 }
 
 /// Does `bit_in_ball` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
 pub fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)
 }
@@ -238,7 +238,7 @@ pub fn bad_binary(name: &str) -> ! {
     )
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_minhash_ball_in")]
 fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
     let text = text.to_string_lossy();
     let Some((center, threshold)) = text_fields(&text)
@@ -246,7 +246,7 @@ fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
         .filter(|(_, threshold)| options::is_threshold(*threshold))
     else {
         bad_text(
-            "minhash_ball",
+            "_minhash_ball",
             "The text form is <signature,threshold> with 0 < threshold <= 1.",
         );
     };
@@ -255,13 +255,13 @@ fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
     NewMinhashBall::new(&center, threshold)
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn minhash_ball_out(ball: MinhashBall<'_>) -> CString {
     let (center, threshold) = ball.read();
     CString::new(format!("<{center},{threshold}>")).expect("the text form has no NUL")
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_minhash_ball_recv")]
 fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
     // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
     let bytes = unsafe { rest_of_message(&mut message) };
@@ -271,17 +271,17 @@ fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
                 .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
             NewMinhashBall(copied(bytes).or_raise())
         }
-        _ => bad_binary("minhash_ball"),
+        _ => bad_binary("_minhash_ball"),
     }
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_send")]
 fn minhash_ball_send(ball: MinhashBall<'_>) -> Vec<u8> {
     ball.read();
     copied(&ball.0).or_raise()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_bit_ball_in")]
 fn bit_ball_in(text: &CStr) -> NewBitBall {
     let text = text.to_string_lossy();
     let bit = |digit| match digit {
@@ -302,14 +302,14 @@ fn bit_ball_in(text: &CStr) -> NewBitBall {
     });
     let Some((center, bits, distance)) = parsed else {
         bad_text(
-            "bit_ball",
+            "_bit_ball",
             "The text form is <bits,distance>, as in <0110,2>, with a distance from 0.",
         );
     };
     NewBitBall::new(&center, bits, distance)
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn bit_ball_out(ball: BitBall<'_>) -> CString {
     let (center, distance) = ball.read();
     let distance = format!(",{distance}>\0");
@@ -320,17 +320,17 @@ fn bit_ball_out(ball: BitBall<'_>) -> CString {
     CString::from_vec_with_nul(text).expect("the text form has no NUL")
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_bit_ball_recv")]
 fn bit_ball_recv(mut message: Internal) -> NewBitBall {
     // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
     let bytes = unsafe { rest_of_message(&mut message) };
     if read_bit_ball(bytes).is_none() {
-        bad_binary("bit_ball");
+        bad_binary("_bit_ball");
     }
     NewBitBall(copied(bytes).or_raise())
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_send")]
 fn bit_ball_send(ball: BitBall<'_>) -> Vec<u8> {
     ball.read();
     copied(&ball.0).or_raise()
@@ -338,14 +338,14 @@ fn bit_ball_send(ball: BitBall<'_>) -> Vec<u8> {
 
 pgrx::extension_sql!(
     r#"
-CREATE TYPE minhash_ball (
-    INPUT = minhash_ball_in, OUTPUT = minhash_ball_out,
-    RECEIVE = minhash_ball_recv, SEND = minhash_ball_send,
+CREATE TYPE _minhash_ball (
+    INPUT = _minhash_ball_in, OUTPUT = _out,
+    RECEIVE = _minhash_ball_recv, SEND = _send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
-CREATE TYPE bit_ball (
-    INPUT = bit_ball_in, OUTPUT = bit_ball_out,
-    RECEIVE = bit_ball_recv, SEND = bit_ball_send,
+CREATE TYPE _bit_ball (
+    INPUT = _bit_ball_in, OUTPUT = _out,
+    RECEIVE = _bit_ball_recv, SEND = _send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 "#,

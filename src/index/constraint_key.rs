@@ -185,14 +185,14 @@ pub fn hamming_key_labeled(
 }
 
 /// Returns whether each of two signatures is within the other's threshold.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
 fn near_dup_key_near(a: NearDupKey<'_>, b: NearDupKey<'_>) -> bool {
     let ((a, a_threshold), (b, b_threshold)) = (a.read(), b.read());
     near_duplicates(&a, &b, a_threshold.max(b_threshold)) == Some(true)
 }
 
 /// Returns whether each of two bit strings is within the other's distance.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
 fn hamming_key_near(a: HammingKey<'_>, b: HammingKey<'_>) -> bool {
     let ((a_bits, a_distance), (b_bits, b_distance)) = (a.read(), b.read());
     a_bits.len() == b_bits.len()

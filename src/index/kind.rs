@@ -206,9 +206,9 @@ impl Kind {
     /// Returns the name of the query type, and of the function (value, bound) that makes it.
     pub fn ball(self) -> &'static CStr {
         match self {
-            Self::Minhash => c"minhash_ball",
-            Self::Hamming => c"bit_ball",
-            Self::Containing | Self::Resembling => c"set_share",
+            Self::Minhash => c"_minhash_ball",
+            Self::Hamming => c"_bit_ball",
+            Self::Containing | Self::Resembling => c"_set_share",
         }
     }
 

@@ -17,7 +17,7 @@ use std::fmt::Write;
 /// A `set_share` argument. Layout, little endian: `share f64 | elements i64...`, ascending.
 pub struct SetShare<'a>(Varlena<'a>);
 
-argument!(SetShare, "set_share");
+argument!(SetShare, "_set_share");
 
 impl SetShare<'_> {
     /// # Safety
@@ -33,7 +33,7 @@ impl SetShare<'_> {
     /// ERROR `data_corrupted` if the bytes are no such value.
     pub fn read(&self) -> (Vec<i64>, f64) {
         let Some((elements, share)) = parse(&self.0) else {
-            corrupt("set_share");
+            corrupt("_set_share");
         };
         let elements = elements.iter().map(|element| i64::from_le_bytes(*element));
         (collected(elements).or_raise(), share)
@@ -54,7 +54,7 @@ fn parse(bytes: &[u8]) -> Option<(&[[u8; 8]], f64)> {
 /// A new `set_share`, in its stored form.
 pub struct NewSetShare(Vec<u8>);
 
-result!(NewSetShare, "set_share");
+result!(NewSetShare, "_set_share");
 
 impl NewSetShare {
     fn new(set: &[i64], share: f64) -> Self {
@@ -70,57 +70,57 @@ impl NewSetShare {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "_set_share")]
 fn set_share(elements: Bigints<'_>, threshold: f64) -> NewSetShare {
     NewSetShare::new(&elements.set(), options::threshold(threshold))
 }
 
 /// Returns whether the array contains the share of the set.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
 pub fn set_contains(whole: Bigints<'_>, part: SetShare<'_>) -> bool {
     let (part, share) = part.read();
     is_contained(&part, &whole.set(), share)
 }
 
 /// Returns whether the set contains the share of the array's elements.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
 pub fn set_contained(part: Bigints<'_>, whole: SetShare<'_>) -> bool {
     let (whole, share) = whole.read();
     is_contained(&part.set(), &whole, share)
 }
 
 /// Returns whether the Jaccard similarity of the two sets reaches the share.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_resembles")]
 pub fn set_resembles(a: Bigints<'_>, b: SetShare<'_>) -> bool {
     let (b, share) = b.read();
     is_resembling(&a.set(), &b, share)
 }
 
 /// Returns `set_resembles` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "set_resembles")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_resembles")]
 pub fn set_share_resembles(b: SetShare<'_>, a: Bigints<'_>) -> bool {
     set_resembles(a, b)
 }
 
 /// Returns `set_contains` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "set_contained")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
 pub fn set_share_contained(part: SetShare<'_>, whole: Bigints<'_>) -> bool {
     set_contains(whole, part)
 }
 
 /// Returns `set_contained` with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "set_contains")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
 pub fn set_share_contains(whole: SetShare<'_>, part: Bigints<'_>) -> bool {
     set_contained(part, whole)
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_set_share_in")]
 fn set_share_in(text: &CStr) -> NewSetShare {
     let text = text.to_string_lossy();
     let Some((set, share)) = parse_text(&text) else {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
-            "invalid input syntax for type set_share",
+            "invalid input syntax for type _set_share",
             "The text form is <{elements},threshold>, as in <{3,5,8},0.8>, with 0 < threshold <= 1.",
         );
     };
@@ -145,7 +145,7 @@ fn parse_text(text: &str) -> Option<(Vec<i64>, f64)> {
     options::is_threshold(share).then_some((set, share))
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn set_share_out(value: SetShare<'_>) -> CString {
     let (set, share) = value.read();
     let mut text = String::new();
@@ -161,17 +161,17 @@ fn set_share_out(value: SetShare<'_>) -> CString {
     CString::from_vec_with_nul(text.into_bytes()).expect("the text form has no NUL")
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_set_share_recv")]
 fn set_share_recv(mut message: Internal) -> NewSetShare {
     // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
     let bytes = unsafe { rest_of_message(&mut message) };
     if parse(bytes).is_none() {
-        bad_binary("set_share");
+        bad_binary("_set_share");
     }
     NewSetShare(copied(bytes).or_raise())
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_send")]
 fn set_share_send(value: SetShare<'_>) -> Vec<u8> {
     value.read();
     copied(&value.0).or_raise()
@@ -179,9 +179,9 @@ fn set_share_send(value: SetShare<'_>) -> Vec<u8> {
 
 pgrx::extension_sql!(
     r#"
-CREATE TYPE set_share (
-    INPUT = set_share_in, OUTPUT = set_share_out,
-    RECEIVE = set_share_recv, SEND = set_share_send,
+CREATE TYPE _set_share (
+    INPUT = _set_share_in, OUTPUT = _out,
+    RECEIVE = _set_share_recv, SEND = _send,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = extended
 );
 "#,

@@ -1,10 +1,6 @@
 //! Choosing the bands of the classic scheme.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "as many curves as there are marks"
-)]
 
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::OrRaise;
 use crate::pg::record::Record;
 use neardup::bands;
 use pgrx::prelude::*;
@@ -45,32 +41,8 @@ fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Par
     ))
 }
 
-/// Returns S-curves as text, one for each pair of elements.
-///
-/// # Errors
-/// `invalid_parameter_value` for none or more than 10 curves, NULLs or numbers below 1, and arrays of
-/// different length.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1500)]
-fn lsh_plot(bands: Array<'_, i32>, rows: Array<'_, i32>) -> String {
-    if bands.len() != rows.len() {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            &format!(
-                "{} numbers of bands with {} of rows",
-                bands.len(),
-                rows.len()
-            ),
-            "Pass one number of rows for each number of bands.",
-        );
-    }
-    // A NULL is no valid number either.
-    let number = Option::unwrap_or_default;
-    let curves = bands.iter().map(number).zip(rows.iter().map(number));
-    bands::lsh_plot(&curves.collect::<Vec<_>>()).or_raise()
-}
-
 pgrx::extension_sql_file!(
     "../../sql/minhash/lsh.sql",
     name = "lsh",
-    requires = [lsh_probability, lsh_params, lsh_plot]
+    requires = [lsh_probability, lsh_params]
 );

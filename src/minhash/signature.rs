@@ -9,11 +9,9 @@ use crate::pg::error::OrRaise;
 use crate::pg::varlena::rest_of_message;
 use neardup::memory::GrowText;
 use neardup::minhash::Signature;
-use neardup::shingle::Key;
 use pgrx::Internal;
 use pgrx::prelude::*;
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::ffi::{CStr, CString};
 
 #[pg_extern(immutable, parallel_safe, strict)]
@@ -58,64 +56,9 @@ fn minhash_signature_send(signature: StoredSignature<'_>) -> Vec<u8> {
     signature.bytes().to_vec()
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_minhash_from_bytea")]
 fn minhash_signature_from_bytea(bytes: &[u8]) -> NewSignature {
     NewSignature::from_foreign(bytes)
-}
-
-#[pg_extern(immutable, parallel_safe, strict)]
-fn minhash_signature_to_bytea(signature: StoredSignature<'_>) -> Vec<u8> {
-    minhash_signature_send(signature)
-}
-
-fn order(a: &StoredSignature<'_>, b: &StoredSignature<'_>) -> Ordering {
-    a.bytes().cmp(b.bytes())
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_cmp(a: StoredSignature<'_>, b: StoredSignature<'_>) -> i32 {
-    order(&a, &b) as i32
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_eq(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
-    order(&a, &b).is_eq()
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_ne(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
-    order(&a, &b).is_ne()
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_lt(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
-    order(&a, &b).is_lt()
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_le(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
-    order(&a, &b).is_le()
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_gt(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
-    order(&a, &b).is_gt()
-}
-
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-fn minhash_signature_ge(a: StoredSignature<'_>, b: StoredSignature<'_>) -> bool {
-    order(&a, &b).is_ge()
-}
-
-/// Returns the low half of the extended hash with salt 0, as PostgreSQL wants it.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn minhash_signature_hash(signature: StoredSignature<'_>) -> i32 {
-    minhash_signature_hash_extended(signature, 0) as i32
-}
-
-#[pg_extern(immutable, parallel_safe, strict)]
-fn minhash_signature_hash_extended(signature: StoredSignature<'_>, salt: i64) -> i64 {
-    Key::from_seed(salt).token_hash(signature.bytes()) as i64
 }
 
 pgrx::extension_sql!(
@@ -142,18 +85,5 @@ CREATE TYPE minhash_signature (
 pgrx::extension_sql_file!(
     "../../sql/minhash/signature.sql",
     name = "signature",
-    requires = [
-        "minhash_signature",
-        minhash_signature_from_bytea,
-        minhash_signature_to_bytea,
-        minhash_signature_cmp,
-        minhash_signature_eq,
-        minhash_signature_ne,
-        minhash_signature_lt,
-        minhash_signature_le,
-        minhash_signature_gt,
-        minhash_signature_ge,
-        minhash_signature_hash,
-        minhash_signature_hash_extended
-    ]
+    requires = ["minhash_signature", minhash_signature_from_bytea]
 );

@@ -142,8 +142,8 @@ fn resemblance_distance(
 }
 
 /// Returns the share of a's shingles that are in b, from the documents.
-#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
-fn text_containment(
+#[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment")]
+fn containment_of_documents(
     a: Text<'_>,
     b: Text<'_>,
     k: default!(i32, 3),
@@ -177,6 +177,6 @@ pgrx::extension_sql_file!(
         "shingles",
         resemblance,
         resemblance_distance,
-        text_containment
+        containment_of_documents
     ]
 );

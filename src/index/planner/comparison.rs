@@ -71,9 +71,9 @@ impl Measure {
     /// range. None of sets, whose bounds have to be constant.
     fn ball(self) -> Option<&'static CStr> {
         match self {
-            Self::Similarity => Some(c"minhash_ball_at_least"),
-            Self::Distance => Some(c"minhash_ball_within"),
-            Self::Bits => Some(c"bit_ball_within"),
+            Self::Similarity => Some(c"_ball_at_least"),
+            Self::Distance => Some(c"_ball_within"),
+            Self::Bits => Some(c"_ball_within"),
             Self::Containment | Self::Jaccard => None,
         }
     }

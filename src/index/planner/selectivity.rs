@@ -61,7 +61,7 @@ pub unsafe fn columns(
 }
 
 /// Implements `RESTRICT` of the operators between values and balls, and of `%`.
-#[pg_extern(stable, parallel_safe, strict)]
+#[pg_extern(stable, parallel_safe, strict, name = "_near_dup_sel")]
 fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relation: i32) -> f64 {
     let (root, args) = (pointer(root), pointer(args));
     let mut variable = pg_sys::VariableStatData::default();
@@ -92,7 +92,7 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
 }
 
 /// Implements `JOIN` of the operators between values and balls, and of `%`.
-#[pg_extern(stable, parallel_safe, strict)]
+#[pg_extern(stable, parallel_safe, strict, name = "_near_dup_joinsel")]
 fn near_dup_balljoinsel(
     root: Internal,
     operator: pg_sys::Oid,

@@ -7,8 +7,6 @@ SELECT t, bands, rows, round(fp_area::numeric, 4) AS fp, round(fn_area::numeric,
 FROM unnest('{0.5,0.7,0.8,0.9}'::float8[]) t, lsh_params(t);
 SELECT bands, rows FROM lsh_params(0.5, 256, fp_weight => 0.1, fn_weight => 0.9);
 
-SELECT lsh_plot('{2,5,10,20,50}', '{50,20,10,5,2}');
-
 -- Keys of the classic scheme.
 SELECT cardinality(minhash_bands(m, 25, 5)) AS keys,
        minhash_bands(m, 25, 5) = minhash_bands(minhash('some other words, and more'), 25, 5) AS equal,
@@ -32,9 +30,5 @@ SELECT lsh_params('NaN');
 SELECT lsh_params(0.5, 0);
 SELECT lsh_params(0.5, 128, 0, 0);
 SELECT lsh_params(0.5, 128, 'Infinity');
-SELECT lsh_plot('{}', '{}');
-SELECT lsh_plot('{1,2}', '{1}');
-SELECT lsh_plot('{0}', '{1}');
-SELECT lsh_plot('{NULL}', '{1}');
 SELECT minhash_bands(minhash('a'), 25, 6);
 SELECT minhash_bands(minhash('a'), 0, 6);

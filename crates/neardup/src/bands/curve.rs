@@ -36,7 +36,7 @@ pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
 }
 
 /// Computes the curve without loss of digits where the probability is small.
-pub(super) fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
+fn s_curve(similarity: f64, bands: f64, rows: f64) -> f64 {
     -(bands * (-similarity.powf(rows)).ln_1p()).exp_m1()
 }
 

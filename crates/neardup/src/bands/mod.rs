@@ -6,7 +6,7 @@
 //! - [`element_key`]: the keys of a set, of whose elements a share is sought;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
 //! - [`Scope`]: keys of rows that are compared within a tenant or the like;
-//! - [`curve`], [`plot`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
+//! - [`curve`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
 //!   estimates that keeps a share of the true pairs;
 //! - [`plan`]: which of them find all similar pairs of a collection;
 //! - [`advise`]: what an index of keys will cost and give, judged by a sample;
@@ -21,7 +21,6 @@ mod key;
 pub mod occurrence;
 mod pigeonhole;
 pub mod plan;
-mod plot;
 pub mod recall;
 mod scope;
 
@@ -32,5 +31,4 @@ pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 pub use key::{band_hash, header_digest};
 pub use occurrence::Occurrence;
 pub use pigeonhole::{Bands, band_hashes, band_keys};
-pub use plot::{MAX_CURVES, lsh_plot};
 pub use scope::Scope;

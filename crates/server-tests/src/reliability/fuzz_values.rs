@@ -6,11 +6,11 @@ use fastrand::Rng;
 pub const FORGE: &str = "
     CREATE FUNCTION forge_signature(bytea, int) RETURNS minhash_signature
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
-    CREATE FUNCTION forge_ball(bytea, int) RETURNS minhash_ball
+    CREATE FUNCTION forge_ball(bytea, int) RETURNS _minhash_ball
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
-    CREATE FUNCTION forge_bit_ball(bytea, int) RETURNS bit_ball
+    CREATE FUNCTION forge_bit_ball(bytea, int) RETURNS _bit_ball
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
-    CREATE FUNCTION forge_set_share(bytea, int) RETURNS set_share
+    CREATE FUNCTION forge_set_share(bytea, int) RETURNS _set_share
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
     CREATE FUNCTION forge_bits(bytea, int) RETURNS bit
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
@@ -143,9 +143,9 @@ pub fn argument(kind: &str, encoding: &str, rng: &mut Rng) -> String {
             rng,
         ),
         "minhash_signature" => pick(SIGNATURES, rng),
-        "minhash_ball" => format!("minhash_ball({}, 0.7)", pick(SIGNATURES, rng)),
-        "bit_ball" => "bit_ball(5::bit(64), 3)".to_string(),
-        "set_share" => format!("set_share({}, 0.5)", argument("bigint[]", encoding, rng)),
+        "_minhash_ball" => format!("_minhash_ball({}, 0.7)", pick(SIGNATURES, rng)),
+        "_bit_ball" => "_bit_ball(5::bit(64), 3)".to_string(),
+        "_set_share" => format!("_set_share({}, 0.5)", argument("bigint[]", encoding, rng)),
         "bytea" => mutated(&signature_bytes(rng), rng),
         "cstring" => format!("{}::text::cstring", pick(TEXTS, rng)),
         "tsvector" => pick(
@@ -178,15 +178,15 @@ fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
         "minhash_signature" => ("forge_signature", signature_bytes(rng)),
         // Little endian: the threshold 0.5, or distance 3 and 64 bits, or 0.5 and two elements, or 64
         // bits.
-        "minhash_ball" => (
+        "_minhash_ball" => (
             "forge_ball",
             format!("('\\x000000000000e03f'::bytea || {})", signature_bytes(rng)),
         ),
-        "bit_ball" => (
+        "_bit_ball" => (
             "forge_bit_ball",
             "'\\x03000000400000000123456789abcdef'::bytea".into(),
         ),
-        "set_share" => (
+        "_set_share" => (
             "forge_set_share",
             "'\\x000000000000e03f01000000000000000200000000000000'::bytea".into(),
         ),

@@ -19,7 +19,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT cardinality(shingles(a)) FROM big",
     "SELECT cardinality(shingle_hashes(a)), cardinality(winnow(a, 3, 4)) FROM big",
     "SELECT cardinality(supershingles(bucket_sketch(shingle_hashes(a), 100000), 3)) FROM big",
-    "SELECT resemblance(a, b), text_containment(a, b) FROM big",
+    "SELECT resemblance(a, b), containment(a, b) FROM big",
     "SELECT jaccard(string_to_array(a, ' '), string_to_array(b, ' ')) FROM big",
     "SELECT jaccard(shingle_hashes(a), shingle_hashes(b)) FROM big",
     "SELECT cardinality(common_shingles('SELECT a FROM big', 1))",
