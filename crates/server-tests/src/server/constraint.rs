@@ -2,14 +2,16 @@
 //! nobody sees another error than those that PostgreSQL promises.
 
 use std::collections::VecDeque;
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::database::Database;
+use testbed::workspace;
 
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, orders};
@@ -176,6 +178,50 @@ pub fn partitioned(server: &Server) -> Result<Outcome> {
     let refused = client.batch_execute(&insert(3, 1)).err();
     let state = refused.as_ref().and_then(|error| error.code());
     ensure!(state == Some(&SqlState::EXCLUSION_VIOLATION), "{refused:?}");
+    Ok(Outcome::Passed)
+}
+
+/// The function of docs/adopting.md that updates the row that is there: sessions that put the same
+/// documents at once make one row of each, and count every call.
+pub fn put(server: &Server) -> Result<Outcome> {
+    const DOCUMENTS: i64 = 10;
+    const CALLS: i64 = 200;
+    let page = fs::read_to_string(workspace::root().join("docs/adopting.md"))?;
+    let from = |start: &str, end: &str| -> Result<String> {
+        let (_, rest) = page
+            .split_once(start)
+            .context("the page has the statement")?;
+        let (statement, _) = rest.split_once(end).context("the statement has an end")?;
+        Ok(format!("{start}{statement}{end}"))
+    };
+    let database = Database::with_extension(&server.main, "constraint_put")?;
+    let mut client = database.connect()?;
+    client.batch_execute(&from("CREATE TABLE notices", ");\n")?)?;
+    client.batch_execute(&from("CREATE FUNCTION put_notice", "END $$;\n")?)?;
+    let sessions = (0..4)
+        .map(|_| database.connect())
+        .collect::<Result<Vec<_>>>()?;
+    thread::scope(|scope| {
+        let put = |mut client: Client| {
+            (0..CALLS).try_for_each(|call| {
+                let words =
+                    "SELECT string_agg('word' || $1::bigint * 100 + i, ' ') FROM generate_series(1, 60) i";
+                let statement = format!("SELECT put_notice(({words}))");
+                client.execute(&statement, &[&(call % DOCUMENTS)]).map(drop)
+            })
+        };
+        let threads: Vec<_> = sessions
+            .into_iter()
+            .map(|client| scope.spawn(move || put(client)))
+            .collect();
+        threads.into_iter().try_for_each(|thread| {
+            let ended = thread.join().map_err(|_| anyhow!("a session panicked"))?;
+            ended.context("a call failed")
+        })
+    })?;
+    let row = client.query_one("SELECT count(*), sum(seen)::bigint FROM notices", &[])?;
+    let found: (i64, i64) = (row.get(0), row.get(1));
+    ensure!(found == (DOCUMENTS, 4 * CALLS), "{found:?}");
     Ok(Outcome::Passed)
 }
 

@@ -118,6 +118,7 @@ const ALL: &[Test] = &[
     ("scopes_equal_scan", scopes::equal_scan),
     ("constraint_interleavings", constraint::interleavings),
     ("constraint_partitioned", constraint::partitioned),
+    ("constraint_put", constraint::put),
     ("constraint_many_sessions", constraint::many_sessions),
     ("live_random_histories", live::random),
     ("live_restored", live::restored),
