@@ -66,7 +66,7 @@ FROM (VALUES (1, 'Invoice 2041: 12 chairs at 80.00, total 960.00'), (2, 'INVOICE
      near_dup_explain('Invoice 2041: 12 chairs at 80.00, total 960.00', other) ORDER BY id;
 
 -- A page.
-SELECT page LIKE '<!DOCTYPE html>%</html>_' AS complete, page LIKE '%<script%' AS script, page LIKE '%&lt;%script%&gt;%' AS escaped
+SELECT page LIKE '<!DOCTYPE html>%</html>_' AS complete, page LIKE '%<script%' AS script, page LIKE '%&#60;%script%&#62;%' AS escaped
 FROM diff_html('<script>alert(1)</script> and five words that are common', 'not so and five words that are common') page;
 
 -- Bad arguments.

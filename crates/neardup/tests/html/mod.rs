@@ -196,6 +196,7 @@ fn is_style(style: &str) -> bool {
 
 /// Checks a page: its elements are closed, its links lead somewhere, its identifiers differ.
 pub fn read(page: String) -> Reader {
+    assert!(page.starts_with("<!DOCTYPE html>\n") && page.ends_with("\n</html>\n"));
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(page));
     let tokenizer = Tokenizer::new(Sink(RefCell::default()), Default::default());
