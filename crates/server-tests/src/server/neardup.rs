@@ -1,7 +1,9 @@
 //! The access method `neardup`: exactly the rows of the sequential scan, whatever the index has been
 //! through.
 
-use std::fs::OpenOptions;
+use std::error::Error;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::mpsc;
 use std::thread;
@@ -54,6 +56,39 @@ pub fn ensure_equal(client: &mut Client, threshold: &str, every: u32, state: &st
         "{state}, threshold {threshold}: {differing} rows differ of {answers}"
     );
     Ok(())
+}
+
+/// Does some work on a replica, anew as long as replay cancels it or ends its session: the primary's work ends,
+/// and with it that.
+pub fn beside_replay(
+    replica: &Cluster,
+    mut work: impl FnMut(&mut Client) -> Result<()>,
+) -> Result<()> {
+    loop {
+        let ended = work(&mut replica.connect("postgres")?);
+        let error = ended.as_ref().err();
+        let error = error.and_then(|error| error.downcast_ref::<postgres::Error>());
+        if !error.is_some_and(is_conflict) {
+            return ended;
+        }
+        let log = fs::read_to_string(replica.log_file())?;
+        ensure!(!log.contains("terminated by signal"), "a backend died");
+    }
+}
+
+fn is_conflict(error: &postgres::Error) -> bool {
+    let is_lost = error.is_closed()
+        || error
+            .source()
+            .is_some_and(|source| source.is::<io::Error>());
+    match error.code() {
+        Some(code) => [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ]
+        .contains(code),
+        None => is_lost,
+    }
 }
 
 /// Fails if the index is damaged or lacks a row.
@@ -296,19 +331,14 @@ pub fn replica(server: &Server) -> Result<Outcome> {
     }
     replica.wait_for(&primary)?;
     work(&primary, &WORK[..5], REPLAYED, || {
-        let mut client = replica.connect("postgres")?;
         for lookup in 0..8 {
-            ensure_equal(
-                &mut client,
-                "0.8",
-                197,
-                &format!("replica, lookup {lookup}"),
-            )?;
+            let state = format!("replica, lookup {lookup}");
+            beside_replay(&replica, |client| ensure_equal(client, "0.8", 197, &state))?;
         }
         primary.stop()
     })?;
+    beside_replay(&replica, check)?;
     let mut client = replica.connect("postgres")?;
-    check(&mut client)?;
     client.batch_execute("SELECT pg_promote()")?;
     check(&mut client)?;
     client.batch_execute(WORK[0])?;

@@ -20,7 +20,8 @@ use crate::shell;
 pub const SUPERUSER: &str = "postgres";
 
 /// Settings of every private cluster: quick, quiet, reached by its socket only, and patient: on a slow machine
-/// a replica neither cancels queries nor loses its primary.
+/// a replica does not lose its primary. It cancels queries soon, as it may at any time: a wait without end
+/// would be one for each other where it replays that a file is shortened.
 const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", ""),
     ("fsync", "off"),
@@ -32,8 +33,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("lc_messages", "C"),
     ("timezone", "UTC"),
     ("logging_collector", "off"),
-    ("max_standby_streaming_delay", "-1"),
-    ("max_standby_archive_delay", "-1"),
+    ("max_standby_streaming_delay", "3s"),
+    ("max_standby_archive_delay", "3s"),
     ("wal_receiver_timeout", "0"),
     ("wal_sender_timeout", "0"),
 ];
