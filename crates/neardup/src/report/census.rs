@@ -5,7 +5,7 @@ use crate::Result;
 use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;
 
-/// What is counted of a document.
+/// The facts of a document that the report counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts {
     pub bytes: u32,

@@ -126,7 +126,7 @@ struct Writing<'w, 'd> {
     views: Cell<u64>,
     left_out: Cell<u64>,
     min_words: u32,
-    /// What the legend calls the documents.
+    /// The names of the documents in the legend.
     names: [&'static str; 2],
 }
 
@@ -147,7 +147,7 @@ impl Document {
 struct Pair<'p> {
     /// None of documents that are too long.
     difference: Option<Difference>,
-    /// What is shown side by side.
+    /// The parts that are shown side by side.
     view: Option<Comparison<'p>>,
 }
 

@@ -51,7 +51,7 @@ const TABLES: &[&str] = &[
     "INSERT INTO k SELECT * FROM t WHERE id = 1",
 ];
 
-/// What happens to the tables while triggers are on them.
+/// Changes of the tables while triggers are on them.
 const CHANGES: &[&str] = &[
     "INSERT INTO t SELECT id + 10, x, body, sig, bits FROM t",
     "UPDATE t SET x = VALUE, sig = minhash('other words')",

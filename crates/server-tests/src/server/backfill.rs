@@ -263,19 +263,21 @@ pub fn adopting_typed(server: &Server) -> Result<Outcome> {
     let pages = pages::read()?;
     let page = pages.iter().find(|page| page.name == "docs/adopting.md");
     let page = page.context("there is a page on adopting")?;
-    let typed = examples::parse(&page.text)
-        .into_iter()
-        .filter(|example| example.is_run);
-    let typed: Vec<String> = typed.map(|example| example.sql).collect();
+    let mut typed = examples::parse(&page.text);
+    typed.retain(|example| example.is_run);
     let [first, rest @ ..] = &typed[..] else {
         bail!("the page has no examples");
     };
     let database = Database::with_extension(&server.main, "adopting")?;
-    run(&database, first)?;
+    run(&database, &first.sql)?;
     let writers = Writers::new(&database);
     let (_, statements) = writers.during(|| {
         for example in rest {
-            run(&database, example)?;
+            if example.fails() {
+                database.psql(&example.sql)?;
+            } else {
+                run(&database, &example.sql)?;
+            }
         }
         Ok(())
     })?;

@@ -34,7 +34,7 @@ const TABLE: &str = "
         EXECUTE format('ALTER DATABASE %I SET enable_seqscan = off', current_database());
     END $$";
 
-/// What a session does at the index.
+/// The work of a session at the index.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Work {
     /// Waits for transactions that began before, so that it has to come first.

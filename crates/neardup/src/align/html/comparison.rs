@@ -98,7 +98,7 @@ pub(crate) struct Look<'l> {
     pub names: [Text<'l>; 2],
     /// Follows the number of words in each heading.
     pub notes: [&'l str; 2],
-    /// Whether documents scroll by themselves, and chunks link to their other occurrence.
+    /// Documents scroll by themselves, and chunks link to their other occurrence.
     pub is_panes: bool,
 }
 

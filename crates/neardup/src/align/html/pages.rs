@@ -28,7 +28,7 @@ struct TwoDocuments<'t> {
     chunks: u64,
     moved: u64,
     min_words: u32,
-    /// What the legend calls the documents.
+    /// The names of the documents in the legend.
     names: [&'static str; 2],
 }
 
