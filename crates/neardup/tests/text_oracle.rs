@@ -174,8 +174,12 @@ fn mixture(numbers: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
     doc
 }
 
-/// The quick fold against the fold of code point by code point.
-fn compare_folds(code_points: usize) {
+/// Compares the quick fold with the fold of one code point after the other, over 3 million code points
+/// times `NEARDUP_TRIALS`.
+#[test]
+fn quick_fold_equals_the_plain_one() {
+    let times = std::env::var("NEARDUP_TRIALS").map_or(1, |times| times.parse().expect("a number"));
+    let code_points = times * 3_000_000;
     let key = Key::from_seed(11);
     let mut state = 0;
     let mut numbers = |end: usize| {
@@ -213,17 +217,6 @@ fn compare_folds(code_points: usize) {
         );
         seen += String::from_utf8_lossy(&doc).chars().count();
     }
-}
-
-#[test]
-fn quick_fold_equals_the_plain_one() {
-    compare_folds(3_000_000);
-}
-
-#[test]
-#[ignore = "takes minutes"]
-fn quick_fold_equals_the_plain_one_at_length() {
-    compare_folds(100_000_000);
 }
 
 /// Every code point between two letters, folded and as a word.
