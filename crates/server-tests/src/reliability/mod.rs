@@ -13,6 +13,7 @@ mod fuzz_types;
 mod fuzz_values;
 mod giants;
 mod golden;
+mod holds;
 mod index;
 mod install;
 mod live;
@@ -58,6 +59,8 @@ const ALL: &[Test] = &[
     ("index_canceled_anywhere", index::canceled_anywhere),
     ("damage_of_signatures_is_noticed", damage::of_signatures),
     ("damage_of_sets_is_noticed", damage::of_sets),
+    ("holds_every_pair", holds::every_pair),
+    ("holds_check_beside_replay", holds::check_beside_replay),
     ("index_on_every_kind_of_table", index::every_kind_of_table),
     ("index_on_a_full_disk", index::disk_full),
     ("index_built_within_memory", index::build_within_memory),

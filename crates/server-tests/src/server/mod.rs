@@ -16,7 +16,6 @@ mod estimates;
 mod extension;
 mod guard;
 mod helpers;
-mod holds;
 mod hostile;
 mod interop;
 mod jobs;
@@ -102,8 +101,6 @@ const ALL: &[Test] = &[
     ),
     ("neardup_other_version", neardup::other_version),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
-    ("holds_every_pair", holds::every_pair),
-    ("holds_check_beside_replay", holds::check_beside_replay),
     ("compaction_shortens_file", compaction::shortens_file),
     ("compaction_remembered_pages", compaction::remembered_pages),
     ("compaction_beside_a_scan", compaction::beside_a_scan),
