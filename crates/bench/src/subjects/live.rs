@@ -1,6 +1,10 @@
 //! Refreshes of kept clusters beside clusters computed anew.
 
+use std::thread;
+use std::time::Instant;
+
 use anyhow::Result;
+use postgres::{Client, Statement};
 use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::progress::bar;
@@ -13,12 +17,27 @@ use crate::report::table::{Table, row};
 use crate::subjects::analytics;
 
 /// Changed rows before a refresh, and rounds.
-const CHANGES: &[(u64, usize)] = &[(1, 25), (100, 9), (10_000, 3)];
+const CHANGES: &[(u64, usize)] = &[(0, 25), (1, 25), (100, 9), (10_000, 3)];
 
 const REFRESH: &str = "SELECT near_dup_refresh('docs_clusters')";
 
 /// The part of the documents that make the largest group.
 const SHARE: u64 = 100;
+
+/// Tables that take rows one by one, and the tracker of each.
+const TRACKERS: &[(&str, &str)] = &[
+    ("not tracked", ""),
+    ("tracked", "SELECT near_dup_track('{}', 'sig', 0.8)"),
+    (
+        "tracked, immediate",
+        "SELECT near_dup_track('{}', 'sig', 0.8, immediate => true)",
+    ),
+];
+
+/// Sessions at once; rows that all of them insert in a turn, and turns.
+const SESSIONS: &[u64] = &[1, 16];
+const INSERTS: u64 = 800;
+const TURNS: u64 = 5;
 
 /// Groups whose first row is deleted: what they are, and the words of the row of number `i`. Of 1024
 /// slots, enough to tell a version's neighbor (0.85) from the one behind it (0.72).
@@ -44,6 +63,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![
         measure_changes(&session, documents)?,
         measure_groups(&session, documents / SHARE)?,
+        measure_commits(&database, &session, documents)?,
         analytics::measure(&session)?,
     ])
 }
@@ -88,6 +108,72 @@ fn measure_changes(session: &Session, documents: u64) -> Result<Table> {
     progress.finish_and_clear();
     session.execute("DROP TABLE docs_clusters")?;
     Ok(table)
+}
+
+/// Returns how many transactions of one row sessions commit in a second, by tracker.
+fn measure_commits(database: &Database<'_>, session: &Session, documents: u64) -> Result<Table> {
+    let columns = ["table", "sessions", "rows a second", "share of not tracked"];
+    let about = format!(
+        "Transactions that insert one of {documents} generated documents with its signature into a table of \
+         as many; medians of {TURNS} turns of {INSERTS} rows."
+    );
+    let mut table = Table::new("live.immediate", about, &columns);
+    let progress = bar(TURNS * SESSIONS.len() as u64, "transactions of one row")?;
+    for (number, (_, tracker)) in TRACKERS.iter().enumerate() {
+        let name = format!("target_{number}");
+        session.execute(&format!(
+            "CREATE TABLE {name} (id bigserial PRIMARY KEY, sig minhash_signature);
+             INSERT INTO {name} (sig) SELECT sig FROM docs;
+             CREATE INDEX ON {name} USING neardup (sig); {}",
+            tracker.replace("{}", &name)
+        ))?;
+        session.vacuum(&name)?;
+    }
+    for &sessions in SESSIONS {
+        let mut rates = vec![Vec::new(); TRACKERS.len()];
+        for turn in 0..TURNS {
+            for (number, rates) in rates.iter_mut().enumerate() {
+                let from = turn * INSERTS % documents.max(1);
+                rates.push(commits(
+                    database,
+                    &format!("target_{number}"),
+                    sessions,
+                    from,
+                )?);
+            }
+            progress.inc(1);
+        }
+        let medians: Vec<f64> = rates.iter().map(|rates| quantile(rates, 0.5)).collect();
+        for ((what, _), rate) in TRACKERS.iter().zip(&medians) {
+            table.push(row![*what, sessions as i64, *rate, rate / medians[0]]);
+        }
+    }
+    progress.finish_and_clear();
+    Ok(table)
+}
+
+/// Inserts documents from a number on, each in a transaction; returns the rows in a second.
+fn commits(database: &Database<'_>, table: &str, sessions: u64, from: u64) -> Result<f64> {
+    let statement = format!("INSERT INTO {table} (sig) SELECT sig FROM docs WHERE id = $1");
+    let mut clients = Vec::new();
+    for _ in 0..sessions {
+        let mut client = database.connect()?;
+        let insert = client.prepare(&statement)?;
+        clients.push((client, insert));
+    }
+    let start = Instant::now();
+    thread::scope(|scope| {
+        let insert_some = |(place, (mut client, insert)): (u64, (Client, Statement))| {
+            let mut ids = (from + place..from + INSERTS).step_by(sessions as usize);
+            scope.spawn(move || {
+                ids.try_for_each(|id| client.execute(&insert, &[&(id as i64)]).map(drop))
+            })
+        };
+        let running: Vec<_> = (0..).zip(clients).map(insert_some).collect();
+        let mut ends = running.into_iter().map(|session| session.join());
+        ends.try_for_each(|end| end.expect("sessions do not panic"))
+    })?;
+    Ok(INSERTS as f64 / start.elapsed().as_secs_f64())
 }
 
 /// Returns how long refreshes take after the first row of a group has gone, of a large group and of a
