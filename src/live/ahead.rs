@@ -44,7 +44,7 @@ pub struct Surrounded {
 }
 
 impl Ahead {
-    /// Returns room for about so many rows; few are not searched for.
+    /// Returns room for about `rows` rows; few are not searched for.
     pub fn new(shape: &Shape, rows: i64) -> Self {
         let tracker = &shape.tracker;
         let scope = tracker.scope.len();
@@ -73,6 +73,11 @@ impl Ahead {
         for searched in self.of_table.iter_mut().chain(&mut self.of_canonicals) {
             searched.add(&ball);
         }
+    }
+
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
     }
 
     /// Finds the candidates of all searches around the rows, which are canonical rows alone for those

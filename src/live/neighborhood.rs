@@ -60,18 +60,18 @@ impl<'a> Neighborhood<'a> {
         self.rows.into_inner()
     }
 
-    /// Returns the changed rows, about so many, and the unchanged ones that belonged to changed
-    /// canonical rows: those that can be near others. Notes what becomes of the rest.
+    /// Returns the changed rows, about `count`, and the unchanged ones that belonged to changed canonical
+    /// rows, if they can be near others; None if they are more than `most`. Notes what becomes of the rest.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
-    pub fn affected(&self, count: i64) -> Vec<Found> {
+    pub fn affected(&self, count: i64, most: usize) -> Option<Vec<Found>> {
         let mut ahead = Ahead::new(self.shape, count);
         self.read_changed(&mut ahead);
         for canonicals in self.changed_canonicals().chunks(CANONICALS) {
             self.read_members(canonicals, &mut ahead);
         }
-        self.search(ahead)
+        (ahead.len() <= most).then(|| self.search(ahead))
     }
 
     /// Adds the changed rows to those to be searched around.

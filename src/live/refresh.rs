@@ -127,6 +127,13 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     changes
 }
 
+/// Rows that a refresh always searches around rather than compute anew.
+const FEW: i64 = 1000;
+
+/// The time to search around a row, as a number of rows computed anew: 4 for strangers, 10 for rows with
+/// near ones.
+const SEARCH: i64 = 7;
+
 /// The contents of the queue.
 struct Queued {
     keys: i64,
@@ -159,12 +166,9 @@ impl Queued {
         self.keys == 0
     }
 
-    /// Returns whether it takes less time to compute all clusters anew.
+    /// Returns whether reading the changed rows alone takes as long as computing all clusters anew.
     fn is_large(&self, rows: i64) -> bool {
-        const FEW: i64 = 1000;
-        /// The searches for a changed row take as long as so many rows of a whole collection.
-        const SEARCH: i64 = 7;
-        self.is_unknown || (self.keys > FEW && self.keys.saturating_mul(SEARCH) > rows)
+        self.is_unknown || self.keys > FEW.max(rows / 2)
     }
 }
 
@@ -191,7 +195,8 @@ impl Refresh<'_> {
         }
     }
 
-    /// Goes out from the changed rows. Returns None where rows have changed that no trigger has seen.
+    /// Goes out from the changed rows. Returns None where too many rows are affected, or rows have changed
+    /// that no trigger has seen.
     fn repair(&self, changed: i64) -> Option<Changes> {
         let settings = Settings::begin();
         // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
@@ -210,7 +215,8 @@ impl Refresh<'_> {
             snapshot,
             ..
         } = self;
-        let repaired = repair::run(connection, shape, snapshot, changed);
+        let most = FEW.max(self.state.rows / SEARCH);
+        let repaired = repair::run(connection, shape, snapshot, changed, most as usize);
         let changes = repaired.map(|(rows, order)| {
             let numbers = self.numbers(&rows, &order);
             let written = write::clusters(connection, shape, snapshot, &rows, &numbers);

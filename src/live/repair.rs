@@ -11,8 +11,8 @@ use neardup::memory::collected;
 /// Finds the affected rows, about `changed` of which are in the queue, and returns them with what
 /// becomes of each, and the numbers of those that can be near others, in their order. Takes a search of
 /// the index for each row that becomes canonical, and one for each that was canonical and is no longer;
-/// after many changes one for each affected row, all together. Returns None where rows have changed
-/// that are not in the queue.
+/// after many changes one for each affected row, all together. Returns None where more than `most` rows
+/// are affected, or rows have changed that are not in the queue.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters.
@@ -21,9 +21,10 @@ pub fn run(
     shape: &Shape,
     snapshot: &Snapshot,
     changed: i64,
+    most: usize,
 ) -> Option<(Rows, Vec<u32>)> {
     let neighborhood = Neighborhood::new(connection, shape, snapshot);
-    let placed = repair(&neighborhood, neighborhood.affected(changed)).or_raise()?;
+    let placed = repair(&neighborhood, neighborhood.affected(changed, most)?).or_raise()?;
     let mut rows = neighborhood.into_rows();
     placed.iter().for_each(|placed| note(&mut rows, placed));
     let order = collected(placed.iter().map(|placed| placed.row)).or_raise();
