@@ -22,6 +22,7 @@ pub mod pipelines;
 mod python;
 mod quality;
 pub mod scale;
+mod scripts;
 pub mod shards;
 mod signature;
 
@@ -57,7 +58,11 @@ pub type Measure = fn(&Bench<'_>) -> Result<Vec<Table>>;
 
 /// Every subject that is measured: its name, and what measures it.
 pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
-    (Subject::Signature, "signature", &[signature::measure]),
+    (
+        Subject::Signature,
+        "signature",
+        &[signature::measure, scripts::measure],
+    ),
     (Subject::Python, "python", &[python::measure]),
     (Subject::Compare, "compare", &[compare::measure]),
     (

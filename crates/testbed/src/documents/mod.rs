@@ -4,6 +4,7 @@ pub mod draft;
 pub mod edit;
 pub mod generator;
 pub mod source;
+pub mod translations;
 pub mod words;
 
 use std::fs::File;
