@@ -4,4 +4,3 @@ CREATE TYPE _minhash_ball;
 CREATE TYPE _bit_ball;
 CREATE TYPE _set_share;
 CREATE TYPE near_dup_key;
-CREATE TYPE hamming_key;

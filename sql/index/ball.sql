@@ -24,7 +24,7 @@ COMMENT ON FUNCTION _ball_within(bit, integer) IS
     'planner support for bit_hamming: all within a distance of any size; NULL below 0';
 COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, integer) IS
     'planner support for <@ and @>: share of rows';
-COMMENT ON FUNCTION _near_dup_joinsel(internal, oid, internal, smallint, internal) IS
+COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, smallint, internal) IS
     'planner support for <@ and @>: share of pairs';
 COMMENT ON FUNCTION _within(minhash_signature, _minhash_ball) IS
     'implementation of <@ operator';
@@ -37,19 +37,19 @@ COMMENT ON FUNCTION _contains(_bit_ball, bit) IS
 
 CREATE OPERATOR <@ (
     LEFTARG = minhash_signature, RIGHTARG = _minhash_ball, FUNCTION = _within,
-    COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR @> (
     LEFTARG = _minhash_ball, RIGHTARG = minhash_signature, FUNCTION = _contains,
-    COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR <@ (
     LEFTARG = bit, RIGHTARG = _bit_ball, FUNCTION = _within,
-    COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR @> (
     LEFTARG = _bit_ball, RIGHTARG = bit, FUNCTION = _contains,
-    COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 COMMENT ON OPERATOR <@ (minhash_signature, _minhash_ball) IS 'is a near-duplicate of the center';
 COMMENT ON OPERATOR @> (_minhash_ball, minhash_signature) IS 'has a near-duplicate of its center';

@@ -1,35 +1,23 @@
 COMMENT ON TYPE near_dup_key IS
-    'a signature and the threshold at which an exclusion constraint refuses another; made by near_dup_key, never stored';
-COMMENT ON TYPE hamming_key IS
-    'a bit string and the distance up to which an exclusion constraint refuses another; made by hamming_key, never stored';
+    'a signature or bit string and the bound within which an exclusion constraint refuses another; made by near_dup_key, never stored';
 
 COMMENT ON FUNCTION near_dup_key_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION near_dup_key_out(near_dup_key) IS 'I/O';
-COMMENT ON FUNCTION hamming_key_in(cstring) IS 'I/O';
-COMMENT ON FUNCTION hamming_key_out(hamming_key) IS 'I/O';
 
 COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision) IS
     'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1)';
-COMMENT ON FUNCTION hamming_key(bit, integer) IS
-    'key for EXCLUDE USING neardup (hamming_key(bits, 3) WITH %): no two rows within a Hamming distance (0 to 63)';
+COMMENT ON FUNCTION near_dup_key(bit, integer) IS
+    'key for EXCLUDE USING neardup (near_dup_key(bits, 3) WITH %): no two rows within a Hamming distance (0 to 63)';
 COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision, text) IS
     'near_dup_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
-COMMENT ON FUNCTION hamming_key(bit, integer, text) IS
-    'hamming_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
+COMMENT ON FUNCTION near_dup_key(bit, integer, text) IS
+    'near_dup_key with a label, such as label => id::text, that a violation prints in place of a digest; of more than 200 bytes the first';
 COMMENT ON FUNCTION _near(near_dup_key, near_dup_key) IS
-    'implementation of % operator';
-COMMENT ON FUNCTION _near(hamming_key, hamming_key) IS
     'implementation of % operator';
 
 CREATE OPERATOR % (
     LEFTARG = near_dup_key, RIGHTARG = near_dup_key, FUNCTION = _near,
-    COMMUTATOR = %, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
-);
-CREATE OPERATOR % (
-    LEFTARG = hamming_key, RIGHTARG = hamming_key, FUNCTION = _near,
-    COMMUTATOR = %, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = %, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 COMMENT ON OPERATOR % (near_dup_key, near_dup_key) IS
-    'each is a near-duplicate at the threshold of the other';
-COMMENT ON OPERATOR % (hamming_key, hamming_key) IS
-    'each is within the Hamming distance of the other';
+    'each is within the bound of the other; never a signature and a bit string';

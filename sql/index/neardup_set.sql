@@ -2,10 +2,8 @@ CREATE OPERATOR CLASS set_ops DEFAULT FOR TYPE bigint[] USING neardup AS
     OPERATOR 1 <% (bigint[], _set_share),
     OPERATOR 5 %> (bigint[], _set_share),
     OPERATOR 6 <%> (bigint[], _set_share),
-    FUNCTION 1 (bigint[], bigint[]) neardup_set_kind(internal);
+    FUNCTION 1 (bigint[], bigint[]) near_dup(bigint[], bigint[], double precision);
 
-COMMENT ON FUNCTION neardup_set_kind(internal) IS
-    'index support for set_ops';
 COMMENT ON OPERATOR CLASS set_ops USING neardup IS
     'exact lookup of sets by containment, in both directions, and by Jaccard similarity, at every threshold';
 COMMENT ON OPERATOR FAMILY set_ops USING neardup IS

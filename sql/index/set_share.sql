@@ -24,27 +24,27 @@ COMMENT ON FUNCTION _resembles(_set_share, bigint[]) IS
 
 CREATE OPERATOR %> (
     LEFTARG = bigint[], RIGHTARG = _set_share, FUNCTION = _contains,
-    COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR <% (
     LEFTARG = _set_share, RIGHTARG = bigint[], FUNCTION = _within,
-    COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR <% (
     LEFTARG = bigint[], RIGHTARG = _set_share, FUNCTION = _within,
-    COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = %>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR %> (
     LEFTARG = _set_share, RIGHTARG = bigint[], FUNCTION = _contains,
-    COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = <%, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR <%> (
     LEFTARG = bigint[], RIGHTARG = _set_share, FUNCTION = _resembles,
-    COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 CREATE OPERATOR <%> (
     LEFTARG = _set_share, RIGHTARG = bigint[], FUNCTION = _resembles,
-    COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_joinsel
+    COMMUTATOR = <%>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 COMMENT ON OPERATOR <%> (bigint[], _set_share) IS 'has the Jaccard similarity with the set';
 COMMENT ON OPERATOR <%> (_set_share, bigint[]) IS 'has the Jaccard similarity with the elements';

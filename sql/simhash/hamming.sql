@@ -13,4 +13,3 @@ COMMENT ON FUNCTION hamming_probe(bit, integer, integer, integer) IS
     'keys of which every bit string within distance has at least one, made for index_distance';
 COMMENT ON FUNCTION hamming_within(bit, bit, integer) IS
     'at most distance differing bits; false if the lengths differ; uses a neardup index on either argument';
-COMMENT ON FUNCTION hamming_within_support(internal) IS 'planner support for hamming_within';

@@ -8,10 +8,8 @@ COMMENT ON FUNCTION containment(text[], text[]) IS
     'share of the first set that is in the second, 0 to 1; 0 if one is empty';
 COMMENT ON FUNCTION near_contained(bigint[], bigint[], double precision) IS
     'containment(part, whole) >= threshold (above 0, at most 1); uses a neardup index on either set';
-COMMENT ON FUNCTION near_jaccard(bigint[], bigint[], double precision) IS
+COMMENT ON FUNCTION near_dup(bigint[], bigint[], double precision) IS
     'jaccard(a, b) >= threshold (above 0, at most 1); uses a neardup index on either set';
-COMMENT ON FUNCTION near_jaccard_support(internal) IS 'planner support for near_jaccard';
-COMMENT ON FUNCTION near_contained_support(internal) IS 'planner support for near_contained';
 COMMENT ON FUNCTION resemblance(text, text, integer, text, text) IS
     'Jaccard similarity of the shingle sets of two documents, computed from the documents';
 COMMENT ON FUNCTION resemblance_distance(text, text, integer, text, text) IS
@@ -20,4 +18,3 @@ COMMENT ON FUNCTION containment(text, text, integer, text, text) IS
     'share of the first document''s shingles that are in the second document';
 COMMENT ON FUNCTION resembles(text, text, double precision, integer, text, text) IS
     'resemblance(a, b, k, unit, fold) >= threshold (above 0, at most 1); uses a neardup index on the shingle_hashes of either document';
-COMMENT ON FUNCTION resembles_support(internal) IS 'planner support for resembles';

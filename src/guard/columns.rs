@@ -3,7 +3,6 @@
 
 use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
-use crate::index::classes::EQUAL;
 use crate::index::kind::Kind;
 use crate::pg::catalog::is_text;
 use crate::pg::error::raise;
@@ -55,12 +54,8 @@ impl ScopeColumn {
     pub unsafe fn is_compared_by(&self, index: pg_sys::Relation, place: usize) -> bool {
         // SAFETY: vouched for by the caller; cache entries are never freed.
         unsafe {
-            let (family, operand) = (
-                *(*index).rd_opfamily.add(place),
-                *(*index).rd_opcintype.add(place),
-            );
-            let equality = pg_sys::get_opfamily_member(family, operand, operand, EQUAL as i16);
-            equality == (*self.equality).eq_opr
+            let family = *(*index).rd_opfamily.add(place);
+            pg_sys::op_in_opfamily((*self.equality).eq_opr, family)
                 && *(*index).rd_indcollation.add(place) == self.collation
         }
     }

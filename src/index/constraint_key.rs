@@ -1,11 +1,13 @@
-//! The types `near_dup_key` and `hamming_key`: a value with the bound within which no other may be,
-//! as exclusion constraints compare it. Like pg_trgm's gtrgm they are made by expressions and never
-//! stored in a table, so that they can print short: a violation prints two of them.
+//! The type `near_dup_key`: a value with the bound within which no other may be, as exclusion
+//! constraints compare it. Like pg_trgm's gtrgm it is made by expressions and never stored in a table, so
+//! that it can print short: a violation prints two of them.
 //!
-//! A key is the ball of everything within its bound, then its label, then the label's length in one
-//! byte. The label, an expression over the row such as its id, is all that a violation prints.
+//! A key is the ball of everything within its bound, then its label, then in one byte each the label's
+//! length and the kind of the ball. The label, an expression over the row such as its id, is all that a
+//! violation prints.
 
 use crate::index::ball::{center_bytes, corrupt, read_bit_ball, read_minhash_ball};
+use crate::index::kind::Kind;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
@@ -24,21 +26,21 @@ use std::ffi::{CStr, CString};
 /// The bytes of a label at most: more are cut off.
 const LONGEST_LABEL: usize = 200;
 
-/// Returns the ball and the label of a key.
-fn split<'a>(key: &'a [u8], name: &str) -> (&'a [u8], &'a [u8]) {
-    key.split_last()
-        .and_then(|(&length, rest)| {
-            rest.split_at_checked(rest.len().checked_sub(usize::from(length))?)
-        })
-        .unwrap_or_else(|| corrupt(name))
-}
+const NAME: &str = "near_dup_key";
+
+const OF_SIGNATURE: u8 = 0;
+const OF_BITS: u8 = 1;
 
 /// A `near_dup_key` argument.
-pub struct NearDupKey<'a>(Varlena<'a>);
+pub struct ConstraintKey<'a>(Varlena<'a>);
 
-impl NearDupKey<'_> {
-    const NAME: &'static str = "near_dup_key";
+/// The value of a key and its bound.
+pub enum KeyBall<'a> {
+    Signature(Signature<'a>, f64),
+    Bits(&'a BitSlice<u8, Msb0>, u32),
+}
 
+impl ConstraintKey<'_> {
     /// # Safety
     /// `datum` is a non-null datum of type near_dup_key that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
@@ -46,45 +48,48 @@ impl NearDupKey<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Returns signature and threshold.
-    pub fn read(&self) -> (Signature<'_>, f64) {
-        read_minhash_ball(split(&self.0, Self::NAME).0)
-    }
-}
-
-/// A `hamming_key` argument.
-pub struct HammingKey<'a>(Varlena<'a>);
-
-impl HammingKey<'_> {
-    const NAME: &'static str = "hamming_key";
-
-    /// # Safety
-    /// `datum` is a non-null datum of type hamming_key that outlives the value.
-    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
+    /// Returns the ball, the label, and the kind of the ball.
+    fn split(&self) -> (&[u8], &[u8], u8) {
+        let parts = || {
+            let (rest, &[length, kind]) = self.0.split_last_chunk()?;
+            let (ball, label) = rest.split_at_checked(rest.len().checked_sub(length.into())?)?;
+            Some((ball, label, kind))
+        };
+        parts().unwrap_or_else(|| corrupt(NAME))
     }
 
-    /// Returns bits and distance.
-    pub fn read(&self) -> (&BitSlice<u8, Msb0>, u32) {
-        let ball = split(&self.0, Self::NAME).0;
-        read_bit_ball(ball).unwrap_or_else(|| corrupt(Self::NAME))
+    /// Returns the value and the bound.
+    ///
+    /// # Errors
+    /// ERROR `data_corrupted` if the bytes are no key.
+    pub fn read(&self) -> KeyBall<'_> {
+        let (ball, _, kind) = self.split();
+        match kind {
+            OF_SIGNATURE => {
+                let (signature, threshold) = read_minhash_ball(ball);
+                KeyBall::Signature(signature, threshold)
+            }
+            OF_BITS => {
+                let (bits, distance) = read_bit_ball(ball).unwrap_or_else(|| corrupt(NAME));
+                KeyBall::Bits(bits, distance)
+            }
+            _ => corrupt(NAME),
+        }
     }
 
     /// Returns the bytes of the bits, after [`Self::read`] has found them to be there.
     fn bytes(&self) -> &[u8] {
-        center_bytes(split(&self.0, Self::NAME).0)
+        center_bytes(self.split().0)
     }
-}
 
-/// Returns a new datum of the ball that a key of either type holds.
-///
-/// # Safety
-/// `key` is a non-null datum of type near_dup_key or hamming_key.
-pub unsafe fn ball_of_key(key: pg_sys::Datum) -> pg_sys::Datum {
-    // SAFETY: vouched for by the caller.
-    let key = unsafe { Varlena::detoast(key) };
-    new_varlena(split(&key, NearDupKey::NAME).0)
+    /// Returns a new datum of the ball that the key holds; None if it is one of another kind.
+    pub fn ball(&self, of: Kind) -> Option<pg_sys::Datum> {
+        let is_of_kind = match self.read() {
+            KeyBall::Signature(..) => of == Kind::Minhash,
+            KeyBall::Bits(..) => of == Kind::Hamming,
+        };
+        is_of_kind.then(|| new_varlena(self.split().0))
+    }
 }
 
 /// A label, in the database's encoding.
@@ -109,36 +114,25 @@ impl Label<'_> {
 }
 
 argument!(Label, "text");
-argument!(NearDupKey, "near_dup_key");
-argument!(HammingKey, "hamming_key");
+argument!(ConstraintKey, "near_dup_key");
 
 /// A new `near_dup_key`, in its stored form.
-pub struct NewNearDupKey(Vec<u8>);
+pub struct NewConstraintKey(Vec<u8>);
 
-/// A new `hamming_key`, in its stored form.
-pub struct NewHammingKey(Vec<u8>);
+result!(NewConstraintKey, "near_dup_key");
 
-result!(NewNearDupKey, "near_dup_key");
-result!(NewHammingKey, "hamming_key");
-
-impl NewNearDupKey {
-    fn new(sig: &StoredSignature<'_>, threshold: f64, label: &[u8]) -> Self {
+impl NewConstraintKey {
+    fn of_signature(sig: &StoredSignature<'_>, threshold: f64, label: &[u8]) -> Self {
         sig.read();
         let threshold = options::threshold(threshold).to_le_bytes();
-        Self(joined(&[&threshold, sig.bytes(), label, &[label.len() as u8]]).or_raise())
+        let end = [label.len() as u8, OF_SIGNATURE];
+        Self(joined(&[&threshold, sig.bytes(), label, &end]).or_raise())
     }
-}
 
-impl NewHammingKey {
-    fn new(bits: &Bits<'_>, distance: i32, label: &[u8]) -> Self {
+    fn of_bits(bits: &Bits<'_>, distance: i32, label: &[u8]) -> Self {
         let numbers = [options::distance(distance), bits.len() as u32].map(u32::to_le_bytes);
-        let parts = [
-            numbers.as_flattened(),
-            bits.bytes(),
-            label,
-            &[label.len() as u8],
-        ];
-        Self(joined(&parts).or_raise())
+        let end = [label.len() as u8, OF_BITS];
+        Self(joined(&[numbers.as_flattened(), bits.bytes(), label, &end]).or_raise())
     }
 }
 
@@ -147,8 +141,8 @@ impl NewHammingKey {
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
 #[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-pub fn near_dup_key(sig: StoredSignature<'_>, threshold: f64) -> NewNearDupKey {
-    NewNearDupKey::new(&sig, threshold, b"")
+pub fn near_dup_key(sig: StoredSignature<'_>, threshold: f64) -> NewConstraintKey {
+    NewConstraintKey::of_signature(&sig, threshold, b"")
 }
 
 /// Returns [`near_dup_key`], which a violation prints as `label`.
@@ -159,84 +153,80 @@ pub fn near_dup_key_labeled(
     sig: Option<StoredSignature<'_>>,
     threshold: Option<f64>,
     label: Option<Label<'_>>,
-) -> Option<NewNearDupKey> {
+) -> Option<NewConstraintKey> {
     let label = label.as_ref().map_or(&b""[..], Label::clipped);
-    Some(NewNearDupKey::new(&sig?, threshold?, label))
+    Some(NewConstraintKey::of_signature(&sig?, threshold?, label))
 }
 
 /// Returns the key by which an exclusion constraint keeps out what is within `distance`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-pub fn hamming_key(bits: Bits<'_>, distance: i32) -> NewHammingKey {
-    NewHammingKey::new(&bits, distance, b"")
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, name = "near_dup_key")]
+pub fn near_dup_key_of_bits(bits: Bits<'_>, distance: i32) -> NewConstraintKey {
+    NewConstraintKey::of_bits(&bits, distance, b"")
 }
 
-/// Returns [`hamming_key`], which a violation prints as `label`.
-#[pg_extern(immutable, parallel_safe, cost = 5, name = "hamming_key")]
-pub fn hamming_key_labeled(
+/// Returns [`near_dup_key_of_bits`], which a violation prints as `label`.
+#[pg_extern(immutable, parallel_safe, cost = 5, name = "near_dup_key")]
+pub fn near_dup_key_of_bits_labeled(
     bits: Option<Bits<'_>>,
     distance: Option<i32>,
     label: Option<Label<'_>>,
-) -> Option<NewHammingKey> {
+) -> Option<NewConstraintKey> {
     let label = label.as_ref().map_or(&b""[..], Label::clipped);
-    Some(NewHammingKey::new(&bits?, distance?, label))
+    Some(NewConstraintKey::of_bits(&bits?, distance?, label))
 }
 
-/// Returns whether each of two signatures is within the other's threshold.
+/// Returns whether the value of each of two keys is within the other's bound; not if they are of
+/// different kinds.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
-fn near_dup_key_near(a: NearDupKey<'_>, b: NearDupKey<'_>) -> bool {
-    let ((a, a_threshold), (b, b_threshold)) = (a.read(), b.read());
-    near_duplicates(&a, &b, a_threshold.max(b_threshold)) == Some(true)
-}
-
-/// Returns whether each of two bit strings is within the other's distance.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
-fn hamming_key_near(a: HammingKey<'_>, b: HammingKey<'_>) -> bool {
-    let ((a_bits, a_distance), (b_bits, b_distance)) = (a.read(), b.read());
-    a_bits.len() == b_bits.len()
-        && neardup::hamming::distance(a.bytes(), b.bytes()) <= a_distance.min(b_distance)
+pub fn near_dup_key_near(a: ConstraintKey<'_>, b: ConstraintKey<'_>) -> bool {
+    match (a.read(), b.read()) {
+        (KeyBall::Signature(x, x_threshold), KeyBall::Signature(y, y_threshold)) => {
+            near_duplicates(&x, &y, x_threshold.max(y_threshold)) == Some(true)
+        }
+        (KeyBall::Bits(x, x_distance), KeyBall::Bits(y, y_distance)) => {
+            let within = x_distance.min(y_distance);
+            x.len() == y.len() && neardup::hamming::distance(a.bytes(), b.bytes()) <= within
+        }
+        _ => false,
+    }
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
-fn near_dup_key_in(_text: &CStr) -> NewNearDupKey {
-    refuse_input(NearDupKey::NAME, "near_dup_key(sig, threshold)")
-}
-
-#[pg_extern(immutable, parallel_safe, strict)]
-fn hamming_key_in(_text: &CStr) -> NewHammingKey {
-    refuse_input(HammingKey::NAME, "hamming_key(bits, distance)")
-}
-
-fn refuse_input(name: &str, call: &str) -> ! {
+fn near_dup_key_in(_text: &CStr) -> NewConstraintKey {
     raise(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        &format!("cannot accept a value of type {name}"),
-        &format!("Such a value is made by {call}, and is not stored in a table."),
+        &format!("cannot accept a value of type {NAME}"),
+        "Such a value is made by near_dup_key(sig, threshold), and is not stored in a table.",
     )
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
-fn near_dup_key_out(key: NearDupKey<'_>) -> CString {
-    printed(split(&key.0, NearDupKey::NAME).1, || {
-        let (signature, threshold) = key.read();
-        let header = signature.header;
-        let content = if header.empty {
-            String::from("empty")
-        } else {
-            digest(signature.payload())
-        };
-        format!("<{header}:{content},{threshold}>")
-    })
+fn near_dup_key_out(key: ConstraintKey<'_>) -> CString {
+    let label = match key.split().1 {
+        b"" => description(&key).into_bytes(),
+        label => copied(label).or_raise(),
+    };
+    CString::new(label).unwrap_or_else(|_| corrupt("label"))
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
-fn hamming_key_out(key: HammingKey<'_>) -> CString {
-    printed(split(&key.0, HammingKey::NAME).1, || {
-        let (bits, distance) = key.read();
-        format!("<{} bits:{},{distance}>", bits.len(), digest(key.bytes()))
-    })
+/// Returns the text of a key without a label.
+fn description(key: &ConstraintKey<'_>) -> String {
+    match key.read() {
+        KeyBall::Signature(signature, threshold) => {
+            let header = signature.header;
+            let content = match header.empty {
+                true => String::from("empty"),
+                false => digest(signature.payload()),
+            };
+            format!("<{header}:{content},{threshold}>")
+        }
+        KeyBall::Bits(bits, distance) => {
+            format!("<{} bits:{},{distance}>", bits.len(), digest(key.bytes()))
+        }
+    }
 }
 
 /// Returns what tells values apart in a message.
@@ -244,20 +234,14 @@ fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", Key::from_seed(0).token_hash(bytes))
 }
 
-/// Returns the label, or without one a description.
-fn printed(label: &[u8], description: impl FnOnce() -> String) -> CString {
-    let bytes = match label {
-        b"" => description().into_bytes(),
-        label => copied(label).or_raise(),
-    };
-    CString::new(bytes).unwrap_or_else(|_| corrupt("label"))
-}
-
 /// The C functions that make keys of one kind: without a label, and with one.
 pub type MakeKey = [CFunction; 2];
 
-pub const MAKE_NEAR_DUP_KEY: MakeKey = [near_dup_key_wrapper, near_dup_key_labeled_wrapper];
-pub const MAKE_HAMMING_KEY: MakeKey = [hamming_key_wrapper, hamming_key_labeled_wrapper];
+pub const MAKE_KEY_OF_SIGNATURE: MakeKey = [near_dup_key_wrapper, near_dup_key_labeled_wrapper];
+pub const MAKE_KEY_OF_BITS: MakeKey = [
+    near_dup_key_of_bits_wrapper,
+    near_dup_key_of_bits_labeled_wrapper,
+];
 
 /// Returns value and bound of a call that makes a key.
 ///
@@ -297,18 +281,9 @@ CREATE TYPE near_dup_key (
     INPUT = near_dup_key_in, OUTPUT = near_dup_key_out,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
-CREATE TYPE hamming_key (
-    INPUT = hamming_key_in, OUTPUT = hamming_key_out,
-    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
-);
 "#,
-    name = "constraint_key_types",
-    requires = [
-        near_dup_key_in,
-        near_dup_key_out,
-        hamming_key_in,
-        hamming_key_out
-    ]
+    name = "constraint_key_type",
+    requires = [near_dup_key_in, near_dup_key_out]
 );
 
 pgrx::extension_sql_file!(
@@ -316,13 +291,12 @@ pgrx::extension_sql_file!(
     name = "constraint_key",
     requires = [
         "signature",
-        "constraint_key_types",
+        "constraint_key_type",
         near_dup_key,
         near_dup_key_labeled,
-        hamming_key,
-        hamming_key_labeled,
+        near_dup_key_of_bits,
+        near_dup_key_of_bits_labeled,
         near_dup_key_near,
-        hamming_key_near,
         near_dup_ballsel,
         near_dup_balljoinsel
     ]

@@ -6,10 +6,9 @@ use crate::index::ball::{
     minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
 };
 use crate::index::classes::{
-    CONTAINED, CONTAINS, HammingClass, KIND_FUNCTION, MinhashClass, RESEMBLES,
-    neardup_hamming_kind_wrapper, neardup_minhash_kind_wrapper, neardup_set_kind_wrapper,
+    CONTAINED, CONTAINS, HammingClass, MinhashClass, PREDICATE_FUNCTION, RESEMBLES,
 };
-use crate::index::constraint_key::{MAKE_HAMMING_KEY, MAKE_NEAR_DUP_KEY, MakeKey};
+use crate::index::constraint_key::{MAKE_KEY_OF_BITS, MAKE_KEY_OF_SIGNATURE, MakeKey};
 use crate::index::set_share::{
     SetShare, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
     set_share_contained_wrapper, set_share_contains_wrapper, set_share_resembles_wrapper,
@@ -24,7 +23,7 @@ use crate::pg::catalog::{
 use crate::pg::names;
 use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
-use crate::text::measures::{near_contained_wrapper, near_jaccard_wrapper};
+use crate::text::measures::{near_contained_wrapper, near_dup_of_sets_wrapper};
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
@@ -159,16 +158,15 @@ impl Kind {
             Self::Minhash => (c"near_dup", near_dup_wrapper),
             Self::Hamming => (c"hamming_within", hamming_within_wrapper),
             Self::Containing => (c"near_contained", near_contained_wrapper),
-            Self::Resembling => (c"near_jaccard", near_jaccard_wrapper),
+            Self::Resembling => (c"near_dup", near_dup_of_sets_wrapper),
         }
     }
 
-    /// Returns the function (value, bound [, label]) that makes keys for exclusion constraints; None
-    /// for kinds that have none.
-    pub fn make_constraint_key(self) -> Option<(&'static CStr, MakeKey)> {
+    /// Returns the functions `near_dup_key(value, bound [, label])`; None for kinds that have none.
+    pub fn make_constraint_key(self) -> Option<MakeKey> {
         match self {
-            Self::Minhash => Some((c"near_dup_key", MAKE_NEAR_DUP_KEY)),
-            Self::Hamming => Some((c"hamming_key", MAKE_HAMMING_KEY)),
+            Self::Minhash => Some(MAKE_KEY_OF_SIGNATURE),
+            Self::Hamming => Some(MAKE_KEY_OF_BITS),
             Self::Containing | Self::Resembling => None,
         }
     }
@@ -184,6 +182,14 @@ impl Kind {
         }
     }
 
+    /// Returns the kind of the predicate that a function is; None if it is none of ours.
+    pub fn of_predicate(function: pg_sys::Oid) -> Option<Self> {
+        let address = address_of(function);
+        Self::ALL
+            .into_iter()
+            .find(|kind| is_at(&address, kind.predicate().1))
+    }
+
     /// Returns the kind of values of an operator family; None if it is none of ours.
     pub fn of_family(family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Self> {
         Self::ALL
@@ -191,15 +197,14 @@ impl Kind {
             .find(|kind| kind.has_family(family, column_type))
     }
 
-    /// Returns whether an operator family is the kind's, whatever its name and schema: it has our
-    /// support function.
+    /// Returns whether an operator family is the kind's, whatever its name and schema: it has the
+    /// predicate for a support function.
     pub fn has_family(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> bool {
-        let own: CFunction = match self {
-            Self::Minhash => neardup_minhash_kind_wrapper,
-            Self::Hamming => neardup_hamming_kind_wrapper,
-            Self::Containing | Self::Resembling => neardup_set_kind_wrapper,
+        let (_, own) = match self {
+            Self::Containing => Self::Resembling.predicate(),
+            _ => self.predicate(),
         };
-        support_function(family, column_type, KIND_FUNCTION as i16)
+        support_function(family, column_type, PREDICATE_FUNCTION as i16)
             .is_some_and(|found| is_function(found, own))
     }
 

@@ -22,7 +22,7 @@ fn minhash_sim(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
 }
 
 /// Returns 1 - `minhash_sim`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = measure_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = near_dup_support)]
 pub fn minhash_distance(a: StoredSignature<'_>, b: StoredSignature<'_>) -> f64 {
     1.0 - minhash_sim(a, b)
 }
@@ -81,10 +81,5 @@ finfo!(pg_finfo_near_dup_wrapper);
 pgrx::extension_sql_file!(
     "../../sql/minhash/similarity.sql",
     name = "near_dup",
-    requires = [
-        "signature",
-        measure_support,
-        minhash_distance,
-        near_dup_support
-    ]
+    requires = ["signature", minhash_distance, near_dup_support]
 );

@@ -10,7 +10,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `string_data_length_mismatch` for different lengths, like PostgreSQL's own bit operators.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = measure_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 10, support = near_dup_support)]
 pub fn bit_hamming(a: Bits<'_>, b: Bits<'_>) -> i32 {
     if a.len() != b.len() {
         raise(
@@ -67,7 +67,7 @@ fn hamming_blocks(distance: i32, blocks: Option<i32>) -> HammingBlocks {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = hamming_within_support)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 5, support = near_dup_support)]
 pub fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
     let distance = options::distance(distance);
     a.len() == b.len() && neardup::hamming::distance(a.bytes(), b.bytes()) <= distance
@@ -76,12 +76,5 @@ pub fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
 pgrx::extension_sql_file!(
     "../../sql/simhash/hamming.sql",
     name = "hamming",
-    requires = [
-        bit_hamming,
-        measure_support,
-        hamming_within,
-        hamming_within_support,
-        hamming_bands,
-        hamming_probe
-    ]
+    requires = [bit_hamming, hamming_within, hamming_bands, hamming_probe]
 );

@@ -15,7 +15,7 @@ use pgrx::prelude::*;
     parallel_safe,
     strict,
     cost = 500,
-    support = measure_support
+    support = near_dup_support
 )]
 pub fn jaccard(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::jaccard(&a.set(), &b.set(), &mut check_interrupts)
@@ -35,7 +35,7 @@ fn jaccard_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     parallel_safe,
     strict,
     cost = 500,
-    support = measure_support
+    support = near_dup_support
 )]
 pub fn containment(a: Bigints<'_>, b: Bigints<'_>) -> f64 {
     set::containment(&a.set(), &b.set(), &mut check_interrupts)
@@ -58,7 +58,7 @@ fn containment_of_texts(a: Array<'_, Text<'_>>, b: Array<'_, Text<'_>>) -> f64 {
     parallel_safe,
     strict,
     cost = 500,
-    support = near_contained_support
+    support = near_dup_support
 )]
 pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> bool {
     let threshold = options::threshold(threshold);
@@ -74,9 +74,10 @@ pub fn near_contained(part: Bigints<'_>, whole: Bigints<'_>, threshold: f64) -> 
     parallel_safe,
     strict,
     cost = 500,
-    support = near_jaccard_support
+    support = near_dup_support,
+    name = "near_dup"
 )]
-pub fn near_jaccard(a: Bigints<'_>, b: Bigints<'_>, threshold: f64) -> bool {
+pub fn near_dup_of_sets(a: Bigints<'_>, b: Bigints<'_>, threshold: default!(f64, 0.8)) -> bool {
     let threshold = options::threshold(threshold);
     is_resembling(&a.set(), &b.set(), threshold)
 }
@@ -114,7 +115,7 @@ fn resemblance(
     parallel_safe,
     strict,
     cost = 2000,
-    support = resembles_support
+    support = near_dup_support
 )]
 pub fn resembles(
     a: Text<'_>,
@@ -167,13 +168,9 @@ pgrx::extension_sql_file!(
         jaccard_of_texts,
         containment,
         containment_of_texts,
-        measure_support,
         near_contained,
-        near_contained_support,
-        near_jaccard,
-        near_jaccard_support,
+        near_dup_of_sets,
         resembles,
-        resembles_support,
         "shingles",
         resemblance,
         resemblance_distance,

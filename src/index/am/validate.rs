@@ -1,11 +1,11 @@
 //! Validation of operator classes.
 
-use crate::index::classes::{HASH_FUNCTION, KIND_FUNCTION};
+use crate::index::classes::PREDICATE_FUNCTION;
 use crate::pg::catalog;
 use crate::pg::error::hold_interrupts;
 use pgrx::prelude::*;
 
-/// Implements `amvalidate`: every class either compares values or hashes them.
+/// Implements `amvalidate`: a class compares values, or is one of equality, for any element.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
     // SAFETY: PostgreSQL calls this with an existing class.
@@ -13,13 +13,11 @@ pub unsafe extern "C-unwind" fn validate(class: pg_sys::Oid) -> bool {
         let family = pg_sys::get_opclass_family(class);
         (family, pg_sys::get_opclass_input_type(class))
     };
-    let has = |number| catalog::support_function(family, type_, number as i16).is_some();
-    let is_valid = has(KIND_FUNCTION) != has(HASH_FUNCTION);
+    let is_valid = type_ == pg_sys::ANYELEMENTOID
+        || catalog::support_function(family, type_, PREDICATE_FUNCTION as i16).is_some();
     if !is_valid {
         hold_interrupts(|| {
-            pgrx::info!(
-                "operator class {class:?} needs support function {KIND_FUNCTION} or {HASH_FUNCTION}"
-            );
+            pgrx::info!("operator class {class:?} needs support function {PREDICATE_FUNCTION}");
         });
     }
     is_valid

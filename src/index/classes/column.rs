@@ -1,6 +1,8 @@
 //! A column of an open index.
 
-use super::{HASH_FUNCTION, KIND_FUNCTION, Open};
+use super::{CLASSES, Class, EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
+use crate::pg::catalog::is_at;
+use crate::pg::relation::column_type;
 use pgrx::pg_sys;
 
 /// A column of an open index of the access method, counted from 1.
@@ -18,14 +20,6 @@ impl Column {
         Self { index, number }
     }
 
-    pub fn number(&self) -> i16 {
-        self.number
-    }
-
-    pub fn index(&self) -> pg_sys::Relation {
-        self.index
-    }
-
     fn place(&self) -> usize {
         self.number as usize - 1
     }
@@ -36,42 +30,82 @@ impl Column {
         unsafe { *pg_sys::RelationGetIndexAttOptions(self.index, false).add(self.place()) }
     }
 
-    pub fn collation(&self) -> pg_sys::Oid {
-        // SAFETY: as above.
-        unsafe { *(*self.index).rd_indcollation.add(self.place()) }
+    /// Returns its type and its collation.
+    fn type_and_collation(&self) -> (pg_sys::Oid, pg_sys::Oid) {
+        // SAFETY: the index is open and has the column.
+        unsafe { column_type(self.index, self.number) }
     }
 
-    pub fn family(&self) -> pg_sys::Oid {
+    fn family(&self) -> pg_sys::Oid {
         // SAFETY: as above.
         unsafe { *(*self.index).rd_opfamily.add(self.place()) }
     }
 
-    /// Returns whether its operator class has a support function.
-    fn has(&self, function: u16) -> bool {
+    /// Returns whether its class compares values: one with keys.
+    pub fn is_compared(&self) -> bool {
         // SAFETY: as above, and the access method has that many support functions.
-        let found = unsafe { pg_sys::index_getprocid(self.index, self.number, function) };
+        let found = unsafe { pg_sys::index_getprocid(self.index, self.number, PREDICATE_FUNCTION) };
         found != pg_sys::InvalidOid
     }
 
-    /// Returns whether its class compares values: one with keys.
-    pub fn is_compared(&self) -> bool {
-        self.has(KIND_FUNCTION)
-    }
-
-    /// Returns whether its class is one of equality.
+    /// Returns whether its class has the equality of its type.
     pub fn is_scope(&self) -> bool {
-        self.has(HASH_FUNCTION)
+        let (type_, _) = self.type_and_collation();
+        let wanted = pg_sys::TYPECACHE_EQ_OPR as i32;
+        // SAFETY: cache entries are never freed.
+        unsafe {
+            let equality = (*pg_sys::lookup_type_cache(type_, wanted)).eq_opr;
+            pg_sys::get_op_opfamily_strategy(equality, self.family()) == i32::from(EQUAL)
+        }
     }
 
-    /// Returns what makes its class, which [`Self::is_compared`].
-    pub fn open(&self) -> Open {
-        // SAFETY: the class has the support function, and only functions of this library return an
-        // address as `internal`.
+    /// Tells PostgreSQL the type of a column of a scope. It prints the values of a violated constraint as
+    /// those of the class's type, and cannot print any element.
+    pub fn declare_type(&self) {
+        let (type_, _) = self.type_and_collation();
+        // SAFETY: the cached entry of an open index has a type for each column; for one session alone, and
+        // the family has the operators of this type.
+        unsafe { *(*self.index).rd_opcintype.add(self.place()) = type_ };
+    }
+
+    /// Returns its class, if it [`Self::is_compared`]; None for options out of range, and for a class that
+    /// is none of ours.
+    pub fn open(&self) -> Option<Box<dyn Class>> {
+        // SAFETY: the class has the support function.
+        let function = unsafe {
+            (*pg_sys::index_getprocinfo(self.index, self.number, PREDICATE_FUNCTION)).fn_addr
+        };
+        let (_, open) = CLASSES.iter().find(|(own, _)| is_at(&function, *own))?;
+        open(self)
+    }
+
+    /// Returns the hash of a value to compare with the column, of its own type where none is given; None
+    /// for a value of a type whose values do not hash as the column's do.
+    ///
+    /// # Safety
+    /// The column is one of a scope, and the value is of that type.
+    pub unsafe fn hash(&self, value: pg_sys::Datum, given: Option<pg_sys::Oid>) -> Option<u64> {
+        let (own, collation) = self.type_and_collation();
+        let no_salt = pg_sys::Datum::from(0i64);
+        let wanted = pg_sys::TYPECACHE_HASH_OPFAMILY | pg_sys::TYPECACHE_HASH_EXTENDED_PROC_FINFO;
+        // SAFETY: cache entries are never freed; their functions take values of the type, and a salt.
         unsafe {
-            let function = pg_sys::index_getprocinfo(self.index, self.number, KIND_FUNCTION);
-            let no_argument = pg_sys::Datum::null();
-            let open = pg_sys::FunctionCall1Coll(function, pg_sys::InvalidOid, no_argument);
-            *open.cast_mut_ptr::<Open>()
+            let hashing = |type_| pg_sys::lookup_type_cache(type_, wanted as i32);
+            let own_hashing = hashing(own);
+            let hashing = given.map_or(own_hashing, hashing);
+            if (*hashing).hash_opf != (*own_hashing).hash_opf {
+                return None;
+            }
+            let function = &raw mut (*hashing).hash_extended_proc_finfo;
+            let hash = if (*function).fn_oid != pg_sys::InvalidOid {
+                pg_sys::FunctionCall2Coll(function, collation, value, no_salt)
+            } else {
+                let type_ = pg_sys::getBaseType(given.unwrap_or(own));
+                let number = HASH_FUNCTION as i16;
+                let function = pg_sys::get_opfamily_proc(self.family(), type_, type_, number);
+                pg_sys::OidFunctionCall2Coll(function, collation, value, no_salt)
+            };
+            Some(hash.value() as u64)
         }
     }
 

@@ -4,7 +4,7 @@
 //! length too, so that strings of all lengths share a column.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Open, Order, Parameters, Search, read_options, shorten};
+use super::{Class, Column, Order, Parameters, Search, read_options, shorten};
 use crate::index::ball::BitBall;
 use crate::index::keys::HammingKeys;
 use crate::pg::bits::Bits;
@@ -123,22 +123,16 @@ impl Order for HammingOrder {
     }
 }
 
-const OPEN: Open = |column| {
+/// Opens a column of the class.
+pub fn open(column: &Column) -> Option<Box<dyn Class>> {
     // SAFETY: the column is of this class.
     let class = unsafe { HammingClass::from_options(column.options()) };
     class.map(|class| Box::new(class) as Box<dyn Class>)
-};
-
-/// Returns the address of what makes [`HammingClass`].
-#[pg_extern(immutable, parallel_safe)]
-pub fn neardup_hamming_kind(_unused: Internal) -> Internal {
-    static KIND: Open = OPEN;
-    Internal::from(Some(pg_sys::Datum::from(&raw const KIND)))
 }
 
 /// Declares the options of `hamming_ops`.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn neardup_hamming_options(mut relopts: Internal) {
+#[pg_extern(immutable, parallel_safe, strict, name = "_hamming_options")]
+fn hamming_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with a local_relopts; the offset is that of `StoredOptions`,
     // name and description are static.
     unsafe {
@@ -161,11 +155,5 @@ fn neardup_hamming_options(mut relopts: Internal) {
 pgrx::extension_sql_file!(
     "../../../sql/index/neardup_hamming.sql",
     name = "neardup_hamming",
-    requires = [
-        "ball",
-        "hamming",
-        "neardup_access_method",
-        neardup_hamming_kind,
-        neardup_hamming_options
-    ]
+    requires = ["ball", "hamming", "neardup_access_method", hamming_options]
 );

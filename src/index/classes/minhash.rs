@@ -5,7 +5,7 @@
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Open, Order, Parameters, Search, read_options, shorten};
+use super::{Class, Column, Order, Parameters, Search, read_options, shorten};
 use crate::index::ball::{EVERYTHING, MinhashBall};
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
@@ -133,22 +133,16 @@ impl Order for MinhashOrder {
     }
 }
 
-const OPEN: Open = |column| {
+/// Opens a column of the class.
+pub fn open(column: &Column) -> Option<Box<dyn Class>> {
     // SAFETY: the column is of this class.
     let class = unsafe { MinhashClass::from_options(column.options()) };
     class.map(|class| Box::new(class) as Box<dyn Class>)
-};
-
-/// Returns the address of what makes [`MinhashClass`].
-#[pg_extern(immutable, parallel_safe)]
-pub fn neardup_minhash_kind(_unused: Internal) -> Internal {
-    static KIND: Open = OPEN;
-    Internal::from(Some(pg_sys::Datum::from(&raw const KIND)))
 }
 
 /// Declares the options of `minhash_ops`.
-#[pg_extern(immutable, parallel_safe, strict)]
-fn neardup_minhash_options(mut relopts: Internal) {
+#[pg_extern(immutable, parallel_safe, strict, name = "_minhash_options")]
+fn minhash_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with a local_relopts; the offset is that of `StoredOptions`,
     // name and description are static.
     unsafe {
@@ -187,11 +181,5 @@ unsafe extern "C-unwind" fn check_options(
 pgrx::extension_sql_file!(
     "../../../sql/index/neardup_minhash.sql",
     name = "neardup_minhash",
-    requires = [
-        "ball",
-        "near_dup",
-        "neardup_access_method",
-        neardup_minhash_kind,
-        neardup_minhash_options
-    ]
+    requires = ["ball", "near_dup", "neardup_access_method", minhash_options]
 );

@@ -10,11 +10,15 @@ mod row;
 mod set;
 
 pub use column::Column;
-pub use hamming::{HammingClass, neardup_hamming_kind_wrapper};
-pub use minhash::{MinhashClass, neardup_minhash_kind_wrapper};
+pub use hamming::HammingClass;
+pub use minhash::MinhashClass;
 pub use row::RowKeys;
-pub use set::neardup_set_kind_wrapper;
 
+use crate::index::constraint_key::near_dup_key_near_wrapper;
+use crate::minhash::similarity::near_dup_wrapper;
+use crate::pg::catalog::CFunction;
+use crate::simhash::hamming::hamming_within_wrapper;
+use crate::text::measures::near_dup_of_sets_wrapper;
 use neardup::bands::Occurrence;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -107,19 +111,25 @@ pub trait Order {
 }
 
 /// Makes a class for a column of an index; None if its options are out of range.
-///
-/// # Safety
-/// The column is of the class.
-pub type Open = unsafe fn(column: &Column) -> Option<Box<dyn Class>>;
+type Open = fn(column: &Column) -> Option<Box<dyn Class>>;
 
-/// The number of the support function that returns the address of an [`Open`].
-pub const KIND_FUNCTION: u16 = 1;
+/// The classes, each by its support function [`PREDICATE_FUNCTION`].
+const CLASSES: [(CFunction, Open); 4] = [
+    (near_dup_wrapper, minhash::open),
+    (hamming_within_wrapper, hamming::open),
+    (near_dup_of_sets_wrapper, set::open),
+    (near_dup_key_near_wrapper, constraint::open),
+];
+
+/// The number of the support function that says whether two values are near each other. It is never
+/// called: it tells which class this is, whatever its name and schema.
+pub const PREDICATE_FUNCTION: u16 = 1;
 
 /// The number of the support function that declares the options.
 pub const OPTIONS_FUNCTION: u16 = 2;
 
-/// The number of the support function that hashes a value of a scope column: as of hash indexes,
-/// (value, salt bigint) -> bigint.
+/// The number of the support function that hashes values of a scope column whose type has no operator
+/// class for hash indexes: (value, salt bigint) -> bigint.
 pub const HASH_FUNCTION: u16 = 3;
 
 /// The number of support functions.

@@ -1,6 +1,6 @@
 //! The keys of a row: those of its compared value, within the scope of the columns in front.
 
-use super::{Class, Column, EQUAL, HASH_FUNCTION, Order, Parameters, Search};
+use super::{Class, Column, EQUAL, Order, Parameters, Search};
 use crate::pg::error::raise;
 use crate::pg::statement::utf8;
 use neardup::bands::Scope;
@@ -30,12 +30,16 @@ impl RowKeys {
         if let Some(last) = scope.pop_if(|last| last.is_compared()) {
             compared = Some(last);
         }
-        let Some(compared) = compared.filter(|_| scope.iter().all(Column::is_scope)) else {
+        let Some(compared) = compared else {
             refuse_columns(index, count);
         };
-        // SAFETY: the column is of the class.
-        let class = unsafe { (compared.open())(&compared) };
-        let class = class.unwrap_or_else(|| {
+        for column in &scope {
+            if !column.is_scope() {
+                refuse_columns(index, count);
+            }
+            column.declare_type();
+        }
+        let class = compared.open().unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
                 "the options of a neardup index are out of range",
@@ -63,9 +67,9 @@ impl RowKeys {
                 return None;
             }
             let parameters = self.class.keys(*values.add(last), keys);
-            let scope = self.scope(|place| {
-                let column_type = column_type(&self.scope[place]);
-                (!*is_null.add(place)).then(|| (*values.add(place), column_type))
+            let scope = self.scope(|place, column| {
+                let value = (!*is_null.add(place)).then(|| *values.add(place))?;
+                column.hash(value, None)
             });
             match scope {
                 Some(scope) => self.within(scope, &mut keys[start..]),
@@ -187,21 +191,18 @@ impl RowKeys {
         };
         // SAFETY: vouched for by the caller.
         let scope = unsafe {
-            self.scope(|place| {
+            self.scope(|place, column| {
                 let condition = conditions.iter().find(|condition| {
                     condition.sk_strategy == EQUAL && condition.sk_attno as usize == place + 1
                 })?;
                 if is_null(condition) {
                     return None;
                 }
-                let given = condition.sk_subtype;
-                let own = column_type(&self.scope[place]);
-                let type_ = if given == pg_sys::InvalidOid {
-                    own
-                } else {
-                    given
-                };
-                Some((condition.sk_argument, type_))
+                let given = Some(condition.sk_subtype);
+                column.hash(
+                    condition.sk_argument,
+                    given.filter(|&type_| type_ != pg_sys::InvalidOid),
+                )
             })
         };
         match scope {
@@ -219,20 +220,12 @@ impl RowKeys {
         }
     }
 
-    /// Returns the scope of the values and their types that a function gives for every scope column;
-    /// None where one is lacking.
-    ///
-    /// # Safety
-    /// The values are of these types.
-    unsafe fn scope(
-        &self,
-        value: impl Fn(usize) -> Option<(pg_sys::Datum, pg_sys::Oid)>,
-    ) -> Option<Scope> {
+    /// Returns the scope of the hashes that a function gives of every scope column; None where one is
+    /// lacking.
+    fn scope(&self, hash: impl Fn(usize, &Column) -> Option<u64>) -> Option<Scope> {
         let mut scope = Scope::default();
         for (place, column) in self.scope.iter().enumerate() {
-            let (value, type_) = value(place)?;
-            // SAFETY: vouched for by the caller.
-            scope = scope.with(unsafe { hash(column, value, type_) });
+            scope = scope.with(hash(place, column)?);
         }
         Some(scope)
     }
@@ -240,38 +233,6 @@ impl RowKeys {
 
 fn is_null(condition: &pg_sys::ScanKeyData) -> bool {
     condition.sk_flags & pg_sys::SK_ISNULL as i32 != 0
-}
-
-/// Returns the type that a column's operator class is for.
-fn column_type(column: &Column) -> pg_sys::Oid {
-    // SAFETY: the index is open and has the column.
-    unsafe {
-        *(*column.index())
-            .rd_opcintype
-            .add(column.number() as usize - 1)
-    }
-}
-
-/// Returns the hash of a value to compare with a scope column. Types of one operator family hash
-/// alike.
-///
-/// # Safety
-/// The value is of that type.
-unsafe fn hash(column: &Column, value: pg_sys::Datum, type_: pg_sys::Oid) -> u64 {
-    let no_salt = pg_sys::Datum::from(0i64);
-    // SAFETY: the function takes values of that type, and a salt.
-    let hash = unsafe {
-        if type_ == column_type(column) {
-            let function =
-                pg_sys::index_getprocinfo(column.index(), column.number(), HASH_FUNCTION);
-            pg_sys::FunctionCall2Coll(function, column.collation(), value, no_salt)
-        } else {
-            let number = HASH_FUNCTION as i16;
-            let function = pg_sys::get_opfamily_proc(column.family(), type_, type_, number);
-            pg_sys::OidFunctionCall2Coll(function, column.collation(), value, no_salt)
-        }
-    };
-    hash.value() as u64
 }
 
 fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
@@ -284,10 +245,9 @@ fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
         )
     } else {
         (
-            "must end with the one column that is compared",
-            "Columns compared by equality come first, as in USING neardup (tenant_id, sig). A bit \
-             string among them needs its operator class: USING neardup (flags bit_ops, sig), or \
-             varbit_ops.",
+            "must end with the one column that is compared, after columns with equality",
+            "Columns of scalar types come first, as in USING neardup (tenant_id, sig). A bit string \
+             among them needs its operator class: USING neardup (flags scope_ops, sig).",
         )
     };
     raise(

@@ -6,14 +6,13 @@
 //! the row table knows.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
-use super::{CONTAINS, Class, Open, Order, Parameters, RESEMBLES, Search};
+use super::{CONTAINS, Class, Column, Order, Parameters, RESEMBLES, Search};
 use crate::index::set_share::SetShare;
 use crate::pg::arrays::Bigints;
 use crate::pg::error::or_out_of_memory;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::Needed;
-use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
+use pgrx::pg_sys;
 
 struct SetClass;
 
@@ -63,17 +62,13 @@ impl Class for SetClass {
     }
 }
 
-const OPEN: Open = |_| Some(Box::new(SetClass) as Box<dyn Class>);
-
-/// Returns the address of what makes the class of sets.
-#[pg_extern(immutable, parallel_safe)]
-pub fn neardup_set_kind(_unused: Internal) -> Internal {
-    static KIND: Open = OPEN;
-    Internal::from(Some(pg_sys::Datum::from(&raw const KIND)))
+/// Opens a column of the class.
+pub fn open(_column: &Column) -> Option<Box<dyn Class>> {
+    Some(Box::new(SetClass))
 }
 
 pgrx::extension_sql_file!(
     "../../../sql/index/neardup_set.sql",
     name = "neardup_set",
-    requires = ["set_share", "neardup_access_method", neardup_set_kind]
+    requires = ["set_share", "measures", "neardup_access_method"]
 );

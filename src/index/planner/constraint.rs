@@ -1,17 +1,20 @@
 //! Constraint keys in plans. `near_dup_key(a, s) % near_dup_key(b, t)` keeps as many rows as
 //! `a <@ minhash_ball(b, t)`, and the index of a constraint on `near_dup_key(a, s)` serves
-//! `near_dup(a, b, t)` if t is at least s; the same with `hamming_key` and distances.
+//! `near_dup(a, b, t)` if t is at least s; the same with bit strings and distances.
 #![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
 use super::comparison::Comparison;
 use crate::index::am;
-use crate::index::constraint_key::{ball_of_key, value_and_bound};
+use crate::index::constraint_key::{ConstraintKey, value_and_bound};
 use crate::index::kind::{Bound, Kind};
 use crate::pg::catalog::{function_beside, is_named_function, operator_beside};
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
+use std::ffi::CStr;
 
-/// A call of `near_dup_key` or `hamming_key`.
+const MAKE: &CStr = c"near_dup_key";
+
+/// A call of `near_dup_key`.
 struct KeyCall {
     kind: Kind,
     function: pg_sys::Oid,
@@ -28,9 +31,9 @@ impl KeyCall {
             let (function, args) = nodes::call(node)?;
             let [value, bound] = value_and_bound(args)?;
             let kind = Kind::NEAR.into_iter().find(|kind| {
-                kind.make_constraint_key().is_some_and(|(name, make)| {
+                kind.make_constraint_key().is_some_and(|make| {
                     make.into_iter()
-                        .any(|own| is_named_function(function, name, own))
+                        .any(|own| is_named_function(function, MAKE, own))
                 })
             })?;
             Some(Self {
@@ -46,11 +49,10 @@ impl KeyCall {
 impl KeyCall {
     /// Returns the function (value, bound) beside the one that is called.
     fn make_unlabeled(&self) -> Option<pg_sys::Oid> {
-        let (name, _) = self.kind.make_constraint_key()?;
         // SAFETY: plain catalog lookup.
         let schema = unsafe { pg_sys::get_func_namespace(self.function) };
         let [value_type, _] = self.kind.types(schema);
-        function_beside(self.function, name, &[value_type, self.kind.bound_type()])
+        function_beside(self.function, MAKE, &[value_type, self.kind.bound_type()])
     }
 }
 
@@ -179,10 +181,13 @@ pub unsafe fn as_containment(
         };
         let objects = key.kind.objects(key.function);
         let ball = match (KeyCall::of(other), constant(other)) {
-            (Some(query), _) => {
+            (Some(query), _) if query.kind == key.kind => {
                 nodes::new_call(root, objects.make_ball, [query.value, query.bound])
             }
-            (None, Some(key)) => nodes::new_constant(objects.ball_type, ball_of_key(key)),
+            (None, Some(datum)) => {
+                let ball = ConstraintKey::from_raw(datum).ball(key.kind)?;
+                nodes::new_constant(objects.ball_type, ball)
+            }
             _ => return None,
         };
         let function = pg_sys::get_opcode(objects.operator);

@@ -16,7 +16,7 @@ use super::selectivity;
 use crate::pg::nodes;
 
 use pgrx::prelude::*;
-use pgrx::{Internal, PgList, pg_sys};
+use pgrx::{PgList, pg_sys};
 
 static mut PREVIOUS: pg_sys::set_rel_pathlist_hook_type = None;
 
@@ -27,13 +27,6 @@ pub fn install() {
         PREVIOUS = pg_sys::set_rel_pathlist_hook;
         pg_sys::set_rel_pathlist_hook = Some(make_paths);
     }
-}
-
-/// Answers the planner nothing as support function of the measures, but its call loads the library,
-/// and with it the hook, before the paths of a session's first query are made.
-#[pg_extern(immutable, parallel_safe, strict)]
-pub fn measure_support(_request: Internal) -> Internal {
-    Internal::from(Some(pg_sys::Datum::from(0usize)))
 }
 
 /// A comparison among the conditions of a table, and what follows from it.
@@ -427,12 +420,3 @@ unsafe fn restriction(
         )
     }
 }
-
-pgrx::extension_sql!(
-    r#"
-COMMENT ON FUNCTION measure_support(internal) IS
-    'planner support for minhash_sim, minhash_distance, bit_hamming, containment and jaccard';
-"#,
-    name = "planner_hook",
-    requires = [measure_support]
-);

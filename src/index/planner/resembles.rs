@@ -2,31 +2,17 @@
 //! `shingle_hashes` of one of them serves.
 
 use crate::pg::catalog::{function_beside, is_function};
-use crate::pg::nodes::{elements, new_call, new_collated_call, new_constant, pointer};
+use crate::pg::nodes::{elements, new_call, new_collated_call, new_constant};
 use crate::text::measures::resembles_wrapper;
-use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
+use pgrx::pg_sys;
 
-/// Answers a planner's request to simplify a call of `resembles`, or declines it with a null pointer.
-#[pg_extern(immutable, parallel_safe, strict)]
-pub fn resembles_support(request: Internal) -> Internal {
-    let node = pointer::<pg_sys::Node>(request);
-    // SAFETY: the planner passes a request node, whose tag tells its type.
-    let answer = unsafe {
-        match (*node).type_ {
-            pg_sys::NodeTag::T_SupportRequestSimplify => condition_of_sets(&*node.cast()),
-            _ => None,
-        }
-    };
-    let answer = answer.unwrap_or(std::ptr::null_mut());
-    Internal::from(Some(pg_sys::Datum::from(answer)))
-}
-
-/// Returns `near_jaccard(shingle_hashes(a, ...), shingle_hashes(b, ...), threshold)`.
+/// Returns `near_dup(shingle_hashes(a, ...), shingle_hashes(b, ...), threshold)`.
 ///
 /// # Safety
 /// The request is the planner's.
-unsafe fn condition_of_sets(request: &pg_sys::SupportRequestSimplify) -> Option<*mut pg_sys::Node> {
+pub unsafe fn condition_of_sets(
+    request: &pg_sys::SupportRequestSimplify,
+) -> Option<*mut pg_sys::Node> {
     const TEXT: pg_sys::Oid = pg_sys::TEXTOID;
     const SETS: pg_sys::Oid = pg_sys::INT8ARRAYOID;
     // SAFETY: the planner's nodes are valid while it plans.
@@ -47,7 +33,7 @@ unsafe fn condition_of_sets(request: &pg_sys::SupportRequestSimplify) -> Option<
         let types = [TEXT, pg_sys::INT4OID, TEXT, TEXT, pg_sys::INT8OID];
         let shingle_hashes = function_beside(function, c"shingle_hashes", &types)?;
         let types = [SETS, SETS, pg_sys::FLOAT8OID];
-        let near_jaccard = function_beside(function, c"near_jaccard", &types)?;
+        let near_dup_of_sets = function_beside(function, c"near_dup", &types)?;
         let set = |document: *mut pg_sys::Node| {
             let seed = new_constant(pg_sys::INT8OID, 0i64.into());
             // As in the expression of an index on the column, which may have a collation of its own.
@@ -55,6 +41,10 @@ unsafe fn condition_of_sets(request: &pg_sys::SupportRequestSimplify) -> Option<
             let arguments = [document, k, unit, fold, seed];
             new_collated_call(root, shingle_hashes, arguments, collation)
         };
-        Some(new_call(root, near_jaccard, [set(a), set(b), threshold]))
+        Some(new_call(
+            root,
+            near_dup_of_sets,
+            [set(a), set(b), threshold],
+        ))
     }
 }

@@ -92,7 +92,7 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
 }
 
 /// Implements `JOIN` of the operators between values and balls, and of `%`.
-#[pg_extern(stable, parallel_safe, strict, name = "_near_dup_joinsel")]
+#[pg_extern(stable, parallel_safe, strict, name = "_near_dup_sel")]
 fn near_dup_balljoinsel(
     root: Internal,
     operator: pg_sys::Oid,

@@ -1,56 +1,42 @@
-//! Planner support of `near_dup`, `hamming_within`, `near_contained` and `near_jaccard`: how many rows they keep, and
-//! the index condition, `column <@ ball(center, bound)` and the like, that says the same.
+//! Planner support of `near_dup`, `hamming_within` and `near_contained`: how many rows they keep, and the
+//! index condition, `column <@ ball(center, bound)` and the like, that says the same.
 
+use super::resembles::condition_of_sets;
 use crate::index::kind::Kind;
 use crate::pg::catalog;
-use crate::pg::nodes::{self, constant};
+use crate::pg::nodes::{self, constant, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
-#[pg_extern(immutable, parallel_safe, strict)]
+/// Answers a planner's request, or declines it with a null pointer: also one about a function that is
+/// not ours, to which a superuser attached our support.
+///
+/// A measure, such as `minhash_sim`, has it for no answer: its call loads the library, and with it the
+/// hook, before the paths of a session's first query are made.
+#[pg_extern(immutable, parallel_safe, strict, name = "_near_dup_support")]
 pub fn near_dup_support(request: Internal) -> Internal {
-    support(request, Kind::Minhash)
-}
-
-#[pg_extern(immutable, parallel_safe, strict)]
-pub fn hamming_within_support(request: Internal) -> Internal {
-    support(request, Kind::Hamming)
-}
-
-#[pg_extern(immutable, parallel_safe, strict)]
-pub fn near_contained_support(request: Internal) -> Internal {
-    support(request, Kind::Containing)
-}
-
-#[pg_extern(immutable, parallel_safe, strict)]
-pub fn near_jaccard_support(request: Internal) -> Internal {
-    support(request, Kind::Resembling)
-}
-
-/// Answers a planner's request, or declines it with a null pointer: also one about a function that
-/// is not ours, to which a superuser attached our support.
-fn support(request: Internal, kind: Kind) -> Internal {
-    let answer = request.unwrap().and_then(|datum| {
-        let node = datum.cast_mut_ptr::<pg_sys::Node>();
-        // SAFETY: the planner passes a request node, whose tag tells its type.
-        unsafe {
-            match (*node).type_ {
-                pg_sys::NodeTag::T_SupportRequestIndexCondition => {
-                    let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
-                    let ours = catalog::is_function(request.funcid, kind.predicate().1);
-                    let condition = ours.then(|| index_condition(request, kind));
-                    condition.flatten().map(pg_sys::Datum::from)
-                }
-                pg_sys::NodeTag::T_SupportRequestSelectivity => {
-                    let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
-                    let ours = catalog::is_function(request.funcid, kind.predicate().1);
-                    let known = ours.then(|| selectivity(request, kind));
-                    known.flatten().map(|()| pg_sys::Datum::from(node))
-                }
-                _ => None,
+    let node = pointer::<pg_sys::Node>(request);
+    // SAFETY: the planner passes a request node, whose tag tells its type.
+    let answer = unsafe {
+        match (*node).type_ {
+            pg_sys::NodeTag::T_SupportRequestIndexCondition => {
+                let request = &mut *node.cast::<pg_sys::SupportRequestIndexCondition>();
+                let kind = Kind::of_predicate(request.funcid);
+                let condition = kind.and_then(|kind| index_condition(request, kind));
+                condition.map(pg_sys::Datum::from)
             }
+            pg_sys::NodeTag::T_SupportRequestSelectivity => {
+                let request = &mut *node.cast::<pg_sys::SupportRequestSelectivity>();
+                let kind = Kind::of_predicate(request.funcid);
+                let known = kind.and_then(|kind| selectivity(request, kind));
+                known.map(|()| pg_sys::Datum::from(node))
+            }
+            pg_sys::NodeTag::T_SupportRequestSimplify => {
+                condition_of_sets(&*node.cast()).map(pg_sys::Datum::from)
+            }
+            _ => None,
         }
-    });
+    };
     Internal::from(Some(answer.unwrap_or(pg_sys::Datum::from(0usize))))
 }
 
@@ -86,8 +72,9 @@ unsafe fn index_condition(
         let ball_type = pg_sys::exprType(ball);
         let (_, strategy) = kind.operator(request.indexarg as usize);
         let strategy = strategy as i16;
+        let value_type = catalog::first_argument_type(request.funcid)?;
         let operator =
-            pg_sys::get_opfamily_member(request.opfamily, column_type, ball_type, strategy);
+            pg_sys::get_opfamily_member(request.opfamily, value_type, ball_type, strategy);
         if operator == pg_sys::InvalidOid {
             return None;
         }
@@ -241,3 +228,10 @@ unsafe fn containment(
         Some((operator, nodes::list([value, ball])))
     }
 }
+
+pgrx::extension_sql!(
+    "COMMENT ON FUNCTION _near_dup_support(internal) IS
+         'planner support for predicates and measures';",
+    name = "near_dup_support_comment",
+    requires = [near_dup_support]
+);

@@ -116,11 +116,11 @@ CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
 CREATE INDEX ON pages USING neardup ((prints::int[]));
 
 -- Resemblance of sets and of documents takes the same index.
-SELECT near_jaccard('{1,2,3}', '{2,3,4}', 0.5) AS reached, near_jaccard('{1,2,3}', '{2,3,4}', 0.51) AS missed,
-       near_jaccard('{}', '{}', 0.1) AS empty, near_jaccard(NULL, '{1}', 0.5) IS NULL AS null;
-SELECT near_jaccard('{1}', '{1}', 2);
+SELECT near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.5) AS reached, near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.51) AS missed,
+       near_dup('{}'::bigint[], '{}', 0.1) AS empty, near_dup(NULL::bigint[], '{1}', 0.5) IS NULL AS null;
+SELECT near_dup('{1}'::bigint[], '{1}', 2);
 SELECT '{1,2,3}'::bigint[] <%> _set_share('{2,3,4}', 0.5) AS resembles, _set_share('{2,3,4}', 0.51) <%> '{1,2,3}'::bigint[] AS not;
-SELECT id FROM pages WHERE near_jaccard(prints, '{101,102,103,104}', 0.6) ORDER BY id;
+SELECT id FROM pages WHERE near_dup(prints, '{101,102,103,104}', 0.6) ORDER BY id;
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 INSERT INTO notes SELECT i, 'note ' || i || ' about ' || string_agg('topic' || i * w, ' ') FROM generate_series(1, 2000) i, generate_series(1, 20) w GROUP BY i;
 INSERT INTO notes VALUES (3001, 'Note 7, ABOUT ' || (SELECT string_agg('topic' || 7 * w, E'\n' ORDER BY w) FROM generate_series(1, 19) w)), (3002, ''), (3003, NULL);

@@ -11,11 +11,13 @@ CREATE INDEX ON columns USING neardup (flags, sig);
 CREATE INDEX ON columns USING neardup (j, sig);
 -- PostgreSQL 17 and later qualify the name in the message.
 \set VERBOSITY sqlstate
-CREATE INDEX ON columns USING neardup (tenant int4_ops (threshold = 0.5), sig);
+CREATE INDEX ON columns USING neardup (tenant scope_ops (threshold = 0.5), sig);
 \set VERBOSITY default
 CREATE INDEX ON columns USING neardup (tenant, sig) INCLUDE (t);
-CREATE INDEX ON columns USING neardup (flags bit_ops, more varbit_ops, tenant, t, b hamming_ops (distance = 5));
+CREATE INDEX ON columns USING neardup (flags scope_ops, more scope_ops, tenant, t, b hamming_ops (distance = 5));
 CREATE INDEX ON columns USING neardup (lower(t), sig minhash_ops (threshold = 0.5));
+CREATE INDEX columns_more ON columns USING neardup (more);
+SELECT opcname FROM pg_index, pg_opclass o WHERE indexrelid = 'columns_more'::regclass AND o.oid = indclass[0];
 DROP TABLE columns;
 
 -- One column of every type, its values in pairs that are written differently but equal where the type
@@ -53,7 +55,7 @@ BEGIN
                                    CASE WHEN i < 80 THEN minhash(document(i / 8) || repeat('' x'', i %% 8 / 4)) END FROM generate_series(0, 83) i',
             s.name, s.a, s.equal_a, s.b, s.type);
         EXECUTE format('CREATE INDEX %s_index ON %1$I USING neardup (scope %s, sig)', s.name,
-                       CASE s.type WHEN 'bit(4)' THEN 'bit_ops' WHEN 'varbit' THEN 'varbit_ops' ELSE '' END);
+                       CASE WHEN s.type IN ('bit(4)', 'varbit') THEN 'scope_ops' ELSE '' END);
         EXECUTE format('SELECT array_agg(id ORDER BY id) FROM %I WHERE scope = %L AND near_dup(sig, minhash(document(5)))',
                        s.name, s.equal_a) INTO answers;
         IF answers IS DISTINCT FROM '{40, 41, 44, 45}' THEN RAISE WARNING '%: %', s.name, answers; END IF;
@@ -99,6 +101,14 @@ SELECT count(*) FROM s_int4 WHERE scope = 2;
 SELECT count(*) FROM s_int4 WHERE scope = 2 AND scope = 3 AND near_dup(sig, minhash(document(5)));
 SELECT id FROM s_int4 WHERE scope IS NULL AND near_dup(sig, minhash(document(5))) ORDER BY id;
 RESET enable_bitmapscan;
+RESET enable_seqscan;
+
+-- A condition by the equality of another type, to which the column's is cast without a change of its bytes.
+CREATE TABLE padded (t text, n int, sig minhash_signature);
+CREATE INDEX ON padded USING neardup (t, n, sig);
+INSERT INTO padded SELECT t, 5, minhash('the same text') FROM unnest('{a,"a  ",b}'::text[]) t;
+SET enable_seqscan = off;
+SELECT t || '.' AS t FROM padded WHERE t::bpchar = 'a ' AND n::oid = 5 AND near_dup(sig, minhash('the same text')) ORDER BY t;
 RESET enable_seqscan;
 
 -- Collations: what is equal by the column's is in one scope.

@@ -115,7 +115,6 @@ impl Object {
             "implementation of",
             "index support",
             "handler of",
-            "scope column: ",
             "planner support",
             "transition of",
             "combination of",

@@ -13,7 +13,7 @@ use testbed::workspace;
 use super::catalog::{self, Object};
 use super::pages;
 use super::samples::Samples;
-use super::subjects::{Entry, SUBJECTS};
+use super::subjects::{Entry, SUBJECTS, Subject};
 use crate::harness::Outcome;
 use crate::shared;
 
@@ -61,7 +61,7 @@ pub fn check() -> Result<Outcome> {
 /// Returns the whole page. An error if an object is in no subject, or a subject names one that is
 /// gone.
 fn render(objects: &[Object], samples: &Samples) -> Result<String> {
-    let mut page = INTRODUCTION.replace("\\\\", "\\");
+    let mut page = INTRODUCTION.replace("\\\\", "\\") + &contents();
     let mut placed = BTreeSet::new();
     for subject in SUBJECTS {
         let (title, guide) = (subject.title, subject.page);
@@ -78,6 +78,20 @@ fn render(objects: &[Object], samples: &Samples) -> Result<String> {
         .filter(|object| !placed.contains(&object.identity));
     page.push_str(&support(rest)?);
     Ok(page)
+}
+
+/// Returns the names of all subjects but those that begin with an underscore.
+fn contents() -> String {
+    let mut text = String::from("\n## All names\n\n");
+    for Subject { title, entries, .. } in SUBJECTS {
+        let anchor = title.to_lowercase().replace(' ', "-");
+        let mut names: Vec<_> = entries.iter().map(Entry::title).collect();
+        names.retain(|name| !name.starts_with('_'));
+        names.dedup();
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        text += &format!("- [{title}](#{anchor}): {}\n", names.join(", "));
+    }
+    text
 }
 
 /// Returns the section of one name: overloads, comments, an example.

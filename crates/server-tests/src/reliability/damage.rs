@@ -45,7 +45,7 @@ const SETS: Subject = Subject {
     conditions: &[
         "near_contained(d.sig, q.sig, 0.7)",
         "near_contained(q.sig, d.sig, 0.7)",
-        "near_jaccard(q.sig, d.sig, 0.7)",
+        "near_dup(q.sig, d.sig, 0.7)",
     ],
 };
 

@@ -33,7 +33,7 @@ const SETS: &str = "
 const CONDITIONS: [[&str; 2]; 3] = [
     ["near_contained(q.prints, d.prints, {})", "containing"],
     ["near_contained(d.prints, q.prints, {})", "contained"],
-    ["near_jaccard(d.prints, q.prints, {})", "similarity"],
+    ["near_dup(d.prints, q.prints, {})", "similarity"],
 ];
 
 /// Counts what queries and rows share, once for all thresholds.

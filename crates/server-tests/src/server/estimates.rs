@@ -34,7 +34,7 @@ const CONDITIONS: [(&str, &str); 9] = [
     ("b", "3 >= bit_hamming(VALUE, b)"),
     ("prints", "near_contained(prints, VALUE, 0.8)"),
     ("prints", "near_contained(VALUE, prints, 0.8)"),
-    ("prints", "near_jaccard(VALUE, prints, 0.8)"),
+    ("prints", "near_dup(VALUE, prints, 0.8)"),
 ];
 
 /// For a constant within a factor of 3 of the rows that it finds, for an unknown value of the mean
@@ -111,7 +111,7 @@ pub fn of_joins(server: &Server) -> Result<Outcome> {
         "hamming_within(a.b, b.b, 3)",
         "bit_hamming(a.b, b.b) < 4",
         "near_contained(a.prints, b.prints, 0.8)",
-        "near_jaccard(a.prints, b.prints, 0.8)",
+        "near_dup(a.prints, b.prints, 0.8)",
     ] {
         let join = format!("SELECT a.id FROM docs a JOIN docs b ON {condition}");
         check(&mut client, &join, Some(pairs)).context(condition)?;
