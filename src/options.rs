@@ -132,6 +132,20 @@ pub fn distance(distance: i32) -> u32 {
         .or_raise()
 }
 
+/// Returns argument `number` of a call, `threshold`, a Hamming distance.
+///
+/// # Errors
+/// ERROR `null_value_not_allowed` if it is NULL, `invalid_parameter_value` unless it is a whole number from
+/// 0.
+pub fn distance_argument(call: &Call, number: usize) -> u32 {
+    let distance = f64::from_bits(call.argument(number, "threshold").value() as u64);
+    if distance.fract() != 0.0 || !(0.0..=f64::from(i32::MAX)).contains(&distance) {
+        let valid = "whole numbers from 0: the Hamming distance of bit strings";
+        return Err(out_of_range("threshold", &distance, valid)).or_raise();
+    }
+    distance as u32
+}
+
 /// Returns the Hamming distance that a text holds.
 ///
 /// # Errors

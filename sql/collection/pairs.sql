@@ -7,7 +7,7 @@ CREATE FUNCTION near_dup_pairs(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint, text) IS
-    'all pairs of similar rows of a query for (key, signature [, document]) or (key, document); with the document, exact Jaccard similarity, and each pair of different documents is found with a probability of 99.9 %; k, unit, fold, slots, seed as for minhash, where it signs; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
+    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set the similarity is exact, and each pair of different ones is found with a probability of 99.9 %. Of bit strings the threshold is the greatest Hamming distance, the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
@@ -20,15 +20,6 @@ AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
 COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint, text) IS
     'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs';
 
-CREATE FUNCTION hamming_pairs(
-    key anyelement, query text, distance integer,
-    OUT a anyelement, OUT b anyelement, OUT hamming integer
-) RETURNS SETOF record
-LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
-AS 'MODULE_PATHNAME', 'hamming_pairs_wrapper';
-COMMENT ON FUNCTION hamming_pairs(anyelement, text, integer) IS
-    'all pairs of rows of a query for (key, bit string) at most distance bits apart; strings of different lengths never are';
-
 CREATE FUNCTION near_dup_clusters(
     key anyelement, query text, threshold double precision, method text DEFAULT 'star',
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
@@ -38,7 +29,7 @@ CREATE FUNCTION near_dup_clusters(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_clusters_wrapper';
 COMMENT ON FUNCTION near_dup_clusters(anyelement, text, double precision, text, integer, text, text, integer, bigint) IS
-    'the cluster of every row of a query for (key, signature [, document]) or (key, document); method star|connected; further arguments as for near_dup_pairs';
+    'the cluster of every row of a query; method star|connected; query and further arguments as for near_dup_pairs';
 
 CREATE FUNCTION connected_components(
     key anyelement, query text, OUT key anyelement, OUT component anyelement

@@ -1,91 +1,91 @@
 -- SSPACE: 128 slots of 4 bytes and some elements that wait.
-CREATE FUNCTION minhash_agg_add(state internal, element text) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, element text) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
-COMMENT ON FUNCTION minhash_agg_add(internal, text) IS
+COMMENT ON FUNCTION _agg_add(internal, text) IS
     'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(text) (
-    SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text) IS
-    'signature of a set of texts, as minhash_set of their array';
+    'signature of a set of texts, as minhash of their array';
 
-CREATE FUNCTION minhash_agg_add(state internal, element text, slots integer) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, element text, slots integer) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
-COMMENT ON FUNCTION minhash_agg_add(internal, text, integer) IS
+COMMENT ON FUNCTION _agg_add(internal, text, integer) IS
     'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(text, integer) (
-    SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text, integer) IS
-    'signature of a set of texts, as minhash_set of their array, with that many slots';
+    'signature of a set of texts, as minhash of their array, with that many slots';
 
-CREATE FUNCTION minhash_agg_add(state internal, element text, slots integer, seed bigint) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, element text, slots integer, seed bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
-COMMENT ON FUNCTION minhash_agg_add(internal, text, integer, bigint) IS
+COMMENT ON FUNCTION _agg_add(internal, text, integer, bigint) IS
     'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(text, integer, bigint) (
-    SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text, integer, bigint) IS
-    'signature of a set of texts, as minhash_set of their array, with that many slots, seed';
+    'signature of a set of texts, as minhash of their array, with that many slots, seed';
 
-CREATE FUNCTION minhash_agg_add(state internal, element bigint) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, element bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
-COMMENT ON FUNCTION minhash_agg_add(internal, bigint) IS
+COMMENT ON FUNCTION _agg_add(internal, bigint) IS
     'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(bigint) (
-    SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint) IS
-    'signature of a set of numbers, as minhash_set of their array';
+    'signature of a set of numbers, as minhash of their array';
 
-CREATE FUNCTION minhash_agg_add(state internal, element bigint, slots integer) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, element bigint, slots integer) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
-COMMENT ON FUNCTION minhash_agg_add(internal, bigint, integer) IS
+COMMENT ON FUNCTION _agg_add(internal, bigint, integer) IS
     'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(bigint, integer) (
-    SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint, integer) IS
-    'signature of a set of numbers, as minhash_set of their array, with that many slots';
+    'signature of a set of numbers, as minhash of their array, with that many slots';
 
-CREATE FUNCTION minhash_agg_add(state internal, element bigint, slots integer, seed bigint) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, element bigint, slots integer, seed bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
-COMMENT ON FUNCTION minhash_agg_add(internal, bigint, integer, bigint) IS
+COMMENT ON FUNCTION _agg_add(internal, bigint, integer, bigint) IS
     'transition of minhash_agg';
 CREATE AGGREGATE minhash_agg(bigint, integer, bigint) (
-    SFUNC = minhash_agg_add, STYPE = internal, SSPACE = 2048,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 2048,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint, integer, bigint) IS
-    'signature of a set of numbers, as minhash_set of their array, with that many slots, seed';
+    'signature of a set of numbers, as minhash of their array, with that many slots, seed';
 
 CREATE AGGREGATE minhash_union(minhash_signature) (
-    SFUNC = minhash_union_add, STYPE = internal, SSPACE = 1024,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 1024,
     COMBINEFUNC = minhash_agg_combine, SERIALFUNC = minhash_agg_serialize,
     DESERIALFUNC = minhash_agg_deserialize, FINALFUNC = minhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_union(minhash_signature) IS
     'signature of the union of the sets; error if the parameters differ';
-COMMENT ON FUNCTION minhash_union_add(internal, minhash_signature) IS
+COMMENT ON FUNCTION _agg_add(internal, minhash_signature) IS
     'transition of minhash_union';
 COMMENT ON FUNCTION minhash_agg_combine(internal, internal) IS
     'combination of partial states of minhash_agg and minhash_union';

@@ -29,7 +29,7 @@ CREATE FUNCTION _minhash_cmp(minhash_signature, minhash_signature) RETURNS integ
 IMMUTABLE STRICT PARALLEL SAFE COST 5 LANGUAGE internal AS 'byteacmp';
 CREATE FUNCTION _minhash_hash(minhash_signature) RETURNS integer
 IMMUTABLE STRICT PARALLEL SAFE LANGUAGE internal AS 'hashvarlena';
-CREATE FUNCTION _minhash_hash_extended(minhash_signature, bigint) RETURNS bigint
+CREATE FUNCTION _minhash_hash(minhash_signature, bigint) RETURNS bigint
 IMMUTABLE STRICT PARALLEL SAFE LANGUAGE internal AS 'hashvarlenaextended';
 
 CREATE OPERATOR = (
@@ -68,7 +68,7 @@ CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING btree
 CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING hash AS
     OPERATOR 1 =,
     FUNCTION 1 _minhash_hash(minhash_signature),
-    FUNCTION 2 _minhash_hash_extended(minhash_signature, bigint);
+    FUNCTION 2 _minhash_hash(minhash_signature, bigint);
 
 COMMENT ON OPERATOR = (minhash_signature, minhash_signature) IS 'equal bytes: same parameters, same slots';
 COMMENT ON OPERATOR <> (minhash_signature, minhash_signature) IS 'not the same bytes';
@@ -88,4 +88,4 @@ COMMENT ON FUNCTION _minhash_le(minhash_signature, minhash_signature) IS 'implem
 COMMENT ON FUNCTION _minhash_gt(minhash_signature, minhash_signature) IS 'implementation of > operator';
 COMMENT ON FUNCTION _minhash_ge(minhash_signature, minhash_signature) IS 'implementation of >= operator';
 COMMENT ON FUNCTION _minhash_hash(minhash_signature) IS 'hash for hash joins and hash indexes';
-COMMENT ON FUNCTION _minhash_hash_extended(minhash_signature, bigint) IS 'salted hash for hash partitioning';
+COMMENT ON FUNCTION _minhash_hash(minhash_signature, bigint) IS 'salted hash for hash partitioning';

@@ -1,42 +1,42 @@
 -- SSPACE: 64 sums of 8 bytes.
-CREATE FUNCTION simhash_agg_add(state internal, term text, weight float8) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, term text, weight float8) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'simhash_agg_add_wrapper';
-COMMENT ON FUNCTION simhash_agg_add(internal, text, float8) IS
+COMMENT ON FUNCTION _agg_add(internal, text, float8) IS
     'transition of simhash_agg';
 CREATE AGGREGATE simhash_agg(text, float8) (
-    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 640,
     COMBINEFUNC = simhash_agg_combine, SERIALFUNC = simhash_agg_serialize,
     DESERIALFUNC = simhash_agg_deserialize, FINALFUNC = simhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8) IS
-    'SimHash of terms with a weight each, as simhash_terms of their arrays';
+    'SimHash of terms with a weight each, as simhash of their arrays';
 
-CREATE FUNCTION simhash_agg_add(state internal, term text, weight float8, bits integer) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, term text, weight float8, bits integer) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'simhash_agg_add_wrapper';
-COMMENT ON FUNCTION simhash_agg_add(internal, text, float8, integer) IS
+COMMENT ON FUNCTION _agg_add(internal, text, float8, integer) IS
     'transition of simhash_agg';
 CREATE AGGREGATE simhash_agg(text, float8, integer) (
-    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 640,
     COMBINEFUNC = simhash_agg_combine, SERIALFUNC = simhash_agg_serialize,
     DESERIALFUNC = simhash_agg_deserialize, FINALFUNC = simhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8, integer) IS
-    'SimHash of terms with a weight each, as simhash_terms of their arrays, bits 64-4096 in steps of 64';
+    'SimHash of terms with a weight each, as simhash of their arrays, bits 64-4096 in steps of 64';
 
-CREATE FUNCTION simhash_agg_add(state internal, term text, weight float8, bits integer, seed bigint) RETURNS internal
+CREATE FUNCTION _agg_add(state internal, term text, weight float8, bits integer, seed bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'simhash_agg_add_wrapper';
-COMMENT ON FUNCTION simhash_agg_add(internal, text, float8, integer, bigint) IS
+COMMENT ON FUNCTION _agg_add(internal, text, float8, integer, bigint) IS
     'transition of simhash_agg';
 CREATE AGGREGATE simhash_agg(text, float8, integer, bigint) (
-    SFUNC = simhash_agg_add, STYPE = internal, SSPACE = 640,
+    SFUNC = _agg_add, STYPE = internal, SSPACE = 640,
     COMBINEFUNC = simhash_agg_combine, SERIALFUNC = simhash_agg_serialize,
     DESERIALFUNC = simhash_agg_deserialize, FINALFUNC = simhash_agg_result,
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8, integer, bigint) IS
-    'SimHash of terms with a weight each, as simhash_terms of their arrays, bits 64-4096 in steps of 64, seed';
+    'SimHash of terms with a weight each, as simhash of their arrays, bits 64-4096 in steps of 64, seed';
 
 COMMENT ON FUNCTION simhash_agg_combine(internal, internal) IS
     'combination of partial states of simhash_agg';

@@ -1,6 +1,7 @@
 //! Jobs over all rows of a query: pairs, joins, clusters, components, passages, calibration, report.
 
 mod batch;
+mod bit_strings;
 pub mod calibrate;
 pub mod clusters;
 pub mod compare;
@@ -8,7 +9,6 @@ pub mod components;
 mod containment;
 pub mod documents;
 mod form;
-pub mod hamming_pairs;
 pub mod items;
 pub mod matches;
 mod outlines;

@@ -1,11 +1,13 @@
 //! `near_dup_pairs` and `near_dup_join`: all similar pairs of a collection, or between two; or those
 //! of which one contains the other.
 
+use crate::collection::bit_strings::BitStrings;
 use crate::collection::containment::SetCollection;
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
+use crate::pg::query::Query;
 use crate::pg::srf::Rows;
 use pgrx::prelude::*;
 
@@ -27,15 +29,24 @@ enum Measure {
 fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let threshold = options::threshold_argument(&call, 2);
     if measure(call.argument(8, "measure")) == Measure::Containment {
+        let threshold = options::threshold_argument(&call, 2);
         let mut collection = SetCollection::new(&call, 3);
         collection.read(call.argument(1, "query"));
         return put_containing(collection, threshold, call.rows());
     }
-    let mut collection = Collection::new(&call, threshold, 3);
-    collection.read(call.argument(1, "query"));
-    put_pairs(collection, call.rows());
+    let mut rows = call.rows();
+    match BitStrings::of_call(&call) {
+        Ok(mut strings) => strings.for_each_pair(&mut |[a, b], similarity| {
+            rows.put([a, b, similarity.into_datum()]);
+        }),
+        Err(query) => {
+            let threshold = options::threshold_argument(&call, 2);
+            let mut collection = Collection::new(&call, threshold, 3);
+            collection.read(query);
+            put_pairs(collection, rows);
+        }
+    }
 }
 
 /// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure)`.
@@ -55,9 +66,9 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
         return put_containing(collection, threshold, call.rows());
     }
     let mut collection = Collection::new(&call, threshold, 4);
-    collection.read(call.argument(1, "query_a"));
+    collection.read(Query::open(call.argument(1, "query_a")));
     collection.first_side = Some(collection.rows());
-    collection.read(call.argument(2, "query_b"));
+    collection.read(Query::open(call.argument(2, "query_b")));
     put_pairs(collection, call.rows());
 }
 

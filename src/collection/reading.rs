@@ -6,9 +6,10 @@ use crate::collection::outlining::{OutlinedRow, SignedColumns, outline_rows};
 use crate::collection::signing::sign_rows;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::minhash::datum::{StoredSignature, shingling};
+use crate::minhash::sets::signature_of_set;
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::{is_text, type_named};
+use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::{Progress, notice};
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
@@ -22,8 +23,8 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 /// The columns of a query.
 enum Columns {
     Signed(SignedColumns),
-    /// Key and document, a text that is to be signed.
-    Unsigned([CheckedColumn; 2]),
+    /// Key and document, which is to be signed.
+    Unsigned(DocumentKind, [CheckedColumn; 2]),
 }
 
 impl Columns {
@@ -31,7 +32,7 @@ impl Columns {
     fn kind(&self) -> Option<DocumentKind> {
         match self {
             Self::Signed(columns) => columns.document.map(|(kind, _)| kind),
-            Self::Unsigned(_) => Some(DocumentKind::Text),
+            Self::Unsigned(kind, _) => Some(*kind),
         }
     }
 }
@@ -122,8 +123,7 @@ impl Collection {
     ///
     /// # Errors
     /// ERROR if its columns are others, or signatures were made with different parameters.
-    pub fn read(&mut self, query: pg_sys::Datum) {
-        let query = Query::open(query);
+    pub fn read(&mut self, query: Query) {
         let columns = self.check_columns(&query.columns());
         announce(&query);
         let kind = columns.kind();
@@ -139,7 +139,8 @@ impl Collection {
         }
         match columns {
             Columns::Signed(columns) => self.read_signed(query, columns),
-            Columns::Unsigned(columns) => self.read_unsigned(query, columns),
+            Columns::Unsigned(DocumentKind::Text, columns) => self.read_unsigned(query, columns),
+            Columns::Unsigned(kind, columns) => self.read_sets(query, kind, columns),
         }
     }
 
@@ -175,6 +176,30 @@ impl Collection {
         sign_rows(query, key_type, columns, (&signing, &outlining), &mut take);
     }
 
+    /// Reads rows of sets, and signs them.
+    fn read_sets(&mut self, query: Query, kind: DocumentKind, [key, set]: [CheckedColumn; 2]) {
+        let signing = self.signing.clone();
+        let signing = signing.expect("a job that signs has the arguments for it");
+        let mut record = Vec::new();
+        let mut progress = Progress::reading("reading and signing", &query);
+        query.for_each(&mut |row| {
+            progress.step();
+            let key = row.get(key);
+            let Some(datum) = row.get(set) else {
+                return self.without.push(key);
+            };
+            record.clear();
+            // SAFETY: the column's type has been checked; the row outlives the borrow.
+            unsafe { kind.push_record(datum, &mut record) };
+            let (elements, _) = record.as_chunks::<{ size_of::<i64>() }>();
+            let hashes = elements
+                .iter()
+                .map(|element| signing.key.element_hash(element));
+            let signature = signature_of_set(hashes, signing.slots, &signing.key);
+            self.push_record(key, &signature.0, &record);
+        });
+    }
+
     /// Adds a row whose signature has been outlined.
     fn push_outlined(
         &mut self,
@@ -196,8 +221,8 @@ impl Collection {
             _ => wrong_columns(&format!("the query yields {} columns", columns.len())),
         };
         let key = key.of_type(self.key_type, "first", "key");
-        if let (None, Some(text)) = (third, second.if_base_type(is_text)) {
-            return Columns::Unsigned([key, text]);
+        if let (None, Some((kind, document))) = (third, DocumentKind::of_column(second)) {
+            return Columns::Unsigned(kind, [key, document]);
         }
         let signature = second.of_type(self.signature_type, "second", "signature");
         Columns::Signed(SignedColumns {
@@ -341,6 +366,6 @@ fn wrong_columns(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
         message,
-        "Valid are the key, the signature (minhash_signature), and for exact verification the document (text, or its shingles as text[] or bigint[]); or the key and the document (text), which is signed.",
+        "Valid are the key, the signature (minhash_signature), and for exact verification the document (text, or its shingles as text[] or bigint[]); or the key and the document (text, text[] or bigint[]), which is signed.",
     )
 }

@@ -230,7 +230,7 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
     };
     const INSERT_OR_DELETE: &str = "AFTER INSERT OR DELETE";
     const UPDATE: &str = "AFTER UPDATE";
-    let (note, row) = ("near_dup_note", "FOR EACH ROW");
+    let (note, row) = ("near_dup_track", "FOR EACH ROW");
     create("TRIGGER", "note_rows", INSERT_OR_DELETE, row, note);
     create("TRIGGER", "note_updates", UPDATE, row, note);
     let statement = "FOR EACH STATEMENT";
@@ -248,7 +248,7 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
             "CONSTRAINT TRIGGER",
             "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW",
         );
-        let refresh = "near_dup_refresh_at_commit";
+        let refresh = "near_dup_refresh";
         create(kind, "sync_rows", INSERT_OR_DELETE, deferred, refresh);
         create(kind, "sync_updates", UPDATE, deferred, refresh);
     }

@@ -1,4 +1,4 @@
-//! The trigger function `near_dup_note`: notes in the queue which rows have changed.
+//! The trigger function `near_dup_track`: notes in the queue which rows have changed.
 //!
 //! It writes into the queue itself, without a statement, so that whoever may write the table needs no
 //! right on the queue, and no code runs with other rights than the writer's.

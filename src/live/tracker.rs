@@ -116,8 +116,8 @@ impl TriggerFunctions {
     /// Returns those beside another function of the extension.
     pub fn beside(function: pg_sys::Oid) -> Self {
         Self {
-            note: function_beside(function, c"near_dup_note", &[]),
-            refresh: function_beside(function, c"near_dup_refresh_at_commit", &[]),
+            note: function_beside(function, c"near_dup_track", &[]),
+            refresh: function_beside(function, c"near_dup_refresh", &[]),
             // SAFETY: plain catalog lookup.
             schema: unsafe { pg_sys::get_func_namespace(function) },
         }

@@ -159,7 +159,7 @@ impl State {
     }
 }
 
-/// The number of slots and the seed where they are not given, as in `minhash_set`.
+/// The number of slots and the seed where they are not given, as in `minhash`.
 const SLOTS: i32 = 128;
 const SEED: i64 = 0;
 
@@ -197,7 +197,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
     state.argument()
 }
 
-/// Implements `minhash_agg_add(state, element text [, slots [, seed]])`.
+/// Implements `_agg_add(state, element text [, slots [, seed]])`.
 #[pg_extern(sql = false)]
 fn minhash_agg_add_text(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.
@@ -209,7 +209,7 @@ fn minhash_agg_add_text(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     add_element(&call, hash)
 }
 
-/// Implements `minhash_agg_add(state, element bigint [, slots [, seed]])`.
+/// Implements `_agg_add(state, element bigint [, slots [, seed]])`.
 #[pg_extern(sql = false)]
 fn minhash_agg_add_bigint(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.
@@ -223,7 +223,7 @@ fn minhash_agg_add_bigint(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
 }
 
 /// Merges a signature into the state; NULLs are ignored.
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(immutable, parallel_safe, name = "_agg_add")]
 fn minhash_union_add(
     state: Internal,
     m: Option<StoredSignature<'_>>,

@@ -1,6 +1,6 @@
 //! MinHash signatures of documents.
 
-use crate::minhash::datum::{NewSignature, StoredSignature};
+use crate::minhash::datum::NewSignature;
 use crate::options;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::memo::{Document, Remembered, remembered};
@@ -8,10 +8,8 @@ use crate::pg::text::Text;
 use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, Sketch};
 use neardup::shingle::{Key, for_each_block};
-use pgrx::JsonB;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
-use serde::Serialize;
 use std::collections::HashSet;
 
 /// Returns the MinHash signature of a document: O(n + slots log slots) for n shingles.
@@ -40,12 +38,12 @@ fn minhash(
     }
 }
 
-/// Returns the signature of a document without the shingles in `boilerplate`, comparable with those
-/// of `minhash`. A document that is all boilerplate is empty.
+/// Returns the signature of a document without the shingles in `boilerplate`, comparable with those of
+/// [`minhash`]. A document that is all boilerplate is empty.
 ///
 /// # Errors
-/// As `minhash`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1000)]
+/// As [`minhash`].
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "minhash")]
 #[allow(clippy::too_many_arguments)]
 fn minhash_excluding(
     doc: Text<'_>,
@@ -131,40 +129,8 @@ fn with_set(
     }
 }
 
-/// The result of `minhash_describe`.
-#[derive(Serialize)]
-struct Description {
-    version: u8,
-    unit: String,
-    k: u16,
-    fold: String,
-    slots: u16,
-    slot_bits: u8,
-    seed_id: String,
-    empty: bool,
-    bytes: usize,
-}
-
-/// Returns the parameters behind a signature, as JSON.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
-fn minhash_describe(m: StoredSignature<'_>) -> JsonB {
-    let header = m.read().header;
-    let description = Description {
-        version: neardup::minhash::signature::VERSION,
-        unit: header.unit.to_string(),
-        k: header.k,
-        fold: header.fold.to_string(),
-        slots: header.slots,
-        slot_bits: header.slot_bits,
-        seed_id: format!("{:016x}", header.seed_id),
-        empty: header.empty,
-        bytes: m.bytes().len(),
-    };
-    JsonB(serde_json::to_value(description).expect("a description is plain data"))
-}
-
 pgrx::extension_sql_file!(
     "../../sql/minhash/document.sql",
     name = "minhash",
-    requires = ["signature", minhash, minhash_describe]
+    requires = ["signature", minhash, minhash_excluding]
 );

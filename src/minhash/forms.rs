@@ -1,13 +1,16 @@
-//! Signatures from signatures and from slots: unions, packing, slots as arrays and as bits.
+//! Signatures from signatures and from slots: unions, packing, parameters and slots.
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::pg::arrays::NewBigints;
 use crate::pg::bits::NewVarbit;
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::record::Record;
 use crate::pg::text::Text;
 use neardup::memory::collected;
 use neardup::minhash::combine;
+use pgrx::JsonB;
 use pgrx::prelude::*;
+use serde::Serialize;
 
 /// Returns the signature of the union of the two sets, bit for bit: also the operator `||`.
 ///
@@ -27,18 +30,49 @@ fn minhash_pack(m: StoredSignature<'_>, bits: i32) -> NewSignature {
     NewSignature(combine::pack(&m.read(), i64::from(bits)).or_raise())
 }
 
-/// Returns the slots, each as an unsigned number of its width.
-#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
-fn minhash_slots(m: StoredSignature<'_>) -> NewBigints {
-    NewBigints(collected(m.read().slots().map(i64::from)).or_raise())
+/// The parameters behind a signature.
+#[derive(Serialize)]
+struct Parameters {
+    version: u8,
+    unit: String,
+    k: u16,
+    fold: String,
+    slots: u16,
+    slot_bits: u8,
+    seed_id: String,
+    empty: bool,
+    bytes: usize,
 }
 
-/// Returns the slots as a bit string, each with its highest bit first.
-#[pg_extern(immutable, parallel_safe, strict, cost = 150)]
-fn minhash_bits(m: StoredSignature<'_>) -> NewVarbit {
+type Description = Record<(JsonB, NewBigints, NewVarbit)>;
+
+pgrx::impl_sql_translatable!(Description, "record");
+
+/// Returns the parameters behind a signature as JSON, its slots as unsigned numbers, and the same as a
+/// bit string, each with its highest bit first.
+#[pg_extern(sql = r#"
+CREATE FUNCTION minhash_describe(m minhash_signature, OUT parameters jsonb, OUT slots bigint[], OUT bits varbit)
+IMMUTABLE STRICT PARALLEL SAFE COST 500 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+"#)]
+fn minhash_describe(m: StoredSignature<'_>) -> Description {
     let signature = m.read();
-    let bits = usize::from(signature.header.slots) * usize::from(signature.header.slot_bits);
-    NewVarbit::new(&combine::bits(&signature), bits)
+    let header = &signature.header;
+    let parameters = Parameters {
+        version: neardup::minhash::signature::VERSION,
+        unit: header.unit.to_string(),
+        k: header.k,
+        fold: header.fold.to_string(),
+        slots: header.slots,
+        slot_bits: header.slot_bits,
+        seed_id: format!("{:016x}", header.seed_id),
+        empty: header.empty,
+        bytes: m.bytes().len(),
+    };
+    let parameters = serde_json::to_value(parameters).expect("parameters are plain data");
+    let slots = collected(signature.slots().map(i64::from)).or_raise();
+    let width = usize::from(header.slots) * usize::from(header.slot_bits);
+    let bits = NewVarbit::new(&combine::bits(&signature), width);
+    Record((JsonB(parameters), NewBigints(slots), bits))
 }
 
 /// Returns a signature of slots that were computed elsewhere: smallest 32-bit hashes, 4294967295 in
@@ -68,8 +102,7 @@ pgrx::extension_sql_file!(
         "signature",
         minhash_union_of_two,
         minhash_pack,
-        minhash_slots,
-        minhash_bits,
+        minhash_describe,
         minhash_import
     ]
 );

@@ -16,7 +16,7 @@ use pgrx::prelude::*;
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.
-#[pg_extern(immutable, parallel_safe, strict, cost = 15000, name = "minhash_set")]
+#[pg_extern(immutable, parallel_safe, strict, cost = 15000, name = "minhash")]
 fn minhash_set_of_texts(
     elements: Array<'_, Text<'_>>,
     slots: default!(i32, 128),
@@ -24,14 +24,14 @@ fn minhash_set_of_texts(
 ) -> NewSignature {
     let key = Key::from_seed(seed);
     let hashes = texts(&elements).map(|element| key.element_hash(&element));
-    signature_of_set(hashes, slots, &key)
+    signature_of_set(hashes, options::slots(slots), &key)
 }
 
 /// Returns the signature of a set of numbers; NULLs are ignored.
 ///
 /// # Errors
 /// `invalid_parameter_value` for slots outside 1 to 1024.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "minhash")]
 fn minhash_set(
     elements: Array<'_, i64>,
     slots: default!(i32, 128),
@@ -40,12 +40,17 @@ fn minhash_set(
     let key = Key::from_seed(seed);
     let hashes = elements.iter().flatten();
     let hashes = hashes.map(|element| key.element_hash(&element.to_le_bytes()));
-    signature_of_set(hashes, slots, &key)
+    signature_of_set(hashes, options::slots(slots), &key)
 }
 
-fn signature_of_set(hashes: impl Iterator<Item = u64>, slots: i32, key: &Key) -> NewSignature {
+/// Returns the signature of a set of elements with these hashes.
+pub fn signature_of_set(
+    hashes: impl Iterator<Item = u64>,
+    slots: usize,
+    key: &Key,
+) -> NewSignature {
     let mut hashes = hashes.peekable();
-    let mut sketch = Sketch::new(options::slots(slots));
+    let mut sketch = Sketch::new(slots);
     let mut block = Vec::new();
     while hashes.peek().is_some() {
         check_interrupts();
@@ -63,7 +68,7 @@ fn signature_of_set(hashes: impl Iterator<Item = u64>, slots: i32, key: &Key) ->
 /// # Errors
 /// `invalid_parameter_value` for k outside 1 to 256, slots outside 1 to 1024, and with k > 1 for a
 /// tsvector that lacks positions.
-#[pg_extern(immutable, parallel_safe, strict, cost = 3000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 3000, name = "minhash")]
 fn minhash_lexemes(
     doc: TsVector<'_>,
     k: default!(i32, 3),

@@ -67,11 +67,11 @@ impl State {
     }
 }
 
-/// The number of bits and the seed where they are not given, as in `simhash_terms`.
+/// The number of bits and the seed where they are not given, as in `simhash`.
 const BITS: i32 = 64;
 const SEED: i64 = 0;
 
-/// Implements `simhash_agg_add(state, term, weight [, bits [, seed]])`: adds one term, ignored if
+/// Implements `_agg_add(state, term, weight [, bits [, seed]])`: adds one term, ignored if
 /// any argument is NULL.
 #[pg_extern(sql = false)]
 fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {

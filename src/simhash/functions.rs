@@ -58,7 +58,7 @@ finfo!(pg_finfo_simhash_wrapper);
 /// # Errors
 /// `invalid_parameter_value` for NaN, infinite and too big weights, arrays of different length, and
 /// bits as in `simhash`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 25000)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 25000, name = "simhash")]
 fn simhash_terms(
     terms: Array<'_, Text<'_>>,
     weights: Array<'_, f64>,
@@ -91,7 +91,7 @@ fn simhash_terms(
 ///
 /// # Errors
 /// `invalid_parameter_value` for an unknown weighting, and bits as in `simhash`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 1500)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 1500, name = "simhash")]
 fn simhash_lexemes(
     doc: TsVector<'_>,
     bits: default!(i32, 64),

@@ -150,11 +150,11 @@ for key, shingles in enumerate(sets):
 pairs = conn.execute("SELECT a.key, b.key, minhash_sim(a.sig, b.sig) FROM imported a, imported b").fetchall()
 for a, b, estimate in pairs:
     assert estimate == sketch(sets[a]).jaccard(sketch(sets[b])), (a, b, estimate)
-native = "SELECT minhash_slots(minhash(%s, 1, slots => 64))"
+native = "SELECT slots FROM minhash_describe(minhash(%s, 1, slots => 64))"
 left, right = (conn.execute(native, [" ".join(s)]).fetchone()[0] for s in sets[:2])
 left, right = (datasketch.MinHash(scheme="affine32", hashvalues=slots) for slots in (left, right))
 query = "SELECT minhash_sim(minhash(%s, 1, slots => 64), minhash(%s, 1, slots => 64))"
 assert left.jaccard(right) == conn.execute(query, [" ".join(s) for s in sets[:2]]).fetchone()[0]
-union = conn.execute("SELECT minhash_slots(minhash_union(sig)) FROM imported").fetchone()[0]
+union = conn.execute("SELECT (minhash_describe(minhash_union(sig))).slots FROM imported").fetchone()[0]
 assert union == datasketch.MinHash.union(*map(sketch, sets)).hashvalues.tolist()
 print(f"{len(pairs)} estimates equal those of datasketch {datasketch.__version__}")

@@ -20,7 +20,7 @@ WITH pair AS (
     FROM generate_series(1, 100) o, generate_series(1, 500) i GROUP BY o
 ), measured AS (
     SELECT (500 - o) / (500.0 + o) AS truth,
-           minhash_interval(minhash_set(a), minhash_set(b), 0.99) AS x FROM pair
+           minhash_interval(minhash(a), minhash(b), 0.99) AS x FROM pair
 )
 SELECT count(*) FILTER (WHERE truth BETWEEN (x).low AND (x).high) >= 97 AS held FROM measured;
 
@@ -37,7 +37,7 @@ FROM unnest(ARRAY[2, 10, 100, 1000, 20000]) n, generate_series(1, n) i GROUP BY 
 SELECT minhash_cardinality(minhash('')) AS empty, minhash_cardinality(minhash('a', slots => 1)) AS one_slot;
 
 -- Unions: bit for bit the signature of the whole.
-SELECT minhash_set('{1,2,3}'::bigint[]) || minhash_set('{3,4,5,6}'::bigint[]) = minhash_set('{1,2,3,4,5,6}'::bigint[]) AS same,
+SELECT minhash('{1,2,3}'::bigint[]) || minhash('{3,4,5,6}'::bigint[]) = minhash('{1,2,3,4,5,6}'::bigint[]) AS same,
        minhash('a b c') || minhash('') = minhash('a b c') AS with_empty,
        minhash('') || minhash('') = minhash('') AS empties,
        minhash_union(minhash('a b c'), NULL) IS NULL AS "null";
@@ -52,31 +52,31 @@ SELECT minhash_pack(minhash_pack(m, 8), 2) = minhash_pack(m, 2) AS stepwise,
        octet_length(minhash_pack(m, 1)::bytea) AS bytes_1, octet_length(minhash_pack(m, 8)::bytea) AS bytes_8,
        minhash_sim(minhash_pack(m, 4), minhash_pack(m, 4)) AS self,
        minhash_pack(m, 4)::text::minhash_signature = minhash_pack(m, 4) AS reads_back,
-       (SELECT array_agg(x & 15) FROM unnest(minhash_slots(m)) x) = minhash_slots(minhash_pack(m, 4)) AS low_bits
+       (SELECT array_agg(x & 15) FROM unnest((minhash_describe(m)).slots) x) = (minhash_describe(minhash_pack(m, 4))).slots AS low_bits
 FROM minhash('the quick brown fox jumps over the lazy dog') m;
 
 -- Slots and bits.
-SELECT minhash_slots(minhash('a b c', slots => 2)) AS slots, minhash_slots(minhash('', slots => 2)) AS empty;
-SELECT minhash_bits(minhash_import('{1,4294967294}')) AS w32,
-       minhash_bits(minhash_pack(minhash_import('{1,6,3}'), 8)) AS w8,
-       minhash_bits(minhash_pack(minhash_import('{1,6,3}'), 4)) AS w4,
-       minhash_bits(minhash_pack(minhash_import('{1,6,3}'), 2)) AS w2,
-       minhash_bits(minhash_pack(minhash_import('{1,6,3}'), 1)) AS w1;
-SELECT pg_typeof(minhash_bits(minhash('a'))), length(minhash_bits(minhash('a')));
+SELECT (minhash_describe(minhash('a b c', slots => 2))).slots AS slots, (minhash_describe(minhash('', slots => 2))).slots AS empty;
+SELECT (minhash_describe(minhash_import('{1,4294967294}'))).bits AS w32,
+       (minhash_describe(minhash_pack(minhash_import('{1,6,3}'), 8))).bits AS w8,
+       (minhash_describe(minhash_pack(minhash_import('{1,6,3}'), 4))).bits AS w4,
+       (minhash_describe(minhash_pack(minhash_import('{1,6,3}'), 2))).bits AS w2,
+       (minhash_describe(minhash_pack(minhash_import('{1,6,3}'), 1))).bits AS w1;
+SELECT pg_typeof((minhash_describe(minhash('a'))).bits), length((minhash_describe(minhash('a'))).bits);
 
 -- Slots from elsewhere: comparable within one source only.
 SELECT minhash_sim(minhash_import('{1,2,3,4}', 'x'), minhash_import('{1,2,3,5}', 'x')) AS same_source,
-       minhash_describe(minhash_import('{1,2,3,4}')) ->> 'unit' AS unit,
-       minhash_describe(minhash_import('{4294967295,4294967295}')) -> 'empty' AS empty,
-       minhash_slots(minhash_import('{4294967295,7}')) AS not_empty;
+       (minhash_describe(minhash_import('{1,2,3,4}'))).parameters ->> 'unit' AS unit,
+       (minhash_describe(minhash_import('{4294967295,4294967295}'))).parameters -> 'empty' AS empty,
+       (minhash_describe(minhash_import('{4294967295,7}'))).slots AS not_empty;
 
--- Aggregates: what minhash_set makes of the array; NULL without elements.
-SELECT minhash_agg(w) = minhash_set(array_agg(w)) AS texts,
-       minhash_agg(w, 64) = minhash_set(array_agg(w), 64) AS sized,
-       minhash_agg(w, 64, 7) = minhash_set(array_agg(w), 64, 7) AS seeded,
+-- Aggregates: what minhash makes of the array; NULL without elements.
+SELECT minhash_agg(w) = minhash(array_agg(w)) AS texts,
+       minhash_agg(w, 64) = minhash(array_agg(w), 64) AS sized,
+       minhash_agg(w, 64, 7) = minhash(array_agg(w), 64, 7) AS seeded,
        minhash_agg(w, 64, 7) = minhash_agg(w, 64) AS seed_counts
 FROM (SELECT 'w' || i AS w FROM generate_series(1, 3000) i) x;
-SELECT minhash_agg(i) = minhash_set(array_agg(i::bigint)) AS numbers,
+SELECT minhash_agg(i) = minhash(array_agg(i::bigint)) AS numbers,
        minhash_agg(DISTINCT i % 10) = minhash_agg(i % 10) AS repeats,
        minhash_agg(i ORDER BY i DESC) = minhash_agg(i) AS any_order,
        minhash_agg(nullif(i, 5)) = minhash_agg(i) FILTER (WHERE i <> 5) AS nulls

@@ -83,10 +83,35 @@ INSERT INTO bits SELECT n, (CASE WHEN n % 4 = 0 THEN B'1010' ELSE B'' END) || (n
 FROM generate_series(1, 200) n WHERE n % 4 > 0;
 INSERT INTO bits SELECT n, n::bit(8) FROM generate_series(201, 240) n;
 SELECT d AS distance,
-       (SELECT count(*) FROM hamming_pairs(NULL::int, 'SELECT id, b FROM bits', d)) AS found,
+       (SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', d)) AS found,
        (SELECT count(*) FROM bits x JOIN bits y ON x.id < y.id AND length(x.b) = length(y.b)
             AND length(replace((x.b # y.b)::text, '0', '')) <= d) AS brute
 FROM unnest(ARRAY[0, 1, 2, 3, 8, 12, 40]) d;
+SELECT min(similarity), max(similarity) FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', 3);
+-- Their clusters are those of all pairs; a row without a string is alone.
+SELECT d AS distance,
+       (SELECT count(*) FROM (
+            SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, b FROM bits ORDER BY id', d)
+            EXCEPT SELECT * FROM star_clusters(NULL::int, 'SELECT id FROM bits ORDER BY id',
+                format('SELECT a, b, similarity FROM near_dup_pairs(NULL::int, ''SELECT id, b FROM bits'', %s)', d))) x) AS other_stars,
+       (SELECT count(*) FROM (
+            SELECT key, cluster FROM near_dup_clusters(NULL::int, 'SELECT id, b FROM bits ORDER BY id', d, 'connected')
+            EXCEPT SELECT * FROM connected_components(NULL::int, format(
+                'SELECT a, b FROM near_dup_pairs(NULL::int, ''SELECT id, b FROM bits'', %s) UNION ALL SELECT id, id FROM bits', d))) x) AS other_components,
+       (SELECT count(DISTINCT cluster) FROM near_dup_clusters(NULL::int, 'SELECT id, b FROM bits ORDER BY id', d)) AS clusters
+FROM unnest(ARRAY[0, 1, 3, 12]) d;
+SELECT * FROM near_dup_clusters(NULL::int, $$VALUES (1, B'0110'), (2, NULL), (3, B'0111'), (4, B'1000'), (5, B'0111')$$, 1) ORDER BY key;
+
+-- Sets, signed in passing, with their exact similarity; an empty set is like nothing.
+CREATE TABLE sets (id int, s bigint[]);
+INSERT INTO sets SELECT n, ARRAY(SELECT e * (1 + n / 10) + n % 10 FROM generate_series(1, 30) e) FROM generate_series(0, 199) n;
+INSERT INTO sets VALUES (200, '{}'), (201, '{}'), (202, NULL);
+SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, s FROM sets', 0.5);
+SELECT count(*) FROM sets x JOIN sets y ON x.id < y.id AND jaccard(x.s, y.s) >= 0.5;
+SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, s FROM sets', 0.5) p
+JOIN sets x ON x.id = p.a JOIN sets y ON y.id = p.b AND jaccard(x.s, y.s) = p.similarity;
+SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, s::text[] FROM sets', 0.5);
+SELECT count(*), count(DISTINCT cluster), count(similarity) FROM near_dup_clusters(NULL::int, 'SELECT id, s FROM sets', 0.5);
 
 -- Refused.
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0);
@@ -102,14 +127,15 @@ SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, slo
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id FROM docs', 0.5);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, id FROM docs', 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash('a b c')), (2, minhash('a b c', 2))$$, 0.5);
-SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash_set(ARRAY['a']), 'a')$$, 0.5);
+SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash(ARRAY['a']), 'a')$$, 0.5);
 SELECT * FROM near_dup_join(NULL::bigint, 'SELECT id, sig FROM docs', 'SELECT id, sig, body FROM docs', 0.5);
-SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, b FROM bits', -1);
-SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, id FROM bits', 1);
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', -1);
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', 1.5);
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits', NULL);
 
 -- Nothing to find.
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs WHERE false', 0.5);
-SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, b FROM bits WHERE false', 1);
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits WHERE false', 1);
 
 -- The planner's estimate of a job is told before it.
 SET pg_neardup.progress = on;

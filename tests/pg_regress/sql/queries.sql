@@ -5,7 +5,7 @@ SELECT * FROM near_dup_clusters(NULL::int, 'SELECT 1 / 0, minhash(''a'')', 0.5);
 CREATE TABLE docs (id int, body text, sig minhash_signature);
 INSERT INTO docs SELECT n, 'text ' || n, minhash('text ' || n) FROM generate_series(1, 3) n;
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT 1 / (id - 2), sig FROM docs', 0.5);
-SELECT * FROM hamming_pairs(NULL::int, 'SELECT id, sgi FROM docs', 3);
+SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, sgi FROM docs', 3);
 SELECT * FROM connected_components(NULL::int, 'SELECT id, id FROM docs WHERE');
 SELECT common_shingles('SELECT body FROM docs WHERE length(body) / (id - id) > 0', 2);
 SELECT * FROM near_dup_advise('docs', 'sgi');

@@ -43,5 +43,5 @@ SELECT near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes', 0
 SELECT near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes', 0.5, groups => 10001);
 SELECT near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes', 0.5, groups => -1);
 SELECT near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes', 0.5, title => NULL);
-SELECT near_dup_report(NULL::int, 'SELECT id, minhash_set(ARRAY[1::bigint]), body FROM notes', 0.5);
+SELECT near_dup_report(NULL::int, 'SELECT id, minhash(ARRAY[1::bigint]), body FROM notes', 0.5);
 SELECT diff_html('a', ARRAY['b'], 0);

@@ -18,38 +18,38 @@ FROM unnest('{tf,log,set}'::text[]) w;
 
 -- Nothing to compare: NULL, which is close to nothing.
 SELECT simhash('') IS NULL, simhash(' ... ') IS NULL, simhash(NULL) IS NULL,
-       simhash_terms('{}', '{}') IS NULL, simhash_terms('{a}', '{0}') IS NULL,
-       simhash_terms('{a,NULL}', '{NULL,1}') IS NULL,
-       simhash_lexemes('') IS NULL;
+       simhash('{}'::text[], '{}') IS NULL, simhash('{a}'::text[], '{0}') IS NULL,
+       simhash('{a,NULL}'::text[], '{NULL,1}') IS NULL,
+       simhash(''::tsvector) IS NULL;
 
 -- Documents are their terms with their weights.
 WITH terms AS (
     SELECT word, count(*)::float8 AS tf FROM fox, regexp_split_to_table(lower(doc), '\W+') word
     WHERE word <> '' GROUP BY word
 )
-SELECT simhash_terms(array_agg(word), array_agg(tf)) = simhash(min(doc), weighting => 'tf') AS tf,
-       simhash_terms(array_agg(word), array_agg(1 + ln(tf))) = simhash(min(doc)) AS log,
-       simhash_terms(array_agg(word), array_agg(1)) = simhash(min(doc), weighting => 'set') AS set,
+SELECT simhash(array_agg(word), array_agg(tf)) = simhash(min(doc), weighting => 'tf') AS tf,
+       simhash(array_agg(word), array_agg(1 + ln(tf))) = simhash(min(doc)) AS log,
+       simhash(array_agg(word), array_agg(1)) = simhash(min(doc), weighting => 'set') AS set,
        simhash_agg(word, tf) = simhash(min(doc), weighting => 'tf') AS agg,
        simhash_agg(word, 1 + ln(tf), 256) = simhash(min(doc), bits => 256) AS agg_256,
        simhash_agg(word, tf, 128, 5) = simhash(min(doc), bits => 128, weighting => 'tf', seed => 5) AS agg_seed
 FROM terms, fox;
 
 -- Weights of a term add up; only ratios matter; signs count.
-SELECT simhash_terms('{a,b,a}', '{1,5,2}') = simhash_terms('{b,a}', '{5,3}') AS summed,
-       simhash_terms('{a,b,c}', '{1,5,2}') = simhash_terms('{a,b,c}', '{0.25,1.25,0.5}') AS scaled,
-       simhash_terms('{a,b}', '{1,-3}') = ~simhash_terms('{b}', '{1}') AS negative,
-       simhash_terms('{a,b}', '{1,1}') = (simhash_terms('{a}', '{1}') & simhash_terms('{b}', '{1}')) AS tie_is_0;
+SELECT simhash('{a,b,a}'::text[], '{1,5,2}') = simhash('{b,a}'::text[], '{5,3}') AS summed,
+       simhash('{a,b,c}'::text[], '{1,5,2}') = simhash('{a,b,c}'::text[], '{0.25,1.25,0.5}') AS scaled,
+       simhash('{a,b}'::text[], '{1,-3}') = ~simhash('{b}'::text[], '{1}') AS negative,
+       simhash('{a,b}'::text[], '{1,1}') = (simhash('{a}'::text[], '{1}') & simhash('{b}'::text[], '{1}')) AS tie_is_0;
 
 -- Lexemes: frequency by positions, classes A to D as in ts_rank.
-SELECT simhash_lexemes('a:1,2 b:3') = simhash_terms('{a,b}', ARRAY[1 + ln(2::float8), 1]) AS log,
-       simhash_lexemes('a:1,2 b:3', weighting => 'tf') = simhash_terms('{a,b}', '{2,1}') AS tf,
-       simhash_lexemes('a:1,2 b:3', weighting => 'set') = simhash_terms('{a,b}', '{1,1}') AS set,
-       simhash_lexemes('a:1A b:2B c:3C d:4 e:5', weighting => 'tf')
-           = simhash_terms('{a,b,c,d,e}', '{1,0.4,0.2,0.1,0.1}') AS classes,
-       simhash_lexemes('a:1A,2 b:3B c:4B', 128, 'tf')
-           = simhash_terms('{a,b,c}', '{1.1,0.4,0.4}', 128) AS mixed,
-       simhash_lexemes('a b') = simhash_terms('{a,b}', '{1,1}') AS stripped;
+SELECT simhash('a:1,2 b:3'::tsvector) = simhash('{a,b}'::text[], ARRAY[1 + ln(2::float8), 1]) AS log,
+       simhash('a:1,2 b:3'::tsvector, weighting => 'tf') = simhash('{a,b}'::text[], '{2,1}') AS tf,
+       simhash('a:1,2 b:3'::tsvector, weighting => 'set') = simhash('{a,b}'::text[], '{1,1}') AS set,
+       simhash('a:1A b:2B c:3C d:4 e:5'::tsvector, weighting => 'tf')
+           = simhash('{a,b,c,d,e}'::text[], '{1,0.4,0.2,0.1,0.1}') AS classes,
+       simhash('a:1A,2 b:3B c:4B'::tsvector, 128, 'tf')
+           = simhash('{a,b,c}'::text[], '{1.1,0.4,0.4}', 128) AS mixed,
+       simhash('a b'::tsvector) = simhash('{a,b}'::text[], '{1,1}') AS stripped;
 
 -- The aggregate: NULLs ignored, no rows, groups, any order, parallel workers.
 SELECT simhash_agg(t, w) IS NULL FROM (VALUES (NULL::text, 1::float8), ('a', NULL)) v (t, w);
@@ -79,12 +79,12 @@ SELECT simhash('a', bits => 8192);
 SELECT simhash('a', weighting => 'idf');
 SELECT simhash('a', k => 0);
 SELECT simhash('a', unit => 'line');
-SELECT simhash_terms('{a,b}', '{1}');
-SELECT simhash_terms('{a}', '{NaN}');
-SELECT simhash_terms('{a}', '{Infinity}');
-SELECT simhash_terms('{a}', '{-Infinity}');
-SELECT simhash_terms('{a}', '{1e10}');
-SELECT simhash_terms('{a,b,c}', '{2e9,2e9,2e9}');
+SELECT simhash('{a,b}'::text[], '{1}');
+SELECT simhash('{a}'::text[], '{NaN}');
+SELECT simhash('{a}'::text[], '{Infinity}');
+SELECT simhash('{a}'::text[], '{-Infinity}');
+SELECT simhash('{a}'::text[], '{1e10}');
+SELECT simhash('{a,b,c}'::text[], '{2e9,2e9,2e9}');
 SELECT simhash_agg(t, 'NaN') FROM terms;
 SELECT simhash_agg(t, 1e6) FROM terms;
 SELECT simhash_agg(t, w, CASE WHEN g = 0 THEN 64 ELSE 128 END) FROM terms;
@@ -92,7 +92,7 @@ SELECT simhash_agg(t, w, CASE WHEN g = 0 THEN 64 ELSE 128 END) FROM terms;
 -- Many groups spill and still give the same answers.
 SET work_mem = '64kB';
 SET enable_sort = off;
-SELECT count(*) FILTER (WHERE s = simhash_terms(ARRAY['w' || i, 'x'], ARRAY[i, 1.5]))
+SELECT count(*) FILTER (WHERE s = simhash(ARRAY['w' || i, 'x'], ARRAY[i, 1.5]))
 FROM (SELECT i, simhash_agg(t, w) AS s
       FROM generate_series(1, 3000) i, LATERAL (VALUES ('w' || i, i::float8), ('x', 1.5)) v (t, w)
       GROUP BY i) groups;

@@ -13,8 +13,8 @@ use crate::report::table::{Table, row};
 /// Signatures and bit strings of equal bytes. Their content does not change the time.
 const TABLES: &str = "
     CREATE UNLOGGED TABLE sigs AS
-        SELECT minhash_set(ARRAY[i, i / 2, i / 3, i / 5, i / 7, i / 11]::bigint[]) AS sig FROM generate_series(1, ROWS) i;
-    CREATE UNLOGGED TABLE bits AS SELECT minhash_bits(sig)::bit(4096) AS b FROM sigs;
+        SELECT minhash(ARRAY[i, i / 2, i / 3, i / 5, i / 7, i / 11]::bigint[]) AS sig FROM generate_series(1, ROWS) i;
+    CREATE UNLOGGED TABLE bits AS SELECT (minhash_describe(sig)).bits::bit(4096) AS b FROM sigs;
     CREATE UNLOGGED TABLE bytes AS SELECT sig::bytea AS bytes FROM sigs;
     CREATE UNLOGGED TABLE packed AS SELECT minhash_pack(sig, 8) AS sig FROM sigs";
 

@@ -45,7 +45,7 @@ const JOBS: &[(&str, &str)] = &[
     ),
     (
         "bit strings to pairs",
-        "SELECT count(*) FROM hamming_pairs(NULL::bigint, 'TABLE bits', 3)",
+        "SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'TABLE bits', 3)",
     ),
     (
         "text to repeated passages",

@@ -119,7 +119,7 @@ impl Contest {
         session.execute(
             "ALTER TABLE docs ADD COLUMN IF NOT EXISTS sig minhash_signature;
              ALTER TABLE docs ADD COLUMN IF NOT EXISTS bits bit(128);
-             UPDATE docs SET sig = minhash(body), bits = minhash_bits(minhash_pack(minhash(body), 1))::bit(128) WHERE sig IS NULL;
+             UPDATE docs SET sig = minhash(body), bits = (minhash_describe(minhash_pack(minhash(body), 1))).bits::bit(128) WHERE sig IS NULL;
              DROP INDEX IF EXISTS measured;
              SET pg_trgm.similarity_threshold = 0.8; SET enable_seqscan = off",
         )?;

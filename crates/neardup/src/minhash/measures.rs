@@ -35,7 +35,7 @@ pub fn cardinality(signature: &Signature<'_>) -> Result<f64> {
     if signature.header.unit == SignatureUnit::Imported {
         return Err(Error::invalid(
             "slots computed elsewhere do not tell how many elements there were",
-            "A cardinality has what minhash, minhash_set, minhash_lexemes and their unions made.",
+            "A cardinality has what minhash and its unions made.",
         ));
     }
     if signature.header.empty {

@@ -64,7 +64,7 @@ def signatures(
 def signatures(
     texts: Any, k: int = 3, unit: str = "word", fold: str = "case", slots: int = 128, seed: int = 0
 ) -> Any:
-    """Return the MinHash signature of each text, as ``minhash`` in SQL.
+    """Return the MinHash signature of each text, as ``minhash`` of an array in SQL.
 
     Shingles are of ``k`` (1 to 256) units, ``'word'``, ``'char'`` or ``'stop'``; ``fold`` is
     ``'none'``, ``'case'`` or ``'marks'``; a signature has ``slots`` (1 to 1024) of 32 bits. Linear
@@ -90,7 +90,7 @@ def signature(
 
 
 def set_signature(elements: Iterable[str | int | None], slots: int = 128, seed: int = 0) -> Signature:
-    """Return the MinHash signature of a set of texts or integers, as ``minhash_set`` in SQL.
+    """Return the MinHash signature of a set of texts or integers, as ``minhash`` of an array in SQL.
 
     None among them is ignored; a single text is a TypeError. Comparable with other sets of the same slots and seed, not with documents.
     """

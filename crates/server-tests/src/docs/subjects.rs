@@ -75,9 +75,6 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[
             Type("minhash_signature"),
             F("minhash"),
-            F("minhash_set"),
-            F("minhash_lexemes"),
-            F("minhash_excluding"),
             F("minhash_agg"),
             F("minhash_union"),
             Op("||"),
@@ -91,8 +88,6 @@ pub const SUBJECTS: &[Subject] = &[
             F("minhash_cardinality"),
             F("minhash_pack"),
             F("minhash_describe"),
-            F("minhash_slots"),
-            F("minhash_bits"),
             F("minhash_import"),
             Casts,
             Op("="),
@@ -108,8 +103,6 @@ pub const SUBJECTS: &[Subject] = &[
         page: "simhash.md",
         entries: &[
             F("simhash"),
-            F("simhash_terms"),
-            F("simhash_lexemes"),
             F("simhash_agg"),
             F("bit_hamming"),
             Op("<->"),
@@ -153,7 +146,6 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[
             F("near_dup_pairs"),
             F("near_dup_join"),
-            F("hamming_pairs"),
             F("near_dup_clusters"),
             F("connected_components"),
             F("star_clusters"),

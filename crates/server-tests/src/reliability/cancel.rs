@@ -199,7 +199,7 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          FROM generate_series(1::bigint, {words}) i;
          UPDATE big SET back = reverse(body);
          CREATE TABLE many AS SELECT i AS id,
-             minhash_set(array(SELECT hashint8extended(i % 5000 * 100 + e, 0)
+             minhash(array(SELECT hashint8extended(i % 5000 * 100 + e, 0)
                                FROM generate_series(1, 40) e) || i::bigint) AS sig
          FROM generate_series(1, {rows}) i;
          INSERT INTO wide SELECT string_agg(to_hex(i * 7919), ' '),
@@ -208,7 +208,7 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          CREATE TABLE keyed (id int PRIMARY KEY, body text);
          INSERT INTO keyed SELECT i, 'some words of text number ' || i % 1000 || ' and ' || i
          FROM generate_series(1, {rows}) i;
-         CREATE TABLE hot AS SELECT minhash_set(boilerplate || array[-i::bigint]) AS sig
+         CREATE TABLE hot AS SELECT minhash(boilerplate || array[-i::bigint]) AS sig
          FROM generate_series(1, {rows}) i,
              (SELECT array_agg(hashint8extended(e, 0)) AS boilerplate FROM generate_series(1, 40) e) b;
          CREATE INDEX ON hot USING neardup (sig);

@@ -68,7 +68,7 @@ const SIGNATURES: &[&str] = &[
     "minhash_pack(minhash('some words of a text'), 1)",
     "minhash_pack(minhash('some words of a text'), 8)",
     "minhash_pack(minhash(''), 4)",
-    "minhash_set('{1,2,3}'::bigint[])",
+    "minhash('{1,2,3}'::bigint[])",
 ];
 
 /// Returns an expression of a type.

@@ -22,9 +22,9 @@ const OF_TEXT: &[&str] = &[
     "resemblance(DOC, 'a short text')",
     "containment('a short text', DOC)",
     "jaccard(ARRAY[DOC], ARRAY[DOC])",
-    "minhash_set(ARRAY[DOC, 'a'])",
-    "simhash_terms(ARRAY[DOC], ARRAY[1.0::float8])",
-    "minhash_lexemes(to_tsvector('simple', left(DOC, 1000000)))",
+    "minhash(ARRAY[DOC, 'a'])",
+    "simhash(ARRAY[DOC], ARRAY[1.0::float8])",
+    "minhash(to_tsvector('simple', left(DOC, 1000000)))",
     "(SELECT minhash_agg(d) FROM (VALUES (DOC)) v (d))",
     "(SELECT simhash_agg(d, 1) FROM (VALUES (DOC)) v (d))",
     "(SELECT count(*) FROM common_chunks(DOC, 'a short text'))",
@@ -51,7 +51,7 @@ const OF_TEXT: &[&str] = &[
     "(SELECT count(*) FROM common_shingle_list('SELECT doc FROM giant', 2))",
     "minhash('text', 3, DOC)",
     "(SELECT count(*) FROM near_dup_pairs(NULL::int, DOC, 0.5))",
-    "minhash_excluding(DOC, ARRAY[1::bigint])",
+    "minhash(DOC, ARRAY[1::bigint])",
 ];
 
 /// Documents of SIZE bytes.
@@ -67,14 +67,14 @@ const DOCUMENTS: &[(&str, &str)] = &[
 /// Functions of arrays and bit strings of SIZE bytes.
 const OTHERS: &[&str] = &[
     "jaccard(array_fill(1::bigint, ARRAY[SIZE / 8]), ARRAY[1::bigint])",
-    "minhash_set(array_fill(1::bigint, ARRAY[SIZE / 8]))",
+    "minhash(array_fill(1::bigint, ARRAY[SIZE / 8]))",
     "shingle_sample(array_fill(1::bigint, ARRAY[SIZE / 8]), 3)",
     "bucket_sketch(array_fill(1::bigint, ARRAY[SIZE / 8]), 2147483647)",
     "cardinality(supershingles(array_fill(1::bigint, ARRAY[SIZE / 8]), 2147483647))",
     "minhash_import(array_fill(1::bigint, ARRAY[SIZE / 8]))",
-    "minhash_set(array_fill(NULL::bigint, ARRAY[SIZE / 8]))",
+    "minhash(array_fill(NULL::bigint, ARRAY[SIZE / 8]))",
     "jaccard(array_fill('a'::text, ARRAY[SIZE / 8]), ARRAY['a'])",
-    "minhash_set(array_fill('a'::text, ARRAY[SIZE / 8]))",
+    "minhash(array_fill('a'::text, ARRAY[SIZE / 8]))",
     "bit_hamming(repeat('1', SIZE / 16)::varbit::bit(80000000), repeat('0', SIZE / 16)::varbit::bit(80000000))",
     "cardinality(hamming_bands(repeat('1', SIZE / 16)::varbit::bit(80000000), 3))",
 ];

@@ -22,7 +22,7 @@ const DIGEST: &str =
     "SELECT md5(convert_to(string_agg(concat(minhash(t), minhash(t, 2, 'char', 'none'),
         minhash(t, 1, 'word', 'marks'), shingles(t, 1), shingle_hashes(t, 2, 'stop'),
         minhash_bands(minhash(t), 0.8), winnow(t, 2, 2), simhash(t), edit_distance(t, 'Istanbul'),
-        longest_common_substring(t, 'aÉ'), minhash_set(string_to_array(t, ' '))), '|' ORDER BY i),
+        longest_common_substring(t, 'aÉ'), minhash(string_to_array(t, ' '))), '|' ORDER BY i),
         'UTF8'))
     FROM (SELECT t, row_number() OVER () AS i FROM (TEXTS) v (t)) w";
 

@@ -22,7 +22,7 @@ const FULL: u64 = 17 << 20;
 const MANY_KEYS: &str = "
     CREATE TABLE docs (id serial PRIMARY KEY, sig minhash_signature);
     CREATE FUNCTION made(count int) RETURNS SETOF minhash_signature LANGUAGE sql AS $$
-        SELECT minhash_pack(minhash_set(array(SELECT hashint8extended(e * 17, i / 8) FROM generate_series(1, 30) e)
+        SELECT minhash_pack(minhash(array(SELECT hashint8extended(e * 17, i / 8) FROM generate_series(1, 30) e)
                                         || i::bigint, slots => 1024), 1)
         FROM generate_series(1, count) i $$";
 
@@ -276,7 +276,7 @@ pub fn build_within_memory(server: &Server, scale: Scale) -> Result<Outcome> {
     let rows = scale.of(10_000, 40_000);
     client.batch_execute(&format!(
         "CREATE TABLE docs AS SELECT i AS id,
-             minhash_set(array(SELECT hashint8extended(e, i) FROM generate_series(1, 10) e)) AS sig
+             minhash(array(SELECT hashint8extended(e, i) FROM generate_series(1, 10) e)) AS sig
          FROM generate_series(1, 10 * {rows}) i"
     ))?;
     let mut peaks = Vec::new();

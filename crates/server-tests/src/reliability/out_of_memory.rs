@@ -14,7 +14,7 @@ use crate::harness::{Outcome, Scale, figure};
 const STATEMENTS: &[&str] = &[
     "SELECT minhash(a) FROM big",
     "SELECT minhash(repeat('a', 4000000) || a, 5, 'char', 'marks') FROM big",
-    "SELECT minhash_excluding(a, shingle_hashes(b)) FROM big",
+    "SELECT minhash(a, shingle_hashes(b)) FROM big",
     "SELECT simhash(a), simhash(a, weighting => 'set') FROM big",
     "SELECT cardinality(shingles(a)) FROM big",
     "SELECT cardinality(shingle_hashes(a)), cardinality(winnow(a, 3, 4)) FROM big",
@@ -31,7 +31,7 @@ const STATEMENTS: &[&str] = &[
     "SELECT edit_distance(left(a, 20000), left(b, 20000), 1, 3, 2, 500) FROM big",
     "SELECT near_dup_explain(a, b) FROM big",
     "SELECT length(diff_html(a, b)) FROM big",
-    "SELECT minhash_lexemes(to_tsvector('simple', left(a, 300000))) FROM big",
+    "SELECT minhash(to_tsvector('simple', left(a, 300000))) FROM big",
     "SELECT length(diff_html(a, ARRAY[b, a])) FROM big",
     "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",
     "SELECT count(*) FROM near_dup_calibrate('SELECT a, b, i = 1 FROM big, generate_series(1, 2) i', '{3}')",

@@ -87,13 +87,13 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
-        "hamming_pairs",
-        "SELECT hamming_pairs(NULL::int, 'SELECT 1, b FROM z', 3)",
+        "near_dup_pairs",
+        "SELECT near_dup_pairs(NULL::int, 'SELECT 1, b FROM z', 0.5)",
         SqlState::DATATYPE_MISMATCH,
     ),
     (
-        "hamming_pairs",
-        "SELECT hamming_pairs(NULL::int, 'SELECT 1, c FROM z', 3)",
+        "near_dup_pairs",
+        "SELECT near_dup_pairs(NULL::int, 'SELECT 1, c FROM z', 0.5)",
         SqlState::DATATYPE_MISMATCH,
     ),
     (
@@ -184,14 +184,14 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
     ),
     (
-        "near_dup_note",
-        "CREATE TRIGGER note AFTER INSERT ON z FOR EACH ROW EXECUTE FUNCTION near_dup_note('s', '0.8');
+        "near_dup_track",
+        "CREATE TRIGGER note AFTER INSERT ON z FOR EACH ROW EXECUTE FUNCTION near_dup_track('s', '0.8');
          INSERT INTO z VALUES (1, 1, 1, 1, 1, '1')",
         SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
     ),
     (
-        "near_dup_refresh_at_commit",
-        "CREATE TRIGGER refresh AFTER DELETE ON z FOR EACH ROW EXECUTE FUNCTION near_dup_refresh_at_commit();
+        "near_dup_refresh",
+        "CREATE TRIGGER refresh AFTER DELETE ON z FOR EACH ROW EXECUTE FUNCTION near_dup_refresh();
          DELETE FROM z",
         SqlState::E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
     ),
@@ -217,7 +217,7 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_join(NULL::int, 'SELECT 1, minhash(''a'')', 'SELECT id, sig FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
-    "SELECT count(*) FROM hamming_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
+    "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
     "SELECT count(*) FROM connected_components(NULL::int, 'SELECT id, id FROM private.docs')",
     "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT id, body FROM private.docs')",
     "SELECT count(*) FROM common_shingles('SELECT body FROM private.docs', 2)",

@@ -14,7 +14,10 @@ const DOCS: &str = "CREATE TABLE docs AS
         FROM generate_series(1, 2000) i, generate_series(1, 60) w GROUP BY i) bodies";
 
 /// The columns that pgvector indexes: what, and how many bits.
-const VECTORS: [(&str, usize); 2] = [("hash", 64), ("minhash_bits(minhash_pack(sig, 1))", 128)];
+const VECTORS: [(&str, usize); 2] = [
+    ("hash", 64),
+    ("(minhash_describe(minhash_pack(sig, 1))).bits", 128),
+];
 
 /// HNSW over SimHashes and over packed signatures finds nearly all of the ten nearest.
 pub fn pgvector(server: &Server) -> Result<Outcome> {

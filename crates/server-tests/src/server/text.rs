@@ -91,7 +91,7 @@ pub fn vocalized_pairs(server: &Server) -> Result<Outcome> {
 /// The results of every function of the family for one text.
 const ANSWERS: &str =
     "SELECT concat_ws(' ', minhash(d), shingles(d, 2), shingle_hashes(d, 2, 'char'),
-        minhash_set(string_to_array(d, ' ')), minhash_lexemes(array_to_tsvector(string_to_array(d, ' ')), 1),
+        minhash(string_to_array(d, ' ')), minhash(array_to_tsvector(string_to_array(d, ' ')), 1),
         jaccard(string_to_array(d, ' '), shingles(d, 1, fold => 'none')), winnow(d, 2, 2))
      FROM (VALUES ($1::text)) v (d)";
 

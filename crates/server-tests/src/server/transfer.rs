@@ -27,7 +27,7 @@ const INDEXES: &str = "
     ALTER TABLE docs ADD CONSTRAINT docs_no_near_dup
         EXCLUDE USING neardup (tenant WITH =, near_dup_key(other, 0.85, label => id::text) WITH %) WHERE (id > 3);
     ALTER TABLE docs ADD CONSTRAINT docs_no_near_bits
-        EXCLUDE USING neardup (near_dup_key(minhash_bits(minhash_pack(other, 1))::bit(1), 0) WITH %)
+        EXCLUDE USING neardup (near_dup_key((minhash_describe(minhash_pack(other, 1))).bits::bit(1), 0) WITH %)
         WHERE (id < 2) DEFERRABLE INITIALLY DEFERRED";
 const COPY_OF_ROW: &str = "INSERT INTO docs (id, other) SELECT 1000, other FROM docs WHERE id = 7";
 

@@ -1,0 +1,276 @@
+//! The bit strings of a query within a Hamming distance of each other, exactly, any lengths mixed: pairs
+//! and clusters.
+
+use crate::collection::items::Items;
+use crate::collection::matches::Visit;
+use crate::collection::outlines::write_tokens;
+use crate::collection::prefilter::Test;
+use crate::collection::search::{Search, Source};
+use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::verify::HeldRecord;
+use crate::options;
+use crate::pg::bits::Bits;
+use crate::pg::call::Call;
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
+use crate::pg::links::Links;
+use crate::pg::progress::Progress;
+use crate::pg::query::{CheckedColumn, Query, work_mem_bytes};
+use crate::pg::spool::Records;
+use crate::pg::value::Keys;
+use bitvec::prelude::*;
+use neardup::bands::HammingBlocks;
+use neardup::bands::plan::hamming_blocks;
+use neardup::candidates::{Sides, token};
+use neardup::cluster::{NeighborStars, UnionFind};
+use neardup::hamming;
+use neardup::memory::Grow;
+use pgrx::pg_sys;
+use std::collections::BTreeMap;
+
+/// The rows of a query for (key, bit string).
+pub struct BitStrings {
+    pub keys: Keys,
+    /// Keys of rows whose bit string is NULL.
+    pub without: Keys,
+    strings: Strings,
+}
+
+/// Bit strings by row. A record is the stored value: 4 bytes of length, then the bits.
+struct Strings {
+    distance: u32,
+    records: Records,
+    /// The string that is compared with many.
+    held: HeldRecord,
+}
+
+/// Takes two items, the earlier first, and their similarity.
+type VisitItems<'a> = &'a mut dyn FnMut((u32, u32), f64);
+
+/// Bytes of bits, at most, by which helpers tell strings apart before they are compared.
+const TESTED_BYTES: usize = 32;
+
+/// Bytes of a record before the bits.
+const LENGTH_LEN: usize = size_of::<i32>();
+
+fn length(record: &[u8]) -> usize {
+    let (length, _) = record
+        .split_first_chunk::<LENGTH_LEN>()
+        .expect("a bit string has a length");
+    i32::from_ne_bytes(*length) as usize
+}
+
+fn bits(record: &[u8]) -> &BitSlice<u8, Msb0> {
+    &record[LENGTH_LEN..].view_bits()[..length(record)]
+}
+
+impl BitStrings {
+    /// Returns the columns of a query for (key, bit string); None if it has others.
+    fn columns(query: &Query, key_type: pg_sys::Oid) -> Option<[CheckedColumn; 2]> {
+        let columns = query.columns();
+        let [key, bits] = columns.as_slice() else {
+            return None;
+        };
+        let bits = bits.if_type(pg_sys::BITOID);
+        let bits = bits.or_else(|| columns[1].if_type(pg_sys::VARBITOID))?;
+        Some([key.of_type(key_type, "first", "key"), bits])
+    }
+
+    /// Returns the bit strings that a call's query, its second argument, yields, to be compared by the
+    /// distance that is its third; the query if it yields other columns.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value` for a distance that is no whole number from 0.
+    pub fn of_call(call: &Call) -> Result<Self, Query> {
+        let (query, key_type) = (
+            Query::open(call.argument(1, "query")),
+            call.argument_type(0),
+        );
+        match Self::columns(&query, key_type) {
+            Some(columns) => {
+                let distance = options::distance_argument(call, 2);
+                Ok(Self::read(query, columns, key_type, distance))
+            }
+            None => Err(query),
+        }
+    }
+
+    fn read(
+        query: Query,
+        [key, bits]: [CheckedColumn; 2],
+        key_type: pg_sys::Oid,
+        distance: u32,
+    ) -> Self {
+        let mut read = Self {
+            keys: Keys::new(key_type),
+            without: Keys::new(key_type),
+            strings: Strings {
+                distance,
+                records: Records::new(work_mem_bytes()),
+                held: HeldRecord::default(),
+            },
+        };
+        let mut progress = Progress::reading("reading", &query);
+        query.for_each(&mut |row| {
+            progress.step();
+            let key = row.get(key);
+            let Some(bits) = row.get(bits) else {
+                return read.without.push(key);
+            };
+            // SAFETY: the column's type has been checked; the row outlives the borrow.
+            let bits = unsafe { Bits::from_raw(bits) };
+            read.strings.records.push(bits.stored());
+            read.keys.push(key);
+        });
+        read
+    }
+
+    /// Visits every pair of near rows once, the earlier row first, with the share of bits that are equal.
+    pub fn for_each_pair(&mut self, visit: Visit<'_>) {
+        let items = Items::of_records(&mut self.strings.records);
+        let keys = &self.keys;
+        let mut visit_rows = |x, y, similarity| {
+            visit([keys.get(x), keys.get(y)], similarity);
+            check_interrupts();
+        };
+        for item in 0..items.len() {
+            items.for_each_pair_within(item, &mut |x, y| visit_rows(x, y, 1.0));
+        }
+        self.strings.for_each_near(&items, &mut |pair, similarity| {
+            items.for_each_pair_across(pair, &mut |x, y| visit_rows(x, y, similarity));
+        });
+    }
+
+    /// Visits every row in query order with the canonical row of its star cluster.
+    pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
+        let items = Items::of_records(&mut self.strings.records);
+        let mut links = Links::new(items.len(), self.keys.len());
+        self.strings
+            .for_each_near(&items, &mut |(a, b), similarity| {
+                links.put(a, b, similarity);
+                if items.is_repeated(a) {
+                    links.put(b, a, similarity);
+                }
+            });
+        let mut links = links.sorted();
+        let mut stars = NeighborStars::new(items.len()).or_raise();
+        let mut progress = Progress::begin("listing rows", Some(self.keys.len()));
+        for row in 0..self.keys.len() as u32 {
+            progress.step();
+            let item = items.of_row(row);
+            let place = stars.place(item, |visit| links.of(item, visit));
+            let (canonical, similarity) = place.unwrap_or((item, 1.0));
+            let rows = [row, items.first_row(canonical)];
+            visit(rows.map(|row| self.keys.get(row)), similarity);
+        }
+    }
+
+    /// Visits every row in query order with the first row of its connected component.
+    pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
+        let items = Items::of_records(&mut self.strings.records);
+        let mut sets = UnionFind::new();
+        or_out_of_memory(sets.grow_to(items.len()));
+        self.strings.for_each_near(&items, &mut |(a, b), _| {
+            sets.union(a, b);
+        });
+        let mut progress = Progress::begin("listing rows", Some(self.keys.len()));
+        for row in 0..self.keys.len() as u32 {
+            progress.step();
+            let first = items.first_row(sets.find(items.of_row(row)));
+            let (_, similarity) = self.strings.compare(row, first);
+            visit([row, first].map(|row| self.keys.get(row)), similarity);
+        }
+    }
+}
+
+impl Strings {
+    /// Visits the pairs of items within the distance.
+    fn for_each_near(&mut self, items: &Items, visit: VisitItems<'_>) {
+        let mut buffer = Vec::new();
+        let mut by_length: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+        for item in 0..items.len() {
+            let row = items.first_row(item) as usize;
+            let length = length(self.records.read(row, &mut buffer));
+            by_length
+                .entry(length)
+                .or_default()
+                .try_push(item)
+                .or_raise();
+        }
+        for (length, same_length) in by_length {
+            match hamming_blocks(length, i64::from(self.distance)).or_raise() {
+                Some(blocks) => {
+                    let mut search = self.search(items, &same_length, &blocks);
+                    search.for_each_batch(&mut |batch| {
+                        for (a, b) in batch.pairs(&|_| Sides::BOTH) {
+                            let [a, b] = [a, b].map(|kept| same_length[batch.item(kept) as usize]);
+                            self.visit_if_near(items, (a, b), visit);
+                        }
+                    });
+                }
+                None => for_all_pairs(&same_length, &mut |pair| {
+                    self.visit_if_near(items, pair, visit);
+                }),
+            }
+        }
+    }
+
+    fn search(&mut self, items: &Items, same_length: &[u32], blocks: &HammingBlocks) -> Search {
+        let mut buffer = Vec::new();
+        let first = items.first_row(same_length[0]) as usize;
+        let record = self.records.read(first, &mut buffer);
+        let tokens = size_of::<u32>() * blocks.keys(bits(record)).or_raise().len();
+        let tested = (record.len() - LENGTH_LEN).min(TESTED_BYTES);
+        let mut records = Records::of_width(tokens + tested, work_mem_bytes());
+        let mut stored = read_stored(&mut self.records);
+        sweep(
+            &mut Progress::begin("cutting blocks", Some(same_length.len())),
+            same_length.iter().copied(),
+            &mut |item, record| stored(items.first_row(item), record),
+            &|record, made, _| {
+                let keys = blocks.keys(bits(record))?;
+                write_tokens(keys.into_iter().map(|key| token(key as u64)), made)?;
+                made.try_extend_from_slice(&record[LENGTH_LEN..][..tested])
+            },
+            &mut |_, made| records.push(made),
+        );
+        let mut source = Source {
+            tokens: 0..tokens,
+            test: Some(Test {
+                fields: 8 * tested,
+                bits: 1,
+                equal: (8 * tested).saturating_sub(self.distance as usize),
+            }),
+            items: same_length.len() as u32,
+            record_of: &|number| number,
+            records: &mut records,
+            buffer: Vec::new(),
+        };
+        Search::new(&mut source, 1)
+    }
+
+    fn visit_if_near(&mut self, items: &Items, (a, b): (u32, u32), visit: VisitItems<'_>) {
+        let (distance, similarity) = self.compare(items.first_row(b), items.first_row(a));
+        if distance <= self.distance {
+            visit((a, b), similarity);
+        }
+    }
+
+    /// Returns the distance of the strings of two rows, of one length, and the share of bits that are equal.
+    fn compare(&mut self, held: u32, other: u32) -> (u32, f64) {
+        let (x, y) = self.held.load(&mut self.records, held, other);
+        let distance = hamming::distance(&x[LENGTH_LEN..], &y[LENGTH_LEN..]);
+        let share = f64::from(distance) / length(x).max(1) as f64;
+        (distance, 1.0 - share)
+    }
+}
+
+/// Visits all pairs, where the strings are so short that each is within the distance.
+fn for_all_pairs(items: &[u32], visit: &mut dyn FnMut((u32, u32))) {
+    let mut progress = Progress::begin("comparing", Some(items.len()));
+    for (number, &later) in items.iter().enumerate() {
+        progress.step();
+        for &earlier in &items[..number] {
+            visit((earlier, later));
+        }
+    }
+}
