@@ -41,7 +41,7 @@ impl<'py> Column<'py> {
     ///
     /// # Errors
     /// TypeError for what is no text, ValueError for unpaired surrogates; both name the item.
-    pub fn texts(&self) -> PyResult<Vec<Option<&[u8]>>> {
+    pub fn texts(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
         self.values("a text", |value| {
             let text = value.cast::<PyString>().ok()?;
             Some(text.to_str().map(str::as_bytes))
@@ -52,7 +52,7 @@ impl<'py> Column<'py> {
     ///
     /// # Errors
     /// TypeError for what is no bytes object; it names the item.
-    pub fn bytes(&self) -> PyResult<Vec<Option<&[u8]>>> {
+    pub fn bytes(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
         self.values("a bytes object", |value| {
             let bytes = value.cast::<PyBytes>().ok()?;
             Some(Ok(bytes.as_bytes()))
@@ -61,21 +61,21 @@ impl<'py> Column<'py> {
 
     fn values<'a>(
         &'a self,
-        expected: &str,
-        read: impl Fn(&'a Bound<'py, PyAny>) -> Option<PyResult<&'a [u8]>>,
-    ) -> PyResult<Vec<Option<&'a [u8]>>> {
-        match self {
-            Self::Arrow(chunks) => chunks.iter().flat_map(Array::values).collect(),
-            Self::Objects(values) => {
-                let value = |(item, value): (usize, &'a Bound<'py, PyAny>)| match read(value) {
-                    Some(Ok(value)) => Ok(Some(value)),
-                    Some(Err(error)) => Err(PyValueError::new_err(at_item(item, &error))),
-                    None if is_missing(value) => Ok(None),
-                    None => Err(unexpected(item, value, expected)),
-                };
-                values.iter().enumerate().map(value).collect()
-            }
-        }
+        expected: &'static str,
+        read: impl Fn(&'a Bound<'py, PyAny>) -> Option<PyResult<&'a [u8]>> + 'a,
+    ) -> impl Iterator<Item = PyResult<Option<&'a [u8]>>> {
+        let (chunks, objects): (&[Array], &[Bound<'py, PyAny>]) = match self {
+            Self::Arrow(chunks) => (chunks, &[]),
+            Self::Objects(objects) => (&[], objects),
+        };
+        let value = move |(item, value): (usize, &'a Bound<'py, PyAny>)| match read(value) {
+            Some(Ok(value)) => Ok(Some(value)),
+            Some(Err(error)) => Err(PyValueError::new_err(at_item(item, &error))),
+            None if is_missing(value) => Ok(None),
+            None => Err(unexpected(item, value, expected)),
+        };
+        let of_chunks = chunks.iter().flat_map(Array::values);
+        of_chunks.chain(objects.iter().enumerate().map(value))
     }
 }
 

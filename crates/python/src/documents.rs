@@ -1,5 +1,7 @@
 //! From documents to signatures, SimHashes and fingerprints.
 
+use std::convert::identity;
+
 use neardup::arguments;
 use neardup::minhash::{Header, Signing, Sketch};
 use neardup::shingle::{self, Key, MAX_WINDOW, Shingling};
@@ -34,9 +36,10 @@ pub fn signatures<'py>(
         key: Key::from_seed(seed),
     };
     let column = Column::read(texts)?;
-    let signed = parallel::map(py, &column.texts()?, |text| signing.sign(text, &mut || {}))?;
-    let bytes = |signature: Option<Vec<u8>>| signature.map(|bytes| PyBytes::new(py, &bytes));
-    Ok(signed.into_iter().map(bytes).collect())
+    let sign = |text: &[u8]| signing.sign(text, &mut || {});
+    parallel::map(py, column.texts(), sign, |signature| {
+        PyBytes::new(py, &signature)
+    })
 }
 
 #[pyfunction]
@@ -91,11 +94,12 @@ pub fn simhashes(
     let weighting: Weighting = weighting.parse().map_err(raised)?;
     let key = Key::from_seed(seed);
     let column = Column::read(texts)?;
-    let hashed = parallel::map(py, &column.texts()?, |text| {
+    let hash = |text: &[u8]| {
         let bits = document(text, &shingling, &key, width, weighting, &mut || ())?;
         let digit = |bit: bool| if bit { '1' } else { '0' };
         Ok(bits.map(|bits| bits.iter().by_vals().map(digit).collect::<String>()))
-    })?;
+    };
+    let hashed = parallel::map(py, column.texts(), hash, identity)?;
     Ok(hashed.into_iter().map(Option::flatten).collect())
 }
 
@@ -113,7 +117,8 @@ pub fn winnow(
     let window = arguments::within("window", window, 1, MAX_WINDOW as i64).map_err(raised)?;
     let key = Key::from_seed(seed);
     let column = Column::read(texts)?;
-    parallel::map(py, &column.texts()?, |text| -> Result<Vec<i64>> {
+    let select = |text: &[u8]| -> Result<Vec<i64>> {
         shingle::winnow(text, &shingling, &key, window as usize, &mut || ())
-    })
+    };
+    parallel::map(py, column.texts(), select, identity)
 }

@@ -1,11 +1,10 @@
-//! Work on all processors, outside of the interpreter's lock.
+//! Work on all processors, most of it outside of the interpreter's lock.
 //!
 //! Threads live as long as one call: a pool would be lost in the children of a process that forks.
 
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
-use std::ops::Range;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,124 +19,204 @@ const BLOCK_BYTES: usize = 1 << 16;
 /// Documents that a thread takes at once, at most.
 const BLOCK_DOCUMENTS: usize = 1 << 10;
 
-/// The longest wait of Ctrl-C, besides the end of a document.
+/// The longest wait of Ctrl-C, besides a block.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Returns the result of `work` on each document, None for None.
+/// Returns what `finish` makes of the result of `work` on each document, None for None. `work` runs in
+/// several threads without the interpreter's lock, while documents are looked up, and results finished,
+/// under it.
 ///
 /// # Errors
-/// The first that `work` returns; what a signal handler raises.
-pub fn map<T: Send>(
+/// The first of a document's lookup, and of `work`; what a signal handler raises.
+pub fn map<'a, T: Send, R>(
     py: Python<'_>,
-    documents: &[Option<&[u8]>],
+    mut documents: impl Iterator<Item = PyResult<Option<&'a [u8]>>>,
     work: impl Fn(&[u8]) -> Result<T> + Sync,
-) -> PyResult<Vec<Option<T>>> {
-    let queue = Queue::new(documents);
-    let work = &work;
-    let (mut done, error) = py.detach(|| {
-        thread::scope(|scope| {
-            let helpers: Vec<_> = (1..queue.threads())
-                .map(|_| scope.spawn(|| queue.work_off(work, || Ok(()))))
-                .collect();
-            let mut last = Instant::now();
-            let mut done = queue.work_off(work, || {
-                if last.elapsed() < PATIENCE {
-                    return Ok(());
+    finish: impl Fn(T) -> R,
+) -> PyResult<Vec<Option<R>>> {
+    let (queue, work) = (&Queue::default(), &work);
+    let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut finished = thread::scope(|scope| {
+        let _end = End(queue);
+        let mut signals = Signals::new(py);
+        let (mut blocks, mut first, mut helpers) = (0, 0, Vec::new());
+        while let Some(block) = Block::next(first, &mut documents)? {
+            signals.check()?;
+            first += block.documents.len();
+            blocks += 1;
+            queue.lock().waiting.push_back(block);
+            queue.changed.notify_one();
+            if (2..=processors).contains(&blocks) {
+                helpers.push(scope.spawn(|| queue.help(work)));
+            }
+        }
+        let mut finished = Vec::with_capacity(blocks);
+        while finished.len() < blocks {
+            signals.check()?;
+            match queue.next() {
+                Next::Finish(first, results) => {
+                    let results = results?.into_iter().map(|result| result.map(&finish));
+                    finished.push((first, results.collect::<Vec<_>>()));
                 }
-                last = Instant::now();
-                Python::attach(|py| py.check_signals())
-            });
-            for helper in helpers {
-                done.extend(helper.join().unwrap_or_else(|panic| {
-                    std::panic::resume_unwind(panic);
-                }));
+                Next::Work(block) => py.detach(|| queue.done(block.run(work))),
+                // A helper that ended has panicked, which `scope` raises again.
+                Next::Wait if helpers.iter().any(|helper| helper.is_finished()) => break,
+                Next::Wait => py.detach(|| queue.wait()),
             }
-            (done, queue.take_error())
-        })
-    });
-    if let Some(error) = error {
-        return Err(error);
+        }
+        Ok::<_, PyErr>(finished)
+    })?;
+    finished.sort_unstable_by_key(|(first, _)| *first);
+    Ok(finished
+        .into_iter()
+        .flat_map(|(_, results)| results)
+        .collect())
+}
+
+/// Looks for signals of the interpreter now and then.
+struct Signals<'py> {
+    py: Python<'py>,
+    last: Instant,
+}
+
+impl<'py> Signals<'py> {
+    fn new(py: Python<'py>) -> Self {
+        let last = Instant::now();
+        Self { py, last }
     }
-    done.sort_unstable_by_key(|(block, _)| *block);
-    Ok(done.into_iter().flat_map(|(_, results)| results).collect())
+
+    fn check(&mut self) -> PyResult<()> {
+        if self.last.elapsed() < PATIENCE {
+            return Ok(());
+        }
+        self.last = Instant::now();
+        self.py.check_signals()
+    }
 }
 
-/// The results of one block of documents, and its number.
-type Done<T> = (usize, Vec<Option<T>>);
-
-/// Blocks of documents that wait for a thread.
-struct Queue<'a> {
-    documents: &'a [Option<&'a [u8]>],
-    blocks: Vec<Range<usize>>,
-    next: AtomicUsize,
-    is_stopped: AtomicBool,
-    error: Mutex<Option<PyErr>>,
+/// Documents that follow each other.
+struct Block<'a> {
+    /// The place of the first among all.
+    first: usize,
+    documents: Vec<Option<&'a [u8]>>,
 }
 
-impl<'a> Queue<'a> {
-    fn new(documents: &'a [Option<&'a [u8]>]) -> Self {
-        let mut blocks = Vec::new();
-        let (mut start, mut bytes) = (0, 0);
-        for (i, document) in documents.iter().enumerate() {
+/// The place of the first document of a block, and the results of all.
+type Done<T> = (usize, PyResult<Vec<Option<T>>>);
+
+impl<'a> Block<'a> {
+    /// Returns the next block of documents, None after the last.
+    fn next(
+        first: usize,
+        documents: &mut impl Iterator<Item = PyResult<Option<&'a [u8]>>>,
+    ) -> PyResult<Option<Self>> {
+        let (mut block, mut bytes) = (Vec::new(), 0);
+        for document in documents {
+            let document = document?;
             bytes += document.map_or(0, <[u8]>::len);
-            if bytes >= BLOCK_BYTES || i + 1 - start >= BLOCK_DOCUMENTS {
-                blocks.push(start..i + 1);
-                (start, bytes) = (i + 1, 0);
-            }
-        }
-        if start < documents.len() {
-            blocks.push(start..documents.len());
-        }
-        Self {
-            documents,
-            blocks,
-            next: AtomicUsize::new(0),
-            is_stopped: AtomicBool::new(false),
-            error: Mutex::new(None),
-        }
-    }
-
-    fn threads(&self) -> usize {
-        let processors = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        processors.min(self.blocks.len())
-    }
-
-    /// Works on blocks until none is left or a thread has failed. `check` is called after each.
-    fn work_off<T>(
-        &self,
-        work: &impl Fn(&[u8]) -> Result<T>,
-        mut check: impl FnMut() -> PyResult<()>,
-    ) -> Vec<Done<T>> {
-        let mut done = Vec::new();
-        while !self.is_stopped.load(Ordering::Relaxed) {
-            let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(block) = self.blocks.get(number) else {
+            block.push(document);
+            if bytes >= BLOCK_BYTES || block.len() >= BLOCK_DOCUMENTS {
                 break;
-            };
-            let one = |item: usize| {
-                let result = self.documents[item].map(work).transpose();
-                result.map_err(|error| raised_at(item, error))
-            };
-            let results: PyResult<Vec<Option<T>>> = block.clone().map(one).collect();
-            match results.and_then(|results| {
-                check()?;
-                Ok(results)
-            }) {
-                Ok(results) => done.push((number, results)),
-                Err(error) => self.stop(error),
             }
         }
-        done
+        let documents = block;
+        Ok((!documents.is_empty()).then_some(Self { first, documents }))
     }
 
-    fn stop(&self, error: PyErr) {
-        self.is_stopped.store(true, Ordering::Relaxed);
-        if let Ok(mut first) = self.error.lock() {
-            first.get_or_insert(error);
+    fn run<T>(self, work: &impl Fn(&[u8]) -> Result<T>) -> Done<T> {
+        let one = |(item, document): (usize, Option<&[u8]>)| {
+            let result = document.map(work).transpose();
+            result.map_err(|error| raised_at(item, error))
+        };
+        let results = (self.first..).zip(self.documents).map(one);
+        (self.first, results.collect())
+    }
+}
+
+/// Blocks that wait for a thread, and results that wait for the interpreter's lock.
+struct Queue<'a, T> {
+    state: Mutex<State<'a, T>>,
+    changed: Condvar,
+}
+
+struct State<'a, T> {
+    waiting: VecDeque<Block<'a>>,
+    done: Vec<Done<T>>,
+    is_ended: bool,
+}
+
+/// The next thing for the thread that holds the interpreter's lock.
+enum Next<'a, T> {
+    Finish(usize, PyResult<Vec<Option<T>>>),
+    Work(Block<'a>),
+    Wait,
+}
+
+impl<T> Default for Queue<'_, T> {
+    fn default() -> Self {
+        let state = State {
+            waiting: VecDeque::new(),
+            done: Vec::new(),
+            is_ended: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
         }
     }
+}
 
-    fn take_error(&self) -> Option<PyErr> {
-        self.error.lock().ok().and_then(|mut error| error.take())
+impl<'a, T> Queue<'a, T> {
+    fn lock(&self) -> MutexGuard<'_, State<'a, T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Next<'a, T> {
+        let mut state = self.lock();
+        if let Some((first, results)) = state.done.pop() {
+            return Next::Finish(first, results);
+        }
+        state.waiting.pop_front().map_or(Next::Wait, Next::Work)
+    }
+
+    /// Waits for a result, or as long as signals may.
+    fn wait(&self) {
+        let state = self.lock();
+        let waited = self
+            .changed
+            .wait_timeout_while(state, PATIENCE, |state| state.done.is_empty());
+        drop(waited);
+    }
+
+    fn done(&self, done: Done<T>) {
+        self.lock().done.push(done);
+        self.changed.notify_all();
+    }
+
+    /// Works on blocks until the end.
+    fn help(&self, work: &impl Fn(&[u8]) -> Result<T>) {
+        let is_idle = |state: &mut State<'a, T>| state.waiting.is_empty() && !state.is_ended;
+        loop {
+            let waited = self.changed.wait_while(self.lock(), is_idle);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+            if state.is_ended {
+                return;
+            }
+            let block = state.waiting.pop_front();
+            drop(state);
+            if let Some(block) = block {
+                self.done(block.run(work));
+            }
+        }
+    }
+}
+
+/// Ends a queue's helpers when it is dropped.
+struct End<'q, 'a, T>(&'q Queue<'a, T>);
+
+impl<T> Drop for End<'_, '_, T> {
+    fn drop(&mut self) {
+        self.0.lock().is_ended = true;
+        self.0.changed.notify_all();
     }
 }

@@ -1,5 +1,7 @@
 //! Functions of signatures: measures, properties, and new signatures from old ones.
 
+use std::convert::identity;
+
 use neardup::bands::{Bands, ClassicBands, band_keys};
 use neardup::minhash::signature::VERSION;
 use neardup::minhash::{Signature, combine, estimate_stored, measures, near_duplicates_stored};
@@ -73,9 +75,8 @@ pub fn distances(
 ) -> PyResult<Vec<Option<f64>>> {
     read(signature)?;
     let column = Column::read(others)?;
-    parallel::map(py, &column.bytes()?, |other| {
-        Ok(1.0 - estimate_stored(signature, other)?)
-    })
+    let distance = |other: &[u8]| Ok(1.0 - estimate_stored(signature, other)?);
+    parallel::map(py, column.bytes(), distance, identity)
 }
 
 #[pyfunction]
