@@ -1,6 +1,6 @@
 -- For bit varying, so that PostgreSQL prefers it to scope_ops for both types of bit strings.
 CREATE OPERATOR CLASS hamming_ops DEFAULT FOR TYPE varbit USING neardup AS
-    OPERATOR 1 <@ (bit, _bit_ball),
+    OPERATOR 1 <@ (bit, _ball),
     OPERATOR 2 <-> (bit, bit) FOR ORDER BY integer_ops,
     FUNCTION 1 (varbit, varbit) hamming_within(bit, bit, integer),
     FUNCTION 1 (bit, bit) hamming_within(bit, bit, integer),

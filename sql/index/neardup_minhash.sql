@@ -1,5 +1,5 @@
 CREATE OPERATOR CLASS minhash_ops DEFAULT FOR TYPE minhash_signature USING neardup AS
-    OPERATOR 1 <@ (minhash_signature, _minhash_ball),
+    OPERATOR 1 <@ (minhash_signature, _ball),
     OPERATOR 2 <=> (minhash_signature, minhash_signature) FOR ORDER BY float_ops,
     FUNCTION 1 (minhash_signature, minhash_signature) near_dup(minhash_signature, minhash_signature, double precision),
     FUNCTION 2 (minhash_signature, minhash_signature) _minhash_options(internal);

@@ -1,7 +1,7 @@
 CREATE OPERATOR CLASS set_ops DEFAULT FOR TYPE bigint[] USING neardup AS
-    OPERATOR 1 <% (bigint[], _set_share),
-    OPERATOR 5 %> (bigint[], _set_share),
-    OPERATOR 6 <%> (bigint[], _set_share),
+    OPERATOR 1 <% (bigint[], _ball),
+    OPERATOR 5 %> (bigint[], _ball),
+    OPERATOR 6 <%> (bigint[], _ball),
     FUNCTION 1 (bigint[], bigint[]) near_dup(bigint[], bigint[], double precision);
 
 COMMENT ON OPERATOR CLASS set_ops USING neardup IS

@@ -22,14 +22,6 @@ COMMENT ON FUNCTION chunk_similarity(text, text, integer, text) IS
 COMMENT ON FUNCTION longest_common_substring(text, text) IS
     'longest run of characters that both texts share';
 
-CREATE FUNCTION longest_common_substring_position(
-    a text, b text, OUT length integer, OUT a_start integer, OUT b_start integer
-)
-LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 40000
-AS 'MODULE_PATHNAME', 'longest_common_substring_position_wrapper';
-COMMENT ON FUNCTION longest_common_substring_position(text, text) IS
-    'length of the longest common substring in characters, and where it starts, from 1, in either text';
-
 COMMENT ON FUNCTION edit_distance(text, text, integer, integer, integer, bigint) IS
     'least cost of the insertions, deletions and substitutions of characters that turn a into b; NULL if above max';
 

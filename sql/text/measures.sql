@@ -12,8 +12,6 @@ COMMENT ON FUNCTION near_dup(bigint[], bigint[], double precision) IS
     'jaccard(a, b) >= threshold (above 0, at most 1); uses a neardup index on either set';
 COMMENT ON FUNCTION resemblance(text, text, integer, text, text) IS
     'Jaccard similarity of the shingle sets of two documents, computed from the documents';
-COMMENT ON FUNCTION resemblance_distance(text, text, integer, text, text) IS
-    '1 - resemblance: a metric';
 COMMENT ON FUNCTION containment(text, text, integer, text, text) IS
     'share of the first document''s shingles that are in the second document';
 COMMENT ON FUNCTION resembles(text, text, double precision, integer, text, text) IS

@@ -1,103 +1,119 @@
-//! The query types `minhash_ball` and `bit_ball`: everything within a bound of a center, as the
-//! right operand of `<@`. Their text form is that of PostgreSQL's circle: `<center,bound>`.
+//! The query type `_ball`: a center, and the bound within which values are in the ball, as the right
+//! operand of `<@` and, of sets, of `%>`, `<%` and `<%>`. Its text form is that of PostgreSQL's circle:
+//! `<center,bound>`.
+//!
+//! Layout, little endian: the bound, the center, and the kind of the center in one byte.
 
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::incomparable::never_near;
 use crate::options;
+use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
-use crate::pg::error::{OrRaise, raise};
-use crate::pg::varlena::{Varlena, argument, rest_of_message, result};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::varlena::{Varlena, argument, result};
+use crate::text::measures::{is_contained, is_resembling};
 use bitvec::prelude::*;
-use neardup::memory::{Grow, copied, filled, joined, with_room};
+use neardup::memory::{Grow, GrowText, collected, filled, joined, with_room};
 use neardup::minhash::{Signature, least_similarity, near_duplicates};
+use neardup::set::sort_distinct;
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{Internal, pg_sys};
 use std::ffi::{CStr, CString};
+use std::fmt::Write;
 
-/// A `minhash_ball` argument. Layout, little endian: `threshold f64 | signature`.
-pub struct MinhashBall<'a>(Varlena<'a>);
+/// A `_ball` argument.
+pub struct Ball<'a>(Varlena<'a>);
 
-const THRESHOLD_LEN: usize = size_of::<f64>();
+argument!(Ball, "_ball");
+
+/// The center of a ball, and its bound.
+pub enum Within<'a> {
+    /// With the lowest similarity, which may be [`EVERYTHING`].
+    Signature(Signature<'a>, f64),
+    /// With the greatest distance.
+    Bits(BitCenter<'a>, u32),
+    /// With the lowest share of one set, or of both.
+    Set(Vec<i64>, f64),
+}
+
+/// A bit string: its bytes, and the number of its bits.
+#[derive(Clone, Copy)]
+pub struct BitCenter<'a> {
+    pub bytes: &'a [u8],
+    pub len: usize,
+}
+
+impl<'a> BitCenter<'a> {
+    pub fn bits(&self) -> &'a BitSlice<u8, Msb0> {
+        &self.bytes.view_bits()[..self.len]
+    }
+}
+
+const OF_SIGNATURE: u8 = 0;
+const OF_BITS: u8 = 1;
+const OF_SET: u8 = 2;
 
 /// The threshold of a ball that holds all signatures, comparable ones or not. Only the planner makes
 /// such balls, of bounds that it does not know.
 pub const EVERYTHING: f64 = 0.0;
 
-impl MinhashBall<'_> {
+impl Ball<'_> {
     /// # Safety
-    /// `datum` is a non-null datum of type minhash_ball that outlives the value.
+    /// `datum` is a non-null datum of type _ball that outlives the value.
     pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
         // SAFETY: passed on to the caller.
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Returns center and threshold, which may be [`EVERYTHING`].
+    /// Returns center and bound.
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no ball.
-    pub fn read(&self) -> (Signature<'_>, f64) {
-        read_minhash_ball(&self.0)
+    pub fn read(&self) -> Within<'_> {
+        read(&self.0)
     }
 }
 
-/// Returns center and threshold of a ball's bytes.
+/// Returns center and bound of a ball's bytes.
 ///
 /// # Errors
 /// ERROR `data_corrupted` if the bytes are no ball.
-pub fn read_minhash_ball(bytes: &[u8]) -> (Signature<'_>, f64) {
-    let Some((threshold, signature)) = bytes.split_first_chunk::<THRESHOLD_LEN>() else {
-        corrupt("_minhash_ball");
-    };
+pub fn read(bytes: &[u8]) -> Within<'_> {
+    let read = bytes.split_last().and_then(|(kind, bytes)| match *kind {
+        OF_SIGNATURE => read_signature(bytes),
+        OF_BITS => read_bits(bytes),
+        OF_SET => read_set(bytes),
+        _ => None,
+    });
+    read.unwrap_or_else(|| corrupt("_ball"))
+}
+
+fn read_signature(bytes: &[u8]) -> Option<Within<'_>> {
+    let (threshold, signature) = bytes.split_first_chunk()?;
     let threshold = f64::from_le_bytes(*threshold);
-    if threshold != EVERYTHING && !options::is_threshold(threshold) {
-        corrupt("_minhash_ball");
-    }
-    (Signature::from_bytes(signature).or_raise(), threshold)
+    let is_valid = threshold == EVERYTHING || options::is_threshold(threshold);
+    is_valid.then(|| Within::Signature(Signature::from_bytes(signature).or_raise(), threshold))
 }
 
-/// A `bit_ball` argument. Layout, little endian: `distance u32 | bits u32 | bytes of the bits`.
-pub struct BitBall<'a>(Varlena<'a>);
-
-const DISTANCE_LEN: usize = size_of::<u32>();
-const COUNT_LEN: usize = size_of::<u32>();
-
-impl BitBall<'_> {
-    /// # Safety
-    /// `datum` is a non-null datum of type bit_ball that outlives the value.
-    pub unsafe fn from_raw(datum: pg_sys::Datum) -> Self {
-        // SAFETY: passed on to the caller.
-        Self(unsafe { Varlena::detoast(datum) })
-    }
-
-    /// Returns center and distance.
-    ///
-    /// # Errors
-    /// ERROR `data_corrupted` if the bytes are no ball.
-    pub fn read(&self) -> (&BitSlice<u8, Msb0>, u32) {
-        read_bit_ball(&self.0).unwrap_or_else(|| corrupt("_bit_ball"))
-    }
-
-    /// Returns the bytes of the center's bits, after [`Self::read`] has found them to be there.
-    pub fn bytes(&self) -> &[u8] {
-        center_bytes(&self.0)
-    }
+fn read_bits(bytes: &[u8]) -> Option<Within<'_>> {
+    let (distance, rest) = bytes.split_first_chunk()?;
+    let (len, bytes) = rest.split_first_chunk()?;
+    let [distance, len] = [distance, len].map(|number| u32::from_le_bytes(*number));
+    let len = len as usize;
+    let padding = bytes.view_bits::<Msb0>().get(len..)?;
+    let is_valid = distance <= i32::MAX as u32 && padding.len() < 8 && padding.not_any();
+    is_valid.then_some(Within::Bits(BitCenter { bytes, len }, distance))
 }
 
-/// Returns the bytes of the center's bits, after [`read_bit_ball`] has found them to be there.
-pub fn center_bytes(ball: &[u8]) -> &[u8] {
-    &ball[DISTANCE_LEN + COUNT_LEN..]
-}
-
-/// Returns center and distance of a ball's bytes; None if they are no ball.
-pub fn read_bit_ball(bytes: &[u8]) -> Option<(&BitSlice<u8, Msb0>, u32)> {
-    let (distance, rest) = bytes.split_first_chunk::<DISTANCE_LEN>()?;
-    let (count, bytes) = rest.split_first_chunk::<COUNT_LEN>()?;
-    let distance = u32::from_le_bytes(*distance);
-    let count = u32::from_le_bytes(*count) as usize;
-    let bits = bytes.view_bits::<Msb0>();
-    let (center, padding) = (bits.get(..count)?, bits.get(count..)?);
-    let valid = distance <= i32::MAX as u32 && padding.len() < 8 && padding.not_any();
-    valid.then_some((center, distance))
+fn read_set(bytes: &[u8]) -> Option<Within<'_>> {
+    let (share, elements) = bytes.split_first_chunk()?;
+    let share = f64::from_le_bytes(*share);
+    let (elements, rest) = elements.as_chunks();
+    let elements = elements.iter().map(|element| i64::from_le_bytes(*element));
+    let is_valid = options::is_threshold(share)
+        && rest.is_empty()
+        && elements.clone().is_sorted_by(|a, b| a < b);
+    is_valid.then(|| Within::Set(collected(elements).or_raise(), share))
 }
 
 /// # Errors
@@ -110,28 +126,28 @@ pub fn corrupt(name: &str) -> ! {
     )
 }
 
-argument!(MinhashBall, "_minhash_ball");
-argument!(BitBall, "_bit_ball");
+/// A new `_ball`, in its stored form.
+pub struct NewBall(pub Vec<u8>);
 
-/// A new `minhash_ball`, in its stored form.
-pub struct NewMinhashBall(Vec<u8>);
+result!(NewBall, "_ball");
 
-/// A new `bit_ball`, in its stored form.
-pub struct NewBitBall(Vec<u8>);
-
-result!(NewMinhashBall, "_minhash_ball");
-result!(NewBitBall, "_bit_ball");
-
-impl NewMinhashBall {
-    fn new(center: &[u8], threshold: f64) -> Self {
-        Self(joined(&[&threshold.to_le_bytes(), center]).or_raise())
+impl NewBall {
+    pub fn of_signature(center: &[u8], threshold: f64) -> Self {
+        Self(joined(&[&threshold.to_le_bytes(), center, &[OF_SIGNATURE]]).or_raise())
     }
-}
 
-impl NewBitBall {
-    fn new(center: &[u8], bits: usize, distance: u32) -> Self {
+    pub fn of_bits(center: &[u8], bits: usize, distance: u32) -> Self {
         let numbers = [distance.to_le_bytes(), (bits as u32).to_le_bytes()];
-        Self(joined(&[numbers.as_flattened(), center]).or_raise())
+        Self(joined(&[numbers.as_flattened(), center, &[OF_BITS]]).or_raise())
+    }
+
+    fn of_set(set: &[i64], share: f64) -> Self {
+        let mut bytes = with_room(size_of::<f64>() + size_of_val(set) + 1).or_raise();
+        bytes.try_extend(share.to_le_bytes()).or_raise();
+        let elements = set.iter().flat_map(|element| element.to_le_bytes());
+        bytes.try_extend(elements).or_raise();
+        bytes.try_push(OF_SET).or_raise();
+        Self(bytes)
     }
 }
 
@@ -139,77 +155,146 @@ impl NewBitBall {
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_minhash_ball")]
-fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewMinhashBall {
+#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball")]
+fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewBall {
     m.read();
-    NewMinhashBall::new(m.bytes(), options::threshold(threshold))
+    NewBall::of_signature(m.bytes(), options::threshold(threshold))
 }
 
 /// Returns every signature whose `minhash_sim` to the center is at least `similarity`, or more: all
 /// for one of at most 0; NULL, which no signature is in, for one above 1.
 #[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball_at_least")]
-fn minhash_ball_at_least(m: StoredSignature<'_>, similarity: f64) -> Option<NewMinhashBall> {
+fn minhash_ball_at_least(m: StoredSignature<'_>, similarity: f64) -> Option<NewBall> {
     m.read();
     // As numbers are compared in SQL, NaN is above all others.
     let threshold = (similarity <= 1.0).then_some(similarity.max(EVERYTHING))?;
-    Some(NewMinhashBall::new(m.bytes(), threshold))
+    Some(NewBall::of_signature(m.bytes(), threshold))
 }
 
 /// Returns every signature whose `minhash_distance` from the center is at most `distance`, or more:
 /// all for one of at least 1; NULL for one below 0.
 #[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball_within")]
-fn minhash_ball_within(m: StoredSignature<'_>, distance: f64) -> Option<NewMinhashBall> {
+fn minhash_ball_within(m: StoredSignature<'_>, distance: f64) -> Option<NewBall> {
     m.read();
     if distance < 0.0 {
         return None;
     }
     let threshold = least_similarity(distance).unwrap_or(EVERYTHING);
-    Some(NewMinhashBall::new(m.bytes(), threshold))
-}
-
-/// Returns `bit_ball`, or NULL for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, name = "_ball_within")]
-fn bit_ball_within(center: Bits<'_>, distance: i32) -> Option<NewBitBall> {
-    let distance = distance.try_into().ok()?;
-    Some(NewBitBall::new(center.bytes(), center.len(), distance))
+    Some(NewBall::of_signature(m.bytes(), threshold))
 }
 
 /// Returns every bit string of the center's length that differs from it in at most `distance` bits.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, name = "_bit_ball")]
-fn bit_ball(center: Bits<'_>, distance: i32) -> NewBitBall {
-    NewBitBall::new(center.bytes(), center.len(), options::distance(distance))
+#[pg_extern(immutable, parallel_safe, strict, name = "_ball")]
+fn bit_ball(center: Bits<'_>, distance: i32) -> NewBall {
+    NewBall::of_bits(center.bytes(), center.len(), options::distance(distance))
+}
+
+/// Returns [`bit_ball`], or NULL for a negative distance.
+#[pg_extern(immutable, parallel_safe, strict, name = "_ball_within")]
+fn bit_ball_within(center: Bits<'_>, distance: i32) -> Option<NewBall> {
+    let distance = distance.try_into().ok()?;
+    Some(NewBall::of_bits(center.bytes(), center.len(), distance))
+}
+
+/// Returns a set, and the share of it, of another, or of both together that they have to share.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
+#[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "_ball")]
+fn set_ball(elements: Bigints<'_>, threshold: f64) -> NewBall {
+    NewBall::of_set(&elements.set(), options::threshold(threshold))
 }
 
 /// Returns whether the signature is in the ball; not if it is empty or was made with other
-/// parameters.
+/// parameters, nor in one of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
-pub fn minhash_in_ball(m: StoredSignature<'_>, ball: MinhashBall<'_>) -> bool {
-    let (center, threshold) = ball.read();
+pub fn minhash_in_ball(m: StoredSignature<'_>, ball: Ball<'_>) -> bool {
+    let Within::Signature(center, threshold) = ball.read() else {
+        return false;
+    };
     threshold == EVERYTHING
         || near_duplicates(&m.read(), &center, threshold)
             .unwrap_or_else(|| never_near(&m.read().header, &center.header))
 }
 
-/// Does `minhash_in_ball` with its arguments exchanged.
+/// Does [`minhash_in_ball`] with its arguments exchanged.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
-pub fn minhash_ball_contains(ball: MinhashBall<'_>, m: StoredSignature<'_>) -> bool {
+pub fn minhash_ball_contains(ball: Ball<'_>, m: StoredSignature<'_>) -> bool {
     minhash_in_ball(m, ball)
 }
 
-/// Returns whether the bit string is in the ball; not if its length differs from the center's.
+/// Returns whether the bit string is in the ball; not if its length differs from the center's, nor in
+/// one of another kind.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
-pub fn bit_in_ball(b: Bits<'_>, ball: BitBall<'_>) -> bool {
-    let (center, distance) = ball.read();
-    b.len() == center.len() && neardup::hamming::distance(b.bytes(), ball.bytes()) <= distance
+pub fn bit_in_ball(b: Bits<'_>, ball: Ball<'_>) -> bool {
+    let Within::Bits(center, distance) = ball.read() else {
+        return false;
+    };
+    b.len() == center.len && neardup::hamming::distance(b.bytes(), center.bytes) <= distance
 }
 
-/// Does `bit_in_ball` with its arguments exchanged.
+/// Does [`bit_in_ball`] with its arguments exchanged.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
-pub fn bit_ball_contains(ball: BitBall<'_>, b: Bits<'_>) -> bool {
+pub fn bit_ball_contains(ball: Ball<'_>, b: Bits<'_>) -> bool {
     bit_in_ball(b, ball)
+}
+
+/// Returns whether the array contains the share of the center; not of one of another kind.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
+pub fn set_contains(whole: Bigints<'_>, part: Ball<'_>) -> bool {
+    matches!(part.read(), Within::Set(part, share) if is_contained(&part, &whole.set(), share))
+}
+
+/// Returns whether the center contains the share of the array's elements; not one of another kind.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
+pub fn set_contained(part: Bigints<'_>, whole: Ball<'_>) -> bool {
+    matches!(whole.read(), Within::Set(whole, share) if is_contained(&part.set(), &whole, share))
+}
+
+/// Returns whether the Jaccard similarity of the array and the center reaches the share; not of one of
+/// another kind.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_near")]
+pub fn set_resembles(a: Bigints<'_>, b: Ball<'_>) -> bool {
+    matches!(b.read(), Within::Set(b, share) if is_resembling(&a.set(), &b, share))
+}
+
+/// Does [`set_contains`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
+pub fn set_ball_contained(part: Ball<'_>, whole: Bigints<'_>) -> bool {
+    set_contains(whole, part)
+}
+
+/// Does [`set_contained`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
+pub fn set_ball_contains(whole: Ball<'_>, part: Bigints<'_>) -> bool {
+    set_contained(part, whole)
+}
+
+/// Does [`set_resembles`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_near")]
+pub fn set_ball_resembles(b: Ball<'_>, a: Bigints<'_>) -> bool {
+    set_resembles(a, b)
+}
+
+#[pg_extern(immutable, parallel_safe, strict)]
+fn _ball_in(text: &CStr) -> NewBall {
+    let text = text.to_string_lossy();
+    let parsed = text_fields(&text).and_then(|(center, bound)| match center.trim() {
+        set if set.starts_with('{') => parse_set(set, bound),
+        signature if signature.starts_with("minhash:") => parse_signature(signature, bound),
+        bits => parse_bits(bits, bound),
+    });
+    parsed.unwrap_or_else(|| {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
+            "invalid input syntax for type _ball",
+            "The text form is <signature,threshold>, <bits,distance> as in <0110,2>, or \
+             <{elements},threshold> as in <{3,5,8},0.8>, with 0 < threshold <= 1.",
+        )
+    })
 }
 
 /// Returns the two fields of `<center,bound>`.
@@ -220,146 +305,90 @@ fn text_fields(text: &str) -> Option<(&str, &str)> {
         .rsplit_once(',')
 }
 
-fn bad_text(name: &str, hint: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
-        &format!("invalid input syntax for type {name}"),
-        hint,
-    )
+fn parse_threshold(bound: &str) -> Option<f64> {
+    let threshold = bound.trim().parse().ok();
+    threshold.filter(|&threshold| options::is_threshold(threshold))
 }
 
-/// # Errors
-/// ERROR `invalid_binary_representation`: the received bytes are no value of the type `name`.
-pub fn bad_binary(name: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION,
-        &format!("invalid binary form of type {name}"),
-        "",
-    )
-}
-
-#[pg_extern(immutable, parallel_safe, strict, name = "_minhash_ball_in")]
-fn minhash_ball_in(text: &CStr) -> NewMinhashBall {
-    let text = text.to_string_lossy();
-    let Some((center, threshold)) = text_fields(&text)
-        .and_then(|(center, threshold)| Some((center, threshold.trim().parse::<f64>().ok()?)))
-        .filter(|(_, threshold)| options::is_threshold(*threshold))
-    else {
-        bad_text(
-            "_minhash_ball",
-            "The text form is <signature,threshold> with 0 < threshold <= 1.",
-        );
-    };
+fn parse_signature(center: &str, bound: &str) -> Option<NewBall> {
+    let threshold = parse_threshold(bound)?;
     let center = Signature::parse_text(center)
         .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION);
-    NewMinhashBall::new(&center, threshold)
+    Some(NewBall::of_signature(&center, threshold))
 }
 
-#[pg_extern(immutable, parallel_safe, strict, name = "_out")]
-fn minhash_ball_out(ball: MinhashBall<'_>) -> CString {
-    let (center, threshold) = ball.read();
-    CString::new(format!("<{center},{threshold}>")).expect("the text form has no NUL")
-}
-
-#[pg_extern(immutable, parallel_safe, strict, name = "_minhash_ball_recv")]
-fn minhash_ball_recv(mut message: Internal) -> NewMinhashBall {
-    // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
-    let bytes = unsafe { rest_of_message(&mut message) };
-    match bytes.split_first_chunk::<THRESHOLD_LEN>() {
-        Some((threshold, center)) if options::is_threshold(f64::from_le_bytes(*threshold)) => {
-            Signature::from_foreign_bytes(center)
-                .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_BINARY_REPRESENTATION);
-            NewMinhashBall(copied(bytes).or_raise())
-        }
-        _ => bad_binary("_minhash_ball"),
+fn parse_bits(center: &str, bound: &str) -> Option<NewBall> {
+    let distance = bound.trim().parse::<i32>().ok()?.try_into().ok()?;
+    let mut bytes = filled(0u8, center.len().div_ceil(8)).or_raise();
+    let bits = bytes.view_bits_mut::<Msb0>();
+    let mut count = 0;
+    for digit in center.chars() {
+        let is_set = match digit {
+            '0' => false,
+            '1' => true,
+            _ => return None,
+        };
+        bits.set(count, is_set);
+        count += 1;
     }
+    Some(NewBall::of_bits(&bytes, count, distance))
 }
 
-#[pg_extern(immutable, parallel_safe, strict, name = "_send")]
-fn minhash_ball_send(ball: MinhashBall<'_>) -> Vec<u8> {
-    ball.read();
-    copied(&ball.0).or_raise()
-}
-
-#[pg_extern(immutable, parallel_safe, strict, name = "_bit_ball_in")]
-fn bit_ball_in(text: &CStr) -> NewBitBall {
-    let text = text.to_string_lossy();
-    let bit = |digit| match digit {
-        '0' => Some(false),
-        '1' => Some(true),
-        _ => None,
-    };
-    let parsed = text_fields(&text).and_then(|(center, distance)| {
-        let mut bytes = filled(0u8, center.trim().len().div_ceil(8)).or_raise();
-        let bits = bytes.view_bits_mut::<Msb0>();
-        let mut count = 0;
-        for digit in center.trim().chars() {
-            bits.set(count, bit(digit)?);
-            count += 1;
+fn parse_set(center: &str, bound: &str) -> Option<NewBall> {
+    let share = parse_threshold(bound)?;
+    let elements = center.strip_prefix('{')?.strip_suffix('}')?;
+    let mut set = Vec::new();
+    if !elements.trim().is_empty() {
+        for element in elements.split(',') {
+            set.try_push(element.trim().parse().ok()?).or_raise();
         }
-        let distance = distance.trim().parse::<i32>().ok()?;
-        Some((bytes, count, u32::try_from(distance).ok()?))
-    });
-    let Some((center, bits, distance)) = parsed else {
-        bad_text(
-            "_bit_ball",
-            "The text form is <bits,distance>, as in <0110,2>, with a distance from 0.",
-        );
-    };
-    NewBitBall::new(&center, bits, distance)
+    }
+    sort_distinct(&mut set, &mut check_interrupts);
+    Some(NewBall::of_set(&set, share))
 }
 
 #[pg_extern(immutable, parallel_safe, strict, name = "_out")]
-fn bit_ball_out(ball: BitBall<'_>) -> CString {
-    let (center, distance) = ball.read();
+fn ball_out(ball: Ball<'_>) -> CString {
+    let text = match ball.read() {
+        Within::Signature(center, threshold) => format!("<{center},{threshold}>\0"),
+        Within::Bits(center, distance) => bits_text(center.bits(), distance),
+        Within::Set(set, share) => set_text(&set, share),
+    };
+    CString::from_vec_with_nul(text.into_bytes()).expect("the text form has no NUL")
+}
+
+fn bits_text(center: &BitSlice<u8, Msb0>, distance: u32) -> String {
     let distance = format!(",{distance}>\0");
     let mut text = with_room(1 + center.len() + distance.len()).or_raise();
     let digits = center.iter().map(|bit| if *bit { b'1' } else { b'0' });
     let bytes = [b'<'].into_iter().chain(digits).chain(distance.bytes());
     text.try_extend(bytes).or_raise();
-    CString::from_vec_with_nul(text).expect("the text form has no NUL")
+    String::from_utf8(text).expect("digits are ASCII")
 }
 
-#[pg_extern(immutable, parallel_safe, strict, name = "_bit_ball_recv")]
-fn bit_ball_recv(mut message: Internal) -> NewBitBall {
-    // SAFETY: PostgreSQL calls a receive function with the message's StringInfo.
-    let bytes = unsafe { rest_of_message(&mut message) };
-    if read_bit_ball(bytes).is_none() {
-        bad_binary("_bit_ball");
+fn set_text(set: &[i64], share: f64) -> String {
+    let mut text = String::new();
+    text.try_push_str("<{").or_raise();
+    let mut element_text = String::new();
+    for (place, element) in set.iter().enumerate() {
+        element_text.clear();
+        let comma = if place > 0 { "," } else { "" };
+        write!(element_text, "{comma}{element}").expect("a string takes it");
+        text.try_push_str(&element_text).or_raise();
     }
-    NewBitBall(copied(bytes).or_raise())
-}
-
-#[pg_extern(immutable, parallel_safe, strict, name = "_send")]
-fn bit_ball_send(ball: BitBall<'_>) -> Vec<u8> {
-    ball.read();
-    copied(&ball.0).or_raise()
+    text.try_push_str(&format!("}},{share}>\0")).or_raise();
+    text
 }
 
 pgrx::extension_sql!(
     r#"
-CREATE TYPE _minhash_ball (
-    INPUT = _minhash_ball_in, OUTPUT = _out,
-    RECEIVE = _minhash_ball_recv, SEND = _send,
-    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
-);
-CREATE TYPE _bit_ball (
-    INPUT = _bit_ball_in, OUTPUT = _out,
-    RECEIVE = _bit_ball_recv, SEND = _send,
-    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
+CREATE TYPE _ball (
+    INPUT = _ball_in, OUTPUT = _out,
+    INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = extended
 );
 "#,
-    name = "ball_types",
-    requires = [
-        minhash_ball_in,
-        minhash_ball_out,
-        minhash_ball_recv,
-        minhash_ball_send,
-        bit_ball_in,
-        bit_ball_out,
-        bit_ball_recv,
-        bit_ball_send
-    ]
+    name = "ball_type",
+    requires = [_ball_in, ball_out]
 );
 
 pgrx::extension_sql_file!(
@@ -367,17 +396,24 @@ pgrx::extension_sql_file!(
     name = "ball",
     requires = [
         "signature",
-        "ball_types",
+        "ball_type",
         minhash_ball,
         minhash_ball_at_least,
         minhash_ball_within,
         bit_ball,
         bit_ball_within,
+        set_ball,
         near_dup_ballsel,
         near_dup_balljoinsel,
         minhash_in_ball,
         minhash_ball_contains,
         bit_in_ball,
-        bit_ball_contains
+        bit_ball_contains,
+        set_contains,
+        set_contained,
+        set_ball_contained,
+        set_ball_contains,
+        set_resembles,
+        set_ball_resembles
     ]
 );

@@ -2,11 +2,10 @@
 //! constraints compare it. Like pg_trgm's gtrgm it is made by expressions and never stored in a table, so
 //! that it can print short: a violation prints two of them.
 //!
-//! A key is the ball of everything within its bound, then its label, then in one byte each the label's
-//! length and the kind of the ball. The label, an expression over the row such as its id, is all that a
-//! violation prints.
+//! A key is the ball of everything within its bound, then its label, then the label's length in one byte.
+//! The label, an expression over the row such as its id, is all that a violation prints.
 
-use crate::index::ball::{center_bytes, corrupt, read_bit_ball, read_minhash_ball};
+use crate::index::ball::{self, NewBall, Within, corrupt};
 use crate::index::kind::Kind;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -15,9 +14,8 @@ use crate::pg::catalog::{CFunction, is_function};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::nodes;
 use crate::pg::varlena::{Varlena, argument, new_varlena, result};
-use bitvec::prelude::*;
 use neardup::memory::{copied, joined};
-use neardup::minhash::{Signature, near_duplicates};
+use neardup::minhash::near_duplicates;
 use neardup::shingle::Key;
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -28,17 +26,8 @@ const LONGEST_LABEL: usize = 200;
 
 const NAME: &str = "near_dup_key";
 
-const OF_SIGNATURE: u8 = 0;
-const OF_BITS: u8 = 1;
-
 /// A `near_dup_key` argument.
 pub struct ConstraintKey<'a>(Varlena<'a>);
-
-/// The value of a key and its bound.
-pub enum KeyBall<'a> {
-    Signature(Signature<'a>, f64),
-    Bits(&'a BitSlice<u8, Msb0>, u32),
-}
 
 impl ConstraintKey<'_> {
     /// # Safety
@@ -48,45 +37,28 @@ impl ConstraintKey<'_> {
         Self(unsafe { Varlena::detoast(datum) })
     }
 
-    /// Returns the ball, the label, and the kind of the ball.
-    fn split(&self) -> (&[u8], &[u8], u8) {
-        let parts = || {
-            let (rest, &[length, kind]) = self.0.split_last_chunk()?;
-            let (ball, label) = rest.split_at_checked(rest.len().checked_sub(length.into())?)?;
-            Some((ball, label, kind))
-        };
-        parts().unwrap_or_else(|| corrupt(NAME))
+    /// Returns the ball and the label.
+    fn split(&self) -> (&[u8], &[u8]) {
+        let parts = self.0.split_last().and_then(|(&length, rest)| {
+            rest.split_at_checked(rest.len().checked_sub(length.into())?)
+        });
+        parts.unwrap_or_else(|| corrupt(NAME))
     }
 
     /// Returns the value and the bound.
     ///
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no key.
-    pub fn read(&self) -> KeyBall<'_> {
-        let (ball, _, kind) = self.split();
-        match kind {
-            OF_SIGNATURE => {
-                let (signature, threshold) = read_minhash_ball(ball);
-                KeyBall::Signature(signature, threshold)
-            }
-            OF_BITS => {
-                let (bits, distance) = read_bit_ball(ball).unwrap_or_else(|| corrupt(NAME));
-                KeyBall::Bits(bits, distance)
-            }
-            _ => corrupt(NAME),
-        }
-    }
-
-    /// Returns the bytes of the bits, after [`Self::read`] has found them to be there.
-    fn bytes(&self) -> &[u8] {
-        center_bytes(self.split().0)
+    pub fn read(&self) -> Within<'_> {
+        ball::read(self.split().0)
     }
 
     /// Returns a new datum of the ball that the key holds; None if it is one of another kind.
     pub fn ball(&self, of: Kind) -> Option<pg_sys::Datum> {
         let is_of_kind = match self.read() {
-            KeyBall::Signature(..) => of == Kind::Minhash,
-            KeyBall::Bits(..) => of == Kind::Hamming,
+            Within::Signature(..) => of == Kind::Minhash,
+            Within::Bits(..) => of == Kind::Hamming,
+            Within::Set(..) => false,
         };
         is_of_kind.then(|| new_varlena(self.split().0))
     }
@@ -122,17 +94,19 @@ pub struct NewConstraintKey(Vec<u8>);
 result!(NewConstraintKey, "near_dup_key");
 
 impl NewConstraintKey {
+    fn new(ball: NewBall, label: &[u8]) -> Self {
+        Self(joined(&[&ball.0, label, &[label.len() as u8]]).or_raise())
+    }
+
     fn of_signature(sig: &StoredSignature<'_>, threshold: f64, label: &[u8]) -> Self {
         sig.read();
-        let threshold = options::threshold(threshold).to_le_bytes();
-        let end = [label.len() as u8, OF_SIGNATURE];
-        Self(joined(&[&threshold, sig.bytes(), label, &end]).or_raise())
+        let threshold = options::threshold(threshold);
+        Self::new(NewBall::of_signature(sig.bytes(), threshold), label)
     }
 
     fn of_bits(bits: &Bits<'_>, distance: i32, label: &[u8]) -> Self {
-        let numbers = [options::distance(distance), bits.len() as u32].map(u32::to_le_bytes);
-        let end = [label.len() as u8, OF_BITS];
-        Self(joined(&[numbers.as_flattened(), bits.bytes(), label, &end]).or_raise())
+        let distance = options::distance(distance);
+        Self::new(NewBall::of_bits(bits.bytes(), bits.len(), distance), label)
     }
 }
 
@@ -183,12 +157,12 @@ pub fn near_dup_key_of_bits_labeled(
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
 pub fn near_dup_key_near(a: ConstraintKey<'_>, b: ConstraintKey<'_>) -> bool {
     match (a.read(), b.read()) {
-        (KeyBall::Signature(x, x_threshold), KeyBall::Signature(y, y_threshold)) => {
+        (Within::Signature(x, x_threshold), Within::Signature(y, y_threshold)) => {
             near_duplicates(&x, &y, x_threshold.max(y_threshold)) == Some(true)
         }
-        (KeyBall::Bits(x, x_distance), KeyBall::Bits(y, y_distance)) => {
+        (Within::Bits(x, x_distance), Within::Bits(y, y_distance)) => {
             let within = x_distance.min(y_distance);
-            x.len() == y.len() && neardup::hamming::distance(a.bytes(), b.bytes()) <= within
+            x.len == y.len && neardup::hamming::distance(x.bytes, y.bytes) <= within
         }
         _ => false,
     }
@@ -215,7 +189,7 @@ fn near_dup_key_out(key: ConstraintKey<'_>) -> CString {
 /// Returns the text of a key without a label.
 fn description(key: &ConstraintKey<'_>) -> String {
     match key.read() {
-        KeyBall::Signature(signature, threshold) => {
+        Within::Signature(signature, threshold) => {
             let header = signature.header;
             let content = match header.empty {
                 true => String::from("empty"),
@@ -223,9 +197,10 @@ fn description(key: &ConstraintKey<'_>) -> String {
             };
             format!("<{header}:{content},{threshold}>")
         }
-        KeyBall::Bits(bits, distance) => {
-            format!("<{} bits:{},{distance}>", bits.len(), digest(key.bytes()))
+        Within::Bits(bits, distance) => {
+            format!("<{} bits:{},{distance}>", bits.len, digest(bits.bytes))
         }
+        Within::Set(..) => corrupt(NAME),
     }
 }
 

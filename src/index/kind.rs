@@ -2,17 +2,14 @@
 //! that belong to them, and the keys that near values share. Said here alone.
 
 use crate::index::ball::{
-    BitBall, MinhashBall, bit_ball_contains_wrapper, bit_in_ball_wrapper,
-    minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
+    Ball, Within, bit_ball_contains_wrapper, bit_in_ball_wrapper, minhash_ball_contains_wrapper,
+    minhash_in_ball_wrapper, set_ball_contained_wrapper, set_ball_contains_wrapper,
+    set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
     CONTAINED, CONTAINS, HammingClass, MinhashClass, PREDICATE_FUNCTION, RESEMBLES,
 };
 use crate::index::constraint_key::{MAKE_KEY_OF_BITS, MAKE_KEY_OF_SIGNATURE, MakeKey};
-use crate::index::set_share::{
-    SetShare, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
-    set_share_contained_wrapper, set_share_contains_wrapper, set_share_resembles_wrapper,
-};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
@@ -71,22 +68,12 @@ impl Containment {
             (bit_in_ball_wrapper, Kind::Hamming, false, CONTAINED),
             (bit_ball_contains_wrapper, Kind::Hamming, true, CONTAINED),
             (set_contained_wrapper, Kind::Containing, false, CONTAINED),
-            (
-                set_share_contains_wrapper,
-                Kind::Containing,
-                true,
-                CONTAINED,
-            ),
+            (set_ball_contains_wrapper, Kind::Containing, true, CONTAINED),
             (set_contains_wrapper, Kind::Containing, false, CONTAINS),
-            (
-                set_share_contained_wrapper,
-                Kind::Containing,
-                true,
-                CONTAINS,
-            ),
+            (set_ball_contained_wrapper, Kind::Containing, true, CONTAINS),
             (set_resembles_wrapper, Kind::Resembling, false, RESEMBLES),
             (
-                set_share_resembles_wrapper,
+                set_ball_resembles_wrapper,
                 Kind::Resembling,
                 true,
                 RESEMBLES,
@@ -108,7 +95,7 @@ impl Containment {
         let Self { kind, .. } = Self::of(function).filter(|of| of.kind == Kind::Containing)?;
         // SAFETY: looks a function up in the catalog.
         let schema = unsafe { pg_sys::get_func_namespace(function) };
-        function_beside(function, c"set_contains", &kind.types(schema))
+        function_beside(function, c"_contains", &kind.types(schema))
     }
 }
 
@@ -210,11 +197,7 @@ impl Kind {
 
     /// Returns the name of the query type, and of the function (value, bound) that makes it.
     pub fn ball(self) -> &'static CStr {
-        match self {
-            Self::Minhash => c"_minhash_ball",
-            Self::Hamming => c"_bit_ball",
-            Self::Containing | Self::Resembling => c"_set_share",
-        }
+        c"_ball"
     }
 
     pub fn bound_type(self) -> pg_sys::Oid {
@@ -241,24 +224,22 @@ impl Kind {
         }
     }
 
-    /// Returns the bound of a ball.
+    /// Returns the bound of a ball; None if it is one of another kind, or holds everything.
     ///
     /// # Safety
-    /// The datum is a ball of this kind.
+    /// The datum is a ball.
     pub unsafe fn bound_of_ball(self, datum: pg_sys::Datum) -> Option<Bound> {
         // SAFETY: vouched for by the caller.
-        unsafe {
-            match self {
-                Self::Minhash => {
-                    let ball = MinhashBall::from_raw(datum);
-                    let (_, threshold) = ball.read();
-                    options::is_threshold(threshold).then_some(Bound::Threshold(threshold))
-                }
-                Self::Hamming => Some(Bound::Distance(BitBall::from_raw(datum).read().1)),
-                Self::Containing | Self::Resembling => {
-                    Some(Bound::Share(SetShare::from_raw(datum).read().1))
-                }
+        let ball = unsafe { Ball::from_raw(datum) };
+        match (self, ball.read()) {
+            (Self::Minhash, Within::Signature(_, threshold)) => {
+                options::is_threshold(threshold).then_some(Bound::Threshold(threshold))
             }
+            (Self::Hamming, Within::Bits(_, distance)) => Some(Bound::Distance(distance)),
+            (Self::Containing | Self::Resembling, Within::Set(_, share)) => {
+                Some(Bound::Share(share))
+            }
+            _ => None,
         }
     }
 

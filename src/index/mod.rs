@@ -8,4 +8,3 @@ pub mod constraint_key;
 pub mod keys;
 pub mod kind;
 pub mod planner;
-pub mod set_share;

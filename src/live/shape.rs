@@ -230,10 +230,7 @@ impl Shape {
 
     /// Returns everything near a signature.
     pub fn ball(&self, signature: &str) -> String {
-        let (ball, threshold) = (
-            self.tracker.function("_minhash_ball"),
-            self.tracker.threshold,
-        );
+        let (ball, threshold) = (self.tracker.function("_ball"), self.tracker.threshold);
         format!("{ball}({signature}, {threshold}::pg_catalog.float8)")
     }
 

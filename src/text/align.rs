@@ -9,11 +9,9 @@ use neardup::memory::{collected, copied};
 use pgrx::prelude::*;
 
 type Similarity = Record<(i32, i32, i32, f64, f64)>;
-type Position = Record<(i32, Option<i32>, Option<i32>)>;
 type Explanation = Record<(NewText, f64, Vec<NewText>, Vec<NewText>)>;
 
 pgrx::impl_sql_translatable!(Similarity, "record");
-pgrx::impl_sql_translatable!(Position, "record");
 pgrx::impl_sql_translatable!(Explanation, "record");
 
 /// Bytes of two documents for each check for interrupts while their words are aligned, about.
@@ -122,18 +120,6 @@ fn longest_common_substring(a: Text<'_>, b: Text<'_>) -> NewText {
     let found =
         align::longest_common_substring(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
     NewText(copied(&a[found.bytes]).or_raise())
-}
-
-/// Returns its length and its places, which are NULL if there is none.
-///
-/// # Errors
-/// As [`longest_common_substring`].
-#[pg_extern(sql = false)]
-fn longest_common_substring_position(a: Text<'_>, b: Text<'_>) -> Position {
-    let found =
-        align::longest_common_substring(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
-    let place = |start: u32| (found.chars > 0).then_some(start as i32 + 1);
-    Record((found.chars as i32, place(found.a), place(found.b)))
 }
 
 /// Returns the least cost of turning a into b; NULL if it is above `max`.

@@ -130,18 +130,6 @@ pub fn resembles(
     is_resembling(&a, &b, threshold)
 }
 
-/// Returns 1 - `resemblance`.
-#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
-fn resemblance_distance(
-    a: Text<'_>,
-    b: Text<'_>,
-    k: default!(i32, 3),
-    unit: default!(Text<'_>, "'word'"),
-    fold: default!(Text<'_>, "'case'"),
-) -> f64 {
-    1.0 - resemblance(a, b, k, unit, fold)
-}
-
 /// Returns the share of a's shingles that are in b, from the documents.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment")]
 fn containment_of_documents(
@@ -173,7 +161,6 @@ pgrx::extension_sql_file!(
         resembles,
         "shingles",
         resemblance,
-        resemblance_distance,
         containment_of_documents
     ]
 );

@@ -4,9 +4,9 @@
 //! It has the keys of `minhash_ops` or `hamming_ops` at the bound that the index's expression states, the
 //! same one for every row.
 
-use super::{Class, Column, HammingClass, MinhashClass, Order, Parameters, Search};
-use crate::index::ball::corrupt;
-use crate::index::constraint_key::{ConstraintKey, KeyBall, constant_bound};
+use super::{Class, Column, HammingClass, MinhashClass, OF_OTHER_KIND, Order, Parameters, Search};
+use crate::index::ball::{Within, corrupt};
+use crate::index::constraint_key::{ConstraintKey, constant_bound};
 use crate::index::keys::{HammingKeys, MinhashKeys};
 use crate::index::kind::{Bound, Kind};
 use crate::pg::error::raise;
@@ -19,16 +19,13 @@ enum KeyClass {
     Hamming(HammingClass),
 }
 
-/// The parameters of a key that holds no value of the class.
-const OF_OTHER_KIND: Parameters = [u8::MAX; 16];
-
 impl Class for KeyClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(value) };
         match (self, key.read()) {
-            (Self::Minhash(class), KeyBall::Signature(center, _)) => class.keys_of(&center, keys),
-            (Self::Hamming(class), KeyBall::Bits(center, _)) => class.keys_of(center, keys),
+            (Self::Minhash(class), Within::Signature(center, _)) => class.keys_of(&center, keys),
+            (Self::Hamming(class), Within::Bits(center, _)) => class.keys_of(center.bits(), keys),
             _ => corrupt("near_dup_key"),
         }
     }
@@ -37,11 +34,11 @@ impl Class for KeyClass {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(query) };
         match (self, key.read()) {
-            (Self::Minhash(class), KeyBall::Signature(center, threshold)) => {
+            (Self::Minhash(class), Within::Signature(center, threshold)) => {
                 class.search_for(&center, threshold.max(class.keys.threshold()))
             }
-            (Self::Hamming(class), KeyBall::Bits(center, distance)) => {
-                class.search_for(center, distance.min(class.keys.distance()))
+            (Self::Hamming(class), Within::Bits(center, distance)) => {
+                class.search_for(center.bits(), distance.min(class.keys.distance()))
             }
             _ => (Search::Nothing, OF_OTHER_KIND),
         }
@@ -53,7 +50,6 @@ impl Class for KeyClass {
 
     fn describe(&self, parameters: &Parameters) -> String {
         match self {
-            _ if *parameters == OF_OTHER_KIND => String::from("another kind of key"),
             Self::Minhash(class) => class.describe(parameters),
             Self::Hamming(class) => class.describe(parameters),
         }

@@ -1,11 +1,11 @@
-//! The operator class `hamming_ops`: `bit <@ bit_ball`, ordered by `<->`.
+//! The operator class `hamming_ops`: `bit <@ _ball`, ordered by `<->`.
 //!
 //! An index for distance d stores the keys of d + 1 blocks of a bit string; keys depend on the
 //! length too, so that strings of all lengths share a column.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Column, Order, Parameters, Search, read_options, shorten};
-use crate::index::ball::BitBall;
+use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, read_options, shorten};
+use crate::index::ball::{Ball, Within};
 use crate::index::keys::HammingKeys;
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
@@ -74,9 +74,11 @@ impl Class for HammingClass {
 
     unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
-        let ball = unsafe { BitBall::from_raw(query) };
-        let (center, distance) = ball.read();
-        self.search_for(center, distance)
+        let ball = unsafe { Ball::from_raw(query) };
+        match ball.read() {
+            Within::Bits(center, distance) => self.search_for(center.bits(), distance),
+            _ => (Search::Nothing, OF_OTHER_KIND),
+        }
     }
 
     unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>> {

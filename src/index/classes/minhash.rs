@@ -1,12 +1,12 @@
-//! The operator class `minhash_ops`: `minhash_signature <@ minhash_ball`, ordered by `<=>`.
+//! The operator class `minhash_ops`: `minhash_signature <@ _ball`, ordered by `<=>`.
 //!
 //! An index for threshold t stores the keys of the pigeonhole bands of t. Which bands a value has
 //! depends on its own parameters, so that signatures of all kinds share a column: two comparable
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Column, Order, Parameters, Search, read_options, shorten};
-use crate::index::ball::{EVERYTHING, MinhashBall};
+use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, read_options, shorten};
+use crate::index::ball::{Ball, EVERYTHING, Within};
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -80,9 +80,11 @@ impl Class for MinhashClass {
 
     unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
-        let ball = unsafe { MinhashBall::from_raw(query) };
-        let (center, threshold) = ball.read();
-        self.search_for(&center, threshold)
+        let ball = unsafe { Ball::from_raw(query) };
+        match ball.read() {
+            Within::Signature(center, threshold) => self.search_for(&center, threshold),
+            _ => (Search::Nothing, OF_OTHER_KIND),
+        }
     }
 
     unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>> {

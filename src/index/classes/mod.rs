@@ -26,6 +26,9 @@ use pgrx::pg_sys;
 /// The parameters of a value that decide whether it compares with another at all.
 pub type Parameters = [u8; 16];
 
+/// The parameters of a query that compares with no value of the class.
+const OF_OTHER_KIND: Parameters = [u8::MAX; 16];
+
 /// The rows that a scan has to look for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Search {

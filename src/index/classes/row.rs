@@ -1,6 +1,6 @@
 //! The keys of a row: those of its compared value, within the scope of the columns in front.
 
-use super::{Class, Column, EQUAL, Order, Parameters, Search};
+use super::{Class, Column, EQUAL, OF_OTHER_KIND, Order, Parameters, Search};
 use crate::pg::error::raise;
 use crate::pg::statement::utf8;
 use neardup::bands::Scope;
@@ -177,6 +177,9 @@ impl RowKeys {
 
     /// Returns parameters in words.
     pub fn describe(&self, parameters: &Parameters) -> String {
+        if *parameters == OF_OTHER_KIND {
+            return String::from("values of another kind");
+        }
         self.class.describe(parameters)
     }
 

@@ -1,13 +1,12 @@
-//! The operator class `set_ops`: `bigint[] %> set_share`, `bigint[] <% set_share` and
-//! `bigint[] <%> set_share`.
+//! The operator class `set_ops`: `bigint[] %> _ball`, `bigint[] <% _ball` and `bigint[] <%> _ball`.
 //!
 //! The keys are those of all elements, so that one index serves every threshold: rows that contain a
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
 #![allow(clippy::disallowed_methods, reason = "reserved before")]
 
-use super::{CONTAINS, Class, Column, Order, Parameters, RESEMBLES, Search};
-use crate::index::set_share::SetShare;
+use super::{CONTAINS, Class, Column, OF_OTHER_KIND, Order, Parameters, RESEMBLES, Search};
+use crate::index::ball::{Ball, Within};
 use crate::pg::arrays::Bigints;
 use crate::pg::error::or_out_of_memory;
 use neardup::bands::{Occurrence, element_key};
@@ -34,7 +33,10 @@ impl Class for SetClass {
 
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
         // SAFETY: vouched for by the caller.
-        let (elements, share) = unsafe { SetShare::from_raw(query) }.read();
+        let ball = unsafe { Ball::from_raw(query) };
+        let Within::Set(elements, share) = ball.read() else {
+            return (Search::Nothing, OF_OTHER_KIND);
+        };
         let Some(occurrence) = Occurrence::contained(elements.len(), share) else {
             return (Search::Nothing, PARAMETERS);
         };
@@ -70,5 +72,5 @@ pub fn open(_column: &Column) -> Option<Box<dyn Class>> {
 pgrx::extension_sql_file!(
     "../../../sql/index/neardup_set.sql",
     name = "neardup_set",
-    requires = ["set_share", "measures", "neardup_access_method"]
+    requires = ["ball", "measures", "neardup_access_method"]
 );

@@ -1,5 +1,5 @@
 //! Comparisons of a measure with a bound, `minhash_sim(a, b) >= c` and the like, and the condition
-//! `a <@ ball(b, bound)`, or `a <% set_share(b, bound)`, that follows from them.
+//! `a <@ ball(b, bound)`, or `a <% ball(b, bound)`, that follows from them.
 
 use crate::index::kind::{Bound, Kind};
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};

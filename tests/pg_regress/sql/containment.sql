@@ -11,14 +11,14 @@ SELECT near_contained('{1}', '{1}', 0);
 SELECT near_contained('{1}', '{1}', 1.0000001);
 SELECT near_contained('{1}', '{1}', 'nan');
 
-SELECT _set_share('{3,1,NULL,3}', 0.5), _set_share('{}', 1), _set_share('{{1},{2}}', 1e-300);
-SELECT ' < { 3 , -1,3 } , 0.5 > '::_set_share, '<{},1>'::_set_share;
-SELECT _set_share('{1}', 0);
-SELECT '<{1},2>'::_set_share;
-SELECT '<{1,},0.5>'::_set_share;
-SELECT '{1}'::_set_share;
-SELECT '{1,2}'::bigint[] %> _set_share('{1,9}', 0.5) AS contains, _set_share('{1,9}', 0.5) <% '{1,2}'::bigint[] AS commuted,
-       '{1,2}'::bigint[] <% _set_share('{1,3,4}', 0.5) AS contained, _set_share('{1,3,4}', 0.5) %> '{1,2}'::bigint[] AS commuted;
+SELECT _ball('{3,1,NULL,3}'::bigint[], 0.5), _ball('{}'::bigint[], 1), _ball('{{1},{2}}'::bigint[], 1e-300);
+SELECT ' < { 3 , -1,3 } , 0.5 > '::_ball, '<{},1>'::_ball;
+SELECT _ball('{1}'::bigint[], 0);
+SELECT '<{1},2>'::_ball;
+SELECT '<{1,},0.5>'::_ball;
+SELECT '{1}'::_ball;
+SELECT '{1,2}'::bigint[] %> _ball('{1,9}'::bigint[], 0.5) AS contains, _ball('{1,9}'::bigint[], 0.5) <% '{1,2}'::bigint[] AS commuted,
+       '{1,2}'::bigint[] <% _ball('{1,3,4}'::bigint[], 0.5) AS contained, _ball('{1,3,4}'::bigint[], 0.5) %> '{1,2}'::bigint[] AS commuted;
 -- Array operators keep their meaning.
 SELECT '{1,2}'::bigint[] @> '{1}' AS contains, '{1}'::bigint[] <@ '{1,2}' AS contained, '{1}'::bigint[] && '{1}' AS overlaps;
 
@@ -42,8 +42,8 @@ END $$;
 SELECT explain('SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.8)');
 SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.75) ORDER BY id;
 SELECT id FROM pages WHERE near_contained(prints, array(SELECT generate_series(101, 120))::bigint[], 0.76) ORDER BY id;
-SELECT id FROM pages WHERE prints %> _set_share('{102,104,7}', 0.5) ORDER BY id;
-SELECT id FROM pages WHERE _set_share('{101,102,103,104,7}', 1) %> prints ORDER BY id;
+SELECT id FROM pages WHERE prints %> _ball('{102,104,7}'::bigint[], 0.5) ORDER BY id;
+SELECT id FROM pages WHERE _ball('{101,102,103,104,7}'::bigint[], 1) %> prints ORDER BY id;
 SELECT id FROM pages WHERE near_contained(NULL, prints, 0.5);
 SELECT id FROM pages WHERE near_contained('{}', prints, 0.5);
 SELECT id FROM pages WHERE near_contained('{1}', prints, 1.5);
@@ -109,7 +109,7 @@ RESET enable_seqscan;
 SELECT count(*) FROM books b JOIN books c ON b.tenant = c.tenant AND near_contained(b.prints, c.prints, 1) IS TRUE;
 
 -- Parts that the class does not have.
-SELECT id FROM pages ORDER BY prints %> _set_share('{1}', 1), id LIMIT 1;
+SELECT id FROM pages ORDER BY prints %> _ball('{1}'::bigint[], 1), id LIMIT 1;
 \set VERBOSITY sqlstate
 CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
 \set VERBOSITY default
@@ -119,7 +119,7 @@ CREATE INDEX ON pages USING neardup ((prints::int[]));
 SELECT near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.5) AS reached, near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.51) AS missed,
        near_dup('{}'::bigint[], '{}', 0.1) AS empty, near_dup(NULL::bigint[], '{1}', 0.5) IS NULL AS null;
 SELECT near_dup('{1}'::bigint[], '{1}', 2);
-SELECT '{1,2,3}'::bigint[] <%> _set_share('{2,3,4}', 0.5) AS resembles, _set_share('{2,3,4}', 0.51) <%> '{1,2,3}'::bigint[] AS not;
+SELECT '{1,2,3}'::bigint[] <%> _ball('{2,3,4}'::bigint[], 0.5) AS resembles, _ball('{2,3,4}'::bigint[], 0.51) <%> '{1,2,3}'::bigint[] AS not;
 SELECT id FROM pages WHERE near_dup(prints, '{101,102,103,104}', 0.6) ORDER BY id;
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 INSERT INTO notes SELECT i, 'note ' || i || ' about ' || string_agg('topic' || i * w, ' ') FROM generate_series(1, 2000) i, generate_series(1, 20) w GROUP BY i;

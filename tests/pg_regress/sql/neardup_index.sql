@@ -179,7 +179,7 @@ RESET enable_seqscan;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
 SELECT explain('SELECT count(*) FROM sigs');
-SELECT explain($$SELECT count(*) FROM sigs WHERE sig <@ _minhash_ball(minhash('some text', slots => 4), 0.8)$$);
+SELECT explain($$SELECT count(*) FROM sigs WHERE sig <@ _ball(minhash('some text', slots => 4), 0.8)$$);
 RESET enable_bitmapscan;
 RESET enable_seqscan;
 

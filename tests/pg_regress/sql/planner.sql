@@ -12,10 +12,10 @@ ANALYZE docs, queries;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.85);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(minhash('some text', slots => 4), sig, 0.85);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(a => minhash('some text', slots => 4), b => sig);
-EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <@ _minhash_ball(minhash('some text', slots => 4), 0.85);
-EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE _minhash_ball(minhash('some text', slots => 4), 0.85) @> sig;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <@ _ball(minhash('some text', slots => 4), 0.85);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE _ball(minhash('some text', slots => 4), 0.85) @> sig;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE hamming_within(b, B'0101'::bit(64), 3);
-EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE _bit_ball(B'0101'::bit(64), 3) @> b;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE _ball(B'0101'::bit(64), 3) @> b;
 
 -- Not where the index cannot find everything by its keys, nor for a threshold out of range.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.2);
@@ -73,7 +73,7 @@ EXPLAIN (COSTS OFF) SELECT * FROM queries q LEFT JOIN docs d ON minhash_sim(d.si
 SELECT q.id, count(d.id) FROM queries q LEFT JOIN docs d ON minhash_sim(d.sig, q.sig) > 0.8 GROUP BY 1 ORDER BY 1 LIMIT 3;
 -- Every spelling at the index's own threshold, 0.7.
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE near_dup(sig, minhash('some text', slots => 4), 0.7);
-EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <@ _minhash_ball(minhash('some text', slots => 4), 0.7);
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <@ _ball(minhash('some text', slots => 4), 0.7);
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) >= 0.7;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('some text', slots => 4) <= 0.3;
 EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 0.3 > minhash_distance(minhash('some text', slots => 4), sig);

@@ -72,7 +72,7 @@ SELECT minhash('some text') <=> minhash('some text', seed => 1);
 -- Conditions on them are false, with a warning once a session for each pair of parameters.
 SELECT near_dup(minhash('some text'), minhash('some text', n), 0.8) FROM unnest('{5, 5, 4, 3}'::int[]) n;
 SELECT near_dup(minhash('some text', 4), minhash('some text'), 0.8);
-SELECT minhash('', 5) <@ _minhash_ball(minhash('some text', 6), 0.8) FROM generate_series(1, 2);
+SELECT minhash('', 5) <@ _ball(minhash('some text', 6), 0.8) FROM generate_series(1, 2);
 -- Leaders of parallel queries warn, workers do not.
 CREATE TABLE apart AS SELECT minhash('some text of words', 7) AS sig FROM generate_series(1, 100);
 SET parallel_setup_cost = 0;

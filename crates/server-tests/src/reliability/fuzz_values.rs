@@ -6,11 +6,7 @@ use fastrand::Rng;
 pub const FORGE: &str = "
     CREATE FUNCTION forge_signature(bytea, int) RETURNS minhash_signature
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
-    CREATE FUNCTION forge_ball(bytea, int) RETURNS _minhash_ball
-        LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
-    CREATE FUNCTION forge_bit_ball(bytea, int) RETURNS _bit_ball
-        LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
-    CREATE FUNCTION forge_set_share(bytea, int) RETURNS _set_share
+    CREATE FUNCTION forge_ball(bytea, int) RETURNS _ball
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
     CREATE FUNCTION forge_bits(bytea, int) RETURNS bit
         LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len';
@@ -143,9 +139,11 @@ pub fn argument(kind: &str, encoding: &str, rng: &mut Rng) -> String {
             rng,
         ),
         "minhash_signature" => pick(SIGNATURES, rng),
-        "_minhash_ball" => format!("_minhash_ball({}, 0.7)", pick(SIGNATURES, rng)),
-        "_bit_ball" => "_bit_ball(5::bit(64), 3)".to_string(),
-        "_set_share" => format!("_set_share({}, 0.5)", argument("bigint[]", encoding, rng)),
+        "_ball" => match rng.u8(0..3) {
+            0 => format!("_ball({}, 0.7)", pick(SIGNATURES, rng)),
+            1 => "_ball(5::bit(64), 3)".to_string(),
+            _ => format!("_ball({}, 0.5)", argument("bigint[]", encoding, rng)),
+        },
         "bytea" => mutated(&signature_bytes(rng), rng),
         "cstring" => format!("{}::text::cstring", pick(TEXTS, rng)),
         "tsvector" => pick(
@@ -176,20 +174,18 @@ fn signature_bytes(rng: &mut Rng) -> String {
 fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
     let (forge, sound) = match kind {
         "minhash_signature" => ("forge_signature", signature_bytes(rng)),
-        // Little endian: the threshold 0.5, or distance 3 and 64 bits, or 0.5 and two elements, or 64
-        // bits.
-        "_minhash_ball" => (
-            "forge_ball",
-            format!("('\\x000000000000e03f'::bytea || {})", signature_bytes(rng)),
-        ),
-        "_bit_ball" => (
-            "forge_bit_ball",
-            "'\\x03000000400000000123456789abcdef'::bytea".into(),
-        ),
-        "_set_share" => (
-            "forge_set_share",
-            "'\\x000000000000e03f01000000000000000200000000000000'::bytea".into(),
-        ),
+        // Little endian: the threshold 0.5, or distance 3 and 64 bits, or 0.5 and two elements; or 64 bits.
+        "_ball" => {
+            let sound = match rng.u8(0..3) {
+                0 => format!(
+                    "('\\x000000000000e03f'::bytea || {} || '\\x00')",
+                    signature_bytes(rng)
+                ),
+                1 => "'\\x03000000400000000123456789abcdef01'::bytea".into(),
+                _ => "'\\x000000000000e03f0100000000000000020000000000000002'::bytea".into(),
+            };
+            ("forge_ball", sound)
+        }
         "bit" => ("forge_bits", "'\\x400000000123456789abcdef'::bytea".into()),
         _ => return None,
     };

@@ -27,7 +27,7 @@ const ROWS: [i64; 3] = [77, 3333, 12345];
 /// Conditions on a value.
 const CONDITIONS: [(&str, &str); 9] = [
     ("sig", "near_dup(sig, VALUE, 0.8)"),
-    ("sig", "sig <@ _minhash_ball(VALUE, 0.8)"),
+    ("sig", "sig <@ _ball((VALUE)::minhash_signature, 0.8)"),
     ("sig", "minhash_sim(sig, VALUE) > 0.8"),
     ("sig", "sig <=> VALUE <= 0.2"),
     ("b", "hamming_within(b, VALUE, 3)"),

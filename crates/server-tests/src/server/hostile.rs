@@ -13,7 +13,7 @@ use crate::harness::Outcome;
 /// and tables of such values.
 const TRAPS: &str = "
     CREATE DOMAIN pg_temp.minhash_signature AS bigint;
-    CREATE DOMAIN pg_temp.minhash_ball AS bigint;
+    CREATE DOMAIN pg_temp._ball AS bigint;
     CREATE DOMAIN pg_temp.text AS bigint;
     CREATE DOMAIN pg_temp.int4 AS bigint;
     CREATE DOMAIN pg_temp.int8 AS pg_catalog.text;

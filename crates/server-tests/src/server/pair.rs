@@ -9,7 +9,7 @@ use crate::harness::Outcome;
 /// The results of every function of the family for two texts.
 const ANSWERS: &str = "SELECT concat_ws(' ',
         (SELECT string_agg(c::text, ';') FROM common_chunks(a, b, 2) c), chunk_similarity(a, b, 2),
-        longest_common_substring(a, b), longest_common_substring_position(a, b), edit_distance(a, b),
+        longest_common_substring(a, b), edit_distance(a, b),
         near_dup_explain(a, b), diff_html(a, b, 2), diff_html(a, ARRAY[b, a], 2),
         near_dup_report(NULL::int, format('SELECT i, minhash(t), t, t AS source FROM (VALUES (1, %L), (2, %L)) v (i, t)', a, b), 0.3, b))
      FROM (VALUES ($1::text, 'x ' || $1 || ' y')) v (a, b)";

@@ -32,7 +32,7 @@ const CONDITIONS: &[&str] = &[
     "near_dup(sig, minhash('QUERY'), 0.9)",
     "minhash_sim(sig, minhash('QUERY')) >= 0.8",
     "sig <=> minhash('QUERY') < 0.1",
-    "sig <@ _minhash_ball(minhash('QUERY'), 0.8)",
+    "sig <@ _ball(minhash('QUERY'), 0.8)",
 ];
 
 /// Sets up one coordinator and two shards, servers of their own.
