@@ -2,7 +2,7 @@ COMMENT ON TYPE near_dup_key IS
     'a signature or bit string and the bound within which an exclusion constraint refuses another; made by near_dup_key, never stored';
 
 COMMENT ON FUNCTION near_dup_key_in(cstring) IS 'I/O';
-COMMENT ON FUNCTION near_dup_key_out(near_dup_key) IS 'I/O';
+COMMENT ON FUNCTION _out(near_dup_key) IS 'I/O';
 
 COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision) IS
     'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1)';

@@ -2,7 +2,7 @@ COMMENT ON TYPE minhash_signature IS
     'MinHash signature of a document or a set, with the parameters it was made with; default 128 slots, 528 bytes';
 
 COMMENT ON FUNCTION minhash_signature_in(cstring) IS 'I/O';
-COMMENT ON FUNCTION minhash_signature_out(minhash_signature) IS 'I/O';
+COMMENT ON FUNCTION _out(minhash_signature) IS 'I/O';
 COMMENT ON FUNCTION minhash_signature_recv(internal) IS 'I/O';
 COMMENT ON FUNCTION minhash_signature_send(minhash_signature) IS 'I/O';
 

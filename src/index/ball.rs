@@ -161,25 +161,18 @@ fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewBall {
     NewBall::of_signature(m.bytes(), options::threshold(threshold))
 }
 
-/// Returns every signature whose `minhash_sim` to the center is at least `similarity`, or more: all
-/// for one of at most 0; NULL, which no signature is in, for one above 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball_at_least")]
-fn minhash_ball_at_least(m: StoredSignature<'_>, similarity: f64) -> Option<NewBall> {
+/// Returns every signature whose `minhash_sim` to the center is at least `bound`, or whose
+/// `minhash_distance` from it is at most `bound`, or more: all where all have such a similarity; NULL,
+/// which no signature is in, where none has.
+#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball")]
+fn minhash_ball_of_any(m: StoredSignature<'_>, bound: f64, is_distance: bool) -> Option<NewBall> {
     m.read();
-    // As numbers are compared in SQL, NaN is above all others.
-    let threshold = (similarity <= 1.0).then_some(similarity.max(EVERYTHING))?;
-    Some(NewBall::of_signature(m.bytes(), threshold))
-}
-
-/// Returns every signature whose `minhash_distance` from the center is at most `distance`, or more:
-/// all for one of at least 1; NULL for one below 0.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball_within")]
-fn minhash_ball_within(m: StoredSignature<'_>, distance: f64) -> Option<NewBall> {
-    m.read();
-    if distance < 0.0 {
-        return None;
-    }
-    let threshold = least_similarity(distance).unwrap_or(EVERYTHING);
+    let threshold = match is_distance {
+        true => (bound >= 0.0 || bound.is_nan())
+            .then(|| least_similarity(bound).unwrap_or(EVERYTHING))?,
+        // As numbers are compared in SQL, NaN is above all others.
+        false => (bound <= 1.0).then_some(bound.max(EVERYTHING))?,
+    };
     Some(NewBall::of_signature(m.bytes(), threshold))
 }
 
@@ -192,10 +185,10 @@ fn bit_ball(center: Bits<'_>, distance: i32) -> NewBall {
     NewBall::of_bits(center.bytes(), center.len(), options::distance(distance))
 }
 
-/// Returns [`bit_ball`], or NULL for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, name = "_ball_within")]
-fn bit_ball_within(center: Bits<'_>, distance: i32) -> Option<NewBall> {
-    let distance = distance.try_into().ok()?;
+/// Returns [`bit_ball`], or NULL for a negative distance. The last argument tells the two apart.
+#[pg_extern(immutable, parallel_safe, strict, name = "_ball")]
+fn bit_ball_of_any(center: Bits<'_>, bound: i32, _is_distance: bool) -> Option<NewBall> {
+    let distance = bound.try_into().ok()?;
     Some(NewBall::of_bits(center.bytes(), center.len(), distance))
 }
 
@@ -398,10 +391,9 @@ pgrx::extension_sql_file!(
         "signature",
         "ball_type",
         minhash_ball,
-        minhash_ball_at_least,
-        minhash_ball_within,
+        minhash_ball_of_any,
         bit_ball,
-        bit_ball_within,
+        bit_ball_of_any,
         set_ball,
         near_dup_ballsel,
         near_dup_balljoinsel,

@@ -177,7 +177,7 @@ fn near_dup_key_in(_text: &CStr) -> NewConstraintKey {
     )
 }
 
-#[pg_extern(immutable, parallel_safe, strict)]
+#[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn near_dup_key_out(key: ConstraintKey<'_>) -> CString {
     let label = match key.split().1 {
         b"" => description(&key).into_bytes(),
@@ -253,7 +253,7 @@ pub unsafe fn constant_bound(
 pgrx::extension_sql!(
     r#"
 CREATE TYPE near_dup_key (
-    INPUT = near_dup_key_in, OUTPUT = near_dup_key_out,
+    INPUT = near_dup_key_in, OUTPUT = _out,
     INTERNALLENGTH = VARIABLE, ALIGNMENT = int4, STORAGE = external
 );
 "#,

@@ -38,7 +38,7 @@ fn lossy(text: &CStr) -> neardup::Result<Cow<'_, str>> {
     Ok(Cow::Owned(valid))
 }
 
-#[pg_extern(immutable, parallel_safe, strict, cost = 100)]
+#[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "_out")]
 fn minhash_signature_out(signature: StoredSignature<'_>) -> CString {
     CString::new(signature.read().to_string()).expect("the text form has no NUL")
 }
@@ -65,7 +65,7 @@ pgrx::extension_sql!(
     r#"
 CREATE TYPE minhash_signature (
     INPUT = minhash_signature_in,
-    OUTPUT = minhash_signature_out,
+    OUTPUT = _out,
     RECEIVE = minhash_signature_recv,
     SEND = minhash_signature_send,
     INTERNALLENGTH = VARIABLE,

@@ -51,11 +51,6 @@ impl Text<'_> {
         Self { stored, converted }
     }
 
-    /// Returns the datum, as it is in the database's encoding.
-    pub fn stored(&self) -> pg_sys::Datum {
-        self.stored.datum()
-    }
-
     /// Returns the name of an option, such as a unit or a fold: never one of ours if it is not
     /// ASCII.
     pub fn name(&self) -> Cow<'_, str> {

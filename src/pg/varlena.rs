@@ -17,11 +17,6 @@ pub struct Varlena<'a> {
 }
 
 impl Varlena<'_> {
-    /// Returns the detoasted value as a datum.
-    pub fn datum(&self) -> pg_sys::Datum {
-        pg_sys::Datum::from(self.start.as_ptr())
-    }
-
     /// # Safety
     /// `datum` is a non-null datum of a variable-length type that outlives the value.
     #[inline]

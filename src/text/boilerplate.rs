@@ -1,7 +1,6 @@
 //! Boilerplate: shingles that many documents of a collection share.
 
 use crate::options;
-use crate::pg::arrays::NewBigints;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
@@ -16,40 +15,16 @@ use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle
 use pgrx::prelude::*;
 use std::collections::HashMap;
 
-/// Returns the hashes of the shingles that at least `min_documents` documents of the query have,
-/// sorted. They are counted by sorting, within `work_mem` and beyond it in temporary files.
+/// Implements `common_shingles(query, min_documents, k, unit, fold, seed)`: the shingles that at least
+/// `min_documents` documents of the query have, in the words of the first of them. They are counted by
+/// sorting, within `work_mem` and beyond it in temporary files. Runs the query twice; 40 bytes of memory
+/// for each of the shingles.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_documents` below 1 and for bad options;
 /// `datatype_mismatch` unless the query gives one column of text.
-#[pg_extern(volatile, parallel_unsafe, strict, cost = 1000000)]
-fn common_shingles(
-    query: Text<'_>,
-    min_documents: i32,
-    k: default!(i32, 3),
-    unit: default!(Text<'_>, "'word'"),
-    fold: default!(Text<'_>, "'case'"),
-    seed: default!(i64, 0),
-) -> NewBigints {
-    let boilerplate = Boilerplate {
-        query: query.stored(),
-        least: options::within("min_documents", min_documents, 1, i32::MAX),
-        shingling: options::shingling(k, &unit, &fold),
-        key: Key::from_seed(seed),
-    };
-    let mut common = Vec::new();
-    boilerplate.for_each_common(&mut |hash, _| common.try_push(hash).or_raise());
-    NewBigints(common)
-}
-
-/// Implements `common_shingle_list(query, min_documents, k, unit, fold, seed)`: the same shingles in
-/// the words of the first document that has them. Runs the query twice; 40 bytes of memory for each of
-/// the shingles.
-///
-/// # Errors
-/// As `common_shingles`.
 #[pg_extern(sql = false)]
-fn common_shingle_list(fcinfo: pg_sys::FunctionCallInfo) {
+fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let integer = |number, name| call.argument(number, name).value() as i32;
@@ -208,8 +183,4 @@ fn check_columns(columns: &[Column]) -> CheckedColumn {
         .unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "only", "document"))
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/text/boilerplate.sql",
-    name = "boilerplate",
-    requires = [common_shingles]
-);
+pgrx::extension_sql_file!("../../sql/text/boilerplate.sql", name = "boilerplate");

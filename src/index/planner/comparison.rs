@@ -4,7 +4,7 @@
 use crate::index::kind::{Bound, Kind};
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
 use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
-use crate::pg::nodes::{call, constant, elements, new_call, new_condition};
+use crate::pg::nodes::{call, constant, elements, new_call, new_condition, new_constant};
 use crate::simhash::hamming::bit_hamming_wrapper;
 use crate::text::measures::{containment_wrapper, jaccard_wrapper};
 use neardup::minhash::least_similarity;
@@ -67,13 +67,11 @@ impl Measure {
         }
     }
 
-    /// Returns the function (value, bound) that makes a ball of any bound, also of one out of
-    /// range. None of sets, whose bounds have to be constant.
-    fn ball(self) -> Option<&'static CStr> {
+    /// Returns whether the measure is a distance; None of sets, whose bounds have to be constant.
+    fn is_distance(self) -> Option<bool> {
         match self {
-            Self::Similarity => Some(c"_ball_at_least"),
-            Self::Distance => Some(c"_ball_within"),
-            Self::Bits => Some(c"_ball_within"),
+            Self::Similarity => Some(false),
+            Self::Distance | Self::Bits => Some(true),
             Self::Containment | Self::Jaccard => None,
         }
     }
@@ -192,16 +190,23 @@ impl Comparison {
             let (value, center) = (self.values[column], self.values[1 - column]);
             let schema = pg_sys::get_func_namespace(self.function);
             let [value_type, ball_type] = kind.types(schema);
-            let types = [value_type, kind.bound_type()];
-            let (name, bound) = match (constant(self.bound), self.bound()) {
+            let make = |types: &[pg_sys::Oid]| function_beside(self.function, kind.ball(), types);
+            let (center_type, bound_type) = (value_type, kind.bound_type());
+            let ball = match (constant(self.bound), self.bound()) {
                 (Some(_), None) => return None,
-                (Some(_), Some(bound)) => (kind.ball(), bound.node()),
-                (None, _) => (self.measure.ball()?, self.bound),
+                (Some(_), Some(bound)) => {
+                    let make = make(&[center_type, bound_type])?;
+                    new_call(root, make, [center, bound.node()])
+                }
+                (None, _) => {
+                    let make = make(&[center_type, bound_type, pg_sys::BOOLOID])?;
+                    let is_distance = pg_sys::Datum::from(self.measure.is_distance()?);
+                    let is_distance = new_constant(pg_sys::BOOLOID, is_distance);
+                    new_call(root, make, [center, self.bound, is_distance])
+                }
             };
-            let ball = function_beside(self.function, name, &types)?;
             let (operator, _) = kind.operator(column);
             let operator = operator_beside(self.function, operator, [value_type, ball_type])?;
-            let ball = new_call(root, ball, [center, bound]);
             Some(new_condition(operator, value, ball))
         }
     }

@@ -9,6 +9,7 @@ use super::constraint::as_containment;
 use super::statistics::{self, Slot, Version};
 use crate::index::am;
 use crate::index::classes::{CONTAINED, CONTAINS};
+use crate::index::constraint_key::value_and_bound;
 use crate::index::kind::{Bound, Containment, Kind};
 use crate::pg::nodes::{call, constant, elements, is_null, pointer};
 use pgrx::prelude::*;
@@ -204,7 +205,7 @@ impl Ball {
             };
             if datum.is_none()
                 && let Some((_, args)) = call(node)
-                && let Some([center, bound]) = elements(args)
+                && let Some([center, bound]) = value_and_bound(args)
                 && pg_sys::exprType(bound) == kind.bound_type()
             {
                 ball.center = Some(center);

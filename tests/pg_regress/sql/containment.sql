@@ -162,10 +162,10 @@ SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key FROM parts', 1, measure => 
 SELECT * FROM near_dup_pairs(NULL::text, 'SELECT key, body FROM parts', 0, measure => 'containment');
 
 -- Boilerplate as text.
-SELECT shingle, documents, hash = ANY (common_shingles('SELECT body FROM parts', 2)) AS is_common
-FROM common_shingle_list('SELECT body FROM parts', 2) ORDER BY documents DESC, shingle COLLATE "C";
-SELECT shingle, documents FROM common_shingle_list('SELECT body FROM parts', 4, k => 4, unit => 'char') ORDER BY shingle COLLATE "C";
-SELECT array_agg(hash ORDER BY hash) = common_shingles('SELECT body FROM parts', 1, 2, seed => 7) AS same
-FROM common_shingle_list('SELECT body FROM parts', 1, 2, seed => 7);
-SELECT * FROM common_shingle_list('SELECT body FROM parts', 0);
-SELECT * FROM common_shingle_list('SELECT key, body FROM parts', 2);
+SELECT shingle, documents, hash = ANY (shingle_hashes(shingle)) AS is_its_hash
+FROM common_shingles('SELECT body FROM parts', 2) ORDER BY documents DESC, shingle COLLATE "C";
+SELECT shingle, documents FROM common_shingles('SELECT body FROM parts', 4, k => 4, unit => 'char') ORDER BY shingle COLLATE "C";
+SELECT array_agg(hash ORDER BY hash) = (SELECT array_agg(DISTINCT hash ORDER BY hash) FROM parts, unnest(shingle_hashes(body, 2, seed => 7)) hash) AS same
+FROM common_shingles('SELECT body FROM parts', 1, 2, seed => 7);
+SELECT * FROM common_shingles('SELECT body FROM parts', 0);
+SELECT * FROM common_shingles('SELECT key, body FROM parts', 2);

@@ -98,8 +98,12 @@ fn contents() -> String {
 fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<String> {
     let mut text = format!("\n### `{}`\n\n", entry.title());
     for object in objects {
-        writeln!(text, "- `{}`{}  ", object.signature, object.marks)?;
-        writeln!(text, "  {}", object.comment)?;
+        let (call, arguments) = split_arguments(&object.signature);
+        writeln!(text, "- `{call}`{}  ", object.marks)?;
+        writeln!(text, "  {}", sentence(&object.comment))?;
+        for argument in arguments {
+            writeln!(text, "  - `{argument}`")?;
+        }
     }
     if let Some(sample) = samples.of(entry) {
         let (title, link) = (&sample.title, &sample.link);
@@ -107,6 +111,68 @@ fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<Stri
         write!(text, "\n```sql\n{sql}\n```\n\nFrom [{title}]({link}).\n")?;
     }
     Ok(text)
+}
+
+/// The arguments up to which a signature stands in one line.
+const SHORT: usize = 3;
+
+/// Returns a signature, and the arguments to list below it: of a long one all of them, of which the
+/// signature then has the names alone.
+fn split_arguments(signature: &str) -> (String, Vec<&str>) {
+    let parts = signature.split_once('(').and_then(|(name, rest)| {
+        let (arguments, result) = rest.rsplit_once(") -> ")?;
+        Some((name, arguments, result))
+    });
+    let Some((name, list, result)) = parts else {
+        return (signature.to_string(), Vec::new());
+    };
+    let (mut arguments, mut start, mut is_quoted) = (Vec::new(), 0, false);
+    for (at, sign) in list.char_indices() {
+        is_quoted ^= sign == '\'';
+        if sign == ',' && !is_quoted {
+            arguments.push(list[start..at].trim());
+            start = at + 1;
+        }
+    }
+    arguments.push(list[start..].trim());
+    let (outputs, inputs): (Vec<&str>, Vec<&str>) = arguments
+        .into_iter()
+        .partition(|argument| argument.starts_with("OUT "));
+    let outputs: Vec<_> = outputs
+        .iter()
+        .map(|output| &output["OUT ".len()..])
+        .collect();
+    let result = match outputs.is_empty() {
+        true => result.to_string(),
+        false => result.replace("record", &format!("({})", outputs.join(", "))),
+    };
+    let are_named = inputs.iter().all(|input| input.contains(' '));
+    if inputs.len() <= SHORT || !are_named {
+        return (
+            format!("{name}({}) -> {result}", inputs.join(", ")),
+            Vec::new(),
+        );
+    }
+    let names: Vec<_> = inputs
+        .iter()
+        .filter_map(|input| input.split(' ').next())
+        .collect();
+    (format!("{name}({}) -> {result}", names.join(", ")), inputs)
+}
+
+/// Returns a comment as sentences: unless it begins with a name, with a capital, and with a full stop.
+fn sentence(comment: &str) -> String {
+    let is_name = comment
+        .split(' ')
+        .next()
+        .is_some_and(|word| word.contains(['_', '(', '=', '%']));
+    let mut letters = comment.chars();
+    let first = letters.next().filter(|_| !is_name);
+    let begun = match first {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => comment.to_string(),
+    };
+    begun + "."
 }
 
 /// Returns the section of the functions that only PostgreSQL calls.

@@ -50,7 +50,6 @@ pub const SUBJECTS: &[Subject] = &[
             F("supershingles"),
             F("winnow"),
             F("common_shingles"),
-            F("common_shingle_list"),
         ],
     },
     Subject {

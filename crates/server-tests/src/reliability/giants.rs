@@ -46,7 +46,7 @@ const OF_TEXT: &[&str] = &[
     "near_contained(shingle_hashes(DOC), shingle_hashes('a short text'), 0.5)",
     "length(_ball(shingle_hashes(DOC), 1)::text)",
     "(SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT 1, doc FROM giant', 1, measure => 'containment'))",
-    "(SELECT count(*) FROM common_shingle_list('SELECT doc FROM giant', 2))",
+    "(SELECT count(*) FROM common_shingles('SELECT doc FROM giant', 2))",
     "minhash('text', 3, DOC)",
     "(SELECT count(*) FROM near_dup_pairs(NULL::int, DOC, 0.5))",
     "minhash(DOC, ARRAY[1::bigint])",

@@ -38,7 +38,7 @@ const JOBS: &[&str] = &[
     "SELECT * FROM near_dup_join(NULL::text, 'SELECT id::text, shingle_hashes(body) FROM docs ORDER BY id',
          'SELECT id::text, shingle_hashes(body) FROM docs WHERE id % 2 = 0 ORDER BY id DESC', 0.6, measure => 'containment')",
     "SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, simhash(body) FROM docs ORDER BY id', 3)",
-    "SELECT unnest(common_shingles('SELECT body FROM docs', 3))",
+    "SELECT hash, documents FROM common_shingles('SELECT body FROM docs', 3) ORDER BY 1",
     "SELECT * FROM repeated_passages(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 12)",
     "SELECT * FROM repeated_passages(NULL::text, 'SELECT id::text, body FROM docs ORDER BY id', 3)",
 ];

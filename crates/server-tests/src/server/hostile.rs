@@ -77,11 +77,6 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
-        "common_shingle_list",
-        "SELECT common_shingle_list('SELECT d FROM z', 1)",
-        SqlState::DATATYPE_MISMATCH,
-    ),
-    (
         "near_dup_clusters",
         "SELECT near_dup_clusters(NULL::int, 'SELECT 1, s FROM z', 0.5)",
         SqlState::DATATYPE_MISMATCH,
