@@ -33,7 +33,7 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
     }
 }
 
-/// Returns the parameters of signatures, from the arguments of a call, of which k is number `first`.
+/// Returns the parameters of signatures, from the arguments of a call; k is number `first`.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if one is NULL; as [`signing`].

@@ -1,4 +1,4 @@
-//! The keys of signatures and bit strings, of which two that are near each other share some.
+//! The keys of signatures and bit strings: two values that are near each other share some.
 //!
 //! A value cut into b parts that differs from another in at most m places agrees with it in at least
 //! b - m parts; the hashes of the parts are the keys.

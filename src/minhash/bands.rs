@@ -83,7 +83,7 @@ fn minhash_intact(
     occurrence.needed() as i32
 }
 
-/// Returns the fewest keys of which every signature at or above `threshold` has at least one among
+/// Returns the fewest keys that find every signature at or above `threshold`: each has at least one among
 /// its own, which were made for `index_threshold`. None for an empty document.
 ///
 /// # Errors

@@ -86,7 +86,7 @@ fn simhash_terms(
 }
 
 /// Returns the SimHash of a document's lexemes; NULL if there are none. A lexeme's frequency is the
-/// number of its positions, of which a tsvector keeps 255; it counts times the mean of what
+/// number of its positions, at most 255 in a tsvector; it counts times the mean of what
 /// `ts_rank` gives by default to the weight classes of its positions: A 1.0, B 0.4, C 0.2, D 0.1.
 ///
 /// # Errors

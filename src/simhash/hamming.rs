@@ -41,8 +41,8 @@ fn hamming_bands(
     Some(blocks.keys(b?.as_bitslice()).or_raise())
 }
 
-/// Returns the keys of which every bit string at most `distance` away has one among its own, which
-/// were made by `hamming_bands(b, index_distance, blocks)`.
+/// Returns keys that find every bit string at most `distance` away: each has at least one among its own,
+/// which were made by `hamming_bands(b, index_distance, blocks)`.
 ///
 /// # Errors
 /// As `hamming_bands`, and for a distance below 0 or above `index_distance`.

@@ -22,7 +22,7 @@
 //! - [`arguments`]: checks of arguments that several interfaces take;
 //! - [`simhash`]: fingerprints of weighted terms;
 //! - [`hamming`]: the distance of bit strings;
-//! - [`bands`]: keys of which similar values share some, how many, and what to expect of them;
+//! - [`bands`]: keys that similar values share, how many, and what to expect of them;
 //! - [`postings`]: keys and rows on pages: which rows of an index share enough keys with a query;
 //! - [`candidates`]: the pairs of a collection that share enough keys;
 //! - [`cluster`]: connected components and stars of similar rows;

@@ -64,8 +64,8 @@ impl Sample {
         })
     }
 
-    /// Returns the share of the rows with so many crowded bands that a lookup of them, which reads
-    /// all but the `intact` - 1 longest lists, has to read a crowded one.
+    /// Returns the share of the rows whose lookup has to read a crowded list: it reads all but the
+    /// `intact` - 1 longest.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -1,8 +1,8 @@
 //! Blocks of a bit string, so that strings within a Hamming distance must agree in some of them.
 //!
 //! Of B blocks at least B - d are intact in strings at distance d (the lemma of
-//! [`super::occurrence`]). An index that counts stores one hash a block; a plain B-tree stores one key for every subset of B - d blocks,
-//! one of which is intact (Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling",
+//! [`super::occurrence`]). An index that counts stores one hash a block; a plain B-tree stores one key for every subset of B - d blocks;
+//! one such subset is intact (Manku, Jain, Das Sarma, "Detecting near-duplicates for web crawling",
 //! WWW 2007, section 3).
 //!
 //! Scheme 1, frozen by known-answer vectors. Block i of B in n bits is [i n / B, (i + 1) n / B); its

@@ -58,8 +58,8 @@ impl Occurrence {
         self.needed
     }
 
-    /// Returns the smallest number of keys of which every row within the bound shares at least one,
-    /// whichever are taken: b - T + 1.
+    /// Returns the smallest number of keys, whichever are taken, such that every row within the bound shares
+    /// at least one: b - T + 1.
     pub fn probes(&self) -> usize {
         self.keys - self.needed + 1
     }

@@ -102,7 +102,7 @@ impl Counts for GroupSizes {
         (line.sizes[byte] >> shift & 15).max(2)
     }
 
-    /// Waits for all lines at once, most of which are in no cache: 5 times as fast as one by one.
+    /// Waits for all lines at once: most are in no cache, and one by one takes 5 times as long.
     fn load(&self, row: &[u32]) {
         let line = |(band, token): (usize, &u32)| self.line(Self::key(band, *token));
         let lines = row.iter().enumerate().map(line);

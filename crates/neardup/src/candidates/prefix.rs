@@ -1,4 +1,4 @@
-//! Prefixes of sets: elements of which every set that contains a share of another has at least one.
+//! Prefixes of sets: a set that contains a share of another has at least one element of its prefix.
 //!
 //! A set that contains T of n elements lacks at most n - T of them, so that it has one of any
 //! n - T + 1. The rarest are taken, which the fewest other sets have (Chaudhuri, Ganti, Kaushik, "A

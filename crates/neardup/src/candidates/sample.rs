@@ -14,8 +14,8 @@ const COUNTER_BYTES: usize = 1 << 23;
 const MOST_MEETINGS: f64 = 1e8;
 
 /// Visits the pairs of signatures, comparable and not empty, whose estimate reaches `low`, above 0,
-/// with the estimate: every pair once. Returns how many signatures were searched: all, or the first
-/// ones where so many are alike that more than [`MOST_MEETINGS`] pairs share a key.
+/// with the estimate: every pair once. Returns how many signatures were searched: all, or the first ones
+/// where more than [`MOST_MEETINGS`] pairs share a key.
 ///
 /// The time is that of a search by bands, not of comparing all with all. Memory: 5 bytes a band of a
 /// signature.

@@ -35,7 +35,7 @@ impl Tokens {
         }
     }
 
-    /// Returns no tokens, with room for those of so many rows.
+    /// Returns no tokens, with room for the tokens of `rows` rows.
     ///
     /// # Errors
     /// `OutOfMemory`.

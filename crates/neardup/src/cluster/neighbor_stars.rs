@@ -14,7 +14,7 @@ pub struct NeighborStars {
 }
 
 impl NeighborStars {
-    /// Returns `rows` rows, none of which is canonical yet.
+    /// Returns `rows` rows; none is canonical yet.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -14,7 +14,7 @@ pub struct SharedSets {
 }
 
 impl SharedSets {
-    /// Returns so many rows, each a set of its own.
+    /// Returns `rows` rows, each a set of its own.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -81,8 +81,8 @@ fn sketch(slots: &mut [u32], hashes: &[u64]) {
     sketch_with(slots, hashes, OpenSlots::find, later_rounds);
 }
 
-/// After so many shingles a slot, different ones would have filled all but one slot in 10^6: they
-/// repeat, as those of a text that says one thing over and over do, or they are few.
+/// Shingles a slot after which different ones would have filled all but one slot in 10^6: they repeat, as in
+/// a text that says one thing over and over, or they are few.
 const REPEATS_SEEN: usize = 14;
 
 /// Returns a sketch, given how open slots are found and how later rounds are done.
@@ -223,8 +223,7 @@ pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
     }
 }
 
-/// Returns the sum over all words of their fields that differ, of which the function leaves one bit
-/// each.
+/// Returns the number of fields that differ in all words; the function leaves one bit of each such field.
 #[inline(always)]
 fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
     let differing = |a: &[u8; 8], b: &[u8; 8]| {

@@ -10,8 +10,8 @@ struct State {
     v: [u64; 4],
 }
 
-/// Returns the hash of a token of `len` bytes, of which `bytes` returns 8 from a place on, the first
-/// lowest, whatever follows the token.
+/// Returns the hash of a token of `len` bytes. `bytes` returns 8 of them from a place on, the first lowest,
+/// whatever follows the token.
 #[inline(always)]
 pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
     let mut state = State::new(key);

@@ -174,7 +174,7 @@ fn every_path_hashes_words_alike() {
     }
 }
 
-/// Slots as stored, and a copy of which some bytes are changed.
+/// Slots as stored, and a copy with some bytes changed.
 fn stored_pair(numbers: &mut Numbers, slots: usize, bits: u32) -> (Vec<u8>, Vec<u8>) {
     let bytes = (slots * bits as usize).div_ceil(8);
     let mut a: Vec<u8> = (0..bytes).map(|_| numbers.next() as u8).collect();

@@ -3,17 +3,17 @@
 use super::siphash;
 use crate::hash::Key;
 
-/// Bytes of which the words are found before they are hashed. An article of 1.6 kB takes one piece;
+/// Bytes whose words are found before they are hashed. An article of 1.6 kB takes one piece;
 /// the scratch space, which is cleared on every call, stays small.
 const PIECE: usize = 2048;
 
 /// The start and the end of a word, counted from the beginning of a piece.
 pub type Limits = [u16; 2];
 
-/// Room for the positions of 64 bits, of which any 8 can be written as a whole.
+/// Room for the positions of 64 bits; any 8 can be written as a whole.
 pub type Positions = [u16; 72];
 
-/// The text from a piece on, of which 16 bytes can be read from anywhere.
+/// The text from a piece on; 16 bytes can be read from anywhere.
 pub struct Source<'a> {
     text: &'a [u8],
     /// The last bytes of the text, and zeros.
@@ -131,7 +131,7 @@ impl Edges {
         }
     }
 
-    /// Finds the words of a piece, the last of which ends at its end if not before.
+    /// Finds the words of a piece; the last ends at its end if not before.
     #[inline(always)]
     fn find<H>(
         &mut self,

@@ -153,8 +153,8 @@ impl Header {
         })
     }
 
-    /// Returns the stored form of a signature with this header: full-width `slots`, of which the
-    /// low `slot_bits` bits are kept.
+    /// Returns the stored form of a signature with this header. Of full-width `slots` it keeps the low
+    /// `slot_bits` bits.
     pub fn encode(&self, slots: &[u32]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_LEN + self.payload_len());
         bytes.extend_from_slice(&self.to_bytes());

@@ -12,7 +12,7 @@ use std::iter::Peekable;
 /// Bytes that the search of a batch takes for each of its boundaries, about.
 const BYTES_A_BOUNDARY: usize = 160;
 
-/// Boundaries of a batch at least, if there are so many: with fewer, threads would mostly hand them on.
+/// Fewest boundaries of a batch but the last: with fewer, threads would mostly hand them on.
 const LEAST: usize = 1 << 10;
 
 /// Boundaries of whole documents, in the order of their first words.

@@ -23,7 +23,7 @@ struct First {
 }
 
 impl Comparison {
-    /// Returns one for documents of which no place has been visited.
+    /// Returns one for documents none of whose places has been visited.
     pub fn new(fold: Fold) -> Self {
         Self {
             fold,

@@ -58,7 +58,7 @@ impl Listing {
         last.is_some_and(|last| last.document == place.document)
     }
 
-    /// Returns whether the next place is to begin another listing, of which one shall take so many bytes.
+    /// Returns whether the next place begins another listing: one takes about `bytes` bytes.
     pub fn ends_before(&self, place: &Place, bytes: usize) -> bool {
         self.places.len() >= TOGETHER || (self.bytes() >= bytes && !self.is_of_last(place))
     }

@@ -84,7 +84,7 @@ fn words(name: u64) -> u64 {
 ///   passage overlaps itself by half of `min_words` or more, over and over, only the first and the
 ///   last place of the series;
 /// - the places, but for a passage's first, that lie within no longer run that stood before;
-/// - the first place of every passage of which a place is listed.
+/// - the first place of every passage with a listed place.
 ///
 /// Consequences, for a word anywhere in a run of at least `min_words` words that stands more than
 /// once: it lies in a listed place; and if the run stood before, in one that is not the first of

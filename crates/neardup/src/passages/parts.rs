@@ -12,7 +12,7 @@ const SHARE: usize = 8;
 
 const WINDOW: usize = size_of::<[u64; 4]>();
 
-/// Windows, of which all with the same hash are there, in any order.
+/// Windows in any order: of a hash that occurs all of them.
 pub struct Part(pub(super) Vec<[u64; 4]>);
 
 impl Part {

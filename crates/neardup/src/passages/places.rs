@@ -92,7 +92,7 @@ impl<'a> Chooser<'a> {
         })
     }
 
-    /// Returns the words of a maximal node's run, of which `at` is a place.
+    /// Returns the words of a maximal node's run, one of whose places is `at`.
     fn words(&self, at: u32, node: u32) -> u64 {
         let last = at + self.tree.node(node).depth - 1;
         let firsts = &self.sequences.firsts;
@@ -111,7 +111,7 @@ impl Walk {
         Self { end: 0 }
     }
 
-    /// The nodes of which `at` is a listed place, without those of which it is merely the first.
+    /// The nodes that list `at` as a place, without nodes whose first place it merely is.
     fn listed_at(
         &mut self,
         chooser: &Chooser<'_>,
@@ -139,7 +139,7 @@ impl Walk {
     }
 }
 
-/// The nodes of which the place `at` lies within none of a longer passage of the same documents:
+/// The nodes whose place `at` lies within no longer passage of the same documents:
 /// neither the run with the symbol before nor that with the symbol behind is one of as many.
 fn not_within_longer(
     chooser: &Chooser<'_>,

@@ -33,7 +33,7 @@ impl Reader {
         Windows::new(self.min_words, self.fold, self.hashes)
     }
 
-    /// Returns the fingerprints of documents, of which there are about 2 in 3/4 of `min_words` words.
+    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words.
     /// `check` is called at least every 64 KiB.
     ///
     /// # Errors

@@ -39,8 +39,8 @@ impl Repeated {
         self.pieces[piece].first_document..end
     }
 
-    /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, of which there may be
-    /// one a word. In any thread; `check` is called at least every 64 KiB.
+    /// Returns the windows of a piece whose fingerprints repeat: 32 bytes each, at most one a word. In any
+    /// thread; `check` is called at least every 64 KiB.
     ///
     /// # Errors
     /// `OutOfMemory`.

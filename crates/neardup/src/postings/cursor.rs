@@ -1,5 +1,4 @@
-//! Looks ascending keys up in a leaf, of which every block is unpacked as far as it has to be, and
-//! once.
+//! Looks ascending keys up in a leaf. Every block is unpacked once, as far as it has to be.
 
 use super::leaf::{DAMAGED, Leaf, Stored};
 use super::{Damaged, Posting};

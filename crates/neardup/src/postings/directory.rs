@@ -38,7 +38,7 @@ pub fn init(payload: &mut [u8], level: u8) -> usize {
     HEADER
 }
 
-/// Returns whether a directory of so many entries has room for another in `capacity` bytes.
+/// Returns whether a directory of `entries` entries has room for another in `capacity` bytes.
 pub fn has_room(entries: usize, capacity: usize) -> bool {
     HEADER + (entries + 1) * ENTRY <= capacity
 }

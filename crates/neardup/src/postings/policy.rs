@@ -13,7 +13,7 @@ pub const MAX_SEGMENTS: usize = 64;
 /// The most merges in progress.
 pub const MAX_MERGES: usize = 12;
 
-/// Full pages of the log of which sessions that insert make a segment.
+/// Full pages of the log that sessions that insert make into a segment.
 pub const FLUSHED_PAGES: usize = 48;
 
 /// Leaves that a session that has filled a page of the log writes for each merge. A page's postings fill
@@ -63,7 +63,7 @@ fn fit_together(segments: &[Segment]) -> bool {
     }
 }
 
-/// Returns the neighbors to be merged by sessions that insert, if any, of segments none of which is being
+/// Returns the neighbors to be merged by sessions that insert, if any, among segments that are not being
 /// merged.
 ///
 /// A segment is merged with those after it once they hold at least 3/5 as many postings. So two of

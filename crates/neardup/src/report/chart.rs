@@ -1,6 +1,6 @@
 //! Bars with their figures, as a table.
 
-/// A bar, of which a part is filled.
+/// A bar, partly filled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar {
     pub label: String,

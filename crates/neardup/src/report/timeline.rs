@@ -50,7 +50,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Returns the documents by day, month or year: the finest of them of which few enough hold all
+    /// Returns the documents by day, month or year: the finest unit that needs few enough bars for all
     /// documents but some stray ones. None if no document has a day.
     ///
     /// # Errors

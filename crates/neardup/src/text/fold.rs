@@ -1,5 +1,5 @@
-//! The folds, code point by code point, in one pass: what comes out is the folded text, of which
-//! only the part that later code points can still change is held back.
+//! The folds, code point by code point, in one pass. Only the part of the folded text that later code
+//! points can still change is held back.
 //!
 //! Case is toNFKC_Casefold (Unicode, section 3.13.3): every code point mapped, then NFC. Marks is
 //! NFD of that, without nonspacing marks, then NFC. Both are one mapping by code point followed by

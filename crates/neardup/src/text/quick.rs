@@ -73,8 +73,7 @@ pub(crate) trait Units {
         (count, end)
     }
 
-    /// Takes items away, of which there is at least one; all, if they are the last. Returns their
-    /// number.
+    /// Takes items away, at least one, and returns their number; all, if they are the last.
     fn take(&mut self, items: &[Self::Item], is_last: bool) -> usize;
 
     /// See [`FoldedText::check`].

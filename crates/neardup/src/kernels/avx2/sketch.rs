@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm256_sllv_epi64, _mm256_srli_epi64, _mm256_xor_si256,
 };
 
-/// Most slots of which the bitmap of open ones fits a register.
+/// Most slots whose bitmap of open ones fits a register.
 const SLOTS_IN_REGISTER: usize = 256;
 
 /// Shingles that are tested before those that passed are applied: those of an article.
@@ -137,8 +137,7 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
         _mm256_movemask_pd(_mm256_castsi256_pd(signs)) as usize
     }
 
-    /// Returns in the lower half of every lane the word of the bitmap of which the lane holds the
-    /// number.
+    /// Returns in the lower half of every lane the word of the bitmap whose number the lane holds.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(&self, numbers: __m256i) -> __m256i {
@@ -151,7 +150,7 @@ impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
     }
 }
 
-/// Returns the lanes of which a bit is set, followed by anything.
+/// Returns the lanes whose bit is set, followed by anything.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn move_to_front(x: __m256i, lanes: usize) -> __m256i {

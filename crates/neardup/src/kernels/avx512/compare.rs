@@ -29,8 +29,7 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         }
 }
 
-/// Returns the sum over all vectors, of which the last is filled up with zeros, of the slots that
-/// differ.
+/// Returns the number of slots that differ in all vectors; the last is filled up with zeros.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,bmi2")]
 fn differing(a: &[u8], b: &[u8], count: impl Fn(__m512i, __m512i) -> u32) -> usize {
@@ -41,8 +40,7 @@ fn differing(a: &[u8], b: &[u8], count: impl Fn(__m512i, __m512i) -> u32) -> usi
     (whole + rest) as usize
 }
 
-/// Returns the sum over all vectors of the fields that differ, of which the function leaves one bit
-/// each.
+/// Returns the number of fields that differ in all vectors; the function leaves one bit of each such field.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vpopcntdq,bmi2")]
 fn differing_fields(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(__m512i) -> __m512i) -> usize {

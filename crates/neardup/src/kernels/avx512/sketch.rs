@@ -105,7 +105,7 @@ fn few(
     }
 }
 
-/// Appends the lanes of which a bit is set.
+/// Appends the lanes whose bit is set.
 #[inline]
 #[target_feature(enable = "avx512f,popcnt")]
 fn push(list: &mut [u64], count: &mut usize, x: __m512i, lanes: u8) {
