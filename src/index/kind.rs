@@ -7,7 +7,7 @@ use crate::index::ball::{
     set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
-    CONTAINED, CONTAINS, HammingClass, MinhashClass, PREDICATE_FUNCTION, RESEMBLES,
+    CONTAINED, CONTAINS, HammingClass, MinhashClass, PREDICATE_FUNCTION, Parameters, RESEMBLES,
 };
 use crate::index::constraint_key::{MAKE_KEY_OF_BITS, MAKE_KEY_OF_SIGNATURE, MakeKey};
 use crate::minhash::datum::StoredSignature;
@@ -21,6 +21,7 @@ use crate::pg::names;
 use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{near_contained_wrapper, near_dup_of_sets_wrapper};
+use neardup::minhash::Header;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
@@ -87,15 +88,6 @@ impl Containment {
                 ball_on_left,
                 strategy,
             })
-    }
-
-    /// Returns the function of `set %> ball` beside one of sets that contain each other; None of
-    /// other kinds.
-    pub fn containing(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
-        let Self { kind, .. } = Self::of(function).filter(|of| of.kind == Kind::Containing)?;
-        // SAFETY: looks a function up in the catalog.
-        let schema = unsafe { pg_sys::get_func_namespace(function) };
-        function_beside(function, c"_contains", &kind.types(schema))
     }
 }
 
@@ -321,12 +313,33 @@ impl Bound {
         }
     }
 
-    /// Returns a number that other bounds of the kind do not have.
-    pub fn bits(&self) -> u64 {
-        match self {
-            Self::Threshold(bound) | Self::Share(bound) => bound.to_bits(),
-            Self::Distance(distance) => u64::from(*distance),
-        }
+    /// Returns the share of a value's keys that a value has, on average, that is just within the bound, in
+    /// an index with these options of values with these parameters; None if it may have none.
+    ///
+    /// # Safety
+    /// As of [`Self::is_served`].
+    pub unsafe fn share_of_keys(
+        &self,
+        options: *mut pg_sys::bytea,
+        strategy: u16,
+        parameters: &Parameters,
+    ) -> Option<f64> {
+        // SAFETY: vouched for by the caller.
+        let occurrence = unsafe {
+            match *self {
+                Self::Threshold(threshold) => MinhashClass::from_options(options)?
+                    .keys
+                    .occurrence(&Header::from_parameters(parameters).ok()?, threshold),
+                Self::Distance(distance) => HammingClass::from_options(options)?
+                    .keys
+                    .occurrence(distance),
+                Self::Share(share) if strategy == RESEMBLES => {
+                    return Some(2.0 * share / (1.0 + share));
+                }
+                Self::Share(share) => return Some(share),
+            }
+        };
+        occurrence.map(|occurrence| occurrence.typical_share())
     }
 
     fn datum(&self) -> pg_sys::Datum {

@@ -8,7 +8,8 @@ use testbed::server::Server;
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
 use crate::subjects::{
-    adopting, containment, cores, guard, index, live, lookup, pairs, passages, pipelines, scale,
+    adopting, containment, cores, guard, index, live, lookup, pairs, passages, pipelines, planning,
+    scale,
 };
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
@@ -42,6 +43,7 @@ pub fn run(server: &Server) -> Result<()> {
         adopting::measure,
         passages::measure,
         pipelines::measure,
+        planning::measure,
         containment::measure,
         scale::measure,
     ] {

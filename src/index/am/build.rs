@@ -1,6 +1,7 @@
 //! Building an index: postings are collected in memory, sorted and written as segments, which are
 //! merged into one. Pages are logged at the end, all at once.
 
+use super::matches;
 use super::merge::{Merging, Writer, store};
 use super::meta::Meta;
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
@@ -263,6 +264,7 @@ impl<'a> Build<'a> {
         meta.parameters_count = self.meta.parameters_count;
         meta.store(&self.index, &mut page);
         drop(page);
+        matches::sample(&self.index);
         if self.index.needs_wal() {
             Phase::Log.report();
             // SAFETY: the index is open, and nobody else reads it yet.

@@ -1,8 +1,6 @@
 //! The cost of a scan.
 
-use super::log;
-use super::meta::Meta;
-use super::page::Index;
+use super::planned;
 use crate::index::classes::RowKeys;
 use crate::index::kind::Kind;
 use crate::pg::nodes::{self, constant, elements};
@@ -99,7 +97,7 @@ pub unsafe extern "C-unwind" fn estimate(
                 pages: f64::from((*info).pages),
                 operators: rows,
             },
-            _ => Reads::of_lookup(info),
+            _ => Reads::of_lookup(root, info),
         };
         let (mut random_page, mut sequential_page) = (0.0, 0.0);
         pg_sys::get_tablespace_page_costs(
@@ -172,30 +170,24 @@ struct Reads {
 impl Reads {
     /// # Safety
     /// The planner holds a lock on the index.
-    unsafe fn of_lookup(info: *mut pg_sys::IndexOptInfo) -> Self {
-        // SAFETY: vouched for by the caller; a hypothetical index has no relation.
-        unsafe {
-            if (*info).hypothetical {
-                let pages = f64::from((*info).pages.min(1));
-                return Self {
-                    pages,
-                    operators: pages * OPERATORS_PER_PAGE,
-                };
-            }
-            let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
-            let index = Index::new(relation);
-            let meta = Meta::read(&index);
-            let leaves = meta.segments().iter().map(|segment| {
-                let keys = segment.postings as f64 / segment.rows.max(1) as f64;
-                keys.min(f64::from(segment.leaves))
-            });
-            let pages: f64 = leaves.sum();
-            let in_log = log::end(&index, &meta) - meta.log_start;
-            pg_sys::index_close(relation, pg_sys::NoLock as i32);
-            Self {
+    unsafe fn of_lookup(root: *mut pg_sys::PlannerInfo, info: *mut pg_sys::IndexOptInfo) -> Self {
+        // SAFETY: vouched for by the caller.
+        let (meta, all) = unsafe { (planned::meta(root, info), f64::from((*info).pages)) };
+        let Some(meta) = meta else {
+            let pages = all.min(1.0);
+            return Self {
                 pages,
-                operators: pages * OPERATORS_PER_PAGE + in_log as f64,
-            }
+                operators: pages * OPERATORS_PER_PAGE,
+            };
+        };
+        let leaves = meta.segments().iter().map(|segment| {
+            let keys = segment.postings as f64 / segment.rows.max(1) as f64;
+            keys.min(f64::from(segment.leaves))
+        });
+        let pages: f64 = leaves.sum();
+        Self {
+            pages,
+            operators: pages * OPERATORS_PER_PAGE + meta.rows_in_log(),
         }
     }
 

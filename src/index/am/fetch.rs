@@ -66,15 +66,19 @@ pub struct Fetch {
 
 impl Fetch {
     /// # Safety
-    /// The scan goes on until [`Self::close`], or ends with an ERROR; so does the current memory
+    /// Table, index and snapshot are there until [`Self::close`], or an ERROR; so is the current memory
     /// context.
-    pub unsafe fn open(scan: &pg_sys::IndexScanDescData) -> Self {
+    pub unsafe fn open(
+        table: pg_sys::Relation,
+        index: pg_sys::Relation,
+        snapshot: pg_sys::Snapshot,
+    ) -> Self {
         // SAFETY: table and index are open.
         unsafe {
             let state = pg_sys::CreateExecutorState();
             Self {
-                versions: Versions::open(scan.heapRelation, scan.xs_snapshot),
-                info: pg_sys::BuildIndexInfo(scan.indexRelation),
+                versions: Versions::open(table, snapshot),
+                info: pg_sys::BuildIndexInfo(index),
                 state,
                 context: pg_sys::MakePerTupleExprContext(state),
             }

@@ -6,6 +6,7 @@
 
 use super::hold;
 use super::log;
+use super::matches;
 use super::meta::{self, Merge, Meta, Segment};
 use super::page::{Changes, Image, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::segment::{SegmentPages, Stop, plain};
@@ -54,6 +55,9 @@ impl Drop for Merging<'_> {
 pub fn help(index: &Index) {
     if let Some(merging) = Merging::attempt(index) {
         merging.share(1);
+        if matches::is_due(index, &Meta::read(index)) {
+            matches::sample(index);
+        }
     }
 }
 

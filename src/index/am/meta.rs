@@ -4,11 +4,13 @@ use super::page::raise_corrupted;
 use super::page::{Changes, Image, Index, Kind, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page};
 use crate::index::classes::Parameters;
 use crate::pg::error::raise;
+use neardup::postings::log;
 use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::mem::offset_of;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Highest pages of the row table's directory at the same time: room for 10^12 row numbers.
 pub const TOPS: usize = 256;
@@ -51,6 +53,63 @@ pub struct Merge {
     pub purges: u32,
 }
 
+/// The shares of a row's keys for which the index knows how many rows have them.
+pub const SHARES: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0];
+
+/// How many rows match a row of the index, from a sample of its rows.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Matches {
+    /// The number of the first row after those among which a sample was drawn last.
+    pub end: u64,
+    /// For each of [`SHARES`].
+    levels: [Level; SHARES.len()],
+}
+
+/// Two numbers, as their bits: plain bytes compare.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Level {
+    rows: u32,
+    any: u32,
+}
+
+/// The rows that match a row, itself among them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Mean {
+    pub rows: f64,
+    /// The share of rows that others match, too.
+    pub any: f64,
+}
+
+impl Matches {
+    pub fn set(&mut self, means: [Mean; SHARES.len()]) {
+        let bits = |number: f64| (number as f32).to_bits();
+        self.levels = means.map(|mean| Level {
+            rows: bits(mean.rows),
+            any: bits(mean.any),
+        });
+    }
+
+    /// Returns how many rows have at least a share of the keys of a row, on average; None if it has not been
+    /// measured.
+    pub fn at(&self, share: f64) -> Option<Mean> {
+        let above = SHARES.partition_point(|known| *known < share);
+        let (low, high) = (above.saturating_sub(1), above.min(SHARES.len() - 1));
+        let between = (share - SHARES[low]) / (SHARES[high] - SHARES[low]);
+        let between = if low == high { 0.0 } else { between };
+        let number = |of: fn(&Level) -> u32| {
+            let [low, high] = [low, high].map(|at| f64::from(f32::from_bits(of(&self.levels[at]))));
+            low + (high - low) * between
+        };
+        let mean = Mean {
+            rows: number(|level| level.rows),
+            any: number(|level| level.any),
+        };
+        (mean.rows >= 1.0 && mean.rows.is_finite() && mean.any.is_finite()).then_some(mean)
+    }
+}
+
 /// The contents of the metapage.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +129,7 @@ pub struct Meta {
     pub free_count: u32,
     /// More than the most that are kept if there were too many.
     pub parameters_count: u32,
+    pub matches: Matches,
     /// Blocks of the highest pages of the row table's directory, used as a ring.
     pub row_tops: [u32; TOPS],
     /// Blocks of the log, oldest first; the last is the tail.
@@ -82,6 +142,7 @@ pub struct Meta {
 }
 
 const _: () = assert!(size_of::<Meta>() <= PAYLOAD_LEN);
+const _: () = assert!(offset_of!(Meta, matches) == 56 && size_of::<Matches>() == 72);
 
 impl Meta {
     /// Returns the metapage of an index without rows.
@@ -98,6 +159,7 @@ impl Meta {
             merge_count: 0,
             free_count: 0,
             parameters_count: 0,
+            matches: Matches::default(),
             row_tops: [NO_BLOCK; _],
             log: [NO_BLOCK; _],
             segments: [Segment::default(); _],
@@ -183,6 +245,27 @@ impl Meta {
 
     pub fn free(&self) -> &[u32] {
         &self.free[..self.free_count as usize]
+    }
+
+    /// Returns the mean number of keys of the rows that have any; without segments a usual one.
+    pub fn keys_per_row(&self) -> f64 {
+        let (postings, rows) = self
+            .segments()
+            .iter()
+            .fold((0, 0), |(postings, rows), segment| {
+                (postings + segment.postings, rows + segment.rows)
+            });
+        if rows == 0 {
+            30.0
+        } else {
+            postings as f64 / rows as f64
+        }
+    }
+
+    /// Returns about how many rows the log has.
+    pub fn rows_in_log(&self) -> f64 {
+        let row_len = log::row_len(self.keys_per_row() as usize);
+        (f64::from(self.log_pages) - 0.5).max(0.0) * (PAYLOAD_LEN / row_len.max(1)) as f64
     }
 
     /// Appends a block to the log.

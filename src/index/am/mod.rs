@@ -20,7 +20,6 @@ mod candidates;
 mod check;
 mod compact;
 mod cost;
-mod count;
 #[cfg(feature = "pg18")]
 pub mod explain;
 mod fetch;
@@ -31,13 +30,14 @@ mod insert;
 mod large;
 mod log;
 pub mod lookup;
+mod matches;
 mod merge;
 mod meta;
 mod open;
 mod options;
 mod order;
 mod page;
-mod partial;
+pub mod planned;
 mod recent;
 mod rows;
 mod scan;
@@ -47,7 +47,7 @@ mod stats;
 mod vacuum;
 mod validate;
 
-pub use count::count;
+pub use meta::Mean;
 
 use crate::index::classes;
 use crate::pg::call::finfo;

@@ -305,7 +305,7 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         if scan.numberOfOrderBys > 0
             && let Some((order, nearest)) = row_keys.order(&*scan.orderByData, conditions)
         {
-            let fetch = Fetch::open(scan);
+            let fetch = Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
             let ordered = start_ordered(index, search, &look, order, nearest, fetch);
             return Phase::Ordered(ordered);
         }

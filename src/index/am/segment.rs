@@ -13,8 +13,6 @@ pub enum Stop {
     Restart,
     /// A page is damaged; which one, if known.
     Damaged(Option<u32>, &'static str),
-    /// As many rows have been counted as are worth it.
-    Enough,
     OutOfMemory(TryReserveError),
 }
 
@@ -34,7 +32,7 @@ impl Stop {
     /// Ends the statement, unless all that is needed is to start anew.
     pub fn raise(self, index: &Index) {
         match self {
-            Self::Restart | Self::Enough => {}
+            Self::Restart => {}
             Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
             Self::OutOfMemory(error) => crate::pg::error::or_out_of_memory(Err(error)),
         }
@@ -144,6 +142,22 @@ impl Searched {
             output: self.output,
         }
     }
+}
+
+/// Returns the group with the most postings, and how many times as many rows all groups have; None
+/// without segments.
+pub fn largest(index: &Index, meta: &Meta) -> Option<(Searched, f64)> {
+    let sum = |group: &Searched, of: fn(&postings::Segment) -> u64| -> u64 {
+        group.inputs.iter().map(of).fold(0, u64::saturating_add)
+    };
+    let rows = |group: &Searched| sum(group, |input| input.hi.saturating_sub(input.lo)) as f64;
+    let groups = groups(index, meta);
+    let all: f64 = groups.iter().map(rows).sum();
+    let largest = groups
+        .into_iter()
+        .max_by_key(|group| sum(group, |input| input.postings))?;
+    let times = all / rows(&largest).max(1.0);
+    Some((largest, times))
 }
 
 /// Returns the groups of an index, the newest, which are the smallest, first.

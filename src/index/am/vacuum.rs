@@ -3,6 +3,7 @@
 
 use super::compact;
 use super::hold;
+use super::matches;
 use super::merge::Merging;
 use super::meta::{self, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
@@ -122,6 +123,7 @@ pub unsafe extern "C-unwind" fn cleanup(
             if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
                 tidy(&index, policy::ANALYZE_TIMES);
             }
+            matches::sample(&index);
             return stats;
         }
         let has_deleted = !stats.is_null();
@@ -131,6 +133,7 @@ pub unsafe extern "C-unwind" fn cleanup(
             (*stats).estimated_count = (*info).estimated_count;
         }
         tidy(&index, policy::VACUUM_TIMES);
+        matches::sample(&index);
         if has_deleted || policy::is_to_be_shortened(free_pages(&index), index.blocks()) {
             let (free, count) = reclaim(&index.read_once((*info).strategy));
             hold::point("vacuum_finds_free_pages");

@@ -5,5 +5,4 @@ mod constraint;
 pub mod hook;
 pub mod resembles;
 mod selectivity;
-mod statistics;
 pub mod support;

@@ -19,6 +19,7 @@ pub mod pairs;
 mod pairs_peers;
 pub mod passages;
 pub mod pipelines;
+pub mod planning;
 mod python;
 mod quality;
 pub mod scale;
@@ -42,6 +43,7 @@ pub enum Subject {
     Index,
     Pairs,
     Pipelines,
+    Planning,
     Live,
     Adopting,
     Passages,
@@ -82,6 +84,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         ],
     ),
     (Subject::Pipelines, "pipelines", &[pipelines::measure]),
+    (Subject::Planning, "planning", &[planning::measure]),
     (Subject::Live, "live", &[live::measure]),
     (Subject::Adopting, "adopting", &[adopting::measure]),
     (Subject::Passages, "passages", &[passages::measure]),

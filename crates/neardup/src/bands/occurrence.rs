@@ -58,11 +58,23 @@ impl Occurrence {
         self.needed
     }
 
+    /// Returns [`typical_share`] of values at the bound.
+    pub fn typical_share(&self) -> f64 {
+        typical_share(self.keys, self.needed)
+    }
+
     /// Returns the smallest number of keys, whichever are taken, such that every row within the bound shares
     /// at least one: b - T + 1.
     pub fn probes(&self) -> usize {
         self.keys - self.needed + 1
     }
+}
+
+/// Returns the share of `keys` keys that values have in common, on average, which differ in as many places
+/// as those that share `needed` of them at least: each place spares a key with the chance `1 - 1 / keys`.
+pub fn typical_share(keys: usize, needed: usize) -> f64 {
+    let differing = keys.saturating_sub(needed) as f64;
+    (1.0 - 1.0 / keys.max(1) as f64).powf(differing)
 }
 
 /// Returns the fewest places in which values of `keys` keys differ that share `shared` of them.

@@ -15,6 +15,8 @@ mod bits;
 mod count;
 mod cursor;
 pub mod directory;
+mod draw;
+mod estimate;
 pub mod leaf;
 pub mod log;
 mod merge;
@@ -27,6 +29,8 @@ mod together;
 mod walk;
 
 pub use directory::Directory;
+pub use draw::{Drawn, draw};
+pub use estimate::Estimate;
 pub use leaf::{Leaf, LeafBuilder};
 pub use log::{Log, LogQuery};
 pub use merge::{Filled, Merge, split_of_input};

@@ -1,6 +1,7 @@
 //! The number of a query's keys that a row must have.
 
 use super::LogQuery;
+use crate::bands::occurrence::typical_share;
 use crate::set::reaches;
 use std::collections::TryReserveError;
 
@@ -51,6 +52,26 @@ impl Needed {
                 let all = (own + members).saturating_sub(shared).max(1);
                 reaches(shared, all, similarity)
             }
+        }
+    }
+
+    /// Returns about how large a share of `keys` keys of a query a row has that just matches; rows have
+    /// `own` keys themselves, on average.
+    pub fn share(&self, keys: usize, own: f64) -> f64 {
+        let all = keys.max(1) as f64;
+        match *self {
+            Self::Bands(needed) => typical_share(keys, needed),
+            Self::Elements(needed) => needed as f64 / all,
+            Self::OwnShare(share) => share * own.min(all) / all,
+            Self::Resembling { similarity, .. } => 2.0 * similarity / (1.0 + similarity),
+        }
+    }
+
+    /// Returns how large a share of `keys` keys of a query a row can have at most, as [`Self::share`].
+    pub fn greatest_share(&self, keys: usize, own: f64) -> f64 {
+        match self {
+            Self::OwnShare(_) => (own / keys.max(1) as f64).min(1.0),
+            _ => 1.0,
         }
     }
 

@@ -173,6 +173,11 @@ impl<'g> Part<'g> {
         (first <= last).then_some((first.into(), last.into()))
     }
 
+    /// Returns whether a posting is among those that count.
+    pub(super) fn has(&self, posting: Posting) -> bool {
+        (self.first..=self.last).contains(&posting.into())
+    }
+
     #[inline]
     pub(super) fn group_offset(&self, number: u64) -> Result<u32, Damaged> {
         let offset = Posting::from(number).offset;

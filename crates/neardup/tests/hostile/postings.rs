@@ -7,7 +7,8 @@ pub mod pages;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::postings::log::{Log, LogQuery, append};
 use neardup::postings::{
-    Directory, Group, Leaf, Posting, Queries, Segment, check, directory, sort_distinct,
+    Directory, Estimate, Group, Leaf, Posting, Queries, Segment, check, directory, draw,
+    sort_distinct,
 };
 use pages::{Failure, Merging, Store};
 
@@ -71,6 +72,21 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
                 }
                 Err(failure) => bearable(failure),
             }
+        }
+    }
+    for segment in &segments {
+        let group = Group::alone(segment);
+        match Estimate::new(&mut store, &group, &[7, 0, 12, 99, u32::MAX], 12, 0.5) {
+            Ok(estimate) => assert!(estimate.rows(0.3, 1.0) >= 0.0),
+            Err(failure) => bearable(failure),
+        }
+        match draw(&mut store, &group, 4) {
+            Ok(drawn) => assert!(
+                drawn
+                    .iter()
+                    .all(|drawn| (segment.lo..segment.hi).contains(&drawn.row))
+            ),
+            Err(failure) => bearable(failure),
         }
     }
     let mut queries = Queries::default();

@@ -163,7 +163,7 @@ pub fn of_large_sets(server: &Server) -> Result<Outcome> {
 }
 
 /// Returns the number that follows a word in a plan for the first time.
-fn number_after(plan: &str, word: &str) -> Result<u64> {
+pub fn number_after(plan: &str, word: &str) -> Result<u64> {
     let (_, after) = plan.split_once(word).context("the plan lacks a number")?;
     let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
     Ok(digits.parse()?)

@@ -27,6 +27,7 @@ mod package;
 pub mod page;
 mod pair;
 mod partitions;
+mod planning;
 mod python;
 mod scopes;
 mod sessions;
@@ -66,6 +67,10 @@ const ALL: &[Test] = &[
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),
     ("estimates_of_large_sets", estimates::of_large_sets),
+    ("planning_few_pages", planning::few_pages),
+    ("planning_beside_a_btree", planning::beside_a_btree),
+    ("planning_sensible_plans", planning::sensible_plans),
+    ("planning_near_the_truth", planning::near_the_truth),
     ("containment_equals_scan", containment::equals_scan),
     (
         "containment_documents_equal_counting",

@@ -1,0 +1,400 @@
+//! Estimates of how many rows share a part of a query's keys, from a bounded number of pages.
+//!
+//! Keys are hashes: those that lie together are a random sample of the query's. Of a list on one leaf
+//! all rows are known. A longer one is as long as the directory says, and the rows on one of its leaves
+//! are known: of all long lists the leaf around the same row, so that they can be compared.
+
+use super::directory::{Directory, Entry};
+use super::search::{Part, parts};
+use super::walk::{read_directory, read_leaf};
+use super::{Damaged, Group, Pages, Posting};
+use std::collections::TryReserveError;
+use std::ops::Range;
+
+/// About as many children as a directory page has: lengths of lists are estimated.
+const CHILDREN: f64 = 512.0;
+
+/// Standard deviations by which a sample of a match's keys may fall short.
+const SLACK: f64 = 0.5;
+
+/// Keys among which those to be looked up are chosen.
+const MOST_KEYS: usize = 1024;
+
+/// Rows of a long list that are compared with the other lists.
+const COMPARED: usize = 1024;
+
+/// The rows that have some of a query's keys.
+pub struct Estimate {
+    /// The postings of the lists, the longest first, and for long ones the number of them that are
+    /// among the rows compared.
+    lists: Vec<(f64, Option<usize>)>,
+    /// Numbers of short lists and of long ones, and of the rows that are in so many of them.
+    shared: Vec<(usize, usize, f64)>,
+}
+
+impl Estimate {
+    /// Looks up as many of the keys as at most `most_pages` pages allow. Long lists are compared where
+    /// rows lie that have about `share` of the keys.
+    ///
+    /// # Errors
+    /// Those of `pages`; damaged pages; too little memory.
+    pub fn new<P: Pages>(
+        pages: &mut P,
+        group: &Group,
+        keys: &[u32],
+        most_pages: usize,
+        share: f64,
+    ) -> Result<Self, P::Error> {
+        let (_, parts) = parts::<P::Error>(group)?;
+        let mut sorted = Vec::new();
+        sorted.try_reserve_exact(keys.len())?;
+        sorted.extend_from_slice(keys);
+        sorted.sort_unstable();
+        sorted.dedup();
+        sorted.truncate(MOST_KEYS);
+        // While segments are merged a key is in the output or in the inputs.
+        let is_output = |part: &&Part| {
+            let output = group.output.as_ref();
+            output.is_some_and(|output| output.segment.number == part.segment.number)
+        };
+        let output = parts.iter().find(is_output);
+        let inputs = parts.iter().filter(|part| !is_output(part));
+        let largest = inputs.max_by_key(|part| part.segment.postings);
+        let mut lists = Vec::new();
+        for part in [output, largest].into_iter().flatten() {
+            let here = |key: &u32| part.range(*key).is_some();
+            let here: Vec<u32> = sorted.iter().copied().filter(here).collect();
+            let most_pages = most_pages * here.len() / sorted.len().max(1);
+            if most_pages > usize::from(part.segment.depth) {
+                let (mut found, left) = find(pages, part, here, most_pages)?;
+                choose_leaves(&mut found, share);
+                lists.append(&mut read(pages, part, found, left)?);
+            }
+        }
+        lists.sort_unstable_by(|a: &List, b: &List| b.postings.total_cmp(&a.postings));
+        let window = window(&mut lists);
+        let is_compared = |row: &&u32| window.contains(row);
+        let compared = |list: &List| {
+            let is_long = list.window.is_some();
+            is_long.then(|| list.rows.iter().filter(is_compared).count())
+        };
+        Ok(Self {
+            shared: shared(&lists, &window)?,
+            lists: lists
+                .iter()
+                .map(|list| (list.postings, compared(list)))
+                .collect(),
+        })
+    }
+
+    /// Returns about how many rows have at least a share of the query's keys, where no row has more than
+    /// the share `greatest`.
+    pub fn rows(&self, share: f64, greatest: f64) -> f64 {
+        let all = self.lists.len() as f64;
+        if share * all < 1.0 {
+            let postings: f64 = self.lists.iter().map(|(postings, _)| postings).sum();
+            return postings / (all * share.midpoint(greatest)).max(1.0);
+        }
+        let mut least = enough(share, self.lists.len());
+        let Some(&(postings, compared)) = self.lists.get(least - 1) else {
+            return 0.0;
+        };
+        let scale = compared.map(|compared| postings / compared.max(1) as f64);
+        if scale.is_none() {
+            // Rows that have the keys of long lists alone have too few: those keys are left out.
+            let short = self.lists.iter().filter(|(_, compared)| compared.is_none());
+            least = enough(share, short.count());
+        }
+        let rows = self.shared.iter().map(|&(short, long, rows)| {
+            if short >= least {
+                rows
+            } else if short + long >= least {
+                rows * scale.unwrap_or(0.0)
+            } else {
+                0.0
+            }
+        });
+        rows.sum()
+    }
+}
+
+/// The rows that have a key.
+struct List {
+    key: u32,
+    /// Leaves that it goes on for behind its first, roughly.
+    leaves: f64,
+    /// Its leaves below one directory page, and the beginning of the one behind them.
+    children: Vec<Entry>,
+    end: Option<Posting>,
+    /// The leaf that is read.
+    leaf: Entry,
+    postings: f64,
+    /// Rows that have been read, as offsets.
+    rows: Vec<u32>,
+    /// The rows of which all that have the key are known; None if all are.
+    window: Option<Range<u32>>,
+}
+
+impl List {
+    fn new(key: u32, leaves: f64, children: Vec<Entry>, end: Option<Posting>) -> Option<Self> {
+        Some(Self {
+            key,
+            leaves,
+            leaf: *children.first()?,
+            children,
+            end,
+            postings: 0.0,
+            rows: Vec::new(),
+            window: None,
+        })
+    }
+
+    /// Takes the leaf around a row.
+    fn choose(&mut self, offset: u32) {
+        let around = Posting {
+            key: self.key,
+            offset,
+        };
+        let after = self.children.partition_point(|leaf| leaf.first <= around);
+        let place = after.saturating_sub(1);
+        self.leaf = self.children[place];
+        let offset_of = |first: Posting| (first.key == self.key).then_some(first.offset);
+        let next = self.children.get(place + 1).map(|leaf| leaf.first);
+        let end = next.or(self.end).and_then(offset_of);
+        self.window = Some(offset_of(self.leaf.first).unwrap_or(0)..end.unwrap_or(u32::MAX));
+    }
+}
+
+/// Returns the rows of which it is known for every long list whether they are in it, but not many more than
+/// [`COMPARED`] of one list.
+fn window(lists: &mut [List]) -> Range<u32> {
+    let windows = lists.iter().filter_map(|list| list.window.clone());
+    let both = |a: Range<u32>, b: Range<u32>| a.start.max(b.start)..a.end.min(b.end);
+    let mut window = windows.reduce(both).unwrap_or(0..0);
+    for list in lists.iter_mut().filter(|list| list.window.is_some()) {
+        list.rows.sort_unstable();
+        let start = list.rows.partition_point(|row| *row < window.start);
+        if let Some(last) = list.rows.get(start + COMPARED) {
+            window.end = window.end.min(*last);
+        }
+    }
+    window
+}
+
+/// Returns in how many short and in how many long lists rows are, and how many are in so many: of long lists
+/// the rows in the window count.
+fn shared(
+    lists: &[List],
+    window: &Range<u32>,
+) -> Result<Vec<(usize, usize, f64)>, TryReserveError> {
+    let mut rows: Vec<u64> = Vec::new();
+    for list in lists {
+        let is_long = list.window.is_some();
+        rows.try_reserve(list.rows.len())?;
+        let known = list
+            .rows
+            .iter()
+            .filter(|row| !is_long || window.contains(row));
+        rows.extend(known.map(|row| u64::from(*row) << 1 | u64::from(is_long)));
+    }
+    rows.sort_unstable();
+    let of_row = |same: &[u64]| {
+        let long = same.iter().filter(|row| **row & 1 == 1).count();
+        (same.len() - long, long)
+    };
+    let mut counts: Vec<(usize, usize)> =
+        rows.chunk_by(|a, b| a >> 1 == b >> 1).map(of_row).collect();
+    counts.sort_unstable();
+    let alike = counts.chunk_by(|a, b| a == b);
+    Ok(alike
+        .map(|same| (same[0].0, same[0].1, same.len() as f64))
+        .collect())
+}
+
+/// Returns how many of some keys a row has that has a share of all, but for the deviation of a sample.
+fn enough(share: f64, keys: usize) -> usize {
+    let wanted = share * keys as f64;
+    let deviation = (wanted * (1.0 - share)).max(0.0).sqrt();
+    (wanted - deviation * SLACK).round().max(1.0) as usize
+}
+
+/// A directory page to look at for some keys.
+struct Visit {
+    page: Entry,
+    /// The beginning of the page behind it.
+    end: Option<Posting>,
+    keys: Vec<u32>,
+    /// Leaves of the list of the one key that goes on behind the page.
+    leaves: f64,
+}
+
+impl Visit {
+    /// Adds the lists that begin below a directory page of level 1, or the pages to look at below a higher one.
+    fn descend(
+        &self,
+        part: &Part,
+        directory: &Directory,
+        lists: &mut Vec<List>,
+        below: &mut Vec<Self>,
+    ) -> Result<(), TryReserveError> {
+        let level = directory.level();
+        let begin = |child| directory.get(child).map(|entry| entry.first);
+        lists.try_reserve(self.keys.len())?;
+        below.try_reserve(self.keys.len())?;
+        for &key in &self.keys {
+            let Some((first, last)) = part.range(key) else {
+                continue;
+            };
+            let (from, to) = (directory.child_of(first), directory.child_of(last));
+            let here = to.saturating_sub(from) as f64 * CHILDREN.powi(i32::from(level) - 1);
+            let leaves = here + self.leaves;
+            if level == 1 {
+                let children = (from..=to).filter_map(|child| directory.get(child));
+                let end = begin(to + 1).or(self.end);
+                lists.extend(List::new(key, leaves, children.collect(), end));
+                continue;
+            }
+            let child = from.midpoint(to);
+            let Some(page) = directory.get(child) else {
+                continue;
+            };
+            let is_same = |last: &&mut Self| last.page == page && leaves + last.leaves == 0.0;
+            match below.last_mut().filter(is_same) {
+                Some(last) => last.keys.push(key),
+                None => below.push(Self {
+                    page,
+                    end: begin(child + 1).or(self.end),
+                    keys: Vec::from([key]),
+                    leaves,
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Finds the leaves of as many keys as `most_pages` pages allow; returns how many of the pages are left to
+/// read leaves.
+fn find<P: Pages>(
+    pages: &mut P,
+    part: &Part,
+    keys: Vec<u32>,
+    most_pages: usize,
+) -> Result<(Vec<List>, usize), P::Error> {
+    let page = Entry {
+        first: Posting::MIN,
+        block: part.segment.root,
+    };
+    let depth = part.segment.depth;
+    let mut lists = Vec::new();
+    if depth == 0 {
+        let list = |&key: &u32| List::new(key, 0.0, Vec::from([page]), None);
+        lists.try_reserve(keys.len())?;
+        lists.extend(keys.iter().filter_map(list));
+    }
+    let mut left = most_pages;
+    let mut visits = Vec::from([Visit {
+        page,
+        end: None,
+        keys,
+        leaves: 0.0,
+    }]);
+    for level in (1..=depth).rev() {
+        let mut below = Vec::new();
+        // Those with the most keys first: each key takes a page on every level below.
+        visits.sort_unstable_by_key(|visit| std::cmp::Reverse((visit.keys.len(), visit.keys[0])));
+        let mut room = left;
+        for visit in visits {
+            if room <= usize::from(level) {
+                break;
+            }
+            room = room.saturating_sub(1 + visit.keys.len() * usize::from(level));
+            left -= 1;
+            pages.interrupt()?;
+            let first = (level < depth).then_some(visit.page.first);
+            let block = visit.page.block;
+            read_directory(pages, part.segment, level, block, first, |directory| {
+                visit.descend(part, &directory, &mut lists, &mut below)
+            })??;
+        }
+        visits = below;
+    }
+    Ok((lists, left))
+}
+
+/// Chooses of every long list the leaf around one row, which is in the middle of a list that rows with
+/// so large a share of the keys are in.
+fn choose_leaves(lists: &mut [List], share: f64) {
+    let least = enough(share, lists.len());
+    lists.sort_unstable_by(|a, b| b.leaves.total_cmp(&a.leaves).then(a.key.cmp(&b.key)));
+    let mut of_matches = lists.iter().take(least);
+    let middle = of_matches
+        .rfind(|list| list.children.len() > 1)
+        .map_or(0, |list| {
+            list.children[list.children.len() / 2].first.offset
+        });
+    for list in lists.iter_mut().filter(|list| list.leaves > 0.0) {
+        list.choose(middle);
+    }
+    lists.sort_unstable_by_key(|list| list.key);
+}
+
+/// Reads the lists on at most so many leaves, and then the other leaf of those that lie on two; returns the
+/// lists that have been read.
+fn read<P: Pages>(
+    pages: &mut P,
+    part: &Part,
+    mut lists: Vec<List>,
+    most_pages: usize,
+) -> Result<Vec<List>, P::Error> {
+    let (mut count, mut left) = (0, most_pages);
+    for same in lists.chunk_by_mut(|a, b| a.leaf == b.leaf).take(most_pages) {
+        read_lists(pages, part, same[0].leaf, same)?;
+        count += same.len();
+        left -= 1;
+    }
+    lists.truncate(count);
+    let on_two = |list: &&mut List| list.leaves == 1.0 && list.children.len() == 2;
+    for list in lists.iter_mut().filter(on_two).take(left) {
+        let is_first = list.leaf == list.children[0];
+        let other = list.children[usize::from(is_first)];
+        list.window = None;
+        read_lists(pages, part, other, std::slice::from_mut(list))?;
+    }
+    Ok(lists)
+}
+
+fn read_lists<P: Pages>(
+    pages: &mut P,
+    part: &Part,
+    leaf: Entry,
+    lists: &mut [List],
+) -> Result<(), P::Error> {
+    pages.interrupt()?;
+    let first = (part.segment.depth > 0).then_some(leaf.first);
+    read_leaf(pages, part.segment, leaf.block, first, |leaf| {
+        for list in lists {
+            let Some((first, last)) = part.range(list.key) else {
+                continue;
+            };
+            let about = leaf.rank(last)?.saturating_sub(leaf.rank(first)?) + 1;
+            if let Err(failed) = list.rows.try_reserve(about) {
+                return Ok(Err(failed));
+            }
+            leaf.visit(first, last, &mut |run| {
+                for number in run {
+                    list.rows.push(part.group_offset(*number)?);
+                }
+                Ok::<_, Damaged>(true)
+            })?;
+            let (all, here) = (leaf.len() as f64, list.rows.len() as f64);
+            list.postings = match list.window {
+                None => here,
+                Some(_) if here == all => list.leaves * all,
+                Some(_) => (list.leaves - 1.0) * all + 2.0 * here,
+            };
+        }
+        Ok(Ok(()))
+    })??;
+    Ok(())
+}

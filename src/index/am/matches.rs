@@ -1,0 +1,135 @@
+//! How many rows match a row of the index: what a plan knows of a value that is not known yet. It is
+//! measured when the index is built, when VACUUM or ANALYZE comes by, and when the index has doubled.
+
+use super::fetch::Fetch;
+use super::meta::{Mean, Meta, SHARES};
+use super::page::Index;
+use super::rows::Rows;
+use super::segment::{SegmentPages, Stop, largest};
+use crate::index::classes::RowKeys;
+use crate::pg::error::vacuum_delay;
+use neardup::postings::{Estimate, draw};
+use pgrx::pg_sys;
+
+/// Half the number of rows in a sample.
+const HALF: usize = 32;
+
+/// Pages that are read at most to estimate the matches of one row.
+const PAGES: usize = 40;
+
+/// The share of keys at which long lists are compared.
+const COMPARED: f64 = 0.5;
+
+/// Returns whether a session that inserts measures: the index has twice as many rows in segments as when it was
+/// measured, and no expression, whose functions would be called with the session's rights for other users' rows.
+pub fn is_due(index: &Index, meta: &Meta) -> bool {
+    // SAFETY: the index is open.
+    let expressions = unsafe { pg_sys::RelationGetIndexExpressions(index.as_ptr()) };
+    expressions.is_null()
+        && !meta.segments().is_empty()
+        && meta.log_start >= meta.matches.end.saturating_mul(2)
+}
+
+/// Measures and stores how many rows match a row, from a sample whose size does not depend on the index's;
+/// does nothing where there is no snapshot to see rows by.
+pub fn sample(index: &Index) {
+    // SAFETY: reads the backend's state.
+    if !unsafe { pg_sys::ActiveSnapshotSet() } {
+        return;
+    }
+    let meta = Meta::read(index);
+    let mut matches = meta.matches;
+    match means(index, &meta) {
+        Ok(means) => means.into_iter().for_each(|means| matches.set(means)),
+        Err(stop) => return stop.raise(index),
+    }
+    matches.end = meta.log_start;
+    if matches != meta.matches {
+        let (mut page, mut meta) = Meta::lock(index);
+        meta.matches = matches;
+        meta.store(index, &mut page);
+    }
+}
+
+/// Returns how many rows have each of [`SHARES`] of a row's keys, on average; None if no row of the sample
+/// is seen.
+fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
+    let Some((largest, times)) = largest(index, meta) else {
+        return Ok(None);
+    };
+    let group = largest.group();
+    let mut pages = SegmentPages::new(*index);
+    let mut drawn = draw(&mut pages, &group, HALF)?;
+    drawn.sort_unstable_by_key(|drawn| drawn.row);
+    let mut rows = Sampled::open(index, meta);
+    let mut means = [Mean::default(); SHARES.len()];
+    let (mut all, mut seen) = (0.0, 0.0);
+    for of_row in drawn.chunk_by(|a, b| a.row == b.row) {
+        vacuum_delay();
+        let weight: f64 = of_row.iter().map(|drawn| drawn.weight).sum();
+        all += weight;
+        let Some(keys) = rows.keys(of_row[0].row).filter(|keys| !keys.is_empty()) else {
+            continue;
+        };
+        seen += weight;
+        let estimate = Estimate::new(&mut pages, &group, keys, PAGES, COMPARED)?;
+        let weight = weight * meta.keys_per_row() / keys.len() as f64;
+        for (mean, share) in means.iter_mut().zip(SHARES) {
+            let others = (estimate.rows(share, 1.0) - 1.0).max(0.0) * times;
+            mean.rows += weight * others;
+            mean.any += if others >= 0.5 { weight } else { 0.0 };
+        }
+    }
+    rows.close();
+    for mean in &mut means {
+        mean.rows = 1.0 + mean.rows * all / seen;
+        mean.any = (mean.any * all / seen).min(1.0);
+    }
+    Ok((seen > 0.0).then_some(means))
+}
+
+/// Reads the keys of rows.
+struct Sampled<'a> {
+    table: Rows<'a>,
+    heap: pg_sys::Relation,
+    fetch: Fetch,
+    row_keys: RowKeys,
+    keys: Vec<u32>,
+}
+
+impl<'a> Sampled<'a> {
+    fn open(index: &Index<'a>, meta: &Meta) -> Self {
+        // SAFETY: whoever changes an index has its table locked; the snapshot sees what has been
+        // committed, and the transaction's own changes.
+        unsafe {
+            let relation = index.as_ptr();
+            let heap = pg_sys::table_open((*(*relation).rd_index).indrelid, pg_sys::NoLock as i32);
+            let snapshot = (&raw const pg_sys::SnapshotSelfData).cast_mut();
+            Self {
+                table: Rows::new(*index, meta),
+                heap,
+                fetch: Fetch::open(heap, relation, snapshot),
+                row_keys: RowKeys::of_index(relation),
+                keys: Vec::new(),
+            }
+        }
+    }
+
+    /// Returns the keys of a row; None if it is dead.
+    fn keys(&mut self, row: u64) -> Option<&[u32]> {
+        let entry = self.table.live_entry(row)?;
+        let (row_keys, keys) = (&self.row_keys, &mut self.keys);
+        keys.clear();
+        self.fetch.row(entry.tid, |values, is_null| {
+            // SAFETY: the values are those of a row.
+            unsafe { row_keys.keys(values.as_ptr(), is_null.as_ptr(), keys) };
+        })?;
+        Some(keys)
+    }
+
+    fn close(self) {
+        self.fetch.close();
+        // SAFETY: the table is open.
+        unsafe { pg_sys::table_close(self.heap, pg_sys::NoLock as i32) };
+    }
+}

@@ -1,0 +1,238 @@
+//! What a plan reads of indexes: at most [`PAGES`] pages of all indexes of a table, each once.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "an entry an index or a table of a query"
+)]
+
+use super::log;
+use super::meta::Meta;
+use super::page::{Index, Kind};
+use super::segment::{SegmentPages, Stop, largest};
+use crate::index::classes::{RowKeys, Search};
+use neardup::postings::{Damaged, Estimate, Needed};
+use pgrx::{PgList, pg_sys};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+/// Pages of the indexes of a table that a plan reads at most.
+const PAGES: usize = 16;
+
+/// What has been read for a plan.
+struct Plan {
+    of: *mut pg_sys::PlannerGlobal,
+    metas: HashMap<pg_sys::Oid, Rc<Meta>>,
+    /// The search of each table for which the pages have been read that may be read besides metapages.
+    counted: HashMap<pg_sys::Oid, Counted>,
+}
+
+/// A search, and about how many rows it finds.
+#[derive(Clone, Copy)]
+struct Counted {
+    index: pg_sys::Oid,
+    keys_hash: u64,
+    needed: Needed,
+    rows: Option<f64>,
+}
+
+thread_local! {
+    static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
+}
+
+/// Forgets a plan whose memory is released.
+unsafe extern "C-unwind" fn forget(plan: *mut c_void) {
+    PLAN.with_borrow_mut(|known| {
+        known.take_if(|known| known.of == plan.cast());
+    });
+}
+
+/// Calls `look` with what is known for a plan.
+///
+/// # Safety
+/// The planner's structures are valid.
+unsafe fn with_plan<R>(root: *mut pg_sys::PlannerInfo, look: impl FnOnce(&mut Plan) -> R) -> R {
+    // SAFETY: vouched for by the caller; the callback lives as long as the plan's memory.
+    unsafe {
+        let of = (*root).glob;
+        let is_known = PLAN.with_borrow(|known| known.as_ref().is_some_and(|known| known.of == of));
+        if !is_known {
+            let context = (*root).planner_cxt;
+            let size = size_of::<pg_sys::MemoryContextCallback>();
+            let callback = pg_sys::MemoryContextAllocZero(context, size)
+                .cast::<pg_sys::MemoryContextCallback>();
+            (*callback).func = Some(forget);
+            (*callback).arg = of.cast();
+            pg_sys::MemoryContextRegisterResetCallback(context, callback);
+        }
+        PLAN.with_borrow_mut(|known| {
+            let of_this = known.take().filter(|known| known.of == of);
+            look(known.insert(of_this.unwrap_or_else(|| Plan {
+                of,
+                metas: HashMap::new(),
+                counted: HashMap::new(),
+            })))
+        })
+    }
+}
+
+/// Returns the indexes of the access method on an index's table.
+///
+/// # Safety
+/// The planner describes the index.
+unsafe fn on_table(info: *const pg_sys::IndexOptInfo) -> Vec<pg_sys::Oid> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*(*info).rel).indexlist);
+        let ours = indexes.iter_ptr().filter(|index| super::is_ours(*index));
+        ours.map(|index| (*index).indexoid).collect()
+    }
+}
+
+/// Returns the metapage of an index; None of a hypothetical one, and where a table has more indexes than
+/// pages may be read.
+///
+/// # Safety
+/// The planner describes the index, of this access method, and holds a lock on it.
+pub unsafe fn meta(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+) -> Option<Rc<Meta>> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let oid = (*info).indexoid;
+        let known = with_plan(root, |plan| plan.metas.get(&oid).cloned());
+        if known.is_some() || (*info).hypothetical {
+            return known;
+        }
+        on_table(info).iter().take(PAGES).find(|own| **own == oid)?;
+        let relation = pg_sys::index_open(oid, pg_sys::NoLock as i32);
+        let meta = Rc::new(Meta::read(&Index::new(relation)));
+        pg_sys::index_close(relation, pg_sys::NoLock as i32);
+        with_plan(root, |plan| plan.metas.insert(oid, Rc::clone(&meta)));
+        Some(meta)
+    }
+}
+
+/// Returns about how many rows match a condition on the index's column, of the operator with this strategy
+/// and right operand. None if the keys do not find them, a page has been reused, or the table's pages have
+/// been read for another condition.
+///
+/// # Safety
+/// As of [`meta`]; the index's only column is of the operand's kind.
+pub unsafe fn count(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+    strategy: u16,
+    operand: pg_sys::Datum,
+) -> Option<f64> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let meta = meta(root, info)?;
+        let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
+        let condition = pg_sys::ScanKeyData {
+            sk_attno: 1,
+            sk_strategy: strategy,
+            sk_argument: operand,
+            ..Default::default()
+        };
+        let (search, _) = RowKeys::of_index(relation).search(&[condition]);
+        let rows = match search {
+            Search::Nothing => Some(0.0),
+            Search::Everything => None,
+            Search::Keys { keys, needed } => {
+                let mut hasher = DefaultHasher::new();
+                keys.hash(&mut hasher);
+                let of_search = Counted {
+                    index: (*info).indexoid,
+                    keys_hash: hasher.finish(),
+                    needed,
+                    rows: None,
+                };
+                once(root, info, of_search, |most_pages| {
+                    rows(&Index::new(relation), &meta, &keys, &needed, most_pages)
+                })
+            }
+        };
+        pg_sys::index_close(relation, pg_sys::NoLock as i32);
+        rows
+    }
+}
+
+/// Calls `count` with the pages that may still be read of a table's indexes, for one search of each table;
+/// returns the rows of that search.
+unsafe fn once(
+    root: *mut pg_sys::PlannerInfo,
+    info: *const pg_sys::IndexOptInfo,
+    search: Counted,
+    count: impl FnOnce(usize) -> Option<f64>,
+) -> Option<f64> {
+    // SAFETY: the planner's structures are valid.
+    unsafe {
+        let rel = (*(*info).rel).relid as usize;
+        let table = (**(*root).simple_rte_array.add(rel)).relid;
+        if let Some(counted) = with_plan(root, |plan| plan.counted.get(&table).copied()) {
+            let is_same = counted.index == search.index
+                && counted.keys_hash == search.keys_hash
+                && counted.needed == search.needed;
+            return counted.rows.filter(|_| is_same);
+        }
+        let rows = count(PAGES.saturating_sub(on_table(info).len()));
+        let counted = Counted { rows, ..search };
+        with_plan(root, |plan| plan.counted.insert(table, counted));
+        rows
+    }
+}
+
+/// Estimates the number of rows that have as many of the keys as are needed: in the largest segment, or
+/// in the log where it has more rows.
+fn rows(
+    index: &Index,
+    meta: &Meta,
+    keys: &[u32],
+    needed: &Needed,
+    most_pages: usize,
+) -> Option<f64> {
+    if most_pages == 0 {
+        return None;
+    }
+    let in_log = meta.rows_in_log();
+    let in_segments: f64 = meta.segments().iter().map(|s| s.rows as f64).sum();
+    let Some((largest, times)) = largest(index, meta).filter(|_| in_log <= in_segments) else {
+        let found = in_log_pages(index, meta, keys, needed, most_pages).ok()?;
+        return Some(found * (1.0 + in_segments / in_log.max(1.0)));
+    };
+    let own = meta.keys_per_row();
+    let share = needed.share(keys.len(), own);
+    let greatest = needed.greatest_share(keys.len(), own);
+    let mut pages = SegmentPages::new(*index);
+    let estimate = Estimate::new(&mut pages, &largest.group(), keys, most_pages, share).ok()?;
+    Some(estimate.rows(share, greatest) * times * (1.0 + in_log / in_segments.max(1.0)))
+}
+
+/// Estimates how many rows of the log have enough of the keys, from some of its pages.
+fn in_log_pages(
+    index: &Index,
+    meta: &Meta,
+    keys: &[u32],
+    needed: &Needed,
+    most_pages: usize,
+) -> Result<f64, Stop> {
+    let query = needed.log_query(keys)?;
+    let step = meta.log().len().div_ceil(most_pages).max(1);
+    let mut found = 0u32;
+    for &block in meta.log().iter().step_by(step) {
+        let page = index.read(block);
+        if !matches!(page.kind(), Some(Kind::Log | Kind::Tail)) {
+            return Err(Stop::Restart);
+        }
+        for row in log::parse(index, &page).iter() {
+            let row = row.map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))?;
+            let share = needed.share(keys.len(), row.len() as f64);
+            let least = (share * keys.len() as f64).round().max(1.0);
+            found += u32::from(f64::from(query.shared(row)) >= least);
+        }
+    }
+    Ok(f64::from(found) * step as f64)
+}
