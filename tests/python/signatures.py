@@ -231,7 +231,7 @@ def compare_errors():
         f"SELECT minhash_union('{a}', '{b}')": lambda: neardup.union(a, b),
         f"SELECT minhash_union('{packed}', '{packed}')": lambda: neardup.union(packed, packed),
         f"SELECT minhash_pack('{a}', 3)": lambda: neardup.pack(a, 3),
-        f"SELECT near_dup('{a}', '{a}', 1.5)": lambda: neardup.near_dup(a, a, 1.5),
+        f"SELECT near_dup('{a}'::minhash_signature, '{a}', 1.5)": lambda: neardup.near_dup(a, a, 1.5),
         f"SELECT minhash_interval('{a}', '{a}', 1)": lambda: neardup.interval(a, a, 1),
         f"SELECT minhash_bands('{a}', 0)": lambda: neardup.bands(a, 0.0),
         f"SELECT minhash_bands('{a}', 20, 20)": lambda: neardup.bands(a, 20, 20),
