@@ -5,7 +5,7 @@ use super::fetch::Fetch;
 use super::meta::{Mean, Meta, SHARES};
 use super::page::Index;
 use super::rows::Rows;
-use super::segment::{SegmentPages, Stop, largest};
+use super::segment::{SegmentPages, Stop, by_size};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
 use neardup::postings::{Estimate, draw};
@@ -54,9 +54,11 @@ pub fn sample(index: &Index) {
 /// Returns how many rows have each of [`SHARES`] of a row's keys, on average; None if no row of the sample
 /// is seen.
 fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
-    let Some((largest, times)) = largest(index, meta) else {
+    let groups = by_size(index, meta);
+    let Some((rows, largest)) = groups.first() else {
         return Ok(None);
     };
+    let times = groups.iter().map(|(rows, _)| rows).sum::<f64>() / rows.max(1.0);
     let group = largest.group();
     let mut pages = SegmentPages::new(*index);
     let mut drawn = draw(&mut pages, &group, HALF)?;

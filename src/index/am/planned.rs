@@ -7,7 +7,7 @@
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, Kind};
-use super::segment::{SegmentPages, Stop, largest};
+use super::segment::{Searched, SegmentPages, Stop, by_size};
 use crate::index::classes::{RowKeys, Search};
 use neardup::postings::{Damaged, Estimate, Needed};
 use pgrx::{PgList, pg_sys};
@@ -19,6 +19,9 @@ use std::rc::Rc;
 
 /// Pages of the indexes of a table that a plan reads at most.
 const PAGES: usize = 16;
+
+/// Groups of segments that a plan looks into.
+const GROUPS: usize = 2;
 
 /// What has been read for a plan.
 struct Plan {
@@ -185,8 +188,8 @@ unsafe fn once(
     }
 }
 
-/// Estimates the number of rows that have as many of the keys as are needed: in the largest segment, or
-/// in the log where it has more rows.
+/// Estimates the number of rows that have as many of the keys as are needed, from the log and the largest
+/// groups of segments. Each is given pages in proportion to its rows.
 fn rows(
     index: &Index,
     meta: &Meta,
@@ -194,21 +197,38 @@ fn rows(
     needed: &Needed,
     most_pages: usize,
 ) -> Option<f64> {
-    if most_pages == 0 {
-        return None;
-    }
+    let groups = by_size(index, meta);
+    let sum = |groups: &[(f64, Searched)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
     let in_log = meta.rows_in_log();
-    let in_segments: f64 = meta.segments().iter().map(|s| s.rows as f64).sum();
-    let Some((largest, times)) = largest(index, meta).filter(|_| in_log <= in_segments) else {
-        let found = in_log_pages(index, meta, keys, needed, most_pages).ok()?;
-        return Some(found * (1.0 + in_segments / in_log.max(1.0)));
-    };
+    let (all, largest) = (in_log + sum(&groups), &groups[..groups.len().min(GROUPS)]);
+    let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + sum(largest)).max(1.0);
+    let (mut found, mut seen, mut left) = (0.0, 0.0, most_pages);
+    let of_log = (pages_of(in_log).round() as usize).min(meta.log().len());
+    if of_log > 0 {
+        found += in_log_pages(index, meta, keys, needed, of_log).ok()?;
+        seen += in_log;
+        left -= of_log;
+    }
     let own = meta.keys_per_row();
     let share = needed.share(keys.len(), own);
     let greatest = needed.greatest_share(keys.len(), own);
-    let mut pages = SegmentPages::new(*index);
-    let estimate = Estimate::new(&mut pages, &largest.group(), keys, most_pages, share).ok()?;
-    Some(estimate.rows(share, greatest) * times * (1.0 + in_log / in_segments.max(1.0)))
+    // The largest gets what the others leave.
+    for (place, (rows, group)) in largest.iter().enumerate().rev() {
+        let pages = if place == 0 {
+            left
+        } else {
+            pages_of(*rows) as usize
+        };
+        if pages <= group.depth() {
+            continue;
+        }
+        let mut reader = SegmentPages::new(*index);
+        let estimate = Estimate::new(&mut reader, &group.group(), keys, pages, share).ok()?;
+        found += estimate.rows(share, greatest);
+        seen += rows;
+        left -= pages;
+    }
+    (seen > 0.0).then(|| found * all / seen)
 }
 
 /// Estimates how many rows of the log have enough of the keys, from some of its pages.
@@ -234,5 +254,9 @@ fn in_log_pages(
             found += u32::from(f64::from(query.shared(row)) >= least);
         }
     }
-    Ok(f64::from(found) * step as f64)
+    // The first may be the only one: the row that the value is of.
+    Ok(match found.checked_sub(1) {
+        Some(others) => 1.0 + f64::from(others) * step as f64,
+        None => 0.0,
+    })
 }

@@ -136,6 +136,17 @@ pub struct Searched {
 }
 
 impl Searched {
+    /// Returns the levels of directory pages of the highest tree.
+    pub fn depth(&self) -> usize {
+        let output = self.output.map(|output| output.segment);
+        let depth = self
+            .inputs
+            .iter()
+            .chain(&output)
+            .map(|segment| segment.depth);
+        depth.max().map_or(0, usize::from)
+    }
+
     pub fn group(&self) -> Group<'_> {
         Group {
             inputs: &self.inputs,
@@ -144,20 +155,16 @@ impl Searched {
     }
 }
 
-/// Returns the group with the most postings, and how many times as many rows all groups have; None
-/// without segments.
-pub fn largest(index: &Index, meta: &Meta) -> Option<(Searched, f64)> {
-    let sum = |group: &Searched, of: fn(&postings::Segment) -> u64| -> u64 {
-        group.inputs.iter().map(of).fold(0, u64::saturating_add)
+/// Returns the groups with the numbers of their rows, dead ones among them, the largest first.
+pub fn by_size(index: &Index, meta: &Meta) -> Vec<(f64, Searched)> {
+    let rows_of = |group: &Searched| {
+        let rows = |input: &postings::Segment| input.hi.saturating_sub(input.lo) as f64;
+        group.inputs.iter().map(rows).sum::<f64>()
     };
-    let rows = |group: &Searched| sum(group, |input| input.hi.saturating_sub(input.lo)) as f64;
-    let groups = groups(index, meta);
-    let all: f64 = groups.iter().map(rows).sum();
-    let largest = groups
-        .into_iter()
-        .max_by_key(|group| sum(group, |input| input.postings))?;
-    let times = all / rows(&largest).max(1.0);
-    Some((largest, times))
+    let groups = groups(index, meta).into_iter();
+    let mut sized: Vec<_> = groups.map(|group| (rows_of(&group), group)).collect();
+    sized.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+    sized
 }
 
 /// Returns the groups of an index, the newest, which are the smallest, first.

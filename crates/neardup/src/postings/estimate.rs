@@ -28,7 +28,7 @@ pub struct Estimate {
     /// The postings of the lists, the longest first, and for long ones the number of them that are
     /// among the rows compared.
     lists: Vec<(f64, Option<usize>)>,
-    /// Numbers of short lists and of long ones, and of the rows that are in so many of them.
+    /// Numbers of short lists, of long lists, and of the rows that are in that many of both.
     shared: Vec<(usize, usize, f64)>,
 }
 
@@ -131,7 +131,7 @@ struct List {
     postings: f64,
     /// Rows that have been read, as offsets.
     rows: Vec<u32>,
-    /// The rows of which all that have the key are known; None if all are.
+    /// The range in which all rows that have the key are known; None if all are.
     window: Option<Range<u32>>,
 }
 
@@ -165,8 +165,8 @@ impl List {
     }
 }
 
-/// Returns the rows of which it is known for every long list whether they are in it, but not many more than
-/// [`COMPARED`] of one list.
+/// Returns a range of rows in which every long list is known, with not many more than [`COMPARED`] rows of
+/// one list.
 fn window(lists: &mut [List]) -> Range<u32> {
     let windows = lists.iter().filter_map(|list| list.window.clone());
     let both = |a: Range<u32>, b: Range<u32>| a.start.max(b.start)..a.end.min(b.end);
@@ -181,8 +181,8 @@ fn window(lists: &mut [List]) -> Range<u32> {
     window
 }
 
-/// Returns in how many short and in how many long lists rows are, and how many are in so many: of long lists
-/// the rows in the window count.
+/// Returns numbers of short lists, of long lists, and of the rows that are in that many of both. In long
+/// lists the rows in the window count.
 fn shared(
     lists: &[List],
     window: &Range<u32>,
@@ -339,8 +339,8 @@ fn choose_leaves(lists: &mut [List], share: f64) {
     lists.sort_unstable_by_key(|list| list.key);
 }
 
-/// Reads the lists on at most so many leaves, and then the other leaf of those that lie on two; returns the
-/// lists that have been read.
+/// Reads the lists on at most `most_pages` leaves, and then the other leaf of each list that lies on two;
+/// returns the lists that have been read.
 fn read<P: Pages>(
     pages: &mut P,
     part: &Part,
