@@ -17,14 +17,9 @@ use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::sort_distinct;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
 const PAIRS: usize = 1 << 16;
-
-/// Meetings of two rows under a key for each pair that is looked for at most: where so many meet in vain, the
-/// rows are of one large group.
-const MEETINGS: usize = 512;
 
 /// Entries whose rows are loaded into the cache together before they are compared.
 const AHEAD: usize = 64;
@@ -71,33 +66,16 @@ impl Batch {
     /// Returns each pair of kept items worth comparing, once, of which one has rows on side a and the
     /// other on side b. `sides` is that of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
-        let pairs = self.pairs_up_to(usize::MAX, sides);
-        pairs.expect("there is no limit")
-    }
-
-    /// Returns the same; None where there are more than `most`, or rows that share a key meet more than
-    /// [`MEETINGS`] times as often.
-    pub fn pairs_up_to(&self, most: usize, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Option<Pairs> {
         let mut pairs = Numbers::new(work_mem_bytes() / 4);
         let mut groups = UnionFind::new();
         or_out_of_memory(groups.grow_to(self.tokens.rows()));
-        let limit = Limit::new(most.saturating_mul(MEETINGS));
         let mut put = |a, b| {
-            if pairs.len() >= most {
-                limit.reach();
-            } else {
-                groups.union(a, b);
-                pairs.push(u64::from(a) << 32 | u64::from(b));
-            }
+            groups.union(a, b);
+            pairs.push(u64::from(a) << 32 | u64::from(b));
         };
-        let find = |entries, check: &mut dyn FnMut()| match limit.is_reached() {
-            true => Ok(Found::default()),
-            false => self.find(entries, sides, &limit, check),
-        };
-        self.in_key_order(&find, &mut |found| {
-            self.put_all(&found, sides, &limit, &mut put)
-        });
-        (!limit.is_reached()).then(|| Pairs::of(pairs, groups))
+        let find = |entries, check: &mut dyn FnMut()| self.find(entries, sides, check);
+        self.in_key_order(&find, &mut |found| self.put_all(&found, sides, &mut put));
+        Pairs::of(pairs, groups)
     }
 
     /// Sorts entries, and finds the pairs of the first of them, in any thread.
@@ -105,7 +83,6 @@ impl Batch {
         &self,
         mut entries: Vec<u64>,
         sides: &(dyn Fn(u32) -> Sides + Sync),
-        limit: &Limit,
         check: &mut dyn FnMut(),
     ) -> Result<Found> {
         sort_distinct(&mut entries, check);
@@ -128,8 +105,7 @@ impl Batch {
                 });
                 failed?;
                 done += 1;
-                limit.meet(rows.len());
-                if pairs.len() >= PAIRS || limit.is_reached() {
+                if pairs.len() >= PAIRS {
                     return Ok(Found {
                         pairs,
                         entries,
@@ -145,13 +121,11 @@ impl Batch {
         })
     }
 
-    /// Puts the pairs found, and finds and puts the others, which were too many to be kept; ends at the
-    /// limit.
+    /// Puts the pairs found, and finds and puts the others, which were too many to be kept.
     fn put_all(
         &self,
         found: &Found,
         sides: &(dyn Fn(u32) -> Sides + Sync),
-        limit: &Limit,
         put: &mut dyn FnMut(u32, u32),
     ) {
         found.pairs.iter().for_each(|&(a, b)| put(a, b));
@@ -165,10 +139,6 @@ impl Batch {
             let rows = rows(group).or_raise();
             for &row in &rows[left..] {
                 check_interrupts();
-                if limit.is_reached() {
-                    return;
-                }
-                limit.meet(rows.len());
                 self.pairs_of(row, &rows, key(group[0]), sides, put);
             }
         }
@@ -237,11 +207,16 @@ impl Batch {
         self.partitions().work_on("searching bands", work, take);
     }
 
+    /// Returns the number of keys under which kept items look for partners.
+    pub fn keys(&self) -> usize {
+        let rows = 0..self.tokens.rows();
+        rows.map(|kept| self.tokens.keys(kept).count()).sum()
+    }
+
     /// Returns the keys of all kept items, each with its item, divided by keys.
     fn partitions(&self) -> Partitions {
         let rows = self.tokens.rows();
-        let entries = (0..rows).map(|kept| self.tokens.keys(kept).count()).sum();
-        let mut partitions = Partitions::new(entries);
+        let mut partitions = Partitions::new(self.keys());
         let divider = partitions.divider();
         let work = |kept: Range<u32>, _: &mut dyn FnMut()| {
             let mut entries = Vec::new();
@@ -266,31 +241,6 @@ impl Batch {
     }
 }
 
-/// How many meetings of two rows under a key are left until the threads that search for pairs give up.
-struct Limit(AtomicUsize);
-
-impl Limit {
-    fn new(meetings: usize) -> Self {
-        Self(AtomicUsize::new(meetings))
-    }
-
-    /// Counts the meetings of a row.
-    fn meet(&self, others: usize) {
-        let less = |left: usize| Some(left.saturating_sub(others));
-        let _ = self
-            .0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-    }
-
-    fn reach(&self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-
-    fn is_reached(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == 0
-    }
-}
-
 /// Pairs of kept items, in the order in which they are best compared.
 pub struct Pairs {
     sorted: SortedBigints,
@@ -299,11 +249,6 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Returns how many there are, at most.
-    pub fn most(&self) -> usize {
-        self.len
-    }
-
     fn of(pairs: Numbers, mut groups: UnionFind) -> Self {
         let len = pairs.len();
         let tiles = Tiles::of(&mut groups).or_raise();
@@ -336,7 +281,6 @@ impl Iterator for Pairs {
 }
 
 /// Pairs found among the entries of groups: those of the first `done` ones.
-#[derive(Default)]
 struct Found {
     pairs: Vec<(u32, u32)>,
     entries: Vec<u64>,

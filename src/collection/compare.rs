@@ -1,18 +1,18 @@
 //! Pairs of rows compared with the help of other threads.
 
-use crate::collection::documents::read_set;
-use crate::collection::verify::resemblance_at_least;
+use crate::collection::documents::{read_set, share_of_work_mem_bytes};
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::helpers::piece_bytes;
-use crate::pg::parts::Parts;
 use helpers::Line;
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
-use neardup::minhash::{Signature, estimate};
-use neardup::set::{intersection_size, reaches};
+use neardup::minhash::estimate_stored;
+use neardup::set::{intersection_size, jaccard_at_least, reaches};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::take;
+use std::sync::{Arc, OnceLock};
 
 /// Pairs compared in one piece, at most.
 const PAIRS: usize = 1 << 12;
@@ -28,27 +28,171 @@ pub enum Kind {
     Contained,
 }
 
+/// A row that is compared with others.
+#[derive(Default)]
+pub struct Compared {
+    record: Vec<u8>,
+    /// The sorted hashes of its set, from the first comparison on.
+    set: OnceLock<Vec<i64>>,
+}
+
+impl Compared {
+    /// Returns how many bytes it takes, about; those of a set that is still to be computed are guessed.
+    fn bytes(&self, kind: Kind) -> usize {
+        let record = self.record.len();
+        let guessed = match kind {
+            Kind::Signature => 0,
+            Kind::Set | Kind::Contained => record,
+            Kind::Text(_) => 2 * record,
+        };
+        record + self.set.get().map_or(guessed, |set| size_of_val(&set[..]))
+    }
+
+    /// Returns the sorted hashes of its set. Two threads may compute them at once, so that none waits for
+    /// another that ends.
+    fn set(&self, kind: Kind, check: &mut dyn FnMut()) -> Result<&[i64]> {
+        if let Some(set) = self.set.get() {
+            return Ok(set);
+        }
+        let computed = match kind {
+            Kind::Text(shingling) => {
+                shingle_hashes(&self.record, &shingling, &Key::from_seed(0), check)?
+            }
+            _ => {
+                let mut set = Vec::new();
+                read_set(&self.record, &mut set)?;
+                set
+            }
+        };
+        Ok(self.set.get_or_init(|| computed))
+    }
+
+    /// Returns the similarity to another row; None below the threshold.
+    ///
+    /// # Errors
+    /// Those of reading a stored signature; `OutOfMemory`.
+    pub fn similarity(
+        &self,
+        other: &Self,
+        kind: Kind,
+        threshold: f64,
+        check: &mut dyn FnMut(),
+    ) -> Result<Option<f64>> {
+        if let Kind::Signature = kind {
+            let similarity = estimate_stored(&self.record, &other.record)?;
+            return Ok((similarity >= threshold).then_some(similarity));
+        }
+        let (x, y) = (self.set(kind, check)?, other.set(kind, check)?);
+        Ok(match kind {
+            Kind::Contained => share_at_least(x, y, threshold, check),
+            _ => jaccard_at_least(x, y, threshold, check),
+        })
+    }
+}
+
+/// Rows by their numbers.
+type ByRow = HashMap<u32, Arc<Compared>, BuildHasherDefault<RowHasher>>;
+
+/// Hashes row numbers, which nobody chooses, by a multiplication.
+#[derive(Default)]
+struct RowHasher(u64);
+
+impl Hasher for RowHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, row: u32) {
+        let product = (self.0 ^ u64::from(row)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = product ^ product >> 32;
+    }
+}
+
+/// Rows that were compared, kept for the pairs to come within a share of work_mem.
+pub struct Kept {
+    kind: Kind,
+    rows: ByRow,
+    /// Bytes that they take, about.
+    bytes: usize,
+}
+
+impl Kept {
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            rows: ByRow::default(),
+            bytes: 0,
+        }
+    }
+
+    /// Returns a row, and how many bytes were read for it; `read` appends its record.
+    pub fn row(
+        &mut self,
+        row: u32,
+        read: &mut dyn FnMut(u32, &mut Vec<u8>),
+    ) -> (Arc<Compared>, usize) {
+        if let Some(compared) = self.rows.get(&row) {
+            return (compared.clone(), 0);
+        }
+        if self.bytes > share_of_work_mem_bytes() {
+            self.drop_half();
+        }
+        let mut compared = Compared::default();
+        read(row, &mut compared.record);
+        let (bytes, compared) = (compared.record.len(), Arc::new(compared));
+        self.bytes += compared.bytes(self.kind);
+        or_out_of_memory(self.rows.try_reserve(1));
+        self.rows.insert(row, compared.clone());
+        (compared, bytes)
+    }
+
+    /// Drops every other row: whether all are asked for in turn or one after the other many times, most
+    /// of those that will be asked for again soon are there.
+    fn drop_half(&mut self) {
+        let (mut stays, kind) = (false, self.kind);
+        self.bytes = 0;
+        self.rows.retain(|_, compared| {
+            stays = !stays;
+            if stays {
+                self.bytes += compared.bytes(kind);
+            }
+            stays
+        });
+    }
+}
+
 /// Pairs to be compared in one piece.
 #[derive(Default)]
 pub struct Piece {
-    records: Parts<u8>,
-    /// The numbers of the two records of each pair.
-    pairs: Vec<[u32; 2]>,
+    pairs: Vec<[Arc<Compared>; 2]>,
 }
 
 /// A line of pairs to be compared, with their numbers.
 pub type CompareLine<'a, 'scope, 'env, R> = Line<'a, 'scope, 'env, Piece, R, Vec<(u32, u32)>>;
 
 /// Collects pairs until they make a piece of work.
-#[derive(Default)]
 pub struct Collecting {
+    kept: Kept,
     piece: Piece,
-    /// The record of each row.
-    records: HashMap<u32, u32>,
     pairs: Vec<(u32, u32)>,
+    /// Bytes read for the piece.
+    bytes: usize,
 }
 
 impl Collecting {
+    pub fn new(kind: Kind) -> Self {
+        Self {
+            kept: Kept::new(kind),
+            piece: Piece::default(),
+            pairs: Vec::new(),
+            bytes: 0,
+        }
+    }
+
     /// Adds a pair of items, whose first rows are given; `read` appends the record of a row.
     pub fn push(
         &mut self,
@@ -56,39 +200,29 @@ impl Collecting {
         rows: [u32; 2],
         read: &mut dyn FnMut(u32, &mut Vec<u8>),
     ) {
-        let records = rows.map(|row| self.record(row, read));
-        self.piece.pairs.try_push(records).or_raise();
+        let rows = rows.map(|row| {
+            let (compared, bytes) = self.kept.row(row, read);
+            self.bytes += bytes;
+            compared
+        });
+        self.piece.pairs.try_push(rows).or_raise();
         self.pairs.try_push(pair).or_raise();
-    }
-
-    fn record(&mut self, row: u32, read: &mut dyn FnMut(u32, &mut Vec<u8>)) -> u32 {
-        if let Some(record) = self.records.get(&row) {
-            return *record;
-        }
-        let record = self.piece.records.len() as u32;
-        read(row, &mut self.piece.records.items);
-        self.piece.records.end().or_raise();
-        or_out_of_memory(self.records.try_reserve(1));
-        self.records.insert(row, record);
-        record
-    }
-
-    fn bytes(&self) -> usize {
-        self.piece.records.items.len()
     }
 
     /// Puts the pairs into a line where they make a piece of work.
     pub fn put_if_full<R: Send>(&mut self, line: &mut CompareLine<'_, '_, '_, R>) {
-        if self.bytes() >= piece_bytes() || self.pairs.len() >= PAIRS {
+        if self.bytes >= piece_bytes() || self.pairs.len() >= PAIRS {
             self.put(line);
         }
     }
 
     /// Puts the pairs into a line.
     pub fn put<R: Send>(&mut self, line: &mut CompareLine<'_, '_, '_, R>) {
-        let bytes = self.bytes();
-        self.records.clear();
-        line.put(take(&mut self.pairs), take(&mut self.piece), bytes);
+        line.put(
+            take(&mut self.pairs),
+            take(&mut self.piece),
+            take(&mut self.bytes),
+        );
     }
 }
 
@@ -103,34 +237,10 @@ impl Piece {
         threshold: f64,
         check: &mut dyn FnMut(),
     ) -> Result<Vec<Option<f64>>> {
-        if let Kind::Signature = kind {
-            let mut signatures = with_room(self.records.len())?;
-            for record in self.records.iter() {
-                signatures.try_push(Signature::from_bytes(record)?)?;
-            }
-            return self.each(|x, y| {
-                check();
-                let similarity = estimate(&signatures[x], &signatures[y])?;
-                Ok((similarity >= threshold).then_some(similarity))
-            });
-        }
-        let mut sets = with_room(self.records.len())?;
-        for record in self.records.iter() {
-            sets.try_push(set(record, kind, check)?)?;
-        }
-        if let Kind::Contained = kind {
-            return self.each(|x, y| Ok(share_at_least(&sets[x], &sets[y], threshold, check)));
-        }
-        self.each(|x, y| Ok(resemblance_at_least(&sets[x], &sets[y], threshold, check)))
-    }
-
-    fn each(
-        &self,
-        mut similarity: impl FnMut(usize, usize) -> Result<Option<f64>>,
-    ) -> Result<Vec<Option<f64>>> {
         let mut similarities = with_room(self.pairs.len())?;
         for [x, y] in &self.pairs {
-            similarities.try_push(similarity(*x as usize, *y as usize)?)?;
+            check();
+            similarities.try_push(x.similarity(y, kind, threshold, check)?)?;
         }
         Ok(similarities)
     }
@@ -145,14 +255,4 @@ fn share_at_least(
 ) -> Option<f64> {
     let shared = intersection_size(part, whole, check);
     reaches(shared, part.len(), threshold).then(|| shared as f64 / part.len() as f64)
-}
-
-/// Returns the sorted hashes of a record.
-fn set(record: &[u8], kind: Kind, check: &mut dyn FnMut()) -> Result<Vec<i64>> {
-    if let Kind::Text(shingling) = kind {
-        return shingle_hashes(record, &shingling, &Key::from_seed(0), check);
-    }
-    let mut set = Vec::new();
-    read_set(record, &mut set)?;
-    Ok(set)
 }

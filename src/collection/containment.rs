@@ -156,7 +156,7 @@ impl SetCollection {
         };
         let mut progress = Progress::begin("comparing", None);
         in_order(&work, &mut take, |line| {
-            let mut collecting = Collecting::default();
+            let mut collecting = Collecting::new(Kind::Contained);
             candidates.for_each_group(&mut |a, containing| {
                 for &b in containing {
                     progress.step();

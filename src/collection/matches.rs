@@ -11,15 +11,14 @@ use crate::collection::prefilter::Test;
 use crate::collection::reading::Collection;
 use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
-use crate::collection::verify::{Estimate, Resemblance, Similarity};
+use crate::collection::verify::Similarity;
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_order;
 use crate::pg::links::{Links, SortedLinks};
 use crate::pg::progress::Progress;
 use neardup::Result;
 use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
-use neardup::candidates::Sides;
-use neardup::cluster::{Canonicals, NeighborStars, UnionFind, connect_group};
+use neardup::cluster::{Canonicals, UnionFind, connect_group};
 use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
@@ -29,9 +28,6 @@ use std::cell::RefCell;
 /// Takes the keys of two rows, and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
-/// Returns the canonical row of a kept item, also kept, and the similarity to it.
-type Place<'a> = &'a mut dyn FnMut(&mut Measured, u32) -> Option<(u32, f64)>;
-
 /// Takes two kept items, and their similarity; None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
 
@@ -40,10 +36,6 @@ type VisitKept<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), f64);
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
-
-/// Pairs for each kept item, on average, that are compared all: in larger groups that takes longer than to
-/// choose among them.
-const FEW: usize = 8;
 
 /// A collection ready to be searched for pairs whose estimate reaches a threshold or, where it has
 /// documents, whose true similarity does.
@@ -56,7 +48,7 @@ pub struct Matches {
 struct Measured {
     collection: Collection,
     items: Items,
-    similarity: Box<dyn Similarity>,
+    similarity: Similarity,
     threshold: f64,
 }
 
@@ -70,10 +62,7 @@ impl Matches {
         if let Some(verified) = &outlines.outlining.verified {
             warn_of_narrow_bands(&verified.plan, rows, threshold);
         }
-        let similarity: Box<dyn Similarity> = match outlines.outlining.verified {
-            Some(_) => Box::new(Resemblance::of(&collection)),
-            None => Box::new(Estimate::default()),
-        };
+        let similarity = Similarity::of(&collection);
         Some(Self {
             search: search(&mut outlines, &items),
             measured: Measured {
@@ -111,23 +100,9 @@ impl Matches {
         let Self { search, measured } = self;
         let rows = measured.collection.rows();
         let mut members = Links::new(rows, rows as usize);
-        search.for_each_batch(&mut |batch| match few_pairs(&batch) {
-            Some(pairs) => {
-                let mut links = measured.links(&batch, pairs).sorted();
-                let mut stars = NeighborStars::new(batch.tokens.rows()).or_raise();
-                let mut place =
-                    |_: &mut Measured, kept| stars.place(kept, |visit| links.of(kept, visit));
-                measured.put_members(&batch, &mut place, &mut members);
-            }
-            None => {
-                measured.compute_sets(&batch);
-                let mut canonicals = or_out_of_memory(Canonicals::new(&batch.tokens));
-                let mut place = |measured: &mut Measured, kept| {
-                    let mut measure = |a, b| measured.kept_similarity(&batch, a, b);
-                    or_out_of_memory(canonicals.place(&batch.tokens, kept, &mut measure))
-                };
-                measured.put_members(&batch, &mut place, &mut members);
-            }
+        search.for_each_batch(&mut |batch| {
+            measured.compute_sets(&batch);
+            measured.put_members(&batch, &mut members);
         });
         let mut members = members.sorted();
         let mut progress = Progress::begin("listing rows", Some(rows as usize));
@@ -147,12 +122,8 @@ impl Matches {
         search.for_each_batch(&mut |batch| {
             let mut sets = UnionFind::new();
             or_out_of_memory(sets.grow_to(batch.tokens.rows()));
-            match few_pairs(&batch) {
-                Some(pairs) => measured.for_each_similar(&batch, pairs, &mut |_, (a, b), _| {
-                    sets.union(a, b);
-                }),
-                None => measured.connect_groups(&batch, &mut sets),
-            }
+            measured.compute_sets(&batch);
+            measured.connect_groups(&batch, &mut sets);
             let others = (0..batch.tokens.rows())
                 .map(|kept| (sets.find(kept), kept))
                 .filter(|(canonical, kept)| canonical != kept);
@@ -188,18 +159,16 @@ impl Matches {
 }
 
 impl Measured {
-    /// Returns the similarity of two items; None below the threshold.
-    fn similarity(&mut self, a: u32, b: u32) -> Option<f64> {
-        let (a, b) = (self.items.first_row(a), self.items.first_row(b));
+    /// Returns the similarity of two kept items; None below the threshold or `least`.
+    fn kept_similarity(&mut self, batch: &Batch, (a, b): (u32, u32), least: f64) -> Option<f64> {
+        check_interrupts();
+        if !batch.passes(a, b) {
+            return None;
+        }
+        let rows = [a, b].map(|kept| self.row(batch, kept));
+        let threshold = self.threshold.max(least);
         self.similarity
-            .at_least(&mut self.collection, a, b, self.threshold)
-    }
-
-    /// Returns the similarity of two kept items; None below the threshold.
-    fn kept_similarity(&mut self, batch: &Batch, a: u32, b: u32) -> Option<f64> {
-        batch
-            .passes(a, b)
-            .then(|| self.similarity(batch.item(a), batch.item(b)))?
+            .at_least(&mut self.collection, rows, threshold)
     }
 
     /// Returns the first row of a kept item.
@@ -217,31 +186,22 @@ impl Measured {
         });
     }
 
-    /// Returns the links from every kept item to the similar ones that still come after its first row.
-    fn links(&mut self, batch: &Batch, pairs: Pairs) -> Links {
-        let mut links = Links::new(batch.tokens.rows(), 2 * pairs.most());
-        self.for_each_similar(batch, pairs, &mut |measured, (a, b), similarity| {
-            links.put(a, b, similarity);
-            if measured.items.is_repeated(batch.item(a)) {
-                links.put(b, a, similarity);
-            }
-        });
-        links
-    }
-
-    /// Links the rows of a batch to the canonical rows that `place` returns for kept items, unless these
-    /// are canonical themselves.
-    fn put_members(&mut self, batch: &Batch, place: Place<'_>, members: &mut Links) {
+    /// Links the rows of a batch to the canonical rows that they are most similar to, unless they are
+    /// canonical themselves.
+    fn put_members(&mut self, batch: &Batch, members: &mut Links) {
         let mut rows = Vec::new();
         for kept in 0..batch.tokens.rows() {
             let of_item = self.items.rows(batch.item(kept));
             rows.try_extend(of_item.map(|row| (row, kept))).or_raise();
         }
         rows.sort_unstable();
+        let mut canonicals = Canonicals::new(&batch.tokens).or_raise();
         let mut progress = Progress::begin("clustering", Some(rows.len()));
         for (row, kept) in rows {
             progress.step();
-            if let Some((canonical, similarity)) = place(self, kept) {
+            let mut measure = |a, b, least| self.kept_similarity(batch, (a, b), least);
+            let placed = canonicals.place(&batch.tokens, kept, &mut measure);
+            if let Some((canonical, similarity)) = placed.or_raise() {
                 members.put(row, self.row(batch, canonical), similarity);
             }
         }
@@ -249,12 +209,11 @@ impl Measured {
 
     /// Joins the sets of similar kept items, comparing as few as will do.
     fn connect_groups(&mut self, batch: &Batch, sets: &mut UnionFind) {
-        self.compute_sets(batch);
+        let mut progress = Progress::begin("connecting", Some(batch.keys()));
+        let mut step = || progress.step();
         batch.for_each_group(&mut |key, group| {
-            connect_group(&batch.tokens, group, key, sets, &mut |a, b| {
-                self.kept_similarity(batch, a, b).is_some()
-            })
-            .or_raise();
+            let mut similar = |a, b| self.kept_similarity(batch, (a, b), 0.0).is_some();
+            connect_group(&batch.tokens, group, key, sets, &mut step, &mut similar).or_raise();
         });
     }
 
@@ -301,7 +260,7 @@ impl Measured {
             }
         };
         in_order(&work, &mut take, |line| {
-            let mut collecting = Collecting::default();
+            let mut collecting = Collecting::new(kind);
             for (a, b) in pairs {
                 progress.step();
                 let items = [batch.item(a), batch.item(b)];
@@ -388,13 +347,6 @@ fn canonical_of(row: u32, members: &mut SortedLinks) -> Option<(u32, f64)> {
         found = Some((canonical, similarity));
     });
     found
-}
-
-/// Returns all pairs of a batch that are to be compared; None where they are so many that it is better to
-/// choose among them, one by one.
-fn few_pairs(batch: &Batch) -> Option<Pairs> {
-    let most = FEW * batch.tokens.rows() as usize;
-    batch.pairs_up_to(most, &|_| Sides::BOTH)
 }
 
 /// Prepares the search for pairs by the outlines of the items.

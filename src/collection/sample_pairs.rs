@@ -1,7 +1,6 @@
 //! `near_dup_sample_pairs`: pairs worth a label.
 
 use crate::collection::documents::share_of_work_mem_bytes;
-use crate::collection::verify::HeldRecord;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
@@ -9,7 +8,7 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::sort::RowSort;
-use crate::pg::spool::Records;
+use crate::pg::spool::{HeldRecord, Records};
 use crate::pg::text::{NewText, Text};
 use crate::pg::value::Keys;
 use neardup::calibrate::{MAX_DRAWN, Pair, Strata};

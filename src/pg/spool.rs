@@ -116,3 +116,29 @@ impl Records {
         }
     }
 }
+
+/// A record that is kept while it is compared with many.
+#[derive(Default)]
+pub struct HeldRecord {
+    row: Option<u32>,
+    value: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl HeldRecord {
+    /// Returns the records of two rows, of which the first is held.
+    pub fn load<'a>(
+        &'a mut self,
+        records: &'a mut Records,
+        held: u32,
+        other: u32,
+    ) -> (&'a [u8], &'a [u8]) {
+        if self.row != Some(held) {
+            self.row = Some(held);
+            let record = records.read(held as usize, &mut self.buffer);
+            self.value.clear();
+            self.value.try_extend_from_slice(record).or_raise();
+        }
+        (&self.value, records.read(other as usize, &mut self.buffer))
+    }
+}

@@ -4,7 +4,7 @@
 //! included.
 
 use crate::Result;
-use crate::kernels::combine_windows;
+use crate::kernels::{combine_windows, vectorized};
 use crate::memory::{Grow, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -83,6 +83,67 @@ pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
         return 0.0;
     }
     shared as f64 / (a.len() + b.len() - shared) as f64
+}
+
+/// Elements of each set that are compared with each other in one step.
+const BLOCK: usize = 8;
+
+/// Steps between two looks at whether enough elements can still be shared.
+const STEPS: usize = 16;
+
+/// Returns the [`jaccard`] similarity of two sets of hashes; None where it is 0 or below `threshold`, which
+/// often shows early.
+pub fn jaccard_at_least(
+    a: &[i64],
+    b: &[i64],
+    threshold: f64,
+    check: &mut dyn FnMut(),
+) -> Option<f64> {
+    let both = a.len() + b.len();
+    // Rounding makes less than one element of a difference.
+    let least = (threshold / (1.0 + threshold) * both as f64) as usize;
+    let shared = vectorized(|| shared_at_least(a, b, least.saturating_sub(1), check))?;
+    if shared == 0 {
+        return None;
+    }
+    let similarity = shared as f64 / (both - shared) as f64;
+    (similarity >= threshold).then_some(similarity)
+}
+
+/// Returns the number of elements that two sets share; None only where it is below `least`. Each element of
+/// a block is compared with all of the other set's block, and the block that ends first makes room for
+/// the next (Inoue, Ohara, Taura, "Faster set intersection with SIMD instructions by reducing branch
+/// mispredictions", VLDB 2014).
+#[inline(always)]
+fn shared_at_least(a: &[i64], b: &[i64], least: usize, check: &mut dyn FnMut()) -> Option<usize> {
+    let (mut a, mut b, mut shared, mut step) = (a, b, 0, 0);
+    while let (Some(x), Some(y)) = (a.first_chunk(), b.first_chunk()) {
+        if step % STEPS == 0 && shared + a.len().min(b.len()) < least {
+            return None;
+        }
+        step += 1;
+        if step % HEARTBEAT == 0 {
+            check();
+        }
+        shared += equal_elements(x, y);
+        let order = x[BLOCK - 1].cmp(&y[BLOCK - 1]);
+        a = &a[BLOCK * usize::from(order != Ordering::Greater)..];
+        b = &b[BLOCK * usize::from(order != Ordering::Less)..];
+    }
+    Some(shared + intersection_size(a, b, check))
+}
+
+/// Returns how many elements two blocks of distinct elements share. Of the ways to write it this one is made
+/// into vector comparisons.
+#[inline(always)]
+fn equal_elements(a: &[i64; BLOCK], b: &[i64; BLOCK]) -> usize {
+    let mut less = [0i64; BLOCK];
+    for x in a {
+        for lane in 0..BLOCK {
+            less[lane] -= i64::from(*x == b[lane]);
+        }
+    }
+    less.iter().sum::<i64>().unsigned_abs() as usize
 }
 
 /// Returns the share of `a` that is also in `b`; 0 if a set is empty.

@@ -82,7 +82,8 @@ proptest! {
         let mut sets = UnionFind::new();
         sets.grow_to(tokens.rows()).unwrap();
         for (met, group) in groups(&tokens) {
-            connect_group(&tokens, &group, met, &mut sets, &mut |x, y| similar(x, y)).unwrap();
+            let mut similar = |x, y| similar(x, y);
+            connect_group(&tokens, &group, met, &mut sets, &mut || {}, &mut similar).unwrap();
         }
         let mut expected = UnionFind::new();
         expected.grow_to(tokens.rows()).unwrap();
@@ -105,7 +106,9 @@ proptest! {
         };
         let mut canonicals = Canonicals::new(&tokens).unwrap();
         let mut place = |row: u32| {
-            let mut similarity = |x: u32, y: u32| similar(kept[x as usize], kept[y as usize]);
+            let mut similarity = |x: u32, y: u32, least: f64| {
+                similar(kept[x as usize], kept[y as usize]).filter(|s| *s >= least)
+            };
             let found = canonicals.place(&tokens, row, &mut similarity).unwrap();
             found.map(|(first, s)| (kept[first as usize], s))
         };
@@ -123,6 +126,55 @@ proptest! {
         for (number, &row) in kept.iter().enumerate() {
             prop_assert_eq!(place(number as u32), expected[row]);
         }
+        // A row that comes again sees the canonical rows since, and is its own where it is one.
+        for (number, &row) in kept.iter().enumerate() {
+            let canonicals = (0..rows.len()).filter(|&first| expected[first].is_none());
+            let near = canonicals.filter_map(|first| Some((first, similar(first, row)?)));
+            let best = near.reduce(|best, next| if next.1 > best.1 { next } else { best });
+            let again = expected[row].map_or(Some((row, 1.0)), |_| best);
+            prop_assert_eq!(place(number as u32), again);
+        }
+    }
+}
+
+/// Returns the tokens of rows that share them all.
+fn group_of(rows: u32, token: u32) -> Tokens {
+    keep_all(&vec![vec![token; 8]; rows as usize], 4, 4096).0
+}
+
+#[test]
+fn members_of_a_group_are_compared_with_each_canonical_row_once() {
+    // Rows are similar where they are equal modulo 3: the first three are canonical.
+    let tokens = group_of(3000, 7);
+    let mut canonicals = Canonicals::new(&tokens).unwrap();
+    let mut compared = 0;
+    for row in (0..3000).chain(0..3000) {
+        let mut similarity = |x: u32, y: u32, _| {
+            compared += 1;
+            (x % 3 == y % 3).then_some(0.9)
+        };
+        let place = canonicals.place(&tokens, row, &mut similarity).unwrap();
+        assert_eq!(place.map_or(row, |(canonical, _)| canonical), row % 3);
+    }
+    assert_eq!(compared, 3 * 3000 - 6);
+}
+
+#[test]
+fn rows_are_compared_in_the_first_group_in_which_they_meet() {
+    for token in 0..20 {
+        let tokens = group_of(1000, token);
+        let (met, group) = groups(&tokens).pop_first().expect("a group");
+        let mut sets = UnionFind::new();
+        sets.grow_to(1000).unwrap();
+        let (mut compared, mut steps) = (0, 0);
+        let mut similar = |_, _| {
+            compared += 1;
+            true
+        };
+        let mut step = || steps += 1;
+        connect_group(&tokens, &group, met, &mut sets, &mut step, &mut similar).unwrap();
+        assert_eq!((compared, steps), (999, 1000));
+        assert!((0..1000).all(|row| sets.find(row) == 0));
     }
 }
 

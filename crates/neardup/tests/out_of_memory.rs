@@ -339,7 +339,9 @@ fn collections() {
         group.iter().for_each(|row| {
             sets.union(0, *row);
         });
-        connect_group(&tokens, &group, met, &mut sets, &mut |_, _| true)?;
+        connect_group(&tokens, &group, met, &mut sets, &mut || {}, &mut |_, _| {
+            true
+        })?;
         Ok(u64::from(sets.find(7)))
     });
     refuse_each("an advised index", &|| {

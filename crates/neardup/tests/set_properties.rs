@@ -55,6 +55,22 @@ proptest! {
     }
 
     #[test]
+    fn early_ends_change_no_similarity(
+        all in prop::collection::btree_set(-3000i64..3000, 0..400), in_a in prop::collection::vec(0..10u8, 400), in_b in prop::collection::vec(0..10u8, 400),
+        share in 5..10u8, threshold in 0.0..=1.0f64,
+    ) {
+        let part = |of: &[u8]| -> Vec<i64> {
+            all.iter().zip(of).filter(|(_, n)| **n <= share).map(|(x, _)| *x).collect()
+        };
+        let [a, b] = [part(&in_a), part(&in_b)];
+        let exact = set::jaccard(&a, &b, &mut || ());
+        for threshold in [threshold, exact, exact.next_up(), exact.next_down()] {
+            let expected = (exact > 0.0 && exact >= threshold).then_some(exact);
+            prop_assert_eq!(set::jaccard_at_least(&a, &b, threshold, &mut || ()), expected);
+        }
+    }
+
+    #[test]
     fn samples_and_sketches(set in set(i64::MIN..i64::MAX), n in 1..20i32) {
         let residue = |hash: &i64| ((hash % i64::from(n)) + i64::from(n)) % i64::from(n);
         let sample: Vec<i64> = set.iter().filter(|hash| residue(hash) == 0).copied().collect();

@@ -112,6 +112,28 @@ impl Tokens {
         }
         self.needed <= 1 || count_shared(a, b) >= self.needed
     }
+
+    /// Returns whether two rows that met under `met` are to be compared, where groups come by ascending
+    /// keys: it is the lowest key that they share. Takes longer than [`Self::meet`], but who joins similar
+    /// rows knows of them from their first meeting on.
+    pub fn meet_first(&self, a: u32, b: u32, met: u32) -> bool {
+        let mut is_shared = false;
+        for (band, (x, y)) in self.row(a).iter().zip(self.row(b)).enumerate() {
+            if x == y && x & LOOK_HERE != 0 {
+                let key = key(band, *x);
+                if key < met {
+                    return false;
+                }
+                is_shared |= key == met;
+            }
+        }
+        is_shared && self.share_enough(a, b)
+    }
+
+    /// Returns whether two rows share as many tokens as similar rows do: such rows have a key in common.
+    pub fn share_enough(&self, a: u32, b: u32) -> bool {
+        count_shared(self.row(a), self.row(b)) >= self.needed.max(1)
+    }
 }
 
 /// Returns the keys under which a row is to look for partners, of its tokens as [`choose`] appended them.

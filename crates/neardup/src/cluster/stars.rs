@@ -1,16 +1,34 @@
 //! Star clusters: every row with the most similar canonical row before it.
 
+use crate::Result;
 use crate::candidates::Tokens;
-use std::collections::TryReserveError;
+use crate::memory::{Grow, filled};
 
-/// The canonical rows of star clusters, found by the tokens that they share with a row. 8 bytes for
-/// each key of a canonical row, and 4 for each key expected.
+/// The canonical rows of star clusters, found by the keys that they share with a row. 8 bytes for
+/// each key of a canonical row, 4 for each key expected, and 24 a row.
+///
+/// A row is compared with canonical rows alone, and with each of them once.
 pub struct Canonicals {
-    is_canonical: Vec<bool>,
     heads: Vec<u32>,
-    /// A row, and the index of the next entry in its chain.
+    /// A canonical row, and the index of the next entry in its chain: every entry follows later ones.
     entries: Vec<(u32, u32)>,
+    places: Vec<Place>,
+    /// The last row that each canonical row met.
+    met: Vec<u32>,
 }
+
+/// The canonical row that a row is most similar to, among those of the first entries; itself where it is
+/// canonical.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    canonical: u32,
+    similarity: f64,
+    entries: u32,
+}
+
+/// Returns the similarity of a canonical row and another where it reaches the threshold and the last
+/// argument; None below.
+pub type SimilarityOf<'a> = &'a mut dyn FnMut(u32, u32, f64) -> Option<f64>;
 
 const NONE: u32 = u32::MAX;
 
@@ -21,72 +39,84 @@ impl Canonicals {
     /// Makes room for the canonical rows among those of `tokens`.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
-    pub fn new(tokens: &Tokens) -> Result<Self, TryReserveError> {
+    /// `OutOfMemory`.
+    pub fn new(tokens: &Tokens) -> Result<Self> {
         let rows = tokens.rows() as usize;
         let chains = (rows * tokens.looked_for())
             .clamp(1, MAX_CHAINS)
             .next_power_of_two();
-        let mut heads = Vec::new();
-        heads.try_reserve_exact(chains)?;
-        heads.resize(chains, NONE);
-        let mut is_canonical = Vec::new();
-        is_canonical.try_reserve_exact(rows)?;
-        is_canonical.resize(rows, false);
+        let unplaced = Place {
+            canonical: NONE,
+            similarity: 0.0,
+            entries: 0,
+        };
         Ok(Self {
-            is_canonical,
-            heads,
+            heads: filled(NONE, chains)?,
             entries: Vec::new(),
+            places: filled(unplaced, rows)?,
+            met: filled(NONE, rows)?,
         })
     }
 
     /// Returns the canonical row that `row`, which comes after all rows placed so far, is most
     /// similar to (the earlier of equals), and how similar. None if there is none: `row` is
-    /// canonical then. `similarity` says so for two rows where it reaches the threshold. A row may
-    /// come again, for an identical one.
+    /// canonical then. A row may come again, for an identical one, and meets the canonical rows
+    /// since.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn place(
         &mut self,
         tokens: &Tokens,
         row: u32,
-        similarity: &mut dyn FnMut(u32, u32) -> Option<f64>,
-    ) -> Result<Option<(u32, f64)>, TryReserveError> {
-        if self.is_canonical[row as usize] {
-            return Ok(Some((row, 1.0)));
-        }
-        let mut best: Option<(u32, f64)> = None;
-        for key in tokens.keys(row) {
-            let mut entry = self.heads[self.chain(key)];
-            while entry != NONE {
-                let (canonical, next) = self.entries[entry as usize];
-                entry = next;
-                if !tokens.meet(canonical, row, key) {
-                    continue;
-                }
-                let Some(found) = similarity(canonical, row) else {
-                    continue;
-                };
-                if best.is_none_or(|(first, s)| found > s || (found == s && canonical < first)) {
-                    best = Some((canonical, found));
-                }
+        similarity: SimilarityOf<'_>,
+    ) -> Result<Option<(u32, f64)>> {
+        let mut place = self.places[row as usize];
+        if place.canonical != row {
+            for key in tokens.keys(row) {
+                self.meet(tokens, row, key, &mut place, similarity);
             }
+            place.entries = self.entries.len() as u32;
+            if place.canonical == NONE {
+                self.insert(tokens, row)?;
+                return Ok(None);
+            }
+            self.places[row as usize] = place;
         }
-        if best.is_none() {
-            self.insert(tokens, row)?;
-        }
-        Ok(best)
+        Ok(Some((place.canonical, place.similarity)))
     }
 
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
-    fn insert(&mut self, tokens: &Tokens, row: u32) -> Result<(), TryReserveError> {
-        self.is_canonical[row as usize] = true;
+    /// Compares a row with the canonical rows under a key that it has not met.
+    fn meet(
+        &mut self,
+        tokens: &Tokens,
+        row: u32,
+        key: u32,
+        place: &mut Place,
+        similarity: SimilarityOf<'_>,
+    ) {
+        let mut entry = self.heads[self.chain(key)];
+        while entry != NONE && entry >= place.entries {
+            let (canonical, next) = self.entries[entry as usize];
+            entry = next;
+            let met = &mut self.met[canonical as usize];
+            if std::mem::replace(met, row) == row || !tokens.share_enough(canonical, row) {
+                continue;
+            }
+            if let Some(found) = similarity(canonical, row, place.similarity)
+                && (found > place.similarity || canonical < place.canonical)
+            {
+                (place.canonical, place.similarity) = (canonical, found);
+            }
+        }
+    }
+
+    fn insert(&mut self, tokens: &Tokens, row: u32) -> Result<()> {
+        self.places[row as usize].canonical = row;
+        self.places[row as usize].similarity = 1.0;
         for key in tokens.keys(row) {
             let chain = self.chain(key);
-            self.entries.try_reserve(1)?;
-            self.entries.push((row, self.heads[chain]));
+            self.entries.try_push((row, self.heads[chain]))?;
             self.heads[chain] = self.entries.len() as u32 - 1;
         }
         Ok(())

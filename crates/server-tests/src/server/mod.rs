@@ -158,6 +158,7 @@ const ALL: &[Test] = &[
         "collections_clusters",
         collections::clusters_follow_their_definition,
     ),
+    ("collections_templates", collections::clusters_of_templates),
     ("helpers_change_no_answer", helpers::change_no_answer),
     ("helpers_leave_nothing", helpers::leave_nothing),
     ("jobs_keys_in_files", jobs::keys_in_files),

@@ -104,6 +104,9 @@ const STATEMENTS: &[&str] = &[
     "INSERT INTO plain SELECT i, i % 5, make_text(i % 40, i % 9) FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
     "INSERT INTO parted SELECT i, i % 7, make_text(i % 40, i % 9), {tenant} FROM generate_series(200, 330) i ON CONFLICT DO NOTHING",
     "UPDATE parted SET body = make_text(id % 40, (id + {place}) % 9) WHERE id >= 200",
+    // Half of the table is one template.
+    "INSERT INTO plain SELECT i, i % 5, make_text(0, i % 3) FROM generate_series(400, 460) i ON CONFLICT DO NOTHING",
+    "UPDATE plain SET body = make_text(0, id % 3) WHERE id % 2 = 0",
     "SAVEPOINT s",
     "ROLLBACK TO s",
     "RELEASE s",
