@@ -8,8 +8,8 @@ use testbed::server::Server;
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
 use crate::subjects::{
-    adopting, containment, cores, guard, index, live, lookup, pairs, passages, pipelines, planning,
-    scale,
+    adopting, containment, cores, groups, guard, index, live, lookup, pairs, passages, pipelines,
+    planning, scale,
 };
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
@@ -40,6 +40,7 @@ pub fn run(server: &Server) -> Result<()> {
         cores::measure,
         guard::measure,
         live::measure,
+        groups::measure,
         adopting::measure,
         passages::measure,
         pipelines::measure,

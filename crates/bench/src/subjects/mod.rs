@@ -7,6 +7,7 @@ mod compare;
 pub mod containment;
 pub mod cores;
 mod estimate;
+pub mod groups;
 pub mod guard;
 mod hamming;
 pub mod index;
@@ -45,6 +46,7 @@ pub enum Subject {
     Pipelines,
     Planning,
     Live,
+    Groups,
     Adopting,
     Passages,
     Containment,
@@ -86,6 +88,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
     (Subject::Pipelines, "pipelines", &[pipelines::measure]),
     (Subject::Planning, "planning", &[planning::measure]),
     (Subject::Live, "live", &[live::measure]),
+    (Subject::Groups, "groups", &[groups::measure]),
     (Subject::Adopting, "adopting", &[adopting::measure]),
     (Subject::Passages, "passages", &[passages::measure]),
     (Subject::Containment, "containment", &[containment::measure]),
