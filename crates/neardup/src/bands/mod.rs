@@ -5,6 +5,7 @@
 //! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
 //! - [`element_key`]: the keys of a set, of whose elements a share is sought;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
+//! - [`DocumentKeys`]: the keys of documents, whose answers are true but for a probability of 1e-9;
 //! - [`Scope`]: keys of rows that are compared within a tenant or the like;
 //! - [`curve`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
 //!   estimates that keeps a share of the true pairs;
@@ -15,6 +16,7 @@
 pub mod advise;
 mod classic;
 pub mod curve;
+mod document;
 mod element;
 mod hamming;
 mod key;
@@ -26,6 +28,7 @@ mod scope;
 
 pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};
+pub use document::{DocumentKeys, LOWEST_THRESHOLD};
 pub use element::element_key;
 pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 pub use key::{band_hash, header_digest};

@@ -1,0 +1,335 @@
+//! The keys of documents, of which two that resemble each other share some with a probability that is
+//! chosen: the index then compares the documents themselves.
+//!
+//! The keys are those of [`BANDS`] bands of r slots of a MinHash signature that nobody stores. A pair of
+//! resemblance t shares each band with probability t^r, so it shares at least T of them but for the lower
+//! tail of the binomial distribution, and T is the greatest number for which that tail is at most
+//! [`MISSED`]. The slots of a sketch are filled without replacement, so the number of shared bands varies
+//! less than the binomial's: the tail is an upper bound (Dahlgaard, Knudsen, Thorup, "Fast Similarity
+//! Sketching", FOCS 2017, theorem 1, for slots; simulated for bands below). Equal sets share all bands.
+//!
+//! Scheme 1, frozen by known-answer vectors because indexes store the keys: band hashes of the signature
+//! of 64 r slots of the shingle hashes with seed 0; another seed s replaces each hash h by
+//! `split_mix(h ^ split_mix(s))`.
+
+use super::{Bands, Occurrence, band_hashes};
+use crate::Result;
+use crate::hash::split_mix;
+use crate::memory::{collected, with_room};
+use crate::minhash::{Header, Signature, Sketch};
+use crate::shingle::{BLOCK, Key, Shingling, for_each_block};
+
+/// Bands of a document, one key each.
+pub const BANDS: usize = 64;
+
+/// The probability with which a pair at the threshold may be missed.
+pub const MISSED: f64 = 1e-9;
+
+/// The lowest threshold that keys are made for. There one in five documents that share a tenth of their
+/// shingles with the query is a candidate, and below it most are.
+pub const LOWEST_THRESHOLD: f64 = 0.5;
+
+/// The most slots of a band: more take longer to sign, and no longer spare candidates.
+const MOST_ROWS: usize = 4;
+
+/// The keys of documents for lookups at or above a threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentKeys {
+    shingling: Shingling,
+    seed: i64,
+    /// Slots of a band.
+    rows: usize,
+}
+
+impl DocumentKeys {
+    /// Returns the keys for `threshold` for which the fewest pairs of half that resemblance share enough
+    /// of them; None outside [`LOWEST_THRESHOLD`] to 1.
+    pub fn new(shingling: Shingling, threshold: f64, seed: i64) -> Option<Self> {
+        if !(LOWEST_THRESHOLD..=1.0).contains(&threshold) {
+            return None;
+        }
+        let strangers = |rows| {
+            let shared = shared_bands(threshold / 2.0, rows);
+            Some(shared[needed(threshold, rows)?..].iter().sum())
+        };
+        let candidates = (1..=MOST_ROWS).filter_map(|rows| Some((rows, strangers(rows)?)));
+        let (rows, _) = candidates.min_by(|(_, a), (_, b): &(usize, f64)| a.total_cmp(b))?;
+        Some(Self {
+            shingling,
+            seed,
+            rows,
+        })
+    }
+
+    pub fn shingling(&self) -> &Shingling {
+        &self.shingling
+    }
+
+    /// Returns how many keys documents share whose resemblance is at least `threshold`, but for a
+    /// probability of [`MISSED`]; None if they may share none.
+    pub fn occurrence(&self, threshold: f64) -> Option<Occurrence> {
+        Occurrence::within(BANDS, BANDS - needed(threshold, self.rows)?)
+    }
+
+    /// Returns the keys of a document in UTF-8; none if it is empty. `check` is called at least every
+    /// 64 KiB of it.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn of_document(&self, doc: &[u8], check: &mut dyn FnMut()) -> Result<Vec<u64>> {
+        self.of_hashes(&mut |sketch| {
+            for_each_block(doc, &self.shingling, &Key::from_seed(0), &mut |hashes| {
+                check();
+                self.add(sketch, hashes)
+            })
+        })
+    }
+
+    /// Returns [`Self::of_document`] of a document with this set of shingle hashes.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn of_set(&self, set: &[i64], check: &mut dyn FnMut()) -> Result<Vec<u64>> {
+        let mut block = with_room(set.len().min(BLOCK))?;
+        self.of_hashes(&mut |sketch| {
+            set.chunks(BLOCK).try_for_each(|hashes| {
+                check();
+                block.clear();
+                block.extend(hashes.iter().map(|&hash| hash as u64));
+                self.add(sketch, &block)
+            })
+        })
+    }
+
+    fn of_hashes(&self, add_all: &mut dyn FnMut(&mut Sketch) -> Result<()>) -> Result<Vec<u64>> {
+        let slots = BANDS * self.rows;
+        let mut sketch = Sketch::new(slots);
+        add_all(&mut sketch)?;
+        let seed_id = Key::from_seed(self.seed).id();
+        let stored = sketch.encode(Header::of_document(&self.shingling, slots, seed_id));
+        let signature = Signature::from_bytes(&stored)?;
+        let bands = Bands {
+            slots,
+            bands: BANDS,
+        };
+        collected(band_hashes(&signature, &bands))
+    }
+
+    fn add(&self, sketch: &mut Sketch, hashes: &[u64]) -> Result<()> {
+        if self.seed == 0 {
+            sketch.add(hashes);
+        } else {
+            let seed = split_mix(self.seed as u64);
+            let hashes = hashes.iter().map(|hash| split_mix(hash ^ seed));
+            sketch.add(&collected::<u64>(hashes)?);
+        }
+        Ok(())
+    }
+}
+
+/// Returns T for bands of `rows` slots; None if it is 0.
+fn needed(threshold: f64, rows: usize) -> Option<usize> {
+    let mut missed = 0.0;
+    let shared = shared_bands(threshold.min(1.0), rows);
+    let few = shared.iter().take_while(|&&probability| {
+        missed += probability;
+        missed <= MISSED
+    });
+    // All bands are shared at a resemblance of 1.
+    Some(few.count().min(BANDS)).filter(|&needed| needed > 0)
+}
+
+/// Returns the probability of each number of shared bands of `rows` slots, as the binomial distribution
+/// has it. In products alone, which are the same on every machine.
+fn shared_bands(resemblance: f64, rows: usize) -> [f64; BANDS + 1] {
+    let band = (0..rows).fold(1.0, |power, _| power * resemblance);
+    let powers = |base: f64| {
+        let mut powers = [1.0; BANDS + 1];
+        for place in 1..=BANDS {
+            powers[place] = powers[place - 1] * base;
+        }
+        powers
+    };
+    let (shared, differing) = (powers(band), powers(1.0 - band));
+    let mut ways = 1.0;
+    std::array::from_fn(|count| {
+        let probability = ways * shared[count] * differing[BANDS - count];
+        ways = ways * (BANDS - count) as f64 / (count + 1) as f64;
+        probability
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods)]
+mod tests {
+    use super::*;
+    use crate::hash::GOLDEN;
+    use crate::text::{Fold, Unit};
+
+    fn keys(threshold: f64) -> DocumentKeys {
+        let shingling = Shingling::new(3, Unit::Word, Fold::Case).unwrap();
+        DocumentKeys::new(shingling, threshold, 0).unwrap()
+    }
+
+    #[test]
+    fn bands_and_numbers_needed_are_the_computed_ones() {
+        let of = |threshold| {
+            let keys = keys(threshold);
+            (keys.rows, keys.occurrence(threshold).unwrap().needed())
+        };
+        let thresholds = [0.5, 2.0 / 3.0, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0];
+        let wanted = [
+            (1, 9),
+            (2, 6),
+            (2, 9),
+            (3, 10),
+            (3, 16),
+            (4, 18),
+            (4, 31),
+            (4, 64),
+        ];
+        assert_eq!(thresholds.map(of), wanted);
+        assert_eq!(needed(0.8, 2), Some(17));
+        // Lower thresholds need fewer of the same keys, until there are none.
+        let lower = [0.79, 0.7, 0.67, 0.6].map(|threshold| {
+            let occurrence = keys(0.8).occurrence(threshold);
+            occurrence.map(|occurrence| occurrence.needed())
+        });
+        assert_eq!(lower, [Some(9), Some(2), Some(1), None]);
+        let shingling = *keys(0.8).shingling();
+        for out_of_range in [0.49, 1.01, f64::NAN] {
+            assert_eq!(DocumentKeys::new(shingling, out_of_range, 0), None);
+        }
+    }
+
+    #[test]
+    fn the_tail_is_at_most_the_probability_chosen_and_the_next_one_above() {
+        for threshold in [0.5, 0.6, 2.0 / 3.0, 0.8, 0.9, 0.99] {
+            let keys = keys(threshold);
+            let shared = shared_bands(threshold, keys.rows);
+            let needed = keys.occurrence(threshold).unwrap().needed();
+            let missed: f64 = shared[..needed].iter().sum();
+            assert!(missed <= MISSED, "{threshold}: {missed}");
+            assert!(missed + shared[needed] > MISSED, "{threshold}");
+            assert!((shared.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn known_answers_are_frozen() {
+        let document = "The quick brown fox jumps over the lazy dog";
+        let of = |threshold, seed| {
+            let keys = DocumentKeys {
+                seed,
+                ..keys(threshold)
+            };
+            let all = keys.of_document(document.as_bytes(), &mut || ()).unwrap();
+            assert_eq!(all.len(), BANDS);
+            (
+                all[0],
+                all[63],
+                all.iter().fold(0, |digest, &key| split_mix(digest ^ key)),
+            )
+        };
+        let frozen = [
+            (
+                10699002311786409912,
+                11475855244061848651,
+                5107572098520262976,
+            ),
+            (
+                6247748014309340612,
+                1351883565180772692,
+                5499786837648397354,
+            ),
+            (
+                15785403398544996675,
+                12713629807741311238,
+                9825146787301499924,
+            ),
+            (
+                325172354472560286,
+                14384804523784747965,
+                14553713986077793115,
+            ),
+        ];
+        assert_eq!([of(0.5, 0), of(0.8, 0), of(0.9, 0), of(0.8, 7)], frozen);
+    }
+
+    #[test]
+    fn a_document_and_its_set_have_the_same_keys() {
+        let document = "one two three four five six seven eight nine ten ".repeat(2000);
+        for seed in [0, 7] {
+            let keys = DocumentKeys { seed, ..keys(0.8) };
+            let (document, shingling) = (document.as_bytes(), keys.shingling());
+            let key = Key::from_seed(0);
+            let set =
+                crate::shingle::shingle_hashes(document, shingling, &key, &mut || ()).unwrap();
+            let of_set = keys.of_set(&set, &mut || ()).unwrap();
+            assert_eq!(keys.of_document(document, &mut || ()).unwrap(), of_set);
+        }
+        assert!(
+            keys(0.8)
+                .of_document(b" ... ", &mut || ())
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    /// Counts the pairs of sets with `both` elements in common and `other` besides that share fewer than
+    /// each number of keys.
+    fn missed(keys: &DocumentKeys, both: usize, other: usize, trials: u64) -> [f64; BANDS + 1] {
+        let mut counts = [0u64; BANDS + 2];
+        for trial in 0..trials {
+            let element = |place: usize| {
+                split_mix(
+                    (trial << 20 | place as u64)
+                        .wrapping_mul(GOLDEN)
+                        .wrapping_add(1),
+                ) as i64
+            };
+            let all: Vec<i64> = (0..both + other).map(element).collect();
+            // Half of what they do not share is in one set, half in the other.
+            let middle = both + other / 2;
+            let second = [&all[..both], &all[middle..]].concat();
+            let of = |set| keys.of_set(set, &mut || ()).unwrap();
+            let pairs = of(&all[..middle]).into_iter().zip(of(&second));
+            counts[1 + pairs.filter(|(a, b)| a == b).count()] += 1;
+        }
+        let mut below = 0;
+        std::array::from_fn(|shared| {
+            below += counts[shared];
+            below as f64 / trials as f64
+        })
+    }
+
+    /// The binomial tail bounds how often pairs just at the threshold share too few keys, for sets of
+    /// every size. `NEARDUP_TRIALS` asks for more pairs, which reach farther into the tail.
+    #[test]
+    fn pairs_at_the_threshold_are_missed_more_seldom_than_the_binomial_says() {
+        let trials = std::env::var("NEARDUP_TRIALS").map_or(3000, |trials| trials.parse().unwrap());
+        for (threshold, sizes) in [
+            (0.5, &[2, 4, 6, 10, 20, 60, 300, 1500][..]),
+            (2.0 / 3.0, &[3, 6, 12, 30, 60, 300, 1500]),
+            (0.8, &[5, 10, 15, 20, 50, 100, 300, 1500]),
+            (0.9, &[10, 20, 50, 100, 300, 1500]),
+        ] {
+            let keys = keys(threshold);
+            let expected = shared_bands(threshold, keys.rows);
+            for &union in sizes {
+                let other = (union as f64 * (1.0 - threshold)).round() as usize;
+                let missed = missed(&keys, union - other, other, trials);
+                let mut tail = 0.0;
+                for (shared, probability) in expected.iter().enumerate() {
+                    let noise = 5.0 * (tail / trials as f64).sqrt() + 3.0 / trials as f64;
+                    let found = missed[shared];
+                    assert!(
+                        tail > 0.05 || found <= tail + noise,
+                        "{threshold}, {union} elements: {found} share fewer than {shared}, not {tail}"
+                    );
+                    tail += probability;
+                }
+            }
+        }
+    }
+}
