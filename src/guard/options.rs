@@ -102,7 +102,9 @@ impl GuardOptions {
     pub fn bound(&self, kind: Kind) -> Bound {
         match kind {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
-            Kind::Containing | Kind::Resembling => Bound::Share(options::threshold_in(&self.bound)),
+            Kind::Containing | Kind::Resembling | Kind::Documents => {
+                Bound::Share(options::threshold_in(&self.bound))
+            }
             Kind::Hamming => {
                 let most = MAX_BLOCKS as u32 - 1;
                 Bound::Distance(options::distance_in(&self.bound, most))

@@ -25,7 +25,7 @@ impl VersionDocument {
                 let stored = unsafe { StoredSignature::from_raw(signature) };
                 (shingling(&stored.read().header), *threshold)
             }
-            Bound::Distance(_) | Bound::Share(_) => (None, 1.0),
+            Bound::Distance(_) | Bound::Share(_) | Bound::Resemblance(..) => (None, 1.0),
         };
         Self {
             text,

@@ -92,7 +92,7 @@ impl<'a> RowVersion<'a> {
             Some(match bound {
                 Bound::Threshold(_) => Nearness::Similarity(1.0 - distance),
                 Bound::Distance(_) => Nearness::DifferingBits(distance),
-                Bound::Share(_) => Nearness::Similarity(distance),
+                Bound::Share(_) | Bound::Resemblance(..) => Nearness::Similarity(distance),
             })
         }
     }

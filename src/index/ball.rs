@@ -4,6 +4,7 @@
 //!
 //! Layout, little endian: the bound, the center, and the kind of the center in one byte.
 
+use crate::index::document_ball::{Resembling, read_document};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::incomparable::never_near;
 use crate::options;
@@ -34,6 +35,8 @@ pub enum Within<'a> {
     Bits(BitCenter<'a>, u32),
     /// With the lowest share of one set, or of both.
     Set(Vec<i64>, f64),
+    /// With the lowest resemblance.
+    Document(Resembling),
 }
 
 /// A bit string: its bytes, and the number of its bits.
@@ -52,6 +55,7 @@ impl<'a> BitCenter<'a> {
 const OF_SIGNATURE: u8 = 0;
 const OF_BITS: u8 = 1;
 const OF_SET: u8 = 2;
+pub const OF_DOCUMENT: u8 = 3;
 
 /// The threshold of a ball that holds all signatures, comparable ones or not. Only the planner makes
 /// such balls, of bounds that it does not know.
@@ -83,6 +87,7 @@ pub fn read(bytes: &[u8]) -> Within<'_> {
         OF_SIGNATURE => read_signature(bytes),
         OF_BITS => read_bits(bytes),
         OF_SET => read_set(bytes),
+        OF_DOCUMENT => read_document(bytes),
         _ => None,
     });
     read.unwrap_or_else(|| corrupt("_ball"))
@@ -346,6 +351,7 @@ fn ball_out(ball: Ball<'_>) -> CString {
         Within::Signature(center, threshold) => format!("<{center},{threshold}>\0"),
         Within::Bits(center, distance) => bits_text(center.bits(), distance),
         Within::Set(set, share) => set_text(&set, share),
+        Within::Document(center) => center.text(),
     };
     CString::from_vec_with_nul(text.into_bytes()).expect("the text form has no NUL")
 }

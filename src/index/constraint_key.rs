@@ -6,17 +6,21 @@
 //! The label, an expression over the row such as its id, is all that a violation prints.
 
 use crate::index::ball::{self, NewBall, Within, corrupt};
+use crate::index::document_ball::Resembling;
 use crate::index::kind::Kind;
+use crate::index::terms::Terms;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::catalog::{CFunction, is_function};
+use crate::pg::catalog::{CFunction, function_beside, is_named_function};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::nodes;
+use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, new_varlena, result};
+use crate::text::measures::is_resembling;
 use neardup::memory::{copied, joined};
 use neardup::minhash::near_duplicates;
-use neardup::shingle::Key;
+use neardup::shingle::{Key, Shingling};
 use pgrx::prelude::*;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
@@ -25,6 +29,7 @@ use std::ffi::{CStr, CString};
 const LONGEST_LABEL: usize = 200;
 
 const NAME: &str = "near_dup_key";
+const MAKE: &CStr = c"near_dup_key";
 
 /// A `near_dup_key` argument.
 pub struct ConstraintKey<'a>(Varlena<'a>);
@@ -58,6 +63,7 @@ impl ConstraintKey<'_> {
         let is_of_kind = match self.read() {
             Within::Signature(..) => of == Kind::Minhash,
             Within::Bits(..) => of == Kind::Hamming,
+            Within::Document(_) => of == Kind::Documents,
             Within::Set(..) => false,
         };
         is_of_kind.then(|| new_varlena(self.split().0))
@@ -152,6 +158,26 @@ pub fn near_dup_key_of_bits_labeled(
     Some(NewConstraintKey::of_bits(&bits?, distance?, label))
 }
 
+/// Returns the key by which an exclusion constraint keeps out documents that resemble each other, which a
+/// violation prints as `label`.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for bad shingles.
+#[pg_extern(immutable, parallel_safe, cost = 1000, name = "near_dup_key")]
+pub fn near_dup_key_of_document(
+    doc: Option<Text<'_>>,
+    threshold: Option<f64>,
+    k: default!(Option<i32>, 3),
+    unit: default!(Option<Text<'_>>, "'word'"),
+    fold: default!(Option<Text<'_>>, "'case'"),
+    label: default!(Option<Label<'_>>, "NULL"),
+) -> Option<NewConstraintKey> {
+    let label = label.as_ref().map_or(&b""[..], Label::clipped);
+    let shingling = options::shingling(k?, &unit?, &fold?);
+    let ball = NewBall::of_document(&doc?, options::threshold(threshold?), &shingling);
+    Some(NewConstraintKey::new(ball, label))
+}
+
 /// Returns whether the value of each of two keys is within the other's bound; not if they are of
 /// different kinds.
 #[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_near")]
@@ -164,6 +190,10 @@ pub fn near_dup_key_near(a: ConstraintKey<'_>, b: ConstraintKey<'_>) -> bool {
             let within = x_distance.min(y_distance);
             x.len == y.len && neardup::hamming::distance(x.bytes, y.bytes) <= within
         }
+        (Within::Document(x), Within::Document(y)) => {
+            x.shingling == y.shingling
+                && is_resembling(&x.set, &y.set, x.threshold.max(y.threshold))
+        }
         _ => false,
     }
 }
@@ -173,7 +203,7 @@ fn near_dup_key_in(_text: &CStr) -> NewConstraintKey {
     raise(
         PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
         &format!("cannot accept a value of type {NAME}"),
-        "Such a value is made by near_dup_key(sig, threshold), and is not stored in a table.",
+        "Such a value is made by near_dup_key(body, threshold), and is not stored in a table.",
     )
 }
 
@@ -201,6 +231,11 @@ fn description(key: &ConstraintKey<'_>) -> String {
             format!("<{} bits:{},{distance}>", bits.len, digest(bits.bytes))
         }
         Within::Set(..) => corrupt(NAME),
+        Within::Document(Resembling {
+            threshold,
+            shingling: Shingling { k, unit, fold },
+            ..
+        }) => format!("<{unit}:{k}:{fold}:{},{threshold}>", digest(key.split().0)),
     }
 }
 
@@ -209,44 +244,77 @@ fn digest(bytes: &[u8]) -> String {
     format!("{:016x}", Key::from_seed(0).token_hash(bytes))
 }
 
-/// The C functions that make keys of one kind: without a label, and with one.
-pub type MakeKey = [CFunction; 2];
+/// The C functions that make keys of one kind.
+pub type MakeKey = &'static [CFunction];
 
-pub const MAKE_KEY_OF_SIGNATURE: MakeKey = [near_dup_key_wrapper, near_dup_key_labeled_wrapper];
-pub const MAKE_KEY_OF_BITS: MakeKey = [
+pub const MAKE_KEY_OF_SIGNATURE: MakeKey = &[near_dup_key_wrapper, near_dup_key_labeled_wrapper];
+pub const MAKE_KEY_OF_BITS: MakeKey = &[
     near_dup_key_of_bits_wrapper,
     near_dup_key_of_bits_labeled_wrapper,
 ];
+pub const MAKE_KEY_OF_DOCUMENT: MakeKey = &[near_dup_key_of_document_wrapper];
 
-/// Returns value and bound of a call that makes a key.
-///
-/// # Safety
-/// A list of expressions, or NULL.
-pub unsafe fn value_and_bound(args: *mut pg_sys::List) -> Option<[*mut pg_sys::Node; 2]> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let labeled = || nodes::elements(args).map(|[value, bound, _label]| [value, bound]);
-        nodes::elements(args).or_else(labeled)
-    }
+/// A call of `near_dup_key`.
+pub struct KeyCall {
+    pub kind: Kind,
+    pub function: pg_sys::Oid,
+    pub value: *mut pg_sys::Node,
+    pub terms: Terms,
 }
 
-/// Returns the bound of an expression that makes a key, if it is constant; None for any other
-/// expression.
-///
-/// # Safety
-/// The expression is one of a plan or of an index, with constants folded.
-pub unsafe fn constant_bound(
-    expression: *mut pg_sys::Node,
-    make: MakeKey,
-) -> Option<pg_sys::Datum> {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let (function, args) = nodes::call(expression)?;
-        let [_, bound] = value_and_bound(args)?;
-        make.into_iter()
-            .any(|own| is_function(function, own))
-            .then(|| nodes::constant(bound))
-            .flatten()
+impl KeyCall {
+    /// Returns the call that an expression is; None for any other expression.
+    ///
+    /// # Safety
+    /// The expression is valid.
+    pub unsafe fn of(expression: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let (function, args) = nodes::call(expression)?;
+            let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
+                let mut make = kind.make_constraint_key().iter();
+                make.any(|own| is_named_function(function, MAKE, *own))
+            })?;
+            let args = nodes::all_elements(args);
+            let (&value, rest) = args.split_first()?;
+            let (&bound, rest) = rest.split_first()?;
+            // A label may follow.
+            let cut = &rest[..kind.cut_types().len()];
+            let terms = Terms::new(kind, bound, cut)?;
+            Some(Self {
+                kind,
+                function,
+                value,
+                terms,
+            })
+        }
+    }
+
+    /// Returns a call, without a label, that makes the key of another value.
+    ///
+    /// # Safety
+    /// The planner's structures are valid, the value and the terms of the call's kind.
+    #[allow(clippy::disallowed_methods, reason = "types of arguments")]
+    pub unsafe fn of_other(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        value: *mut pg_sys::Node,
+        terms: Terms,
+    ) -> Option<*mut pg_sys::Node> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let schema = pg_sys::get_func_namespace(self.function);
+            let [value_type, _] = self.kind.types(schema);
+            let mut types = self.kind.ball_arguments(value_type);
+            let no_label = (self.kind == Kind::Documents).then(|| {
+                types.push(pg_sys::TEXTOID);
+                let collation = pg_sys::DEFAULT_COLLATION_OID;
+                pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast()
+            });
+            let function = function_beside(self.function, MAKE, &types)?;
+            let args = terms.after(value).chain(no_label);
+            Some(nodes::new_call(root, function, args))
+        }
     }
 }
 
@@ -271,6 +339,7 @@ pgrx::extension_sql_file!(
         near_dup_key_labeled,
         near_dup_key_of_bits,
         near_dup_key_of_bits_labeled,
+        near_dup_key_of_document,
         near_dup_key_near,
         near_dup_ballsel,
         near_dup_balljoinsel

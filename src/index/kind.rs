@@ -1,5 +1,6 @@
 //! The kinds of similarity: for each the values compared, the bound of a search, the SQL objects
 //! that belong to them, and the keys that near values share. Said here alone.
+#![allow(clippy::disallowed_methods, reason = "types of arguments")]
 
 use crate::index::ball::{
     Ball, Within, bit_ball_contains_wrapper, bit_in_ball_wrapper, minhash_ball_contains_wrapper,
@@ -7,9 +8,13 @@ use crate::index::ball::{
     set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
-    CONTAINED, CONTAINS, HammingClass, MinhashClass, PREDICATE_FUNCTION, Parameters, RESEMBLES,
+    CONTAINED, CONTAINS, DocumentClass, HammingClass, MinhashClass, PREDICATE_FUNCTION, Parameters,
+    RESEMBLES,
 };
-use crate::index::constraint_key::{MAKE_KEY_OF_BITS, MAKE_KEY_OF_SIGNATURE, MakeKey};
+use crate::index::constraint_key::{
+    MAKE_KEY_OF_BITS, MAKE_KEY_OF_DOCUMENT, MAKE_KEY_OF_SIGNATURE, MakeKey,
+};
+use crate::index::document_ball::{document_ball_contains_wrapper, document_in_ball_wrapper};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
@@ -20,8 +25,11 @@ use crate::pg::catalog::{
 use crate::pg::names;
 use crate::pg::nodes;
 use crate::simhash::hamming::hamming_within_wrapper;
-use crate::text::measures::{near_contained_wrapper, near_dup_of_sets_wrapper};
+use crate::text::measures::{
+    near_contained_wrapper, near_dup_documents_wrapper, near_dup_of_sets_wrapper,
+};
 use neardup::minhash::Header;
+use neardup::shingle::Shingling;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
@@ -36,6 +44,8 @@ pub enum Kind {
     Containing,
     /// Sets, near each other from a Jaccard similarity on.
     Resembling,
+    /// Documents, near each other from a resemblance on.
+    Documents,
 }
 
 /// The bound of a ball: the lowest similarity, the greatest distance, or the lowest share.
@@ -44,6 +54,8 @@ pub enum Bound {
     Threshold(f64),
     Distance(u32),
     Share(f64),
+    /// With how documents are cut into shingles.
+    Resemblance(f64, Shingling),
 }
 
 /// The function of an operator of ours between a value and a ball.
@@ -58,7 +70,7 @@ pub struct Containment {
 impl Containment {
     /// Returns what a function is, whatever its name and schema; None if it is none of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
-        let ours: [(CFunction, Kind, bool, u16); 10] = [
+        let ours: [(CFunction, Kind, bool, u16); 12] = [
             (minhash_in_ball_wrapper, Kind::Minhash, false, CONTAINED),
             (
                 minhash_ball_contains_wrapper,
@@ -72,6 +84,13 @@ impl Containment {
             (set_ball_contains_wrapper, Kind::Containing, true, CONTAINED),
             (set_contains_wrapper, Kind::Containing, false, CONTAINS),
             (set_ball_contained_wrapper, Kind::Containing, true, CONTAINS),
+            (document_in_ball_wrapper, Kind::Documents, false, CONTAINED),
+            (
+                document_ball_contains_wrapper,
+                Kind::Documents,
+                true,
+                CONTAINED,
+            ),
             (set_resembles_wrapper, Kind::Resembling, false, RESEMBLES),
             (
                 set_ball_resembles_wrapper,
@@ -107,11 +126,15 @@ impl Kind {
     /// The kinds of values that are near each other, which constraints compare.
     pub const NEAR: [Self; 2] = [Self::Minhash, Self::Hamming];
 
-    const ALL: [Self; 4] = [
+    /// The kinds that have constraint keys.
+    pub const WITH_KEYS: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Documents];
+
+    const ALL: [Self; 5] = [
         Self::Minhash,
         Self::Hamming,
         Self::Containing,
         Self::Resembling,
+        Self::Documents,
     ];
 
     /// Returns the kind of values of a base type that are near each other; None if it has none. The
@@ -127,6 +150,16 @@ impl Kind {
             Self::Minhash => type_named(schema, c"minhash_signature"),
             Self::Hamming => pg_sys::BITOID,
             Self::Containing | Self::Resembling => pg_sys::INT8ARRAYOID,
+            Self::Documents => pg_sys::TEXTOID,
+        }
+    }
+
+    /// Returns the types of the arguments that functions of the kind have after those of all kinds: of
+    /// documents k, unit and fold.
+    pub fn cut_types(self) -> &'static [pg_sys::Oid] {
+        match self {
+            Self::Documents => &[pg_sys::INT4OID, pg_sys::TEXTOID, pg_sys::TEXTOID],
+            _ => &[],
         }
     }
 
@@ -138,15 +171,17 @@ impl Kind {
             Self::Hamming => (c"hamming_within", hamming_within_wrapper),
             Self::Containing => (c"near_contained", near_contained_wrapper),
             Self::Resembling => (c"near_dup", near_dup_of_sets_wrapper),
+            Self::Documents => (c"near_dup", near_dup_documents_wrapper),
         }
     }
 
-    /// Returns the functions `near_dup_key(value, bound [, label])`; None for kinds that have none.
-    pub fn make_constraint_key(self) -> Option<MakeKey> {
+    /// Returns the functions `near_dup_key(value, bound... [, label])`; none for kinds without keys.
+    pub fn make_constraint_key(self) -> MakeKey {
         match self {
-            Self::Minhash => Some(MAKE_KEY_OF_SIGNATURE),
-            Self::Hamming => Some(MAKE_KEY_OF_BITS),
-            Self::Containing | Self::Resembling => None,
+            Self::Minhash => MAKE_KEY_OF_SIGNATURE,
+            Self::Hamming => MAKE_KEY_OF_BITS,
+            Self::Documents => MAKE_KEY_OF_DOCUMENT,
+            Self::Containing | Self::Resembling => &[],
         }
     }
 
@@ -154,7 +189,7 @@ impl Kind {
     /// [`Self::predicate`], which is symmetric but for containment: the first in the second.
     pub fn operator(self, argument: usize) -> (&'static CStr, u16) {
         match (self, argument) {
-            (Self::Minhash | Self::Hamming, _) => (c"<@", CONTAINED),
+            (Self::Minhash | Self::Hamming | Self::Documents, _) => (c"<@", CONTAINED),
             (Self::Containing, 0) => (c"<%", CONTAINED),
             (Self::Containing, _) => (c"%>", CONTAINS),
             (Self::Resembling, _) => (c"<%>", RESEMBLES),
@@ -194,13 +229,14 @@ impl Kind {
 
     pub fn bound_type(self) -> pg_sys::Oid {
         match self {
-            Self::Minhash | Self::Containing | Self::Resembling => pg_sys::FLOAT8OID,
             Self::Hamming => pg_sys::INT4OID,
+            _ => pg_sys::FLOAT8OID,
         }
     }
 
-    /// Returns the bound that a datum of the bound's type holds; None if it is out of range.
-    pub fn bound(self, datum: pg_sys::Datum) -> Option<Bound> {
+    /// Returns the bound that a datum of the bound's type holds; None if it is out of range. Documents are
+    /// cut by `shingling`.
+    pub fn bound(self, datum: pg_sys::Datum, shingling: Option<Shingling>) -> Option<Bound> {
         // SAFETY: both types are passed by value.
         unsafe {
             let threshold = || {
@@ -209,6 +245,7 @@ impl Kind {
             match self {
                 Self::Minhash => threshold().map(Bound::Threshold),
                 Self::Containing | Self::Resembling => threshold().map(Bound::Share),
+                Self::Documents => Some(Bound::Resemblance(threshold()?, shingling?)),
                 Self::Hamming => i32::from_datum(datum, false)
                     .and_then(|distance| distance.try_into().ok())
                     .map(Bound::Distance),
@@ -224,6 +261,9 @@ impl Kind {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { Ball::from_raw(datum) };
         match (self, ball.read()) {
+            (Self::Documents, Within::Document(center)) => {
+                Some(Bound::Resemblance(center.threshold, center.shingling))
+            }
             (Self::Minhash, Within::Signature(_, threshold)) => {
                 options::is_threshold(threshold).then_some(Bound::Threshold(threshold))
             }
@@ -248,6 +288,8 @@ impl Kind {
                 Self::Hamming => HammingClass::from_options(options)
                     .map(|class| Bound::Distance(class.keys.distance())),
                 Self::Containing | Self::Resembling => None,
+                Self::Documents => DocumentClass::from_options(options)
+                    .map(|class| Bound::Resemblance(class.threshold, *class.keys.shingling())),
             }
         }
     }
@@ -265,7 +307,13 @@ impl Kind {
             Self::Hamming => c"bit_hamming",
             Self::Containing => c"containment",
             Self::Resembling => c"jaccard",
+            Self::Documents => c"resemblance",
         }
+    }
+
+    /// Returns the types of the arguments of the function that makes a ball.
+    pub fn ball_arguments(self, value_type: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+        [&[value_type, self.bound_type()], self.cut_types()].concat()
     }
 
     /// Returns the objects beside `function`, one of the extension's.
@@ -279,8 +327,11 @@ impl Kind {
         };
         Objects {
             schema,
-            make_ball: named(self.ball(), &[value_type, self.bound_type()]),
-            measure: named(self.measure(), &[value_type, value_type]),
+            make_ball: named(self.ball(), &self.ball_arguments(value_type)),
+            measure: named(
+                self.measure(),
+                &[&[value_type, value_type], self.cut_types()].concat(),
+            ),
             value_type,
             ball_type,
             operator: operator_beside(function, self.operator(0).0, [value_type, ball_type])
@@ -295,6 +346,7 @@ impl Bound {
             Self::Threshold(_) => Kind::Minhash,
             Self::Distance(_) => Kind::Hamming,
             Self::Share(_) => Kind::Containing,
+            Self::Resemblance(..) => Kind::Documents,
         }
     }
 
@@ -309,6 +361,9 @@ impl Bound {
         match (self, other) {
             (Self::Threshold(threshold), Self::Threshold(other)) => threshold >= other,
             (Self::Distance(distance), Self::Distance(other)) => distance <= other,
+            (Self::Resemblance(threshold, cut), Self::Resemblance(other, other_cut)) => {
+                threshold >= other && cut == other_cut
+            }
             _ => false,
         }
     }
@@ -337,6 +392,9 @@ impl Bound {
                     return Some(2.0 * share / (1.0 + share));
                 }
                 Self::Share(share) => return Some(share),
+                Self::Resemblance(threshold, _) => DocumentClass::from_options(options)?
+                    .keys
+                    .occurrence(threshold),
             }
         };
         occurrence.map(|occurrence| occurrence.typical_share())
@@ -344,7 +402,9 @@ impl Bound {
 
     fn datum(&self) -> pg_sys::Datum {
         match self {
-            Self::Threshold(bound) | Self::Share(bound) => bound.into_datum(),
+            Self::Threshold(bound) | Self::Share(bound) | Self::Resemblance(bound, _) => {
+                bound.into_datum()
+            }
             Self::Distance(distance) => (*distance as i32).into_datum(),
         }
         .expect("a number is not NULL")
@@ -371,7 +431,9 @@ impl Bound {
         let measured =
             unsafe { pg_sys::OidFunctionCall2Coll(objects.measure, pg_sys::InvalidOid, a, b) };
         match self {
-            Self::Threshold(_) | Self::Share(_) => f64::from_bits(measured.value() as u64),
+            Self::Threshold(_) | Self::Share(_) | Self::Resemblance(..) => {
+                f64::from_bits(measured.value() as u64)
+            }
             Self::Distance(_) => f64::from(measured.value() as i32),
         }
     }
@@ -399,6 +461,11 @@ impl Bound {
                 Self::Distance(distance) => HammingClass::from_options(options)
                     .is_some_and(|class| class.keys.occurrence(distance).is_some()),
                 Self::Share(_) => true,
+                Self::Resemblance(threshold, shingling) => DocumentClass::from_options(options)
+                    .is_some_and(|class| {
+                        *class.keys.shingling() == shingling
+                            && class.keys.occurrence(threshold).is_some()
+                    }),
             }
         }
     }
@@ -411,6 +478,10 @@ impl Bound {
             Self::Threshold(bound) => format!("{} (threshold = {bound})", named("minhash_ops")),
             Self::Distance(bound) => format!("{} (distance = {bound})", named("hamming_ops")),
             Self::Share(_) => named("set_ops"),
+            Self::Resemblance(bound, Shingling { k, unit, fold }) => {
+                let options = format!("threshold = {bound}, k = {k}, unit = {unit}, fold = {fold}");
+                format!("{} ({options})", named("text_ops"))
+            }
         }
     }
 }

@@ -5,6 +5,8 @@ pub mod am;
 pub mod ball;
 pub mod classes;
 pub mod constraint_key;
+pub mod document_ball;
 pub mod keys;
 pub mod kind;
 pub mod planner;
+pub mod terms;

@@ -88,11 +88,21 @@ unsafe impl<T> BoxRet for Remembered<T> {
     }
 }
 
-/// The memory of a call site. `O` are the options that the result depends on besides the document.
-struct Memo<O> {
+/// The memory of an argument at a call site. `O` are the options that the result depends on besides the
+/// document, `K` is the result as it is kept.
+pub struct Memo<O, K> {
     /// Of the document of the last call.
-    glimpse: Glimpse,
-    kept: Option<Kept<O>>,
+    glimpse: Option<Glimpse>,
+    kept: Option<Kept<O, K>>,
+}
+
+impl<O, K> Default for Memo<O, K> {
+    fn default() -> Self {
+        Self {
+            glimpse: None,
+            kept: None,
+        }
+    }
 }
 
 /// Length, beginning and end of a stored document: documents that differ seldom agree in them.
@@ -117,98 +127,115 @@ impl Glimpse {
     }
 }
 
-/// Arguments and their result: a varlena, None for NULL.
-struct Kept<O> {
+/// Arguments and their result.
+struct Kept<O, K> {
     options: O,
     document: Vec<u8>,
-    result: Option<Vec<u8>>,
+    result: K,
 }
 
-impl<O> Kept<O> {
-    /// Copies the two; None where they take more than work_mem, or memory does not suffice.
-    fn new(options: O, document: &[u8], result: Option<&[u8]>) -> Option<Self> {
-        if document.len() + result.map_or(0, <[u8]>::len) > work_mem_bytes() {
-            return None;
+/// Returns what a call site keeps from call to call, at first the default.
+///
+/// # Safety
+/// `fcinfo` is that of the running call, of a function that always asks for this type; the reference is
+/// the only one while the call runs.
+pub unsafe fn memory<'call, M: Default + 'static>(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> &'call mut M {
+    // SAFETY: vouched for by the caller; what is kept lives as long as the call site.
+    unsafe {
+        let call = (*fcinfo).flinfo;
+        if (*call).fn_extra.is_null() {
+            let mut context = PgMemoryContexts::For((*call).fn_mcxt);
+            (*call).fn_extra = context.leak_and_drop_on_delete(M::default()).cast();
         }
-        Some(Self {
-            options,
-            document: copied(document).ok()?,
-            result: match result {
-                Some(result) => Some(copied(result).ok()?),
-                None => None,
-            },
-        })
+        &mut *(*call).fn_extra.cast()
     }
 }
 
 /// Returns the result of `compute`, or of the call before if that had the same document and options.
 ///
-/// A call site keeps one document and its result, no larger than work_mem together, and only once a
-/// document has come twice in a row: where every row has its own, this costs one comparison a row.
-///
 /// # Safety
-/// `fcinfo` is that of the running call, of a function that always passes options of this type.
+/// As of [`memory`], of `Memo<O, Option<Vec<u8>>>`.
 pub unsafe fn remembered<O: PartialEq + 'static, T: IntoDatum>(
     fcinfo: pg_sys::FunctionCallInfo,
     document: &Document<'_>,
     options: O,
     compute: impl FnOnce(&Text<'_>, &O) -> Option<T>,
 ) -> Remembered<T> {
-    let fresh = |options: &O| compute(&document.text(), options).and_then(T::into_datum);
-    let datum = match document.stored() {
-        // SAFETY: vouched for by the caller.
-        Some(stored) => unsafe {
-            let call = (*fcinfo).flinfo;
-            let glimpse = Glimpse::of(stored);
-            match (*call).fn_extra.cast::<Memo<O>>().as_mut() {
-                None => {
-                    let memo = Memo::<O> {
-                        glimpse,
-                        kept: None,
-                    };
-                    let mut context = PgMemoryContexts::For((*call).fn_mcxt);
-                    (*call).fn_extra = context.leak_and_drop_on_delete(memo).cast();
-                    fresh(&options)
-                }
-                Some(memo) => memo.recall(stored, glimpse, options, fresh),
-            }
+    // SAFETY: vouched for by the caller.
+    let memo = unsafe { memory::<Memo<O, Option<Vec<u8>>>>(fcinfo) };
+    let datum = memo.get(
+        document,
+        options,
+        |doc, options| compute(doc, options).and_then(T::into_datum),
+        |datum, most_bytes| match datum {
+            // SAFETY: the result is a new varlena.
+            Some(datum) => kept_bytes(unsafe { varlena_bytes(*datum) }, most_bytes).map(Some),
+            None => Some(None),
         },
-        None => fresh(&options),
-    };
+        |kept| kept.as_deref().map(palloc_copy),
+    );
     Remembered {
         datum,
         result: PhantomData,
     }
 }
 
-impl<O: PartialEq> Memo<O> {
-    fn recall(
+impl<O: PartialEq, K> Memo<O, K> {
+    /// Returns the result of `compute`, or the last one if that was of the same document and options. `keep`
+    /// copies a result for `read`, or returns None where it takes more than the bytes given.
+    ///
+    /// One document and its result are kept, no larger than work_mem together, and only once a document
+    /// has come twice in a row: where every row has its own, this costs one comparison a row.
+    pub fn get<R>(
         &mut self,
-        stored: &[u8],
-        glimpse: Glimpse,
+        document: &Document<'_>,
         options: O,
-        fresh: impl FnOnce(&O) -> Option<pg_sys::Datum>,
-    ) -> Option<pg_sys::Datum> {
+        compute: impl FnOnce(&Text<'_>, &O) -> R,
+        keep: impl FnOnce(&R, usize) -> Option<K>,
+        read: impl FnOnce(&K) -> R,
+    ) -> R {
+        let Some(stored) = document.stored() else {
+            return compute(&document.text(), &options);
+        };
         if let Some(kept) = &self.kept
             && kept.options == options
             && kept.document == stored
         {
-            return kept.result.as_deref().map(palloc_copy);
+            return read(&kept.result);
         }
-        let is_again = self.glimpse == glimpse;
-        self.glimpse = glimpse;
+        let glimpse = Some(Glimpse::of(stored));
+        let is_again = std::mem::replace(&mut self.glimpse, glimpse) == glimpse;
         self.kept = None;
-        let result = fresh(&options);
+        let result = compute(&document.text(), &options);
         if is_again {
-            // SAFETY: the result is a new varlena.
-            let bytes = result.map(|datum| unsafe {
-                let start = datum.cast_mut_ptr::<pg_sys::varlena>();
-                std::slice::from_raw_parts(start.cast::<u8>(), varsize_any(start))
-            });
-            self.kept = Kept::new(options, stored, bytes);
+            self.kept = work_mem_bytes()
+                .checked_sub(stored.len())
+                .and_then(|most_bytes| {
+                    Some(Kept {
+                        result: keep(&result, most_bytes)?,
+                        document: copied(stored).ok()?,
+                        options,
+                    })
+                });
         }
         result
     }
+}
+
+/// Copies a result to be kept; None where it takes more than `most_bytes`, or memory does not suffice.
+pub fn kept_bytes<T: Copy>(result: &[T], most_bytes: usize) -> Option<Vec<T>> {
+    let fits = size_of_val(result) <= most_bytes;
+    fits.then(|| copied(result).ok()).flatten()
+}
+
+/// # Safety
+/// The datum is a varlena that lives long enough.
+unsafe fn varlena_bytes<'a>(datum: pg_sys::Datum) -> &'a [u8] {
+    let start = datum.cast_mut_ptr::<pg_sys::varlena>();
+    // SAFETY: vouched for by the caller.
+    unsafe { std::slice::from_raw_parts(start.cast::<u8>(), varsize_any(start)) }
 }
 
 fn palloc_copy(value: &[u8]) -> pg_sys::Datum {

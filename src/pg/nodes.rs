@@ -1,6 +1,6 @@
 //! The planner's expressions, taken apart and made.
 
-use pgrx::{Internal, pg_sys};
+use pgrx::{Internal, PgList, pg_sys};
 
 /// Returns the address that an argument of type internal holds, or NULL.
 pub fn pointer<T>(internal: Internal) -> *mut T {
@@ -61,11 +61,21 @@ pub unsafe fn elements<const N: usize>(list: *mut pg_sys::List) -> Option<[*mut 
     }
 }
 
+/// Returns the elements of a list of expressions.
+///
+/// # Safety
+/// As of [`elements`].
+#[allow(clippy::disallowed_methods, reason = "arguments of a call")]
+pub unsafe fn all_elements(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: vouched for by the caller.
+    unsafe { PgList::from_pg(list) }.iter_ptr().collect()
+}
+
 /// Returns a list of expressions.
 ///
 /// # Safety
 /// The nodes are valid.
-pub unsafe fn list<const N: usize>(nodes: [*mut pg_sys::Node; N]) -> *mut pg_sys::List {
+pub unsafe fn list(nodes: impl IntoIterator<Item = *mut pg_sys::Node>) -> *mut pg_sys::List {
     nodes.into_iter().fold(std::ptr::null_mut(), |list, node| {
         // SAFETY: vouched for by the caller.
         unsafe { pg_sys::lappend(list, node.cast()) }
@@ -97,10 +107,10 @@ pub unsafe fn call(node: *mut pg_sys::Node) -> Option<(pg_sys::Oid, *mut pg_sys:
 ///
 /// # Safety
 /// The function takes the nodes as arguments.
-pub unsafe fn new_call<const N: usize>(
+pub unsafe fn new_call(
     root: *mut pg_sys::PlannerInfo,
     function: pg_sys::Oid,
-    args: [*mut pg_sys::Node; N],
+    args: impl IntoIterator<Item = *mut pg_sys::Node>,
 ) -> *mut pg_sys::Node {
     // SAFETY: vouched for by the caller.
     unsafe { new_collated_call(root, function, args, pg_sys::InvalidOid) }
@@ -110,10 +120,10 @@ pub unsafe fn new_call<const N: usize>(
 ///
 /// # Safety
 /// As of [`new_call`].
-pub unsafe fn new_collated_call<const N: usize>(
+pub unsafe fn new_collated_call(
     root: *mut pg_sys::PlannerInfo,
     function: pg_sys::Oid,
-    args: [*mut pg_sys::Node; N],
+    args: impl IntoIterator<Item = *mut pg_sys::Node>,
     collation: pg_sys::Oid,
 ) -> *mut pg_sys::Node {
     // SAFETY: vouched for by the caller.
@@ -156,6 +166,8 @@ pub unsafe fn new_condition(
     let (boolean, none) = (pg_sys::BOOLOID, pg_sys::InvalidOid);
     // SAFETY: vouched for by the caller.
     unsafe {
+        // Of an index's column of text the planner compares it.
+        let collation = pg_sys::exprCollation(left);
         let condition = pg_sys::make_opclause(
             operator,
             boolean,
@@ -163,7 +175,7 @@ pub unsafe fn new_condition(
             left.cast(),
             right.cast(),
             none,
-            none,
+            collation,
         );
         pg_sys::set_opfuncid(condition.cast());
         condition

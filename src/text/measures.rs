@@ -3,8 +3,9 @@
 use crate::options;
 use crate::pg::arrays::{Bigints, text_set, texts};
 use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::memo::{Document, Memo, kept_bytes, memory};
 use crate::pg::text::Text;
-use neardup::memory::collected;
+use neardup::memory::{collected, copied};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::prelude::*;
@@ -94,15 +95,24 @@ pub fn is_contained(part: &[i64], whole: &[i64], threshold: f64) -> bool {
 }
 
 /// Returns the Jaccard similarity of two documents' shingle sets, from the documents.
-#[pg_extern(immutable, parallel_safe, strict, cost = 2000)]
-fn resemblance(
-    a: Text<'_>,
-    b: Text<'_>,
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 2000,
+    support = near_dup_support
+)]
+pub fn resemblance(
+    a: Document<'_>,
+    b: Document<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
+    fcinfo: pg_sys::FunctionCallInfo,
 ) -> f64 {
-    let [a, b] = shingle_sets([a, b], &options::shingling(k, &unit, &fold));
+    let shingling = options::shingling(k, &unit, &fold);
+    // SAFETY: the call is running.
+    let [a, b] = unsafe { shingle_sets([a, b], shingling, fcinfo) };
     set::jaccard(&a, &b, &mut check_interrupts)
 }
 
@@ -115,37 +125,98 @@ fn resemblance(
     parallel_safe,
     strict,
     cost = 2000,
+    name = "near_dup",
     support = near_dup_support
 )]
-pub fn resembles(
-    a: Text<'_>,
-    b: Text<'_>,
+#[allow(clippy::too_many_arguments)]
+pub fn near_dup_documents(
+    a: Document<'_>,
+    b: Document<'_>,
     threshold: default!(f64, 0.8),
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
+    fcinfo: pg_sys::FunctionCallInfo,
 ) -> bool {
     let threshold = options::threshold(threshold);
-    let [a, b] = shingle_sets([a, b], &options::shingling(k, &unit, &fold));
+    let shingling = options::shingling(k, &unit, &fold);
+    // SAFETY: the call is running.
+    let [a, b] = unsafe { shingle_sets([a, b], shingling, fcinfo) };
     is_resembling(&a, &b, threshold)
 }
 
 /// Returns the share of a's shingles that are in b, from the documents.
 #[pg_extern(immutable, parallel_safe, strict, cost = 2000, name = "containment")]
 fn containment_of_documents(
-    a: Text<'_>,
-    b: Text<'_>,
+    a: Document<'_>,
+    b: Document<'_>,
     k: default!(i32, 3),
     unit: default!(Text<'_>, "'word'"),
     fold: default!(Text<'_>, "'case'"),
+    fcinfo: pg_sys::FunctionCallInfo,
 ) -> f64 {
-    let [a, b] = shingle_sets([a, b], &options::shingling(k, &unit, &fold));
+    let shingling = options::shingling(k, &unit, &fold);
+    // SAFETY: the call is running.
+    let [a, b] = unsafe { shingle_sets([a, b], shingling, fcinfo) };
     set::containment(&a, &b, &mut check_interrupts)
 }
 
-fn shingle_sets(docs: [Text<'_>; 2], shingling: &Shingling) -> [Vec<i64>; 2] {
-    let key = Key::from_seed(0);
-    docs.map(|doc| shingle_hashes(&doc, shingling, &key, &mut check_interrupts).or_raise())
+/// Returns whether `containment(part, whole, k, unit, fold) >= threshold`; not for an empty part.
+///
+/// # Errors
+/// As of [`near_dup_documents`].
+#[pg_extern(
+    immutable,
+    parallel_safe,
+    strict,
+    cost = 2000,
+    name = "near_contained",
+    support = near_dup_support
+)]
+#[allow(clippy::too_many_arguments)]
+pub fn near_contained_documents(
+    part: Document<'_>,
+    whole: Document<'_>,
+    threshold: default!(f64, 0.8),
+    k: default!(i32, 3),
+    unit: default!(Text<'_>, "'word'"),
+    fold: default!(Text<'_>, "'case'"),
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> bool {
+    let threshold = options::threshold(threshold);
+    let shingling = options::shingling(k, &unit, &fold);
+    // SAFETY: the call is running.
+    let [part, whole] = unsafe { shingle_sets([part, whole], shingling, fcinfo) };
+    is_contained(&part, &whole, threshold)
+}
+
+/// Returns the sets of two documents; that of one that comes again and again is kept.
+///
+/// # Safety
+/// `fcinfo` is that of the running call, of a function that keeps nothing else.
+unsafe fn shingle_sets(
+    docs: [Document<'_>; 2],
+    shingling: Shingling,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> [Vec<i64>; 2] {
+    // SAFETY: vouched for by the caller.
+    let memos = unsafe { memory::<[Memo<Shingling, Vec<i64>>; 2]>(fcinfo) };
+    let mut memos = memos.iter_mut();
+    docs.map(|doc| {
+        let memo = memos.next().expect("there are as many");
+        memo.get(
+            &doc,
+            shingling,
+            |doc, shingling| shingle_set(doc, shingling),
+            |set, most_bytes| kept_bytes(set, most_bytes),
+            |kept| copied(kept).or_raise(),
+        )
+    })
+}
+
+/// Returns the set of a document's shingle hashes, by which the truth about documents is decided.
+pub fn shingle_set(doc: &[u8], shingling: &Shingling) -> Vec<i64> {
+    shingle_hashes(doc, shingling, &Key::from_seed(0), &mut check_interrupts).or_raise()
 }
 
 pgrx::extension_sql_file!(
@@ -158,7 +229,8 @@ pgrx::extension_sql_file!(
         containment_of_texts,
         near_contained,
         near_dup_of_sets,
-        resembles,
+        near_dup_documents,
+        near_contained_documents,
         "shingles",
         resemblance,
         containment_of_documents

@@ -89,7 +89,9 @@ pub unsafe extern "C-unwind" fn build(
             );
         }
         write_meta(&index, &mut index.extend());
-        let mut build = Build::new(index, RowKeys::of_index(relation));
+        let row_keys = RowKeys::of_index(relation);
+        row_keys.warn_of_two_texts();
+        let mut build = Build::new(index, row_keys);
         Phase::Scan.report();
         let tuples = pg_sys::table_index_build_scan(
             heap,

@@ -27,9 +27,16 @@ impl Scan<'_> {
     /// Releases what the scan holds. After an ERROR that goes with its memory context and resource
     /// owner.
     fn close(&mut self) {
-        if let Phase::Ordered(ordered) = std::mem::replace(&mut self.left, Phase::Start) {
-            self.beyond += ordered.beyond();
-            ordered.close();
+        match std::mem::replace(&mut self.left, Phase::Start) {
+            Phase::Ordered(ordered) => {
+                self.beyond += ordered.beyond();
+                ordered.close();
+            }
+            Phase::Unordered(Left {
+                conflicts: Some(conflicts),
+                ..
+            }) => conflicts.fetch.close(),
+            _ => {}
         }
     }
 }
@@ -48,9 +55,35 @@ struct Left<'a> {
     rows: Remaining,
     /// The places of some of them, in reverse.
     tids: Vec<pg_sys::ItemPointerData>,
+    conflicts: Option<Conflicts>,
+}
+
+/// Decides for a constraint which rows conflict, each in memory of its own.
+struct Conflicts {
+    fetch: Fetch,
+    decide: Box<dyn Fn(pg_sys::Datum) -> bool>,
 }
 
 impl Left<'_> {
+    /// Returns the place of the next row.
+    fn next(&mut self, row_keys: &RowKeys) -> Option<pg_sys::ItemPointerData> {
+        loop {
+            if self.tids.is_empty() && !self.fill() {
+                return None;
+            }
+            let tid = self.tids.pop()?;
+            let Some(Conflicts { fetch, decide }) = &mut self.conflicts else {
+                return Some(tid);
+            };
+            let conflicts = fetch.row(tid, |values, is_null| {
+                row_keys.compared(values, is_null).is_some_and(&mut *decide)
+            });
+            if conflicts == Some(true) {
+                return Some(tid);
+            }
+        }
+    }
+
     /// Looks up the next rows; false if there are none.
     fn fill(&mut self) -> bool {
         self.tids.clear();
@@ -210,10 +243,10 @@ pub unsafe extern "C-unwind" fn get_tuple(
                 true
             }
             Phase::Unordered(left) => {
-                if left.tids.is_empty() && !left.fill() {
-                    return false;
-                }
-                let Some(tid) = left.tids.pop() else {
+                let before = pg_sys::MemoryContextSwitchTo(state.context);
+                let next = left.next(&state.row_keys);
+                pg_sys::MemoryContextSwitchTo(before);
+                let Some(tid) = next else {
                     return false;
                 };
                 scan.xs_heaptid = tid;
@@ -296,7 +329,8 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         let index = Index::new(scan.indexRelation);
         let conditions = conditions(scan);
         let (search, parameters) = row_keys.search(conditions);
-        let parameters = parameters.filter(|_| !is_constraint_check(scan));
+        let is_check = is_constraint_check(scan);
+        let parameters = parameters.filter(|_| !is_check);
         let look = |meta: &Meta| {
             if let Some(parameters) = &parameters {
                 warn_of_parameters(&index, meta, row_keys, parameters);
@@ -310,10 +344,18 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
             return Phase::Ordered(ordered);
         }
         let (meta, rows) = find(index, &search, &look);
+        let decide = match is_check {
+            true => row_keys.decide(conditions),
+            false => None,
+        };
         Phase::Unordered(Left {
             table: Rows::new(index, &meta),
             rows,
             tids: Vec::new(),
+            conflicts: decide.map(|decide| Conflicts {
+                fetch: Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot),
+                decide,
+            }),
         })
     }
 }

@@ -30,6 +30,12 @@ impl Column {
         unsafe { *pg_sys::RelationGetIndexAttOptions(self.index, false).add(self.place()) }
     }
 
+    /// Returns whether options were given for its operator class.
+    pub fn has_options(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { pg_sys::get_attoptions((*self.index).rd_id, self.number) != pg_sys::Datum::null() }
+    }
+
     /// Returns its type and its collation.
     fn type_and_collation(&self) -> (pg_sys::Oid, pg_sys::Oid) {
         // SAFETY: the index is open and has the column.

@@ -1,14 +1,18 @@
 //! The operator class `near_dup_key_ops`: `%` between constraint keys, for exclusion constraints and for
 //! lookups through their indexes.
 //!
-//! It has the keys of `minhash_ops` or `hamming_ops` at the bound that the index's expression states, the
-//! same one for every row.
+//! It has the keys of `minhash_ops`, `hamming_ops` or `text_ops` at the bound that the index's expression
+//! states, the same one for every row.
 
-use super::{Class, Column, HammingClass, MinhashClass, OF_OTHER_KIND, Order, Parameters, Search};
+use super::document::check_threshold;
+use super::{
+    Class, Column, DocumentClass, HammingClass, MinhashClass, OF_OTHER_KIND, Order, Parameters,
+    Search,
+};
 use crate::index::ball::{Within, corrupt};
-use crate::index::constraint_key::{ConstraintKey, constant_bound};
+use crate::index::constraint_key::{ConstraintKey, KeyCall, near_dup_key_near};
 use crate::index::keys::{HammingKeys, MinhashKeys};
-use crate::index::kind::{Bound, Kind};
+use crate::index::kind::Bound;
 use crate::pg::error::raise;
 use neardup::bands::MAX_BLOCKS;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -17,6 +21,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 enum KeyClass {
     Minhash(MinhashClass),
     Hamming(HammingClass),
+    Document(DocumentClass),
 }
 
 impl Class for KeyClass {
@@ -26,6 +31,7 @@ impl Class for KeyClass {
         match (self, key.read()) {
             (Self::Minhash(class), Within::Signature(center, _)) => class.keys_of(&center, keys),
             (Self::Hamming(class), Within::Bits(center, _)) => class.keys_of(center.bits(), keys),
+            (Self::Document(class), Within::Document(center)) => class.keys_of(&center, keys),
             _ => corrupt("near_dup_key"),
         }
     }
@@ -40,6 +46,9 @@ impl Class for KeyClass {
             (Self::Hamming(class), Within::Bits(center, distance)) => {
                 class.search_for(center.bits(), distance.min(class.keys.distance()))
             }
+            (Self::Document(class), Within::Document(center)) => {
+                class.search_for(&center, center.threshold.max(class.threshold))
+            }
             _ => (Search::Nothing, OF_OTHER_KIND),
         }
     }
@@ -48,10 +57,22 @@ impl Class for KeyClass {
         None
     }
 
+    unsafe fn decide(&self, query: pg_sys::Datum) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
+        let Self::Document(_) = self else {
+            return None;
+        };
+        Some(Box::new(move |value| {
+            // SAFETY: vouched for by the caller.
+            let [value, query] = unsafe { [value, query].map(|key| ConstraintKey::from_raw(key)) };
+            near_dup_key_near(value, query)
+        }))
+    }
+
     fn describe(&self, parameters: &Parameters) -> String {
         match self {
             Self::Minhash(class) => class.describe(parameters),
             Self::Hamming(class) => class.describe(parameters),
+            Self::Document(class) => class.describe(parameters),
         }
     }
 }
@@ -61,13 +82,9 @@ impl Class for KeyClass {
 /// # Errors
 /// ERROR `invalid_object_definition` if there is none, or one out of range.
 fn stated_bound(column: &Column) -> Bound {
-    let expression = column.expression();
-    let stated = expression.and_then(|expression| {
-        Kind::NEAR.into_iter().find_map(|kind| {
-            // SAFETY: an expression of the index.
-            let datum = unsafe { constant_bound(expression, kind.make_constraint_key()?) };
-            kind.bound(datum?)
-        })
+    let stated = column.expression().and_then(|expression| {
+        // SAFETY: an expression of the index.
+        unsafe { KeyCall::of(expression)?.terms.bound() }
     });
     stated.unwrap_or_else(|| {
         raise(
@@ -94,6 +111,10 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
         Bound::Threshold(threshold) | Bound::Share(threshold) => {
             let keys = MinhashKeys::new(threshold)?;
             KeyClass::Minhash(MinhashClass { keys })
+        }
+        Bound::Resemblance(threshold, shingling) => {
+            check_threshold(threshold);
+            KeyClass::Document(DocumentClass::new(shingling, threshold, 0)?)
         }
     };
     Some(Box::new(class))

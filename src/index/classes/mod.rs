@@ -4,12 +4,14 @@
 
 mod column;
 mod constraint;
+mod document;
 mod hamming;
 mod minhash;
 mod row;
 mod set;
 
 pub use column::Column;
+pub use document::DocumentClass;
 pub use hamming::HammingClass;
 pub use minhash::MinhashClass;
 pub use row::RowKeys;
@@ -18,7 +20,7 @@ use crate::index::constraint_key::near_dup_key_near_wrapper;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::pg::catalog::CFunction;
 use crate::simhash::hamming::hamming_within_wrapper;
-use crate::text::measures::near_dup_of_sets_wrapper;
+use crate::text::measures::{near_dup_documents_wrapper, near_dup_of_sets_wrapper};
 use neardup::bands::Occurrence;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -83,6 +85,16 @@ pub trait Class {
     /// `query` is a datum of the type on the right of the class's operator with this strategy.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters);
 
+    /// Returns what tells of a value whether it conflicts with a query, where the check of a constraint must
+    /// be handed nothing else: PostgreSQL computes the key of every row that it is handed in memory that it
+    /// frees only at the end. None where that is no matter.
+    ///
+    /// # Safety
+    /// `query`, and every value, is a datum of the class's type; the query outlives the result.
+    unsafe fn decide(&self, _query: pg_sys::Datum) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
+        None
+    }
+
     /// Returns the order of values by their distance from a query; None if the class has none.
     ///
     /// # Safety
@@ -117,10 +129,11 @@ pub trait Order {
 type Open = fn(column: &Column) -> Option<Box<dyn Class>>;
 
 /// The classes, each by its support function [`PREDICATE_FUNCTION`].
-const CLASSES: [(CFunction, Open); 4] = [
+const CLASSES: [(CFunction, Open); 5] = [
     (near_dup_wrapper, minhash::open),
     (hamming_within_wrapper, hamming::open),
     (near_dup_of_sets_wrapper, set::open),
+    (near_dup_documents_wrapper, document::open),
     (near_dup_key_near_wrapper, constraint::open),
 ];
 

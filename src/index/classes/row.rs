@@ -1,15 +1,16 @@
 //! The keys of a row: those of its compared value, within the scope of the columns in front.
 
 use super::{Class, Column, EQUAL, OF_OTHER_KIND, Order, Parameters, Search};
-use crate::pg::error::raise;
+use crate::pg::error::{raise, tell};
 use crate::pg::statement::utf8;
 use neardup::bands::Scope;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// The columns of an index as far as they make keys.
 pub struct RowKeys {
     scope: Vec<Column>,
+    compared: Column,
     class: Box<dyn Class>,
 }
 
@@ -46,7 +47,25 @@ impl RowKeys {
                 "Drop the index and create it anew.",
             )
         });
-        Self { scope, class }
+        Self {
+            scope,
+            compared,
+            class,
+        }
+    }
+
+    /// Warns of a column of text in front of the documents, which may be the wrong way round; not where
+    /// the documents have options.
+    pub fn warn_of_two_texts(&self) {
+        let is_text = |column: &Column| column.is_compared() && column.is_scope();
+        if is_text(&self.compared) && self.scope.iter().any(is_text) && !self.compared.has_options()
+        {
+            tell(
+                PgLogLevel::WARNING,
+                "the last column of the index holds the documents, text before it is compared by equality",
+                "Write the documents last and with an option, such as (tenant, body text_ops (threshold = 0.8)).",
+            );
+        }
     }
 
     /// Appends the keys of a row, and returns the parameters of its value; None for NULL. A row with
@@ -93,7 +112,7 @@ impl RowKeys {
             if is_null(condition) {
                 return (Search::Nothing, None);
             }
-            if condition.sk_strategy == EQUAL {
+            if condition.sk_attno as usize <= self.scope.len() {
                 continue;
             }
             // SAFETY: vouched for by the caller.
@@ -116,6 +135,24 @@ impl RowKeys {
     pub unsafe fn finds(&self, strategy: u16, query: pg_sys::Datum) -> bool {
         // SAFETY: vouched for by the caller.
         unsafe { self.class.search(strategy, query) }.0 != Search::Everything
+    }
+
+    /// Returns what decides of a row's compared value whether it conflicts with the condition of a
+    /// constraint; None if PostgreSQL does.
+    ///
+    /// # Safety
+    /// The conditions are those of a scan of the index that a constraint makes, and outlive the result.
+    pub unsafe fn decide(
+        &self,
+        conditions: &[pg_sys::ScanKeyData],
+    ) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
+        let mut compared = conditions.iter();
+        let compared = compared.find(|of| of.sk_attno as usize > self.scope.len())?;
+        if is_null(compared) {
+            return None;
+        }
+        // SAFETY: vouched for by the caller.
+        unsafe { self.class.decide(compared.sk_argument) }
     }
 
     /// Returns the order of a scan by the distance from a query, and the search for the nearest; None
@@ -244,7 +281,7 @@ fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
     let (problem, hint) = if count == 1 {
         (
             "has no column that is compared",
-            "Index a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85).",
+            "Index text, a minhash_signature, a bit string, a bigint[], or near_dup_key(sig, 0.85).",
         )
     } else {
         (

@@ -2,11 +2,14 @@
 //! `a <@ ball(b, bound)`, or `a <% ball(b, bound)`, that follows from them.
 
 use crate::index::kind::{Bound, Kind};
+use crate::index::terms::Terms;
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
 use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
-use crate::pg::nodes::{call, constant, elements, new_call, new_condition, new_constant};
+use crate::pg::nodes::{
+    all_elements, call, constant, elements, new_call, new_condition, new_constant,
+};
 use crate::simhash::hamming::bit_hamming_wrapper;
-use crate::text::measures::{containment_wrapper, jaccard_wrapper};
+use crate::text::measures::{containment_wrapper, jaccard_wrapper, resemblance_wrapper};
 use neardup::minhash::least_similarity;
 use pgrx::{FromDatum, pg_sys};
 use std::ffi::CStr;
@@ -17,7 +20,7 @@ pub struct Comparison {
     measure: Measure,
     function: pg_sys::Oid,
     pub values: [*mut pg_sys::Node; 2],
-    bound: *mut pg_sys::Node,
+    pub terms: Terms,
     /// The bound itself is excluded.
     is_strict: bool,
 }
@@ -30,14 +33,16 @@ enum Measure {
     Bits,
     Containment,
     Jaccard,
+    Resemblance,
 }
 
-const MEASURES: [Measure; 5] = [
+const MEASURES: [Measure; 6] = [
     Measure::Similarity,
     Measure::Distance,
     Measure::Bits,
     Measure::Containment,
     Measure::Jaccard,
+    Measure::Resemblance,
 ];
 
 impl Measure {
@@ -55,6 +60,7 @@ impl Measure {
             Self::Bits => (c"bit_hamming", bit_hamming_wrapper),
             Self::Containment => (c"containment", containment_wrapper),
             Self::Jaccard => (c"jaccard", jaccard_wrapper),
+            Self::Resemblance => (c"resemblance", resemblance_wrapper),
         }
     }
 
@@ -64,15 +70,17 @@ impl Measure {
             Self::Bits => Kind::Hamming,
             Self::Containment => Kind::Containing,
             Self::Jaccard => Kind::Resembling,
+            Self::Resemblance => Kind::Documents,
         }
     }
 
-    /// Returns whether the measure is a distance; None of sets, whose bounds have to be constant.
+    /// Returns whether the measure is a distance; None of sets and documents, whose bounds have to be
+    /// constant.
     fn is_distance(self) -> Option<bool> {
         match self {
             Self::Similarity => Some(false),
             Self::Distance | Self::Bits => Some(true),
-            Self::Containment | Self::Jaccard => None,
+            Self::Containment | Self::Jaccard | Self::Resemblance => None,
         }
     }
 }
@@ -134,14 +142,17 @@ impl Comparison {
             let (function, args) = call(node)?;
             let measure = Measure::of(function)?;
             let far = match measure {
-                Measure::Similarity | Measure::Containment | Measure::Jaccard => Order::Below,
                 Measure::Distance | Measure::Bits => Order::Above,
+                _ => Order::Below,
             };
+            let args = all_elements(args);
+            let (values, cut) = args.split_first_chunk()?;
+            let terms = Terms::new(measure.kind(), bound, cut)?;
             (order != far).then_some(Self {
                 measure,
                 function,
-                values: elements(args)?,
-                bound,
+                values: *values,
+                terms,
                 is_strict: false,
             })
         }
@@ -157,11 +168,8 @@ impl Comparison {
     pub fn bound(&self) -> Option<Bound> {
         // SAFETY: the function's result, with which the constant is compared, has this type.
         unsafe {
-            let datum = constant(self.bound)?;
+            let datum = constant(self.terms.bound)?;
             match self.measure {
-                Measure::Similarity | Measure::Containment | Measure::Jaccard => {
-                    self.kind().bound(datum)
-                }
                 Measure::Distance => {
                     least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold)
                 }
@@ -170,6 +178,7 @@ impl Comparison {
                     let most = distance.checked_sub(i32::from(self.is_strict))?;
                     most.try_into().ok().map(Bound::Distance)
                 }
+                _ => self.terms.bound(),
             }
         }
     }
@@ -191,18 +200,19 @@ impl Comparison {
             let schema = pg_sys::get_func_namespace(self.function);
             let [value_type, ball_type] = kind.types(schema);
             let make = |types: &[pg_sys::Oid]| function_beside(self.function, kind.ball(), types);
-            let (center_type, bound_type) = (value_type, kind.bound_type());
-            let ball = match (constant(self.bound), self.bound()) {
+            let ball = match (constant(self.terms.bound), self.bound()) {
                 (Some(_), None) => return None,
                 (Some(_), Some(bound)) => {
-                    let make = make(&[center_type, bound_type])?;
-                    new_call(root, make, [center, bound.node()])
+                    let mut terms = self.terms;
+                    terms.bound = bound.node();
+                    let make = make(&kind.ball_arguments(value_type))?;
+                    new_call(root, make, terms.after(center))
                 }
                 (None, _) => {
-                    let make = make(&[center_type, bound_type, pg_sys::BOOLOID])?;
+                    let make = make(&[value_type, kind.bound_type(), pg_sys::BOOLOID])?;
                     let is_distance = pg_sys::Datum::from(self.measure.is_distance()?);
                     let is_distance = new_constant(pg_sys::BOOLOID, is_distance);
-                    new_call(root, make, [center, self.bound, is_distance])
+                    new_call(root, make, [center, self.terms.bound, is_distance])
                 }
             };
             let (operator, _) = kind.operator(column);

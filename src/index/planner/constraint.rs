@@ -5,61 +5,18 @@
 
 use super::comparison::Comparison;
 use crate::index::am;
-use crate::index::constraint_key::{ConstraintKey, value_and_bound};
+use crate::index::constraint_key::{ConstraintKey, KeyCall};
 use crate::index::kind::{Bound, Kind};
-use crate::pg::catalog::{function_beside, is_named_function, operator_beside};
+use crate::index::terms::Terms;
+use crate::pg::catalog::{is_named_function, operator_beside};
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
-use std::ffi::CStr;
-
-const MAKE: &CStr = c"near_dup_key";
-
-/// A call of `near_dup_key`.
-struct KeyCall {
-    kind: Kind,
-    function: pg_sys::Oid,
-    value: *mut pg_sys::Node,
-    bound: *mut pg_sys::Node,
-}
-
-impl KeyCall {
-    /// # Safety
-    /// The node is valid.
-    unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let (function, args) = nodes::call(node)?;
-            let [value, bound] = value_and_bound(args)?;
-            let kind = Kind::NEAR.into_iter().find(|kind| {
-                kind.make_constraint_key().is_some_and(|make| {
-                    make.into_iter()
-                        .any(|own| is_named_function(function, MAKE, own))
-                })
-            })?;
-            Some(Self {
-                kind,
-                function,
-                value,
-                bound,
-            })
-        }
-    }
-}
-
-impl KeyCall {
-    /// Returns the function (value, bound) beside the one that is called.
-    fn make_unlabeled(&self) -> Option<pg_sys::Oid> {
-        // SAFETY: plain catalog lookup.
-        let schema = unsafe { pg_sys::get_func_namespace(self.function) };
-        let [value_type, _] = self.kind.types(schema);
-        function_beside(self.function, MAKE, &[value_type, self.kind.bound_type()])
-    }
-}
 
 /// A condition that two values are within a constant bound of each other, however it is written.
 pub struct Nearness {
     kind: Kind,
     pub values: [*mut pg_sys::Node; 2],
+    terms: Terms,
     bound: Bound,
 }
 
@@ -69,6 +26,7 @@ impl Nearness {
         Some(Self {
             kind: comparison.kind(),
             values: comparison.values,
+            terms: comparison.terms,
             bound: comparison.bound()?,
         })
     }
@@ -82,15 +40,16 @@ impl Nearness {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = nodes::call(node)?;
-            let [a, b, bound] = elements(args)?;
-            let kind = Kind::NEAR.into_iter().find(|kind| {
+            let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
                 let (name, wrapper) = kind.predicate();
                 is_named_function(function, name, wrapper)
             })?;
+            let (a, b, terms) = Terms::of_call(args, kind)?;
             Some(Self {
                 kind,
                 values: [a, b],
-                bound: kind.bound(constant(bound)?)?,
+                terms,
+                bound: terms.bound()?,
             })
         }
     }
@@ -130,7 +89,7 @@ impl Nearness {
             let expressions = PgList::<pg_sys::Node>::from_pg((*index).indexprs);
             let expression = expressions.iter_ptr().last()?;
             let key = KeyCall::of(expression)?;
-            let stated = key.kind.bound(constant(key.bound)?)?;
+            let stated = key.terms.bound()?;
             let (value, center) = (self.values[column], self.values[1 - column]);
             let is_served = key.kind == self.kind
                 && self.bound.is_within(&stated)
@@ -143,8 +102,9 @@ impl Nearness {
             if !pg_sys::op_in_opfamily(operator, *(*index).opfamily.add(last)) {
                 return None;
             }
-            let make_key = key.make_unlabeled()?;
-            let query = nodes::new_call(root, make_key, [center, self.bound.node()]);
+            let mut terms = self.terms;
+            terms.bound = self.bound.node();
+            let query = key.of_other(root, center, terms)?;
             Some(nodes::new_condition(operator, expression, query))
         }
     }
@@ -182,7 +142,7 @@ pub unsafe fn as_containment(
         let objects = key.kind.objects(key.function);
         let ball = match (KeyCall::of(other), constant(other)) {
             (Some(query), _) if query.kind == key.kind => {
-                nodes::new_call(root, objects.make_ball, [query.value, query.bound])
+                nodes::new_call(root, objects.make_ball, query.terms.after(query.value))
             }
             (None, Some(datum)) => {
                 let ball = ConstraintKey::from_raw(datum).ball(key.kind)?;

@@ -2,7 +2,7 @@
 
 mod comparison;
 mod constraint;
+pub mod contained_documents;
 pub mod hook;
-pub mod resembles;
 mod selectivity;
 pub mod support;

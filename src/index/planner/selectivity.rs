@@ -6,9 +6,9 @@
 
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
-use crate::index::constraint_key::value_and_bound;
 use crate::index::kind::{Bound, Containment, Kind};
-use crate::pg::nodes::{call, constant, elements, is_null, pointer};
+use crate::index::terms::Terms;
+use crate::pg::nodes::{all_elements, call, constant, elements, is_null, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList, pg_sys};
 
@@ -42,7 +42,7 @@ impl IndexColumn {
     }
 }
 
-/// Returns the columns of a kind in the indexes of a table.
+/// Returns the columns of a kind by which the indexes of a table compare.
 ///
 /// # Safety
 /// The planner's structures are valid.
@@ -54,12 +54,12 @@ pub unsafe fn columns(
     unsafe {
         let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
         let indexes: Vec<_> = indexes.iter_ptr().collect();
-        indexes.into_iter().flat_map(move |index| {
-            (0..(*index).nkeycolumns as usize).filter_map(move |at| {
-                let (family, type_) = (*(*index).opfamily.add(at), *(*index).opcintype.add(at));
-                kind.has_family(family, type_)
-                    .then_some(IndexColumn { index, at })
-            })
+        indexes.into_iter().filter_map(move |index| {
+            // The last column is the one that is compared.
+            let at = (*index).nkeycolumns as usize - 1;
+            let (family, type_) = (*(*index).opfamily.add(at), *(*index).opcintype.add(at));
+            kind.has_family(family, type_)
+                .then_some(IndexColumn { index, at })
         })
     }
 }
@@ -250,11 +250,13 @@ impl Ball {
             };
             if datum.is_none()
                 && let Some((_, args)) = call(node)
-                && let Some([center, bound]) = value_and_bound(args)
+                && let &[center, bound, ref more @ ..] = &all_elements(args)[..]
                 && pg_sys::exprType(bound) == kind.bound_type()
+                && let Some(cut) = more.get(..kind.cut_types().len())
+                && let Some(terms) = Terms::new(kind, bound, cut)
             {
                 ball.center = Some(center);
-                ball.bound = constant(bound).and_then(|bound| kind.bound(bound));
+                ball.bound = terms.bound();
             }
             ball
         }

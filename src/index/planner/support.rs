@@ -1,8 +1,9 @@
 //! Planner support of `near_dup`, `hamming_within` and `near_contained`: how many rows they keep, and the
 //! index condition, `column <@ ball(center, bound)` and the like, that says the same.
 
-use super::resembles::condition_of_sets;
+use super::contained_documents::condition_of_sets;
 use crate::index::kind::Kind;
+use crate::index::terms::Terms;
 use crate::pg::catalog;
 use crate::pg::nodes::{self, constant, pointer};
 use pgrx::prelude::*;
@@ -52,7 +53,7 @@ unsafe fn index_condition(
 ) -> Option<*mut pg_sys::List> {
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
-        let [a, b, bound] = arguments(request.node)?;
+        let (a, b, terms) = arguments(request.node, kind)?;
         let (column, center) = match request.indexarg {
             0 => (a, b),
             1 => (b, a),
@@ -61,14 +62,15 @@ unsafe fn index_condition(
         let (root, index) = (request.root, request.index);
         let at = request.indexcol as usize;
         let column_type = *(*index).opcintype.add(at);
-        let usable = kind.has_family(request.opfamily, column_type)
+        let usable = at + 1 == (*index).nkeycolumns as usize
+            && kind.has_family(request.opfamily, column_type)
             && pg_sys::is_pseudo_constant_for_index(root, center, index)
-            && pg_sys::is_pseudo_constant_for_index(root, bound, index)
-            && serves(options_of(index, at), center, bound, kind);
+            && pg_sys::is_pseudo_constant_for_index(root, terms.bound, index)
+            && serves(options_of(index, at), center, &terms, kind);
         if !usable {
             return None;
         }
-        let ball = ball_expression(request.funcid, root, [center, bound], kind)?;
+        let ball = ball_expression(request.funcid, root, center, &terms, kind)?;
         let ball_type = pg_sys::exprType(ball);
         let (_, strategy) = kind.operator(request.indexarg as usize);
         let strategy = strategy as i16;
@@ -84,14 +86,17 @@ unsafe fn index_condition(
     }
 }
 
-/// Returns the arguments of a call of three.
-unsafe fn arguments(node: *mut pg_sys::Node) -> Option<[*mut pg_sys::Node; 3]> {
+/// Returns the two values that a call compares, and its terms.
+unsafe fn arguments(
+    node: *mut pg_sys::Node,
+    kind: Kind,
+) -> Option<(*mut pg_sys::Node, *mut pg_sys::Node, Terms)> {
     // SAFETY: the planner's nodes are valid while it plans, and the tag tells the type.
     unsafe {
         if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
         }
-        nodes::elements((*node.cast::<pg_sys::FuncExpr>()).args)
+        Terms::of_call((*node.cast::<pg_sys::FuncExpr>()).args, kind)
     }
 }
 
@@ -112,16 +117,16 @@ unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg
 unsafe fn serves(
     options: *mut pg_sys::bytea,
     center: *mut pg_sys::Node,
-    bound: *mut pg_sys::Node,
+    terms: &Terms,
     kind: Kind,
 ) -> bool {
     // SAFETY: the index has our operator class; constants are of the argument types.
     unsafe {
-        match constant(bound) {
-            Some(bound) => kind
-                .bound(bound)
+        match constant(terms.bound) {
+            Some(_) => terms
+                .bound()
                 .is_some_and(|bound| bound.is_served(options, constant(center))),
-            None => true,
+            None => terms.is_cut_as(kind.own_bound(options)),
         }
     }
 }
@@ -131,18 +136,18 @@ unsafe fn serves(
 unsafe fn ball_expression(
     function: pg_sys::Oid,
     root: *mut pg_sys::PlannerInfo,
-    [center, bound]: [*mut pg_sys::Node; 2],
+    center: *mut pg_sys::Node,
+    terms: &Terms,
     kind: Kind,
 ) -> Option<*mut pg_sys::Node> {
     // SAFETY: the nodes are the planner's, and the function exists.
     unsafe {
-        if constant(bound).is_some_and(|bound| kind.bound(bound).is_none()) {
+        if constant(terms.bound).is_some() && terms.bound().is_none() {
             return None;
         }
-        let center_type = catalog::first_argument_type(function)?;
-        let types = [center_type, kind.bound_type()];
+        let types = kind.ball_arguments(catalog::first_argument_type(function)?);
         let constructor = catalog::function_beside(function, kind.ball(), &types)?;
-        Some(nodes::new_call(root, constructor, [center, bound]))
+        Some(nodes::new_call(root, constructor, terms.after(center)))
     }
 }
 
@@ -153,7 +158,7 @@ unsafe fn ball_expression(
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
-        let args = nodes::elements(request.args)?;
+        let args = Terms::of_call(request.args, kind)?;
         request.selectivity = if request.is_join {
             pair_selectivity(request, args, kind)?
         } else {
@@ -166,7 +171,7 @@ unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kin
 /// Returns the share of rows that the condition between the column and a ball keeps.
 unsafe fn row_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
-    [a, b, bound]: [*mut pg_sys::Node; 3],
+    (a, b, terms): (*mut pg_sys::Node, *mut pg_sys::Node, Terms),
     kind: Kind,
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
@@ -179,7 +184,7 @@ unsafe fn row_selectivity(
             }
         };
         let (argument, column, center) = if varies(a) { (0, a, b) } else { (1, b, a) };
-        let operands = [column, center, bound];
+        let operands = (column, center, terms);
         let (operator, args) = containment(request, argument, operands, kind)?;
         Some(pg_sys::restriction_selectivity(
             request.root,
@@ -194,12 +199,12 @@ unsafe fn row_selectivity(
 /// Returns the share of pairs that the join of a with the balls of b keeps.
 unsafe fn pair_selectivity(
     request: &pg_sys::SupportRequestSelectivity,
-    nodes: [*mut pg_sys::Node; 3],
+    operands: (*mut pg_sys::Node, *mut pg_sys::Node, Terms),
     kind: Kind,
 ) -> Option<f64> {
     // SAFETY: the nodes are the planner's.
     unsafe {
-        let (operator, args) = containment(request, 0, nodes, kind)?;
+        let (operator, args) = containment(request, 0, operands, kind)?;
         Some(pg_sys::join_selectivity(
             request.root,
             operator,
@@ -216,13 +221,13 @@ unsafe fn pair_selectivity(
 unsafe fn containment(
     request: &pg_sys::SupportRequestSelectivity,
     argument: usize,
-    [value, center, bound]: [*mut pg_sys::Node; 3],
+    (value, center, terms): (*mut pg_sys::Node, *mut pg_sys::Node, Terms),
     kind: Kind,
 ) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
     // SAFETY: the nodes are the planner's.
     unsafe {
         let value_type = catalog::first_argument_type(request.funcid)?;
-        let ball = ball_expression(request.funcid, request.root, [center, bound], kind)?;
+        let ball = ball_expression(request.funcid, request.root, center, &terms, kind)?;
         let types = [value_type, pg_sys::exprType(ball)];
         let operator = catalog::operator_beside(request.funcid, kind.operator(argument).0, types)?;
         Some((operator, nodes::list([value, ball])))

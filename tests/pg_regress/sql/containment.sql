@@ -1,15 +1,15 @@
 -- Containment of sets: the condition, its index, plans and bad input.
 SET client_min_messages = warning;
-SELECT near_contained('{1,2,3,4}', '{2,3,4,5}', 0.75) AS reached, near_contained('{1,2,3,4}', '{2,3,4,5}', 0.76) AS missed,
-       near_contained('{1,1,1,2}', '{1}', 0.5) AS once, near_contained('{NULL,1}', '{1,NULL}', 1) AS nulls;
-SELECT near_contained('{}', '{1}', 0.1) AS empty_part, near_contained('{NULL}', '{1,NULL}', 0.1) AS null_part,
-       near_contained('{1}', '{}', 0.1) AS empty_whole, near_contained('{}', '{}', 1) AS both;
-SELECT near_contained('{{1,2},{3,4}}', '[5:6]={4,3}', 0.5) AS dimensions, near_contained('{{{1}}}', '{1}', 1) AS three;
-SELECT near_contained(NULL, '{1}', 0.5) IS NULL AS part, near_contained('{1}', NULL, 0.5) IS NULL AS whole,
-       near_contained('{1}', '{1}', NULL) IS NULL AS threshold;
-SELECT near_contained('{1}', '{1}', 0);
-SELECT near_contained('{1}', '{1}', 1.0000001);
-SELECT near_contained('{1}', '{1}', 'nan');
+SELECT near_contained('{1,2,3,4}'::bigint[], '{2,3,4,5}', 0.75) AS reached, near_contained('{1,2,3,4}'::bigint[], '{2,3,4,5}', 0.76) AS missed,
+       near_contained('{1,1,1,2}'::bigint[], '{1}', 0.5) AS once, near_contained('{NULL,1}'::bigint[], '{1,NULL}', 1) AS nulls;
+SELECT near_contained('{}'::bigint[], '{1}', 0.1) AS empty_part, near_contained('{NULL}'::bigint[], '{1,NULL}', 0.1) AS null_part,
+       near_contained('{1}'::bigint[], '{}', 0.1) AS empty_whole, near_contained('{}'::bigint[], '{}', 1) AS both;
+SELECT near_contained('{{1,2},{3,4}}'::bigint[], '[5:6]={4,3}', 0.5) AS dimensions, near_contained('{{{1}}}'::bigint[], '{1}', 1) AS three;
+SELECT near_contained(NULL::bigint[], '{1}', 0.5) IS NULL AS part, near_contained('{1}'::bigint[], NULL, 0.5) IS NULL AS whole,
+       near_contained('{1}'::bigint[], '{1}', NULL) IS NULL AS threshold;
+SELECT near_contained('{1}'::bigint[], '{1}', 0);
+SELECT near_contained('{1}'::bigint[], '{1}', 1.0000001);
+SELECT near_contained('{1}'::bigint[], '{1}', 'nan');
 
 SELECT _ball('{3,1,NULL,3}'::bigint[], 0.5), _ball('{}'::bigint[], 1), _ball('{{1},{2}}'::bigint[], 1e-300);
 SELECT ' < { 3 , -1,3 } , 0.5 > '::_ball, '<{},1>'::_ball;
@@ -115,7 +115,7 @@ CREATE INDEX ON pages USING neardup (prints set_ops (threshold = 0.5));
 \set VERBOSITY default
 CREATE INDEX ON pages USING neardup ((prints::int[]));
 
--- Resemblance of sets and of documents takes the same index.
+-- Resemblance of sets, and containment of documents, takes the same index.
 SELECT near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.5) AS reached, near_dup('{1,2,3}'::bigint[], '{2,3,4}', 0.51) AS missed,
        near_dup('{}'::bigint[], '{}', 0.1) AS empty, near_dup(NULL::bigint[], '{1}', 0.5) IS NULL AS null;
 SELECT near_dup('{1}'::bigint[], '{1}', 2);
@@ -126,17 +126,17 @@ INSERT INTO notes SELECT i, 'note ' || i || ' about ' || string_agg('topic' || i
 INSERT INTO notes VALUES (3001, 'Note 7, ABOUT ' || (SELECT string_agg('topic' || 7 * w, E'\n' ORDER BY w) FROM generate_series(1, 19) w)), (3002, ''), (3003, NULL);
 CREATE INDEX notes_shingles ON notes USING neardup (shingle_hashes(body));
 ANALYZE notes;
-EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE resembles(body, 'some text of five words');
-SELECT id FROM notes WHERE resembles(body, (SELECT body FROM notes WHERE id = 7)) ORDER BY id;
-SELECT id FROM notes WHERE resembles((SELECT body FROM notes WHERE id = 7), body, 0.99) ORDER BY id;
-EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM notes a JOIN notes b ON resembles(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
-SELECT a.id, b.id FROM notes a JOIN notes b ON resembles(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text of five words', body);
+SELECT id FROM notes WHERE near_contained((SELECT body FROM notes WHERE id = 7), body) ORDER BY id;
+SELECT id FROM notes WHERE near_contained(body, (SELECT body FROM notes WHERE id = 7), 0.99) ORDER BY id;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
+SELECT a.id, b.id FROM notes a JOIN notes b ON near_contained(a.body, b.body, 0.7) AND a.id < b.id WHERE a.id < 20;
 -- Other shingles are not those of the index.
-EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE resembles(body, 'some text', 0.8, 4);
-SELECT resembles('a b c', NULL) IS NULL AS null, resembles('', '', 0.1) AS empty;
+EXPLAIN (COSTS OFF) SELECT id FROM notes WHERE near_contained('some text', body, 0.8, 4);
+SELECT near_contained('a b c', NULL) IS NULL AS null, near_contained('', '', 0.1) AS empty, near_contained('b c d', 'a b c d e', 1) AS part;
 \set SHOW_CONTEXT never
-SELECT resembles('a', 'b', 0);
-SELECT resembles('a', 'b', unit => 'byte');
+SELECT near_contained('a', 'b', 0);
+SELECT near_contained('a', 'b', unit => 'byte');
 \set SHOW_CONTEXT errors
 
 -- All pairs of which one contains the other.

@@ -59,7 +59,7 @@ SELECT near_dup_index_check('by_label');
 SELECT near_dup_key(minhash('a'), 0.5, 'one') % near_dup_key(minhash('a'), 0.5, 'another') AS "same",
        near_dup_key(B'01', 0, 'one') % near_dup_key(B'11', 0, 'one') AS other;
 SELECT near_dup_key(minhash('a'), 0.5, NULL), near_dup_key(minhash('a'), 0.5, ''), near_dup_key(B'01', 0, NULL);
-SELECT near_dup_key(NULL, 0.5, 'a') IS NULL AS sig, near_dup_key(minhash('a'), NULL, 'a') IS NULL AS threshold;
+SELECT near_dup_key(NULL::minhash_signature, 0.5, 'a') IS NULL AS sig, near_dup_key(minhash('a'), NULL, 'a') IS NULL AS threshold;
 SELECT length(near_dup_key(minhash('a'), 0.5, repeat('x', 1000000))::text) AS letters,
        near_dup_key(minhash('a'), 0.5, 'x' || repeat('é', 1000))::text = 'x' || repeat('é', 99) AS whole_characters;
 SELECT near_dup_key(minhash('a'), 0, 'a');

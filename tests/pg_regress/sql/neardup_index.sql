@@ -13,7 +13,6 @@ CREATE INDEX ON options USING neardup (b hamming_ops (distance = 64));
 CREATE INDEX ON options USING neardup (b hamming_ops (distance = 63));
 CREATE INDEX ON options USING neardup (sig) WITH (fillfactor = 70);
 CREATE INDEX ON options USING neardup (sig, b);
-CREATE INDEX ON options USING neardup (t);
 CREATE UNIQUE INDEX ON options USING neardup (sig);
 SELECT opcname, amvalidate(oid) FROM pg_opclass
 WHERE opcmethod = (SELECT oid FROM pg_am WHERE amname = 'neardup') ORDER BY 1;

@@ -15,7 +15,7 @@
 use super::{Bands, Occurrence, band_hashes};
 use crate::Result;
 use crate::hash::split_mix;
-use crate::memory::{collected, with_room};
+use crate::memory::{Grow, collected, with_room};
 use crate::minhash::{Header, Signature, Sketch};
 use crate::shingle::{BLOCK, Key, Shingling, for_each_block};
 
@@ -95,7 +95,7 @@ impl DocumentKeys {
             set.chunks(BLOCK).try_for_each(|hashes| {
                 check();
                 block.clear();
-                block.extend(hashes.iter().map(|&hash| hash as u64));
+                block.try_extend(hashes.iter().map(|&hash| hash as u64))?;
                 self.add(sketch, &block)
             })
         })

@@ -58,7 +58,6 @@ pub const SUBJECTS: &[Subject] = &[
         entries: &[
             F("containment"),
             F("near_contained"),
-            F("resembles"),
             OperatorClass("set_ops"),
             Op("%>"),
             Op("<%"),
@@ -113,6 +112,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("near_dup"),
             F("hamming_within"),
             AccessMethod("neardup"),
+            OperatorClass("text_ops"),
             OperatorClass("minhash_ops"),
             OperatorClass("hamming_ops"),
             OperatorClass("scope_ops"),

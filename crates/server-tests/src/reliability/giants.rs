@@ -42,7 +42,7 @@ const OF_TEXT: &[&str] = &[
     "DOC::bytea::minhash_signature",
     "DOC::minhash_signature",
     "DOC::_ball",
-    "resembles(DOC, 'a short text')",
+    "near_dup(DOC, 'a short text')",
     "near_contained(shingle_hashes(DOC), shingle_hashes('a short text'), 0.5)",
     "length(_ball(shingle_hashes(DOC), 1)::text)",
     "(SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT 1, doc FROM giant', 1, measure => 'containment'))",

@@ -1,5 +1,5 @@
 //! Containment of sets: exactly what counting the elements in SQL says, by index and without, in both
-//! directions, and of all pairs; and resemblance of sets and documents.
+//! directions, and of all pairs; resemblance of sets; and containment of documents.
 
 use std::thread;
 use std::time::Duration;
@@ -178,10 +178,10 @@ pub fn pairs_equal_counting(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Checks that `resembles` keeps the rows that `resemblance` does, by index and without, in every
-/// unit, and of columns with a collation of their own.
-pub fn resembles_equals_resemblance(server: &Server) -> Result<Outcome> {
-    let database = Database::with_extension(&server.main, "resembles")?;
+/// Checks that `near_contained` keeps the rows that `containment` of documents does, by index and without,
+/// in every unit, and of columns with a collation of their own.
+pub fn near_contained_documents(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "near_contained")?;
     let mut client = database.connect()?;
     client.batch_execute(
         "CREATE TABLE docs (id bigserial, body text);
@@ -198,19 +198,19 @@ pub fn resembles_equals_resemblance(server: &Server) -> Result<Outcome> {
         ", 2, 'stop', 'marks'",
         ", 4, 'char', 'none'",
     ] {
-        ensure_resembling(&mut client, options).context(options.to_string())?;
+        ensure_containing(&mut client, options).context(options.to_string())?;
     }
     for type_ in ["text COLLATE \"C\"", "varchar(4000) COLLATE \"POSIX\""] {
         client.batch_execute(&format!(
             "DROP INDEX docs_shingles; ALTER TABLE docs ALTER body TYPE {type_}"
         ))?;
-        ensure_resembling(&mut client, "").context(type_)?;
+        ensure_containing(&mut client, "").context(type_)?;
     }
     Ok(Outcome::Passed)
 }
 
-/// Compares `resembles` with `resemblance`, by an index for these options.
-fn ensure_resembling(client: &mut Client, options: &str) -> Result<()> {
+/// Compares `near_contained` with `containment`, by an index for these options.
+fn ensure_containing(client: &mut Client, options: &str) -> Result<()> {
     client.batch_execute(&format!(
         "DROP INDEX IF EXISTS docs_shingles; RESET enable_seqscan;
          CREATE INDEX docs_shingles ON docs USING neardup (shingle_hashes(body{options}));
@@ -218,9 +218,10 @@ fn ensure_resembling(client: &mut Client, options: &str) -> Result<()> {
     ))?;
     let pairs = "SELECT q.id, d.id FROM docs q, docs d WHERE";
     for threshold in ["0.3", "0.8", "1"] {
-        let found = format!("{pairs} resembles(d.body, q.body, {threshold}{options})");
-        let once =
-            format!("SELECT id FROM docs WHERE resembles('a text', body, {threshold}{options})");
+        let found = format!("{pairs} near_contained(d.body, q.body, {threshold}{options})");
+        let once = format!(
+            "SELECT id FROM docs WHERE near_contained('a text', body, {threshold}{options})"
+        );
         for query in [&found, &once] {
             let plan = client.query(&format!("EXPLAIN {query}"), &[])?;
             let uses_index = plan
@@ -228,7 +229,7 @@ fn ensure_resembling(client: &mut Client, options: &str) -> Result<()> {
                 .any(|row| row.get::<_, String>(0).contains("docs_shingles"));
             ensure!(uses_index, "{query} does not take the index");
         }
-        let counted = format!("{pairs} resemblance(d.body, q.body{options}) >= {threshold}");
+        let counted = format!("{pairs} containment(d.body, q.body{options}) >= {threshold}");
         ensure_same(client, &found, &counted)?;
     }
     Ok(())

@@ -11,6 +11,7 @@ mod collections;
 mod compaction;
 mod constraint;
 mod containment;
+mod documents;
 mod equals_scan;
 mod estimates;
 mod extension;
@@ -81,9 +82,15 @@ const ALL: &[Test] = &[
         containment::pairs_equal_counting,
     ),
     (
-        "containment_resembles",
-        containment::resembles_equals_resemblance,
+        "containment_of_documents",
+        containment::near_contained_documents,
     ),
+    ("documents_index_equals_scan", documents::index_equals_scan),
+    (
+        "documents_index_equals_exact_lists",
+        documents::index_equals_exact_lists,
+    ),
+    ("documents_large", documents::large_documents),
     (
         "advise_recall_covers_the_truth",
         advise::recall_covers_the_truth,

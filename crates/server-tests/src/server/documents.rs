@@ -1,0 +1,187 @@
+//! Indexes of documents: the rows of the sequential scan, which are those of `resemblance`.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
+use crate::known::{Collection, Generated};
+
+/// Edited copies, of which half share a template with small parts of their own, and documents that
+/// are short, empty, periodic, repeated, without words, or in several scripts.
+const DOCUMENTS: &str = "
+    CREATE TABLE docs (id bigserial PRIMARY KEY, body text);
+    INSERT INTO docs (body)
+    SELECT string_agg(CASE WHEN w <= i % 10 THEN 'Edit' || i || w ELSE substr(md5(i / 10 || ' ' || w), 1, 5) END,
+                      CASE w % 3 WHEN 0 THEN ' of the ' ELSE ' ' END ORDER BY w * 7 % 30)
+    FROM generate_series(1, 100) i, generate_series(1, 30) w GROUP BY i;
+    INSERT INTO docs (body)
+    SELECT string_agg(CASE WHEN w % 40 < i % 7 THEN 'part' || i * w ELSE 'Template' || w END, ' ' ORDER BY w)
+    FROM generate_series(1, 100) i, generate_series(1, 60) w GROUP BY i;
+    INSERT INTO docs (body)
+    SELECT unnest(ARRAY[NULL, '', ' ', '...', 'one', 'one', 'One!', 'Two words', 'two, words!', 'two words more',
+        repeat('a b c ', 50), repeat('A B C ', 500), repeat('again ', 40), repeat('again ', 400),
+        'Ÿ ÿ é e\u{301} Straße STRASSE', 'ÿ Ÿ É É strasse straße', '我爱北京天安门我爱北京', '我爱北京天安门我爱上海',
+        repeat('x', 3000), repeat('x', 3001)]);
+    CREATE TABLE counted (q bigint, id bigint, similarity float8)";
+
+/// How documents are cut: the arguments of `resemblance` and the options of an index.
+const CUTS: [[&str; 2]; 5] = [
+    ["", ""],
+    [", 1", ", k = 1"],
+    [", 5, 'char'", ", k = 5, unit = char"],
+    [", 2, 'stop', 'marks'", ", k = 2, unit = stop, fold = marks"],
+    [
+        ", 4, 'char', 'none'",
+        ", k = 4, unit = char, fold = none, seed = 7",
+    ],
+];
+
+/// Checks indexes at several thresholds, after changes, and in every cut, against `resemblance` of all
+/// pairs.
+pub fn index_equals_scan(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "documents")?;
+    let mut client = database.connect()?;
+    client.batch_execute(DOCUMENTS)?;
+    client.batch_execute("SET max_parallel_workers_per_gather = 0")?;
+    for [cut, options] in CUTS {
+        count(&mut client, cut)?;
+        for threshold in ["0.5", "0.6666666666666666", "0.8", "0.9"] {
+            client.batch_execute(&format!(
+                "DROP INDEX IF EXISTS docs_body;
+                 CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = {threshold}{options}))"
+            ))?;
+            for asked in [threshold, "1"] {
+                ensure_counted(&mut client, asked, cut)
+                    .with_context(|| format!("threshold {threshold}{options}"))?;
+            }
+        }
+    }
+    client.batch_execute(
+        "UPDATE docs SET body = body || ' and more' WHERE id % 5 = 0; DELETE FROM docs WHERE id % 7 = 0;
+         INSERT INTO docs (body) SELECT body FROM docs WHERE id % 9 = 0",
+    )?;
+    let cut = CUTS[4][0];
+    count(&mut client, cut)?;
+    for change in ["", "VACUUM docs", "REINDEX INDEX CONCURRENTLY docs_body"] {
+        client.batch_execute(change)?;
+        ensure_counted(&mut client, "0.9", cut).context(change)?;
+    }
+    client.batch_execute("SELECT near_dup_index_check('docs_body')")?;
+    Ok(Outcome::Passed)
+}
+
+/// Compares all pairs of documents, once for all thresholds.
+fn count(client: &mut Client, cut: &str) -> Result<()> {
+    client.batch_execute(&format!(
+        "TRUNCATE counted;
+         INSERT INTO counted
+         SELECT * FROM (SELECT q.id AS q, d.id, resemblance(q.body, d.body{cut}) AS similarity FROM docs q, docs d) all_pairs
+         WHERE similarity >= 0.5"
+    ))?;
+    Ok(())
+}
+
+/// Checks that an index finds the pairs that were counted, in either order and as a comparison.
+fn ensure_counted(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
+    let [comma, cut] = if cut.is_empty() {
+        ["", ""]
+    } else {
+        [", ", &cut[2..]]
+    };
+    client.batch_execute("SET enable_seqscan = off")?;
+    for condition in [
+        format!("near_dup(d.body, q.body, {threshold}{comma}{cut})"),
+        format!("near_dup(q.body, d.body, {threshold}{comma}{cut})"),
+        format!("resemblance(d.body, q.body{comma}{cut}) >= {threshold}"),
+    ] {
+        let counted = format!("SELECT q, id FROM counted WHERE similarity >= {threshold}");
+        ensure_same(client, &condition, &counted)?;
+    }
+    client.batch_execute("RESET enable_seqscan")?;
+    Ok(())
+}
+
+/// Checks that an index of documents finds the pairs that a query returns.
+fn ensure_same(client: &mut Client, condition: &str, wanted: &str) -> Result<()> {
+    let found = format!("SELECT q.id AS q, d.id FROM docs q, docs d WHERE {condition}");
+    let plan = client.query(&format!("EXPLAIN {found}"), &[])?;
+    let uses_index = |row: &postgres::Row| row.get::<_, String>(0).contains("docs_body");
+    ensure!(
+        plan.iter().any(uses_index),
+        "{found} does not take the index"
+    );
+    let row = client.query_one(
+        &format!(
+            "WITH found AS MATERIALIZED ({found}), wanted AS MATERIALIZED ({wanted})
+             SELECT (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x),
+                    (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x),
+                    (SELECT count(*) FROM wanted)"
+        ),
+        &[],
+    )?;
+    let [missed, other, all]: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
+    ensure!(
+        missed == 0 && other == 0 && all > 0,
+        "of {all} pairs {missed} are missed, {other} others found: {found}"
+    );
+    Ok(())
+}
+
+/// Checks that an index finds every pair of real documents that another program lists, and no pair that
+/// is below the threshold.
+pub fn index_equals_exact_lists(server: &Server) -> Result<Outcome> {
+    const CORPORA: &[&str] = &[
+        "mccormick_2500",
+        "clough_stevenson",
+        "irplag_java",
+        "msr_paraphrase",
+        "reuters21578",
+        "newsgroups20",
+    ];
+    for collection in Collection::all(Generated::english(), CORPORA) {
+        let database = Database::with_extension(&server.main, "documents_exact")?;
+        let mut client = database.connect()?;
+        collection.load(&mut client, "docs")?;
+        collection.load_exact(&mut client, "exact_w3", "exact")?;
+        // Words outside ASCII are not the same by every rule.
+        client.batch_execute(
+            "DELETE FROM docs WHERE octet_length(body) <> char_length(body);
+             CREATE TABLE counted AS
+             SELECT a.id AS a, b.id AS b, resemblance(a.body, b.body) AS similarity
+             FROM exact e JOIN docs a ON a.id = e.a JOIN docs b ON b.id = e.b;
+             CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = 0.5));
+             SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0",
+        )?;
+        for threshold in ["0.5", "0.6666666666666666", "0.8", "0.9"] {
+            let near = format!("near_dup(d.body, q.body, {threshold}) AND q.id < d.id");
+            let counted = format!(
+                "SELECT least(a, b), greatest(a, b) FROM counted WHERE similarity >= {threshold}"
+            );
+            ensure_same(&mut client, &near, &counted).context(collection.name().to_string())?;
+            client.batch_execute(&format!(
+                "DROP INDEX docs_body;
+                 CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = {threshold}))"
+            ))?;
+            ensure_same(&mut client, &near, &counted).context(collection.name().to_string())?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks documents of 10 MB: a copy with one more word is found, a stranger is not.
+pub fn large_documents(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "documents_large")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs (id int, body text);
+         INSERT INTO docs SELECT i, string_agg(md5(i / 2 || ' ' || w), ' ') || repeat(' more', i)
+         FROM generate_series(2, 5) i, generate_series(1, 320000) w GROUP BY i;
+         CREATE INDEX docs_body ON docs USING neardup (body)",
+    )?;
+    client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
+    let wanted = "SELECT q.id, d.id FROM docs q JOIN docs d ON q.id / 2 = d.id / 2";
+    ensure_same(&mut client, "near_dup(d.body, q.body)", wanted)?;
+    Ok(Outcome::Passed)
+}

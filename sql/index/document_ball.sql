@@ -1,0 +1,17 @@
+COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
+    'implementation of lookups: every document whose resemblance to the center is at least threshold (above 0, at most 1), for use with <@';
+COMMENT ON FUNCTION _within(text, _ball) IS
+    'implementation of <@ operator';
+COMMENT ON FUNCTION _contains(_ball, text) IS
+    'implementation of @> operator';
+
+CREATE OPERATOR <@ (
+    LEFTARG = text, RIGHTARG = _ball, FUNCTION = _within,
+    COMMUTATOR = @>, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
+);
+CREATE OPERATOR @> (
+    LEFTARG = _ball, RIGHTARG = text, FUNCTION = _contains,
+    COMMUTATOR = <@, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
+);
+COMMENT ON OPERATOR <@ (text, _ball) IS 'resembles the center';
+COMMENT ON OPERATOR @> (_ball, text) IS 'has a center that the document resembles';

@@ -1,0 +1,12 @@
+CREATE OPERATOR CLASS text_ops DEFAULT FOR TYPE text USING neardup AS
+    OPERATOR 1 <@ (text, _ball),
+    OPERATOR 4 =,
+    FUNCTION 1 (text, text) near_dup(text, text, double precision, integer, text, text),
+    FUNCTION 2 (text, text) _document_options(internal);
+
+COMMENT ON FUNCTION _document_options(internal) IS
+    'index support for text_ops';
+COMMENT ON OPERATOR CLASS text_ops USING neardup IS
+    'last column: lookup of documents by resemblance; options threshold (0.5 to 1, default 0.8), k (1-256, default 3), unit word|char|stop, fold none|case|marks, seed; before it: equality of text';
+COMMENT ON OPERATOR FAMILY text_ops USING neardup IS
+    'lookup of documents by resemblance, and equality of text';

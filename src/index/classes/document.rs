@@ -1,0 +1,273 @@
+//! The operator class `text_ops` of an index's last column: `text <@ _ball`, the truth about
+//! documents. In the columns before it is one of equality.
+//!
+//! The keys are those of a signature that is stored nowhere; which documents an index finds depends on
+//! them by a chance of 1e-9 alone, and every candidate is compared by its text.
+#![allow(clippy::disallowed_methods, reason = "64 keys")]
+
+use super::{
+    CONTAINED, Class, Column, OF_OTHER_KIND, Order, Parameters, Search, read_options, shorten,
+};
+use crate::index::ball::{Ball, Within};
+use crate::index::document_ball::{FOLDS, Resembling, UNITS};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::text::Text;
+use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
+use neardup::shingle::{MAX_K, Shingling};
+use neardup::text::{Fold, Unit};
+use pgrx::prelude::*;
+use pgrx::{Internal, PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::offset_of;
+
+/// The options of an index column, as PostgreSQL fills them in.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct StoredOptions {
+    varlena_header: i32,
+    k: i32,
+    threshold: f64,
+    unit: i32,
+    fold: i32,
+    seed: i32,
+}
+
+const DEFAULT: StoredOptions = StoredOptions {
+    varlena_header: 0,
+    k: 3,
+    threshold: 0.8,
+    unit: Unit::Word as i32,
+    fold: Fold::Case as i32,
+    seed: 0,
+};
+
+/// All documents compare.
+const PARAMETERS: Parameters = [0; 16];
+
+/// `text_ops` with the options of an index column.
+#[derive(Clone, Copy)]
+pub struct DocumentClass {
+    pub keys: DocumentKeys,
+    pub threshold: f64,
+}
+
+impl DocumentClass {
+    /// Returns the class with an index column's options; None if they are out of range, which only a
+    /// damaged catalog can bring about.
+    ///
+    /// # Safety
+    /// `options` is NULL or those of an index column of this class.
+    pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        let stored: StoredOptions = unsafe { read_options(options) }.unwrap_or(DEFAULT);
+        let place = |code: i32| usize::try_from(code).ok();
+        let unit = *UNITS.get(place(stored.unit)?)?;
+        let fold = *FOLDS.get(place(stored.fold)?)?;
+        let shingling = Shingling::new(i64::from(stored.k), unit, fold).ok()?;
+        Self::new(shingling, stored.threshold, i64::from(stored.seed))
+    }
+
+    /// Returns None for a threshold out of range.
+    pub fn new(shingling: Shingling, threshold: f64, seed: i64) -> Option<Self> {
+        let keys = DocumentKeys::new(shingling, threshold, seed)?;
+        Some(Self { keys, threshold })
+    }
+
+    /// Appends the keys of a document's set and returns its parameters.
+    pub fn keys_of(&self, doc: &Resembling, keys: &mut Vec<u32>) -> Parameters {
+        let of_set = self.keys.of_set(&doc.set, &mut check_interrupts).or_raise();
+        keys.extend(of_set.into_iter().map(shorten));
+        PARAMETERS
+    }
+
+    /// Returns the search for documents that resemble a center. One cut into other shingles has to be
+    /// compared with every row.
+    pub fn search_for(&self, center: &Resembling, threshold: f64) -> (Search, Parameters) {
+        if center.set.is_empty() {
+            return (Search::Nothing, PARAMETERS);
+        }
+        if center.shingling != *self.keys.shingling() {
+            return (Search::Everything, PARAMETERS);
+        }
+        let keys = self.keys.of_set(&center.set, &mut check_interrupts);
+        let search = Search::of(keys.or_raise(), self.keys.occurrence(threshold));
+        (search, PARAMETERS)
+    }
+}
+
+impl Class for DocumentClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+        // SAFETY: vouched for by the caller.
+        let doc = unsafe { Text::from_raw(value) };
+        let of_doc = self
+            .keys
+            .of_document(&doc, &mut check_interrupts)
+            .or_raise();
+        keys.extend(of_doc.into_iter().map(shorten));
+        PARAMETERS
+    }
+
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+        if strategy != CONTAINED {
+            return (Search::Everything, PARAMETERS);
+        }
+        // SAFETY: vouched for by the caller.
+        match unsafe { Ball::from_raw(query) }.read() {
+            Within::Document(center) => self.search_for(&center, center.threshold),
+            _ => (Search::Nothing, OF_OTHER_KIND),
+        }
+    }
+
+    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+        None
+    }
+
+    fn describe(&self, _parameters: &Parameters) -> String {
+        String::from("a document")
+    }
+}
+
+/// Opens a column of the class.
+pub fn open(column: &Column) -> Option<Box<dyn Class>> {
+    // SAFETY: the column is of this class.
+    let class = unsafe { DocumentClass::from_options(column.options()) };
+    class.map(|class| Box::new(class) as Box<dyn Class>)
+}
+
+/// Declares the options of `text_ops`.
+#[pg_extern(immutable, parallel_safe, strict, name = "_document_options")]
+fn document_options(mut relopts: Internal) {
+    // SAFETY: PostgreSQL calls this with a local_relopts; the offsets are those of `StoredOptions`,
+    // names and descriptions are static.
+    unsafe {
+        let relopts: *mut pg_sys::local_relopts = relopts
+            .get_mut::<pg_sys::local_relopts>()
+            .expect("an options function gets the options");
+        pg_sys::init_local_reloptions(relopts, size_of::<StoredOptions>());
+        pg_sys::add_local_real_reloption(
+            relopts,
+            c"threshold".as_ptr(),
+            c"lowest resemblance for which the keys are chosen".as_ptr(),
+            DEFAULT.threshold,
+            f64::NEG_INFINITY,
+            f64::INFINITY,
+            offset_of!(StoredOptions, threshold) as i32,
+        );
+        let k = (c"k", c"units of a shingle", DEFAULT.k, 1, MAX_K as i32);
+        let (least, most) = (i32::MIN, i32::MAX);
+        let seed = (c"seed", c"seed of the keys", DEFAULT.seed, least, most);
+        let offsets = [
+            offset_of!(StoredOptions, k),
+            offset_of!(StoredOptions, seed),
+        ];
+        for ((name, description, default, least, most), offset) in
+            [k, seed].into_iter().zip(offsets)
+        {
+            let (name, description) = (name.as_ptr(), description.as_ptr());
+            let offset = offset as i32;
+            pg_sys::add_local_int_reloption(
+                relopts,
+                name,
+                description,
+                default,
+                least,
+                most,
+                offset,
+            );
+        }
+        let units = [
+            (c"word", Unit::Word as i32),
+            (c"char", Unit::Char as i32),
+            (c"stop", Unit::Stop as i32),
+            // SQL's grammar takes char without quotes for the name of a type.
+            (c"pg_catalog.bpchar", Unit::Char as i32),
+        ];
+        let folds = [
+            (c"none", Fold::None as i32),
+            (c"case", Fold::Case as i32),
+            (c"marks", Fold::Marks as i32),
+        ];
+        let offset = offset_of!(StoredOptions, unit);
+        let valid = c"Valid units are \"word\", \"char\" and \"stop\".";
+        add_choice(relopts, c"unit", &units, DEFAULT.unit, valid, offset);
+        let offset = offset_of!(StoredOptions, fold);
+        let valid = c"Valid folds are \"none\", \"case\" and \"marks\".";
+        add_choice(relopts, c"fold", &folds, DEFAULT.fold, valid, offset);
+        pg_sys::register_reloptions_validator(relopts, Some(check_options));
+    }
+}
+
+/// Declares an option whose value is one of some names, each stored as a number.
+///
+/// # Safety
+/// The options are being declared; the offset is that of an i32.
+unsafe fn add_choice(
+    relopts: *mut pg_sys::local_relopts,
+    name: &'static CStr,
+    choices: &[(&'static CStr, i32)],
+    default: i32,
+    valid: &'static CStr,
+    offset: usize,
+) {
+    const SIZE: usize = size_of::<pg_sys::relopt_enum_elt_def>();
+    let description = c"how documents are cut into shingles";
+    // SAFETY: vouched for by the caller; the list lives as long as the options, and ends with NULL.
+    unsafe {
+        let members = pg_sys::palloc0((choices.len() + 1) * SIZE);
+        let members = members.cast::<pg_sys::relopt_enum_elt_def>();
+        for (place, (choice, number)) in choices.iter().enumerate() {
+            (*members.add(place)).string_val = choice.as_ptr();
+            (*members.add(place)).symbol_val = *number;
+        }
+        let [name, description, valid] = [name, description, valid].map(CStr::as_ptr);
+        pg_sys::add_local_enum_reloption(
+            relopts,
+            name,
+            description,
+            members,
+            default,
+            valid,
+            offset as i32,
+        );
+    }
+}
+
+/// Checks the threshold, in place of limits that PostgreSQL prints with six decimals.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for a threshold outside 0.5 <= threshold <= 1.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_options(
+    stored: *mut c_void,
+    _options: *mut pg_sys::relopt_value,
+    _count: c_int,
+) {
+    // SAFETY: PostgreSQL passes the options that it has just filled in.
+    let threshold = unsafe { stored.cast::<StoredOptions>().read_unaligned() }.threshold;
+    check_threshold(threshold);
+}
+
+/// # Errors
+/// As of [`check_options`].
+pub(super) fn check_threshold(threshold: f64) {
+    if !(LOWEST_THRESHOLD..=1.0).contains(&threshold) {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            &format!("threshold {threshold} is out of range for an index of documents"),
+            &format!(
+                "Valid values are {LOWEST_THRESHOLD} to 1. An index on shingle_hashes(body) serves every threshold."
+            ),
+        );
+    }
+}
+
+pgrx::extension_sql_file!(
+    "../../../sql/index/neardup_document.sql",
+    name = "neardup_document",
+    requires = [
+        "document_ball",
+        "measures",
+        "neardup_access_method",
+        document_options
+    ]
+);
