@@ -37,6 +37,7 @@ pub extern "C-unwind" fn _PG_init() {
     pg::helpers::install();
     pg::progress::define_setting();
     index::planner::hook::install();
+    guard::places::install();
     #[cfg(feature = "pg18")]
     index::am::explain::install();
 }

@@ -3,6 +3,7 @@
 
 use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
+use crate::guard::window::Window;
 use crate::index::kind::Kind;
 use crate::pg::catalog::is_text;
 use crate::pg::error::raise;
@@ -88,6 +89,7 @@ pub struct GuardColumns {
     pub signature: i16,
     pub document: Option<i16>,
     pub scope: Vec<ScopeColumn>,
+    pub window: Option<Window>,
     /// None for a table without a primary key.
     key: Option<PrimaryKey>,
 }
@@ -110,10 +112,27 @@ impl GuardColumns {
                 scope: scope
                     .map(|name| ScopeColumn::new(table, column_number(oid, name)))
                     .collect(),
+                window: Self::window(table, options),
                 key: Relation::open_table(oid)
                     .primary_key()
                     .map(|(index, columns)| PrimaryKey { columns, index }),
             }
+        }
+    }
+
+    /// Returns the window of time.
+    ///
+    /// # Errors
+    /// As of [`Self::of`], and `datatype_mismatch` for a column that has no moments.
+    ///
+    /// # Safety
+    /// The table is open.
+    pub unsafe fn window(table: pg_sys::Relation, options: &GuardOptions) -> Option<Window> {
+        let (name, most) = options.within.as_ref().zip(options.by)?;
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let number = column_number((*table).rd_id, name);
+            Some(Window::new(table, number, most))
         }
     }
 

@@ -5,8 +5,12 @@
     reason = "an entry a key, column, partition or index"
 )]
 
+mod check;
 mod columns;
+mod locks;
 pub mod options;
+mod passing;
+pub mod places;
 mod protect;
 mod refusal;
 pub mod row;
@@ -15,3 +19,4 @@ pub mod table;
 mod trigger;
 mod verify;
 mod version;
+mod window;

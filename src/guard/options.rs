@@ -1,5 +1,6 @@
 //! The arguments of a `near_dup_guard` trigger.
 
+use crate::guard::window::microseconds_in;
 use crate::index::kind::{Bound, Kind};
 use crate::options;
 use crate::pg::condition;
@@ -11,16 +12,20 @@ use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// `near_dup_guard(column, bound [, 'scope=column,...'] [, 'verify=column'])`.
+/// `near_dup_guard(column, bound [, 'scope=column,...'] [, 'verify=column'] [, 'within=column', 'by=interval'])`.
+#[derive(PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
     /// A similarity threshold for signatures, a distance for bit strings.
     pub bound: String,
     pub scope: Vec<CString>,
     pub verify: Option<CString>,
+    pub within: Option<CString>,
+    /// Microseconds by which rows differ at most in the column of `within`.
+    pub by: Option<i64>,
 }
 
-const SHAPE: &str = "Valid are the signature column, the threshold, and then 'scope=column,...' and 'verify=column', as in near_dup_guard('sig', '0.8', 'scope=tenant_id').";
+const SHAPE: &str = "Valid are the signature column, the threshold, and then 'scope=column,...', 'verify=column', and both 'within=column' and 'by=interval', as in near_dup_guard('sig', '0.8', 'scope=tenant_id').";
 
 fn invalid(message: String) -> ! {
     Err(Error::invalid(message, SHAPE)).or_raise()
@@ -40,9 +45,14 @@ impl GuardOptions {
             bound: bound.to_string_lossy().into_owned(),
             scope: Vec::new(),
             verify: None,
+            within: None,
+            by: None,
         };
         for option in rest {
             options.add(option);
+        }
+        if options.within.is_some() != options.by.is_some() {
+            invalid("near_dup_guard got one of within and by without the other".to_owned());
         }
         options
     }
@@ -73,7 +83,8 @@ impl GuardOptions {
     /// Returns the names of all columns, in the order in which a condition keeps them.
     pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut CString> {
         let column = std::iter::once(&mut self.column);
-        column.chain(&mut self.scope).chain(&mut self.verify)
+        let scope = column.chain(&mut self.scope);
+        scope.chain(&mut self.verify).chain(&mut self.within)
     }
 
     fn add(&mut self, option: &CStr) {
@@ -87,6 +98,8 @@ impl GuardOptions {
         match name {
             b"scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
             b"verify" => self.verify = Some(column(value)),
+            b"within" => self.within = Some(column(value)),
+            b"by" => self.by = Some(microseconds_in(&column(value))),
             _ => invalid(format!(
                 "unknown option {}",
                 quoted(&option.to_string_lossy())

@@ -1,20 +1,21 @@
-//! `near_dup_protect`: creates the trigger, and reports at once everything that would make it fail.
+//! `near_dup_protect`: creates the triggers, and reports at once everything that would make them fail.
 
 use crate::guard::options::GuardOptions;
-use crate::guard::table::{Rule, SearchedTable, indexes, root_of};
+use crate::guard::table::{Rule, root_of};
+use crate::guard::window::{DAY, microseconds};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
+use crate::pg::catalog::depend;
 use crate::pg::condition;
-use crate::pg::error::tell;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, server_text, utf8};
 use pgrx::prelude::*;
 use std::ffi::CString;
 
-/// Implements `near_dup_protect(relation, signature_column, threshold, scope, verify,
-/// trigger_name)`, which creates a trigger `near_dup_guard` on a table, or on all partitions of
-/// one.
+/// Implements `near_dup_protect(relation, signature_column, threshold, scope, verify, trigger_name,
+/// within, by)`, which creates the triggers `near_dup_guard` on a table, or on all partitions
+/// of one.
 ///
 /// # Errors
 /// Those of CREATE TRIGGER, and those that the trigger would raise for every row: for columns that
@@ -29,9 +30,9 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let arguments = trigger_arguments(&call);
         let table = Relation::open_table(relation);
         let mut rule = Rule::new(table.as_ptr(), options(&arguments), function);
-        create_trigger(&call, relation, &arguments, &mut rule.options);
+        create_triggers(&call, relation, &arguments, &mut rule.options);
         for table in rule.tables(root_of(table.as_ptr())) {
-            report_order(&table, &rule);
+            table.index(&rule);
         }
     }
 }
@@ -56,6 +57,15 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
         if let Some(column) = call.optional_argument(4) {
             arguments.push(format!("verify={}", names::name(column)));
         }
+        if let Some(column) = call.optional_argument(6) {
+            arguments.push(format!("within={}", names::name(column)));
+        }
+        if let Some(by) = call.optional_argument(7) {
+            let by = microseconds(by);
+            let seconds = (by % DAY) as f64 / 1e6;
+            // Every session reads it alike, whatever its IntervalStyle.
+            arguments.push(format!("by={} days {seconds} seconds", by / DAY));
+        }
         arguments
     }
 }
@@ -65,65 +75,49 @@ fn options(arguments: &[String]) -> GuardOptions {
     GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
 }
 
-/// Creates the trigger with the caller's rights. Its condition keeps the columns, whose names may
-/// change.
+/// Creates, with the caller's rights, the trigger that notes rows, whose condition keeps the columns,
+/// since their names may change; and the one that says before that the transaction will pass, which
+/// is dropped with it.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
-unsafe fn create_trigger(
+unsafe fn create_triggers(
     call: &Call,
     relation: pg_sys::Oid,
     arguments: &[String],
     options: &mut GuardOptions,
 ) {
     // SAFETY: the argument is a name.
-    let trigger = call
+    let after = call
         .optional_argument(5)
         .map(|name| unsafe { names::name(name) });
-    let trigger = trigger.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
+    let after = after.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
+    let before = names::derived(&after, "before");
     let columns = options.columns_mut();
     let columns = columns.map(|name| format!("NEW.{}", names::identifier(&utf8(name))));
+    let condition = condition::keeping(&columns.collect::<Vec<_>>());
     let arguments = arguments.iter().map(|argument| names::literal(argument));
+    let arguments = arguments.collect::<Vec<_>>().join(", ");
+    let table = names::relation(relation);
+    let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
     connection.execute(&format!(
-        "CREATE TRIGGER {} AFTER INSERT OR UPDATE ON {} FOR EACH ROW WHEN {} EXECUTE FUNCTION {}({})",
-        names::identifier(&trigger),
-        names::relation(relation),
-        condition::keeping(&columns.collect::<Vec<_>>()),
-        names::qualified(call.schema(), "near_dup_guard"),
-        arguments.collect::<Vec<_>>().join(", ")
+        "CREATE TRIGGER {} AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN {condition} EXECUTE FUNCTION {function}({arguments})",
+        names::identifier(&after),
+    ));
+    // A restored dump does not know that it goes with the other one.
+    connection.execute(&format!(
+        "CREATE OR REPLACE TRIGGER {} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()",
+        names::identifier(&before),
     ));
     connection.close();
-}
-
-/// Says which unique indexes a new row enters after it has entered the guard's: of two sessions that
-/// insert near-duplicates with the same key then each can wait for the other.
-///
-/// # Errors
-/// ERROR `object_not_in_prerequisite_state` if the table has no usable index.
-fn report_order(table: &SearchedTable, rule: &Rule) {
-    let index = table.index(rule).oid;
-    let relation = Relation::open_table(table.oid);
-    // SAFETY: the table is open.
-    let order = unsafe { indexes(relation.as_ptr()) };
-    for &later in order.iter().skip_while(|&&oid| oid != index).skip(1) {
-        let opened = Relation::open_index(later);
-        // SAFETY: the index is open.
-        let is_unique = unsafe {
-            let form = (*opened.as_ptr()).rd_index;
-            (*form).indisunique || (*form).indisexclusion
-        };
-        if is_unique {
-            let (first, later) = (names::relation(index), names::relation(later));
-            tell(
-                PgLogLevel::NOTICE,
-                &format!(
-                    "index {first} is filled before unique index {later}: sessions that insert near-duplicates with the same key at once may deadlock"
-                ),
-                &format!("REINDEX INDEX CONCURRENTLY {first};"),
-            );
-        }
-    }
+    let [before, after] = [before, after].map(|name| {
+        // SAFETY: the trigger has been created; the name is NUL-terminated.
+        let trigger =
+            unsafe { pg_sys::get_trigger_oid(relation, server_text(&name).as_ptr(), false) };
+        (pg_sys::TriggerRelationId, trigger)
+    });
+    depend(before, after);
 }
 
 pgrx::extension_sql_file!(

@@ -3,7 +3,7 @@
 
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
 /// Nothing in it needs to be dropped; strings are PostgreSQL's.
 #[derive(Clone, Copy)]
@@ -21,20 +21,17 @@ impl Refusal {
         detail: null_mut(),
     };
 
-    /// # Safety
-    /// The table is open, and the trigger is that of the running call.
-    pub unsafe fn new(
-        table: pg_sys::Relation,
-        trigger: *const pg_sys::Trigger,
-        detail: Option<&CStr>,
-    ) -> Self {
-        // SAFETY: vouched for by the caller; strings are NUL-terminated, and copied.
-        unsafe {
-            Self {
-                table,
-                trigger: (*trigger).tgname,
-                detail: detail.map_or(null_mut(), |detail| pg_sys::pstrdup(detail.as_ptr())),
-            }
+    /// Returns the refusal of a row by a trigger of its table, which stays open until the ERROR.
+    pub fn new(table: pg_sys::Oid, trigger: &CStr, detail: Option<&CStr>) -> Self {
+        let copy = |text: &CStr| {
+            // SAFETY: the string is NUL-terminated.
+            unsafe { pg_sys::pstrdup(text.as_ptr()).cast_const() }
+        };
+        Self {
+            // SAFETY: the transaction has written a row of the table, and so has it locked.
+            table: unsafe { pg_sys::table_open(table, pg_sys::NoLock as i32) },
+            trigger: copy(trigger),
+            detail: detail.map_or(null(), copy),
         }
     }
 }

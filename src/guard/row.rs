@@ -1,27 +1,34 @@
-//! The row that a trigger fired for, and tuple slots.
+//! What a trigger fired for, and tuple slots.
 
 use crate::pg::error::raise;
 use pgrx::itemptr::item_pointer_get_both;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The row that a trigger fired for.
-#[derive(Clone, Copy)]
-pub struct FiredRow {
-    pub table: pg_sys::Relation,
-    pub slot: *mut pg_sys::TupleTableSlot,
-    /// The version that an UPDATE replaced.
-    pub old: Option<*mut pg_sys::TupleTableSlot>,
+/// What a trigger was fired for.
+pub enum Fired {
+    /// A row that is about to be inserted.
+    Before(*mut pg_sys::HeapTupleData),
+    /// A row that was inserted or updated: its slot, and that of the version before.
+    After(
+        *mut pg_sys::TupleTableSlot,
+        Option<*mut pg_sys::TupleTableSlot>,
+    ),
 }
 
-impl FiredRow {
-    /// Returns the row of a call.
+impl Fired {
+    /// Returns what a call is for.
     ///
     /// # Errors
-    /// ERROR unless called as an AFTER INSERT OR UPDATE trigger for each row.
+    /// ERROR unless called as a trigger for each row, AFTER INSERT OR UPDATE, or BEFORE INSERT without
+    /// arguments.
     ///
     /// # Safety
     /// `fcinfo` is that of the running call.
-    pub unsafe fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Self {
+    pub unsafe fn of_call(
+        fcinfo: pg_sys::FunctionCallInfo,
+    ) -> (&'static pg_sys::TriggerData, Self) {
+        const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
+        const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
         // SAFETY: vouched for by the caller; a trigger's context is its data.
         unsafe {
             let data = (*fcinfo).context.cast::<pg_sys::TriggerData>();
@@ -30,22 +37,22 @@ impl FiredRow {
                 _ => not_so("near_dup_guard was not called as a trigger"),
             };
             let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
-            if data.tg_event & timing != pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW {
-                not_so("near_dup_guard was not fired after each row");
-            }
-            match data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK {
-                pg_sys::TRIGGER_EVENT_INSERT => Self {
-                    table: data.tg_relation,
-                    slot: data.tg_trigslot,
-                    old: None,
-                },
-                pg_sys::TRIGGER_EVENT_UPDATE => Self {
-                    table: data.tg_relation,
-                    slot: data.tg_newslot,
-                    old: Some(data.tg_trigslot),
-                },
-                _ => not_so("near_dup_guard was fired by another event than INSERT or UPDATE"),
-            }
+            let has_arguments = (*data.tg_trigger).tgnargs > 0;
+            let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
+            let fired = match (data.tg_event & timing, operation) {
+                (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if !has_arguments => {
+                    Self::Before(data.tg_trigtuple)
+                }
+                (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => Self::After(data.tg_trigslot, None),
+                (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => {
+                    Self::After(data.tg_newslot, Some(data.tg_trigslot))
+                }
+                (AFTER_ROW, _) => {
+                    not_so("near_dup_guard was fired by another event than INSERT or UPDATE")
+                }
+                _ => not_so("near_dup_guard was not fired after each row"),
+            };
+            (data, fired)
         }
     }
 }
@@ -96,6 +103,20 @@ impl Slot {
         self.0
     }
 
+    /// Fetches a version of a row, visible or not. Returns whether there is one.
+    ///
+    /// # Safety
+    /// The slot is one of that table, and the table has a block of that number.
+    pub unsafe fn fetch(&self, table: pg_sys::Relation, tid: Tid) -> bool {
+        let mut pointer = pg_sys::ItemPointerData::default();
+        pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.0, tid.1);
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let any = &raw mut pg_sys::SnapshotAnyData;
+            pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
+        }
+    }
+
     /// Fetches the newest version of the row that has a version at `tid`, as this transaction and
     /// earlier ones left it. Returns whether there is one.
     ///
@@ -105,18 +126,11 @@ impl Slot {
         let mut tid = tid;
         // SAFETY: vouched for by the caller; the rows of a table are heap tuples.
         unsafe {
-            loop {
-                let mut pointer = pg_sys::ItemPointerData::default();
-                pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.0, tid.1);
-                let any = &raw mut pg_sys::SnapshotAnyData;
-                if !pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0) {
-                    return false;
-                }
+            while self.fetch(table, tid) {
                 if is_current(table, self.0) {
                     return true;
                 }
-                let tuple = pg_sys::ExecFetchSlotHeapTuple(self.0, false, std::ptr::null_mut());
-                let next = item_pointer_get_both((*(*tuple).t_data).t_ctid);
+                let next = item_pointer_get_both((*header(self.0)).t_ctid);
                 // Deleted, or moved to another partition.
                 if next == tid || next.0 == pg_sys::InvalidBlockNumber {
                     return false;
@@ -124,6 +138,7 @@ impl Slot {
                 tid = next;
             }
         }
+        false
     }
 }
 
@@ -159,9 +174,29 @@ pub unsafe fn is_of_same_command(
 ) -> bool {
     // SAFETY: vouched for by the caller; the header of a stored tuple has both fields set.
     let [a, b] = [a, b].map(|slot| unsafe {
-        let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
-        let fields = &(*(*tuple).t_data).t_choice.t_heap;
+        let fields = &(*header(slot)).t_choice.t_heap;
         (fields.t_xmin, fields.t_field3.t_cid)
     });
     a == b
+}
+
+/// Returns whether no index has an entry for the version of a row that a slot holds.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+pub unsafe fn is_heap_only(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe { u32::from((*header(slot)).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE != 0 }
+}
+
+/// Returns the header of a tuple.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+unsafe fn header(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::HeapTupleHeaderData {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
+        (*tuple).t_data
+    }
 }

@@ -2,7 +2,7 @@
 //! constraint does.
 
 use crate::guard::row::{Slot, Tid, tid};
-use crate::guard::table::{Rule, SearchedTable, UsableIndex};
+use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{Candidate, candidates, next_number};
 use crate::index::classes::{CONTAINED, EQUAL};
@@ -10,28 +10,55 @@ use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
 use pgrx::itemptr::item_pointer_get_both;
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 /// A transaction in progress that inserted, changed or deleted a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending {
-    transaction: pg_sys::TransactionId,
+    pub transaction: pg_sys::TransactionId,
     speculative_token: u32,
+    pub change: Change,
+}
+
+/// A change that a transaction in progress has made to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Inserted,
+    /// After the row that is checked, which the transaction's own check finds.
+    InsertedLater,
+    Deleted,
 }
 
 impl Pending {
+    /// Returns the transaction in progress behind the row that a dirty snapshot has just shown.
+    fn of(snapshot: &pg_sys::SnapshotData, is_later: bool) -> Option<Self> {
+        let nobody = pg_sys::InvalidTransactionId;
+        let (transaction, change) = match (snapshot.xmin, snapshot.xmax) {
+            (inserter, _) if inserter != nobody && is_later => (inserter, Change::InsertedLater),
+            (inserter, _) if inserter != nobody => (inserter, Change::Inserted),
+            (_, deleter) if deleter != nobody => (deleter, Change::Deleted),
+            _ => return None,
+        };
+        Some(Self {
+            transaction,
+            speculative_token: snapshot.speculativeToken,
+            change,
+        })
+    }
+
     /// Waits until the transaction has ended, or the speculative insertion is decided.
     ///
     /// # Errors
     /// ERROR on a deadlock, a timeout or a cancel.
-    pub fn wait(&self, table: pg_sys::Relation) {
-        // SAFETY: the table is open; without a row number none is named in messages.
+    pub fn wait(&self) {
+        // SAFETY: without a table and a row number none is named in messages.
         unsafe {
             if self.speculative_token != 0 {
                 pg_sys::SpeculativeInsertionWait(self.transaction, self.speculative_token);
             } else {
                 pg_sys::XactLockTableWait(
                     self.transaction,
-                    table,
+                    std::ptr::null_mut(),
                     std::ptr::null_mut(),
                     pg_sys::XLTW_Oper::XLTW_None,
                 );
@@ -44,72 +71,102 @@ impl Pending {
 #[derive(Debug, Clone, Copy)]
 pub struct Own {
     pub tid: Tid,
-    /// Every transaction goes by the row numbers of the same index.
-    pub is_ordered: bool,
+    /// The index has an entry for this version of the row.
+    pub is_indexed: bool,
 }
 
-/// A search through one index of one table.
-pub struct TableSearch {
-    table: Relation,
+/// A table with its index, open for searches in rounds: each goes on where the one before began, since a
+/// row that enters the index while it is searched can be missed.
+pub struct OpenTable {
+    pub table: SearchedTable,
+    relation: Relation,
     index: Relation,
-    keys: Vec<pg_sys::ScanKeyData>,
-    slot: Slot,
+    /// The first row number that the round looks at.
+    from: Cell<u64>,
+    /// The number of the next row when the round began.
+    next: Cell<u64>,
 }
 
-impl TableSearch {
+impl OpenTable {
     /// # Errors
     /// ERROR if the table has no usable index.
-    ///
-    /// # Safety
-    /// The version is of a row that is in one table with those that are searched, and outlives the
-    /// search.
-    pub unsafe fn new(table: &SearchedTable, rule: &Rule, version: &RowVersion<'_>) -> Self {
-        let index = table.index(rule);
-        let relation = Relation::open_table(table.oid);
-        // SAFETY: the index was found to be one of our operator class on that table.
-        unsafe {
-            Self {
-                slot: Slot::new(relation.as_ptr()),
-                table: relation,
-                index: Relation::open_index(index.oid),
-                keys: keys(index, version),
-            }
+    pub fn new(table: SearchedTable, rule: &Rule) -> Self {
+        Self {
+            relation: Relation::open_table(table.oid),
+            index: Relation::open_index(table.index(rule).oid),
+            table,
+            from: Cell::new(0),
+            next: Cell::new(0),
         }
     }
 
-    pub fn table(&self) -> pg_sys::Relation {
-        self.table.as_ptr()
+    pub fn relation(&self) -> pg_sys::Relation {
+        self.relation.as_ptr()
     }
 
-    /// Visits every live row, committed or not, until `visit` says stop (false). Rows have to be
-    /// checked: the index finds too many. The own row is not visited, nor, where there is an order,
-    /// those that are inserted later by transactions in progress: their checks find the own row and
-    /// wait for it.
-    pub fn for_each_live(
+    /// Begins a round; the first one looks at all rows. Returns whether there is anything to look at.
+    pub fn begin_round(&self, is_first: bool) -> bool {
+        self.from.set(if is_first { 0 } else { self.next.get() });
+        // SAFETY: the index is open, and of our access method.
+        self.next.set(unsafe { next_number(self.index.as_ptr()) });
+        self.is_behind()
+    }
+
+    /// Returns whether the index has rows that earlier rounds have not looked at.
+    pub fn is_behind(&self) -> bool {
+        self.from.get() < self.next.get()
+    }
+
+    /// Returns the keys of a search for everything within the bound of a version, in its scope as far as
+    /// the index has it in front. Without the value of such a column, here a NULL, the index returns
+    /// every row.
+    pub fn keys(&self, version: &RowVersion<'_>) -> Vec<pg_sys::ScanKeyData> {
+        let index = self.table.usable_index();
+        let scope = index.map_or(&[][..], |index| &index.scope);
+        let mut keys: Vec<_> = (scope.iter().zip(1..))
+            .filter_map(|(&place, column)| {
+                let value = version.scope(place)?;
+                Some(scan_key(column, EQUAL, value))
+            })
+            .collect();
+        keys.push(scan_key(scope.len() as i16 + 1, CONTAINED, version.ball));
+        keys
+    }
+
+    /// Visits every live row of the round, committed or not, until `visit` says stop (false). Rows have
+    /// to be checked: the index finds too many. The own row is not visited.
+    ///
+    /// # Safety
+    /// The keys are those of a row that is in one table with those that are searched.
+    pub unsafe fn for_each_live(
         &self,
+        keys: &[pg_sys::ScanKeyData],
         own: Option<Own>,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
     ) {
         let mut own_number = None;
-        let mut from = 0;
+        let mut from = self.from.get();
         // A row that is changed meanwhile can be missed: its old version is dead when it is looked
         // at, and its new one was not in the index when that was searched. So, after a dead one,
         // what the index has got since is looked at, too.
         loop {
-            let (next, found) = self.candidates();
-            if let Some(own) = own.filter(|own| own.is_ordered && from == 0) {
+            // SAFETY: vouched for by the caller.
+            let (next, found) = unsafe { self.candidates(keys, from) };
+            if let Some(own) = own.filter(|own| own.is_indexed && self.table.is_settled()) {
                 let is_own = |row: &&Candidate| item_pointer_get_both(row.tid) == own.tid;
-                own_number = found.iter().find(is_own).map(|row| row.number);
+                // It is in the index already when a first round begins.
+                own_number = own_number
+                    .or_else(|| found.iter().find(is_own).map(|row| row.number))
+                    .or(from.checked_sub(1));
             }
             let mut is_complete = true;
             for row in found.iter().filter(|row| row.number >= from) {
                 check_interrupts();
                 let is_later = own_number.is_some_and(|own| row.number > own);
                 let mut visit_other = |slot, by: &pg_sys::SnapshotData| {
-                    let is_inserted_later = is_later && by.xmin != pg_sys::InvalidTransactionId;
                     // SAFETY: the slot holds a row of the table.
                     let is_own = own.is_some_and(|own| own.tid == unsafe { tid(slot) });
-                    is_own || is_inserted_later || visit(slot, pending(by))
+                    is_own || visit(slot, Pending::of(by, is_later))
                 };
                 match self.visit_versions(row.tid, &mut dirty_snapshot(), &mut visit_other) {
                     Visited::None => is_complete = false,
@@ -127,13 +184,15 @@ impl TableSearch {
     /// Visits the rows that a statement sees, as they were when it began.
     ///
     /// # Safety
-    /// The snapshot is one of this transaction's for statements.
+    /// As for [`Self::for_each_live`]. The snapshot is one of this transaction's for statements.
     pub unsafe fn for_each_seen(
         &self,
+        keys: &[pg_sys::ScanKeyData],
         snapshot: pg_sys::Snapshot,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot),
     ) {
-        for row in self.candidates().1 {
+        // SAFETY: vouched for by the caller.
+        for row in unsafe { self.candidates(keys, 0) }.1 {
             check_interrupts();
             // SAFETY: vouched for by the caller.
             let snapshot = unsafe { &mut *snapshot };
@@ -144,12 +203,15 @@ impl TableSearch {
         }
     }
 
-    /// Returns the candidates, after a number that no later one is below.
-    fn candidates(&self) -> (u64, Vec<Candidate>) {
-        // SAFETY: the index is open, and of our access method; the key is for it.
+    /// Returns the candidates from a number on, after a number that no later one is below.
+    ///
+    /// # Safety
+    /// As for [`Self::for_each_live`].
+    unsafe fn candidates(&self, keys: &[pg_sys::ScanKeyData], from: u64) -> (u64, Vec<Candidate>) {
+        // SAFETY: the index is open, and of our access method, which the keys are for.
         unsafe {
             let next = next_number(self.index.as_ptr());
-            (next, candidates(self.index.as_ptr(), &self.keys))
+            (next, candidates(self.index.as_ptr(), keys, from))
         }
     }
 
@@ -160,12 +222,14 @@ impl TableSearch {
         snapshot: &mut pg_sys::SnapshotData,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool,
     ) -> Visited {
-        let slot = self.slot.as_ptr();
+        // SAFETY: the table is open.
+        let held = unsafe { Slot::new(self.relation()) };
+        let slot = held.as_ptr();
         let (mut again, mut all_dead) = (false, false);
         let mut visited = Visited::None;
         // SAFETY: the table is open; the fetch is ended below or, after an ERROR, with the statement.
         unsafe {
-            let fetch = pg_sys::table_index_fetch_begin(self.table.as_ptr());
+            let fetch = pg_sys::table_index_fetch_begin(self.relation());
             while visited != Visited::Stopped
                 && pg_sys::table_index_fetch_tuple(
                     fetch,
@@ -204,32 +268,6 @@ fn dirty_snapshot() -> pg_sys::SnapshotData {
         snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
         ..Default::default()
     }
-}
-
-/// Returns the transaction in progress behind the row that a dirty snapshot has just shown.
-fn pending(snapshot: &pg_sys::SnapshotData) -> Option<Pending> {
-    [snapshot.xmin, snapshot.xmax]
-        .into_iter()
-        .find(|&transaction| transaction != pg_sys::InvalidTransactionId)
-        .map(|transaction| Pending {
-            transaction,
-            speculative_token: snapshot.speculativeToken,
-        })
-}
-
-/// Returns the scan keys for everything within the bound of a version, in its scope as far as the
-/// index has it. Without the value of a column in front, here a NULL, the index returns every row.
-fn keys(index: &UsableIndex, version: &RowVersion<'_>) -> Vec<pg_sys::ScanKeyData> {
-    let in_front = index.scope.iter().zip(1..);
-    let mut keys: Vec<_> = in_front
-        .filter_map(|(&place, column)| {
-            let value = version.scope(place)?;
-            Some(scan_key(column, EQUAL, value))
-        })
-        .collect();
-    let column = index.scope.len() as i16 + 1;
-    keys.push(scan_key(column, CONTAINED, version.ball));
-    keys
 }
 
 /// Returns a scan key for an operator of the access method, which needs no function that compares.

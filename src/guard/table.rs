@@ -2,6 +2,7 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
+use crate::guard::window::{self, Span};
 use crate::index::classes::CONTAINED;
 use crate::index::kind::{Bound, Kind, Objects};
 use crate::pg::error::raise;
@@ -22,6 +23,8 @@ pub struct SearchedTable {
     pub oid: pg_sys::Oid,
     /// The partitioned tables that it belongs to, from the root on.
     ancestors: Vec<pg_sys::Oid>,
+    /// The moments that its rows can have.
+    pub span: Span,
     pub columns: GuardColumns,
     /// None where the table has no usable index.
     index: Option<UsableIndex>,
@@ -74,32 +77,47 @@ impl Rule {
     /// # Errors
     /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
     pub fn tables(&self, root: pg_sys::Oid) -> Vec<SearchedTable> {
+        self.tables_in(root, Span::ALWAYS)
+    }
+
+    /// Returns the tables under a root that can have rows of a span.
+    ///
+    /// # Errors
+    /// As of [`Self::tables`].
+    pub fn tables_in(&self, root: pg_sys::Oid, span: Span) -> Vec<SearchedTable> {
         let mut tables = Vec::new();
-        self.add_tables(root, &[], &mut tables);
+        self.add_tables(root, &[], (Span::ALWAYS, span), &mut tables);
         tables
     }
 
+    /// Adds the tables under one whose rows have moments in the first span, as far as they can be in the
+    /// second.
     fn add_tables(
         &self,
         table: pg_sys::Oid,
         ancestors: &[pg_sys::Oid],
+        (span, wanted): (Span, Span),
         tables: &mut Vec<SearchedTable>,
     ) {
         let relation = Relation::open_table(table);
         match relation.kind() {
             pg_sys::RELKIND_PARTITIONED_TABLE => {
                 let ancestors = [ancestors, &[table]].concat();
-                for partition in relation.partitions() {
-                    self.add_tables(partition, &ancestors, tables);
+                // SAFETY: the table is open.
+                let window = unsafe { GuardColumns::window(relation.as_ptr(), &self.options) };
+                for (partition, span) in window::partitions(&relation, window, span) {
+                    if span.meets(wanted) {
+                        self.add_tables(partition, &ancestors, (span, wanted), tables);
+                    }
                 }
             }
-            pg_sys::RELKIND_RELATION => tables.push(self.table(&relation, ancestors)),
+            pg_sys::RELKIND_RELATION => tables.push(self.table(&relation, ancestors, span)),
             pg_sys::RELKIND_FOREIGN_TABLE => foreign(table, ancestors),
             _ => {}
         }
     }
 
-    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid]) -> SearchedTable {
+    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid], span: Span) -> SearchedTable {
         // SAFETY: the relation is open.
         unsafe {
             let columns = GuardColumns::of(relation.as_ptr(), &self.options);
@@ -107,6 +125,7 @@ impl Rule {
             SearchedTable {
                 oid: (*relation.as_ptr()).rd_id,
                 ancestors: ancestors.to_vec(),
+                span,
                 index: self.usable_index(relation.as_ptr(), &columns),
                 columns,
             }
@@ -232,6 +251,11 @@ impl SearchedTable {
         })
     }
 
+    /// Returns whether every session goes by the row numbers of the same index.
+    pub fn is_settled(&self) -> bool {
+        self.index.as_ref().is_some_and(|index| index.is_settled)
+    }
+
     /// Returns the index to search through; None without one.
     pub fn usable_index(&self) -> Option<&UsableIndex> {
         self.index.as_ref()
@@ -255,11 +279,11 @@ impl SearchedTable {
     }
 }
 
-/// Returns the indexes of a table, in the order in which a new row enters them.
+/// Returns the indexes of a table.
 ///
 /// # Safety
 /// The table is open.
-pub unsafe fn indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
+unsafe fn indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
     // SAFETY: vouched for by the caller; the list is a new one.
     let indexes = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
     indexes.iter_oid().collect()

@@ -2,8 +2,9 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::row::get;
-use crate::guard::table::{Rule, SearchedTable};
+use crate::guard::table::Rule;
 use crate::guard::verify::VersionDocument;
+use crate::guard::window::Span;
 use crate::index::kind::Bound;
 use pgrx::pg_sys;
 use std::fmt;
@@ -16,6 +17,8 @@ pub struct RowVersion<'a> {
     signature: pg_sys::Datum,
     pub ball: pg_sys::Datum,
     document: Option<VersionDocument>,
+    /// The moments of rows that count.
+    pub span: Span,
 }
 
 /// How near two rows are, as a message says it.
@@ -26,7 +29,7 @@ pub enum Nearness {
 }
 
 impl<'a> RowVersion<'a> {
-    /// Returns None for a version without a signature.
+    /// Returns None for a version without a signature, and where a window is asked for, without a moment.
     ///
     /// # Safety
     /// The slot holds a row of a table with these columns, and outlives the version.
@@ -38,6 +41,10 @@ impl<'a> RowVersion<'a> {
         // SAFETY: vouched for by the caller; the columns are of the rule's types.
         unsafe {
             let signature = get(slot, columns.signature)?;
+            let span = match columns.window {
+                Some(window) => window.around(slot)?,
+                None => Span::ALWAYS,
+            };
             let document = columns
                 .document
                 .map(|column| VersionDocument::new(get(slot, column), &rule.bound, signature));
@@ -48,6 +55,7 @@ impl<'a> RowVersion<'a> {
                 signature,
                 ball: rule.bound.ball(&rule.objects, signature),
                 document,
+                span,
             })
         }
     }
@@ -58,32 +66,38 @@ impl<'a> RowVersion<'a> {
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns how near another row is; None beyond the bound, and in another scope.
+    /// Returns how near another row is; None beyond the bound, and in another scope or
+    /// another time.
     ///
     /// # Safety
-    /// The other slot holds a row of that table.
+    /// The other slot holds a row of a table with those columns.
     pub unsafe fn nearness(
         &mut self,
-        table: &SearchedTable,
+        columns: &GuardColumns,
         other: *mut pg_sys::TupleTableSlot,
     ) -> Option<Nearness> {
         let Rule { bound, objects, .. } = self.rule;
         // SAFETY: vouched for by the caller. Partitions have the same columns as their root, of the
         // same types.
         unsafe {
-            let scopes = self.columns.scope.iter().zip(&table.columns.scope);
+            if let Some(window) = columns.window
+                && !window.is_in(other, self.span)
+            {
+                return None;
+            }
+            let scopes = self.columns.scope.iter().zip(&columns.scope);
             for (ours, theirs) in scopes {
                 if !ours.same(get(self.slot, ours.number), get(other, theirs.number)) {
                     return None;
                 }
             }
-            let theirs = get(other, table.columns.signature)?;
+            let theirs = get(other, columns.signature)?;
             let is_near = pg_sys::get_opcode(objects.operator);
             let no_collation = pg_sys::InvalidOid;
             if pg_sys::OidFunctionCall2Coll(is_near, no_collation, theirs, self.ball).value() == 0 {
                 return None;
             }
-            if let (Some(ours), Some(column)) = (&mut self.document, table.columns.document) {
+            if let (Some(ours), Some(column)) = (&mut self.document, columns.document) {
                 return ours
                     .resemblance(get(other, column))
                     .map(Nearness::Similarity);

@@ -19,6 +19,8 @@ pub fn rule<'a>(
         bound: tracker.threshold.to_string(),
         scope: scope.map(server_text).collect(),
         verify: None,
+        within: None,
+        by: None,
     };
     // SAFETY: the table is open, and the function one of the extension's.
     unsafe { Rule::new(table.as_ptr(), options, tracker.function) }

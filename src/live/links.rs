@@ -2,6 +2,7 @@
 //! updates, which goes with a column that is dropped, and of its policies on the tracked table.
 
 use crate::live::tracker::Tracker;
+use crate::pg::catalog::depend;
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 
@@ -49,24 +50,3 @@ const TRIGGERS: &str = "SELECT t.oid FROM pg_catalog.pg_trigger t
             AND d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass
             AND d.refobjid OPERATOR(pg_catalog.=) $1)
     ORDER BY t.tgdeferrable, t.tgtype OPERATOR(pg_catalog.&) 16::pg_catalog.int2 DESC";
-
-/// Notes that an object, of a catalog, goes with another one.
-fn depend(object: (pg_sys::Oid, pg_sys::Oid), other: (pg_sys::Oid, pg_sys::Oid)) {
-    let address = |(class, object)| pg_sys::ObjectAddress {
-        classId: class,
-        objectId: object,
-        objectSubId: 0,
-    };
-    let behavior = pg_sys::DependencyType::DEPENDENCY_AUTO;
-    // SAFETY: the objects exist; a dependency that is noted already is not noted again.
-    unsafe {
-        pg_sys::deleteDependencyRecordsForSpecific(
-            object.0,
-            object.1,
-            behavior as std::ffi::c_char,
-            other.0,
-            other.1,
-        );
-        pg_sys::recordDependencyOn(&address(object), &address(other), behavior);
-    }
-}

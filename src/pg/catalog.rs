@@ -133,3 +133,24 @@ pub fn is_named_function(function: pg_sys::Oid, name: &CStr, wrapper: CFunction)
 fn found(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (oid != pg_sys::InvalidOid).then_some(oid)
 }
+
+/// Notes that an object, of a catalog, goes with another one.
+pub fn depend(object: (pg_sys::Oid, pg_sys::Oid), other: (pg_sys::Oid, pg_sys::Oid)) {
+    let address = |(class, object)| pg_sys::ObjectAddress {
+        classId: class,
+        objectId: object,
+        objectSubId: 0,
+    };
+    let behavior = pg_sys::DependencyType::DEPENDENCY_AUTO;
+    // SAFETY: the objects exist; a dependency that is noted already is not noted again.
+    unsafe {
+        pg_sys::deleteDependencyRecordsForSpecific(
+            object.0,
+            object.1,
+            behavior as std::ffi::c_char,
+            other.0,
+            other.1,
+        );
+        pg_sys::recordDependencyOn(&address(object), &address(other), behavior);
+    }
+}

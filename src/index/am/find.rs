@@ -27,6 +27,24 @@ pub fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remai
     })
 }
 
+/// Finds all rows of a search from a row number on, and maybe earlier ones. New rows are found without a look
+/// at the segments.
+pub fn find_from(index: Index, search: &Search, from: u64) -> (Meta, Remaining) {
+    with_meta(index, &mut |meta| match search {
+        Search::Keys { keys, needed } if from > 0 && from >= meta.log_start => {
+            let mut found = Vec::new();
+            find_in_log(&index, meta, keys, needed, from, &mut found)?;
+            keep_enough(&mut Rows::new(index, meta), needed, &mut found);
+            Ok(Remaining::Some(found, 0))
+        }
+        Search::Everything => Ok(Remaining::All {
+            page: rows::page_of(from),
+            end: log::end(&index, meta),
+        }),
+        _ => remaining(index, meta, search),
+    })
+}
+
 /// Returns what a search finds, and the metapage that it began with: anew where a page that this
 /// names has been reused meanwhile.
 pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Stop>) -> (Meta, R) {
@@ -76,11 +94,7 @@ pub fn candidates(
     needed: &Needed,
 ) -> Result<Vec<Found>, Stop> {
     let mut found = Vec::new();
-    let query = needed.log_query(keys)?;
-    log::search(index, meta, &query, needed.least(), &mut |row, shared| {
-        or_out_of_memory(found.try_reserve(1));
-        found.push(Found { row, shared });
-    })?;
+    find_in_log(index, meta, keys, needed, 0, &mut found)?;
     let mut pages = SegmentPages::new(*index);
     for group in groups(index, meta) {
         postings::search(
@@ -96,15 +110,42 @@ pub fn candidates(
         )?;
     }
     found.sort_unstable_by_key(|found| found.row);
-    if needed.depends_on_row() {
-        keep_enough(&mut Rows::new(*index, meta), needed, &mut found);
-    }
+    keep_enough(&mut Rows::new(*index, meta), needed, &mut found);
     Ok(found)
 }
 
+/// Adds the rows of the log, from the page with a row number on, that share enough of the keys, ascending.
+///
+/// # Errors
+/// `Restart` where a page has been reused.
+fn find_in_log(
+    index: &Index,
+    meta: &Meta,
+    keys: &[u32],
+    needed: &Needed,
+    from: u64,
+    found: &mut Vec<Found>,
+) -> Result<(), Stop> {
+    let query = needed.log_query(keys)?;
+    log::search(
+        index,
+        meta,
+        from,
+        &query,
+        needed.least(),
+        &mut |row, shared| {
+            or_out_of_memory(found.try_reserve(1));
+            found.push(Found { row, shared });
+        },
+    )
+}
+
 /// Keeps those of ascending candidates that have enough of the keys for what they have themselves, as
-/// the row table says.
+/// the row table says, if that matters.
 fn keep_enough(table: &mut Rows, needed: &Needed, found: &mut Vec<Found>) {
+    if !needed.depends_on_row() {
+        return;
+    }
     let (mut kept, mut start) = (0, 0);
     while let Some(first) = found.get(start) {
         check_interrupts();

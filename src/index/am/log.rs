@@ -177,19 +177,23 @@ pub fn for_each_page(
     Ok(())
 }
 
-/// Calls `found` with the rows of the log that share at least `needed` of a query's keys, and how
-/// many they share.
+/// Calls `found` with the rows of the log, from the page with row number `from` on, that share at least
+/// `needed` of a query's keys, and how many they share.
 ///
 /// # Errors
 /// `Restart` where a page has been reused.
 pub fn search(
     index: &Index,
     meta: &Meta,
+    from: u64,
     query: &LogQuery,
     needed: usize,
     found: &mut impl FnMut(u64, u32),
 ) -> Result<(), Stop> {
     for_each_page(index, meta, |start, log| {
+        if start + log.len() as u64 <= from {
+            return Ok(());
+        }
         for (place, row) in log.iter().enumerate() {
             let shared = query.shared(row?);
             if shared as usize >= needed {

@@ -1,7 +1,7 @@
 //! Candidates with their row numbers, for a search that looks at rows in the order of their
 //! insertion.
 
-use super::find::{Remaining, find};
+use super::find::{Remaining, find_from};
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
@@ -29,13 +29,15 @@ pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
     log::end(&index, &Meta::read(&index))
 }
 
-/// Returns the candidates of a scan with these keys, in the order of their numbers.
+/// Returns the candidates of a scan with these keys, in the order of their numbers, all from a number on
+/// among them; earlier ones may be left out.
 ///
 /// # Safety
 /// The relation is an open index of this access method, and the keys are those of a scan of it.
 pub unsafe fn candidates(
     relation: pg_sys::Relation,
     keys: &[pg_sys::ScanKeyData],
+    from: u64,
 ) -> Vec<Candidate> {
     // SAFETY: vouched for by the caller.
     let (index, search) = unsafe {
@@ -43,7 +45,7 @@ pub unsafe fn candidates(
         let (search, _) = RowKeys::of_index(relation).search(keys);
         (Index::new(relation), search)
     };
-    let (meta, remaining) = find(index, &search, &|_| {});
+    let (meta, remaining) = find_from(index, &search, from);
     let mut table = Rows::new(index, &meta);
     let mut found = Vec::new();
     match remaining {

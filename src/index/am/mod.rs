@@ -25,7 +25,7 @@ pub mod explain;
 mod fetch;
 mod find;
 pub mod foreseen;
-mod hold;
+pub mod hold;
 mod insert;
 mod large;
 mod log;

@@ -15,7 +15,7 @@ use crate::sessions::{Sessions, Step, orders};
 
 /// The guarded tables: rows of a tenant are compared with each other, in one table and in two
 /// partitions.
-const TABLES: &str = "
+pub const TABLES: &str = "
     CREATE TABLE plain (id int PRIMARY KEY, tenant int, part int, body text,
         sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
     CREATE INDEX ON plain USING neardup (sig);
@@ -34,7 +34,7 @@ const TABLES: &str = "
 const ROWS: &str = "INSERT INTO {TABLE} VALUES (1{ID}, 1, 1, {HELD}), (3{ID}, 3, 1, {HELD}), (4{ID}, 4, 2, {HELD}),
     (5{ID}, 1, 1, 'the first other of {ID}'), (6{ID}, 1, 2, 'the second other of {ID}')";
 
-/// Changes of session N, 0 or 1. FREE is a document that no row has; both sessions want it.
+/// Changes of session N, 0 or 1. FREE and OTHER are documents that no row has; both sessions want them.
 const CHANGES: &[(&str, &[&str])] = &[
     (
         "insert free",
@@ -43,6 +43,23 @@ const CHANGES: &[(&str, &[&str])] = &[
     (
         "insert held",
         &["INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1 + {N}, {HELD})"],
+    ),
+    (
+        "insert both",
+        &[
+            "INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1 + {N}, {FREE}), (2{N}{ID}, 1, 2 - {N}, {OTHER})",
+        ],
+    ),
+    (
+        "insert both the other way round",
+        &[
+            "INSERT INTO {TABLE} VALUES (1{N}{ID}, 1, 1 + {N}, {OTHER}), (2{N}{ID}, 1, 2 - {N}, {FREE})",
+        ],
+    ),
+    (
+        "copy both",
+        &["COPY {TABLE} (id, tenant, part, body) FROM PROGRAM
+            'echo 1{N}{ID},1,1,{COPIED_OTHER}; echo 2{N}{ID},1,2,{COPIED_FREE}' (FORMAT csv)"],
     ),
     (
         "insert free, change the key",
@@ -86,7 +103,7 @@ const CHANGES: &[(&str, &[&str])] = &[
     ("delete", &["DELETE FROM {TABLE} WHERE id = 1{ID}"]),
 ];
 
-const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
+pub const LEVELS: [&str; 3] = ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"];
 
 /// How the transactions end: one of the first session's, one of the second's.
 const ENDS: [[&str; 2]; 4] = [
@@ -145,6 +162,14 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+fn free(run: u32) -> String {
+    format!("document {run} free for all")
+}
+
+fn other(run: u32) -> String {
+    format!("another of run {run} wanted by both")
+}
+
 /// Two transactions.
 #[derive(Debug)]
 struct Run {
@@ -157,11 +182,11 @@ struct Run {
 
 /// The counts of what happened in all runs.
 #[derive(Default)]
-struct Seen {
-    runs: u32,
-    waits: u32,
-    refusals: u32,
-    victims: u32,
+pub struct Seen {
+    pub runs: u32,
+    pub waits: u32,
+    pub refusals: u32,
+    pub victims: u32,
 }
 
 impl Run {
@@ -170,10 +195,10 @@ impl Run {
         statement
             .replace("{TABLE}", self.table)
             .replace("{HELD}", &format!("'document {} held by one'", self.number))
-            .replace(
-                "{FREE}",
-                &format!("'document {} free for all'", self.number),
-            )
+            .replace("{FREE}", &format!("'{}'", free(self.number)))
+            .replace("{OTHER}", &format!("'{}'", other(self.number)))
+            .replace("{COPIED_FREE}", &free(self.number))
+            .replace("{COPIED_OTHER}", &other(self.number))
             .replace("{ID}", &format!("{:06}", self.number))
             .replace("{N}", &session.to_string())
     }
@@ -183,10 +208,21 @@ impl Run {
         let is_brought = |session: usize| {
             let change = self.changes[session].concat();
             self.ends[session] != "ROLLBACK"
-                && change.contains("{FREE}")
+                && ["{FREE}", "_FREE}"]
+                    .iter()
+                    .any(|free| change.contains(free))
                 && !change.contains("ROLLBACK")
         };
         is_brought(0) || is_brought(1)
+    }
+
+    /// Returns whether the two transactions are such as never deadlock.
+    fn inserts_once(&self) -> bool {
+        let inserts = |change: &&[&str]| match change {
+            [only] => ["INSERT", "COPY"].iter().any(|word| only.starts_with(word)),
+            _ => false,
+        };
+        self.changes.iter().all(inserts)
     }
 
     fn play(&self, client: &mut Client, sessions: &mut Sessions, order: &[usize]) -> Result<Seen> {
@@ -213,6 +249,11 @@ impl Run {
         }
         sessions.finish()?;
         let seen = Seen::of(waits, &sessions.take_failures())?;
+        ensure!(
+            seen.victims == 0 || !self.inserts_once(),
+            "{} deadlocks and serialization failures",
+            seen.victims
+        );
         let row = client.query_one(&self.fill(COPIES, 0), &[])?;
         let (copies, free): (i64, i64) = (row.get(0), row.get(1));
         ensure!(copies == 0, "{copies} copies");
@@ -224,14 +265,14 @@ impl Run {
 }
 
 impl Seen {
-    fn add(&mut self, other: &Seen) {
+    pub fn add(&mut self, other: &Seen) {
         self.runs += other.runs;
         self.waits += other.waits;
         self.refusals += other.refusals;
         self.victims += other.victims;
     }
 
-    fn of(waits: u32, failures: &[SqlState]) -> Result<Seen> {
+    pub fn of(waits: u32, failures: &[SqlState]) -> Result<Seen> {
         let mut seen = Seen {
             runs: 1,
             waits,

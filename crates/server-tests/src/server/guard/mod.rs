@@ -1,8 +1,11 @@
 //! The guard under concurrency: of many sessions that insert near-duplicates at once, one wins.
 
+mod histories;
 mod interleavings;
 mod moments;
 
+use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -15,10 +18,11 @@ use testbed::server::{ScratchCluster, Server};
 
 use crate::harness::{Outcome, figure};
 
+pub use histories::histories;
 pub use interleavings::every_order;
 pub use moments::{
-    changed_key, changed_while_searched, earlier_first, hot_update, prepared_transaction,
-    twin_index,
+    changed_key, changed_while_searched, first_to_pass, hot_update, passed_meanwhile,
+    prepared_transaction, triggers, twin_index,
 };
 
 const SESSIONS: u64 = 16;
@@ -81,7 +85,7 @@ fn ensure_once(client: &mut Client, documents: u64) -> Result<()> {
     Ok(())
 }
 
-/// Keeps a row for a moment in table and index before the guard looks at it, so that many are there.
+/// Keeps rows for a moment in table and index before the guard looks at them, so that many are there.
 const MOMENT: &str = "CREATE FUNCTION moment() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         PERFORM pg_sleep(0.003);
@@ -89,44 +93,117 @@ const MOMENT: &str = "CREATE FUNCTION moment() RETURNS trigger LANGUAGE plpgsql 
     END $$;
     CREATE TRIGGER a_moment AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION moment()";
 
-/// 16 sessions insert the same documents row by row: each arrives once, nobody waits for a deadlock to
-/// be noticed, and there is none.
+/// One table, and one with a partition for each session.
+const TABLES: [&str; 2] = [
+    TABLE,
+    "CREATE TABLE docs (id bigserial, part int DEFAULT 0, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED) PARTITION BY LIST (part);
+    DO $$ BEGIN
+        FOR part IN 1 .. 16 LOOP
+            EXECUTE format('CREATE TABLE docs_%s PARTITION OF docs FOR VALUES IN (%s)', part, part);
+        END LOOP;
+    END $$;
+    CREATE INDEX ON docs USING neardup (sig);
+    SELECT near_dup_protect('docs', 'sig', 0.8)",
+];
+
+/// 16 sessions insert the same documents row by row, each into a partition of its own where there are
+/// some: each document arrives once, and there is no deadlock.
 pub fn row_by_row(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: u64 = 150;
-    let database = Database::with_extension(&server.main, "guard_rows")?;
-    let name = &database.name;
+    for table in TABLES {
+        let start = Instant::now();
+        let refused = burst(server, table, |session| {
+            let mut rng = Rng::with_seed(session);
+            let row = move |number| vec![variant(&mut rng, number)];
+            (0..DOCUMENTS).map(row).collect()
+        })?;
+        ensure!(
+            refused == (SESSIONS - 1) * DOCUMENTS,
+            "{refused} refusals for {DOCUMENTS} documents in {SESSIONS} sessions"
+        );
+        figure!(
+            "{} inserts in {SESSIONS} sessions: {DOCUMENTS} accepted, {refused} refused, no deadlock, {:.1?}",
+            SESSIONS * DOCUMENTS,
+            start.elapsed()
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// 16 sessions insert documents in statements of many rows, in random order, of which some are everybody's:
+/// no near-duplicates get in, and there is no deadlock.
+pub fn bursts(server: &Server) -> Result<Outcome> {
+    const STATEMENTS: u64 = 20;
+    for table in TABLES {
+        let start = Instant::now();
+        let refused = burst(server, table, |session| {
+            let mut rng = Rng::with_seed(session);
+            let mut statement = |number: u64| {
+                let own = 1000 * (1 + number + STATEMENTS * session);
+                let mut numbers: Vec<u64> = (own..own + rng.u64(..50)).collect();
+                if rng.bool() {
+                    let first = rng.u64(..300);
+                    numbers.extend(first..first + 5);
+                }
+                rng.shuffle(&mut numbers);
+                numbers
+                    .iter()
+                    .map(|number| variant(&mut rng, *number))
+                    .collect()
+            };
+            (0..STATEMENTS).map(&mut statement).collect()
+        })?;
+        ensure!(refused > 0, "no refusals: nothing was tested");
+        figure!(
+            "{} statements in {SESSIONS} sessions, {refused} refused, no deadlock, {:.1?}",
+            SESSIONS * STATEMENTS,
+            start.elapsed()
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Runs the statements of 16 sessions at once, given as the documents that each inserts, and returns how
+/// many of them are refused. Fails where a session runs into a deadlock, or a near-duplicate gets in.
+fn burst(
+    server: &Server,
+    table: &str,
+    statements: impl Fn(u64) -> Vec<Vec<String>> + Sync,
+) -> Result<u64> {
+    let database = Database::with_extension(&server.main, "guard_burst")?;
     let mut client = database.connect()?;
-    client.batch_execute(&format!(
-        "{TABLE}; {MOMENT}; ALTER DATABASE {name} SET deadlock_timeout = '10min';
-         ALTER DATABASE {name} SET statement_timeout = '10min'"
-    ))?;
-    let start = Instant::now();
+    client.batch_execute(&format!("{table}; {MOMENT}"))?;
+    let column = if table.contains("PARTITION") {
+        "part"
+    } else {
+        "id"
+    };
     let refused = in_sessions(&database, |session, mut client| {
-        let mut rng = Rng::with_seed(session);
         let mut refused = 0;
-        for number in 0..DOCUMENTS {
-            let body = variant(&mut rng, number);
-            let mut transaction = client.transaction()?;
-            match transaction.execute("INSERT INTO docs (body) VALUES ($1)", &[&body]) {
-                Ok(_) => transaction.commit()?,
+        for (number, documents) in (1..).zip(statements(session)) {
+            let first = if column == "id" {
+                session << 32 | number << 16
+            } else {
+                session
+            };
+            let insert = format!(
+                "INSERT INTO docs ({column}, body)
+                 SELECT {first} + (n - 1) * ('{column}' = 'id')::int, d FROM unnest($1::text[]) WITH ORDINALITY u (d, n)"
+            );
+            match client.execute(&insert, &[&documents]) {
+                Ok(_) => {}
                 Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => refused += 1,
                 Err(error) => return Err(error.into()),
             }
         }
         Ok(refused)
     })?;
-    ensure_once(&mut client, DOCUMENTS)?;
-    let refused: u64 = refused.into_iter().sum();
-    ensure!(
-        refused == (SESSIONS - 1) * DOCUMENTS,
-        "{refused} refusals for {DOCUMENTS} documents in {SESSIONS} sessions"
-    );
-    figure!(
-        "{} inserts in {SESSIONS} sessions: {DOCUMENTS} accepted, {refused} refused, no deadlock, {:.1?}",
-        SESSIONS * DOCUMENTS,
-        start.elapsed()
-    );
-    Ok(Outcome::Passed)
+    let pairs =
+        "SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0.8)";
+    let pairs: i64 = client.query_one(pairs, &[])?.get(0);
+    ensure!(pairs == 0, "{pairs} pairs of near-duplicates");
+    Ok(refused.into_iter().sum())
 }
 
 /// 16 sessions bring the same documents in by every way there is, at every isolation level, while the
@@ -278,4 +355,20 @@ fn prepared_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     cluster.create(&[("max_prepared_transactions", "20")])?;
     cluster.start()?;
     Ok(cluster)
+}
+
+/// Starts a cluster that has prepared transactions, and whose sessions are held where there is a file in
+/// [`holds`].
+fn held_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
+    let mut cluster = server.scratch_cluster(name)?;
+    let directory = holds(&cluster);
+    cluster.set_environment("NEARDUP_HOLDS", &directory.to_string_lossy());
+    cluster.create(&[("max_prepared_transactions", "20")])?;
+    cluster.start()?;
+    fs::create_dir(&directory)?;
+    Ok(cluster)
+}
+
+fn holds(cluster: &ScratchCluster) -> PathBuf {
+    cluster.socket_dir().join("holds")
 }

@@ -1,0 +1,290 @@
+//! The check of one row: is there another one near it?
+
+use crate::guard::columns::GuardColumns;
+use crate::guard::locks::{Standing, standing};
+use crate::guard::row::{Slot, Tid, get, is_heap_only, is_of_same_command, tid};
+use crate::guard::search::{Change, OpenTable, Own, Pending};
+use crate::guard::table::Rule;
+use crate::guard::version::{Nearness, RowVersion};
+use crate::pg::names;
+use crate::pg::statement::server_text;
+use pgrx::pg_sys;
+use std::ffi::CString;
+
+/// A guard with the tables that it searches.
+pub struct Guard {
+    pub rule: Rule,
+    pub tables: Vec<OpenTable>,
+}
+
+/// A row that is checked.
+pub struct Row<'r> {
+    pub table: pg_sys::Relation,
+    /// Of the table.
+    pub columns: &'r GuardColumns,
+    /// Its newest version.
+    pub slot: *mut pg_sys::TupleTableSlot,
+    /// The version that an UPDATE replaced.
+    pub old: Option<*mut pg_sys::TupleTableSlot>,
+    /// Whoever finds the row's entry in an index finds a version with the values of the newest one.
+    pub is_indexed: bool,
+}
+
+/// The outcome of a check.
+pub enum Verdict {
+    Clear,
+    /// The other row is not decided before that transaction has ended.
+    Wait(Pending),
+    /// There is a near-duplicate; the DETAIL of the message, if it may be told.
+    Duplicate(Option<CString>),
+}
+
+/// What the checks of all rows of a root have in common.
+pub struct Round {
+    pub root: pg_sys::Oid,
+    /// Nobody else passes, and nothing that takes locks may be done.
+    pub is_gated: bool,
+    /// The transactions that have similar rows and will pass later, or whose checks find the row.
+    pub later: Vec<Pending>,
+}
+
+impl Round {
+    /// Returns the transaction that has to be waited for before a row of it counts or not; None if this
+    /// one need not wait.
+    fn obstacle(&mut self, row: &Row<'_>, pending: Pending) -> Option<Pending> {
+        if pending.change == Change::Deleted {
+            return Some(pending);
+        }
+        let will_find_ours = match standing(self.root, pending.transaction) {
+            Standing::WillPass => row.is_indexed,
+            Standing::Silent => pending.change == Change::InsertedLater,
+            Standing::Passed | Standing::Ended => false,
+        };
+        if !will_find_ours {
+            return Some(pending);
+        }
+        let is_same = |other: &Pending| other.transaction == pending.transaction;
+        if !self.later.iter().any(is_same) {
+            self.later.push(pending);
+        }
+        None
+    }
+}
+
+impl<'r> Row<'r> {
+    /// Returns a row in its newest version, which may be another than `noted`: other triggers and other
+    /// statements may have changed it since.
+    ///
+    /// # Safety
+    /// The slots hold rows of the open table, which has these columns.
+    pub unsafe fn new(
+        table: pg_sys::Relation,
+        columns: &'r GuardColumns,
+        noted: *mut pg_sys::TupleTableSlot,
+        newest: *mut pg_sys::TupleTableSlot,
+        old: Option<*mut pg_sys::TupleTableSlot>,
+    ) -> Self {
+        // SAFETY: vouched for by the caller.
+        let is_indexed = unsafe {
+            !is_heap_only(newest) || !is_heap_only(noted) && columns.are_same(noted, newest)
+        };
+        Self {
+            table,
+            columns,
+            slot: newest,
+            old,
+            is_indexed,
+        }
+    }
+}
+
+impl Guard {
+    /// Checks a row against those that the round looks at.
+    ///
+    /// # Safety
+    /// The row is one of a table under the guard's root. A snapshot is active.
+    pub unsafe fn check(&self, row: &Row<'_>, round: &mut Round) -> Verdict {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            // Nobody has to look again: a search that does not find the old version, dead by now,
+            // goes on to the new one.
+            if row
+                .old
+                .is_some_and(|old| row.columns.are_same(old, row.slot))
+            {
+                return Verdict::Clear;
+            }
+            let Some(mut new) = RowVersion::new(&self.rule, row.columns, row.slot) else {
+                return Verdict::Clear;
+            };
+            let old = row.old;
+            let mut old = old.and_then(|slot| RowVersion::new(&self.rule, row.columns, slot));
+            self.search(row, &mut new, old.as_mut(), round)
+        }
+    }
+
+    /// Looks through the tables for a row that the new version is near to and the old one was not.
+    ///
+    /// # Safety
+    /// As for [`Self::check`]; the versions are the row's.
+    unsafe fn search(
+        &self,
+        row: &Row<'_>,
+        new: &mut RowVersion<'_>,
+        mut old: Option<&mut RowVersion<'_>>,
+        round: &mut Round,
+    ) -> Verdict {
+        let mut undecided = None;
+        // A near-duplicate that the same statement writes is rolled back with the row: it is named
+        // only where there is no other.
+        let mut companion = None;
+        let span = new.span;
+        let in_reach = |table: &&OpenTable| table.is_behind() && table.table.span.meets(span);
+        for table in self.tables.iter().filter(in_reach) {
+            let mut familiar = None;
+            let mut duplicate = None;
+            // SAFETY: vouched for by the caller.
+            unsafe {
+                let own = ((*row.table).rd_id == table.table.oid).then(|| Own {
+                    tid: tid(row.slot),
+                    is_indexed: row.is_indexed,
+                });
+                table.for_each_live(&table.keys(new), own, &mut |found, pending| {
+                    let Some(nearness) = new.nearness(&table.table.columns, found) else {
+                        return true;
+                    };
+                    if let Some(old) = old.as_deref_mut()
+                        && familiar
+                            .get_or_insert_with(|| near_before(table, old))
+                            .contains(&tid(found))
+                    {
+                        return true;
+                    }
+                    if let Some(pending) = pending {
+                        undecided = undecided.or_else(|| round.obstacle(row, pending));
+                        return true;
+                    }
+                    let describe = |origin| match round.is_gated {
+                        true => None,
+                        false => describe(row, table, found, nearness, origin),
+                    };
+                    if is_of_same_command(row.slot, found) {
+                        companion
+                            .get_or_insert_with(|| describe(", which the same statement writes"));
+                        return true;
+                    }
+                    duplicate = Some(describe(""));
+                    false
+                });
+            }
+            if let Some(detail) = duplicate {
+                return Verdict::Duplicate(detail);
+            }
+        }
+        match companion {
+            Some(detail) => Verdict::Duplicate(detail),
+            None => undecided.map_or(Verdict::Clear, Verdict::Wait),
+        }
+    }
+}
+
+/// Returns where the rows are that the old version was near to when the statement began.
+///
+/// # Safety
+/// The version is one of a row in one table with those searched. A snapshot is active.
+unsafe fn near_before(table: &OpenTable, old: &mut RowVersion<'_>) -> Vec<Tid> {
+    let mut tids = Vec::new();
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let newest = Slot::new(table.relation());
+        table.for_each_seen(
+            &table.keys(old),
+            pg_sys::GetActiveSnapshot(),
+            &mut |found| {
+                if old.nearness(&table.table.columns, found).is_some()
+                    && newest.fetch_newest(table.relation(), tid(found))
+                {
+                    tids.push(tid(newest.as_ptr()));
+                }
+            },
+        );
+    }
+    tids
+}
+
+/// Says which row is near to which, how near, and the `origin` of the one found; None if the role
+/// may not see it.
+///
+/// # Safety
+/// `found` holds a row of the table.
+unsafe fn describe(
+    row: &Row<'_>,
+    table: &OpenTable,
+    found: *mut pg_sys::TupleTableSlot,
+    nearness: Nearness,
+    origin: &str,
+) -> Option<CString> {
+    let table = &table.table;
+    if table.hides_rows() {
+        return None;
+    }
+    // SAFETY: vouched for by the caller; the row is one of its table.
+    unsafe {
+        let theirs = table.columns.key(found)?;
+        let ours = row.columns.key(row.slot);
+        let mut detail = match &ours {
+            Some(key) => [&b"Row "[..], key.as_bytes()].concat(),
+            None => b"The row".to_vec(),
+        };
+        detail.extend_from_slice(format!(" {nearness} row ").as_bytes());
+        detail.extend_from_slice(theirs.as_bytes());
+        if (*row.table).rd_id != table.oid {
+            let table = server_text(&names::relation(table.oid));
+            detail.extend_from_slice(b" of table ");
+            detail.extend_from_slice(table.to_bytes());
+        }
+        detail.extend_from_slice(origin.as_bytes());
+        detail.push(b'.');
+        CString::new(detail).ok()
+    }
+}
+
+impl GuardColumns {
+    /// Returns whether two versions of a row have the same values, byte for byte, in all columns that the
+    /// guard reads.
+    ///
+    /// # Safety
+    /// The slots hold rows of a table with these columns.
+    pub unsafe fn are_same(
+        &self,
+        old: *mut pg_sys::TupleTableSlot,
+        new: *mut pg_sys::TupleTableSlot,
+    ) -> bool {
+        // SAFETY: vouched for by the caller; signatures and documents are of variable length.
+        unsafe {
+            let same = |column: &i16| match (get(old, *column), get(new, *column)) {
+                (Some(old), Some(new)) => stored_bytes(old) == stored_bytes(new),
+                (old, new) => old.is_none() && new.is_none(),
+            };
+            same(&self.signature)
+                && self.document.as_ref().is_none_or(same)
+                && self
+                    .window
+                    .is_none_or(|window| window.around(old) == window.around(new))
+                && self
+                    .scope
+                    .iter()
+                    .all(|column| column.same(get(old, column.number), get(new, column.number)))
+        }
+    }
+}
+
+/// Returns a value's bytes as they are stored, compressed or only a pointer.
+///
+/// # Safety
+/// The datum is of variable length, and outlives the result.
+unsafe fn stored_bytes<'d>(datum: pg_sys::Datum) -> &'d [u8] {
+    let start = datum.cast_mut_ptr::<pg_sys::varlena>();
+    // SAFETY: vouched for by the caller.
+    unsafe { std::slice::from_raw_parts(start.cast(), pgrx::varlena::varsize_any(start)) }
+}

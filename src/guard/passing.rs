@@ -1,0 +1,350 @@
+//! How the rows of a statement get in: they pass, all together.
+//!
+//! **The rule.** A guarded table, or the partitioned one at the root of its partitions, has a gate. Before
+//! a statement ends, its transaction looks for rows that are similar to its own, closes the gate, makes
+//! sure that the answer still holds, says *I have passed*, and opens the gate. Of similar rows of other
+//! transactions
+//! - a committed one refuses the statement;
+//! - one of a transaction in progress that has passed is waited for: that one came first;
+//! - one of a transaction in progress that *will pass* is left to that transaction, which finds our row;
+//! - any other one in progress came without the trigger that says so before the row enters an index (an
+//!   UPDATE, a trigger written by hand). Our transaction waits for it unless both rows are in one index
+//!   and ours came first: then it waits for us;
+//! - one that a transaction in progress deletes or changes counts or not as that one ends, and is waited for.
+//!
+//! What a transaction says is a lock (see `locks`), which others ask for and never take.
+//!
+//! **No copy is admitted.** Let two transactions A and B commit similar rows a and b, each by a statement
+//! that was checked, and let A's statement go through the gate first. Then a was in its table and its
+//! index when B closed the gate. B has searched every row number that was drawn before that: the first
+//! search looks at all, later ones at those that were drawn since the one before began, the last one with
+//! the gate closed. So B has found a. If a was in progress when B found it with the gate closed, A had
+//! passed, and B waited. If B found it before that, B asked again with the gate closed whether the
+//! transactions that it had left behind have passed or ended meanwhile, and began again if one had. The
+//! lock is asked for first, and after that whether the transaction is in progress: a transaction releases
+//! its locks after it has ceased to be in progress, so one that is in progress now and did not hold the
+//! lock before had not passed. The other way round, one that commits in between would look as if it had
+//! not. A transaction that has passed with one statement counts as passed with those that follow: who
+//! finds their rows waits, and waiting is always safe. A subtransaction that is rolled back takes back
+//! what it has said, with its rows.
+//!
+//! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept:
+//! no TRUNCATE and no REINDEX starts numbering anew between the first search and the last. An UPDATE that
+//! makes no index entry draws no number: others might not look again. So the row that it changes is not
+//! left to transactions that will pass; those are waited for.
+//!
+//! **Single-statement INSERT and COPY transactions that meet one guard do not deadlock**, whatever their
+//! rows and partitions. Such a transaction says that it will pass before it inserts its first row, and
+//! passing is the last thing that it does. While it waits for another one it has not passed, so none of
+//! the others waits for it. One that has passed waits for nobody. The gate is closed by who waits for
+//! nothing: while it is closed no lock is taken but the one that nobody else takes. Waits for equal keys
+//! are PostgreSQL's own, and come before: who waits for a key has not passed either.
+//!
+//! A transaction of several statements has passed with the first one when it waits with the second, and
+//! one that meets two guards when it waits at the second: those can deadlock, and UPDATEs by their row
+//! locks.
+
+use crate::guard::check::{Guard, Round, Row, Verdict};
+use crate::guard::columns::GuardColumns;
+use crate::guard::locks::{Gate, Standing, say_passed, standing};
+use crate::guard::options::GuardOptions;
+use crate::guard::places::Place;
+use crate::guard::refusal::Refusal;
+use crate::guard::row::Slot;
+use crate::guard::search::{OpenTable, Pending};
+use crate::guard::table::Rule;
+use crate::guard::window::Span;
+use crate::index::am::hold;
+use crate::pg::error::check_interrupts;
+use crate::pg::relation::{Relation, blocks};
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString};
+
+/// Lets rows pass, root by root. Returns the refusal of one.
+///
+/// # Safety
+/// The places are those of the running transaction, and a snapshot is active.
+pub unsafe fn pass(places: &[Place]) -> Option<Refusal> {
+    let roots = || places.iter().map(|place| place.root.to_u32());
+    let mut next = roots().min();
+    while let Some(root) = next {
+        let passing = Passing::new(root.into(), places);
+        // SAFETY: vouched for by the caller.
+        let refusal = unsafe { passing.pass() };
+        if refusal.is_some() {
+            return refusal;
+        }
+        next = roots().filter(|&other| other > root).min();
+    }
+    None
+}
+
+/// The rows of a root with the guards that they meet.
+struct Passing<'p> {
+    root: pg_sys::Oid,
+    places: &'p [Place],
+    sources: Vec<Source>,
+    guards: Vec<Guard>,
+}
+
+/// A table with a trigger that has noted rows.
+struct Source {
+    table: Relation,
+    trigger: pg_sys::Oid,
+    name: CString,
+    columns: GuardColumns,
+    guard: usize,
+}
+
+/// The outcome of a round.
+enum Outcome {
+    Clear,
+    Wait(Pending),
+    /// A committed row may refuse one of ours: only an open gate lets us say which.
+    Again,
+    Refused(Refusal),
+}
+
+impl<'p> Passing<'p> {
+    fn new(root: pg_sys::Oid, places: &'p [Place]) -> Self {
+        let mut passing = Self {
+            root,
+            places,
+            sources: Vec::new(),
+            guards: Vec::new(),
+        };
+        for place in places.iter().filter(|place| place.root == root) {
+            if passing.source(place).is_none() {
+                passing.add_source(place);
+            }
+        }
+        // SAFETY: the places are those of the transaction.
+        unsafe { passing.open_tables() };
+        passing
+    }
+
+    fn source(&self, place: &Place) -> Option<&Source> {
+        let mut sources = self.sources.iter();
+        sources.find(|source| source.trigger == place.trigger)
+    }
+
+    /// Adds the table of a place with its trigger, unless that is gone.
+    ///
+    /// # Errors
+    /// ERROR for options that do not fit the table, and where a table has no usable index.
+    fn add_source(&mut self, place: &Place) {
+        let table = Relation::open_table(place.table);
+        // SAFETY: the table is open; its triggers are those that it has now.
+        unsafe {
+            let Some(trigger) = trigger_of(table.as_ptr(), place.trigger) else {
+                return;
+            };
+            // Copied before anything is looked up in the catalog, which may replace the trigger.
+            let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
+            let options = GuardOptions::of_trigger(trigger, place.table);
+            let columns = GuardColumns::of(table.as_ptr(), &options);
+            let known = |guard: &Guard| guard.rule.options == options;
+            let guard = self.guards.iter().position(known).unwrap_or_else(|| {
+                let rule = Rule::new(table.as_ptr(), options, function);
+                self.guards.push(Guard {
+                    rule,
+                    tables: Vec::new(),
+                });
+                self.guards.len() - 1
+            });
+            self.sources.push(Source {
+                table,
+                trigger: place.trigger,
+                name,
+                columns,
+                guard,
+            });
+        }
+    }
+
+    /// Opens the tables that can have rows which count beside those at the places.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn open_tables(&mut self) {
+        for number in 0..self.guards.len() {
+            let mut reach: Option<Span> = None;
+            for place in self.places {
+                let Some(source) = self.source(place).filter(|source| source.guard == number)
+                else {
+                    continue;
+                };
+                let around = match source.columns.window {
+                    // SAFETY: vouched for by the caller.
+                    Some(window) => in_memory_of_its_own(|| unsafe {
+                        with_row(place, source, |row| window.around(row.slot)).flatten()
+                    }),
+                    None => Some(Span::ALWAYS),
+                };
+                if let Some(around) = around {
+                    reach = Some(reach.map_or(around, |reach| reach.with(around)));
+                }
+                if reach == Some(Span::ALWAYS) {
+                    break;
+                }
+            }
+            if let Some(reach) = reach {
+                let Guard { rule, tables } = &mut self.guards[number];
+                let in_reach = rule.tables_in(self.root, reach).into_iter();
+                tables.extend(in_reach.map(|table| OpenTable::new(table, rule)));
+            }
+        }
+    }
+
+    /// Waits and searches until the rows have passed. Returns the refusal of one.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn pass(&self) -> Option<Refusal> {
+        loop {
+            // SAFETY: vouched for by the caller.
+            match unsafe { self.try_to_pass() } {
+                Outcome::Clear => return None,
+                Outcome::Refused(refusal) => return Some(refusal),
+                Outcome::Wait(pending) => pending.wait(),
+                Outcome::Again => {}
+            }
+        }
+    }
+
+    /// Searches with the gate open, then what has come meanwhile, then the rest with the gate closed.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn try_to_pass(&self) -> Outcome {
+        let mut round = Round {
+            root: self.root,
+            is_gated: false,
+            later: Vec::new(),
+        };
+        for is_first in [true, false] {
+            // SAFETY: vouched for by the caller.
+            let outcome = unsafe { self.look(&mut round, is_first) };
+            if !matches!(outcome, Outcome::Clear) {
+                return outcome;
+            }
+        }
+        hold::point("guard_has_searched");
+        let gate = Gate::close(self.root);
+        round.is_gated = true;
+        let has_moved = |other: &&Pending| {
+            let standing = standing(self.root, other.transaction);
+            matches!(standing, Standing::Passed | Standing::Ended)
+        };
+        let outcome = match round.later.iter().find(has_moved) {
+            Some(&other) => Outcome::Wait(other),
+            // SAFETY: vouched for by the caller.
+            None => unsafe { self.look(&mut round, false) },
+        };
+        if let Outcome::Clear = outcome {
+            say_passed(self.root);
+        }
+        gate.open();
+        outcome
+    }
+
+    /// Checks all rows against those that a new round looks at.
+    ///
+    /// # Safety
+    /// As for [`pass`].
+    unsafe fn look(&self, round: &mut Round, is_first: bool) -> Outcome {
+        let tables = self.guards.iter().flat_map(|guard| &guard.tables);
+        let behind = tables.filter(|table| table.begin_round(is_first)).count();
+        if behind == 0 {
+            return Outcome::Clear;
+        }
+        let mut outcome = Outcome::Clear;
+        for place in self.places {
+            check_interrupts();
+            let Some(source) = self.source(place) else {
+                continue;
+            };
+            // SAFETY: vouched for by the caller.
+            let verdict = in_memory_of_its_own(|| unsafe {
+                with_row(place, source, |row| {
+                    self.guards[source.guard].check(row, round)
+                })
+            });
+            match verdict.unwrap_or(Verdict::Clear) {
+                Verdict::Clear => {}
+                Verdict::Wait(pending) => outcome = Outcome::Wait(pending),
+                Verdict::Duplicate(_) if round.is_gated => return Outcome::Again,
+                Verdict::Duplicate(detail) => {
+                    let refusal = Refusal::new(place.table, &source.name, detail.as_deref());
+                    return Outcome::Refused(refusal);
+                }
+            }
+        }
+        outcome
+    }
+}
+
+/// Works on the row at a place, as it is now. Returns None if there is none any more.
+///
+/// # Safety
+/// The place is one of the running transaction, in the table of the source.
+unsafe fn with_row<R>(
+    place: &Place,
+    source: &Source,
+    work: impl FnOnce(&Row<'_>) -> R,
+) -> Option<R> {
+    let table = source.table.as_ptr();
+    // SAFETY: vouched for by the caller; versions that the running transaction has written stay in
+    // the file.
+    unsafe {
+        if (*(*table).rd_rel).relfilenode != place.file || place.tid.0 >= blocks(table) {
+            return None;
+        }
+        let [noted, newest, old] = [(); 3].map(|()| Slot::new(table));
+        if !noted.fetch(table, place.tid) || !newest.fetch_newest(table, place.tid) {
+            return None;
+        }
+        let old = (place.old)
+            .filter(|&tid| old.fetch(table, tid))
+            .map(|_| old.as_ptr());
+        let [noted, newest] = [noted.as_ptr(), newest.as_ptr()];
+        let row = Row::new(table, &source.columns, noted, newest, old);
+        Some(work(&row))
+    }
+}
+
+/// Returns a trigger of a table; None if it has no such trigger any more.
+///
+/// # Safety
+/// The table is open, and no catalog is looked at while the trigger is used.
+unsafe fn trigger_of<'t>(
+    table: pg_sys::Relation,
+    trigger: pg_sys::Oid,
+) -> Option<&'t pg_sys::Trigger> {
+    // SAFETY: vouched for by the caller; the array has that many elements.
+    unsafe {
+        let all = (*table).trigdesc.as_ref()?;
+        let all = std::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
+        all.iter().find(|other| other.tgoid == trigger)
+    }
+}
+
+/// Does some work that may leave values of PostgreSQL's behind, and frees those.
+fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: after an ERROR the memory is freed with the one that it is part of.
+    unsafe {
+        let before = pg_sys::CurrentMemoryContext;
+        let own = pg_sys::AllocSetContextCreateExtended(
+            before,
+            c"near_dup_guard".as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        pg_sys::MemoryContextSwitchTo(own);
+        let result = work();
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::MemoryContextDelete(own);
+        result
+    }
+}

@@ -1,0 +1,241 @@
+//! The window of time within which rows count, and the partitions in its reach.
+
+use crate::guard::row::get;
+use crate::pg::error::raise;
+use crate::pg::relation::{Relation, column_type};
+use pgrx::{PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
+
+/// 24 hours, in microseconds.
+pub const DAY: i64 = 86_400 * 1_000_000;
+
+/// A column with a moment, and the time by which near rows differ at most, in microseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    number: i16,
+    /// The type of the column: date, timestamp or timestamptz.
+    base: pg_sys::Oid,
+    most: i64,
+}
+
+/// Moments from the first to the last, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub first: i64,
+    pub last: i64,
+}
+
+impl Span {
+    pub const ALWAYS: Self = Self {
+        first: i64::MIN,
+        last: i64::MAX,
+    };
+
+    /// Returns whether both have moments in common.
+    pub fn meets(self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+
+    /// Returns the span from the first moment of both to the last one.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            first: self.first.min(other.first),
+            last: self.last.max(other.last),
+        }
+    }
+
+    /// Returns the moments that both have.
+    fn within(self, other: Self) -> Self {
+        Self {
+            first: self.first.max(other.first),
+            last: self.last.min(other.last),
+        }
+    }
+}
+
+impl Window {
+    /// # Errors
+    /// ERROR `datatype_mismatch` for a column that has no moments.
+    ///
+    /// # Safety
+    /// The table is open, and has that column.
+    pub unsafe fn new(table: pg_sys::Relation, number: i16, most: i64) -> Self {
+        // SAFETY: vouched for by the caller.
+        let base = unsafe { pg_sys::getBaseType(column_type(table, number).0) };
+        if ![
+            pg_sys::DATEOID,
+            pg_sys::TIMESTAMPOID,
+            pg_sys::TIMESTAMPTZOID,
+        ]
+        .contains(&base)
+        {
+            raise(
+                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                "near_dup_guard needs a moment in the column of within",
+                "within= names a column of type date, timestamp or timestamptz.",
+            );
+        }
+        Self { number, base, most }
+    }
+
+    /// Returns the moments at which rows count beside the one in a slot; None where the column is NULL.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table.
+    pub unsafe fn around(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<Span> {
+        // SAFETY: vouched for by the caller.
+        let moment = self.moment(unsafe { get(slot, self.number)? });
+        Some(Span {
+            first: moment.saturating_sub(self.most),
+            last: moment.saturating_add(self.most),
+        })
+    }
+
+    /// Returns whether a row is in a span.
+    ///
+    /// # Safety
+    /// As for [`Self::around`].
+    pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot, span: Span) -> bool {
+        // SAFETY: vouched for by the caller.
+        let value = unsafe { get(slot, self.number) };
+        value.is_some_and(|value| {
+            let moment = self.moment(value);
+            span.meets(Span {
+                first: moment,
+                last: moment,
+            })
+        })
+    }
+
+    /// Returns whether a partitioned table has its rows in ranges of this column alone, in the order of
+    /// time.
+    ///
+    /// # Safety
+    /// The window is one of the table.
+    unsafe fn decides(&self, table: pg_sys::Oid) -> bool {
+        const CACHE: i32 = pg_sys::SysCacheIdentifier::PARTRELID as i32;
+        /// Of `pg_partitioned_table`: partstrat, partnatts, partattrs, partclass.
+        const COLUMNS: [i16; 4] = [2, 3, 5, 6];
+        // SAFETY: vouched for by the caller; the columns are of these types, and a key has one at least.
+        unsafe {
+            let tuple = pg_sys::SearchSysCache1(CACHE, table.into());
+            if tuple.is_null() {
+                return false;
+            }
+            let [strategy, count, columns, classes] = COLUMNS.map(|column| {
+                let mut is_null = false;
+                pg_sys::SysCacheGetAttr(CACHE, tuple, column, &mut is_null)
+            });
+            let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
+            let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
+            let by_time = pg_sys::GetDefaultOpClass(self.base, pg_sys::BTREE_AM_OID);
+            let decides = strategy.value() as u8 == pg_sys::PARTITION_STRATEGY_RANGE
+                && count.value() == 1
+                && (*columns).values.as_slice(1)[0] == self.number
+                && (*classes).values.as_slice(1)[0] == by_time;
+            pg_sys::ReleaseSysCache(tuple);
+            decides
+        }
+    }
+
+    /// Returns a value of the column in microseconds.
+    fn moment(&self, value: pg_sys::Datum) -> i64 {
+        match (self.base == pg_sys::DATEOID, value.value() as i32) {
+            (false, _) => value.value() as i64,
+            (true, i32::MIN) => i64::MIN,
+            (true, i32::MAX) => i64::MAX,
+            (true, day) => i64::from(day) * DAY,
+        }
+    }
+}
+
+/// Returns the partitions of a partitioned table, each with the moments that its rows can have, as far
+/// as the window's column alone decides which partition a row is in.
+pub fn partitions(
+    table: &Relation,
+    window: Option<Window>,
+    span: Span,
+) -> Vec<(pg_sys::Oid, Span)> {
+    let all = table.partitions();
+    let mut spans: Vec<Span> = all.iter().map(|_| span).collect();
+    if let Some(window) = window {
+        // SAFETY: the table is open.
+        unsafe { bound(table.as_ptr(), window, &mut spans) };
+    }
+    all.into_iter().zip(spans).collect()
+}
+
+/// Bounds the spans of a table's partitions.
+///
+/// # Safety
+/// The table is open, a partitioned one, with so many partitions.
+unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
+    // SAFETY: vouched for by the caller; each array is as long as its counter says.
+    unsafe {
+        let parts = pg_sys::RelationGetPartitionDesc(table, true);
+        let Some(bounds) = (*parts).boundinfo.as_ref() else {
+            return;
+        };
+        if !window.decides((*table).rd_id) {
+            return;
+        }
+        let moment = |bound: usize| match **bounds.kind.add(bound) {
+            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MINVALUE => i64::MIN,
+            pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
+            _ => window.moment(**bounds.datums.add(bound)),
+        };
+        // A partition ends before the bound at its own place, and begins with the one before.
+        for place in 1..bounds.ndatums as usize {
+            let partition = *bounds.indexes.add(place);
+            if partition >= 0 {
+                let span = &mut spans[partition as usize];
+                *span = span.within(Span {
+                    first: moment(place - 1),
+                    last: match moment(place) {
+                        i64::MAX => i64::MAX,
+                        end => end.saturating_sub(1),
+                    },
+                });
+            }
+        }
+    }
+}
+
+/// Returns an interval in microseconds, read from text.
+///
+/// # Errors
+/// Those of the type's input, and those of [`microseconds`].
+pub fn microseconds_in(text: &CStr) -> i64 {
+    let function = pg_sys::Oid::from(pg_sys::F_INTERVAL_IN);
+    // SAFETY: the input function of intervals, which copies what it needs.
+    unsafe {
+        microseconds(pg_sys::OidInputFunctionCall(
+            function,
+            text.as_ptr().cast_mut(),
+            pg_sys::InvalidOid,
+            -1,
+        ))
+    }
+}
+
+/// Returns an interval in microseconds.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for one with months, and for one below zero.
+///
+/// # Safety
+/// The datum is an interval.
+pub unsafe fn microseconds(interval: pg_sys::Datum) -> i64 {
+    // SAFETY: vouched for by the caller.
+    let pg_sys::Interval { time, day, month } = unsafe { *interval.cast_mut_ptr() };
+    let days = i64::from(day).checked_mul(DAY);
+    let most = days.and_then(|days| days.checked_add(time));
+    match most {
+        Some(most) if month == 0 && most >= 0 => most,
+        _ => raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            "by is not a length of time from 0 on, without months",
+            "Months differ in length: give days, of 24 hours each, as in interval '30 days'.",
+        ),
+    }
+}
