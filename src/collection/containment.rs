@@ -154,7 +154,7 @@ impl SetCollection {
                 }
             }
         };
-        let mut progress = Progress::begin("comparing", None);
+        let mut progress = Progress::begin("comparing", Some(candidates.len()));
         in_order(&work, &mut take, |line| {
             let mut collecting = Collecting::new(Kind::Contained);
             candidates.for_each_group(&mut |a, containing| {
@@ -278,9 +278,11 @@ impl SetCollection {
             },
         );
         let mut candidates = RowSort::begin();
-        let mut progress = Progress::begin("pairing", None);
+        let mut progress = Progress::begin("pairing", Some(sort.len()));
+        let mut seen = 0;
         sort.for_each_group(&mut |_, group| {
-            progress.step();
+            seen += group.len();
+            progress.reach(seen);
             let looked_up = group.iter().filter(|&&entry| entry & LOOKED_UP != 0);
             for a in looked_up.map(|entry| entry >> 1) {
                 check_interrupts();

@@ -230,7 +230,7 @@ impl Measured {
             .likely()
             .map(|kept| self.items.first_row(batch.item(kept)));
         sweep(
-            &mut Progress::begin("computing sets", None),
+            &mut Progress::begin("computing sets", rows.size_hint().1),
             rows,
             &mut documents.reader(),
             &|text, set, check| {

@@ -150,17 +150,16 @@ impl KeyedDocuments {
     }
 
     fn passages(&mut self, fingerprints: Fingerprints<TemporaryFile>) -> Passages<TemporaryFile> {
-        let mut progress = Progress::begin("sorting fingerprints", None);
-        let repeated = fingerprints.repeated(&mut || progress.look()).or_raise();
+        let mut progress = sorting("sorting fingerprints", fingerprints.len());
+        let repeated = fingerprints.repeated(&mut progress).or_raise();
         let divided = self.candidates(&repeated).divided(&repeated).or_raise();
         let divided = boundaries(divided, &repeated);
-        let mut progress = Progress::begin("sorting boundaries", None);
-        let batches = divided.batches(repeated, &mut || progress.look());
+        let count = divided.boundaries();
+        let batches = divided.batches(repeated, &mut sorting("sorting boundaries", count));
         let (batches, search) = batches.or_raise();
-        let numbering = places(batches, &search);
-        let mut progress = Progress::begin("numbering passages", None);
-        let passages = numbering.passages(search, &mut || progress.look());
-        passages.or_raise()
+        let numbering = places(batches, count, &search);
+        let mut progress = sorting("numbering passages", numbering.len());
+        numbering.passages(search, &mut progress).or_raise()
     }
 
     /// Reads all documents again for the windows whose fingerprints repeat.
@@ -289,6 +288,12 @@ fn fingerprints(
     fingerprints
 }
 
+/// Returns what reports the records done of a stage.
+fn sorting(stage: &'static str, records: u64) -> impl FnMut(u64) {
+    let mut progress = Progress::begin(stage, Some(records as usize));
+    move |done| progress.reach(done as usize)
+}
+
 /// Searches all windows for boundaries.
 fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<TemporaryFile> {
     let divided = RefCell::new(divided);
@@ -297,9 +302,11 @@ fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<T
         let mut divided = divided.borrow_mut();
         divided.add(found.or_raise()).or_raise();
     };
-    let mut progress = Progress::begin("sorting windows", None);
+    let parts = divided.borrow().parts();
+    let mut progress = Progress::begin("sorting windows", Some(parts));
     in_order(&work, &mut take, |line| {
         loop {
+            progress.reach(parts - divided.borrow().parts());
             let next = divided.borrow_mut().next(repeated, &mut || progress.look());
             let Some(part) = next.or_raise() else {
                 return;
@@ -311,8 +318,12 @@ fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<T
     divided.into_inner()
 }
 
-/// Returns the places of all batches.
-fn places(mut batches: Batches<TemporaryFile>, search: &Search) -> Numbering<TemporaryFile> {
+/// Returns the places of all batches, which have `count` boundaries.
+fn places(
+    mut batches: Batches<TemporaryFile>,
+    count: u64,
+    search: &Search,
+) -> Numbering<TemporaryFile> {
     let mut numbering = Numbering::new(work_mem_bytes());
     let work = |batch: Batch, check: &mut dyn FnMut()| search.places(&batch, check);
     let mut take = |(), places: Result<Places>| {
@@ -320,9 +331,12 @@ fn places(mut batches: Batches<TemporaryFile>, search: &Search) -> Numbering<Tem
             .add(places.or_raise(), &mut check_interrupts)
             .or_raise();
     };
-    let mut progress = Progress::begin("finding repeats", None);
+    let mut progress = Progress::begin("finding repeats", Some(count as usize));
+    let mut done = 0;
     in_order(&work, &mut take, |line| {
         while let Some(batch) = batches.next(&mut || progress.look()).or_raise() {
+            done += batch.len();
+            progress.reach(done);
             let bytes = batch.bytes();
             line.put((), batch, bytes);
         }

@@ -142,7 +142,7 @@ impl SampledRows {
             }
         }
         let mut held = HeldRecord::default();
-        let mut progress = Progress::begin("comparing", None);
+        let mut progress = Progress::begin("comparing", Some(rows + sort.len()));
         let mut offer = |a: u32, b: u32| {
             progress.step();
             let (x, y) = held.load(&mut self.signatures, a, b);

@@ -7,7 +7,6 @@ use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
-use crate::pg::progress::Progress;
 use crate::pg::statement::{Connection, Snapshot, Tuple};
 use neardup::memory::Grow;
 use pgrx::{IntoDatum, pg_sys};
@@ -38,13 +37,9 @@ pub fn run(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> (Rows
         scope: None,
         collection: None,
     };
-    let mut progress = Progress::begin("reading", None);
     connection
         .prepare(&query(shape), &[])
-        .read(snapshot, &mut |tuple| {
-            progress.step();
-            rebuild.add(tuple);
-        });
+        .read(snapshot, "reading", &mut |tuple| rebuild.add(tuple));
     rebuild.place_scope();
     (rebuild.rows, rebuild.order)
 }

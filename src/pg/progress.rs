@@ -69,7 +69,12 @@ impl Progress {
 
     /// Returns the stage of reading a query, and reports that it begins.
     pub fn reading(stage: &'static str, query: &Query) -> Self {
-        let mut progress = Self::new(stage, Total::About(query.estimate().0 as u64));
+        Self::about(stage, query.estimate().0)
+    }
+
+    /// Returns a stage of about `total` steps, and reports that it begins.
+    pub fn about(stage: &'static str, total: f64) -> Self {
+        let mut progress = Self::new(stage, Total::About(total as u64));
         progress.show();
         progress
     }

@@ -81,6 +81,24 @@ pub struct Query {
     errors: QueryErrors,
 }
 
+/// Returns the number of rows that the planner expects of a portal, and the bytes of each.
+///
+/// # Safety
+/// The portal is open.
+pub(super) unsafe fn estimate(portal: pg_sys::Portal) -> (f64, usize) {
+    // SAFETY: vouched for by the caller; a portal that has a plan has a list of statements.
+    unsafe {
+        let statement = pg_sys::PortalGetPrimaryStmt(portal);
+        match statement
+            .as_ref()
+            .and_then(|statement| statement.planTree.as_ref())
+        {
+            Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
+            None => (0.0, 0),
+        }
+    }
+}
+
 impl Query {
     /// Starts the query in `text`, a datum of type text. No parallel plan, and no scan that begins
     /// where another one happens to be: rows come in the same order every time.
@@ -147,19 +165,10 @@ impl Query {
         }
     }
 
-    /// Returns how many rows the planner expects, and of how many bytes each.
+    /// Returns the number of rows that the planner expects, and the bytes of each.
     pub fn estimate(&self) -> (f64, usize) {
-        // SAFETY: the portal is open; one that has a plan has a list of statements.
-        unsafe {
-            let statement = pg_sys::PortalGetPrimaryStmt(self.portal);
-            match statement
-                .as_ref()
-                .and_then(|statement| statement.planTree.as_ref())
-            {
-                Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
-                None => (0.0, 0),
-            }
-        }
+        // SAFETY: the portal is open.
+        unsafe { estimate(self.portal) }
     }
 
     /// Returns the name of a column, by its place from 0.

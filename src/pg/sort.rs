@@ -80,22 +80,35 @@ impl Drop for BigintSort {
 }
 
 /// Sorts (key, row) pairs by key, then row, each packed into one bigint.
-pub struct RowSort(BigintSort);
+pub struct RowSort {
+    sort: BigintSort,
+    len: usize,
+}
 
 impl RowSort {
     pub fn begin() -> Self {
-        Self(BigintSort::begin())
+        Self {
+            sort: BigintSort::begin(),
+            len: 0,
+        }
     }
 
     pub fn put(&mut self, key: u32, row: u32) {
-        self.0.put((u64::from(key) << 32 | u64::from(row)) as i64);
+        self.sort
+            .put((u64::from(key) << 32 | u64::from(row)) as i64);
+        self.len += 1;
+    }
+
+    /// Returns the number of pairs, repeated ones counted each time.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
     /// Calls `visit` for every key with its rows, ascending and distinct.
     pub fn for_each_group(self, visit: &mut dyn FnMut(u32, &[u32])) {
         let mut group: Vec<u32> = Vec::new();
         let mut current = None;
-        for packed in self.0.sorted() {
+        for packed in self.sort.sorted() {
             let (key, row) = ((packed as u64 >> 32) as u32, packed as u32);
             if current != Some(key) {
                 if let Some(key) = current {

@@ -1,6 +1,8 @@
 //! Statements of the extension's own, prepared once and run under a snapshot.
 
 use crate::pg::error::{OrRaise, raise};
+use crate::pg::progress::Progress;
+use crate::pg::query::estimate;
 use crate::pg::text::{Utf8, to_server_encoding};
 use crate::pg::varlena::Varlena;
 use neardup::memory::{collected, copied};
@@ -186,8 +188,13 @@ impl Statement {
         }
     }
 
-    /// Runs a statement that only reads, and visits its rows without keeping them.
-    pub fn read(&self, snapshot: &Snapshot, visit: &mut dyn FnMut(&Tuple<'_>)) {
+    /// Runs a statement that only reads, as a stage of a job, and visits its rows without keeping them.
+    pub fn read(
+        &self,
+        snapshot: &Snapshot,
+        stage: &'static str,
+        visit: &mut dyn FnMut(&Tuple<'_>),
+    ) {
         const BATCH: i64 = 256;
         // SAFETY: the statement has no parameters; the cursor reads under the active snapshot.
         unsafe {
@@ -199,10 +206,12 @@ impl Statement {
                 std::ptr::null(),
                 true,
             );
+            let mut progress = Progress::about(stage, estimate(portal).0);
             loop {
                 pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
                 let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
                 for number in 0..rows {
+                    progress.step();
                     visit(&Tuple {
                         tuple: *(*table).vals.add(number),
                         descriptor: &*(*table).tupdesc,

@@ -388,19 +388,19 @@ fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let reader = Reader::new(min_words, Fold::Case, Hashes::from_seed(0));
     let mut fingerprints = Fingerprints::<NoScratch>::new(reader, usize::MAX);
     fingerprints.add(&reader.winnow(docs(), check)?, check)?;
-    let repeated = fingerprints.repeated(check)?;
+    let repeated = fingerprints.repeated(&mut |_| check())?;
     let mut candidates = Candidates::<NoScratch>::new(usize::MAX)?;
     candidates.add(repeated.find(0, docs(), check)?)?;
     let mut divided = candidates.divided(&repeated)?;
     while let Some(part) = divided.next(&repeated, check)? {
         divided.add(repeated.boundaries(part, check)?)?;
     }
-    let (mut batches, search) = divided.batches(repeated, check)?;
+    let (mut batches, search) = divided.batches(repeated, &mut |_| check())?;
     let mut numbering = Numbering::<NoScratch>::new(usize::MAX);
     while let Some(batch) = batches.next(check)? {
         numbering.add(search.places(&batch, check)?, check)?;
     }
-    let passages = numbering.passages(search, check)?;
+    let passages = numbering.passages(search, &mut |_| check())?;
     let (mut all, mut texts) = (0, Texts(documents));
     let mut listing = Listing::default();
     passages.for_each(check, &mut |place, _| listing.push(place, &mut texts))?;

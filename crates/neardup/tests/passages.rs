@@ -64,7 +64,7 @@ fn passages(
     for documents in documents.chunks(TOGETHER) {
         fingerprints.add(&reader.winnow(piece(documents), check)?, check)?;
     }
-    let repeated = fingerprints.repeated(check)?;
+    let repeated = fingerprints.repeated(&mut |_| check())?;
     let mut candidates = Candidates::<Memory>::new(memory)?;
     for number in (0..repeated.pieces()).rev() {
         let documents = piece(&documents[repeated.documents(number)]);
@@ -78,12 +78,12 @@ fn passages(
     while let Some(part) = divided.next(&repeated, check)? {
         divided.add(repeated.boundaries(part, check)?)?;
     }
-    let (mut batches, search) = divided.batches(repeated, check)?;
+    let (mut batches, search) = divided.batches(repeated, &mut |_| check())?;
     let mut numbering = Numbering::<Memory>::new(memory);
     while let Some(batch) = batches.next(check)? {
         numbering.add(search.places(&batch, check)?, check)?;
     }
-    numbering.passages(search, check)
+    numbering.passages(search, &mut |_| check())
 }
 
 fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {

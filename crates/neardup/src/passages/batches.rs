@@ -19,6 +19,15 @@ const LEAST: usize = 1 << 10;
 pub struct Batch(pub(super) Vec<Boundary>);
 
 impl Batch {
+    /// Returns the number of boundaries.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns how many bytes it has.
     pub fn bytes(&self) -> usize {
         size_of_val(&self.0[..])
@@ -39,7 +48,7 @@ impl<S: Scratch> Batches<S> {
         groups: Groups,
         starts: &[u64],
         memory: usize,
-        check: &mut dyn FnMut(),
+        look: &mut dyn FnMut(u64),
     ) -> Result<Self> {
         let most = (memory / BYTES_A_BOUNDARY).clamp(LEAST, u32::MAX as usize);
         let batch_of = groups.batches(most as u32);
@@ -48,14 +57,15 @@ impl<S: Scratch> Batches<S> {
         places.drain(&mut |[first, hash, right, period]| {
             count += 1;
             if count % HEARTBEAT == 0 {
-                check();
+                look(count as u64);
             }
             let document = document_of(first, starts);
             let batch = u64::from(batch_of[document]);
-            sort.push([batch, first, hash, right, period], check)
+            let mut check = || look(count as u64);
+            sort.push([batch, first, hash, right, period], &mut check)
         })?;
         Ok(Self {
-            sorted: sort.sorted(check)?.peekable(),
+            sorted: sort.sorted(&mut || look(count as u64))?.peekable(),
         })
     }
 

@@ -177,7 +177,7 @@ mod tests {
         let mut fingerprints = Fingerprints::<InMemory>::new(reader, 0);
         let read = reader.winnow(docs(), check).expect("memory");
         fingerprints.add(&read, check).expect("memory");
-        let repeated = fingerprints.repeated(check).expect("memory");
+        let repeated = fingerprints.repeated(&mut |_| check()).expect("memory");
         let mut candidates = Candidates::<InMemory>::new(0).expect("memory");
         let found = candidates.find(&repeated, 0, docs(), check);
         found.expect("memory");
@@ -186,14 +186,16 @@ mod tests {
             let found = repeated.boundaries(part, check).expect("memory");
             divided.add(found).expect("memory");
         }
-        let batches = divided.batches(repeated, check);
+        let batches = divided.batches(repeated, &mut |_| check());
         let (mut batches, search) = batches.expect("memory");
         let mut numbering = Numbering::<InMemory>::new(0);
         while let Some(batch) = batches.next(check).expect("memory") {
             let found = search.places(&batch, check).expect("memory");
             numbering.add(found, check).expect("memory");
         }
-        let passages = numbering.passages(search, check).expect("memory");
+        let passages = numbering
+            .passages(search, &mut |_| check())
+            .expect("memory");
         let mut places = 0;
         let visit = &mut |_: &Listed, _: &mut dyn FnMut()| {
             places += 1;

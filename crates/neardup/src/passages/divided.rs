@@ -39,6 +39,16 @@ impl<S: Scratch> Divided<S> {
         })
     }
 
+    /// Returns the number of parts that are left, empty ones among them.
+    pub fn parts(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// Returns the number of boundaries that have been found.
+    pub fn boundaries(&self) -> u64 {
+        self.places.len()
+    }
+
     /// Returns the next part, to be searched in any thread; None after the last. Those that would take
     /// too much memory are searched at once.
     ///
@@ -84,19 +94,21 @@ impl<S: Scratch> Divided<S> {
         Ok(())
     }
 
-    /// Ends the search for boundaries. Time O(n log n) for n of them.
+    /// Ends the search for boundaries. Calls `look` with the number of boundaries that it has gone
+    /// through. Time O(n log n) for n of them.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn batches(
         mut self,
         repeated: Repeated,
-        check: &mut dyn FnMut(),
+        look: &mut dyn FnMut(u64),
     ) -> Result<(Batches<S>, Search)> {
         let Repeated { reader, starts, .. } = repeated;
-        let batches = Batches::new(self.places, self.groups, &starts, self.memory / 2, check)?;
+        let all = self.places.len();
+        let batches = Batches::new(self.places, self.groups, &starts, self.memory / 2, look)?;
         self.series.sort_unstable_by_key(|series| series.first);
-        let series = LongSeries::new(self.series, &starts, check)?;
+        let series = LongSeries::new(self.series, &starts, &mut || look(all))?;
         let search = Search {
             min_words: reader.min_words,
             starts,

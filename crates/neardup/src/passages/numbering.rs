@@ -38,26 +38,38 @@ impl<S: Scratch> Numbering<S> {
         self.sort.push(record, check)
     }
 
-    /// Numbers the passages by their first places, the longer one first.
+    /// Returns the number of places.
+    pub fn len(&self) -> u64 {
+        self.sort.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Numbers the passages by their first places, the longer one first. Calls `look` with the number of
+    /// places that it has gone through.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn passages(mut self, search: Search, check: &mut dyn FnMut()) -> Result<Passages<S>> {
+    pub fn passages(mut self, search: Search, look: &mut dyn FnMut(u64)) -> Result<Passages<S>> {
         for place in search.series.places() {
-            self.push(&place, check)?;
+            self.push(&place, &mut || look(0))?;
         }
         let mut by_place = Sort::new(self.memory);
         let (mut number, mut last) = (0, None);
-        for (count, [passage, name, first, counts]) in self.sort.sorted(check)?.enumerate() {
-            if count % HEARTBEAT == 0 {
-                check();
+        let (mut done, all) = (0, self.sort.len());
+        for [passage, name, first, counts] in self.sort.sorted(&mut || look(0))? {
+            if done % HEARTBEAT as u64 == 0 {
+                look(done);
             }
+            done += 1;
             number += u64::from(last != Some([passage, name]));
             last = Some([passage, name]);
-            by_place.push([first, name, number, counts], check)?;
+            by_place.push([first, name, number, counts], &mut || look(done))?;
         }
         Ok(Passages {
-            places: by_place.sorted(check)?,
+            places: by_place.sorted(&mut || look(all))?,
             starts: search.starts,
             len: number as usize,
         })

@@ -96,6 +96,11 @@ impl<S: Scratch> Parts<S> {
         part.windows.try_push(window)
     }
 
+    /// Returns the number of parts that are left, empty ones among them.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
     /// Returns the next part that has windows, and forgets it; None after the last.
     pub fn next(&mut self) -> Result<Option<Next<'_, S>>> {
         let Some(part) = self.next_stored() else {

@@ -56,6 +56,11 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         Ok(())
     }
 
+    /// Returns the number of records, before they are sorted.
+    pub fn len(&self) -> u64 {
+        self.runs.end / Self::RECORD as u64 + self.records.len() as u64
+    }
+
     #[cold]
     fn make_room(&mut self, check: &mut dyn FnMut()) -> Result<()> {
         let (held, most) = (self.records.len(), self.memory / Self::RECORD);

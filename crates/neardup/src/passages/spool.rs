@@ -40,6 +40,12 @@ impl<const N: usize, S: Scratch> Spool<N, S> {
         Ok(())
     }
 
+    /// Returns the number of records.
+    pub fn len(&self) -> u64 {
+        let spilled = self.spilled.as_ref().map_or(0, |(_, end)| *end);
+        spilled / Self::RECORD as u64 + self.records.len() as u64
+    }
+
     #[cold]
     fn spill(&mut self) -> Result<()> {
         let mut bytes = with_room(BLOCK * Self::RECORD)?;

@@ -54,17 +54,26 @@ impl<S: Scratch> Fingerprints<S> {
         Ok(())
     }
 
-    /// Ends the first reading.
+    /// Returns the number of fingerprints.
+    pub fn len(&self) -> u64 {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Ends the first reading. Calls `look` with the number of fingerprints that it has gone through.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn repeated(self, check: &mut dyn FnMut()) -> Result<Repeated> {
+    pub fn repeated(self, look: &mut dyn FnMut(u64)) -> Result<Repeated> {
         let words = filled(0, self.count.div_ceil(64) as usize)?;
         let mut repeats = BitVec::from_vec(words);
         let mut last: Option<[u64; 2]> = None;
-        for (count, next) in self.sort.sorted(check)?.enumerate() {
+        for (count, next) in self.sort.sorted(&mut || look(0))?.enumerate() {
             if count % HEARTBEAT == 0 {
-                check();
+                look(count as u64);
             }
             if let Some(last) = last.filter(|last| last[0] == next[0]) {
                 repeats.set(last[1] as usize, true);
