@@ -2,6 +2,7 @@
 
 pub mod adopting;
 mod analytics;
+pub mod bursts;
 mod calibration;
 mod compare;
 pub mod containment;
@@ -43,6 +44,7 @@ pub enum Subject {
     Lookup,
     Index,
     Pairs,
+    Guard,
     Pipelines,
     Planning,
     Live,
@@ -85,6 +87,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
             pairs_peers::measure,
         ],
     ),
+    (Subject::Guard, "guard", &[bursts::measure]),
     (Subject::Pipelines, "pipelines", &[pipelines::measure]),
     (Subject::Planning, "planning", &[planning::measure]),
     (Subject::Live, "live", &[live::measure]),

@@ -1,0 +1,261 @@
+//! Many sessions that insert the same documents at the same moment: guard, constraint, and both with one
+//! session at a time.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use fastrand::Rng;
+use postgres::Client;
+use postgres::error::SqlState;
+use testbed::progress::bar;
+use testbed::server::database::Database;
+
+use crate::context::Bench;
+use crate::report::table::{Table, row};
+
+const SESSIONS: u64 = 16;
+
+/// Rows of a statement.
+const SIZES: [usize; 4] = [1, 10, 50, 500];
+
+/// The share of rows that are copies of recent ones, in percent.
+const COPIES: u32 = 30;
+
+/// Days, each with a partition of its own where there are partitions.
+const DAYS: u64 = 60;
+
+const LOCK: &str = "SELECT pg_advisory_xact_lock(1)";
+
+/// A way to keep near-duplicates out of a table `docs (day, body, sig)`.
+struct Way {
+    name: &'static str,
+    objects: &'static str,
+    insert: &'static str,
+    /// One session at a time.
+    is_locked: bool,
+}
+
+const FLAT: &str = "CREATE TABLE docs (day date, body text,
+    sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);";
+
+const PARTED: &str = "CREATE TABLE docs (day date, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED) PARTITION BY RANGE (day);
+    DO $$ BEGIN
+        FOR day IN 0 .. 59 LOOP
+            EXECUTE format('CREATE TABLE docs_%s PARTITION OF docs FOR VALUES FROM (%L) TO (%L)',
+                day, date '2024-01-01' + day, date '2024-01-02' + day);
+        END LOOP;
+    END $$;";
+
+const GUARD: &str =
+    "CREATE INDEX ON docs USING neardup (sig); SELECT near_dup_protect('docs', 'sig', 0.8)";
+
+const WINDOW: &str = "CREATE INDEX ON docs USING neardup (sig);
+    SELECT near_dup_protect('docs', 'sig', 0.8, within => 'day', by => interval '1 day')";
+
+const CONSTRAINT: &str =
+    "ALTER TABLE docs ADD EXCLUDE USING neardup (near_dup_key(sig, 0.8) WITH %)";
+
+/// What a lookup finds is left out; what comes in meanwhile is refused, and tried again.
+const NEW: &str = "INSERT INTO docs (day, body)
+    SELECT DISTINCT ON (body) date '2024-01-01' + day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)
+    WHERE NOT EXISTS (SELECT FROM docs WHERE near_dup(docs.sig, minhash(new.body), 0.8))";
+
+const NEW_WITHIN: &str = "INSERT INTO docs (day, body)
+    SELECT DISTINCT ON (body) day, body
+    FROM (SELECT date '2024-01-01' + day AS day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)) AS new
+    WHERE NOT EXISTS (SELECT FROM docs WHERE near_dup(docs.sig, minhash(new.body), 0.8)
+        AND docs.day BETWEEN new.day - 1 AND new.day + 1)";
+
+const ALL: &str = "INSERT INTO docs (day, body)
+    SELECT date '2024-01-01' + day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)
+    ON CONFLICT DO NOTHING";
+
+const WAYS: [(&str, Way); 6] = [
+    (
+        FLAT,
+        Way {
+            name: "guard",
+            objects: GUARD,
+            insert: NEW,
+            is_locked: false,
+        },
+    ),
+    (
+        FLAT,
+        Way {
+            name: "guard behind a lock",
+            objects: GUARD,
+            insert: NEW,
+            is_locked: true,
+        },
+    ),
+    (
+        FLAT,
+        Way {
+            name: "constraint, ON CONFLICT DO NOTHING",
+            objects: CONSTRAINT,
+            insert: ALL,
+            is_locked: false,
+        },
+    ),
+    (
+        FLAT,
+        Way {
+            name: "constraint behind a lock",
+            objects: CONSTRAINT,
+            insert: ALL,
+            is_locked: true,
+        },
+    ),
+    (
+        PARTED,
+        Way {
+            name: "guard within a day, 60 partitions",
+            objects: WINDOW,
+            insert: NEW_WITHIN,
+            is_locked: false,
+        },
+    ),
+    (
+        PARTED,
+        Way {
+            name: "the same behind a lock",
+            objects: WINDOW,
+            insert: NEW_WITHIN,
+            is_locked: true,
+        },
+    ),
+];
+
+/// Returns the only table of this subject.
+pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    let time = Duration::from_secs(bench.scale.rounds as u64);
+    let cluster = bench.started_cluster()?;
+    let progress = bar((WAYS.len() * SIZES.len()) as u64, "bursts")?;
+    let about = format!(
+        "{SESSIONS} sessions insert for {} s documents of 40 words, {COPIES} % of them copies of recent ones: rows \
+         offered by statements that succeeded, a second, over all sessions. A statement that is refused or runs into a deadlock is \
+         tried again.",
+        time.as_secs()
+    );
+    let columns = [
+        "rows a statement",
+        "way",
+        "rows a second",
+        "statements",
+        "refused",
+        "deadlocks",
+    ];
+    let mut table = Table::new("guard.bursts", about, &columns);
+    for size in SIZES {
+        for (tables, way) in &WAYS {
+            let database = Database::with_extension(&cluster, "bursts")?;
+            let mut client = database.connect()?;
+            client.batch_execute(&format!("{tables} {}", way.objects))?;
+            let start = Instant::now();
+            let seen = in_sessions(&database, &|session, client| {
+                run(client, way, session, size, time)
+            })?;
+            let seconds = start.elapsed().as_secs_f64();
+            table.push(row![
+                size as i64,
+                way.name,
+                (seen.statements * size as i64) as f64 / seconds,
+                seen.statements,
+                seen.refused,
+                seen.deadlocks
+            ]);
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    Ok(vec![table])
+}
+
+#[derive(Default)]
+struct Seen {
+    statements: i64,
+    refused: i64,
+    deadlocks: i64,
+}
+
+fn in_sessions(
+    database: &Database<'_>,
+    work: &(dyn Fn(u64, Client) -> Result<Seen> + Sync),
+) -> Result<Seen> {
+    let clients: Vec<Client> = (0..SESSIONS)
+        .map(|_| database.connect())
+        .collect::<Result<_>>()?;
+    thread::scope(|scope| {
+        let started: Vec<_> = (0..)
+            .zip(clients)
+            .map(|(session, client)| scope.spawn(move || work(session, client)))
+            .collect();
+        let mut all = Seen::default();
+        for session in started {
+            let seen = session
+                .join()
+                .map_err(|_| anyhow!("a session panicked"))??;
+            all.statements += seen.statements;
+            all.refused += seen.refused;
+            all.deadlocks += seen.deadlocks;
+        }
+        Ok(all)
+    })
+}
+
+/// Inserts statement after statement until the time is over.
+fn run(mut client: Client, way: &Way, session: u64, size: usize, time: Duration) -> Result<Seen> {
+    let start = Instant::now();
+    let mut rng = Rng::with_seed(session);
+    let insert = client.prepare(way.insert)?;
+    let (mut seen, mut tried) = (Seen::default(), 0);
+    while start.elapsed() < time {
+        tried += 1;
+        let (days, bodies) = rows(&mut rng, session, tried, size, start.elapsed());
+        let mut is_done = false;
+        while !is_done && start.elapsed() < time {
+            let mut transaction = client.transaction()?;
+            if way.is_locked {
+                transaction.batch_execute(LOCK)?;
+            }
+            let ended = transaction.execute(&insert, &[&days, &bodies]);
+            match ended.and_then(|_| transaction.commit()) {
+                Ok(()) => is_done = true,
+                Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {
+                    seen.refused += 1
+                }
+                Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
+                    seen.deadlocks += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        seen.statements += i64::from(is_done);
+    }
+    Ok(seen)
+}
+
+/// Returns the rows of a statement: stories of this session alone, and those that all sessions bring about
+/// now.
+fn rows(
+    rng: &mut Rng,
+    session: u64,
+    statement: u64,
+    size: usize,
+    now: Duration,
+) -> (Vec<i32>, Vec<String>) {
+    let row = |number| {
+        let story = match rng.u32(..100) < COPIES {
+            true => now.as_millis() as u64 / 100 * 64 + rng.u64(..64),
+            false => (session + 1) << 48 | statement << 16 | number as u64,
+        };
+        let mut words = Rng::with_seed(story);
+        let word = |_| format!("{:x}", words.u32(..));
+        let body = (0..40).map(word).collect::<Vec<_>>().join(" ");
+        ((story % DAYS) as i32, body)
+    };
+    (0..size).map(row).unzip()
+}
