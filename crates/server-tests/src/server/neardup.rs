@@ -65,7 +65,9 @@ pub fn beside_replay(
     mut work: impl FnMut(&mut Client) -> Result<()>,
 ) -> Result<()> {
     loop {
-        let ended = work(&mut replica.connect("postgres")?);
+        let ended = replica
+            .connect("postgres")
+            .and_then(|mut client| work(&mut client));
         let error = ended.as_ref().err();
         let error = error.and_then(|error| error.downcast_ref::<postgres::Error>());
         if !error.is_some_and(is_conflict) {
