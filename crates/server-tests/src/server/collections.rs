@@ -213,7 +213,9 @@ fn check_stars(client: &mut Client, columns: &str, threshold: f64) -> Result<()>
     let mut joined = BTreeSet::new();
     let clusters = "SELECT * FROM near_dup_clusters(NULL::bigint, $2, $1) ORDER BY key";
     for row in client.query(clusters, &[&threshold, &rows])? {
-        let (key, found): (i64, (i64, f64)) = (row.get(0), (row.get(1), row.get(2)));
+        // Empty rows, which are similar to nothing, have no similarity.
+        let (key, similarity): (i64, Option<f64>) = (row.get(0), row.get(2));
+        let found = (row.get(1), similarity.unwrap_or(1.0));
         let similar = earlier.get(&key).into_iter().flatten();
         let canonical = similar.filter(|(other, _)| !joined.contains(other));
         let best = canonical.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
