@@ -136,7 +136,8 @@ impl<'p> Passing<'p> {
         let table = Relation::open_table(place.table);
         // SAFETY: the table is open; its triggers are those that it has now.
         unsafe {
-            let Some(trigger) = trigger_of(table.as_ptr(), place.trigger) else {
+            let mut triggers = table.triggers().iter();
+            let Some(trigger) = triggers.find(|own| own.tgoid == place.trigger) else {
                 return;
             };
             // Copied before anything is looked up in the catalog, which may replace the trigger.
@@ -310,22 +311,6 @@ unsafe fn with_row<R>(
         let [noted, newest] = [noted.as_ptr(), newest.as_ptr()];
         let row = Row::new(table, &source.columns, noted, newest, old);
         Some(work(&row))
-    }
-}
-
-/// Returns a trigger of a table; None if it has no such trigger any more.
-///
-/// # Safety
-/// The table is open, and no catalog is looked at while the trigger is used.
-unsafe fn trigger_of<'t>(
-    table: pg_sys::Relation,
-    trigger: pg_sys::Oid,
-) -> Option<&'t pg_sys::Trigger> {
-    // SAFETY: vouched for by the caller; the array has that many elements.
-    unsafe {
-        let all = (*table).trigdesc.as_ref()?;
-        let all = std::slice::from_raw_parts(all.triggers, all.numtriggers as usize);
-        all.iter().find(|other| other.tgoid == trigger)
     }
 }
 

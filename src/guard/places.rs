@@ -86,10 +86,7 @@ unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
     let before = noted();
     // SAFETY: PostgreSQL's own call, handed on; nothing here needs to be dropped.
     unsafe {
-        match PREVIOUS_FINISH {
-            Some(previous) => previous(query),
-            None => standard_ExecutorFinish(query),
-        }
+        PREVIOUS_FINISH.unwrap_or(standard_ExecutorFinish)(query);
         pass_since(before, (*query).snapshot);
     }
 }

@@ -33,6 +33,9 @@ use neardup::shingle::Shingling;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
+/// The name of the query type, and of the functions (value, bound) that make it.
+pub const BALL: &CStr = c"_ball";
+
 /// A kind of values and of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -222,11 +225,6 @@ impl Kind {
             .is_some_and(|found| is_function(found, own))
     }
 
-    /// Returns the name of the query type, and of the function (value, bound) that makes it.
-    pub fn ball(self) -> &'static CStr {
-        c"_ball"
-    }
-
     pub fn bound_type(self) -> pg_sys::Oid {
         match self {
             Self::Hamming => pg_sys::INT4OID,
@@ -296,7 +294,7 @@ impl Kind {
 
     /// Returns the types of values and of balls. The extension is in `schema`.
     pub fn types(self, schema: pg_sys::Oid) -> [pg_sys::Oid; 2] {
-        [self.value_type(schema), type_named(schema, self.ball())]
+        [self.value_type(schema), type_named(schema, BALL)]
     }
 
     /// Returns the name of the function that measures how far two values are apart, or of sets how
@@ -321,13 +319,13 @@ impl Kind {
         // SAFETY: plain catalog lookup.
         let schema = unsafe { pg_sys::get_func_namespace(function) };
         let value_type = self.value_type(schema);
-        let ball_type = type_named(schema, self.ball());
+        let ball_type = type_named(schema, BALL);
         let named = |name, types: &[pg_sys::Oid]| {
             function_beside(function, name, types).expect("the extension has its functions")
         };
         Objects {
             schema,
-            make_ball: named(self.ball(), &self.ball_arguments(value_type)),
+            make_ball: named(BALL, &self.ball_arguments(value_type)),
             measure: named(
                 self.measure(),
                 &[&[value_type, value_type], self.cut_types()].concat(),

@@ -1,6 +1,6 @@
 //! The tables that hold the rows of a tracked table: itself, or its partitions.
 
-use crate::live::tracker::{Tracker, TriggerFunctions, name_of, triggers_of};
+use crate::live::tracker::{Tracker, TriggerFunctions, name_of};
 use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 use std::collections::HashSet;
@@ -43,7 +43,7 @@ impl Leaf {
     }
 
     fn of(table: &Relation, (function, name): &(pg_sys::Oid, String)) -> Self {
-        let triggers = triggers_of(table).iter();
+        let triggers = table.triggers().iter();
         let noting: Vec<_> = triggers.filter(|t| t.tgfoid == *function).collect();
         // A partition's trigger has the name of its table's.
         let trigger = noting.iter().find(|trigger| name_of(trigger) == *name);

@@ -10,7 +10,7 @@ use crate::pg::condition;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::nodes;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{self, Relation};
 use crate::pg::statement::{Connection, utf8};
 use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
@@ -143,7 +143,7 @@ impl TriggerFunctions {
     ) -> Option<&'t pg_sys::Trigger> {
         // SAFETY: vouched for by the caller; the triggers are the table's own.
         unsafe {
-            let mut triggers = triggers(table).iter();
+            let mut triggers = relation::triggers(table).iter();
             triggers.find(|trigger| {
                 self.notes(trigger, pg_sys::TRIGGER_TYPE_UPDATE)
                     && Tables::of_condition(trigger.tgqual) == Some(tables)
@@ -291,27 +291,9 @@ impl Tracker {
     }
 }
 
-/// Returns the triggers of an open table.
-pub fn triggers_of(table: &Relation) -> &[pg_sys::Trigger] {
-    // SAFETY: the table is open.
-    unsafe { triggers(table.as_ptr()) }
-}
-
-/// # Safety
-/// The table is open, as long as the triggers are read.
-unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
-    // SAFETY: vouched for by the caller; the triggers are in an array of that length.
-    unsafe {
-        match (*table).trigdesc.as_ref() {
-            Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
-            None => &[],
-        }
-    }
-}
-
 /// Returns the triggers of an open table without those that it has as a partition.
 fn own_triggers(table: &Relation) -> impl Iterator<Item = &pg_sys::Trigger> {
-    let triggers = triggers_of(table).iter();
+    let triggers = table.triggers().iter();
     triggers.filter(|trigger| !trigger.tgisclone)
 }
 

@@ -52,6 +52,12 @@ impl Relation {
         unsafe { (*(*self.0).rd_rel).relowner }
     }
 
+    /// Returns the triggers of a table.
+    pub fn triggers(&self) -> &[pg_sys::Trigger] {
+        // SAFETY: the relation is open.
+        unsafe { triggers(self.0) }
+    }
+
     /// Returns the partitions of a partitioned table, but those that are being detached.
     #[allow(clippy::disallowed_methods, reason = "as many as the server lists")]
     pub fn partitions(&self) -> Vec<pg_sys::Oid> {
@@ -108,6 +114,20 @@ impl Drop for Relation {
         if !std::thread::panicking() {
             // SAFETY: the relation is open; the lock is released with the transaction.
             unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
+        }
+    }
+}
+
+/// Returns the triggers of a table.
+///
+/// # Safety
+/// The table is open, and no catalog is looked at, as long as the triggers are read.
+pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
+    // SAFETY: vouched for by the caller; the triggers are in an array of that length.
+    unsafe {
+        match (*table).trigdesc.as_ref() {
+            Some(all) => std::slice::from_raw_parts(all.triggers, all.numtriggers as usize),
+            None => &[],
         }
     }
 }

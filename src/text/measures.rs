@@ -85,7 +85,7 @@ pub fn near_dup_of_sets(a: Bigints<'_>, b: Bigints<'_>, threshold: default!(f64,
 
 /// Returns whether the Jaccard similarity of two sets is at least `threshold`, which is above 0.
 pub fn is_resembling(a: &[i64], b: &[i64], threshold: f64) -> bool {
-    set::jaccard(a, b, &mut check_interrupts) >= threshold
+    set::jaccard_at_least(a, b, threshold, &mut check_interrupts).is_some()
 }
 
 /// Returns whether the share `threshold` of a set is in another.

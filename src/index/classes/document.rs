@@ -5,9 +5,8 @@
 //! them by a chance of 1e-9 alone, and every candidate is compared by its text.
 #![allow(clippy::disallowed_methods, reason = "64 keys")]
 
-use super::{
-    CONTAINED, Class, Column, OF_OTHER_KIND, Order, Parameters, Search, read_options, shorten,
-};
+use super::options::{Declared, read_options};
+use super::{CONTAINED, Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
 use crate::index::ball::{Ball, Within};
 use crate::index::document_ball::{FOLDS, Resembling, UNITS};
 use crate::pg::error::{OrRaise, check_interrupts, raise};
@@ -17,7 +16,7 @@ use neardup::shingle::{MAX_K, Shingling};
 use neardup::text::{Fold, Unit};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgSqlErrorCode, pg_sys};
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
 /// The options of an index column, as PostgreSQL fills them in.
@@ -137,44 +136,18 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
 /// Declares the options of `text_ops`.
 #[pg_extern(immutable, parallel_safe, strict, name = "_document_options")]
 fn document_options(mut relopts: Internal) {
-    // SAFETY: PostgreSQL calls this with a local_relopts; the offsets are those of `StoredOptions`,
-    // names and descriptions are static.
+    // SAFETY: PostgreSQL calls this with its options; the offsets are those of values of their types.
     unsafe {
-        let relopts: *mut pg_sys::local_relopts = relopts
-            .get_mut::<pg_sys::local_relopts>()
-            .expect("an options function gets the options");
-        pg_sys::init_local_reloptions(relopts, size_of::<StoredOptions>());
-        pg_sys::add_local_real_reloption(
-            relopts,
-            c"threshold".as_ptr(),
-            c"lowest resemblance for which the keys are chosen".as_ptr(),
-            DEFAULT.threshold,
-            f64::NEG_INFINITY,
-            f64::INFINITY,
-            offset_of!(StoredOptions, threshold) as i32,
-        );
-        let k = (c"k", c"units of a shingle", DEFAULT.k, 1, MAX_K as i32);
-        let (least, most) = (i32::MIN, i32::MAX);
-        let seed = (c"seed", c"seed of the keys", DEFAULT.seed, least, most);
-        let offsets = [
-            offset_of!(StoredOptions, k),
-            offset_of!(StoredOptions, seed),
-        ];
-        for ((name, description, default, least, most), offset) in
-            [k, seed].into_iter().zip(offsets)
-        {
-            let (name, description) = (name.as_ptr(), description.as_ptr());
-            let offset = offset as i32;
-            pg_sys::add_local_int_reloption(
-                relopts,
-                name,
-                description,
-                default,
-                least,
-                most,
-                offset,
-            );
-        }
+        let declared = Declared::begin::<StoredOptions>(&mut relopts);
+        let description = c"lowest resemblance for which the keys are chosen";
+        let offset = offset_of!(StoredOptions, threshold);
+        declared.threshold(description, DEFAULT.threshold, offset);
+        let limits = [DEFAULT.k, 1, MAX_K as i32];
+        let offset = offset_of!(StoredOptions, k);
+        declared.integer(c"k", c"units of a shingle", limits, offset);
+        let limits = [DEFAULT.seed, i32::MIN, i32::MAX];
+        let offset = offset_of!(StoredOptions, seed);
+        declared.integer(c"seed", c"seed of the keys", limits, offset);
         let units = [
             (c"word", Unit::Word as i32),
             (c"char", Unit::Char as i32),
@@ -187,52 +160,18 @@ fn document_options(mut relopts: Internal) {
             (c"case", Fold::Case as i32),
             (c"marks", Fold::Marks as i32),
         ];
-        let offset = offset_of!(StoredOptions, unit);
+        let description = c"how documents are cut into shingles";
         let valid = c"Valid units are \"word\", \"char\" and \"stop\".";
-        add_choice(relopts, c"unit", &units, DEFAULT.unit, valid, offset);
-        let offset = offset_of!(StoredOptions, fold);
+        let offset = offset_of!(StoredOptions, unit);
+        declared.choice([c"unit", description, valid], &units, DEFAULT.unit, offset);
         let valid = c"Valid folds are \"none\", \"case\" and \"marks\".";
-        add_choice(relopts, c"fold", &folds, DEFAULT.fold, valid, offset);
-        pg_sys::register_reloptions_validator(relopts, Some(check_options));
+        let offset = offset_of!(StoredOptions, fold);
+        declared.choice([c"fold", description, valid], &folds, DEFAULT.fold, offset);
+        declared.checked_by(check_options);
     }
 }
 
-/// Declares an option whose value is one of some names, each stored as a number.
-///
-/// # Safety
-/// The options are being declared; the offset is that of an i32.
-unsafe fn add_choice(
-    relopts: *mut pg_sys::local_relopts,
-    name: &'static CStr,
-    choices: &[(&'static CStr, i32)],
-    default: i32,
-    valid: &'static CStr,
-    offset: usize,
-) {
-    const SIZE: usize = size_of::<pg_sys::relopt_enum_elt_def>();
-    let description = c"how documents are cut into shingles";
-    // SAFETY: vouched for by the caller; the list lives as long as the options, and ends with NULL.
-    unsafe {
-        let members = pg_sys::palloc0((choices.len() + 1) * SIZE);
-        let members = members.cast::<pg_sys::relopt_enum_elt_def>();
-        for (place, (choice, number)) in choices.iter().enumerate() {
-            (*members.add(place)).string_val = choice.as_ptr();
-            (*members.add(place)).symbol_val = *number;
-        }
-        let [name, description, valid] = [name, description, valid].map(CStr::as_ptr);
-        pg_sys::add_local_enum_reloption(
-            relopts,
-            name,
-            description,
-            members,
-            default,
-            valid,
-            offset as i32,
-        );
-    }
-}
-
-/// Checks the threshold, in place of limits that PostgreSQL prints with six decimals.
+/// Checks the threshold.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` for a threshold outside 0.5 <= threshold <= 1.

@@ -4,7 +4,8 @@
 //! length too, so that strings of all lengths share a column.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, read_options, shorten};
+use super::options::{Declared, read_options};
+use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
 use crate::index::ball::{Ball, Within};
 use crate::index::keys::HammingKeys;
 use crate::pg::bits::Bits;
@@ -135,21 +136,14 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
 /// Declares the options of `hamming_ops`.
 #[pg_extern(immutable, parallel_safe, strict, name = "_hamming_options")]
 fn hamming_options(mut relopts: Internal) {
-    // SAFETY: PostgreSQL calls this with a local_relopts; the offset is that of `StoredOptions`,
-    // name and description are static.
+    // SAFETY: PostgreSQL calls this with its options; the offset is that of an integer.
     unsafe {
-        let relopts = relopts
-            .get_mut::<pg_sys::local_relopts>()
-            .expect("an options function gets the options");
-        pg_sys::init_local_reloptions(relopts, size_of::<StoredOptions>());
-        pg_sys::add_local_int_reloption(
-            relopts,
-            c"distance".as_ptr(),
-            c"greatest Hamming distance that the index finds by its keys".as_ptr(),
-            DEFAULT_DISTANCE,
-            0,
-            MAX_BLOCKS as i32 - 1,
-            offset_of!(StoredOptions, distance) as i32,
+        let declared = Declared::begin::<StoredOptions>(&mut relopts);
+        declared.integer(
+            c"distance",
+            c"greatest Hamming distance that the index finds by its keys",
+            [DEFAULT_DISTANCE, 0, MAX_BLOCKS as i32 - 1],
+            offset_of!(StoredOptions, distance),
         );
     }
 }

@@ -5,7 +5,8 @@
 //! ones have the same bands, and keys of others may meet by chance, which the recheck sorts out.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, read_options, shorten};
+use super::options::{Declared, read_options};
+use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
 use crate::index::ball::{Ball, EVERYTHING, Within};
 use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
@@ -145,28 +146,17 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
 /// Declares the options of `minhash_ops`.
 #[pg_extern(immutable, parallel_safe, strict, name = "_minhash_options")]
 fn minhash_options(mut relopts: Internal) {
-    // SAFETY: PostgreSQL calls this with a local_relopts; the offset is that of `StoredOptions`,
-    // name and description are static.
+    // SAFETY: PostgreSQL calls this with its options; the offset is that of a threshold.
     unsafe {
-        let relopts = relopts
-            .get_mut::<pg_sys::local_relopts>()
-            .expect("an options function gets the options");
-        pg_sys::init_local_reloptions(relopts, size_of::<StoredOptions>());
-        pg_sys::add_local_real_reloption(
-            relopts,
-            c"threshold".as_ptr(),
-            c"lowest similarity that the index finds by its keys".as_ptr(),
-            DEFAULT_THRESHOLD,
-            f64::NEG_INFINITY,
-            f64::INFINITY,
-            offset_of!(StoredOptions, threshold) as i32,
-        );
-        pg_sys::register_reloptions_validator(relopts, Some(check_options));
+        let declared = Declared::begin::<StoredOptions>(&mut relopts);
+        let description = c"lowest similarity that the index finds by its keys";
+        let offset = offset_of!(StoredOptions, threshold);
+        declared.threshold(description, DEFAULT_THRESHOLD, offset);
+        declared.checked_by(check_options);
     }
 }
 
-/// Checks options, in place of limits of their own: PostgreSQL prints those with six decimals, "between
-/// 0.000000 and 1.000000".
+/// Checks the threshold.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` for a threshold outside 0 < threshold <= 1.

@@ -7,6 +7,7 @@ mod constraint;
 mod document;
 mod hamming;
 mod minhash;
+mod options;
 mod row;
 mod set;
 
@@ -165,17 +166,3 @@ pub const RESEMBLES: u16 = 6;
 
 /// The number of strategies; 2 is that of the distance, FOR ORDER BY, 3 that of `%`.
 pub const STRATEGIES: u16 = RESEMBLES;
-
-/// Reads parsed options, or returns None if there are none or their length is not that of `T`.
-///
-/// # Safety
-/// `options` is NULL or a varlena as PostgreSQL makes it of the options of an operator class;
-/// `T` may hold any bytes.
-pub unsafe fn read_options<T: Copy>(options: *mut pg_sys::bytea) -> Option<T> {
-    // SAFETY: vouched for by the caller; the length is checked.
-    unsafe {
-        let complete =
-            !options.is_null() && pgrx::varlena::varsize(options.cast()) >= size_of::<T>();
-        complete.then(|| options.cast::<T>().read_unaligned())
-    }
-}

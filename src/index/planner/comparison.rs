@@ -1,7 +1,7 @@
 //! Comparisons of a measure with a bound, `minhash_sim(a, b) >= c` and the like, and the condition
 //! `a <@ ball(b, bound)`, or `a <% ball(b, bound)`, that follows from them.
 
-use crate::index::kind::{Bound, Kind};
+use crate::index::kind::{BALL, Bound, Kind};
 use crate::index::terms::Terms;
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
 use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
@@ -199,7 +199,7 @@ impl Comparison {
             let (value, center) = (self.values[column], self.values[1 - column]);
             let schema = pg_sys::get_func_namespace(self.function);
             let [value_type, ball_type] = kind.types(schema);
-            let make = |types: &[pg_sys::Oid]| function_beside(self.function, kind.ball(), types);
+            let make = |types: &[pg_sys::Oid]| function_beside(self.function, BALL, types);
             let ball = match (constant(self.terms.bound), self.bound()) {
                 (Some(_), None) => return None,
                 (Some(_), Some(bound)) => {

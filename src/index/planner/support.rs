@@ -2,7 +2,7 @@
 //! index condition, `column <@ ball(center, bound)` and the like, that says the same.
 
 use super::contained_documents::condition_of_sets;
-use crate::index::kind::Kind;
+use crate::index::kind::{BALL, Kind};
 use crate::index::terms::Terms;
 use crate::pg::catalog;
 use crate::pg::nodes::{self, constant, pointer};
@@ -146,7 +146,7 @@ unsafe fn ball_expression(
             return None;
         }
         let types = kind.ball_arguments(catalog::first_argument_type(function)?);
-        let constructor = catalog::function_beside(function, kind.ball(), &types)?;
+        let constructor = catalog::function_beside(function, BALL, &types)?;
         Some(nodes::new_call(root, constructor, terms.after(center)))
     }
 }

@@ -1,0 +1,130 @@
+//! The options of an operator class: how they are declared, and read as PostgreSQL has filled them in.
+
+use pgrx::{Internal, pg_sys};
+use std::ffi::CStr;
+
+/// A PostgreSQL function that checks options that have been filled in.
+type Check =
+    unsafe extern "C-unwind" fn(*mut std::ffi::c_void, *mut pg_sys::relopt_value, std::ffi::c_int);
+
+/// Options that are being declared; their names and descriptions are static.
+pub struct Declared(*mut pg_sys::local_relopts);
+
+impl Declared {
+    /// Returns the options of a class, of which a `T` is filled in; none yet.
+    ///
+    /// # Safety
+    /// PostgreSQL passes the argument to an options function.
+    pub unsafe fn begin<T>(relopts: &mut Internal) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let relopts = relopts
+                .get_mut::<pg_sys::local_relopts>()
+                .expect("an options function gets the options");
+            pg_sys::init_local_reloptions(relopts, size_of::<T>());
+            Self(relopts)
+        }
+    }
+
+    /// Declares `threshold`, whose limits a check has to know: PostgreSQL prints them with six decimals,
+    /// "between 0.000000 and 1.000000".
+    ///
+    /// # Safety
+    /// The offset is that of an f64 in what is filled in.
+    pub unsafe fn threshold(&self, description: &'static CStr, default: f64, offset: usize) {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            pg_sys::add_local_real_reloption(
+                self.0,
+                c"threshold".as_ptr(),
+                description.as_ptr(),
+                default,
+                f64::NEG_INFINITY,
+                f64::INFINITY,
+                offset as i32,
+            );
+        }
+    }
+
+    /// Declares an integer with its default, least and greatest value.
+    ///
+    /// # Safety
+    /// The offset is that of an i32 in what is filled in.
+    pub unsafe fn integer(
+        &self,
+        name: &'static CStr,
+        description: &'static CStr,
+        [default, least, greatest]: [i32; 3],
+        offset: usize,
+    ) {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            pg_sys::add_local_int_reloption(
+                self.0,
+                name.as_ptr(),
+                description.as_ptr(),
+                default,
+                least,
+                greatest,
+                offset as i32,
+            );
+        }
+    }
+
+    /// Declares an option whose value is one of some names, each stored as a number; `valid` tells them.
+    ///
+    /// # Safety
+    /// As of [`Self::integer`].
+    pub unsafe fn choice(
+        &self,
+        [name, description, valid]: [&'static CStr; 3],
+        choices: &[(&'static CStr, i32)],
+        default: i32,
+        offset: usize,
+    ) {
+        const SIZE: usize = size_of::<pg_sys::relopt_enum_elt_def>();
+        // SAFETY: vouched for by the caller; the list lives as long as the options, and ends with NULL.
+        unsafe {
+            let members = pg_sys::palloc0((choices.len() + 1) * SIZE);
+            let members = members.cast::<pg_sys::relopt_enum_elt_def>();
+            for (place, (choice, number)) in choices.iter().enumerate() {
+                (*members.add(place)).string_val = choice.as_ptr();
+                (*members.add(place)).symbol_val = *number;
+            }
+            let [name, description, valid] = [name, description, valid].map(CStr::as_ptr);
+            let offset = offset as i32;
+            pg_sys::add_local_enum_reloption(
+                self.0,
+                name,
+                description,
+                members,
+                default,
+                valid,
+                offset,
+            );
+        }
+    }
+
+    /// Has options checked when they are set.
+    ///
+    /// # Safety
+    /// The function checks what is filled in.
+    pub unsafe fn checked_by(&self, check: Check) {
+        // SAFETY: vouched for by the caller.
+        unsafe { pg_sys::register_reloptions_validator(self.0, Some(check)) };
+    }
+}
+
+/// Reads parsed options, or returns None if there are none or their length is not that of `T`.
+///
+/// # Safety
+/// `options` is NULL or a varlena as PostgreSQL makes it of the options of an operator class;
+/// `T` may hold any bytes.
+pub unsafe fn read_options<T: Copy>(options: *mut pg_sys::bytea) -> Option<T> {
+    // SAFETY: vouched for by the caller; the length is checked.
+    unsafe {
+        let complete =
+            !options.is_null() && pgrx::varlena::varsize(options.cast()) >= size_of::<T>();
+        complete.then(|| options.cast::<T>().read_unaligned())
+    }
+}
