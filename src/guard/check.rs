@@ -39,7 +39,7 @@ pub enum Verdict {
     Duplicate(Option<CString>),
 }
 
-/// What the checks of all rows of a root have in common.
+/// The state that the checks of all rows of a root share.
 pub struct Round {
     pub root: pg_sys::Oid,
     /// Nobody else passes, and nothing that takes locks may be done.

@@ -12,7 +12,7 @@
 //!   and ours came first: then it waits for us;
 //! - one that a transaction in progress deletes or changes counts or not as that one ends, and is waited for.
 //!
-//! What a transaction says is a lock (see `locks`), which others ask for and never take.
+//! A transaction says so by a lock (see `locks`), which others ask for and never take.
 //!
 //! **No copy is admitted.** Let two transactions A and B commit similar rows a and b, each by a statement
 //! that was checked, and let A's statement go through the gate first. Then a was in its table and its

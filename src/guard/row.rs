@@ -1,10 +1,10 @@
-//! What a trigger fired for, and tuple slots.
+//! The row for which a trigger fired, and tuple slots.
 
 use crate::pg::error::raise;
 use pgrx::itemptr::item_pointer_get_both;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// What a trigger was fired for.
+/// The row for which a trigger fired.
 pub enum Fired {
     /// A row that is about to be inserted.
     Before(*mut pg_sys::HeapTupleData),
