@@ -150,7 +150,7 @@ impl KeyedDocuments {
     }
 
     fn passages(&mut self, fingerprints: Fingerprints<TemporaryFile>) -> Passages<TemporaryFile> {
-        let mut progress = sorting("sorting fingerprints", fingerprints.len());
+        let mut progress = sorting("sorting fingerprints", fingerprints.count());
         let repeated = fingerprints.repeated(&mut progress).or_raise();
         let divided = self.candidates(&repeated).divided(&repeated).or_raise();
         let divided = boundaries(divided, &repeated);
@@ -158,7 +158,7 @@ impl KeyedDocuments {
         let batches = divided.batches(repeated, &mut sorting("sorting boundaries", count));
         let (batches, search) = batches.or_raise();
         let numbering = places(batches, count, &search);
-        let mut progress = sorting("numbering passages", numbering.len());
+        let mut progress = sorting("numbering passages", numbering.places());
         numbering.passages(search, &mut progress).or_raise()
     }
 
@@ -288,7 +288,7 @@ fn fingerprints(
     fingerprints
 }
 
-/// Returns what reports the records done of a stage.
+/// Returns a function that reports the number of records done in a stage.
 fn sorting(stage: &'static str, records: u64) -> impl FnMut(u64) {
     let mut progress = Progress::begin(stage, Some(records as usize));
     move |done| progress.reach(done as usize)
@@ -335,7 +335,7 @@ fn places(
     let mut done = 0;
     in_order(&work, &mut take, |line| {
         while let Some(batch) = batches.next(&mut || progress.look()).or_raise() {
-            done += batch.len();
+            done += batch.boundaries();
             progress.reach(done);
             let bytes = batch.bytes();
             line.put((), batch, bytes);

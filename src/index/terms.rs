@@ -1,4 +1,4 @@
-//! What a condition says besides the two values that it compares.
+//! The arguments of a condition besides the two values that it compares.
 
 use crate::index::kind::{Bound, Kind};
 use crate::pg::nodes::{all_elements, constant};

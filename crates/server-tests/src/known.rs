@@ -18,6 +18,16 @@ pub enum Collection {
     Generated(Generated),
 }
 
+/// Corpora of Latin letters with a list of all similar pairs by three words.
+pub const WITH_EXACT_PAIRS: &[&str] = &[
+    "mccormick_2500",
+    "clough_stevenson",
+    "irplag_java",
+    "msr_paraphrase",
+    "reuters21578",
+    "newsgroups20",
+];
+
 impl Collection {
     /// Returns the generated collection, and those of the corpora that are there.
     pub fn all(generated: Generated, corpora: &[&'static str]) -> Vec<Collection> {

@@ -54,7 +54,7 @@ pub fn compact(index: &Index, free: Vec<u32>, count: u32) {
     truncate(index);
 }
 
-/// What leads to a page.
+/// The link that leads to a page.
 enum Link<'a> {
     /// The metapage, as to a page of the log.
     Log(usize),
@@ -126,7 +126,7 @@ impl<'a> Link<'a> {
     }
 }
 
-/// What a page holds, as far as it tells what leads to the page.
+/// The contents of a page, as far as they tell which pages lead to it.
 struct Held {
     kind: Kind,
     number: u64,

@@ -1,4 +1,4 @@
-//! What a plan reads of indexes: at most [`PAGES`] pages of all indexes of a table, each once.
+//! The pages that a plan reads of indexes: at most [`PAGES`] pages of all indexes of a table, each once.
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an index or a table of a query"
@@ -23,7 +23,7 @@ const PAGES: usize = 16;
 /// Groups of segments that a plan looks into.
 const GROUPS: usize = 2;
 
-/// What has been read for a plan.
+/// The pages that have been read for a plan, and the counts made of them.
 struct Plan {
     of: *mut pg_sys::PlannerGlobal,
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,

@@ -30,10 +30,9 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(1)";
 /// A way to keep near-duplicates out of a table `docs (day, body, sig)`.
 struct Way {
     name: &'static str,
+    tables: &'static str,
     objects: &'static str,
     insert: &'static str,
-    /// One session at a time.
-    is_locked: bool,
 }
 
 const FLAT: &str = "CREATE TABLE docs (day date, body text,
@@ -57,7 +56,7 @@ const WINDOW: &str = "CREATE INDEX ON docs USING neardup (sig);
 const CONSTRAINT: &str =
     "ALTER TABLE docs ADD EXCLUDE USING neardup (near_dup_key(sig, 0.8) WITH %)";
 
-/// What a lookup finds is left out; what comes in meanwhile is refused, and tried again.
+/// Leaves rows out that a lookup finds near; one that comes in meanwhile refuses the statement.
 const NEW: &str = "INSERT INTO docs (day, body)
     SELECT DISTINCT ON (body) date '2024-01-01' + day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)
     WHERE NOT EXISTS (SELECT FROM docs WHERE near_dup(docs.sig, minhash(new.body), 0.8))";
@@ -72,68 +71,35 @@ const ALL: &str = "INSERT INTO docs (day, body)
     SELECT date '2024-01-01' + day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)
     ON CONFLICT DO NOTHING";
 
-const WAYS: [(&str, Way); 6] = [
-    (
-        FLAT,
-        Way {
-            name: "guard",
-            objects: GUARD,
-            insert: NEW,
-            is_locked: false,
-        },
-    ),
-    (
-        FLAT,
-        Way {
-            name: "guard behind a lock",
-            objects: GUARD,
-            insert: NEW,
-            is_locked: true,
-        },
-    ),
-    (
-        FLAT,
-        Way {
-            name: "constraint, ON CONFLICT DO NOTHING",
-            objects: CONSTRAINT,
-            insert: ALL,
-            is_locked: false,
-        },
-    ),
-    (
-        FLAT,
-        Way {
-            name: "constraint behind a lock",
-            objects: CONSTRAINT,
-            insert: ALL,
-            is_locked: true,
-        },
-    ),
-    (
-        PARTED,
-        Way {
-            name: "guard within a day, 60 partitions",
-            objects: WINDOW,
-            insert: NEW_WITHIN,
-            is_locked: false,
-        },
-    ),
-    (
-        PARTED,
-        Way {
-            name: "the same behind a lock",
-            objects: WINDOW,
-            insert: NEW_WITHIN,
-            is_locked: true,
-        },
-    ),
+const WAYS: [Way; 3] = [
+    Way {
+        name: "guard",
+        tables: FLAT,
+        objects: GUARD,
+        insert: NEW,
+    },
+    Way {
+        name: "constraint, ON CONFLICT DO NOTHING",
+        tables: FLAT,
+        objects: CONSTRAINT,
+        insert: ALL,
+    },
+    Way {
+        name: "guard within a day, 60 partitions",
+        tables: PARTED,
+        objects: WINDOW,
+        insert: NEW_WITHIN,
+    },
 ];
+
+/// Sessions that insert at once: all, or the one with an advisory lock.
+const AT_ONCE: [(&str, bool); 2] = [("all", false), ("one", true)];
 
 /// Returns the only table of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let time = Duration::from_secs(bench.scale.rounds as u64);
     let cluster = bench.started_cluster()?;
-    let progress = bar((WAYS.len() * SIZES.len()) as u64, "bursts")?;
+    let progress = bar((WAYS.len() * AT_ONCE.len() * SIZES.len()) as u64, "bursts")?;
     let about = format!(
         "{SESSIONS} sessions insert for {} s documents of 40 words, {COPIES} % of them copies of recent ones: rows \
          offered by statements that succeeded, a second, over all sessions. A statement that is refused or runs into a deadlock is \
@@ -143,6 +109,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let columns = [
         "rows a statement",
         "way",
+        "sessions at once",
         "rows a second",
         "statements",
         "refused",
@@ -150,18 +117,22 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     ];
     let mut table = Table::new("guard.bursts", about, &columns);
     for size in SIZES {
-        for (tables, way) in &WAYS {
+        for (way, (at_once, is_locked)) in WAYS
+            .iter()
+            .flat_map(|way| AT_ONCE.map(|at_once| (way, at_once)))
+        {
             let database = Database::with_extension(&cluster, "bursts")?;
             let mut client = database.connect()?;
-            client.batch_execute(&format!("{tables} {}", way.objects))?;
+            client.batch_execute(&format!("{} {}", way.tables, way.objects))?;
             let start = Instant::now();
             let seen = in_sessions(&database, &|session, client| {
-                run(client, way, session, size, time)
+                run(client, (way, is_locked), session, size, time)
             })?;
             let seconds = start.elapsed().as_secs_f64();
             table.push(row![
                 size as i64,
                 way.name,
+                at_once,
                 (seen.statements * size as i64) as f64 / seconds,
                 seen.statements,
                 seen.refused,
@@ -207,7 +178,13 @@ fn in_sessions(
 }
 
 /// Inserts statement after statement until the time is over.
-fn run(mut client: Client, way: &Way, session: u64, size: usize, time: Duration) -> Result<Seen> {
+fn run(
+    mut client: Client,
+    (way, is_locked): (&Way, bool),
+    session: u64,
+    size: usize,
+    time: Duration,
+) -> Result<Seen> {
     let start = Instant::now();
     let mut rng = Rng::with_seed(session);
     let insert = client.prepare(way.insert)?;
@@ -218,7 +195,7 @@ fn run(mut client: Client, way: &Way, session: u64, size: usize, time: Duration)
         let mut is_done = false;
         while !is_done && start.elapsed() < time {
             let mut transaction = client.transaction()?;
-            if way.is_locked {
+            if is_locked {
                 transaction.batch_execute(LOCK)?;
             }
             let ended = transaction.execute(&insert, &[&days, &bodies]);

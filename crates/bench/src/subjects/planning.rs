@@ -1,4 +1,4 @@
-//! What planning a lookup takes, in new sessions.
+//! Planning of lookups in new sessions.
 
 use std::time::Instant;
 

@@ -20,12 +20,8 @@ pub struct Batch(pub(super) Vec<Boundary>);
 
 impl Batch {
     /// Returns the number of boundaries.
-    pub fn len(&self) -> usize {
+    pub fn boundaries(&self) -> usize {
         self.0.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 
     /// Returns how many bytes it has.

@@ -39,12 +39,8 @@ impl<S: Scratch> Numbering<S> {
     }
 
     /// Returns the number of places.
-    pub fn len(&self) -> u64 {
+    pub fn places(&self) -> u64 {
         self.sort.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Numbers the passages by their first places, the longer one first. Calls `look` with the number of

@@ -55,12 +55,8 @@ impl<S: Scratch> Fingerprints<S> {
     }
 
     /// Returns the number of fingerprints.
-    pub fn len(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
     }
 
     /// Ends the first reading. Calls `look` with the number of fingerprints that it has gone through.

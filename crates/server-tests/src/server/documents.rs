@@ -6,7 +6,7 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use crate::harness::Outcome;
-use crate::known::{Collection, Generated};
+use crate::known::{Collection, Generated, WITH_EXACT_PAIRS};
 
 /// Edited copies, of which half share a template with small parts of their own, and documents that
 /// are short, empty, periodic, repeated, without words, or in several scripts.
@@ -132,15 +132,7 @@ fn ensure_same(client: &mut Client, condition: &str, wanted: &str) -> Result<()>
 /// Checks that an index finds every pair of real documents that another program lists, and no pair that
 /// is below the threshold.
 pub fn index_equals_exact_lists(server: &Server) -> Result<Outcome> {
-    const CORPORA: &[&str] = &[
-        "mccormick_2500",
-        "clough_stevenson",
-        "irplag_java",
-        "msr_paraphrase",
-        "reuters21578",
-        "newsgroups20",
-    ];
-    for collection in Collection::all(Generated::english(), CORPORA) {
+    for collection in Collection::all(Generated::english(), WITH_EXACT_PAIRS) {
         let database = Database::with_extension(&server.main, "documents_exact")?;
         let mut client = database.connect()?;
         collection.load(&mut client, "docs")?;

@@ -6,7 +6,7 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use crate::harness::Outcome;
-use crate::known::{Collection, Generated};
+use crate::known::{Collection, Generated, WITH_EXACT_PAIRS};
 
 /// Labeled copies come out on top: each has a higher estimate than any pair that is neither labeled
 /// nor of exact similarity 0.5.
@@ -44,15 +44,7 @@ fn check_truth(client: &mut Client) -> Result<()> {
 /// On ASCII documents, whose words are the same by every rule, `resemblance` is the exact value,
 /// and the estimate is within four standard errors of it for 99.9 % of the pairs.
 pub fn exact_lists(server: &Server) -> Result<Outcome> {
-    const CORPORA: &[&str] = &[
-        "mccormick_2500",
-        "clough_stevenson",
-        "irplag_java",
-        "msr_paraphrase",
-        "reuters21578",
-        "newsgroups20",
-    ];
-    for collection in Collection::all(Generated::english(), CORPORA) {
+    for collection in Collection::all(Generated::english(), WITH_EXACT_PAIRS) {
         let database = Database::with_extension(&server.main, "exact")?;
         let mut client = database.connect()?;
         collection.load(&mut client, "docs")?;
