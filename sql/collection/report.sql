@@ -1,8 +1,9 @@
 CREATE FUNCTION near_dup_report(
     key anyelement, query text, threshold double precision,
-    title text DEFAULT 'Near-duplicates', groups integer DEFAULT 100
+    title text DEFAULT 'Near-duplicates', groups integer DEFAULT 100,
+    params record DEFAULT NULL
 ) RETURNS text
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000
 AS 'MODULE_PATHNAME', 'near_dup_report_wrapper';
-COMMENT ON FUNCTION near_dup_report(anyelement, text, double precision, text, integer) IS
+COMMENT ON FUNCTION near_dup_report(anyelement, text, double precision, text, integer, record) IS
     'HTML page about the star clusters of a query for (key, signature, document), and columns source (text) and day (date) if it has them; groups 0-10000 are shown';

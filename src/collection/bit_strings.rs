@@ -80,10 +80,7 @@ impl BitStrings {
     /// # Errors
     /// ERROR `invalid_parameter_value` for a distance that is no whole number from 0.
     pub fn of_call(call: &Call) -> Result<Self, Query> {
-        let (query, key_type) = (
-            Query::open(call.argument(1, "query")),
-            call.argument_type(0),
-        );
+        let (query, key_type) = (Query::open(call, 1, "query"), call.argument_type(0));
         match Self::columns(&query, key_type) {
             Some(columns) => {
                 let distance = options::distance_argument(call, 2);

@@ -28,7 +28,7 @@ const SLOTS: i64 = 128;
 const RELAXED_RECALL: f64 = 0.999;
 
 /// Implements `near_dup_calibrate(query, k, unit, fold, weighting, relation, document_column,
-/// seed)`.
+/// seed, params)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for parameters out of range and for pairs of one label only,
@@ -40,7 +40,7 @@ fn near_dup_calibrate(fcinfo: pg_sys::FunctionCallInfo) {
     let methods = grid(&call).methods().or_raise();
     let target = Target::new(&call);
     let seed = call.argument(7, "seed").value() as i64;
-    let mut pairs = LabeledPairs::read(call.argument(0, "query"));
+    let mut pairs = LabeledPairs::read(Query::open(&call, 0, "query"));
     pairs.check();
     let mut calibrations = calibrate(&mut pairs, &methods, seed);
     #[allow(clippy::disallowed_methods, reason = "at most MAX_METHODS")]
@@ -107,8 +107,7 @@ struct LabeledPairs {
 }
 
 impl LabeledPairs {
-    fn read(query: pg_sys::Datum) -> Self {
-        let query = Query::open(query);
+    fn read(query: Query) -> Self {
         let (documents, same) = check_columns(&query.columns());
         let mut progress = Progress::reading("reading", &query);
         let budget = share_of_work_mem_bytes();

@@ -15,7 +15,8 @@ enum Method {
     Connected,
 }
 
-/// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed)`.
+/// Implements `near_dup_clusters(key, query, threshold, method, k, unit, fold, slots, seed,
+/// params)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`, and `invalid_parameter_value` for an unknown method.

@@ -14,7 +14,7 @@ use pgrx::prelude::*;
 /// No key: the other end of an edge from a key to nothing.
 const NONE: u32 = u32::MAX;
 
-/// Implements `connected_components(key, query)`: every key of the edges with the smallest key of
+/// Implements `connected_components(key, query, params)`: every key of the edges with the smallest key of
 /// its component, by the order of the type. An edge with a NULL end only names its other end.
 ///
 /// # Errors
@@ -51,7 +51,7 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
 
 /// Puts the ends of all edges, two numbers an edge, and returns how many edges there are.
 fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
-    let query = Query::open(call.argument(1, "query"));
+    let query = Query::open(call, 1, "query");
     let columns = query.columns();
     let [a, b] = columns.as_slice() else {
         raise(

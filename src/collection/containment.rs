@@ -62,8 +62,7 @@ impl SetCollection {
     ///
     /// # Errors
     /// ERROR `datatype_mismatch` for other columns.
-    pub fn read(&mut self, query: pg_sys::Datum) {
-        let query = Query::open(query);
+    pub fn read(&mut self, query: Query) {
         let (key, kind, document) = self.check_columns(&query.columns());
         let shingling = self.shingling;
         let work = |documents: Parts<u8>, check: &mut dyn FnMut()| match kind {

@@ -7,6 +7,7 @@ pub mod clusters;
 pub mod compare;
 pub mod components;
 mod containment;
+pub mod distinct;
 pub mod documents;
 mod form;
 pub mod items;

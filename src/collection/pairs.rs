@@ -20,7 +20,7 @@ enum Measure {
     Containment,
 }
 
-/// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed, measure)`.
+/// Implements `near_dup_pairs(key, query, threshold, k, unit, fold, slots, seed, measure, params)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for arguments out of range, an unknown measure or signatures made with
@@ -32,7 +32,7 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     if measure(call.argument(8, "measure")) == Measure::Containment {
         let threshold = options::threshold_argument(&call, 2);
         let mut collection = SetCollection::new(&call, 3);
-        collection.read(call.argument(1, "query"));
+        collection.read(Query::open(&call, 1, "query"));
         return put_containing(collection, threshold, call.rows());
     }
     let mut rows = call.rows();
@@ -49,7 +49,7 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure)`.
+/// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure, params)`.
 ///
 /// # Errors
 /// As `near_dup_pairs`.
@@ -60,15 +60,15 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     let threshold = options::threshold_argument(&call, 3);
     if measure(call.argument(9, "measure")) == Measure::Containment {
         let mut collection = SetCollection::new(&call, 4);
-        collection.read(call.argument(1, "query_a"));
+        collection.read(Query::open(&call, 1, "query_a"));
         collection.end_first_side();
-        collection.read(call.argument(2, "query_b"));
+        collection.read(Query::open(&call, 2, "query_b"));
         return put_containing(collection, threshold, call.rows());
     }
     let mut collection = Collection::new(&call, threshold, 4);
-    collection.read(Query::open(call.argument(1, "query_a")));
+    collection.read(Query::open(&call, 1, "query_a"));
     collection.first_side = Some(collection.rows());
-    collection.read(Query::open(call.argument(2, "query_b")));
+    collection.read(Query::open(&call, 2, "query_b"));
     put_pairs(collection, call.rows());
 }
 

@@ -26,14 +26,14 @@ use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// Implements `repeated_passages(key, query, min_words, fold)`.
+/// Implements `repeated_passages(key, query, min_words, fold, params)`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for `min_words` or `fold` out of range, `datatype_mismatch` for columns
 /// of other types, `program_limit_exceeded` for too many repeats.
 #[pg_extern(sql = false)]
 fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; the last argument is declared as text.
+    // SAFETY: the call is running; the argument is declared as text.
     let (call, fold) = unsafe {
         let call = Call::new(fcinfo);
         let fold = Text::from_raw(call.argument(3, "fold"));
@@ -43,7 +43,7 @@ fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
     let least = min_words(i64::from(least)).or_raise();
     let fold: Fold = fold.name().parse().or_raise();
     let mut documents = KeyedDocuments::new(call.argument_type(0), least, fold);
-    let mut fingerprints = documents.read(call.argument(1, "query"));
+    let mut fingerprints = documents.read(Query::open(&call, 1, "query"));
     let mut rows = call.rows();
     // Words of equal hashes are compared. If they differ, other hashes are drawn; that this happens
     // even twice is as good as impossible.
@@ -118,8 +118,7 @@ impl KeyedDocuments {
         Reader::new(self.min_words, self.fold, draw_hashes())
     }
 
-    fn read(&mut self, query: pg_sys::Datum) -> Fingerprints<TemporaryFile> {
-        let query = Query::open(query);
+    fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
         let [key, document] = check_columns(&query.columns(), self.key_type);
         let mut progress = Progress::reading("reading", &query);
         fingerprints(self.reader(), |visit| {

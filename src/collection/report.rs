@@ -17,7 +17,7 @@ use pgrx::prelude::*;
 use std::collections::HashMap;
 use std::ffi::CStr;
 
-/// Implements `near_dup_report(key, query, threshold, title, groups)`.
+/// Implements `near_dup_report(key, query, threshold, title, groups, params)`.
 ///
 /// # Errors
 /// As `near_dup_clusters`; `datatype_mismatch` also for a query without documents, or with columns of
@@ -105,7 +105,7 @@ impl Rows {
         let key_type = call.argument_type(0);
         let signature_type = type_named(call.schema(), c"minhash_signature");
         let mut collection = Collection::with_texts(signature_type, threshold);
-        let query = Query::open(call.argument(1, "query"));
+        let query = Query::open(call, 1, "query");
         let columns = check_columns(&query, key_type, signature_type);
         let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
         // SAFETY: the type exists.

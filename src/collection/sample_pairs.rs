@@ -27,7 +27,7 @@ const SLOTS: usize = 128;
 /// once in a thousand times.
 const BANDS: usize = 64;
 
-/// Implements `near_dup_sample_pairs(key, query, n, k, unit, fold, sample_rows, seed)`.
+/// Implements `near_dup_sample_pairs(key, query, n, k, unit, fold, sample_rows, seed, params)`.
 ///
 /// # Errors
 /// `datatype_mismatch` for columns of other types, `invalid_parameter_value` for arguments out of
@@ -66,7 +66,7 @@ struct SampledRows {
 impl SampledRows {
     /// Draws at most `most` rows of a query for keys and documents.
     fn read(call: &Call, most: usize, seed: i64) -> Self {
-        let query = Query::open(call.argument(1, "query"));
+        let query = Query::open(call, 1, "query");
         let key_type = call.argument_type(0);
         let [key, document] = check_columns(&query.columns(), key_type);
         let budget = share_of_work_mem_bytes();

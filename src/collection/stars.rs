@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 /// The end of a pair that is no row.
 const NONE: u32 = u32::MAX;
 
-/// Implements `star_clusters(key, rows, pairs)`: every row, in the order of the first query, with the
+/// Implements `star_clusters(key, rows, pairs, params)`: every row, in the order of the first query, with the
 /// canonical row of its cluster and the similarity to it. Pairs come in any order, and with either
 /// row first; those with a key that is no row are left out.
 ///
@@ -57,7 +57,7 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
 
 /// Puts the keys of the rows, each with its number, and returns how many there are.
 fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
-    let query = Query::open(call.argument(1, "rows"));
+    let query = Query::open(call, 1, "rows");
     let columns = query.columns();
     let [key] = columns.as_slice() else {
         wrong_columns(&columns, "rows", "one column: the key, in order");
@@ -85,7 +85,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
 /// Puts the ends of pairs, those of pair p with the numbers -1 - 2p and -2 - 2p, and returns the
 /// similarities.
 fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
-    let query = Query::open(call.argument(2, "pairs"));
+    let query = Query::open(call, 2, "pairs");
     let columns = query.columns();
     let [a, b, similarity] = columns.as_slice() else {
         let valid = "three columns: the two keys of a pair and their similarity";

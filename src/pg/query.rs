@@ -1,11 +1,13 @@
 //! Reading a query given as text, row by row, in an order that depends on nothing but the query.
 
-use crate::pg::error::raise;
+use crate::pg::call::Call;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::statement::{server_text, text_datum, utf8};
+use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 
 /// Rows fetched at once.
@@ -100,11 +102,40 @@ pub(super) unsafe fn estimate(portal: pg_sys::Portal) -> (f64, usize) {
 }
 
 impl Query {
-    /// Starts the query in `text`, a datum of type text. No parallel plan, and no scan that begins
-    /// where another one happens to be: rows come in the same order every time.
-    pub fn open(text: pg_sys::Datum) -> Self {
-        // SAFETY: the datum is of type text; the connection is closed in `for_each`, or by
-        // PostgreSQL after an ERROR, which takes back the setting too.
+    /// Starts the query in argument `number` of a call, which is called `name`. Its `$1`, `$2`... are the
+    /// fields of the call's last argument. No parallel plan, and no scan that begins where another one
+    /// happens to be: rows come in the same order every time.
+    ///
+    /// # Errors
+    /// ERROR `null_value_not_allowed` if it is NULL.
+    pub fn open(call: &Call, number: usize, name: &str) -> Self {
+        Self::start(call.argument(number, name), &Parameters::of_call(call), 0)
+    }
+
+    /// Starts a query as [`Self::open`] does, planned for its first rows.
+    ///
+    /// # Errors
+    /// As of [`Self::open`].
+    pub fn open_for_first_rows(call: &Call, number: usize, name: &str) -> Self {
+        let options = pg_sys::CURSOR_OPT_FAST_PLAN;
+        Self::start(
+            call.argument(number, name),
+            &Parameters::of_call(call),
+            options,
+        )
+    }
+
+    /// Starts a query of the extension's own.
+    pub fn of_sql(sql: &str) -> Self {
+        let text = text_datum(server_text(sql).to_bytes());
+        Self::start(text, &Parameters::default(), 0)
+    }
+
+    /// Starts the query in `text`, a datum of type text, with further options of a cursor.
+    fn start(text: pg_sys::Datum, parameters: &Parameters, options: u32) -> Self {
+        // SAFETY: the datum is of type text; the connection is closed in `read`, or by PostgreSQL after
+        // an ERROR, which takes back the setting too; the portal copies the parameters, of which there
+        // is a value for each type.
         unsafe {
             let query = pg_sys::text_to_cstring(text.cast_mut_ptr());
             let errors = QueryErrors::begin(query);
@@ -130,12 +161,12 @@ impl Query {
                 pg_sys::SPI_cursor_open_with_args(
                     std::ptr::null(),
                     query,
-                    0,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                    std::ptr::null(),
+                    parameters.types.len() as i32,
+                    parameters.types.as_ptr().cast_mut(),
+                    parameters.values.as_ptr().cast_mut(),
+                    parameters.nulls.as_ptr(),
                     false,
-                    pg_sys::CURSOR_OPT_NO_SCROLL as i32,
+                    (pg_sys::CURSOR_OPT_NO_SCROLL | options) as i32,
                 )
             });
             Self {
@@ -144,11 +175,6 @@ impl Query {
                 errors,
             }
         }
-    }
-
-    /// Starts a query of the extension's own.
-    pub fn of_sql(sql: &str) -> Self {
-        Self::open(text_datum(server_text(sql).to_bytes()))
     }
 
     #[allow(clippy::disallowed_methods, reason = "at most 1600 columns")]
@@ -182,32 +208,119 @@ impl Query {
 
     /// Visits every row, and ends the query.
     pub fn for_each(self, visit: &mut dyn FnMut(&Row<'_>)) {
-        loop {
+        self.read(BATCH, &mut |row| {
+            visit(row);
+            true
+        });
+    }
+
+    /// Visits rows until `visit` returns false, and ends the query. Reads no row that is not visited.
+    /// Returns whether there are no more.
+    pub fn for_each_while(self, visit: &mut dyn FnMut(&Row<'_>) -> bool) -> bool {
+        self.read(1, visit)
+    }
+
+    /// Visits rows, fetched in batches, until `visit` returns false; false then.
+    fn read(self, batch: i64, visit: &mut dyn FnMut(&Row<'_>) -> bool) -> bool {
+        let (mut goes_on, mut is_exhausted) = (true, false);
+        while goes_on && !is_exhausted {
             // SAFETY: the portal is open; table and tuples live until they are freed below.
             unsafe {
                 self.errors.during(Work::Fetching, || {
-                    pg_sys::SPI_cursor_fetch(self.portal, true, BATCH as _);
+                    pg_sys::SPI_cursor_fetch(self.portal, true, batch as _);
                 });
                 let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-                for number in 0..rows {
+                is_exhausted = rows == 0;
+                goes_on = (0..rows).all(|number| {
                     visit(&Row {
                         tuple: *(*table).vals.add(number),
                         descriptor: (*table).tupdesc,
                         lifetime: PhantomData,
-                    });
-                }
+                    })
+                });
                 pg_sys::SPI_freetuptable(table);
-                if rows == 0 {
-                    break;
-                }
             }
         }
-        // SAFETY: the portal is open; the connection and the level are those of `open`.
+        // SAFETY: the portal is open; the connection and the level are those of `start`.
         unsafe {
             pg_sys::SPI_cursor_close(self.portal);
             pg_sys::SPI_finish();
             pg_sys::AtEOXact_GUC(true, self.guc_level);
         }
+        is_exhausted
+    }
+}
+
+/// The values of `$1`, `$2`... in a query.
+#[derive(Default)]
+struct Parameters {
+    types: Vec<pg_sys::Oid>,
+    values: Vec<pg_sys::Datum>,
+    /// An `n` for NULL, a space for a value.
+    nulls: Vec<c_char>,
+}
+
+impl Parameters {
+    /// Returns the fields of the call's last argument, of type record; none if it is NULL.
+    fn of_call(call: &Call) -> Self {
+        let mut parameters = Self::default();
+        if let Some(row) = call.last_argument() {
+            // SAFETY: every function that takes a query declares `params` last, as record.
+            unsafe { parameters.add_fields(row) };
+        }
+        parameters
+    }
+
+    /// # Safety
+    /// `row` is of a composite type.
+    unsafe fn add_fields(&mut self, row: pg_sys::Datum) {
+        // SAFETY: vouched for by the caller; there is room for as many values as the type has columns.
+        unsafe {
+            let header = pg_sys::pg_detoast_datum(row.cast_mut_ptr());
+            let length = pgrx::varlena::varsize_any(header) as u32;
+            let header = header.cast::<pg_sys::HeapTupleHeaderData>();
+            let of_type = (*header).t_choice.t_datum;
+            let descriptor =
+                pg_sys::lookup_rowtype_tupdesc_copy(of_type.datum_typeid, of_type.datum_typmod);
+            let columns = (*descriptor).natts as usize;
+            let mut values = filled(pg_sys::Datum::null(), columns).or_raise();
+            let mut nulls = filled(false, columns).or_raise();
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: length,
+                t_data: header,
+                ..Default::default()
+            };
+            pg_sys::heap_deform_tuple(
+                &mut tuple,
+                descriptor,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            for (number, (value, is_null)) in (1..).zip(values.into_iter().zip(nulls)) {
+                self.add(pg_sys::SPI_gettypeid(descriptor, number), value, is_null);
+            }
+        }
+    }
+
+    /// Adds a field; a literal of unknown type as text, as EXECUTE USING does.
+    ///
+    /// # Safety
+    /// The value is of the type, unless it is NULL; InvalidOid is that of a column that was dropped.
+    unsafe fn add(&mut self, of_type: pg_sys::Oid, value: pg_sys::Datum, is_null: bool) {
+        let (of_type, value) = match of_type {
+            pg_sys::InvalidOid => return,
+            // SAFETY: a value of type unknown is a C string.
+            pg_sys::UNKNOWNOID if !is_null => unsafe {
+                let text = pg_sys::cstring_to_text(value.cast_mut_ptr());
+                (pg_sys::TEXTOID, pg_sys::Datum::from(text))
+            },
+            pg_sys::UNKNOWNOID => (pg_sys::TEXTOID, value),
+            of_type => (of_type, value),
+        };
+        self.types.try_push(of_type).or_raise();
+        self.values.try_push(value).or_raise();
+        let null = if is_null { b'n' } else { b' ' };
+        self.nulls.try_push(null as c_char).or_raise();
     }
 }
 

@@ -15,7 +15,7 @@ use neardup::shingle::{Key, Shingling, for_each_block, for_each_shingle, shingle
 use pgrx::prelude::*;
 use std::collections::HashMap;
 
-/// Implements `common_shingles(query, min_documents, k, unit, fold, seed)`: the shingles that at least
+/// Implements `common_shingles(query, min_documents, k, unit, fold, seed, params)`: the shingles that at least
 /// `min_documents` documents of the query have, in the words of the first of them. They are counted by
 /// sorting, within `work_mem` and beyond it in temporary files. Runs the query twice; 40 bytes of memory
 /// for each of the shingles.
@@ -33,7 +33,7 @@ fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
         .map(|(number, name)| unsafe { Text::from_raw(call.argument(number, name)) });
     let min_documents = integer(1, "min_documents");
     let boilerplate = Boilerplate {
-        query: call.argument(0, "query"),
+        call: &call,
         least: options::within("min_documents", min_documents, 1, i32::MAX),
         shingling: options::shingling(integer(2, "k"), &unit, &fold),
         key: Key::from_seed(call.argument(5, "seed").value() as i64),
@@ -57,16 +57,17 @@ fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
 }
 
 /// A query for documents, and the documents that a shingle has to be in.
-struct Boilerplate {
-    query: pg_sys::Datum,
+struct Boilerplate<'a> {
+    /// Of which the query is the first argument.
+    call: &'a Call,
     least: i32,
     shingling: Shingling,
     key: Key,
 }
 
-impl Boilerplate {
+impl Boilerplate<'_> {
     fn for_each_document(&self, visit: &mut dyn FnMut(&[u8])) {
-        let query = Query::open(self.query);
+        let query = Query::open(self.call, 0, "query");
         let document = check_columns(&query.columns());
         query.for_each(&mut |row| {
             if let Some(doc) = row.get(document) {
@@ -90,7 +91,7 @@ impl Boilerplate {
 
     /// Returns the hashes of the sets of all documents, each as often as it is in a set.
     fn all_hashes(&self) -> Partitions {
-        let query = Query::open(self.query);
+        let query = Query::open(self.call, 0, "query");
         let document = check_columns(&query.columns());
         let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);

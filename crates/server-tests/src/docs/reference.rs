@@ -27,7 +27,8 @@ makes this page from the catalog's comments (`\\\\df+`, `\\\\do+`, `\\\\dT+` sho
 that nothing is missing.
 
 Arguments are given by position or by name (`minhash(body, slots => 256)`); what follows `=` is the
-default. A NULL argument gives NULL, unless it is said otherwise. Functions are IMMUTABLE and PARALLEL
+default. In a function that takes a query, the fields of the row `params` are the `$1`, `$2`... of the query
+(`params => ROW(7, 'news')`); a literal without a type is text. A NULL argument gives NULL, unless it is said otherwise. Functions are IMMUTABLE and PARALLEL
 SAFE but for those marked otherwise. Invalid arguments are errors with SQLSTATE 22023 and a hint
 that lists what is valid.
 ";

@@ -141,6 +141,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("near_dup_clusters"),
             F("connected_components"),
             F("star_clusters"),
+            F("near_dup_distinct"),
             F("near_dup_key"),
             Type("near_dup_key"),
             Op("%"),

@@ -91,6 +91,10 @@ const STATEMENTS: &[(&str, &str)] = &[
         "pairs to label",
         "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM keyed', sample_rows => 1000000)",
     ),
+    (
+        "distinct rows",
+        "SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT id, sig FROM many', 1, 10000)",
+    ),
     ("index build", "CREATE INDEX ON many USING neardup (sig)"),
     (
         "lookups of a hot band",

@@ -156,6 +156,7 @@ pub fn argument(kind: &str, encoding: &str, rng: &mut Rng) -> String {
             rng,
         ),
         "boolean" => pick(&["true", "false"], rng),
+        "record" => pick(&["ROW(1, 'x')", "ROW()", "ROW(NULL, NULL::date)"], rng),
         "anyelement" => "NULL::int".to_string(),
         "regclass" => "'t'::regclass".to_string(),
         "name" => pick(&["'sig'::name", "'id'::name", "'none'::name"], rng),

@@ -38,6 +38,8 @@ const STATEMENTS: &[&str] = &[
     "SELECT count(*) FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM many')",
     "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT 1, a FROM big UNION ALL SELECT 2, b FROM big', 4)",
     "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT id, body FROM many', 2)",
+    "SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT 1, a FROM big UNION ALL SELECT 2, b FROM big', 0.5)",
+    "SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT id, body FROM many', 0.5, 10000)",
     "SELECT count(*) FROM big, split_text(a, 'sentence')",
     "SELECT length(cut_passages(a, '{[5,10)}')) FROM big",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, sig, body FROM many', 0.5)",

@@ -97,6 +97,11 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
+        "near_dup_distinct",
+        "SELECT near_dup_distinct(NULL::int, 'SELECT 1, s FROM z', 0.5)",
+        SqlState::DATATYPE_MISMATCH,
+    ),
+    (
         "repeated_passages",
         "SELECT repeated_passages(NULL::int, 'SELECT 1, d FROM z')",
         SqlState::DATATYPE_MISMATCH,
@@ -214,6 +219,7 @@ const READS: &[&str] = &[
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM private.docs', 0.5)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, simhash(body) FROM private.docs', 3)",
     "SELECT count(*) FROM connected_components(NULL::int, 'SELECT id, id FROM private.docs')",
+    "SELECT count(*) FROM near_dup_distinct(NULL::int, 'SELECT id, body FROM private.docs', 0.5)",
     "SELECT count(*) FROM repeated_passages(NULL::int, 'SELECT id, body FROM private.docs')",
     "SELECT count(*) FROM common_shingles('SELECT body FROM private.docs', 2)",
     "SELECT count(*) FROM near_dup_advise(DOCS, 'sig')",

@@ -11,6 +11,7 @@ mod collections;
 mod compaction;
 mod constraint;
 mod containment;
+mod distinct;
 mod documents;
 mod equals_scan;
 mod estimates;
@@ -166,6 +167,7 @@ const ALL: &[Test] = &[
         collections::clusters_follow_their_definition,
     ),
     ("collections_templates", collections::clusters_of_templates),
+    ("distinct_equals_definition", distinct::equals_definition),
     ("helpers_change_no_answer", helpers::change_no_answer),
     ("helpers_leave_nothing", helpers::leave_nothing),
     ("jobs_keys_in_files", jobs::keys_in_files),
