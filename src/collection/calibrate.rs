@@ -11,9 +11,12 @@ use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::spool::Records;
 use crate::pg::statement::server_text;
 use crate::pg::text::{NewText, Text};
+use neardup::arguments::out_of_range;
 use neardup::bands::relax;
-use neardup::calibrate::{BITS, Calibration, Grid, Measure, Method, best_cut, intervals};
-use neardup::memory::{Grow, collected, with_room};
+use neardup::calibrate::{
+    BITS, Calibration, Grid, Measure, Method, Scored, best_cut, intervals, whole_weights,
+};
+use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::simhash::Weighting;
 use pgrx::prelude::*;
 use std::str::FromStr;
@@ -76,18 +79,24 @@ fn names<T: FromStr<Err = neardup::Error>>(call: &Call, number: usize, name: &st
 fn calibrate(pairs: &mut LabeledPairs, methods: &[Method], seed: i64) -> Vec<Calibration> {
     let mut progress = Progress::begin("calibrating", Some(methods.len() * pairs.len()));
     let mut calibrations = with_room(methods.len()).or_raise();
+    let weights = pairs.whole_weights();
     let mut scores = with_room(pairs.len()).or_raise();
     let mut buffers = [Vec::new(), Vec::new()];
     for &method in methods {
         scores.clear();
-        for number in 0..pairs.len() {
+        for (number, &weight) in weights.iter().enumerate() {
             progress.step();
             let (a, b) = pairs.read_pair(number, &mut buffers);
             let score = method.score(a, b, &mut || progress.look()).or_raise();
-            scores.try_push((score, pairs.same[number])).or_raise();
+            let scored = Scored {
+                score,
+                same: pairs.same[number],
+                weight,
+            };
+            scores.try_push(scored).or_raise();
         }
         let cut = best_cut(&mut scores, method.scale(), &mut || progress.look());
-        let intervals = intervals(&cut.outcomes, seed, &mut || progress.look());
+        let intervals = intervals(&scores, cut.lowest, seed, &mut || progress.look());
         let calibration = Calibration {
             method,
             cut,
@@ -102,18 +111,21 @@ fn calibrate(pairs: &mut LabeledPairs, methods: &[Method], seed: i64) -> Vec<Cal
 struct LabeledPairs {
     documents: [Records; 2],
     same: Vec<bool>,
+    /// None where the query has none.
+    weights: Option<Vec<f64>>,
     /// Rows of the query with a NULL.
     left_out: usize,
 }
 
 impl LabeledPairs {
     fn read(query: Query) -> Self {
-        let (documents, same) = check_columns(&query.columns());
+        let (documents, same, weight) = check_columns(&query.columns());
         let mut progress = Progress::reading("reading", &query);
         let budget = share_of_work_mem_bytes();
         let mut pairs = Self {
             documents: [Records::new(budget), Records::new(budget)],
             same: Vec::new(),
+            weights: weight.map(|_| Vec::new()),
             left_out: 0,
         };
         query.for_each(&mut |row| {
@@ -123,6 +135,13 @@ impl LabeledPairs {
                 pairs.left_out += 1;
                 return;
             };
+            if let (Some(weights), Some(weight)) = (&mut pairs.weights, weight) {
+                let Some(weight) = row.get(weight) else {
+                    pairs.left_out += 1;
+                    return;
+                };
+                weights.try_push(check_weight(weight)).or_raise();
+            }
             for (records, document) in pairs.documents.iter_mut().zip([a, b]) {
                 // SAFETY: the column is of type text or one of those that are stored as it is.
                 records.push(&unsafe { Text::from_raw(document) });
@@ -134,6 +153,14 @@ impl LabeledPairs {
 
     fn len(&self) -> usize {
         self.same.len()
+    }
+
+    fn whole_weights(&self) -> Vec<u64> {
+        match &self.weights {
+            Some(weights) => whole_weights(weights),
+            None => filled(1, self.len()),
+        }
+        .or_raise()
     }
 
     fn read_pair<'a>(
@@ -180,12 +207,25 @@ impl LabeledPairs {
     }
 }
 
-fn check_columns(columns: &[Column]) -> ([CheckedColumn; 2], CheckedColumn) {
-    let [a, b, same] = columns else {
+/// Returns the weight in a datum of type double precision.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` unless it is a number above 0.
+fn check_weight(datum: pg_sys::Datum) -> f64 {
+    let weight = f64::from_bits(datum.value() as u64);
+    if !(weight > 0.0 && weight.is_finite()) {
+        return Err(out_of_range("weight", &weight, "numbers above 0")).or_raise();
+    }
+    weight
+}
+
+/// Returns the columns of the documents, of the label and of the weight.
+fn check_columns(columns: &[Column]) -> ([CheckedColumn; 2], CheckedColumn, Option<CheckedColumn>) {
+    let ([a, b, same] | [a, b, same, _]) = columns else {
         raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
             &format!("the query yields {} columns", columns.len()),
-            "Valid are three columns: a document, another one, and whether they are the same (text, text, boolean).",
+            "Valid are a document, another one, whether they are the same, and perhaps the weight of the pair (text, text, boolean, double precision).",
         );
     };
     let document = |column: &Column, position| {
@@ -196,6 +236,9 @@ fn check_columns(columns: &[Column]) -> ([CheckedColumn; 2], CheckedColumn) {
     (
         [document(a, "first"), document(b, "second")],
         same.of_type(pg_sys::BOOLOID, "third", "label"),
+        columns
+            .get(3)
+            .map(|weight| weight.of_type(pg_sys::FLOAT8OID, "fourth", "weight")),
     )
 }
 

@@ -143,21 +143,29 @@ impl SampledRows {
         }
         let mut held = HeldRecord::default();
         let mut progress = Progress::begin("comparing", Some(rows + sort.len()));
-        let mut offer = |a: u32, b: u32| {
+        let mut offer = |a: u32, b: u32, of_group: usize| {
             progress.step();
             let (x, y) = held.load(&mut self.signatures, a, b);
             let [x, y] = [x, y].map(|bytes| Signature::from_bytes(bytes).or_raise());
-            strata.offer(a, b, estimate(&x, &y).or_raise());
+            let similarity = estimate(&x, &y).or_raise();
+            let slots = x.slots().zip(y.slots()).take(BANDS);
+            let shared = slots.filter(|(x, y)| x == y).count();
+            // Of the pairs of a group those of neighbors are offered, and a pair is in one group for each
+            // slot that it shares.
+            let counted = (shared > 0).then(|| of_group as f64 / 2.0 / shared as f64);
+            strata.offer(a, b, similarity, counted);
         };
         for row in 1..rows as u32 {
-            offer(row - 1, row);
+            offer(row - 1, row, 0);
         }
         sort.for_each_group(&mut |_, group| {
             for pair in group.windows(2) {
-                offer(pair[0], pair[1]);
+                offer(pair[0], pair[1], group.len());
             }
         });
-        strata.draw().or_raise()
+        strata
+            .draw(rows as f64 * (rows as f64 - 1.0) / 2.0)
+            .or_raise()
     }
 
     /// Returns the pairs with their exact similarities, the most similar first.
@@ -190,7 +198,14 @@ impl SampledRows {
             let ends = [pair.a, pair.b].map(|number| self.drawn[number as usize]);
             let [a, b] = ends.map(|row| text(self.documents.read(row as usize, &mut buffer)));
             let [key_a, key_b] = ends.map(|row| self.keys.get(row));
-            rows.put([key_a, key_b, pair.similarity.into_datum(), a, b]);
+            rows.put([
+                key_a,
+                key_b,
+                pair.similarity.into_datum(),
+                pair.weight.into_datum(),
+                a,
+                b,
+            ]);
             for datum in [a, b].into_iter().flatten() {
                 // SAFETY: the row has a copy.
                 unsafe { pg_sys::pfree(datum.cast_mut_ptr()) };

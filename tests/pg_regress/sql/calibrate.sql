@@ -74,6 +74,34 @@ SELECT count(*) FROM (SELECT * FROM :sample) EXCEPT SELECT * FROM :sample)) s;
 SELECT count(*) > 0 AS another FROM (SELECT * FROM :sample) EXCEPT SELECT * FROM :sample, seed => 1)) s;
 SELECT count(*) < 60 AS fewer, count(DISTINCT key) <= 10 AS of_ten
 FROM :sample, sample_rows => 10) s, LATERAL (VALUES (a_key), (b_key)) k (key);
+-- The weights of a stratum add up to the pairs that are in it, here by the documents themselves.
+CREATE TABLE pairs AS
+SELECT x.id AS a_key, y.id AS b_key, resemblance(x.body, y.body) AS similarity, x.body AS a, y.body AS b,
+       abs(hashint4(1000 * x.id + y.id) % 100) < 130 * resemblance(x.body, y.body) AS same
+FROM docs x JOIN docs y ON x.id < y.id WHERE x.body <> '' AND y.body <> '';
+SELECT bool_and(drawn.pairs BETWEEN 0.7 * there.pairs AND 1.4 * there.pairs) AS alike, sum(drawn.pairs)::int AS all
+FROM (SELECT width_bucket(similarity, '{0.1,0.4,0.7}'), sum(weight) AS pairs FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 600) GROUP BY 1) drawn (stratum, pairs)
+JOIN (SELECT width_bucket(similarity, '{0.1,0.4,0.7}'), count(*) FROM pairs GROUP BY 1) there (stratum, pairs) USING (stratum);
+-- So the precision is that of all pairs.
+SET client_min_messages = error;
+CREATE TABLE drawn AS
+SELECT s.a, s.b, p.same, s.weight FROM near_dup_sample_pairs(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 400) s
+JOIN pairs p ON (p.a_key, p.b_key) = (least(s.a_key, s.b_key), greatest(s.a_key, s.b_key));
+SELECT pairs, abs(precision - true_precision) < 0.06 AND abs(recall - true_recall) < 0.06 AS near_the_truth,
+       true_precision BETWEEN precision_low AND precision_high AND true_recall BETWEEN recall_low AND recall_high AS covered
+FROM (SELECT 'weighted' AS pairs, * FROM near_dup_calibrate('SELECT a, b, same, weight FROM drawn', '{3}', '{word}', '{case}', '{}')
+      UNION ALL SELECT 'plain', * FROM near_dup_calibrate('SELECT a, b, same FROM drawn', '{3}', '{word}', '{case}', '{}')) c,
+     LATERAL (SELECT (count(*) FILTER (WHERE same))::float8 / count(*) AS true_precision,
+                     (count(*) FILTER (WHERE same))::float8 / (SELECT count(*) FROM pairs WHERE same) AS true_recall
+              FROM pairs WHERE similarity >= c.threshold) t;
+-- A weight counts as that many pairs.
+SELECT threshold, precision, recall FROM near_dup_calibrate('SELECT a, b, same, 1 + 2 * (NOT same)::int::float8 FROM labels', '{1}', '{word}', '{case}', '{}')
+UNION SELECT threshold, precision, recall FROM near_dup_calibrate('SELECT a, b, same FROM labels, generate_series(1, 1 + 2 * (NOT same)::int)', '{1}', '{word}', '{case}', '{}');
+RESET client_min_messages;
+SELECT near_dup_calibrate('SELECT a, b, same, 0::float8 FROM labels');
+SELECT near_dup_calibrate('SELECT a, b, same, ''NaN''::float8 FROM labels');
+SELECT near_dup_calibrate('SELECT a, b, same, 1 FROM labels');
+SELECT count(*) FROM near_dup_calibrate('SELECT a, b, same, CASE WHEN a < b THEN 1 END::float8 FROM labels', '{1}', '{word}', '{case}', '{}');
 -- Every row is as likely to be drawn: here 20 of 400, twenty times.
 SELECT bool_and(n BETWEEN 70 AND 130) AS fair FROM (
     SELECT (key - 10) / 100 AS quarter, count(*) AS n

@@ -2,18 +2,18 @@
 //! another look at the jackknife", Annals of Statistics 1979).
 //!
 //! At a given threshold a pair is of one of four kinds, and drawing pairs with replacement is
-//! drawing kinds. Half a pair is added to each kind, as Jeffreys' prior does (Goutte, Gaussier, "A
+//! drawing kinds, each with the weights that its pairs have. Half a pair is added to each kind, as Jeffreys' prior does (Goutte, Gaussier, "A
 //! probabilistic interpretation of precision, recall and F-score", ECIR 2005): ten pairs without an
-//! error are no proof that there are none.
+//! error are no proof that there are none. It has the least weight of its kind, or if there is none, of all.
 //!
 //! Frozen by known answers: draw number j from 0, over all resamples, is output j of SplitMix64
 //! started at the seed, scaled to the number of half pairs by a multiplication. Integers only, so
 //! that every processor gives the same.
 
-use super::Outcomes;
+use super::{Outcomes, Scored};
 use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
-use crate::memory::with_room;
+use crate::memory::{Grow, collected, with_room};
 
 /// The number of resamples behind an interval.
 pub const RESAMPLES: usize = 1000;
@@ -39,14 +39,28 @@ pub struct Intervals {
     pub f1: Interval,
 }
 
-/// Returns how precision, recall and F1 vary from one sample of as many pairs to another.
+/// Returns how precision, recall and F1 of a threshold vary from one sample of as many pairs to another.
 ///
-/// Time O(pairs), 2 us a pair; constant memory.
+/// Time O(pairs), a few us a pair; memory in proportion to the pairs.
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn intervals(outcomes: &Outcomes, seed: i64, check: &mut dyn FnMut()) -> Result<Intervals> {
-    let mut resamples = Resamples::new(outcomes, seed);
+pub fn intervals(
+    pairs: &[Scored],
+    threshold: f64,
+    seed: i64,
+    check: &mut dyn FnMut(),
+) -> Result<Intervals> {
+    let kind_and_weight = |pair: &Scored| {
+        let kind = match (pair.score >= threshold, pair.same) {
+            (true, true) => 0,
+            (true, false) => 1,
+            (false, true) => 2,
+            (false, false) => 3,
+        };
+        (kind, pair.weight)
+    };
+    let mut resamples = Resamples::new(collected(pairs.iter().map(kind_and_weight))?, seed)?;
     let mut figures = [
         with_room(RESAMPLES)?,
         with_room(RESAMPLES)?,
@@ -81,50 +95,63 @@ fn interval(mut figures: Vec<f64>) -> Interval {
 
 struct Resamples {
     pairs: u64,
-    /// The end of each kind's half pairs.
-    ends: [u64; 4],
+    /// Kind and weight of pairs, and the end of their half pairs.
+    classes: Vec<(usize, u64, u64)>,
     state: u64,
 }
 
 impl Resamples {
-    fn new(outcomes: &Outcomes, seed: i64) -> Self {
-        let mut end = 0;
-        let ends = [
-            outcomes.true_positives,
-            outcomes.false_positives,
-            outcomes.false_negatives,
-            outcomes.true_negatives,
-        ]
-        .map(|pairs| {
-            end += 2 * pairs + 1;
-            end
-        });
-        Self {
-            pairs: outcomes.pairs(),
-            ends,
-            state: seed as u64,
+    /// Prepares to draw from pairs, given by kind, in the order of the fields of [`Outcomes`], and weight.
+    fn new(mut pairs: Vec<(usize, u64)>, seed: i64) -> Result<Self> {
+        let count = pairs.len() as u64;
+        let least = pairs.iter().map(|(_, weight)| *weight).min().unwrap_or(1);
+        pairs.sort_unstable();
+        let (mut classes, mut end) = (Vec::new(), 0);
+        for kind in 0..4 {
+            let of_kind = pairs
+                .chunk_by(|a, b| a == b)
+                .filter(|class| class[0].0 == kind);
+            let before = classes.len();
+            for class in of_kind {
+                end += 2 * class.len() as u64 + u64::from(classes.len() == before);
+                classes.try_push((kind, class[0].1, end))?;
+            }
+            if classes.len() == before {
+                end += 1;
+                classes.try_push((kind, least, end))?;
+            }
         }
+        Ok(Self {
+            pairs: count,
+            classes,
+            state: seed as u64,
+        })
     }
 
     fn draw(&mut self, check: &mut dyn FnMut()) -> Outcomes {
-        let [tp, fp, missed, all] = self.ends;
-        // Draws before each end.
-        let mut before = [0; 3];
+        let all = self.classes.last().map_or(1, |(.., end)| *end);
+        let mut weights = [0; 4];
         for number in 0..self.pairs {
             if number.is_multiple_of(HEARTBEAT) {
                 check();
             }
             self.state = self.state.wrapping_add(GOLDEN);
             let draw = ((u128::from(split_mix(self.state)) * u128::from(all)) >> 64) as u64;
-            for (count, end) in before.iter_mut().zip([tp, fp, missed]) {
-                *count += u64::from(draw < end);
-            }
+            let class = self.classes.partition_point(|(.., end)| *end <= draw);
+            let (kind, weight, _) = self.classes[class];
+            weights[kind] += weight;
         }
+        let [
+            true_positives,
+            false_positives,
+            false_negatives,
+            true_negatives,
+        ] = weights;
         Outcomes {
-            true_positives: before[0],
-            false_positives: before[1] - before[0],
-            false_negatives: before[2] - before[1],
-            true_negatives: self.pairs - before[2],
+            true_positives,
+            false_positives,
+            false_negatives,
+            true_negatives,
         }
     }
 }
@@ -135,8 +162,54 @@ mod tests {
     use crate::minhash::interval::share_limits;
     use proptest::prelude::*;
 
+    /// Returns the intervals of pairs that are of each kind and of one weight.
     fn of(counts: [u64; 4], seed: i64) -> Intervals {
-        intervals(&Outcomes::of(counts), seed, &mut || {}).unwrap()
+        of_weight(counts, 1, seed)
+    }
+
+    fn of_weight(counts: [u64; 4], weight: u64, seed: i64) -> Intervals {
+        let kinds = [(1.0, true), (1.0, false), (0.0, true), (0.0, false)];
+        let pairs = kinds
+            .into_iter()
+            .zip(counts)
+            .flat_map(|((score, same), count)| {
+                let pair = Scored {
+                    score,
+                    same,
+                    weight,
+                };
+                vec![pair; count as usize]
+            });
+        intervals(&pairs.collect::<Vec<_>>(), 0.5, seed, &mut || {}).unwrap()
+    }
+
+    #[test]
+    fn one_weight_changes_nothing() {
+        assert_eq!(
+            of_weight([40, 5, 10, 45], 1 << 50, 0),
+            of([40, 5, 10, 45], 0)
+        );
+    }
+
+    /// A pair that stands for many is drawn more or less often, which moves the figures more.
+    #[test]
+    fn unequal_weights_make_intervals_wider() {
+        let pairs = |heavy: u64| {
+            let weight = move |place: usize| {
+                if place.is_multiple_of(20) { heavy } else { 1 }
+            };
+            (0..200).map(move |place| Scored {
+                score: 1.0,
+                same: place < 150,
+                weight: weight(place),
+            })
+        };
+        let width = |heavy| {
+            let pairs: Vec<_> = pairs(heavy).collect();
+            let found = intervals(&pairs, 0.5, 0, &mut || {}).unwrap().precision;
+            found.high - found.low
+        };
+        assert!(width(50) > 1.5 * width(1), "{} {}", width(50), width(1));
     }
 
     /// The first outputs of SplitMix64 started at 0, from its authors' reference implementation, are
@@ -144,8 +217,12 @@ mod tests {
     /// numbers 14, 6, 0 and 15.
     #[test]
     fn the_first_resample_by_hand() {
-        let mut resamples = Resamples::new(&Outcomes::of([3, 1, 1, 1]), 0);
-        assert_eq!(resamples.ends, [7, 10, 13, 16]);
+        let pairs = vec![(3, 1), (0, 1), (0, 1), (1, 1), (0, 1), (2, 1)];
+        let mut resamples = Resamples::new(pairs, 0).unwrap();
+        assert_eq!(
+            resamples.classes,
+            [(0, 1, 7), (1, 1, 10), (2, 1, 13), (3, 1, 16)]
+        );
         resamples.pairs = 4;
         assert_eq!(resamples.draw(&mut || {}), Outcomes::of([2, 0, 0, 2]));
     }

@@ -1,6 +1,8 @@
 //! The threshold with the highest F1, among all that tell pairs apart.
 
 use super::Outcomes;
+use crate::Result;
+use crate::memory::collected;
 
 /// Comparisons of scores after which interrupts are checked for.
 const HEARTBEAT: u32 = 1 << 16;
@@ -50,12 +52,31 @@ impl Cut {
     }
 }
 
-/// Returns the cut with the highest F1 through pairs of a score and a label, true for the same; of
-/// several with one F1 the highest. Pairs of one score stay together. Scores at the floor of the
+/// A labeled pair, its score by some method, and how many pairs it counts as.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scored {
+    pub score: f64,
+    pub same: bool,
+    pub weight: u64,
+}
+
+/// Returns whole numbers in proportion to weights, so that sums of them are exact: as large as they can be
+/// if `weights.len()` times the largest is not to exceed 2^60.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn whole_weights(weights: &[f64]) -> Result<Vec<u64>> {
+    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let scale = (1u64 << 60) as f64 / weights.len() as f64;
+    let whole = |weight: &f64| ((weight / largest * scale) as u64).max(1);
+    collected(weights.iter().map(whole))
+}
+
+/// Returns the cut with the highest F1 through labeled pairs; of several with one F1 the highest. Pairs of one score stay together. Scores at the floor of the
 /// scale or below it are never found.
 ///
 /// Sorts the pairs: O(n log n), no memory.
-pub fn best_cut(pairs: &mut [(f64, bool)], scale: Scale, check: &mut dyn FnMut()) -> Cut {
+pub fn best_cut(pairs: &mut [Scored], scale: Scale, check: &mut dyn FnMut()) -> Cut {
     let mut comparisons = 0;
     pairs.sort_unstable_by(|a, b| {
         comparisons += 1;
@@ -63,18 +84,18 @@ pub fn best_cut(pairs: &mut [(f64, bool)], scale: Scale, check: &mut dyn FnMut()
             comparisons = 0;
             check();
         }
-        b.0.total_cmp(&a.0)
+        b.score.total_cmp(&a.score)
     });
-    let same = pairs.iter().filter(|pair| pair.1).count() as u64;
+    let [same, different] = weights(pairs);
     let mut outcomes = Outcomes {
         false_negatives: same,
-        true_negatives: pairs.len() as u64 - same,
+        true_negatives: different,
         ..Outcomes::default()
     };
     let below = |place: usize| {
         pairs
             .get(place)
-            .map_or(scale.floor, |pair| pair.0.max(scale.floor))
+            .map_or(scale.floor, |pair| pair.score.max(scale.floor))
     };
     let mut best = (below(0) < scale.top).then(|| Cut {
         lowest: scale.top,
@@ -82,13 +103,12 @@ pub fn best_cut(pairs: &mut [(f64, bool)], scale: Scale, check: &mut dyn FnMut()
         outcomes,
     });
     let mut place = 0;
-    for tied in pairs.chunk_by(|a, b| a.0 == b.0) {
-        let score = tied[0].0;
+    for tied in pairs.chunk_by(|a, b| a.score == b.score) {
+        let score = tied[0].score;
         if score <= scale.floor {
             break;
         }
-        let same = tied.iter().filter(|pair| pair.1).count() as u64;
-        let different = tied.len() as u64 - same;
+        let [same, different] = weights(tied);
         outcomes.true_positives += same;
         outcomes.false_negatives -= same;
         outcomes.false_positives += different;
@@ -106,6 +126,14 @@ pub fn best_cut(pairs: &mut [(f64, bool)], scale: Scale, check: &mut dyn FnMut()
     best.expect("a score at the top of the scale is above its floor")
 }
 
+/// Returns the weights of the same pairs, and of the different ones.
+fn weights(pairs: &[Scored]) -> [u64; 2] {
+    [true, false].map(|same| {
+        let labeled = pairs.iter().filter(|pair| pair.same == same);
+        labeled.map(|pair| pair.weight).sum()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,7 +145,46 @@ mod tests {
     };
 
     fn cut(pairs: &[(f64, bool)]) -> Cut {
-        best_cut(&mut pairs.to_vec(), SIMILARITY, &mut || {})
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|&(score, same)| (score, same, 1))
+            .collect();
+        weighted_cut(&pairs)
+    }
+
+    fn weighted_cut(pairs: &[(f64, bool, u64)]) -> Cut {
+        let scored = |&(score, same, weight): &_| Scored {
+            score,
+            same,
+            weight,
+        };
+        let mut pairs: Vec<_> = pairs.iter().map(scored).collect();
+        best_cut(&mut pairs, SIMILARITY, &mut || {})
+    }
+
+    #[test]
+    fn a_weight_counts_as_so_many_pairs() {
+        let weighted = [
+            (0.9, true, 3),
+            (0.5, false, 2),
+            (0.4, true, 1),
+            (0.2, false, 5),
+        ];
+        let repeated: Vec<_> = weighted
+            .iter()
+            .flat_map(|&(score, same, weight)| vec![(score, same); weight as usize])
+            .collect();
+        assert_eq!(weighted_cut(&weighted), cut(&repeated));
+    }
+
+    #[test]
+    fn whole_weights_keep_proportions() {
+        assert_eq!(whole_weights(&[1.0, 1.0]).unwrap(), [1 << 59; 2]);
+        assert_eq!(
+            whole_weights(&[4e9, 1e9, 1e-300, 4e9]).unwrap()[1..3],
+            [1 << 56, 1]
+        );
+        assert!(whole_weights(&[]).unwrap().is_empty());
     }
 
     fn counts(outcomes: &Outcomes) -> [u64; 4] {

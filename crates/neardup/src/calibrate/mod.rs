@@ -8,7 +8,7 @@ mod outcomes;
 mod strata;
 
 pub use bootstrap::{Interval, Intervals, RESAMPLES, intervals};
-pub use cut::{Cut, Scale, best_cut};
+pub use cut::{Cut, Scale, Scored, best_cut, whole_weights};
 pub use grid::{BITS, Grid, MAX_METHODS, Measure, Method};
 pub use outcomes::Outcomes;
 pub use strata::{MAX_DRAWN, Pair, Strata};

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The counts of pairs that a threshold takes for the same and for different, rightly or not.
+/// The weights of pairs that a threshold takes for the same and for different, rightly or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outcomes {
     pub true_positives: u64,
@@ -12,11 +12,6 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
-    /// Returns the number of pairs.
-    pub fn pairs(&self) -> u64 {
-        self.true_positives + self.false_positives + self.false_negatives + self.true_negatives
-    }
-
     /// Returns the share of the pairs found that are the same; 0 if none is found.
     pub fn precision(&self) -> f64 {
         share(
@@ -85,7 +80,6 @@ mod tests {
     #[test]
     fn a_worked_example() {
         let found = Outcomes::of([6, 2, 3, 9]);
-        assert_eq!(found.pairs(), 20);
         assert_eq!(found.precision(), 0.75);
         assert_eq!(found.recall(), 6.0 / 9.0);
         assert_eq!(found.f1(), 12.0 / 17.0);

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::hash::{Key, split_mix};
-use crate::memory::Grow;
+use crate::memory::{Grow, collected};
 use std::collections::{BTreeMap, HashSet};
 
 /// Strata of similarities, each a tenth wide.
@@ -11,12 +11,13 @@ const STRATA: usize = 10;
 /// The largest number of pairs in a sample.
 pub const MAX_DRAWN: usize = 10_000;
 
-/// Two rows, the lower number first, and their similarity.
+/// Two rows, the lower number first, their similarity, and how many pairs of all rows they stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     pub a: u32,
     pub b: u32,
     pub similarity: f64,
+    pub weight: f64,
 }
 
 /// A sample of pairs, of about as many from every stratum of similarities that has enough. Which ones
@@ -25,7 +26,20 @@ pub struct Strata {
     wanted: usize,
     seed: u64,
     /// The pairs of each stratum with the lowest hashes.
-    kept: [BTreeMap<(u64, u32, u32), f64>; STRATA],
+    kept: [Kept; STRATA],
+    /// The number of pairs in each layer.
+    sizes: [f64; LAYERS],
+}
+
+/// Pairs by their hashes, each with its similarity and its layer.
+type Kept = BTreeMap<(u64, u32, u32), (f64, usize)>;
+
+/// Layers of pairs that stand for each other: one of all that are not counted, then one a stratum.
+const LAYERS: usize = 1 + STRATA;
+
+/// Returns the stratum of a similarity.
+fn stratum(similarity: f64) -> usize {
+    ((similarity * STRATA as f64) as usize).min(STRATA - 1)
 }
 
 impl Strata {
@@ -35,14 +49,17 @@ impl Strata {
             wanted: wanted.min(MAX_DRAWN),
             seed: Key::from_seed(seed).k0,
             kept: Default::default(),
+            sizes: Default::default(),
         }
     }
 
-    /// Offers two rows, in any order, any number of times.
-    pub fn offer(&mut self, a: u32, b: u32, similarity: f64) {
+    /// Offers two rows, in any order, any number of times. It counts as `counted` pairs of its stratum, if
+    /// pairs like these are counted.
+    pub fn offer(&mut self, a: u32, b: u32, similarity: f64, counted: Option<f64>) {
+        let layer = counted.map_or(0, |_| 1 + stratum(similarity));
+        self.sizes[layer] += counted.unwrap_or_default();
         let (a, b) = (a.min(b), a.max(b));
-        let stratum = (similarity * STRATA as f64) as usize;
-        let kept = &mut self.kept[stratum.min(STRATA - 1)];
+        let kept = &mut self.kept[stratum(similarity)];
         let hash = split_mix(self.seed ^ (u64::from(a) << 32 | u64::from(b)));
         let is_full = kept.len() >= self.wanted;
         if is_full
@@ -52,23 +69,25 @@ impl Strata {
         {
             return;
         }
-        kept.insert((hash, a, b), similarity);
+        kept.insert((hash, a, b), (similarity, layer));
         if kept.len() > self.wanted {
             kept.pop_last();
         }
     }
 
-    /// Returns the sample: a pair of every stratum in turn, the most similar one first, of pairs without a document that the stratum has shown already, as long as there are such.
+    /// Returns the sample: a pair of every stratum in turn, the most similar one first, of pairs without a
+    /// document that the stratum has shown already, as long as there are such. A pair
+    /// stands for its part of the pairs of its layer; of `all` pairs those that were not counted are one.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn draw(self) -> Result<Vec<Pair>> {
+    pub fn draw(self, all: f64) -> Result<Vec<Pair>> {
         let wanted = self.wanted;
         let mut strata = Vec::new();
         for kept in self.kept {
             strata.try_push(varied(kept)?.into_iter())?;
         }
-        let mut drawn: Vec<Pair> = Vec::new();
+        let mut drawn: Vec<(Pair, usize)> = Vec::new();
         while drawn.len() < wanted {
             let before = drawn.len();
             for stratum in strata.iter_mut().rev() {
@@ -82,21 +101,40 @@ impl Strata {
                 break;
             }
         }
-        Ok(drawn)
+        let mut counts = [0.0; LAYERS];
+        drawn.iter().for_each(|(_, layer)| counts[*layer] += 1.0);
+        let mut sizes = self.sizes;
+        sizes[0] = all - sizes[1..].iter().sum::<f64>();
+        // The lowest stratum has two layers.
+        for (layer, other) in [(0, 1), (1, 0)] {
+            if counts[layer] == 0.0 {
+                sizes[other] += std::mem::take(&mut sizes[layer]);
+            }
+        }
+        collected(drawn.into_iter().map(|(pair, layer)| Pair {
+            weight: (sizes[layer] / counts[layer]).max(1.0),
+            ..pair
+        }))
     }
 }
 
 /// Returns the pairs, those first whose documents none before them has.
-fn varied(kept: BTreeMap<(u64, u32, u32), f64>) -> Result<Vec<Pair>> {
+fn varied(kept: Kept) -> Result<Vec<(Pair, usize)>> {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut shown = HashSet::new();
-    for ((_, a, b), similarity) in kept {
+    for ((_, a, b), (similarity, layer)) in kept {
         shown.try_reserve(2)?;
         let is_new = !shown.contains(&a) && !shown.contains(&b);
         let list = if is_new { &mut first } else { &mut rest };
         shown.insert(a);
         shown.insert(b);
-        list.try_push(Pair { a, b, similarity })?;
+        let pair = Pair {
+            a,
+            b,
+            similarity,
+            weight: 1.0,
+        };
+        list.try_push((pair, layer))?;
     }
     first.try_extend(rest)?;
     Ok(first)
@@ -109,9 +147,25 @@ mod tests {
     fn drawn(wanted: usize, seed: i64, pairs: &[(u32, u32, f64)]) -> Vec<Pair> {
         let mut strata = Strata::new(wanted, seed);
         for &(a, b, similarity) in pairs {
-            strata.offer(a, b, similarity);
+            strata.offer(a, b, similarity, (similarity > 0.02).then_some(1.0));
         }
-        strata.draw().unwrap()
+        strata.draw(pairs.len() as f64).unwrap()
+    }
+
+    #[test]
+    fn the_pairs_of_a_stratum_stand_for_all_of_it() {
+        let weights: Vec<f64> = drawn(50, 0, &skewed())
+            .iter()
+            .map(|pair| pair.weight)
+            .collect();
+        assert!((weights.iter().sum::<f64>() - 1000.0).abs() < 1e-6);
+        assert_eq!(weights.iter().filter(|weight| **weight == 2.0).count(), 45);
+        assert!(weights.iter().any(|weight| *weight > 100.0));
+        assert!(
+            drawn(5000, 0, &skewed())
+                .iter()
+                .all(|pair| pair.weight == 1.0)
+        );
     }
 
     /// 1000 pairs, nine in ten of them unlike.
@@ -151,8 +205,12 @@ mod tests {
         let pairs = skewed();
         let mut others: Vec<_> = pairs.iter().rev().map(|&(a, b, s)| (b, a, s)).collect();
         others.extend(&pairs);
-        assert_eq!(drawn(40, 7, &pairs), drawn(40, 7, &others));
-        assert_ne!(drawn(40, 7, &pairs), drawn(40, 8, &pairs));
+        let rows = |seed, pairs: &[_]| -> Vec<_> {
+            let drawn = drawn(40, seed, pairs).into_iter();
+            drawn.map(|pair| (pair.a, pair.b)).collect()
+        };
+        assert_eq!(rows(7, &pairs), rows(7, &others));
+        assert_ne!(rows(7, &pairs), rows(8, &pairs));
     }
 
     #[test]
@@ -164,13 +222,13 @@ mod tests {
         assert_eq!(sample.len(), 43);
         let mut strata = Strata::new(43, 0);
         for &(a, b, similarity) in &pairs {
-            strata.offer(a, b, similarity);
+            strata.offer(a, b, similarity, None);
         }
         let [.., last] = strata.kept;
         let order = varied(last).unwrap();
         let documents: HashSet<u32> = order[..20]
             .iter()
-            .flat_map(|pair| [pair.a, pair.b])
+            .flat_map(|(pair, _)| [pair.a, pair.b])
             .collect();
         assert_eq!(documents.len(), 40);
     }
