@@ -109,7 +109,7 @@ impl Example {
         self.expected.starts_with("ERROR:")
     }
 
-    fn check(&self, output: &str) -> Result<Outcome> {
+    pub fn check(&self, output: &str) -> Result<Outcome> {
         if self.output.is_none() {
             let is_error = |line: &str| {
                 ["ERROR:", "FATAL:", "psql:", "invalid command"]
@@ -173,7 +173,7 @@ fn content(text: &str, block: &Range<usize>) -> Range<usize> {
 }
 
 /// Lines without trailing spaces, and without empty lines at the end.
-fn normal<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
+pub fn normal<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let lines: Vec<&str> = lines.into_iter().map(str::trim_end).collect();
     let text = lines.join("\n");
     match text.trim_end() {
@@ -216,7 +216,7 @@ fn execute(server: &Server, examples: &[Example]) -> Result<Printed> {
 }
 
 /// Returns the text with the output blocks filled by what was printed.
-fn rewrite(text: &str, examples: &[Example], outputs: &[String]) -> String {
+pub fn rewrite(text: &str, examples: &[Example], outputs: &[String]) -> String {
     let mut new = text.to_string();
     for (example, output) in examples.iter().zip(outputs).rev() {
         if let Some(range) = example.output.clone().filter(|_| example.is_run) {

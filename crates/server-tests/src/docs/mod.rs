@@ -6,6 +6,7 @@ mod guards;
 mod links;
 pub mod pages;
 mod reference;
+mod replica;
 mod report;
 mod samples;
 mod subjects;
@@ -23,6 +24,7 @@ pub fn trials() -> Result<Vec<Trial>> {
         trials.extend(examples::trials(page));
     }
     trials.push(trial("docs::reference".to_string(), reference::check));
+    trials.push(trial("docs::replica".to_string(), replica::check));
     trials.push(trial("docs::report".to_string(), report::check));
     for page in pages {
         let name = format!("docs::links of {}", page.name);

@@ -185,7 +185,12 @@ const SIGNATURES: &str =
 const DOCS: &str = "SELECT md5(string_agg(docs::text, ',' ORDER BY id)), count(*) FROM docs";
 
 /// The tables are equal soon; a digest that stays another is a failure.
-fn wait_until_equal(from: &mut Client, to: &mut Client, digest: &str, what: &str) -> Result<()> {
+pub fn wait_until_equal(
+    from: &mut Client,
+    to: &mut Client,
+    digest: &str,
+    what: &str,
+) -> Result<()> {
     let read = |client: &mut Client| -> Result<(Option<String>, i64)> {
         let row = client.query_one(digest, &[])?;
         Ok((row.get(0), row.get(1)))

@@ -18,7 +18,7 @@ mod index;
 mod install;
 mod live;
 mod live_sessions;
-mod logical;
+pub mod logical;
 mod major_upgrade;
 mod memory;
 mod out_of_memory;
