@@ -1,7 +1,7 @@
 CREATE FUNCTION near_dup_trackers(
-    OUT relation regclass, OUT clusters regclass, OUT signature_column text,
+    OUT relation regclass, OUT clusters regclass, OUT column_name text,
     OUT threshold double precision, OUT keep text, OUT scope text[], OUT immediate boolean,
-    OUT behind bigint, OUT refreshed_at timestamptz, OUT seconds double precision,
+    OUT k integer, OUT unit text, OUT fold text, OUT behind bigint, OUT refreshed_at timestamptz, OUT seconds double precision,
     OUT changed bigint) RETURNS SETOF record
 STABLE PARALLEL UNSAFE COST 10000 ROWS 10 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_trackers_wrapper';

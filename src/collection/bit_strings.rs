@@ -96,7 +96,18 @@ impl BitStrings {
         key_type: pg_sys::Oid,
         distance: u32,
     ) -> Self {
-        let mut read = Self {
+        let mut read = Self::new(key_type, distance);
+        let mut progress = Progress::reading("reading", &query);
+        query.for_each(&mut |row| {
+            progress.step();
+            read.push(row.get(key), row.get(bits));
+        });
+        read
+    }
+
+    /// Returns no rows, to be added one by one.
+    pub fn new(key_type: pg_sys::Oid, distance: u32) -> Self {
+        Self {
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
             strings: Strings {
@@ -104,20 +115,18 @@ impl BitStrings {
                 records: Records::new(work_mem_bytes()),
                 held: HeldRecord::default(),
             },
+        }
+    }
+
+    /// Adds a row, of values whose types have been checked.
+    pub fn push(&mut self, key: Option<pg_sys::Datum>, bits: Option<pg_sys::Datum>) {
+        let Some(bits) = bits else {
+            return self.without.push(key);
         };
-        let mut progress = Progress::reading("reading", &query);
-        query.for_each(&mut |row| {
-            progress.step();
-            let key = row.get(key);
-            let Some(bits) = row.get(bits) else {
-                return read.without.push(key);
-            };
-            // SAFETY: the column's type has been checked; the row outlives the borrow.
-            let bits = unsafe { Bits::from_raw(bits) };
-            read.strings.records.push(bits.stored());
-            read.keys.push(key);
-        });
-        read
+        // SAFETY: vouched for by the caller; the row outlives the borrow.
+        let bits = unsafe { Bits::from_raw(bits) };
+        self.strings.records.push(bits.stored());
+        self.keys.push(key);
     }
 
     /// Visits every pair of near rows once, the earlier row first, with the share of bits that are equal.

@@ -10,6 +10,7 @@ mod containment;
 pub mod distinct;
 pub mod documents;
 mod form;
+pub mod gathered;
 pub mod items;
 pub mod matches;
 mod outlines;

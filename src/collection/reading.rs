@@ -10,10 +10,11 @@ use crate::minhash::sets::signature_of_set;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::progress::{Progress, notice};
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::Records;
+use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::candidates::Sides;
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
@@ -74,6 +75,21 @@ impl Collection {
     pub fn with_texts(signature_type: pg_sys::Oid, threshold: f64) -> Self {
         Self {
             documents: Some(Documents::new(DocumentKind::Text)),
+            ..Self::of_types(pg_sys::INT8OID, signature_type, threshold)
+        }
+    }
+
+    /// Returns a collection of rows whose documents are signed, to be added one by one under numbers as
+    /// keys.
+    pub fn unsigned(
+        kind: DocumentKind,
+        signing: Signing,
+        signature_type: pg_sys::Oid,
+        threshold: f64,
+    ) -> Self {
+        Self {
+            signing: Some(signing),
+            documents: Some(Documents::new(kind)),
             ..Self::of_types(pg_sys::INT8OID, signature_type, threshold)
         }
     }
@@ -140,7 +156,7 @@ impl Collection {
         match columns {
             Columns::Signed(columns) => self.read_signed(query, columns),
             Columns::Unsigned(DocumentKind::Text, columns) => self.read_unsigned(query, columns),
-            Columns::Unsigned(kind, columns) => self.read_sets(query, kind, columns),
+            Columns::Unsigned(_, columns) => self.read_sets(query, columns),
         }
     }
 
@@ -177,27 +193,40 @@ impl Collection {
     }
 
     /// Reads rows of sets, and signs them.
-    fn read_sets(&mut self, query: Query, kind: DocumentKind, [key, set]: [CheckedColumn; 2]) {
-        let signing = self.signing.clone();
-        let signing = signing.expect("a job that signs has the arguments for it");
-        let mut record = Vec::new();
+    fn read_sets(&mut self, query: Query, [key, set]: [CheckedColumn; 2]) {
         let mut progress = Progress::reading("reading and signing", &query);
         query.for_each(&mut |row| {
             progress.step();
-            let key = row.get(key);
-            let Some(datum) = row.get(set) else {
-                return self.without.push(key);
-            };
-            record.clear();
-            // SAFETY: the column's type has been checked; the row outlives the borrow.
-            unsafe { kind.push_record(datum, &mut record) };
-            let (elements, _) = record.as_chunks::<{ size_of::<i64>() }>();
-            let hashes = elements
-                .iter()
-                .map(|element| signing.key.element_hash(element));
-            let signature = signature_of_set(hashes, signing.slots, &signing.key);
-            self.push_record(key, &signature.0, &record);
+            self.push_unsigned(row.get(key), row.get(set));
         });
+    }
+
+    /// Adds a row without a signature, and signs its document, of a type that has been checked.
+    pub fn push_unsigned(&mut self, key: Option<pg_sys::Datum>, document: Option<pg_sys::Datum>) {
+        let (Some(datum), Some(documents)) = (document, &self.documents) else {
+            return self.without.push(key);
+        };
+        let kind = documents.kind;
+        let signing = self.signing.as_ref();
+        let signing = signing.expect("a job that signs has the arguments for it");
+        let mut record = Vec::new();
+        // SAFETY: vouched for by the caller; the row outlives the borrow.
+        unsafe { kind.push_record(datum, &mut record) };
+        let signature = match kind {
+            DocumentKind::Text => {
+                // SAFETY: as above.
+                let text = unsafe { Text::from_raw(datum) };
+                signing.sign(&text, &mut check_interrupts).or_raise()
+            }
+            DocumentKind::TextSet | DocumentKind::HashSet => {
+                let (elements, _) = record.as_chunks::<{ size_of::<i64>() }>();
+                let hashes = elements
+                    .iter()
+                    .map(|element| signing.key.element_hash(element));
+                signature_of_set(hashes, signing.slots, &signing.key).0
+            }
+        };
+        self.push_record(key, &signature, &record);
     }
 
     /// Adds a row whose signature has been outlined.

@@ -11,14 +11,14 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// # Errors
 /// ERROR `insufficient_privilege` unless the caller owns the tracked table.
-pub fn check_owner(tracker: &Tracker) {
-    if !owns(tracker.relation) {
+pub fn check_owner(relation: pg_sys::Oid) {
+    if !owns(relation) {
         // SAFETY: raises the ERROR; the name is NUL-terminated.
         unsafe {
             pg_sys::aclcheck_error(
                 pg_sys::AclResult::ACLCHECK_NOT_OWNER,
                 pg_sys::ObjectType::OBJECT_TABLE,
-                pg_sys::get_rel_name(tracker.relation),
+                pg_sys::get_rel_name(relation),
             );
         }
     }

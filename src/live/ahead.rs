@@ -4,8 +4,9 @@
 use crate::guard::search::scan_key;
 use crate::guard::table::UsableIndex;
 use crate::index::am::foreseen::{FEW, Foreseen};
-use crate::index::classes::{CONTAINED, EQUAL, RowKeys, Search};
+use crate::index::classes::{EQUAL, RowKeys, Search};
 use crate::live::indexes::rule;
+use crate::live::measure::Measure;
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::relation::Relation;
@@ -31,6 +32,8 @@ struct Searched {
     row_keys: RowKeys,
     /// The scope columns in front, by their places among all.
     scope: Vec<usize>,
+    /// The strategy of the operator that compares a value with a ball.
+    strategy: u16,
     searches: Vec<Search>,
 }
 
@@ -56,22 +59,25 @@ impl Ahead {
         };
         if rows >= MANY {
             let names: Vec<String> = (1..=scope).map(|number| format!("scope{number}")).collect();
-            let (table, column) = (tracker.relation, &tracker.signature);
-            ahead.of_table = indexes_of(shape, table, column, &tracker.scope);
-            ahead.of_canonicals = indexes_of(shape, tracker.tables.canonical, "sig", &names);
+            let (table, measure) = (tracker.relation, &tracker.measure);
+            let (canonical, of_kept) = (tracker.tables.canonical, measure.of_kept());
+            ahead.of_table = indexes_of(shape, measure, (table, &tracker.column), &tracker.scope);
+            ahead.of_canonicals = indexes_of(shape, &of_kept, (canonical, "kept"), &names);
         }
         ahead
     }
 
-    /// Adds a row. From `first` on the tuple has the ball around its signature, and its scope columns.
+    /// Adds a row. From `first` on the tuple has the balls around its value and around what canonical rows
+    /// keep of it, and its scope columns.
     pub fn add(&mut self, row: u32, tuple: &Tuple<'_>, first: usize) {
-        let columns = first + 1..first + 1 + self.scope;
+        let columns = first + 2..first + 2 + self.scope;
         let scope = columns.map(|column| tuple.datum(column));
         let scope = scope.collect::<Option<Vec<_>>>();
-        let ball = tuple.datum(first).zip(scope);
         self.rows.try_push(row).or_raise();
-        for searched in self.of_table.iter_mut().chain(&mut self.of_canonicals) {
-            searched.add(&ball);
+        let indexes = [&mut self.of_table, &mut self.of_canonicals];
+        for (searched, column) in indexes.into_iter().zip(first..) {
+            let ball = tuple.datum(column).zip(scope.as_deref());
+            searched.iter_mut().for_each(|index| index.add(ball));
         }
     }
 
@@ -119,13 +125,18 @@ impl Ahead {
 
 /// Returns the indexes of a table and its partitions that find what is near; none unless each has one
 /// that finds it under every snapshot.
-fn indexes_of(shape: &Shape, table: pg_sys::Oid, column: &str, scope: &[String]) -> Vec<Searched> {
-    let relation = Relation::open_table(table);
+fn indexes_of(
+    shape: &Shape,
+    measure: &Measure,
+    (table, column): (pg_sys::Oid, &str),
+    scope: &[String],
+) -> Vec<Searched> {
     let names = scope.iter().map(String::as_str);
-    let tables = rule(&shape.tracker, &relation, column, names).tables(table);
+    let tables = rule(&shape.tracker, measure, column, names).tables(table);
+    let (_, strategy) = measure.kind.operator(1);
     let indexes = tables
         .iter()
-        .map(|table| table.usable_index().map(Searched::new));
+        .map(|table| Some(Searched::new(table.usable_index()?, strategy)));
     let indexes: Option<Vec<_>> = indexes.collect();
     indexes
         .filter(|indexes| indexes.iter().all(Searched::is_whole))
@@ -133,13 +144,14 @@ fn indexes_of(shape: &Shape, table: pg_sys::Oid, column: &str, scope: &[String])
 }
 
 impl Searched {
-    fn new(usable: &UsableIndex) -> Self {
+    fn new(usable: &UsableIndex, strategy: u16) -> Self {
         let index = Relation::open_index(usable.oid);
         Self {
             // SAFETY: the index is of our access method, and stays open.
             row_keys: unsafe { RowKeys::of_index(index.as_ptr()) },
             index,
             scope: usable.scope.clone(),
+            strategy,
             searches: Vec::new(),
         }
     }
@@ -151,14 +163,14 @@ impl Searched {
     }
 
     /// Adds the search for what is near a row, in its scope, whose ball and scope columns these are.
-    fn add(&mut self, ball: &Option<(pg_sys::Datum, Vec<pg_sys::Datum>)>) {
+    fn add(&mut self, ball: Option<(pg_sys::Datum, &[pg_sys::Datum])>) {
         let mut search = Search::Nothing;
         if let Some((ball, scope)) = ball {
             let in_front = self.scope.iter().zip(1..);
             let mut keys: Vec<_> = in_front
                 .map(|(&place, column)| scan_key(column, EQUAL, scope[place]))
                 .collect();
-            keys.push(scan_key(self.scope.len() as i16 + 1, CONTAINED, *ball));
+            keys.push(scan_key(self.scope.len() as i16 + 1, self.strategy, ball));
             // SAFETY: the values are of the types of the index's columns.
             (search, _) = unsafe { self.row_keys.search(&keys) };
         }

@@ -160,7 +160,8 @@ impl<'a> Creation<'a> {
                     "CREATE {persistence} TABLE {table} (
                          number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
                          at timestamptz NOT NULL, event text NOT NULL,
-                         from_cluster bigint, to_cluster bigint, key {key})"
+                         from_cluster bigint, to_cluster bigint, key {key},
+                         similarity double precision, replaced {key})"
                 )
             }),
             queue: create("queue", &|table| {
@@ -186,10 +187,9 @@ impl<'a> Creation<'a> {
 
 /// Gives the table of canonical rows its columns.
 fn add_canonical_columns(connection: &Connection, shape: &Shape, key: &str) {
-    let signature = shape.tracker.function("minhash_signature");
-    let mut columns = format!(
-        "ADD key {key} PRIMARY KEY, ADD cluster bigint NOT NULL, ADD sig {signature} NOT NULL"
-    );
+    let kept = shape.tracker.measure.kept_type();
+    let mut columns =
+        format!("ADD key {key} PRIMARY KEY, ADD cluster bigint NOT NULL, ADD kept {kept} NOT NULL");
     for (number, column) in (1..).zip(&shape.scope) {
         columns += &format!(", ADD scope{number} {}", column.definition);
     }
@@ -202,12 +202,13 @@ fn add_canonical_columns(connection: &Connection, shape: &Shape, key: &str) {
 /// Makes the index in which canonical rows near others are found.
 pub fn create_index(connection: &Connection, shape: &Shape) {
     let scope = (1..=shape.scope.len()).map(|number| format!("scope{number}, "));
+    let of_kept = shape.tracker.measure.of_kept();
+    let objects = of_kept.kind.objects(shape.tracker.function);
     connection.execute(&format!(
-        "CREATE INDEX ON {} USING neardup ({}sig {} (threshold = {}))",
+        "CREATE INDEX ON {} USING neardup ({}kept {})",
         shape.canonical(),
         scope.collect::<String>(),
-        shape.tracker.function("minhash_ops"),
-        shape.tracker.threshold
+        of_kept.bound.operator_class(&objects)
     ));
 }
 
@@ -260,9 +261,9 @@ fn create_triggers(connection: &Connection, shape: &Shape, name: &str) {
 /// operators find equal can have different places in the order.
 fn differs(shape: &Shape) -> String {
     let table = Relation::open_table(shape.tracker.relation);
-    let signature = TrackedColumn::named(&table, &shape.tracker.signature).number;
+    let column = TrackedColumn::named(&table, &shape.tracker.column).number;
     let mut numbers = shape.order.columns.clone();
-    numbers.insert(signature);
+    numbers.insert(column);
     numbers.extend(
         shape
             .scope

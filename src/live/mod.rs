@@ -14,6 +14,7 @@ mod indexes;
 mod keys;
 mod leaves;
 mod links;
+mod measure;
 mod neighborhood;
 mod note;
 mod order;

@@ -124,10 +124,10 @@ impl<'a> Neighborhood<'a> {
             rows.get_mut(number).after = After::Gone;
             return;
         }
-        let place = known::BALL + 1 + self.shape.scope.len();
+        let place = known::BALLS + 2 + self.shape.scope.len();
         rows.set_place(number, &self.comparison, tuple, place);
         if tuple.get(known::JOINS) == Some(true) {
-            return ahead.add(number, tuple, known::BALL);
+            return ahead.add(number, tuple, known::BALLS);
         }
         rows.get_mut(number).after = After::In {
             canonical: number,

@@ -1,5 +1,6 @@
 //! The parameters that all signatures of a tracked table have.
 
+use crate::index::kind::Kind;
 use crate::live::shape::Shape;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
@@ -15,7 +16,10 @@ impl Parameters {
     /// Returns the parameters of the rows that a tracker knows.
     pub fn known(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> Self {
         let mut parameters = Self::default();
-        let any = format!("SELECT ca.sig FROM {} ca LIMIT 1", shape.canonical());
+        if shape.tracker.measure.kind != Kind::Minhash {
+            return parameters;
+        }
+        let any = format!("SELECT ca.kept FROM {} ca LIMIT 1", shape.canonical());
         let any = connection.prepare_kept(&any, &[]);
         any.run(Some(snapshot), &[], &mut |row| {
             parameters.check(row.datum(1))

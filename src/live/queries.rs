@@ -1,5 +1,6 @@
 //! The queries of a refresh that goes out from changed rows.
 
+use crate::index::kind::Kind;
 use crate::live::shape::Shape;
 use crate::pg::names;
 use pgrx::pg_sys;
@@ -50,23 +51,30 @@ pub mod known {
     pub const BEFORE: usize = 4;
     /// True if the row can be near others.
     pub const JOINS: usize = 7;
+    /// NULL unless it is a signature.
     pub const SIGNATURE: usize = 8;
-    /// Everything near the signature, the scope columns, and the row's place in the order.
-    pub const BALL: usize = 9;
+    /// Everything near the value, everything near what canonical rows keep of it, the scope columns, and
+    /// the row's place in the order.
+    pub const BALLS: usize = 9;
 }
 
 /// Returns a query for what rows with keys were, and are.
 pub fn known(shape: &Shape, keys: &str) -> String {
+    let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));
     format!(
         "SELECT h.key::pg_catalog.text, m.key::pg_catalog.text, {key_of_base},
              m.cluster, m.canonical::pg_catalog.text, m.similarity,
-             {joins}, b.{signature}, {ball}{scope}, {place}
+             {joins}, {signature}, {ball}, {ball_of_kept}{scope}, {place}
          FROM {keys} h LEFT JOIN {clusters} m ON {same_key}
              LEFT JOIN {base} b ON {matches}",
         key_of_base = shape.key.text_of("b"),
         joins = shape.joins(),
-        signature = shape.signature(),
-        ball = shape.ball(&format!("b.{}", shape.signature())),
+        signature = match measure.kind {
+            Kind::Minhash => &*value,
+            _ => "NULL",
+        },
+        ball = measure.ball(&value),
+        ball_of_kept = measure.of_kept().ball(&measure.kept(&value)),
         scope = shape.scope_of("b"),
         place = shape.order.of_base(),
         clusters = shape.clusters(),
@@ -87,18 +95,33 @@ pub mod canonicals {
     pub const PLACE: usize = 5;
 }
 
-/// Returns a query for the rows that were canonical near rows whose keys are the argument.
+/// Returns a query for the rows that were canonical near rows whose keys are the argument. Where canonical
+/// rows keep less than their values, the table has these.
 pub fn canonicals(shape: &Shape) -> String {
-    let signature = format!("b.{}", shape.signature());
+    let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));
+    let of_kept = measure.of_kept();
+    let (values, similarity) = match of_kept.kind == measure.kind {
+        true => (String::new(), measure.similarity("ca.kept", &value)),
+        false => {
+            let (base, matches) = (shape.base(), shape.key.matches("c", "ca.key"));
+            let similarity = measure.similarity(&shape.value_of("c"), &value);
+            // Not looked for by its value: OFFSET keeps the condition where it is.
+            let compared = format!("SELECT {similarity} AS similarity OFFSET 0");
+            let threshold = measure.threshold();
+            let joined = format!(
+                " JOIN {base} c ON {matches} JOIN LATERAL ({compared}) s ON s.similarity >= {threshold}"
+            );
+            (joined, "s.similarity".to_owned())
+        }
+    };
     format!(
         "SELECT u.number, ca.key::pg_catalog.text, {similarity}, ca.cluster, {place}
-         FROM {ARGUMENT} JOIN {base} b ON {matches} JOIN {canonical} ca ON {near}{scope}",
-        similarity = shape.similarity("ca.sig", &signature),
+         FROM {ARGUMENT} JOIN {base} b ON {matches} JOIN {canonical} ca ON {near}{scope}{values}",
         place = shape.order.of_canonical("ca"),
         base = shape.base(),
         matches = shape.key.matches("b", &key_of_argument(shape)),
         canonical = shape.canonical(),
-        near = shape.near("ca.sig", &signature),
+        near = of_kept.near(&measure.kept(&value), "ca.kept"),
         scope = shape.canonical_in_scope(),
     )
 }
@@ -120,7 +143,7 @@ pub mod neighbors {
 /// Returns a query for the rows near those whose keys are the argument, each with its canonical row.
 pub fn neighbors(shape: &Shape) -> String {
     let argument = key_of_argument(shape);
-    let signature = |alias: &str| format!("{alias}.{}", shape.signature());
+    let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));
     let is_own = shape.key.equal("m.canonical", "m.key");
     format!(
         "SELECT u.number, ({key})::pg_catalog.text, {similarity},
@@ -131,12 +154,12 @@ pub fn neighbors(shape: &Shape) -> String {
              LEFT JOIN {clusters} m ON {same_key}
              LEFT JOIN {canonical} ca ON {same_canonical}",
         key = shape.key.of("b"),
-        similarity = shape.similarity(&signature("b"), &signature("y")),
+        similarity = measure.similarity(&value, &shape.value_of("y")),
         place = shape.order.of_base(),
         canonical_place = shape.order.of_canonical("ca"),
         base = shape.base(),
         is_this = shape.key.matches("y", &argument),
-        near = shape.near(&signature("b"), &signature("y")),
+        near = measure.near(&value, &shape.value_of("y")),
         scope = shape.same_scope("b", "y"),
         is_itself = shape.key.matches("b", &argument),
         clusters = shape.clusters(),

@@ -1,7 +1,7 @@
 //! A refresh that computes all clusters anew.
 
-use crate::collection::matches::Matches;
-use crate::collection::reading::Collection;
+use crate::collection::gathered::Gathered;
+use crate::index::kind::{Bound, Kind};
 use crate::live::parameters::Parameters;
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
@@ -9,7 +9,7 @@ use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Snapshot, Tuple};
 use neardup::memory::Grow;
-use pgrx::{IntoDatum, pg_sys};
+use pgrx::pg_sys;
 
 /// The columns of the query.
 mod column {
@@ -17,9 +17,9 @@ mod column {
     pub const STORED_KEY: usize = 2;
     /// Cluster, canonical, similarity.
     pub const BEFORE: usize = 3;
-    pub const JOINS: usize = 6;
-    pub const SIGNATURE: usize = 7;
-    pub const SCOPE: usize = 8;
+    pub const VALUE: usize = 6;
+    /// NULL for rows that are in no scope.
+    pub const SCOPE: usize = 7;
 }
 
 /// Returns all rows with what becomes of each, and their numbers in the order of the table, rows that
@@ -29,13 +29,14 @@ mod column {
 /// ERROR `invalid_parameter_value` where signatures were made with different parameters.
 pub fn run(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> (Rows, Vec<u32>) {
     let mut rebuild = Rebuild {
-        threshold: shape.tracker.threshold,
+        kind: shape.tracker.measure.kind,
+        bound: shape.tracker.measure.bound,
         signature_type: type_named(shape.tracker.schema, c"minhash_signature"),
         rows: Rows::default(),
         order: Vec::new(),
         parameters: Parameters::default(),
         scope: None,
-        collection: None,
+        gathered: None,
     };
     connection
         .prepare(&query(shape), &[])
@@ -54,18 +55,17 @@ fn query(shape: &Shape) -> String {
     let scope = match &scope[..] {
         [] => "1::pg_catalog.int8".to_owned(),
         columns => format!(
-            "pg_catalog.dense_rank() OVER (ORDER BY {})",
-            columns.join(", ")
+            "CASE WHEN num_nulls({list}) = 0 THEN pg_catalog.dense_rank() OVER (ORDER BY {list}) END",
+            list = columns.join(", ")
         ),
     };
     format!(
         "SELECT {key}, m.key::pg_catalog.text, m.cluster, m.canonical::pg_catalog.text,
-             m.similarity, {joins}, b.{signature}, {scope}
+             m.similarity, {value}, {scope}
          FROM {base} b FULL JOIN {clusters} m ON {matches}
          ORDER BY {scope_column}, {order}",
         key = shape.key.text_of("b"),
-        joins = shape.joins(),
-        signature = shape.signature(),
+        value = shape.value_of("b"),
         base = shape.base(),
         clusters = shape.clusters(),
         matches = shape.key.matches("b", "m.key"),
@@ -75,7 +75,8 @@ fn query(shape: &Shape) -> String {
 }
 
 struct Rebuild {
-    threshold: f64,
+    kind: Kind,
+    bound: Bound,
     signature_type: pg_sys::Oid,
     rows: Rows,
     /// The rows in the order of the table.
@@ -83,7 +84,7 @@ struct Rebuild {
     parameters: Parameters,
     /// The scope that is being read, with its rows.
     scope: Option<i64>,
-    collection: Option<Collection>,
+    gathered: Option<Gathered>,
 }
 
 impl Rebuild {
@@ -106,36 +107,36 @@ impl Rebuild {
             self.rows.get_mut(number).after = After::Gone;
             return;
         }
-        let signature = tuple.datum(column::SIGNATURE);
-        self.parameters.check(signature);
-        if tuple.get(column::JOINS) == Some(true) {
-            return self.add_to_scope(number, tuple.get(column::SCOPE), signature);
-        }
+        // Unless it is found in a cluster.
         self.rows.get_mut(number).after = After::In {
             canonical: number,
             similarity: None,
         };
+        let value = tuple.datum(column::VALUE);
+        if self.kind == Kind::Minhash {
+            self.parameters.check(value);
+        }
+        if let Some(scope) = tuple.get(column::SCOPE) {
+            self.add_to_scope(number, scope, value);
+        }
     }
 
-    fn add_to_scope(&mut self, number: u32, scope: Option<i64>, signature: Option<pg_sys::Datum>) {
-        if self.scope != scope {
+    fn add_to_scope(&mut self, number: u32, scope: i64, value: Option<pg_sys::Datum>) {
+        if self.scope != Some(scope) {
             self.place_scope();
-            self.scope = scope;
+            self.scope = Some(scope);
         }
-        let new = || Collection::of_types(pg_sys::INT8OID, self.signature_type, self.threshold);
-        let collection = self.collection.get_or_insert_with(new);
-        collection.push(i64::from(number).into_datum(), signature, None);
+        let new = || Gathered::new(self.bound, self.signature_type);
+        let gathered = self.gathered.get_or_insert_with(new);
+        gathered.push(number.into(), value);
     }
 
     /// Places the rows of the scope that has been read.
     fn place_scope(&mut self) {
-        let Some(collection) = self.collection.take() else {
+        let Some(gathered) = self.gathered.take() else {
             return;
         };
-        let Some(mut matches) = Matches::of(collection) else {
-            return;
-        };
-        matches.for_each_in_star(&mut |keys, similarity| {
+        gathered.for_each_in_star(&mut |keys, similarity| {
             // The keys are the bigints of `add_to_scope`.
             if let [Some(row), Some(canonical)] = keys.map(|key| Some(key?.value())) {
                 self.rows.get_mut(row as u32).after = After::In {

@@ -35,7 +35,7 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     let tracker = Tracker::of_clusters(&functions, &connection, clusters);
     connection.close();
-    check_owner(&tracker);
+    check_owner(tracker.relation);
     let changes = refresh(tracker, rebuild);
     call.rows().put(changes.columns());
 }

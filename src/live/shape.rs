@@ -218,20 +218,9 @@ impl Shape {
         names::relation(self.tracker.tables.canonical)
     }
 
-    pub fn signature(&self) -> String {
-        names::identifier(&self.tracker.signature)
-    }
-
-    /// Returns the condition that two rows' signatures are near.
-    pub fn near(&self, a: &str, b: &str) -> String {
-        let (near_dup, threshold) = (self.tracker.function("near_dup"), self.tracker.threshold);
-        format!("{near_dup}({a}, {b}, {threshold}::pg_catalog.float8)")
-    }
-
-    /// Returns everything near a signature.
-    pub fn ball(&self, signature: &str) -> String {
-        let (ball, threshold) = (self.tracker.function("_ball"), self.tracker.threshold);
-        format!("{ball}({signature}, {threshold}::pg_catalog.float8)")
+    /// Returns the value of the table's row `alias` that is compared.
+    pub fn value_of(&self, alias: &str) -> String {
+        format!("{alias}.{}", names::identifier(&self.tracker.column))
     }
 
     /// Returns the scope columns of the table's row `alias`, each behind a comma.
@@ -242,20 +231,15 @@ impl Shape {
             .collect()
     }
 
-    /// Returns the similarity of two signatures.
-    pub fn similarity(&self, a: &str, b: &str) -> String {
-        format!("{}({a}, {b})", self.tracker.function("minhash_sim"))
-    }
-
-    /// Returns the condition that the table's row `b` can be near another one: its signature is there
-    /// and not empty, and so are its scope columns.
+    /// Returns the condition that the table's row `b` can be near another one: its value is there and
+    /// near itself, which no empty one is, and its scope columns are there.
     pub fn joins(&self) -> String {
-        let signature = format!("b.{}", self.signature());
+        let value = self.value_of("b");
         let scope = self
             .scope
             .iter()
             .map(|column| format!(" AND b.{} IS NOT NULL", column.name));
-        let near = self.near(&signature, &signature);
+        let near = self.tracker.measure.near(&value, &value);
         format!("({near} IS TRUE{})", scope.collect::<String>())
     }
 

@@ -1,9 +1,11 @@
 //! `near_dup_track`: begins to keep clusters.
 
+use crate::index::kind::Kind;
 use crate::live::access::{check_owner, lock, rights_for};
 use crate::live::create::{Creation, create_index};
 use crate::live::indexes::rule;
 use crate::live::leaves::Leaf;
+use crate::live::measure::Measure;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
 use crate::live::shape::{TrackedColumn, TrackedKey};
@@ -12,32 +14,34 @@ use crate::live::tracker::{Tables, Tracker};
 use crate::options;
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
-use crate::pg::catalog::type_named;
-use crate::pg::error::raise;
+use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, Snapshot, utf8};
 use crate::pg::text::Text;
+use neardup::bands::{LOWEST_THRESHOLD, MAX_BLOCKS};
+use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 use std::time::Instant;
 
-/// `near_dup_track(relation, signature_column, threshold, keep, clusters, scope, immediate)` makes the
-/// tables of a tracker and its triggers, and computes the clusters. Returns the table of clusters.
+/// `near_dup_track(relation, column_name, threshold, keep, clusters, scope, immediate, k, unit, fold)` makes
+/// the tables of a tracker and its triggers, and computes the clusters. Returns the table of clusters.
 /// Writers of the table wait meanwhile.
 ///
 /// # Errors
 /// `insufficient_privilege` unless the caller owns the table; `object_not_in_prerequisite_state` for a
-/// table without a primary key, or without an index that serves the threshold;
+/// table without a primary key, or without an index that serves the threshold; those of
+/// [`requested_measure`];
 /// `invalid_object_definition` for an order that is not immutable; those of CREATE TABLE.
 #[pg_extern(sql = false)]
 fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
-    let mut tracker = requested(&call);
-    check_owner(&tracker);
-    check_table(tracker.relation);
-    let columns = key_columns(tracker.relation);
-    check_signature(&tracker);
+    let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
+    check_owner(relation);
+    check_table(relation);
+    let columns = key_columns(relation);
+    let mut tracker = requested(&call, relation);
     check_index(&tracker);
     // SAFETY: the arguments are a text and a name.
     let (keep, name) = unsafe {
@@ -84,15 +88,20 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
 }
 
 /// Returns the tracker that a call asks for, without its tables.
-fn requested(call: &Call) -> Tracker {
+///
+/// # Errors
+/// ERROR `undefined_column`, and those of [`requested_measure`].
+fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
     // SAFETY: the arguments are of the declared types.
     unsafe {
+        let name = names::name(call.argument(1, "column_name"));
+        let column = TrackedColumn::named(&Relation::open_table(relation), &name);
         let scope = call.optional_argument(5).map(|scope| names_in(scope));
         Tracker {
-            relation: pg_sys::Oid::from(call.argument(0, "relation").value() as u32),
+            relation,
             tables: Tables::NONE,
-            signature: names::name(call.argument(1, "signature_column")),
-            threshold: options::threshold_argument(call, 2),
+            measure: requested_measure(call, &column),
+            column: name,
             keep: String::new(),
             scope: scope
                 .unwrap_or_default()
@@ -153,20 +162,70 @@ fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
     })
 }
 
+/// Returns by which measure a call compares the values of a column.
+///
 /// # Errors
-/// ERROR `datatype_mismatch` where the column holds no signatures.
-fn check_signature(tracker: &Tracker) {
-    let table = Relation::open_table(tracker.relation);
-    let column = TrackedColumn::named(&table, &tracker.signature);
-    // SAFETY: plain catalog lookup.
-    let base_type = unsafe { pg_sys::getBaseType(column.type_) };
-    if base_type != type_named(tracker.schema, c"minhash_signature") {
+/// ERROR `datatype_mismatch` for a column of another type, `invalid_parameter_value` for arguments out of
+/// range, and for those that do not fit the type.
+fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
+    let (name, type_name) = (&column.name, &column.type_name);
+    let Some(kind) = Measure::kind_of(column.type_, call.schema()) else {
         raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            &format!("near_dup_track: column {} holds no signatures", column.name),
-            "Name a column of type minhash_signature.",
+            &format!("near_dup_track cannot compare column {name} of type {type_name}"),
+            "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].",
+        );
+    };
+    let invalid = |message: &str, hint: &str| {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            message,
+            hint,
+        )
+    };
+    let threshold = match kind {
+        Kind::Hamming => {
+            let distance = options::distance_argument(call, 2) as i32;
+            options::within("threshold", distance, 0, MAX_BLOCKS as i32 - 1).into()
+        }
+        _ => options::threshold_argument(call, 2),
+    };
+    let cut = [7, 8, 9].map(|number| call.optional_argument(number));
+    let shingling = (kind == Kind::Documents).then(|| requested_shingling(cut));
+    if shingling.is_some() && threshold < LOWEST_THRESHOLD {
+        invalid(
+            &format!("threshold {threshold} is out of range for a column of documents"),
+            &format!(
+                "Valid values are {LOWEST_THRESHOLD} to 1. Signatures can be tracked at every threshold."
+            ),
         );
     }
+    if shingling.is_none() && cut.iter().any(Option::is_some) {
+        invalid(
+            &format!("k, unit and fold do not fit column {name} of type {type_name}"),
+            "They say how documents in a column of type text are cut into shingles.",
+        );
+    }
+    let measure = Measure::new(kind, threshold, shingling, call.schema());
+    measure.expect("the arguments have been checked")
+}
+
+/// Returns how documents are cut, by k, unit and fold, and where these are NULL as `resemblance` does it.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value`.
+fn requested_shingling([k, unit, fold]: [Option<pg_sys::Datum>; 3]) -> Shingling {
+    let default = Shingling::default();
+    // SAFETY: the arguments are declared as integer and text.
+    let text = |datum: pg_sys::Datum| unsafe { Text::from_raw(datum) };
+    let unit = unit.map(|unit| text(unit).name().parse().or_raise());
+    let fold = fold.map(|fold| text(fold).name().parse().or_raise());
+    Shingling::new(
+        k.map_or(default.k as i64, |k| i64::from(k.value() as i32)),
+        unit.unwrap_or(default.unit),
+        fold.unwrap_or(default.fold),
+    )
+    .or_raise()
 }
 
 /// # Errors
@@ -178,14 +237,14 @@ fn check_index(tracker: &Tracker) {
         TrackedColumn::named(&table, name).equality();
     }
     let names = tracker.scope.iter().map(String::as_str);
-    let rule = rule(tracker, &table, &tracker.signature, names);
+    let rule = rule(tracker, &tracker.measure, &tracker.column, names);
     let scope = tracker.scope.len();
     let tables = rule.tables(tracker.relation);
     let lacks = |index: Option<&crate::guard::table::UsableIndex>| {
         index.is_none_or(|index| index.scope.len() < scope)
     };
     if let Some(lacking) = tables.iter().find(|table| lacks(table.usable_index())) {
-        let columns = tracker.scope.iter().chain([&tracker.signature]);
+        let columns = tracker.scope.iter().chain([&tracker.column]);
         let columns: Vec<String> = columns.map(|name| names::identifier(name)).collect();
         let class = rule.bound.operator_class(&rule.objects);
         let (table, lacking) = (
@@ -195,9 +254,9 @@ fn check_index(tracker: &Tracker) {
         raise(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             &format!(
-                "near_dup_track needs an index of ({}) on table {lacking}, made for threshold {} or a lower one",
+                "near_dup_track needs an index of ({}) on table {lacking} that serves threshold {}",
                 columns.join(", "),
-                tracker.threshold
+                tracker.measure.threshold()
             ),
             &format!(
                 "CREATE INDEX ON {table} USING neardup ({} {class});",

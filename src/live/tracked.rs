@@ -50,6 +50,7 @@ fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
         queue = names::relation(tracker.tables.queue),
         state = names::relation(tracker.tables.state),
     );
+    let cut = tracker.measure.shingling();
     connection.prepare(&sql, &[]).run(None, &[], &mut |row| {
         let text = |text: &str| {
             let text = server_text(text);
@@ -58,11 +59,14 @@ fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
         rows.put([
             tracker.relation.into_datum(),
             tracker.tables.clusters.into_datum(),
-            text(&tracker.signature),
-            tracker.threshold.into_datum(),
+            text(&tracker.column),
+            tracker.measure.threshold().into_datum(),
             text(&tracker.keep),
             NewTexts(tracker.scope.clone()).into_datum(),
             tracker.is_immediate.into_datum(),
+            cut.and_then(|cut| (cut.k as i32).into_datum()),
+            cut.and_then(|cut| text(&cut.unit.to_string())),
+            cut.and_then(|cut| text(&cut.fold.to_string())),
             row.datum(1),
             row.datum(2),
             row.datum(3),

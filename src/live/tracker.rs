@@ -4,14 +4,16 @@
 //! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them. The condition of
 //! a trigger for updates keeps the tracker's columns and the expressions of its order as well.
 
+use crate::live::measure::Measure;
 use crate::live::order::{Order, Term};
 use crate::pg::catalog::function_beside;
 use crate::pg::condition;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::nodes;
-use crate::pg::relation::{self, Relation};
+use crate::pg::relation::{self, Relation, column_type};
 use crate::pg::statement::{Connection, utf8};
+use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
@@ -22,7 +24,7 @@ pub struct Tables {
     pub clusters: pg_sys::Oid,
     /// The log of their events.
     pub log: pg_sys::Oid,
-    /// The canonical rows with their signatures and their places in the order.
+    /// The canonical rows with what finds them near others, and their places in the order.
     pub canonical: pg_sys::Oid,
     /// Keys of changed rows.
     pub queue: pg_sys::Oid,
@@ -91,8 +93,9 @@ impl Tables {
 pub struct Tracker {
     pub relation: pg_sys::Oid,
     pub tables: Tables,
-    pub signature: String,
-    pub threshold: f64,
+    /// The column of the values that are compared.
+    pub column: String,
+    pub measure: Measure,
     /// The list of ORDER BY, the key of the table included.
     pub keep: String,
     pub scope: Vec<String>,
@@ -172,24 +175,32 @@ impl Tracker {
             let arguments = (0..trigger.tgnargs as usize)
                 .map(|number| utf8(CStr::from_ptr(*trigger.tgargs.add(number))));
             let arguments: Vec<String> = arguments.collect();
-            let [threshold, mode, scopes, directions @ ..] = &arguments[..] else {
+            let [threshold, mode, scopes, rest @ ..] = &arguments[..] else {
                 return None;
             };
             let updates = functions.note_of_updates(tables, table)?;
             let mut kept = condition::kept(updates.tgqual)?.into_iter();
             let own = (*table).rd_id;
-            let mut column = || names::column(own, condition::column(kept.next()?)?);
-            let signature = column()?;
-            let scope = (0..scopes.parse().ok()?).map(|_| column());
+            let mut column = || condition::column(kept.next()?);
+            let number = column()?;
+            let scope = (0..scopes.parse().ok()?).map(|_| names::column(own, column()?));
             let scope = scope.collect::<Option<_>>()?;
+            let kind = Measure::kind_of(column_type(table, number).0, functions.schema)?;
+            let (cut, directions) = rest.split_at_checked(kind.cut_types().len())?;
+            let measure = Measure::new(
+                kind,
+                threshold.parse().ok()?,
+                shingling(cut),
+                functions.schema,
+            )?;
             let terms = kept
                 .zip(directions)
                 .map(|(term, direction)| names::expression(term, own, c"b", false) + direction);
             Some(Self {
                 relation: made_for(table, trigger),
                 tables,
-                signature,
-                threshold: threshold.parse().ok()?,
+                column: names::column(own, number)?,
+                measure,
                 keep: terms.collect::<Vec<_>>().join(", "),
                 scope,
                 is_immediate: mode == IMMEDIATE,
@@ -207,10 +218,18 @@ impl Tracker {
         } else {
             DEFERRED
         };
-        let (threshold, scopes) = (self.threshold.to_string(), self.scope.len().to_string());
-        let fixed = [threshold, mode.to_owned(), scopes];
+        let (threshold, scopes) = (self.measure.threshold(), self.scope.len());
+        let fixed = [threshold.to_string(), mode.to_owned(), scopes.to_string()];
+        let cut = self.measure.shingling().into_iter();
+        let cut = cut.flat_map(|cut| {
+            [
+                cut.k.to_string(),
+                cut.unit.to_string(),
+                cut.fold.to_string(),
+            ]
+        });
         let directions = order.terms.iter().map(Term::direction);
-        let arguments = fixed.into_iter().chain(directions);
+        let arguments = fixed.into_iter().chain(cut).chain(directions);
         let arguments: Vec<String> = arguments.map(|text| names::literal(&text)).collect();
         arguments.join(", ")
     }
@@ -218,7 +237,7 @@ impl Tracker {
     /// Returns the condition, beginning with AND, by which triggers for updates keep the columns and the
     /// expressions of the order, so that the tracker follows when columns are renamed.
     pub fn kept(&self, order: &Order) -> String {
-        let columns = [&self.signature].into_iter().chain(&self.scope);
+        let columns = [&self.column].into_iter().chain(&self.scope);
         let columns = columns.map(|name| format!("NEW.{}", names::identifier(name)));
         let terms = order.terms.iter().map(|term| term.of_new.clone());
         let kept: Vec<String> = columns.chain(terms).collect();
@@ -289,6 +308,14 @@ impl Tracker {
     pub fn function(&self, name: &str) -> String {
         names::qualified(self.schema, name)
     }
+}
+
+/// Returns how documents are cut, as a trigger's arguments say; None without them.
+fn shingling(arguments: &[String]) -> Option<Shingling> {
+    let [k, unit, fold] = arguments else {
+        return None;
+    };
+    Shingling::new(k.parse().ok()?, unit.parse().ok()?, fold.parse().ok()?).ok()
 }
 
 /// Returns the triggers of an open table without those that it has as a partition.

@@ -24,7 +24,7 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     let functions = TriggerFunctions::beside(call.function());
     let connection = Connection::open();
     let tracker = Tracker::of_clusters(&functions, &connection, clusters);
-    check_owner(&tracker);
+    check_owner(tracker.relation);
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
     let table = names::relation(tracker.relation);

@@ -221,12 +221,10 @@ fn insert_canonicals(shape: &Shape, cluster: &str) -> String {
 
 /// Returns the columns of the table's row `b` as a canonical one, as a list.
 fn canonical_columns(shape: &Shape, cluster: &str) -> String {
-    // The column may be of a domain.
     format!(
-        "{}, {cluster}, b.{}::{}{}, {}",
+        "{}, {cluster}, {}{}, {}",
         shape.key.of("b"),
-        shape.signature(),
-        shape.tracker.function("minhash_signature"),
+        shape.tracker.measure.kept(&shape.value_of("b")),
         shape.scope_of("b"),
         shape.order.of_base()
     )
@@ -243,16 +241,20 @@ pub fn log(
     let table = names::relation(shape.tracker.tables.log);
     let insert = connection.prepare_kept(
         &format!(
-            "INSERT INTO {table} (at, event, from_cluster, to_cluster, key)
-             SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{}
+            "INSERT INTO {table} (at, event, from_cluster, to_cluster, key, similarity, replaced)
+             SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{type_},
+                 u.similarity, CASE u.event WHEN '{NEW_CANONICAL}' THEN u.replaced::{type_} END
              FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
-                 pg_catalog.unnest($4)) u (event, origin, target, key)",
-            shape.key.type_
+                 pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
+                 u (event, origin, target, key, similarity, replaced)",
+            type_ = shape.key.type_
         ),
         &[
             pg_sys::TEXTARRAYOID,
             pg_sys::INT8ARRAYOID,
             pg_sys::INT8ARRAYOID,
+            pg_sys::TEXTARRAYOID,
+            pg_sys::FLOAT8ARRAYOID,
             pg_sys::TEXTARRAYOID,
         ],
     );
@@ -266,6 +268,14 @@ fn log_batch(insert: &Statement, snapshot: &Snapshot, rows: &Rows, batch: &[Even
     entries.try_extend(batch.iter().map(entry)).or_raise();
     let from = collected(entries.iter().map(|entry| entry.1)).or_raise();
     let to = collected(entries.iter().map(|entry| entry.2)).or_raise();
+    let similarities = batch.iter().map(|event| similarity(rows, event));
+    let replaced = batch
+        .iter()
+        .zip(&entries)
+        .map(|(event, entry)| match event {
+            Event::NewCanonical { replaced, .. } => rows.get(*replaced).stored_key(),
+            _ => &rows.get(entry.3).key,
+        });
     let arguments = [
         Some(text_array(entries.iter().map(|entry| entry.0.as_bytes()))),
         from.into_datum(),
@@ -273,6 +283,8 @@ fn log_batch(insert: &Statement, snapshot: &Snapshot, rows: &Rows, batch: &[Even
         Some(text_array(
             entries.iter().map(|entry| &rows.get(entry.3).key[..]),
         )),
+        collected(similarities).or_raise().into_datum(),
+        Some(text_array(replaced)),
     ];
     insert.run(Some(snapshot), &arguments, &mut |_| {});
 }
@@ -283,8 +295,18 @@ fn entry(event: &Event) -> (&'static str, Option<i64>, Option<i64>, u32) {
         Event::Created { to, row } => ("created", None, Some(to), row),
         Event::Split { from, to, row } => ("split", Some(from), Some(to), row),
         Event::Merged { from, to, row } => ("merged", Some(from), Some(to), row),
-        Event::NewCanonical { to, row } => ("new canonical", None, Some(to), row),
+        Event::NewCanonical { to, row, .. } => (NEW_CANONICAL, None, Some(to), row),
         Event::Joined { from, to, row } => ("joined", from, Some(to), row),
         Event::Left { from, row } => ("left", Some(from), None, row),
     }
 }
+
+/// Returns how similar a row that joined a cluster is to the canonical row.
+fn similarity(rows: &Rows, event: &Event) -> Option<f64> {
+    match (event, rows.get(entry(event).3).after) {
+        (Event::Joined { .. }, After::In { similarity, .. }) => similarity,
+        _ => None,
+    }
+}
+
+const NEW_CANONICAL: &str = "new canonical";

@@ -61,7 +61,7 @@ SELECT near_dup_track('docs', 'sig', 0.7);
 SELECT near_dup_track('docs', 'sig', 0.7, 'published DESC NULLS LAST, length(body) DESC', 'Newest docs');
 SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM docs_clusters ORDER BY key;
 SELECT key, cluster, canonical, round(similarity::numeric, 2) AS similarity FROM "Newest docs" ORDER BY key;
-SELECT clusters, signature_column, threshold, keep, scope, immediate, behind FROM near_dup_tracked ORDER BY clusters::text;
+SELECT clusters, column_name, threshold, keep, scope, immediate, behind FROM near_dup_tracked ORDER BY clusters::text;
 SELECT * FROM differences('docs_clusters', 'SELECT id, sig FROM docs ORDER BY id', 0.7);
 SELECT * FROM differences('"Newest docs"',
     'SELECT id, sig FROM docs ORDER BY published DESC NULLS LAST, length(body) DESC, id', 0.7);
@@ -337,7 +337,7 @@ ALTER TABLE volumes RENAME number TO "The number";
 ALTER TABLE volumes RENAME published TO appeared;
 ALTER TABLE volumes RENAME body TO content;
 ALTER TABLE volumes RENAME sig TO signature;
-SELECT signature_column, keep, scope, behind FROM near_dup_tracked WHERE relation = 'volumes'::regclass;
+SELECT column_name, keep, scope, behind FROM near_dup_tracked WHERE relation = 'volumes'::regclass;
 INSERT INTO volumes VALUES ('s1', 30, '2025-01-01', 'words 1', minhash('words 1', 1));
 UPDATE volumes SET room = 's0' WHERE "The number" = 5;
 DELETE FROM volumes WHERE "The number" = 19;

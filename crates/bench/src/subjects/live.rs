@@ -19,7 +19,11 @@ use crate::subjects::analytics;
 /// Changed rows before a refresh, and rounds.
 const CHANGES: &[(u64, usize)] = &[(0, 25), (1, 25), (100, 9), (10_000, 3)];
 
-const REFRESH: &str = "SELECT near_dup_refresh('docs_clusters')";
+/// Trackers of one table: what rows are called, the column that is compared, and the clusters.
+const COMPARED: [(&str, &str, &str); 2] = [
+    ("", "sig", "docs_clusters"),
+    (", documents", "body", "docs_by_text"),
+];
 
 /// The part of the documents that make the largest group.
 const SHARE: u64 = 100;
@@ -72,41 +76,61 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 fn measure_changes(session: &Session, documents: u64) -> Result<Table> {
     session.execute(
         "ALTER TABLE docs ADD PRIMARY KEY (id), ADD sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED;
-         CREATE INDEX ON docs USING neardup (sig)",
+         CREATE INDEX ON docs USING neardup (sig); CREATE INDEX ON docs USING neardup (body)",
     )?;
     session.vacuum("docs")?;
     let rounds = CHANGES.iter().filter(|(rows, _)| rows * 10 <= documents);
-    let progress = bar(3 + rounds.clone().count() as u64, "refreshes")?;
+    let progress = bar(6 + 2 * rounds.clone().count() as u64, "refreshes")?;
     let columns = ["what", "seconds", "share of anew"];
     let about = format!("{documents} generated documents, threshold 0.8. Medians.");
     let mut table = Table::new("live.refresh", about, &columns);
-    let anew = session.seconds(
-        "SELECT count(*) FROM near_dup_clusters(NULL::bigint, 'SELECT id, sig FROM docs ORDER BY id DESC', 0.8)",
-    )?;
-    let mut add = |what: String, seconds: f64| {
-        table.push(row![what, seconds, seconds / anew]);
-        progress.inc(1);
+    let anew = COMPARED.map(|(_, column, _)| {
+        session.seconds(&format!(
+            "SELECT count(*) FROM near_dup_clusters(NULL::bigint, 'SELECT id, {column} FROM docs ORDER BY id DESC', 0.8)"
+        ))
+    });
+    let [of_signatures, of_documents] = anew;
+    let anew = [of_signatures?, of_documents?];
+    let mut add = |what: String, seconds: [f64; 2]| {
+        for (((of, ..), seconds), anew) in COMPARED.iter().zip(seconds).zip(anew) {
+            table.push(row![format!("{what}{of}"), seconds, seconds / anew]);
+            progress.inc(1);
+        }
     };
     add("near_dup_clusters anew".to_string(), anew);
-    let track = "SELECT near_dup_track('docs', 'sig', 0.8, 'id DESC')";
-    add("near_dup_track".to_string(), session.seconds(track)?);
-    session.vacuum("docs_clusters, docs_clusters_canonical")?;
-    session.execute(REFRESH)?;
+    let each = |statement: &str| -> Result<[f64; 2]> {
+        let mut seconds = [0.0; 2];
+        for (seconds, (_, column, clusters)) in seconds.iter_mut().zip(COMPARED) {
+            let statement = statement.replace("{clusters}", clusters);
+            *seconds = session.seconds(&statement.replace("{column}", column))?;
+        }
+        Ok(seconds)
+    };
+    let track = "SELECT near_dup_track('docs', '{column}', 0.8, 'id DESC', '{clusters}')";
+    add("near_dup_track".to_string(), each(track)?);
+    for (_, _, clusters) in COMPARED {
+        session.vacuum(&format!("{clusters}, {clusters}_canonical"))?;
+    }
+    let refresh = "SELECT near_dup_refresh('{clusters}')";
+    each(refresh)?;
     for &(rows, repeats) in rounds {
-        let mut seconds = Vec::new();
+        let mut seconds = [Vec::new(), Vec::new()];
         for round in 0..repeats {
             session.execute(&format!(
                 "UPDATE docs SET body = body || ' changed {round}' WHERE id IN (
                      SELECT id FROM docs ORDER BY hashint8(id + {round}) LIMIT {rows})"
             ))?;
-            seconds.push(session.seconds(REFRESH)?);
+            for (all, seconds) in seconds.iter_mut().zip(each(refresh)?) {
+                all.push(seconds);
+            }
         }
-        add(format!("{rows} changed rows"), quantile(&seconds, 0.5));
+        let medians = seconds.map(|seconds| quantile(&seconds, 0.5));
+        add(format!("{rows} changed rows"), medians);
     }
-    let rebuild = "SELECT near_dup_refresh('docs_clusters', true)";
-    add("rebuild => true".to_string(), session.seconds(rebuild)?);
+    let rebuild = "SELECT near_dup_refresh('{clusters}', true)";
+    add("rebuild => true".to_string(), each(rebuild)?);
     progress.finish_and_clear();
-    session.execute("DROP TABLE docs_clusters")?;
+    session.execute("DROP TABLE docs_clusters, docs_by_text")?;
     Ok(table)
 }
 

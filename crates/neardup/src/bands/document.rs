@@ -65,6 +65,11 @@ impl DocumentKeys {
         &self.shingling
     }
 
+    /// Returns the number of slots of a band.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
     /// Returns how many keys documents share whose resemblance is at least `threshold`, but for a
     /// probability of [`MISSED`]; None if they may share none.
     pub fn occurrence(&self, threshold: f64) -> Option<Occurrence> {

@@ -28,7 +28,7 @@ mod scope;
 
 pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};
-pub use document::{DocumentKeys, LOWEST_THRESHOLD};
+pub use document::{BANDS as DOCUMENT_BANDS, DocumentKeys, LOWEST_THRESHOLD};
 pub use element::element_key;
 pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
 pub use key::{band_hash, header_digest};

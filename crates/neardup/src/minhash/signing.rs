@@ -13,6 +13,17 @@ pub struct Signing {
     pub key: Key,
 }
 
+impl Default for Signing {
+    /// The parameters of `minhash(document)`.
+    fn default() -> Self {
+        Self {
+            shingling: Shingling::default(),
+            slots: 128,
+            key: Key::from_seed(0),
+        }
+    }
+}
+
 impl Signing {
     /// Returns the header of the signatures of documents that are not empty.
     pub fn header(&self) -> Header {

@@ -30,6 +30,17 @@ pub struct Shingling {
     pub fold: Fold,
 }
 
+impl Default for Shingling {
+    /// Three words, without case.
+    fn default() -> Self {
+        Self {
+            k: 3,
+            unit: Unit::Word,
+            fold: Fold::Case,
+        }
+    }
+}
+
 impl Shingling {
     /// # Errors
     /// `Invalid` unless 1 <= k <= [`MAX_K`].

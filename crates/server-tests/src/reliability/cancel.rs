@@ -181,6 +181,14 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT near_dup_refresh('kept_clusters', true)",
     ),
     (
+        "kept clusters of documents, many changed rows",
+        "SELECT near_dup_refresh('kept_texts_clusters')",
+    ),
+    (
+        "kept clusters of documents, computed anew",
+        "SELECT near_dup_refresh('kept_texts_clusters', true)",
+    ),
+    (
         "guard of a large document",
         "INSERT INTO verified SELECT 1, back, minhash(body) FROM big",
     ),
@@ -230,6 +238,12 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          CREATE INDEX ON kept USING neardup (sig);
          SELECT near_dup_track('kept', 'sig', 0.8);
          DELETE FROM kept WHERE id % 32 = 0;
+         CREATE TABLE kept_texts AS SELECT id, body FROM keyed WHERE id % 8 = 0;
+         INSERT INTO kept_texts SELECT 0, body FROM big;
+         ALTER TABLE kept_texts ADD PRIMARY KEY (id);
+         CREATE INDEX ON kept_texts USING neardup (body);
+         SELECT near_dup_track('kept_texts', 'body', 0.8);
+         UPDATE kept_texts SET body = body || ' changed' WHERE id % 32 = 0;
          SET maintenance_work_mem = '1GB'; SET enable_seqscan = off; SET statement_timeout = '100ms'"
     ))?;
     let mut times = Vec::new();

@@ -3,23 +3,23 @@
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
 
 use super::crash::repeat;
 use crate::harness::{Outcome, Scale, figure};
-use crate::live::{Kept, TEXTS};
+use crate::live::{Kept, TYPES};
 
 const KEPT: Kept = Kept::docs("place DESC, id");
 
-const TABLE: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED) PARTITION BY RANGE (id);
+const TABLE: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text{definition})
+        PARTITION BY RANGE (id);
     CREATE TABLE docs_1 PARTITION OF docs FOR VALUES FROM (0) TO (500);
     CREATE TABLE docs_2 PARTITION OF docs FOR VALUES FROM (500) TO (MAXVALUE);
-    CREATE INDEX ON docs USING neardup (sig);
+    CREATE INDEX ON docs USING neardup ({column} {class});
     INSERT INTO docs SELECT i, i % 5, make_text(i % 30, i % 10) FROM generate_series(1, 2000) i;
-    SELECT near_dup_track('docs', 'sig', 0.8, 'place DESC')";
+    SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place DESC'{arguments})";
 
 /// Statements that sessions repeat until the server is killed.
 const WORK: &[&str] = &[
@@ -43,8 +43,9 @@ pub fn survives_kills(server: &Server, scale: Scale) -> Result<Outcome> {
     cluster.start()?;
     let mut client = cluster.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup")?;
-    client.batch_execute(TEXTS)?;
-    client.batch_execute(TABLE)?;
+    let compared = fastrand::choice(TYPES).context("there are some")?;
+    client.batch_execute(&compared.texts())?;
+    client.batch_execute(&compared.fill(TABLE))?;
     let kills = scale.of(2, 10);
     let mut waiting = 0;
     for kill in 0..kills {
@@ -53,14 +54,18 @@ pub fn survives_kills(server: &Server, scale: Scale) -> Result<Outcome> {
         let mut client = cluster.connect("postgres")?;
         let behind = "SELECT behind FROM near_dup_tracked";
         waiting += client.query_one(behind, &[])?.get::<_, i64>(0);
-        KEPT.ensure_law(&mut client, false)?;
-        client.batch_execute("SELECT near_dup_index_check('docs_clusters_canonical_sig_idx')")?;
+        let law = KEPT.ensure_law(&mut client, false);
+        law.with_context(|| format!("column {}", compared.column))?;
+        client.batch_execute("SELECT near_dup_index_check('docs_clusters_canonical_kept_idx')")?;
     }
     ensure!(
         waiting > 0,
         "no change was waiting when the server was killed"
     );
-    figure!("{kills} kills, {waiting} changes were waiting, 0 differences");
+    figure!(
+        "{kills} kills, {waiting} changes of column {} were waiting, 0 differences",
+        compared.column
+    );
     Ok(Outcome::Passed)
 }
 

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use fastrand::Rng;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
 use crate::harness::{Outcome, Scale, figure};
-use crate::live::{Kept, TEXTS};
+use crate::live::{Kept, TYPES};
 
 const KEPT: Kept = Kept::docs("place, id");
 
@@ -22,13 +22,13 @@ pub fn many_writers(server: &Server, scale: Scale) -> Result<Outcome> {
     let duration = Duration::from_secs(scale.of(6, 60));
     let database = Database::with_extension(&server.main, "live_sessions")?;
     let mut client = database.connect()?;
-    client.batch_execute(TEXTS)?;
-    client.batch_execute(
-        "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
-             sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
-         CREATE INDEX ON docs USING neardup (sig);
-         SELECT near_dup_track('docs', 'sig', 0.8, 'place')",
-    )?;
+    let compared = fastrand::choice(TYPES).context("there are some")?;
+    client.batch_execute(&compared.texts())?;
+    client.batch_execute(&compared.fill(
+        "CREATE TABLE docs (id int PRIMARY KEY, place int, body text{definition});
+         CREATE INDEX ON docs USING neardup ({column} {class});
+         SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place'{arguments})",
+    ))?;
     let (ended, written) = (AtomicBool::new(false), AtomicU64::new(0));
     let refreshes = AtomicU64::new(0);
     thread::scope(|scope| -> Result<()> {
@@ -62,7 +62,8 @@ pub fn many_writers(server: &Server, scale: Scale) -> Result<Outcome> {
         }
         Ok(())
     })?;
-    KEPT.ensure_law(&mut client, false)?;
+    let law = KEPT.ensure_law(&mut client, false);
+    law.with_context(|| format!("column {}", compared.column))?;
     let (written, refreshes) = (written.into_inner(), refreshes.into_inner());
     ensure!(written > 100 && refreshes > 2, "hardly anything was done");
     figure!(

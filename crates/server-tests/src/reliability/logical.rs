@@ -9,7 +9,7 @@ use testbed::server::Server;
 use testbed::server::cluster::{Cluster, SUPERUSER};
 
 use crate::harness::{Outcome, Scale, figure};
-use crate::live::{Kept, TEXTS};
+use crate::live::{Kept, OF_SIGNATURES};
 
 /// The time within which the subscriber has to catch up.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -79,7 +79,7 @@ pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
         &publisher,
         &subscriber,
         "live",
-        &format!("{TEXTS}; {TRACKED}"),
+        &format!("{}; {TRACKED}", OF_SIGNATURES.texts()),
     )?;
     to.batch_execute(TRACK)?;
     from.batch_execute(&format!("{COPIED}; CREATE PUBLICATION docs FOR TABLE docs"))?;

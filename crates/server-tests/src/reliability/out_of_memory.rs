@@ -49,6 +49,8 @@ const STATEMENTS: &[&str] = &[
     "SELECT near_dup_track('many', 'sig', 0.9, clusters => 'more'); DROP TABLE more",
     "UPDATE many SET sig = minhash(body || ' changed') WHERE id % 9 = 0; SELECT near_dup_refresh('many_clusters')",
     "SELECT near_dup_refresh('many_clusters', true)",
+    "UPDATE many SET body = body || ' changed' WHERE id % 9 = 0; SELECT near_dup_refresh('by_text')",
+    "SELECT near_dup_refresh('by_text', true)",
 ];
 
 /// Two documents of `$1` words that share most of them, and a thousand small ones.
@@ -65,7 +67,8 @@ const TABLES: &str = "
               FROM generate_series(1, 2000) id) s;
     ALTER TABLE many ADD PRIMARY KEY (id);
     CREATE INDEX ON many USING neardup (sig);
-    SELECT near_dup_track('many', 'sig', 0.8);
+    CREATE INDEX ON many USING neardup (body);
+    SELECT near_dup_track('many', 'sig', 0.8), near_dup_track('many', 'body', 0.8, clusters => 'by_text');
     ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
 
 /// The least memory left to a backend; each further try leaves half as much again.

@@ -11,7 +11,7 @@ use testbed::server::Server;
 use testbed::server::cluster::Cluster;
 
 use crate::harness::{Outcome, Scale, figure};
-use crate::live::{Kept, TEXTS};
+use crate::live::{Kept, OF_SIGNATURES};
 use crate::reliability::crash::ensure_sound_heap;
 
 const KEPT: Kept = Kept::docs("place, id");
@@ -72,7 +72,7 @@ pub fn holds(server: &Server, scale: Scale) -> Result<Outcome> {
     primary.start()?;
     let mut client = primary.connect("postgres")?;
     client.batch_execute("CREATE EXTENSION pg_neardup; CREATE EXTENSION amcheck")?;
-    client.batch_execute(TEXTS)?;
+    client.batch_execute(&OF_SIGNATURES.texts())?;
     client.batch_execute(TABLES)?;
     let replica = server.scratch_cluster("soak_replica")?;
     replica.create_replica_of(&primary)?;
@@ -198,7 +198,7 @@ fn check(cluster: &Cluster) -> Result<()> {
     for index in [
         "docs_sig",
         "kept_apart_sig",
-        "docs_clusters_canonical_sig_idx",
+        "docs_clusters_canonical_kept_idx",
     ] {
         client.execute("SELECT near_dup_index_check($1::text::regclass)", &[&index])?;
     }

@@ -30,6 +30,11 @@ const CALLS: &[&str] = &[
     r#"SELECT near_dup_untrack('"Bücher"."Häufung"')"#,
     r#"SELECT near_dup_track('"Bücher"."Größe"', 'Prägung', scope => '{Maß}')"#,
     r#"SELECT near_dup_untrack('"Bücher"."Größe_clusters"')"#,
+    r#"CREATE INDEX "Größe_Text" ON "Bücher"."Größe" USING neardup ("Text é")"#,
+    r#"SELECT near_dup_track('"Bücher"."Größe"', 'Text é', 0.8, 'length("Text é")', 'Texthäufung', immediate => true)"#,
+    r#"UPDATE "Bücher"."Größe" SET "Text é" = "Text é" || ' ÄÖÜ' WHERE "Maß" = 1"#,
+    r#"SELECT near_dup_refresh('"Bücher"."Texthäufung"', true)"#,
+    r#"SELECT near_dup_untrack('"Bücher"."Texthäufung"')"#,
     r#"SELECT near_dup_protect('"Bücher"."Größe"', 'Prägung', 0.9, '{Maß}', 'Text é', 'Wächter ä')"#,
     r#"SELECT near_dup_calibrate(
         'SELECT ''a b c d ö '' || i, ''a b c d ö '' || i % 3, i % 2 = 0 FROM generate_series(1, 40) i',

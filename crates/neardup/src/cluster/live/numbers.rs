@@ -32,8 +32,8 @@ pub enum Event {
     Split { from: i64, to: i64, row: u32 },
     /// A cluster ended, and most of its rows are in another, whose canonical row this is.
     Merged { from: i64, to: i64, row: u32 },
-    /// A cluster has this canonical row now.
-    NewCanonical { to: i64, row: u32 },
+    /// A cluster has this canonical row now, and had another one before.
+    NewCanonical { to: i64, row: u32, replaced: u32 },
     /// A row came into a cluster, from another or anew.
     Joined {
         from: Option<i64>,
@@ -115,8 +115,9 @@ impl Numbers {
         for (place, &row) in (0..).zip(fresh) {
             let (to, event) = match taken.get(&place) {
                 Some(&to) => {
-                    let is_other = before[&to] != row;
-                    (to, is_other.then_some(Event::NewCanonical { to, row }))
+                    let replaced = before[&to];
+                    let event = Event::NewCanonical { to, row, replaced };
+                    (to, (replaced != row).then_some(event))
                 }
                 None => {
                     let to = self.next;

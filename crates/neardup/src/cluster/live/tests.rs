@@ -245,8 +245,8 @@ impl Replay {
                 self.canonical_of.insert(to, row);
                 self.cluster_of.insert(row, to);
             }
-            Event::NewCanonical { to, row } => {
-                self.canonical_of.insert(to, row);
+            Event::NewCanonical { to, row, replaced } => {
+                assert_eq!(self.canonical_of.insert(to, row), Some(replaced));
             }
             Event::Joined { from, to, row } => {
                 assert_eq!(self.cluster_of.insert(row, to), from);
@@ -442,7 +442,11 @@ fn a_split_leaves_the_number_to_the_larger_part() {
             to: 1,
             row: 1,
         },
-        Event::NewCanonical { to: 0, row: 2 },
+        Event::NewCanonical {
+            to: 0,
+            row: 2,
+            replaced: 0,
+        },
         Event::Left { from: 0, row: 0 },
     ];
     assert_eq!(events, wanted);
@@ -459,5 +463,9 @@ fn a_split_leaves_the_number_to_the_larger_part() {
         to: 0,
         row: 0
     }));
-    assert!(events.contains(&Event::NewCanonical { to: 0, row: 0 }));
+    assert!(events.contains(&Event::NewCanonical {
+        to: 0,
+        row: 0,
+        replaced: 2
+    }));
 }

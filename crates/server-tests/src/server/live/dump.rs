@@ -1,11 +1,11 @@
 //! Trackers after dump and restore.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use testbed::server::Server;
 use testbed::server::database::Database;
 
 use crate::harness::Outcome;
-use crate::live::{Kept, TEXTS};
+use crate::live::{Compared, Kept, TYPES};
 
 const KEPT: Kept = Kept {
     table: "docs",
@@ -16,11 +16,11 @@ const KEPT: Kept = Kept {
     keep: "place DESC, id",
 };
 
-const TABLE: &str = "CREATE TABLE docs (id int, place int, body text, PRIMARY KEY (id, place),
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
-    CREATE INDEX ON docs USING neardup (sig);
+const TABLE: &str =
+    "CREATE TABLE docs (id int, place int, body text, PRIMARY KEY (id, place){definition});
+    CREATE INDEX ON docs USING neardup ({column} {class});
     INSERT INTO docs SELECT i, i % 5, make_text(i % 7, i % 10) FROM generate_series(1, 100) i;
-    SELECT near_dup_track('docs', 'sig', 0.8, 'place DESC');
+    SELECT near_dup_track('docs', '{column}', {threshold 0.8}, 'place DESC'{arguments});
     DELETE FROM docs WHERE id % 10 = 0";
 
 const CHANGES: &str = "UPDATE docs SET body = make_text(1, 1) WHERE id % 7 = 0;
@@ -28,10 +28,17 @@ const CHANGES: &str = "UPDATE docs SET body = make_text(1, 1) WHERE id % 7 = 0;
 
 /// Restored clusters have the numbers that they had, are kept on, and go as a whole.
 pub fn restored(server: &Server) -> Result<Outcome> {
+    for compared in TYPES {
+        restored_of(server, compared).with_context(|| format!("column {}", compared.column))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn restored_of(server: &Server, compared: &Compared) -> Result<()> {
     let source = Database::with_extension(&server.main, "live_dumped")?;
     let mut client = source.connect()?;
-    client.batch_execute(TEXTS)?;
-    client.batch_execute(TABLE)?;
+    client.batch_execute(&compared.texts())?;
+    client.batch_execute(&compared.fill(TABLE))?;
     let dump = server.main.installation.program("pg_dump");
     let mut command = source.cluster.client_program(&dump);
     let script = command.arg(&source.name).output()?;
@@ -61,5 +68,5 @@ pub fn restored(server: &Server) -> Result<Outcome> {
         "SELECT count(*) FROM pg_class WHERE relname LIKE 'docs\\_clusters%' AND relkind = 'r'";
     let left: i64 = restored.query_one(left, &[])?.get(0);
     ensure!(left == 0, "{left} tables are left of a tracker");
-    Ok(Outcome::Passed)
+    Ok(())
 }

@@ -11,26 +11,23 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use crate::harness::{Outcome, figure};
-use crate::live::{Kept, TEXTS};
+use crate::live::{Compared, Kept, TYPES};
 
 const TABLES: &str = "
-    CREATE TABLE plain (id int PRIMARY KEY, place int, body text,
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
-    CREATE INDEX ON plain USING neardup (sig minhash_ops (threshold = 0.5));
-    SELECT near_dup_track('plain', 'sig', 0.8),
-           near_dup_track('plain', 'sig', 0.5, 'place DESC NULLS LAST, abs(id - 20)', 'by_place'),
-           near_dup_track('plain', 'sig', 0.7, 'body COLLATE \"C\" DESC', 'at once', immediate => true);
-    CREATE TABLE parted (id int, place int, body text, tenant text,
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED,
+    CREATE TABLE plain (id int PRIMARY KEY, place int, body text{definition});
+    CREATE INDEX ON plain USING neardup ({column} {class});
+    SELECT near_dup_track('plain', '{column}', {threshold 0.8}{arguments}),
+           near_dup_track('plain', '{column}', {threshold 0.5}, 'place DESC NULLS LAST, abs(id - 20)', 'by_place'{arguments}),
+           near_dup_track('plain', '{column}', {threshold 0.7}, 'body COLLATE \"C\" DESC', 'at once', immediate => true{arguments});
+    CREATE TABLE parted (id int, place int, body text, tenant text{definition},
         PRIMARY KEY (id, place)) PARTITION BY RANGE (place);
     CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (3);
-    CREATE TABLE parted_2 (sig2 int, tenant text, place int NOT NULL, body text, id int NOT NULL,
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
-    ALTER TABLE parted_2 DROP sig2;
+    CREATE TABLE parted_2 (gone int, tenant text, place int NOT NULL, body text, id int NOT NULL{definition});
+    ALTER TABLE parted_2 DROP gone;
     ALTER TABLE parted ATTACH PARTITION parted_2 FOR VALUES FROM (3) TO (7);
-    CREATE INDEX ON parted USING neardup (tenant, sig);
-    SELECT near_dup_track('parted', 'sig', 0.8, 'place DESC, id', 'tenants', '{tenant}'),
-           near_dup_track('parted', 'sig', 0.85, 'id', 'tenants at once', '{tenant}', immediate => true)";
+    CREATE INDEX ON parted USING neardup (tenant, {column} {class});
+    SELECT near_dup_track('parted', '{column}', {threshold 0.8}, 'place DESC, id', 'tenants', '{tenant}'{arguments}),
+           near_dup_track('parted', '{column}', {threshold 0.85}, 'id', 'tenants at once', '{tenant}', immediate => true{arguments})";
 
 const KEPT: &[Kept] = &[
     Kept {
@@ -107,6 +104,7 @@ const STATEMENTS: &[&str] = &[
     // Half of the table is one template.
     "INSERT INTO plain SELECT i, i % 5, make_text(0, i % 3) FROM generate_series(400, 460) i ON CONFLICT DO NOTHING",
     "UPDATE plain SET body = make_text(0, id % 3) WHERE id % 2 = 0",
+    "UPDATE parted SET body = make_text(0, id % 3), tenant = 'a' WHERE id % 2 = 0",
     "SAVEPOINT s",
     "ROLLBACK TO s",
     "RELEASE s",
@@ -140,15 +138,23 @@ const RARE: &[&str] = &[
 const SESSIONS: usize = 3;
 const STEPS: usize = 1500;
 
-/// Clusters are those computed from scratch after every refresh, and those that the log tells.
+/// Clusters are those computed from scratch after every refresh, and those that the log tells, of a column
+/// of any type that trackers compare.
 pub fn random(server: &Server) -> Result<Outcome> {
+    let seed = fastrand::u64(..);
+    let mut rng = Rng::with_seed(seed);
+    let compared = rng.choice(TYPES).context("there are some")?;
+    let history = run(server, compared, rng);
+    history.with_context(|| format!("column {}, seed {seed}", compared.column))
+}
+
+fn run(server: &Server, compared: &Compared, rng: Rng) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "live_histories")?;
     let mut client = database.connect()?;
-    client.batch_execute(TEXTS)?;
-    client.batch_execute(TABLES)?;
-    let seed = fastrand::u64(..);
+    client.batch_execute(&compared.texts())?;
+    client.batch_execute(&compared.fill(TABLES))?;
     let mut history = History {
-        rng: Rng::with_seed(seed),
+        rng,
         sessions: (0..SESSIONS)
             .map(|_| Session::open(&database))
             .collect::<Result<_>>()?,
@@ -157,14 +163,13 @@ pub fn random(server: &Server) -> Result<Outcome> {
         refreshes: 0,
     };
     for step in 0..STEPS {
-        history
-            .step()
-            .with_context(|| format!("seed {seed}, step {step}"))?;
+        history.step().with_context(|| format!("step {step}"))?;
     }
     ensure!(history.refreshes > 50, "hardly anything was refreshed");
     figure!(
-        "{STEPS} steps, {} refreshes, 0 differences",
-        history.refreshes
+        "{STEPS} steps, {} refreshes of column {}, 0 differences",
+        history.refreshes,
+        compared.column
     );
     Ok(Outcome::Passed)
 }
@@ -346,13 +351,20 @@ impl Replay {
     fn play(&mut self, client: &mut Client, clusters: &str) -> Result<()> {
         let log = format!("\"{}_log\"", clusters.trim_matches('"'));
         let events = format!(
-            "SELECT number, event, from_cluster, to_cluster, key::text FROM {log} WHERE number > $1 ORDER BY number"
+            "SELECT number, event, from_cluster, to_cluster, key::text, replaced::text, similarity IS NOT NULL
+             FROM {log} WHERE number > $1 ORDER BY number"
         );
         for row in client.query(&events, &[&self.last])? {
             self.last = row.get(0);
             let (event, key): (String, String) = (row.get(1), row.get(4));
             let (from, to): (Option<i64>, Option<i64>) = (row.get(2), row.get(3));
-            self.take(&event, from, to.unwrap_or(0), key)?;
+            let (replaced, has_similarity): (Option<String>, bool) = (row.get(5), row.get(6));
+            ensure!(
+                has_similarity == (event == "joined")
+                    && replaced.is_some() == (event == "new canonical"),
+                "{event} of {key} has the evidence of another event"
+            );
+            self.take(&event, from, to.unwrap_or(0), (key, replaced))?;
         }
         let rows = client.query(
             &format!("SELECT key::text, cluster, canonical::text FROM {clusters}"),
@@ -374,7 +386,13 @@ impl Replay {
         Ok(())
     }
 
-    fn take(&mut self, event: &str, from: Option<i64>, to: i64, key: String) -> Result<()> {
+    fn take(
+        &mut self,
+        event: &str,
+        from: Option<i64>,
+        to: i64,
+        (key, replaced): (String, Option<String>),
+    ) -> Result<()> {
         match event {
             "created" | "split" => {
                 let before = self.canonical_of.insert(to, key.clone());
@@ -382,7 +400,8 @@ impl Replay {
                 self.cluster_of.insert(key, to);
             }
             "new canonical" => {
-                self.canonical_of.insert(to, key);
+                let before = self.canonical_of.insert(to, key);
+                ensure!(before == replaced, "{to} had {before:?}, not {replaced:?}");
             }
             "joined" => {
                 let before = self.cluster_of.insert(key.clone(), to);

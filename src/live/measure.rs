@@ -1,0 +1,157 @@
+//! The description that a tracker asks what is similar: the kind of its column's values, and their bound.
+
+use crate::index::kind::{BALL, Bound, Kind};
+use crate::pg::catalog::type_named;
+use crate::pg::names;
+use neardup::bands::{DOCUMENT_BANDS, DocumentKeys};
+use neardup::shingle::Shingling;
+use pgrx::{IntoDatum, pg_sys};
+use std::ffi::CStr;
+
+/// A kind of values and the bound within which two of them are near, as SQL.
+#[derive(Debug, Clone, Copy)]
+pub struct Measure {
+    pub kind: Kind,
+    pub bound: Bound,
+    /// The schema of the extension.
+    schema: pg_sys::Oid,
+}
+
+impl Measure {
+    /// Returns the kind of a column's values; None of a type that trackers do not compare.
+    pub fn kind_of(column_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Kind> {
+        // SAFETY: plain catalog lookup.
+        match unsafe { pg_sys::getBaseType(column_type) } {
+            pg_sys::TEXTOID | pg_sys::VARCHAROID => Some(Kind::Documents),
+            pg_sys::BITOID | pg_sys::VARBITOID => Some(Kind::Hamming),
+            pg_sys::INT8ARRAYOID => Some(Kind::Resembling),
+            base if base == type_named(schema, c"minhash_signature") => Some(Kind::Minhash),
+            _ => None,
+        }
+    }
+
+    /// Returns None for a threshold out of the kind's range.
+    pub fn new(
+        kind: Kind,
+        threshold: f64,
+        shingling: Option<Shingling>,
+        schema: pg_sys::Oid,
+    ) -> Option<Self> {
+        let datum = match kind {
+            Kind::Hamming => (threshold as i32).into_datum(),
+            _ => threshold.into_datum(),
+        };
+        Some(Self {
+            kind,
+            bound: kind.bound(datum?, shingling)?,
+            schema,
+        })
+    }
+
+    /// Returns the lowest similarity, or the greatest distance.
+    pub fn threshold(&self) -> f64 {
+        match self.bound {
+            Bound::Threshold(bound) | Bound::Share(bound) | Bound::Resemblance(bound, _) => bound,
+            Bound::Distance(distance) => distance.into(),
+        }
+    }
+
+    /// Returns how documents are cut into shingles; None of other kinds.
+    pub fn shingling(&self) -> Option<Shingling> {
+        match self.bound {
+            Bound::Resemblance(_, shingling) => Some(shingling),
+            _ => None,
+        }
+    }
+
+    /// Returns a call of one of the extension's functions; its arguments end with how documents are cut.
+    fn call(&self, function: &CStr, arguments: &[&str]) -> String {
+        let function = names::qualified(self.schema, &function.to_string_lossy());
+        format!("{function}({}{})", arguments.join(", "), self.cut())
+    }
+
+    /// Returns the arguments that say how documents are cut, each behind a comma; none of other kinds.
+    fn cut(&self) -> String {
+        let cut = self.shingling().map(|Shingling { k, unit, fold }| {
+            format!(", {k}, '{unit}'::pg_catalog.text, '{fold}'::pg_catalog.text")
+        });
+        cut.unwrap_or_default()
+    }
+
+    fn bound_argument(&self) -> String {
+        let type_name = names::type_(self.kind.bound_type());
+        format!("{}::{type_name}", self.threshold())
+    }
+
+    /// Returns the condition that two values are near.
+    pub fn near(&self, a: &str, b: &str) -> String {
+        self.call(self.kind.predicate().0, &[a, b, &self.bound_argument()])
+    }
+
+    /// Returns everything near a value.
+    pub fn ball(&self, value: &str) -> String {
+        self.call(BALL, &[value, &self.bound_argument()])
+    }
+
+    /// Returns the similarity of two near values, as `near_dup_clusters` computes it.
+    pub fn similarity(&self, a: &str, b: &str) -> String {
+        match self.kind {
+            Kind::Minhash => self.call(c"minhash_sim", &[a, b]),
+            Kind::Hamming => format!(
+                "(1 - {}::pg_catalog.float8 / greatest(pg_catalog.length({a}), 1))",
+                self.call(c"bit_hamming", &[a, b])
+            ),
+            Kind::Containing => self.call(c"containment", &[a, b]),
+            Kind::Resembling => self.call(c"jaccard", &[a, b]),
+            Kind::Documents => self.call(c"resemblance", &[a, b]),
+        }
+    }
+
+    /// Returns the measure of what the table of canonical rows keeps of a value, by which an index finds
+    /// them: near values are near in it, too. Of documents these are keys of which near ones share enough,
+    /// but for the chance of an index on them.
+    pub fn of_kept(&self) -> Self {
+        let Some(needed) = self.document_keys().map(|(_, needed)| needed) else {
+            return *self;
+        };
+        Self {
+            kind: Kind::Containing,
+            bound: Bound::Share(needed as f64 / DOCUMENT_BANDS as f64),
+            schema: self.schema,
+        }
+    }
+
+    /// Returns what the table of canonical rows keeps of a value.
+    pub fn kept(&self, value: &str) -> String {
+        // A column's type may be a domain.
+        let Some((rows, _)) = self.document_keys() else {
+            return format!("{value}::{}", self.kept_type());
+        };
+        let named = |name| names::qualified(self.schema, name);
+        format!(
+            "{}({}({value}{}, {}), {DOCUMENT_BANDS}, {rows})",
+            named("minhash_bands"),
+            named("minhash"),
+            self.cut(),
+            DOCUMENT_BANDS * rows
+        )
+    }
+
+    /// Returns the type of [`Self::kept`].
+    pub fn kept_type(&self) -> String {
+        match self.kind {
+            Kind::Minhash => names::qualified(self.schema, "minhash_signature"),
+            Kind::Hamming => names::type_(pg_sys::VARBITOID),
+            _ => names::type_(pg_sys::INT8ARRAYOID),
+        }
+    }
+
+    /// Returns the slots of a band of documents, and how many bands near ones share.
+    fn document_keys(&self) -> Option<(usize, usize)> {
+        let Bound::Resemblance(threshold, shingling) = self.bound else {
+            return None;
+        };
+        let keys = DocumentKeys::new(shingling, threshold, 0)?;
+        Some((keys.rows(), keys.occurrence(threshold)?.needed()))
+    }
+}
