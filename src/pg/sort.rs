@@ -135,7 +135,14 @@ pub struct DistanceSort {
 }
 
 impl DistanceSort {
+    /// Begins a sort within work_mem.
     pub fn begin() -> Self {
+        // SAFETY: reads a setting of the backend.
+        Self::within(unsafe { pg_sys::work_mem })
+    }
+
+    /// Begins a sort within `memory`, in kB.
+    pub fn within(memory: i32) -> Self {
         // SAFETY: plain calls into PostgreSQL; what they allocate lives as long as the current memory
         // context.
         unsafe {
@@ -154,7 +161,7 @@ impl DistanceSort {
                     .as_mut_ptr(),
                 [pg_sys::InvalidOid; 2].as_mut_ptr(),
                 [false; 2].as_mut_ptr(),
-                pg_sys::work_mem,
+                memory,
                 std::ptr::null_mut(),
                 0,
             );

@@ -5,10 +5,10 @@ mod pages;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
-    Group, Leaf, LeafBuilder, Needed, Posting, Queries, check, policy, sort_distinct,
+    Group, Leaf, LeafBuilder, Needed, Place, Posting, Queries, policy, sort_distinct, sweep,
 };
 use neardup::set::{containment, jaccard};
-use pages::{Merging, Store};
+use pages::{Merging, Store, check};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,6 +51,32 @@ fn postings(rows: &Rows, lo: u64) -> Vec<u64> {
     let mut postings: Vec<u64> = rows.iter().flat_map(of_row).collect();
     sort_distinct(&mut postings, &mut || ());
     postings
+}
+
+/// Returns the places of the postings of rows.
+fn places_of(rows: &Rows) -> Vec<Place> {
+    let of_row = |(row, keys): (&u64, &Vec<u32>)| -> Vec<Place> {
+        keys.iter().map(|key| (*key, *row)).collect()
+    };
+    let mut places: Vec<Place> = rows.iter().flat_map(of_row).collect();
+    places.sort_unstable();
+    places.dedup();
+    places
+}
+
+/// Returns the places of the postings of groups, read in parts of `most`.
+fn swept(store: &mut Store, groups: &[Group], most: usize) -> Vec<Place> {
+    let (mut found, mut next) = (Vec::new(), Some((0, 0)));
+    while let Some(from) = next {
+        let end = found.len() + most;
+        next = sweep(store, groups, from, &mut |place| {
+            let has_room = found.len() < end;
+            found.extend(has_room.then_some(place));
+            has_room
+        })
+        .unwrap();
+    }
+    found
 }
 
 fn postings_of(leaf: &Leaf, first: Posting, last: Posting) -> Vec<Posting> {
@@ -268,7 +294,7 @@ proptest! {
             prop_assert_eq!(found, expected(&rows, &query, needed));
         }
         let mut checked = Vec::new();
-        check(&mut store, &segment, None, &mut |row, key| checked.push((key, row))).unwrap();
+        check(&mut store, &segment, None, &mut |place| checked.push(place)).unwrap();
         let all = postings(&rows, lo).into_iter().map(Posting::from);
         prop_assert!(all.map(|posting| (posting.key, lo + u64::from(posting.offset))).eq(checked));
     }
@@ -309,13 +335,18 @@ proptest! {
                 expected.retain(|(row, _)| !dead(*row));
                 prop_assert_eq!(&found, &expected);
             }
+            let places = swept(&mut store, &[group], 7);
+            let places: Vec<_> = places.into_iter().filter(|(_, row)| !dead(*row)).collect();
+            let mut kept = all.clone();
+            kept.retain(|row, _| !dead(*row));
+            prop_assert_eq!(places, places_of(&kept));
             if !more {
                 break;
             }
         }
         for output in outputs {
             // Readers know the output as it was.
-            check(&mut store, &output.segment, Some(output.split), &mut |_, _| ()).unwrap();
+            check(&mut store, &output.segment, Some(output.split), &mut |_| ()).unwrap();
         }
         // Leaves that are being read, their directories, and the less well filled ends.
         prop_assert!(store.pages.len() <= before + 3 * segments.len() + 10 + before / 8);
@@ -323,7 +354,7 @@ proptest! {
         let mut expected = postings(&all, 1 << 40);
         let (output, lo) = (merging.output.segment, 1u64 << 40);
         prop_assert_eq!(output.postings, expected.len() as u64);
-        check(&mut store, &output, None, &mut |row, key| {
+        check(&mut store, &output, None, &mut |(key, row)| {
             let posting = Posting { key, offset: (row - lo) as u32 };
             assert_eq!(u64::from(posting), expected.remove(0));
         }).unwrap();

@@ -222,6 +222,9 @@ impl<'a> Build<'a> {
         }
         changes.finish();
         self.entries.clear();
+        let done = pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE as i32;
+        // SAFETY: writes to the backend's own entry.
+        unsafe { pg_sys::pgstat_progress_update_param(done, self.row as i64) };
     }
 
     fn write_segment(&mut self) {

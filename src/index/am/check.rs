@@ -1,29 +1,44 @@
 //! `near_dup_index_check`: an index against itself and against its table, as amcheck does for
-//! B-trees.
+//! B-trees, while others write.
+//!
+//! The keys that the rows of a snapshot have in the table are added up, those that they have in the index
+//! subtracted: where something is left, they differ. Merges move postings, but keep their order by key and
+//! row, so that the index is read in that order, a part at a time, each part as of one metapage and without
+//! a lock, as lookups do. The log is read first, all of it at once; its rows are looked for nowhere else.
+//!
+//! Where there is not enough memory for a sum for each row, neighbors share one, and a second pass has sums
+//! for the rows of one that differs.
 
-use super::hold;
+use super::find::with_meta;
 use super::log;
-use super::merge::Merging;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
 use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
-use super::segment::{SegmentPages, Stop};
+use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::or_out_of_memory;
+use crate::pg::progress::Progress;
 use crate::pg::rights::OwnerRights;
-use neardup::postings::{self, Posting};
+use crate::pg::sort::DistanceSort;
+use neardup::hash::{GOLDEN, split_mix};
+use neardup::postings::{Place, sweep};
 use pgrx::prelude::*;
 use std::ffi::c_void;
 use std::ops::Range;
 
-/// Checks an index: that its segments and its log are in order, that their postings are as many as
-/// they say, and that every row of the table is in the index, with all of its keys. Returns nothing,
-/// or ends with an ERROR.
+/// Postings that are read as of one metapage.
+const POSTINGS_AT_ONCE: usize = 1 << 16;
+
+/// Rows that an error names.
+const NAMED: usize = 10;
+
+/// Checks an index: that its pages are in order, and that every row of the table is in the index, with
+/// its keys and no others. Returns nothing, or ends with an ERROR.
 ///
-/// Reads index and table once for as many rows as fit into maintenance_work_mem, at 56 bytes a row;
-/// one more bit of memory a row. Sessions that insert may wait while a segment is read.
+/// Reads index and table once, and once more to name rows that differ in a large index. Uses
+/// maintenance_work_mem and a bit for each row; locks nothing that those who write wait for.
 ///
 /// # Errors
 /// `index_corrupted`; `wrong_object_type` if it is no neardup index; `insufficient_privilege` unless
@@ -32,9 +47,7 @@ use std::ops::Range;
 pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let index = pg_sys::Oid::from(call.argument(0, "index").value() as u32);
-    let opened = Opened::new(index);
-    let index = opened.index();
+    let opened = Opened::new(pg_sys::Oid::from(call.argument(0, "index").value() as u32));
     // The index's expressions may call functions of the owner's.
     // SAFETY: the table is open.
     let rights = OwnerRights::assume(unsafe { (*(*opened.table).rd_rel).relowner });
@@ -42,270 +55,271 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     // transaction that is older than the index would also see rows that the index need not have.
     unsafe {
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
-        let end = log::end(&index, &Meta::read(&index));
-        let mut found = Found::default();
-        for range in passes(end) {
-            let rows = read_index(&index, &range);
-            compare(&opened, &rows, &mut found, range.end == end, snapshot);
-        }
+        check(&opened, snapshot);
         pg_sys::UnregisterSnapshot(snapshot);
     }
     rights.resign();
 }
 
-/// A row of the index: where it lies in the heap, the sum of its keys' hashes, and their number as the
-/// row table has it.
-struct Row {
-    tid: u64,
-    keys: u64,
-    count: u16,
-}
-
-/// Sums of this tell sets of keys apart.
-fn hash(key: u32) -> u64 {
-    let mixed = (u64::from(key) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (mixed ^ mixed >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
-}
-
-/// Bytes that a row takes while it is compared.
-const ROW_LEN: usize = 56;
-
-/// Returns the ranges of row numbers that are compared one after another, up to `end`; at least
-/// one.
-fn passes(end: u64) -> impl Iterator<Item = Range<u64>> {
-    // SAFETY: reads a setting of the backend.
-    let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
-    let rows = (memory / ROW_LEN) as u64;
-    let starts = (0..end.max(1)).step_by(rows as usize);
-    starts.map(move |start| start..end.min(start + rows))
-}
-
-/// A bit for each row of the table, in the order of a scan: set once it is found in the index.
-#[derive(Default)]
-struct Found {
-    bits: Vec<u64>,
-    /// The row that the scan comes to next.
-    next: usize,
-}
-
-impl Found {
-    /// Goes on to the next row, and notes whether it was found; returns whether it had been before.
-    fn advance(&mut self, is_found: bool) -> bool {
-        let (word, bit) = (self.next / 64, self.next % 64);
-        self.next += 1;
-        if word == self.bits.len() {
-            or_out_of_memory(self.bits.try_reserve(1));
-            self.bits.push(0);
+/// # Safety
+/// The snapshot is registered.
+unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
+    let index = opened.index();
+    let end = log::end(&index, &Meta::read(&index));
+    let meta = Meta::read(&index);
+    if end > Rows::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
+        raise_corrupted(&index, meta.tail(), "rows behind the end of its row table");
+    }
+    let mut rows = 0..end;
+    loop {
+        let (seen, sort) = read_row_table(&index, &rows);
+        let mut comparison = Comparison {
+            index,
+            // SAFETY: the index is open.
+            row_keys: unsafe { RowKeys::of_index(index.as_ptr()) },
+            entries: Entries::new(sort),
+            is_whole: rows == (0..end),
+            seen,
+            sums: Sums::new(&rows),
+            keys: Vec::new(),
+            // SAFETY: the table is open.
+            progress: Progress::about("checking the table", unsafe { rows_of(opened.table) }),
+        };
+        // SAFETY: vouched for by the caller.
+        unsafe { scan_table(opened, &mut comparison, snapshot) };
+        let Comparison {
+            entries,
+            seen,
+            mut sums,
+            ..
+        } = comparison;
+        entries.sort.end();
+        let log_start = subtract_log(&index, &seen, &mut sums);
+        subtract_segments(&index, log_start, &seen, &mut sums);
+        match sums.differing() {
+            None => return,
+            Some(_) if sums.rows_each == 1 => raise_different(&index, &sums),
+            Some(few) => rows = few,
         }
-        let was_found = self.bits[word] >> bit & 1 == 1;
-        self.bits[word] |= u64::from(is_found) << bit;
-        was_found
     }
 }
 
-/// Sums of the keys of the rows in a range.
+/// # Safety
+/// The table is open.
+unsafe fn rows_of(table: pg_sys::Relation) -> f64 {
+    // SAFETY: vouched for by the caller.
+    unsafe { f64::from((*(*table).rd_rel).reltuples) }.max(0.0)
+}
+
+/// Half of maintenance_work_mem, in kB: for the sort, and for sums.
+fn half_of_memory() -> i32 {
+    // SAFETY: reads a setting of the backend.
+    unsafe { pg_sys::maintenance_work_mem / 2 }
+}
+
+/// Sums of the hashes of keys and rows, each for some neighboring rows.
 struct Sums {
-    start: u64,
-    sums: Vec<u64>,
+    rows: Range<u64>,
+    rows_each: u64,
+    sums: Vec<u128>,
 }
 
 impl Sums {
-    fn new(range: &Range<u64>) -> Self {
-        let rows = (range.end - range.start) as usize;
+    fn new(rows: &Range<u64>) -> Self {
+        let most = (half_of_memory() as usize * 1024 / size_of::<u128>()) as u64;
+        let count = rows.end - rows.start;
+        let rows_each = count.div_ceil(most).max(1);
+        let len = count.div_ceil(rows_each) as usize;
         let mut sums = Vec::new();
-        or_out_of_memory(sums.try_reserve_exact(rows));
-        sums.resize(rows, 0);
+        or_out_of_memory(sums.try_reserve_exact(len));
+        sums.resize(len, 0);
         Self {
-            start: range.start,
+            rows: rows.clone(),
+            rows_each,
             sums,
         }
     }
 
-    fn range(&self) -> Range<u64> {
-        self.start..self.start + self.sums.len() as u64
+    fn sum_of(&mut self, row: u64) -> &mut u128 {
+        &mut self.sums[((row - self.rows.start) / self.rows_each) as usize]
     }
 
-    /// Adds to the sum of a row, if it is in the range.
-    fn add(&mut self, row: u64, hash: u64) {
-        let place = row.wrapping_sub(self.start) as usize;
-        if let Some(sum) = self.sums.get_mut(place) {
-            *sum = sum.wrapping_add(hash);
-        }
+    fn add(&mut self, (key, row): Place) {
+        let sum = self.sum_of(row);
+        *sum = sum.wrapping_add(hash(key, row));
     }
 
-    fn of_row(&self, row: u64) -> u64 {
-        self.sums[(row - self.start) as usize]
+    fn subtract(&mut self, (key, row): Place) {
+        let sum = self.sum_of(row);
+        *sum = sum.wrapping_sub(hash(key, row));
     }
-}
 
-/// Reads and checks an index, and returns its rows in a range, by tid.
-fn read_index(index: &Index, range: &Range<u64>) -> Vec<Row> {
-    let merging = Merging::wait(index);
-    loop {
-        let meta = Meta::read(index);
-        hold::point("check_reads_metapage");
-        match sums(index, &meta, range) {
-            Ok(sums) => {
-                drop(merging);
-                return read_rows(index, &meta, &sums);
-            }
-            Err(stop) => stop.raise(index),
-        }
-        // SAFETY: reads the backend's own state.
-        if !unsafe { pg_sys::RecoveryInProgress() } {
-            let reason = "a page is not where its directory says";
-            raise_corrupted(index, Some(META_BLOCK), reason);
-        }
-        // On a replica nobody waits for the lock: what merged on the primary is read anew.
-        check_interrupts();
+    /// Returns the rows of the sums that are not 0.
+    fn all_differing(&self) -> impl Iterator<Item = Range<u64>> {
+        let starts = self.rows.clone().step_by(self.rows_each as usize);
+        let differing = starts.zip(&self.sums).filter(|(_, sum)| **sum != 0);
+        differing.map(|(start, _)| start..self.rows.end.min(start + self.rows_each))
+    }
+
+    fn differing(&self) -> Option<Range<u64>> {
+        self.all_differing().next()
     }
 }
 
-/// Checks segments and log, and returns the sums of the keys of the rows in a range.
-fn sums(index: &Index, meta: &Meta, range: &Range<u64>) -> Result<Sums, Stop> {
-    let mut sums = Sums::new(range);
-    check_segments(index, meta, &mut sums)?;
-    log::for_each_page(index, meta, |start, log| {
-        for (number, row) in (start..).zip(log.iter()) {
-            let mut keys: Vec<u32> = row?.keys().collect();
-            sums.add(number, sum(&mut keys));
-        }
-        Ok(())
-    })?;
-    Ok(sums)
+/// Sums of this tell sets of keys and rows apart.
+fn hash(key: u32, row: u64) -> u128 {
+    let low = split_mix(row.wrapping_mul(GOLDEN).wrapping_add(u64::from(key)));
+    let high = split_mix(low ^ u64::from(key) << 32);
+    u128::from(high) << 64 | u128::from(low)
 }
 
-/// Returns the sum of a row's keys, each counted once.
-fn sum(keys: &mut Vec<u32>) -> u64 {
-    keys.sort_unstable();
-    keys.dedup();
-    keys.iter().fold(0, |sum, key| sum.wrapping_add(hash(*key)))
+/// A bit for each row of the row table that still has a page: whether the table's scan has seen it.
+#[derive(Default)]
+struct Seen {
+    /// The places of the pages, ascending.
+    pages: Vec<u64>,
+    bits: Vec<[u64; ROWS_PER_PAGE.div_ceil(64) as usize]>,
 }
 
-fn check_segments(index: &Index, meta: &Meta, sums: &mut Sums) -> Result<(), Stop> {
-    let mut pages = SegmentPages::new(*index);
-    let mut end = 0;
-    let mut numbers: Vec<u64> = meta
-        .merges()
-        .iter()
-        .map(|merge| merge.output.number)
-        .collect();
-    for segment in meta.segments() {
-        numbers.push(segment.number);
-        if segment.lo < end || segment.hi <= segment.lo || segment.hi > meta.log_start {
-            return Err(Stop::Damaged(
-                Some(META_BLOCK),
-                "segments whose rows overlap",
-            ));
-        }
-        end = segment.hi;
+impl Seen {
+    fn push_page(&mut self, place: u64) {
+        or_out_of_memory(self.pages.try_reserve(1));
+        or_out_of_memory(self.bits.try_reserve(1));
+        self.pages.push(place);
+        self.bits.push([0; _]);
     }
-    numbers.sort_unstable();
-    if numbers.windows(2).any(|two| two[0] == two[1])
-        || numbers
-            .last()
-            .is_some_and(|last| *last >= meta.next_segment)
-    {
-        return Err(Stop::Damaged(
-            Some(META_BLOCK),
-            "segments of the same number",
-        ));
-    }
-    for group in super::segment::groups(index, meta).iter().rev() {
-        let group = group.group();
-        let lo = group.inputs.first().map_or(0, |input| input.lo);
-        let hi = group.inputs.last().map_or(0, |input| input.hi);
-        let range = sums.range();
-        // The first pass has checked all.
-        if range.start > 0 && (hi <= range.start || lo >= range.end) {
-            continue;
-        }
-        let mut add = |row: u64, key: u32| sums.add(row, hash(key));
-        match group.output {
-            None => {
-                for input in group.inputs {
-                    postings::check(&mut pages, input, None, &mut add)?;
-                }
-            }
-            Some(output) => {
-                postings::check(&mut pages, &output.segment, Some(output.split), &mut add)?;
-                read_rest(&mut pages, group.inputs, lo, output.split, &mut add)?;
-            }
+
+    /// Returns which page has a row: as a rule none is missing before it.
+    fn page_of(&self, row: u64) -> Option<usize> {
+        let place = rows::page_of(row);
+        let guess = place.wrapping_sub(*self.pages.first()?) as usize;
+        match self.pages.get(guess) {
+            Some(found) if *found == place => Some(guess),
+            _ => self.pages.binary_search(&place).ok(),
         }
     }
-    Ok(())
+
+    fn add(&mut self, row: u64) {
+        if let Some(page) = self.page_of(row) {
+            let place = (row % ROWS_PER_PAGE) as usize;
+            self.bits[page][place / 64] |= 1 << (place % 64);
+        }
+    }
+
+    fn contains(&self, row: u64) -> bool {
+        let place = (row % ROWS_PER_PAGE) as usize;
+        self.page_of(row)
+            .is_some_and(|page| self.bits[page][place / 64] >> (place % 64) & 1 == 1)
+    }
 }
 
-/// Reads what a merge has not taken yet.
-fn read_rest(
-    pages: &mut SegmentPages,
-    inputs: &[postings::Segment],
-    lo: u64,
-    split: Posting,
-    add: &mut impl FnMut(u64, u32),
-) -> Result<(), Stop> {
-    let mut merge = postings::Merge::new(inputs, lo, split)?;
-    merge.for_each(pages, &mut |posting| {
-        add(lo + u64::from(posting.offset), posting.key);
-    })
-}
-
-/// Returns the rows of the row table that have sums and are not blank.
-fn read_rows(index: &Index, meta: &Meta, sums: &Sums) -> Vec<Row> {
-    let range = sums.range();
-    let mut table = Rows::new(*index, meta);
-    let mut found = Vec::new();
-    for place in rows::page_of(range.start)..range.end.div_ceil(ROWS_PER_PAGE) {
-        check_interrupts();
+/// Reads the row table, and returns its pages and the rows in a range that are not blank, sorted by their
+/// places in the table.
+fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
+    let mut table = Rows::new(*index, &Meta::read(index));
+    let mut seen = Seen::default();
+    let mut sort = DistanceSort::within(half_of_memory());
+    let places = rows::page_of(rows.start)..rows.end.div_ceil(ROWS_PER_PAGE);
+    let length = places.end.saturating_sub(places.start) as usize;
+    let mut progress = Progress::begin("reading the row table", Some(length));
+    for place in places {
+        progress.step();
         let Some(page) = table.page(place) else {
             continue;
         };
-        let first = place * ROWS_PER_PAGE;
-        or_out_of_memory(found.try_reserve(ROWS_PER_PAGE as usize));
-        for (row, entry) in (first..).zip(rows::entries(page.payload())) {
-            if range.contains(&row) && !entry.is_blank() {
-                found.push(Row {
-                    tid: rows::number_of(&entry.tid),
-                    keys: sums.of_row(row),
-                    count: entry.keys,
-                });
+        seen.push_page(place);
+        let entries: Vec<Entry> = rows::entries(page.payload()).collect();
+        drop(page);
+        for (row, entry) in (place * ROWS_PER_PAGE..).zip(entries) {
+            if rows.contains(&row) && !entry.is_blank() {
+                // A place has 48 bits, which a float holds exactly; a row's number far fewer.
+                let distance = rows::number_of(&entry.tid) as f64;
+                sort.put(distance, (row << 16 | u64::from(entry.keys)) as i64);
             }
         }
     }
-    found.sort_unstable_by_key(|row| row.tid);
-    if found.windows(2).any(|two| two[0].tid == two[1].tid) {
-        raise_twice(index);
-    }
-    found
+    sort.sort();
+    (seen, sort)
 }
 
-fn raise_twice(index: &Index) -> ! {
-    raise_corrupted(index, None, "two rows lie at the same place of the table")
+/// A row of the row table.
+struct Row {
+    tid: u64,
+    number: u64,
+    /// The number of its keys.
+    keys: u16,
+}
+
+/// The rows of the row table in the order of their places in the table.
+struct Entries {
+    sort: DistanceSort,
+    /// The rows of one block.
+    block: Vec<Row>,
+    next: Option<Row>,
+}
+
+impl Entries {
+    fn new(sort: DistanceSort) -> Self {
+        let mut entries = Self {
+            sort,
+            block: Vec::new(),
+            next: None,
+        };
+        entries.next = entries.read();
+        entries
+    }
+
+    fn read(&mut self) -> Option<Row> {
+        self.sort.next().map(|(tid, number)| Row {
+            tid: tid as u64,
+            number: number as u64 >> 16,
+            keys: number as u16,
+        })
+    }
+
+    /// Returns the row at a place of the table, in no block before that of the call before.
+    fn find(&mut self, index: &Index, tid: u64) -> Option<&Row> {
+        if self
+            .block
+            .first()
+            .is_none_or(|row| row.tid >> 16 != tid >> 16)
+        {
+            self.block.clear();
+            while let Some(row) = self.next.take_if(|row| row.tid >> 16 <= tid >> 16) {
+                if self.block.last().is_some_and(|last| last.tid == row.tid) {
+                    let reason = "two rows lie at the same place of the table";
+                    raise_corrupted(index, None, reason);
+                }
+                if row.tid >> 16 == tid >> 16 {
+                    or_out_of_memory(self.block.try_reserve(1));
+                    self.block.push(row);
+                }
+                self.next = self.read();
+            }
+        }
+        let place = self.block.binary_search_by_key(&tid, |row| row.tid).ok()?;
+        self.block.get(place)
+    }
 }
 
 /// The state of the table's scan.
 struct Comparison<'a> {
     index: Index<'a>,
     row_keys: RowKeys,
-    rows: &'a [Row],
-    found: &'a mut Found,
-    is_last: bool,
+    entries: Entries,
+    /// Whether the entries are those of all rows.
+    is_whole: bool,
+    seen: Seen,
+    sums: Sums,
     keys: Vec<u32>,
+    progress: Progress,
 }
 
-/// Looks every row that a snapshot sees up among some of the index, which after the last pass have
-/// been all.
+/// Adds the keys of every row that a snapshot sees to the sums.
 ///
 /// # Safety
-/// The snapshot is registered, and older than the reading of the rows.
-unsafe fn compare(
-    opened: &Opened,
-    rows: &[Row],
-    found: &mut Found,
-    is_last: bool,
-    snapshot: pg_sys::Snapshot,
-) {
-    found.next = 0;
+/// The snapshot is registered, and older than the reading of the row table.
+unsafe fn scan_table(opened: &Opened, comparison: &mut Comparison, snapshot: pg_sys::Snapshot) {
     let index = opened.index();
     // SAFETY: the relations are open, and the callback gets what it expects. As amcheck does it: a
     // concurrent build's scan, of the rows that the snapshot sees.
@@ -316,14 +330,6 @@ unsafe fn compare(
         (*info).ii_ExclusionOps = std::ptr::null_mut();
         (*info).ii_ExclusionProcs = std::ptr::null_mut();
         (*info).ii_ExclusionStrats = std::ptr::null_mut();
-        let mut comparison = Comparison {
-            index,
-            row_keys: RowKeys::of_index(index.as_ptr()),
-            rows,
-            found,
-            is_last,
-            keys: Vec::new(),
-        };
         let scan = pg_sys::table_beginscan_strat(
             opened.table,
             snapshot,
@@ -332,8 +338,8 @@ unsafe fn compare(
             true,
             false,
         );
-        // The scan itself begins with the first block, so that all passes come to the rows in one
-        // order; a call with a scan of its own has to allow others.
+        // The scan itself begins with the first block and goes on in their order; a call with a scan of
+        // its own has to allow others.
         pg_sys::table_index_build_scan(
             opened.table,
             index.as_ptr(),
@@ -341,7 +347,7 @@ unsafe fn compare(
             true,
             false,
             Some(compare_row),
-            (&raw mut comparison).cast(),
+            std::ptr::from_mut(comparison).cast(),
             scan,
         );
     }
@@ -358,26 +364,162 @@ unsafe extern "C-unwind" fn compare_row(
 ) {
     // SAFETY: the table scan calls this with a row's values and what it was given.
     unsafe {
-        let comparison = &mut *comparison.cast::<Comparison>();
-        comparison.keys.clear();
-        comparison
-            .row_keys
-            .keys(values, is_null, &mut comparison.keys);
-        let number = rows::number_of(&*tid);
-        let count = Entry::new(*tid, comparison.keys.len()).keys;
-        let wanted = sum(&mut comparison.keys);
-        let place = comparison.rows.binary_search_by_key(&number, |row| row.tid);
-        let row = place.ok().map(|place| &comparison.rows[place]);
-        let was_found = comparison.found.advance(row.is_some());
-        let reason = match row {
-            Some(_) if was_found => raise_twice(&comparison.index),
-            Some(row) if row.keys == wanted && row.count == count => return,
-            Some(_) => "has other keys in the index",
-            None if was_found || !comparison.is_last => return,
-            None => "is not in the index",
-        };
-        let (block, offset) = (number >> 16, number & 0xffff);
-        let message = format!("the row at ({block},{offset}) of the table {reason}");
-        raise_corrupted(&comparison.index, None, &message);
+        (*comparison.cast::<Comparison>()).take(*tid, values, is_null);
     }
+}
+
+impl Comparison<'_> {
+    /// # Safety
+    /// The arrays hold a row's values, one a column of the index.
+    unsafe fn take(
+        &mut self,
+        tid: pg_sys::ItemPointerData,
+        values: *const pg_sys::Datum,
+        is_null: *const bool,
+    ) {
+        self.progress.step();
+        let place = rows::number_of(&tid);
+        let Some(row) = self.entries.find(&self.index, place) else {
+            if self.is_whole {
+                let message = format!("the row at {} of the table is not in the index", at(&tid));
+                raise_corrupted(&self.index, None, &message);
+            }
+            return;
+        };
+        let (number, said) = (row.number, row.keys);
+        self.keys.clear();
+        // SAFETY: vouched for by the caller.
+        unsafe { self.row_keys.keys(values, is_null, &mut self.keys) };
+        if Entry::new(tid, self.keys.len()).keys != said {
+            let message = format!("the row at {} of the table has not {said} keys", at(&tid));
+            raise_corrupted(&self.index, None, &message);
+        }
+        self.seen.add(number);
+        self.keys.sort_unstable();
+        self.keys.dedup();
+        for key in &self.keys {
+            self.sums.add((*key, number));
+        }
+    }
+}
+
+/// Returns a place of the table as `ctid` shows it.
+fn at(tid: &pg_sys::ItemPointerData) -> String {
+    let number = rows::number_of(tid);
+    format!("({},{})", number >> 16, number & 0xffff)
+}
+
+/// Subtracts the keys of the log, and returns the number of its first row.
+fn subtract_log(index: &Index, seen: &Seen, sums: &mut Sums) -> u64 {
+    let (meta, mut places) = with_meta(*index, &mut |meta| {
+        check_segments(meta)?;
+        let mut places: Vec<Place> = Vec::new();
+        log::for_each_page(index, meta, |start, log| {
+            for (number, row) in (start..).zip(log.iter()) {
+                let row = row?;
+                if seen.contains(number) {
+                    or_out_of_memory(places.try_reserve(row.len()));
+                    places.extend(row.keys().map(|key| (key, number)));
+                }
+            }
+            Ok(())
+        })?;
+        Ok(places)
+    });
+    // A row may have a key twice.
+    places.sort_unstable();
+    places.dedup();
+    for place in places {
+        sums.subtract(place);
+    }
+    meta.log_start
+}
+
+/// Fails where the metapage says of segments what cannot be.
+fn check_segments(meta: &Meta) -> Result<(), Stop> {
+    let damaged = |reason| Err(Stop::Damaged(Some(META_BLOCK), reason));
+    let outputs = meta.merges().iter().map(|merge| &merge.output);
+    let mut numbers: Vec<u64> = meta
+        .segments()
+        .iter()
+        .chain(outputs)
+        .map(|s| s.number)
+        .collect();
+    numbers.sort_unstable();
+    let is_beyond = numbers
+        .last()
+        .is_some_and(|last| *last >= meta.next_segment);
+    if is_beyond || numbers.windows(2).any(|two| two[0] == two[1]) {
+        return damaged("segments of the same number");
+    }
+    let mut end = 0;
+    for segment in meta.segments() {
+        if segment.lo < end || segment.hi <= segment.lo || segment.hi > meta.log_start {
+            return damaged("segments whose rows overlap");
+        }
+        end = segment.hi;
+    }
+    Ok(())
+}
+
+/// Subtracts the keys of the rows before `end`, which segments hold.
+fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut Sums) {
+    let meta = Meta::read(index);
+    let postings: u64 = meta.segments().iter().map(|segment| segment.postings).sum();
+    let mut progress = Progress::about("reading keys", postings as f64);
+    let mut done = 0;
+    let mut next = Some((0, 0));
+    while let Some(from) = next {
+        let (_, part) = with_meta(*index, &mut |meta| read_part(index, meta, from, end, seen));
+        for place in part.places {
+            sums.subtract(place);
+        }
+        next = part.next;
+        done += POSTINGS_AT_ONCE;
+        progress.reach(done);
+    }
+}
+
+/// Some postings of segments.
+struct Part {
+    /// Those of rows that have been seen.
+    places: Vec<Place>,
+    next: Option<Place>,
+}
+
+fn read_part(index: &Index, meta: &Meta, from: Place, end: u64, seen: &Seen) -> Result<Part, Stop> {
+    let mut places = Vec::new();
+    places.try_reserve_exact(POSTINGS_AT_ONCE)?;
+    let searched = groups(index, meta);
+    let of_rows = searched.iter().map(|searched| searched.group());
+    let groups: Vec<_> = of_rows
+        .filter(|group| group.inputs.first().is_some_and(|first| first.lo < end))
+        .collect();
+    let mut left = POSTINGS_AT_ONCE;
+    let mut pages = SegmentPages::new(*index);
+    let next = sweep(&mut pages, &groups, from, &mut |(key, row)| {
+        if left == 0 {
+            return false;
+        }
+        left -= 1;
+        if row < end && seen.contains(row) {
+            places.push((key, row));
+        }
+        true
+    })?;
+    Ok(Part { places, next })
+}
+
+/// Ends the statement, and names the first rows whose keys differ.
+fn raise_different(index: &Index, sums: &Sums) -> ! {
+    let mut table = Rows::new(*index, &Meta::read(index));
+    let mut named = Vec::new();
+    for row in sums.all_differing().flatten().take(NAMED) {
+        named.extend(table.live_entry(row).map(|entry| at(&entry.tid)));
+    }
+    let reason = format!(
+        "rows of the table have other keys in the index, at {}",
+        named.join(", ")
+    );
+    raise_corrupted(index, None, &reason);
 }

@@ -4,7 +4,7 @@ use super::candidates::{Found, foreseen};
 use super::hold;
 use super::log;
 use super::meta::Meta;
-use super::page::{Index, META_BLOCK, raise_corrupted};
+use super::page::Index;
 use super::rows::{self, Rows};
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
@@ -55,10 +55,7 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
         match search(&meta) {
             Ok(found) => return (meta, found),
             // A page is reused only after the metapage has changed.
-            Err(Stop::Restart) if before.is_some_and(|before| before == meta) => {
-                let reason = "a page is not where the metapage says";
-                raise_corrupted(&index, Some(META_BLOCK), reason);
-            }
+            Err(Stop::Restart(_)) if before.is_none_or(|before| before != meta) => {}
             Err(stop) => stop.raise(&index),
         }
         before = Some(meta);

@@ -167,7 +167,7 @@ pub fn for_each_page(
             None => index.read(block),
         };
         if !page.is(Kind::Log, start) && !page.is(Kind::Tail, start) {
-            return Err(Stop::Restart);
+            return Err(Stop::Restart(block));
         }
         let damaged = |Damaged(reason)| Stop::Damaged(Some(block), reason);
         let log = Log::parse(page.payload()).map_err(damaged)?;

@@ -41,7 +41,8 @@ pub fn sample(index: &Index) {
     let mut matches = meta.matches;
     match means(index, &meta) {
         Ok(means) => means.into_iter().for_each(|means| matches.set(means)),
-        Err(stop) => return stop.raise(index),
+        Err(Stop::Restart(_)) => return,
+        Err(stop) => stop.raise(index),
     }
     matches.end = meta.log_start;
     if matches != meta.matches {

@@ -104,15 +104,8 @@ impl Merging<'_> {
             rows += log::add_postings(&log, first, &mut postings)?;
             Ok(())
         });
-        if let Err(stop) = read {
-            // Nobody else removes pages of the log.
-            stop.raise(index);
-            raise_corrupted(
-                index,
-                Some(META_BLOCK),
-                "the log's pages are not where it says",
-            );
-        }
+        // Nobody else removes pages of the log.
+        read.unwrap_or_else(|stop| stop.raise(index));
         postings::sort_distinct(&mut postings, &mut check_interrupts);
         hold::point("flush_reads_log");
         let lo = meta.log_start;
@@ -209,12 +202,8 @@ impl Merging<'_> {
         keep: &mut impl FnMut(u64) -> bool,
     ) -> Option<usize> {
         self.try_advance(place, leaves, keep)
-            .unwrap_or_else(|stop| {
-                stop.raise(&self.index);
-                // Nobody else frees pages of segments.
-                let reason = "a page of a segment is not where its directory says";
-                raise_corrupted(&self.index, None, reason)
-            })
+            // Nobody else frees pages of segments.
+            .unwrap_or_else(|stop| stop.raise(&self.index))
     }
 
     fn try_advance(
@@ -437,10 +426,7 @@ pub(super) fn add_leaf(
         appended: None,
         created: 0,
     };
-    if let Err(stop) = directory::add_leaf(&mut tree, &mut grown, entry) {
-        stop.raise(index);
-        raise_corrupted(index, None, "a directory page is not where it was written");
-    }
+    directory::add_leaf(&mut tree, &mut grown, entry).unwrap_or_else(|stop| stop.raise(index));
     let Tree {
         appended, created, ..
     } = tree;
@@ -492,7 +478,7 @@ impl Tree<'_, '_> {
     ) -> Result<R, Stop> {
         let page = self.index.read(block);
         if !page.is(kind, self.number) {
-            return Err(Stop::Restart);
+            return Err(Stop::Restart(block));
         }
         match look(page.payload()) {
             Ok(Some(result)) => Ok(result),
@@ -527,7 +513,7 @@ impl Directories for Tree<'_, '_> {
     fn append(&mut self, _level: u8, block: u32, entry: Entry) -> Result<bool, Stop> {
         let page = self.index.lock(block);
         if !page.is(Kind::Directory, self.number) {
-            return Err(Stop::Restart);
+            return Err(Stop::Restart(block));
         }
         let directory = Directory::parse(page.payload())
             .map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))?;

@@ -245,7 +245,7 @@ fn in_log_pages(
     for &block in meta.log().iter().step_by(step) {
         let page = index.read(block);
         if !matches!(page.kind(), Some(Kind::Log | Kind::Tail)) {
-            return Err(Stop::Restart);
+            return Err(Stop::Restart(block));
         }
         for row in log::parse(index, &page).iter() {
             let row = row.map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))?;

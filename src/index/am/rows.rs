@@ -7,6 +7,7 @@
 use super::hold;
 use super::meta::{Meta, TOPS};
 use super::page::{Changes, Image, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::segment::Stop;
 use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
 
@@ -171,7 +172,7 @@ impl<'a> Rows<'a> {
                 other => return other,
             };
             let Some(blocks) = self.blocks(block, Kind::RowsDirectory, place) else {
-                return Place::Moved;
+                return Place::Moved(block);
             };
             self.directory = Some((place, block, blocks));
         }
@@ -187,7 +188,7 @@ impl<'a> Rows<'a> {
         }
         match self.blocks(parent, kind, number) {
             Some(blocks) => Place::of(parent, &blocks, place),
-            None => Place::Moved,
+            None => Place::Moved(parent),
         }
     }
 
@@ -236,12 +237,12 @@ impl<'a> Rows<'a> {
         self.page_at(place, Index::lock)
     }
 
-    /// Looks anew where a page is not where it was: VACUUM may have moved it, which changes the
-    /// metapage.
+    /// Looks anew where a page is not where it was: VACUUM may have moved it towards the front, or removed
+    /// it, in one record with what leads to it.
     fn page_at(&mut self, place: u64, lock: fn(&Index<'a>, u32) -> Page<'a>) -> Option<Page<'a>> {
-        let mut before: Option<Meta> = None;
+        let mut before = None;
         loop {
-            match self.find(place) {
+            let block = match self.find(place) {
                 Place::Nowhere => return None,
                 Place::At { block, .. } => {
                     hold::point("row_table_finds_page");
@@ -249,17 +250,17 @@ impl<'a> Rows<'a> {
                     if page.is(Kind::Rows, place) {
                         return Some(page);
                     }
+                    block
                 }
-                Place::Moved => {}
+                Place::Moved(block) => block,
+            };
+            if before == Some(block) {
+                Stop::Restart(block).raise(&self.index);
             }
             check_interrupts();
-            let meta = Meta::read(&self.index);
-            if before.is_some_and(|before| before == meta) {
-                return None;
-            }
-            self.tops = meta.row_tops;
+            self.tops = Meta::read(&self.index).row_tops;
             self.directory = None;
-            before = Some(meta);
+            before = Some(block);
         }
     }
 }
@@ -270,8 +271,8 @@ enum Place {
     Nowhere,
     /// In a block, which a block of the directory names.
     At { parent: u32, block: u32 },
-    /// What is remembered of the directory is out of date.
-    Moved,
+    /// A block of the directory is not what is remembered of it.
+    Moved(u32),
 }
 
 impl Place {

@@ -2,15 +2,15 @@
 
 use super::meta::{Merge, Meta, Segment};
 use super::page::{Index, Kind, Pinned, raise_corrupted};
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{self, AHEAD, Ahead, Damaged, Group, Output, PageKind, Pages};
 use std::collections::{TryReserveError, VecDeque};
 
 /// Why a search or a merge ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// A page has been reused: what the metapage said is out of date.
-    Restart,
+    /// The page of a block is not what the metapage leads to: reused meanwhile, or damaged.
+    Restart(u32),
     /// A page is damaged; which one, if known.
     Damaged(Option<u32>, &'static str),
     OutOfMemory(TryReserveError),
@@ -29,12 +29,15 @@ impl From<TryReserveError> for Stop {
 }
 
 impl Stop {
-    /// Ends the statement, unless all that is needed is to start anew.
-    pub fn raise(self, index: &Index) {
+    /// Ends the statement; where the search would have to start anew, because nobody has reused a page.
+    pub fn raise(self, index: &Index) -> ! {
         match self {
-            Self::Restart => {}
+            Self::Restart(block) => {
+                let reason = "another page is where this one should be";
+                raise_corrupted(index, Some(block), reason)
+            }
             Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
-            Self::OutOfMemory(error) => crate::pg::error::or_out_of_memory(Err(error)),
+            Self::OutOfMemory(error) => or_out_of_memory(Err(error)),
         }
     }
 }
@@ -100,7 +103,7 @@ impl Pages for SegmentPages<'_> {
             _ => self.index.read(block),
         };
         if !page.is(kind, segment.number) {
-            return Err(Stop::Restart);
+            return Err(Stop::Restart(block));
         }
         look(page.payload()).map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))
     }

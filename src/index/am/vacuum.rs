@@ -10,7 +10,7 @@ use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::segment::plain;
 use crate::pg::error::{or_out_of_memory, vacuum_delay};
-use neardup::postings::policy::{self, MAX_MERGES};
+use neardup::postings::policy::{self, MAX_MERGES, VACUUM_TIMES};
 use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
@@ -121,7 +121,7 @@ pub unsafe extern "C-unwind" fn cleanup(
         if (*info).analyze_only {
             // Autovacuum analyzes tables that only grow long before it vacuums them.
             if pg_sys::MyBackendType == pg_sys::BackendType::B_AUTOVAC_WORKER {
-                tidy(&index, policy::ANALYZE_TIMES);
+                tidy(&index);
             }
             matches::sample(&index);
             return stats;
@@ -132,7 +132,8 @@ pub unsafe extern "C-unwind" fn cleanup(
             (*stats).num_index_tuples = (*info).num_heap_tuples;
             (*stats).estimated_count = (*info).estimated_count;
         }
-        tidy(&index, policy::VACUUM_TIMES);
+        let free_before = free_pages(&index);
+        tidy(&index);
         matches::sample(&index);
         if has_deleted || policy::is_to_be_shortened(free_pages(&index), index.blocks()) {
             let (free, count) = reclaim(&index.read_once((*info).strategy));
@@ -140,7 +141,11 @@ pub unsafe extern "C-unwind" fn cleanup(
             compact::compact(&index, free, count);
         }
         pg_sys::IndexFreeSpaceMapVacuum(index.as_ptr());
+        let free = free_pages(&index);
         (*stats).num_pages = index.blocks();
+        (*stats).pages_newly_deleted = free.saturating_sub(free_before);
+        (*stats).pages_deleted = free;
+        (*stats).pages_free = free;
         stats
     }
 }
@@ -195,9 +200,9 @@ impl Dead {
     }
 }
 
-/// Ends the merges in progress, merges until every segment is `times` as large as all those after it,
-/// and writes segments anew of whose rows many are dead. Dead rows lose their postings.
-fn tidy(index: &Index, times: u64) {
+/// Ends the merges in progress, merges segments that are crowded, and writes segments anew of whose rows
+/// many are dead. Dead rows lose their postings.
+fn tidy(index: &Index) {
     Merging::wait(index).flush(1);
     // Rows that come meanwhile are left to the next VACUUM, or this one might not end.
     let end = Meta::read(index).log_start;
@@ -213,7 +218,7 @@ fn tidy(index: &Index, times: u64) {
         }
         let old = meta.segments().partition_point(|segment| segment.hi <= end);
         let segments = &meta.segments()[..old];
-        let inputs = match policy::crowded(&plain(segments), times) {
+        let inputs = match policy::crowded(&plain(segments), VACUUM_TIMES) {
             Some(range) => &segments[range],
             None => match segments.iter().find(|s| looked_at.insert(s.number)) {
                 Some(segment) => std::slice::from_ref(segment),

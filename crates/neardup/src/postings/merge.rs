@@ -90,27 +90,6 @@ impl Merge {
         }
     }
 
-    /// Calls `each` with every posting that is left, in terms of the output.
-    ///
-    /// # Errors
-    /// As [`Self::fill`].
-    pub fn for_each<P: Pages>(
-        &mut self,
-        pages: &mut P,
-        each: &mut impl FnMut(Posting),
-    ) -> Result<(), P::Error> {
-        self.begin(pages)?;
-        loop {
-            let (input, number) = self.least();
-            if number == END {
-                return Ok(());
-            }
-            self.check_order(number)?;
-            each(number.into());
-            self.take(pages, input, number)?;
-        }
-    }
-
     /// Reads the first posting of each input, unless that has been done.
     fn begin<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
         for input in self.next.len()..self.inputs.len() {

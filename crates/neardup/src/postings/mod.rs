@@ -4,7 +4,7 @@
 //! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A
 //! [`Segment`] holds the postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages
 //! below a static tree of [`directory`] pages. [`search`](search()) looks keys up in segments,
-//! [`Queries`] those of many queries together, [`Merge`] makes one segment of several, leaf by leaf, and [`policy`] says which.
+//! [`Queries`] those of many queries together, [`sweep`](sweep()) reads all, [`Merge`] makes one segment of several, leaf by leaf, and [`policy`] says which.
 //!
 //! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
 //! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that
@@ -25,6 +25,7 @@ mod passed;
 pub mod policy;
 mod search;
 pub mod sort;
+mod sweep;
 mod together;
 mod walk;
 
@@ -38,8 +39,8 @@ pub use needed::Needed;
 pub use passed::passed;
 pub use search::search;
 pub use sort::sort_distinct;
+pub use sweep::{Place, sweep};
 pub use together::Queries;
-pub use walk::check;
 
 use std::collections::TryReserveError;
 use std::fmt;

@@ -250,31 +250,3 @@ impl Walk {
         Ok(seen.is_some())
     }
 }
-
-/// Walks through a segment up to before `end`, where a merge may go on writing it, verifies the order of
-/// its pages and postings and that there are as many as it says, and calls `each` with the row and the key
-/// of every posting.
-///
-/// # Errors
-/// Returns where anything is not as it was written.
-pub fn check<P: Pages>(
-    pages: &mut P,
-    segment: &Segment,
-    end: Option<Posting>,
-    each: &mut impl FnMut(u64, u32),
-) -> Result<(), P::Error> {
-    let mut walk = Walk::new(segment, Posting::MIN);
-    let mut postings = 0;
-    while let Some(posting) = walk.peek(pages)? {
-        if end.is_some_and(|end| posting >= end) {
-            break;
-        }
-        each(segment.lo + u64::from(posting.offset), posting.key);
-        walk.skip();
-        postings += 1;
-    }
-    if postings != segment.postings {
-        return Err(Damaged("segment with another number of postings than it says").into());
-    }
-    Ok(())
-}

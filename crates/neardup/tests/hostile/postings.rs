@@ -7,10 +7,9 @@ pub mod pages;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::postings::log::{Log, LogQuery, append};
 use neardup::postings::{
-    Directory, Estimate, Group, Leaf, Posting, Queries, Segment, check, directory, draw,
-    sort_distinct,
+    Directory, Estimate, Group, Leaf, Posting, Queries, Segment, directory, draw, sort_distinct,
 };
-use pages::{Failure, Merging, Store};
+use pages::{Failure, Merging, Store, check};
 
 const CAPACITY: usize = 100;
 const ROWS: u64 = 80;
@@ -109,7 +108,7 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
     }
     for segment in &segments {
         let rows = segment.lo..segment.hi;
-        let within = &mut |row, _| assert!(rows.contains(&row));
+        let within = &mut |(_, row)| assert!(rows.contains(&row));
         check(&mut store, segment, None, within).unwrap_or_else(bearable);
     }
     let mut merging = Merging::begin(9, &segments);

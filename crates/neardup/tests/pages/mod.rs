@@ -4,7 +4,7 @@
 use neardup::postings::directory::{self, Directories, Entry};
 use neardup::postings::{
     AHEAD, Ahead, Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages,
-    Posting, Segment, passed, search, split_of_input,
+    Place, Posting, Segment, passed, search, split_of_input, sweep,
 };
 use std::collections::TryReserveError;
 
@@ -250,6 +250,34 @@ impl Pages for Store {
     fn interrupt(&mut self) -> Result<(), Failure> {
         Ok(())
     }
+}
+
+/// Calls `each` with the places of a segment's postings, up to before `end`; fails where there are not as
+/// many as it says.
+pub fn check(
+    store: &mut Store,
+    segment: &Segment,
+    end: Option<Posting>,
+    each: &mut impl FnMut(Place),
+) -> Result<(), Failure> {
+    let split = end.unwrap_or(Posting::MAX);
+    let group = Group {
+        inputs: &[],
+        output: Some(Output {
+            segment: *segment,
+            split,
+        }),
+    };
+    let mut postings = 0;
+    sweep(store, &[group], (0, 0), &mut |place| {
+        postings += 1;
+        each(place);
+        true
+    })?;
+    if postings != segment.postings {
+        return Err(Damaged("another number of postings").into());
+    }
+    Ok(())
 }
 
 /// A merge as the access method does it: a leaf a step, its whole state in here.

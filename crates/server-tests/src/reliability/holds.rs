@@ -264,7 +264,7 @@ pub fn check_beside_replay(server: &Server, _: Scale) -> Result<Outcome> {
     }
     replica.wait_for(&primary)?;
     let mut holds = Holds::new(&replica, "postgres")?;
-    let case = (Work::Check, "check_reads_metapage".to_owned());
+    let case = (Work::Check, "search_reads_metapage".to_owned());
     let mut steps = 0;
     while client.query_one(merging, &[])?.get::<_, i32>(0) > 0 {
         ensure!(holds.begin(0, &case)?, "the check does not wait");
@@ -275,5 +275,36 @@ pub fn check_beside_replay(server: &Server, _: Scale) -> Result<Outcome> {
         steps += 1;
     }
     figure!("{steps} steps of a merge");
+    Ok(Outcome::Passed)
+}
+
+/// A check that has begun to read lets sixteen sessions insert rows for which they change segments, and a
+/// VACUUM merge, and then finds no damage.
+pub fn check_beside_writers(server: &Server, _: Scale) -> Result<Outcome> {
+    const WRITERS: usize = 16;
+    let cluster = cluster(server, "holds_writers")?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    let database = Database::with_extension(&cluster, "holds")?;
+    database.connect()?.batch_execute(TABLE)?;
+    let mut holds = Holds::new(&cluster, &database.name)?;
+    let case = (Work::Check, "search_reads_metapage".to_owned());
+    holds.prepare(&[&case])?;
+    ensure!(holds.begin(0, &case)?, "the check does not wait");
+    let mut writers = Vec::new();
+    for _ in 0..WRITERS {
+        let mut writer = cluster.connect(&database.name)?;
+        writer.batch_execute("SET lock_timeout = '100ms'; BEGIN")?;
+        writer.batch_execute(Work::InsertLarge.statement())?;
+        writer.batch_execute(Work::Insert.statement())?;
+        writers.push(writer);
+    }
+    for mut writer in writers {
+        writer.batch_execute("COMMIT")?;
+    }
+    holds.client.batch_execute(Work::Vacuum.statement())?;
+    holds.release(0, &case)?;
+    holds.check()?;
+    figure!("{WRITERS} writers");
     Ok(Outcome::Passed)
 }

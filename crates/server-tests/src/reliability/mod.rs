@@ -61,6 +61,7 @@ const ALL: &[Test] = &[
     ("damage_of_sets_is_noticed", damage::of_sets),
     ("holds_every_pair", holds::every_pair),
     ("holds_check_beside_replay", holds::check_beside_replay),
+    ("holds_check_beside_writers", holds::check_beside_writers),
     ("index_on_every_kind_of_table", index::every_kind_of_table),
     ("index_on_a_full_disk", index::disk_full),
     ("index_built_within_memory", index::build_within_memory),

@@ -6,6 +6,7 @@
 mod advise;
 mod backfill;
 mod bench;
+mod check;
 mod citus;
 mod collections;
 mod compaction;
@@ -113,6 +114,8 @@ const ALL: &[Test] = &[
         neardup::checked_by_old_transaction,
     ),
     ("neardup_other_version", neardup::other_version),
+    ("check_names_damage", check::names_damage),
+    ("check_vacuum_writes_little", check::vacuum_writes_little),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
     ("compaction_shortens_file", compaction::shortens_file),
     ("compaction_remembered_pages", compaction::remembered_pages),

@@ -1,0 +1,105 @@
+//! Reads all postings of an index in one order, a part at a time.
+
+use super::walk::Walk;
+use super::{Group, Pages, Posting, Segment, split_of_input};
+
+/// A key and the number of a row that has it. Merges move postings, but keep their places.
+pub type Place = (u32, u64);
+
+/// No posting has it: row numbers are far below.
+const END: Place = (u32::MAX, u64::MAX);
+
+/// Calls `take` with the places of the groups' postings from `from` on, ascending, until it returns false.
+/// Returns the place that was not taken, with which to go on, also after merges; `None` at the end.
+///
+/// # Errors
+/// Those of `pages`, and where the order of pages or postings is not as it was written.
+pub fn sweep<P: Pages>(
+    pages: &mut P,
+    groups: &[Group],
+    from: Place,
+    take: &mut impl FnMut(Place) -> bool,
+) -> Result<Option<Place>, P::Error> {
+    let mut sources = Vec::new();
+    for group in groups {
+        sources.try_reserve(group.inputs.len() + 1)?;
+        let split = group.output.map(|output| {
+            let end = output.split.into();
+            sources.push(Source::new(&output.segment, from, Posting::MIN, end));
+            (output.segment.lo, output.split)
+        });
+        sources.extend(group.inputs.iter().map(|input| {
+            let least = split.map_or(Posting::MIN, |(lo, split)| {
+                split_of_input(split, input.lo.saturating_sub(lo))
+            });
+            Source::new(input, from, least, u64::MAX)
+        }));
+    }
+    for source in &mut sources {
+        source.load(pages)?;
+    }
+    loop {
+        let (least, after) = two_least(&sources);
+        let Some(source) = sources.get_mut(least) else {
+            return Ok(None);
+        };
+        while source.next != END && source.next <= after {
+            if !take(source.next) {
+                return Ok(Some(source.next));
+            }
+            source.walk.skip();
+            source.load(pages)?;
+        }
+    }
+}
+
+/// Returns which source has the least next place, none at the end, and the least place of the others.
+fn two_least(sources: &[Source]) -> (usize, Place) {
+    let (mut least, mut at, mut after) = (END, usize::MAX, END);
+    for (place, source) in sources.iter().enumerate() {
+        if source.next < least {
+            (after, least, at) = (least, source.next, place);
+        } else {
+            after = after.min(source.next);
+        }
+    }
+    (at, after)
+}
+
+/// A segment, up to where a merge goes on writing it.
+struct Source {
+    walk: Walk,
+    lo: u64,
+    end: u64,
+    next: Place,
+}
+
+impl Source {
+    fn new(segment: &Segment, (key, row): Place, least: Posting, end: u64) -> Self {
+        // An offset beyond all others stands for rows behind the segment's.
+        let offset = row.saturating_sub(segment.lo).min(u64::from(u32::MAX)) as u32;
+        let from = Posting { key, offset }.max(least);
+        Self {
+            walk: Walk::new(segment, from),
+            lo: segment.lo,
+            end,
+            next: END,
+        }
+    }
+
+    #[inline]
+    fn load<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
+        let posting = match self.walk.loaded() {
+            Some(posting) => Some(posting),
+            None => self.walk.peek(pages)?,
+        };
+        let within = posting.filter(|posting| u64::from(*posting) < self.end);
+        self.next = within.map_or(END, |posting| {
+            (
+                posting.key,
+                self.lo.saturating_add(u64::from(posting.offset)),
+            )
+        });
+        Ok(())
+    }
+}
