@@ -29,13 +29,16 @@ const INDEXES: &str = "
     ALTER TABLE docs ADD CONSTRAINT docs_no_near_bits
         EXCLUDE USING neardup (near_dup_key((minhash_describe(minhash_pack(other, 1))).bits::bit(1), 0) WITH %)
         WHERE (id < 2) DEFERRABLE INITIALLY DEFERRED";
+/// A view over a query in a string, whose names do not depend on the search path.
+const VIEW: &str = "CREATE MATERIALIZED VIEW doc_clusters AS SELECT key, cluster
+    FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM public.docs ORDER BY id', 0.8)";
 const COPY_OF_ROW: &str = "INSERT INTO docs (id, other) SELECT 1000, other FROM docs WHERE id = 7";
 
-/// `pg_dump | psql` gives byte-equal signatures, and indexes and constraints as they were.
+/// `pg_dump | psql` gives byte-equal signatures, and indexes, constraints and views as they were.
 pub fn dump(server: &Server) -> Result<Outcome> {
     let source = Database::with_extension(&server.main, "dump_source")?;
     source.connect()?.batch_execute(&format!(
-        "{TABLE}; CREATE INDEX ON docs (sig); {ROWS}; {INDEXES}"
+        "{TABLE}; CREATE INDEX ON docs (sig); {ROWS}; {INDEXES}; {VIEW}"
     ))?;
     let target = Database::create(&server.main, "dump_target", "")?;
     let dump = server.main.installation.program("pg_dump");
@@ -56,6 +59,7 @@ pub fn dump(server: &Server) -> Result<Outcome> {
         "SELECT string_agg(indexdef, '; ' ORDER BY indexdef) FROM pg_indexes WHERE tablename = 'docs'",
         "SELECT string_agg(pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint
          WHERE conrelid = 'docs'::regclass",
+        "SELECT string_agg(concat(key, ' ', cluster), ', ' ORDER BY key) FROM doc_clusters",
     ] {
         let of = |client: &mut Client| -> Result<String> {
             Ok(client.query_one(definitions, &[])?.get(0))
