@@ -66,6 +66,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         lookup::table(),
         write::stall_table(),
         write::churn_table(),
+        write::wal_table(),
     ];
     for generated in [true, false] {
         if !generated && bench.texts.bodies.len() < LEAST {
@@ -129,7 +130,7 @@ impl<'a> Collection<'a> {
 
     /// Appends to each of the tables what this collection has to say.
     fn measure(&self, bench: &Bench<'_>, tables: &mut [Table]) -> Result<()> {
-        let [built, inserted, found, stalls, churned] = tables else {
+        let [built, inserted, found, stalls, churned, logged] = tables else {
             unreachable!("a table for each part");
         };
         let rounds = bench.scale.rounds;
@@ -142,7 +143,8 @@ impl<'a> Collection<'a> {
         self.insert_boilerplate()?;
         self.session.vacuum("with_gin, with_neardup")?;
         self.look_up("with hot bands", rounds, found)?;
-        self.churn(rounds, churned)
+        self.churn(rounds, churned)?;
+        self.log(logged)
     }
 
     /// Returns the bytes of a table's index, by row.

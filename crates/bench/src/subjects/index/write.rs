@@ -75,7 +75,76 @@ pub fn churn_table() -> Table {
     Table::new("index.churn", about, &columns)
 }
 
+pub fn wal_table() -> Table {
+    let about = "WAL in bytes a row: of building each index, of inserting 5 % more rows in one statement after a checkpoint, and \
+        of the VACUUM behind them, by the rows inserted. Those of the table without an index are taken off.";
+    let columns = [
+        "documents",
+        "rows before",
+        "rows",
+        "index",
+        "build",
+        "insert",
+        "VACUUM",
+    ];
+    Table::new("index.wal", about, &columns)
+}
+
 impl Collection<'_> {
+    pub fn log(&self, table: &mut Table) -> Result<()> {
+        let bulk = self.session.number("SELECT count(*) FROM bulk")?;
+        let rows = (self.rows as f64 / 20.0).floor().min(bulk).max(1.0);
+        let indexes = [
+            ("none", None),
+            (GIN.name, Some(GIN.method)),
+            (NEARDUP.name, Some(NEARDUP.method)),
+            ("B-tree of signatures", Some("btree (sig)")),
+        ];
+        let mut bare = [0.0; 2];
+        for (name, method) in indexes {
+            let source = NEARDUP.table;
+            self.session.execute(&format!(
+                "DROP TABLE IF EXISTS logged; CREATE TABLE logged AS SELECT id, others, sig FROM {source}"
+            ))?;
+            let built = match method {
+                Some(method) => {
+                    let method = method.replace("THRESHOLD", "0.8");
+                    self.wal(&format!("CREATE INDEX ON logged USING {method}"))?
+                }
+                None => 0.0,
+            };
+            self.session.vacuum("logged")?;
+            self.session.execute("CHECKPOINT")?;
+            let inserted = self.wal(&format!(
+                "INSERT INTO logged SELECT id, others, sig FROM bulk WHERE n < {rows}"
+            ))?;
+            let vacuumed = self.wal("VACUUM logged")?;
+            if method.is_none() {
+                bare = [inserted, vacuumed];
+                continue;
+            }
+            let before = self.session.number("SELECT count(*) FROM logged")? - rows;
+            table.push(row![
+                self.origin,
+                before,
+                rows,
+                name,
+                built / before,
+                (inserted - bare[0]) / rows,
+                (vacuumed - bare[1]) / rows,
+            ]);
+        }
+        self.session.execute("DROP TABLE logged")
+    }
+
+    /// Returns the bytes of WAL that a statement writes.
+    fn wal(&self, statement: &str) -> Result<f64> {
+        let position = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
+        let before = self.session.number(position)?;
+        self.session.execute(statement)?;
+        Ok(self.session.number(position)? - before)
+    }
+
     pub fn insert(&self, table: &mut Table) -> Result<()> {
         let rows = self.session.number("SELECT count(*) FROM bulk")? as usize;
         let progress = bar(rows.div_ceil(CHUNK) as u64, "inserting")?;
