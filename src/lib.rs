@@ -25,6 +25,10 @@ mod live;
 
 mod backfill;
 
+// A version that is not listed would silently lack what `cfg` gives to the newest one.
+#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
+compile_error!("this version of PostgreSQL is not known: look at every `cfg` of a version");
+
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);

@@ -10,10 +10,15 @@ use crate::shell;
 /// The major versions that the extension supports.
 pub const SUPPORTED: std::ops::RangeInclusive<u16> = 15..=18;
 
+/// Returns the supported versions in words, for messages.
+pub fn supported() -> String {
+    format!("PostgreSQL {} to {}", SUPPORTED.start(), SUPPORTED.end())
+}
+
 /// The user's choice of server.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct PostgresChoice {
-    /// PostgreSQL major version, 15 to 18 [default: the highest installed]; NEARDUP_PG_CONFIGS
+    /// PostgreSQL major version [default: the highest installed]; NEARDUP_PG_CONFIGS
     /// names further installations by the paths of their pg_config, separated by colons
     #[arg(long, global = true, value_name = "MAJOR")]
     pub pg: Option<u16>,
@@ -142,7 +147,7 @@ impl PostgresChoice {
         if let Some(path) = &self.pg_config {
             let pg = PgConfig::read(path)?;
             if !SUPPORTED.contains(&pg.major) {
-                bail!("{} is not supported; PostgreSQL 15 to 18 are", pg.version);
+                bail!("{} is not supported; {} are", pg.version, supported());
             }
             if !pg.has_server() {
                 bail!(
@@ -153,7 +158,7 @@ impl PostgresChoice {
             return Ok(Some(pg));
         }
         if let Some(major) = self.pg.filter(|major| !SUPPORTED.contains(major)) {
-            bail!("PostgreSQL {major} is not supported; 15 to 18 are");
+            bail!("PostgreSQL {major} is not supported; {} are", supported());
         }
         let fits = |pg: &PgConfig| self.pg.is_none_or(|major| major == pg.major);
         Ok(installed().into_iter().find(fits))

@@ -5,7 +5,7 @@ pub mod pgrx;
 
 use anyhow::{Result, bail};
 
-use crate::pg_config::{PgConfig, PostgresChoice};
+use crate::pg_config::{PgConfig, PostgresChoice, supported};
 use packages::Need;
 
 /// Makes sure that everything needed is there, and returns the PostgreSQL to use.
@@ -27,7 +27,8 @@ pub fn ensure(choice: &PostgresChoice) -> Result<PgConfig> {
     }
     let Some(pg) = pg.filter(PgConfig::has_headers) else {
         bail!(
-            "found no PostgreSQL 15 to 18 with its server and headers; name its pg_config by --pg-config"
+            "found no {} with its server and headers; name its pg_config by --pg-config",
+            supported()
         );
     };
     if program.is_none() {
