@@ -13,5 +13,10 @@ RUN rustup toolchain install --profile minimal "$(sed --quiet 's/^rust-version =
     && rustup default "$(sed --quiet 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)" \
     && cargo xtask package --pg ${PG}
 
+# The extension alone, to be mounted where extension_control_path and dynamic_library_path lead:
+# docker build --target extension
+FROM scratch AS extension
+COPY --from=build /source/target/image/ /
+
 FROM docker.io/library/postgres:${PG}-trixie
 RUN --mount=type=bind,from=build,source=/source/target/dist,target=/packages dpkg --install /packages/*.deb

@@ -15,9 +15,14 @@ use walkdir::WalkDir;
 
 use crate::harness::{Outcome, figure};
 
-/// Installed, the extension can be created and used; removed, no file is left.
+/// Made twice, the packages are the same; installed, the extension can be created and used; removed, no file is left.
 pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
     let packages = Packages::make(server)?;
+    let bytes = packages.bytes()?;
+    ensure!(
+        Packages::make(server)?.bytes()? == bytes,
+        "packages made again are others"
+    );
     let bare = Bare::create(server)?;
     let root = bare.installation.private_root.clone();
     let root = root.context("this PostgreSQL cannot be copied")?;
@@ -33,6 +38,12 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
     }
     ensure!(files(&root)? == before, "the tarball lists not all it has");
 
+    for file in ["lib/pg_neardup.so", "share/extension/pg_neardup.control"] {
+        ensure!(
+            packages.image.join(file).is_file(),
+            "the image lacks {file}"
+        );
+    }
     match &packages.deb {
         Some(deb) => deb_comes_and_goes(&bare, &root, deb)?,
         None => figure!("without a Debian package"),
@@ -46,6 +57,7 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
 struct Packages {
     tarball: PathBuf,
     deb: Option<PathBuf>,
+    image: PathBuf,
 }
 
 impl Packages {
@@ -61,7 +73,14 @@ impl Packages {
         Ok(Packages {
             tarball: written(".tar.gz").context("there is no tarball")?,
             deb: written(".deb"),
+            image: written("image").context("there is no image")?,
         })
+    }
+
+    fn bytes(&self) -> Result<Vec<Vec<u8>>> {
+        let files = [Some(&self.tarball), self.deb.as_ref()];
+        let read = |file: &PathBuf| fs::read(file).with_context(|| file.display().to_string());
+        files.into_iter().flatten().map(read).collect()
     }
 }
 

@@ -9,6 +9,7 @@ pub mod home;
 pub mod installation;
 pub mod memory;
 pub mod postmaster;
+mod script;
 
 use std::fs;
 

@@ -1,16 +1,16 @@
 //! The Debian package, made by `dpkg-deb` from a staged tree.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use testbed::pg_config::PgConfig;
 use testbed::{shell, workspace};
-use walkdir::WalkDir;
 
-use super::{VERSION, add_documents, below, copy_tree, doc_dir};
+use super::{
+    EPOCH, VERSION, add_documents, below, copy_tree, doc_dir, epoch, libraries, set_modes,
+};
 
 const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
  Finds near-duplicate documents where they already live: MinHash and SimHash
@@ -39,18 +39,20 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
     let architecture = ask("dpkg", &["--print-architecture"])?;
     copy_tree(built, &stage)?;
     let documents = doc_dir(pg, &package);
-    add_documents(&stage, &documents)?;
+    add_documents(pg, &stage, &documents)?;
     // Policy wants the license under this name.
     let documents = below(&stage, &documents);
     fs::rename(documents.join("LICENSE"), documents.join("copyright"))?;
     let size = set_modes(&stage)?;
-    let fields = control(pg, &package, &architecture, size)?;
+    let libc = least_libc(&stage)?;
+    let fields = control(pg, &package, &architecture, size, &libc);
     fs::create_dir(stage.join("DEBIAN"))?;
     fs::write(stage.join("DEBIAN/control"), fields)?;
 
     let deb = dist.join(format!("{package}_{VERSION}-1_{architecture}.deb"));
     let mut command = Command::new("dpkg-deb");
     command
+        .env(EPOCH, epoch())
         .args(["--root-owner-group", "--build"])
         .arg(&stage)
         .arg(&deb);
@@ -58,14 +60,31 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
     Ok(Ok(deb))
 }
 
-fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64) -> Result<String> {
-    // Built against this machine's C library, so no older one may do.
-    let libc = ask(
-        "dpkg-query",
-        &["--show", "--showformat=${Version}", "libc6"],
-    )?;
-    let libc = libc.split('-').next().unwrap_or(&libc);
-    Ok(format!(
+/// Returns the oldest version of the C library that has all that the libraries of a tree need of it.
+fn least_libc(tree: &Path) -> Result<String> {
+    let mut versions = Vec::new();
+    for library in libraries(tree)? {
+        let symbols =
+            shell::run_quietly(Command::new("objdump").arg("--dynamic-syms").arg(library))?;
+        for rest in symbols.split("GLIBC_").skip(1) {
+            let is_end = |letter: char| !letter.is_ascii_digit() && letter != '.';
+            let version = rest.split(is_end).next().unwrap_or_default();
+            let numbers: Vec<u32> = version
+                .split('.')
+                .filter_map(|part| part.parse().ok())
+                .collect();
+            versions.push((numbers, version.to_owned()));
+        }
+    }
+    let (_, version) = versions
+        .into_iter()
+        .max()
+        .context("no library needs the C library")?;
+    Ok(version)
+}
+
+fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64, libc: &str) -> String {
+    format!(
         "Package: {package}\n\
          Version: {VERSION}-1\n\
          Architecture: {architecture}\n\
@@ -77,24 +96,7 @@ fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64) -> Resul
          Description: {DESCRIPTION}\n",
         size.div_ceil(1024),
         pg.major
-    ))
-}
-
-/// Readable by everybody, whatever the umask; the sum of the files' sizes.
-fn set_modes(stage: &Path) -> Result<u64> {
-    let mut size = 0;
-    for entry in WalkDir::new(stage) {
-        let entry = entry?;
-        let is_library = entry.path().extension().is_some_and(|ext| ext == "so");
-        let mode = if entry.file_type().is_dir() || is_library {
-            0o755
-        } else {
-            0o644
-        };
-        fs::set_permissions(entry.path(), Permissions::from_mode(mode))?;
-        size += entry.metadata()?.len();
-    }
-    Ok(size)
+    )
 }
 
 fn ask(program: &str, arguments: &[&str]) -> Result<String> {

@@ -1,8 +1,10 @@
 //! `cargo xtask package`: a Debian package and a tarball for the PostgreSQL at hand.
 
 mod deb;
+mod notices;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,20 +18,26 @@ use walkdir::WalkDir;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Contents of the documentation directory beside `docs/`.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 7] = [
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
     "LICENSE",
+    "benches/RESULTS.md",
 ];
+
+/// File times of the packages, in seconds since 1970: a build of the same sources gives the same bytes.
+const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 /// The files that were made.
 pub struct Packages {
     pub tarball: PathBuf,
     /// The Debian package, or why there is none.
     pub deb: Result<PathBuf, String>,
+    /// The extension alone, as an image for `extension_control_path` holds it.
+    pub image: PathBuf,
 }
 
 /// Makes both and tells where they are.
@@ -37,6 +45,7 @@ pub fn run(choice: &PostgresChoice) -> Result<()> {
     let pg = setup::ensure(choice)?;
     let packages = make(&pg)?;
     println!("Wrote {}", packages.tarball.display());
+    println!("Wrote {}", packages.image.display());
     match packages.deb {
         Ok(deb) => println!("Wrote {}", deb.display()),
         Err(reason) => println!("No Debian package: {reason}"),
@@ -53,13 +62,93 @@ pub fn make(pg: &PgConfig) -> Result<Packages> {
     if stage.exists() {
         fs::remove_dir_all(&stage)?;
     }
+    strip(&built)?;
     copy_tree(&built, &stage)?;
     let name = format!("pg_neardup-{VERSION}-{}-{}", pg.feature(), platform());
-    add_documents(&stage, &doc_dir(pg, "pg_neardup"))?;
+    add_documents(pg, &stage, &doc_dir(pg, "pg_neardup"))?;
     let tarball = dist.join(format!("{name}.tar.gz"));
+    set_modes(&stage)?;
     pack(&stage, &tarball)?;
     let deb = deb::make(pg, &built, &dist)?;
-    Ok(Packages { tarball, deb })
+    let image = make_image(pg, &built)?;
+    Ok(Packages {
+        tarball,
+        deb,
+        image,
+    })
+}
+
+/// Lays the extension out in `lib` and `share`, as CloudNativePG mounts an image for PostgreSQL 18.
+fn make_image(pg: &PgConfig, built: &Path) -> Result<PathBuf> {
+    let image = workspace::target_dir().join("image");
+    if image.exists() {
+        fs::remove_dir_all(&image)?;
+    }
+    copy_tree(&below(built, &pg.pkglibdir), &image.join("lib"))?;
+    copy_tree(&below(built, &pg.sharedir), &image.join("share"))?;
+    fs::create_dir(image.join("licenses"))?;
+    copy_file(
+        &workspace::root().join("LICENSE"),
+        &image.join("licenses/LICENSE"),
+    )?;
+    fs::write(image.join("licenses/THIRD-PARTY"), notices::text(pg)?)?;
+    set_modes(&image)?;
+    Ok(image)
+}
+
+/// Removes the names from libraries that nobody needs to load them.
+fn strip(built: &Path) -> Result<()> {
+    for library in libraries(built)? {
+        let mut command = Command::new("strip");
+        command.args([
+            "--strip-unneeded",
+            "--remove-section=.comment",
+            "--remove-section=.note",
+        ]);
+        shell::run_quietly(command.arg(library))?;
+    }
+    Ok(())
+}
+
+fn libraries(tree: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in WalkDir::new(tree).sort_by_file_name() {
+        let path = entry?.into_path();
+        if is_library(&path) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+fn is_library(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "so")
+}
+
+/// Returns the time for all files: that which the environment asks for, or of the last commit.
+fn epoch() -> String {
+    let asked = std::env::var(EPOCH).ok();
+    let commit = || {
+        let mut command = Command::new("git");
+        command
+            .current_dir(workspace::root())
+            .args(["log", "-1", "--format=%ct"]);
+        shell::run_quietly(&mut command).ok()
+    };
+    asked.or_else(commit).unwrap_or_else(|| "0".into())
+}
+
+/// Makes files readable by everybody, whatever the umask; returns the sum of their sizes.
+fn set_modes(stage: &Path) -> Result<u64> {
+    let mut size = 0;
+    for entry in WalkDir::new(stage) {
+        let entry = entry?;
+        let is_open = entry.file_type().is_dir() || is_library(entry.path());
+        let mode = if is_open { 0o755 } else { 0o644 };
+        fs::set_permissions(entry.path(), Permissions::from_mode(mode))?;
+        size += entry.metadata()?.len();
+    }
+    Ok(size)
 }
 
 /// The tree as it lies below `/`: to be unpacked there.
@@ -68,16 +157,22 @@ fn pack(stage: &Path, tarball: &Path) -> Result<()> {
     command
         .args([
             "--create",
-            "--gzip",
+            "--use-compress-program=gzip --no-name",
             "--sort=name",
+            "--format=gnu",
             "--owner=0",
             "--group=0",
             "--file",
         ])
         .arg(tarball)
+        .arg(format!("--mtime=@{}", epoch()))
         .arg("--directory")
         .arg(stage);
-    for entry in fs::read_dir(stage)? {
+    for entry in WalkDir::new(stage)
+        .min_depth(1)
+        .max_depth(1)
+        .sort_by_file_name()
+    {
         command.arg(entry?.file_name());
     }
     shell::run_quietly(&mut command)?;
@@ -91,8 +186,10 @@ fn doc_dir(pg: &PgConfig, package: &str) -> PathBuf {
     share.unwrap_or(&pg.sharedir).join("doc").join(package)
 }
 
-fn add_documents(stage: &Path, doc_dir: &Path) -> Result<()> {
+fn add_documents(pg: &PgConfig, stage: &Path, doc_dir: &Path) -> Result<()> {
     let target = below(stage, doc_dir);
+    fs::create_dir_all(&target)?;
+    fs::write(target.join("THIRD-PARTY"), notices::text(pg)?)?;
     for name in DOCUMENTS {
         copy_file(&workspace::root().join(name), &target.join(name))?;
     }

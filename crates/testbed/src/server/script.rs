@@ -1,0 +1,131 @@
+//! The install script in an order of its own: that of cargo-pgrx differs from run to run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+const BEGIN: &str = "/* <begin connected objects> */\n";
+
+/// A part of the script that one item of the sources makes.
+struct Block<'s> {
+    names: Vec<String>,
+    requires: Vec<&'s str>,
+    text: &'s str,
+}
+
+/// The order of blocks that do not need each other: the bootstrap, then by file and line.
+type Place<'s> = (bool, &'s str, usize);
+
+/// Returns a script with its blocks in the order of their sources below `root`, each behind those that it requires.
+pub fn sorted(script: &str, root: &Path) -> Result<String> {
+    let mut left: BTreeMap<Place, Block> = BTreeMap::new();
+    for text in script.split(BEGIN).skip(1) {
+        let (place, block) = parse(text, root)?;
+        if left.insert(place, block).is_some() {
+            bail!("two parts of the script are from {place:?}");
+        }
+    }
+    let mut sorted = String::new();
+    while !left.is_empty() {
+        // A part may be called as a function that it requires.
+        let is_ready = |(place, block): &(&Place, &Block)| {
+            let others = left.iter().filter(|(other, _)| other != place);
+            let mut names = others.flat_map(|(_, other)| &other.names);
+            !names.any(|name| block.requires.contains(&name.as_str()))
+        };
+        let ready = left.iter().find(is_ready);
+        let place = *ready.context("parts of the script require each other")?.0;
+        let block = left.remove(&place);
+        sorted.extend(block.into_iter().flat_map(|block| [BEGIN, block.text]));
+    }
+    Ok(sorted)
+}
+
+fn parse<'s>(text: &'s str, root: &Path) -> Result<(Place<'s>, Block<'s>)> {
+    let mut block = Block {
+        names: Vec::new(),
+        requires: Vec::new(),
+        text,
+    };
+    let is_later = !text.contains("\n-- bootstrap\n");
+    let mut place = (is_later, "", 0);
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some((file, number)) = line.strip_prefix("-- ").and_then(source) {
+            if block.names.is_empty() {
+                place = (is_later, file, number);
+            }
+            block.names.push(name_at(&root.join(file), number)?);
+        } else if line == "-- requires:" {
+            let names = lines.by_ref().map_while(|line| line.strip_prefix("--   "));
+            block.requires.extend(names);
+        }
+    }
+    if block.names.is_empty() {
+        place.0 = false;
+    }
+    Ok((place, block))
+}
+
+/// Returns the file and line of a comment such as `src/lib.rs:30`.
+fn source(comment: &str) -> Option<(&str, usize)> {
+    let (file, number) = comment.split_once(".rs:")?;
+    let file = comment.get(..file.len() + 3)?;
+    Some((file, number.parse().ok()?))
+}
+
+/// Returns by which name others require the item at a line: that of the function, or the one that SQL is given.
+fn name_at(file: &Path, number: usize) -> Result<String> {
+    let text = fs::read_to_string(file)?;
+    let from = text.lines().skip(number - 1);
+    let is_sql = from
+        .clone()
+        .next()
+        .is_some_and(|line| line.contains("extension_sql"));
+    let before = if is_sql { "name = \"" } else { "fn " };
+    let rest = from
+        .clone()
+        .find_map(|line| Some(line.split_once(before)?.1));
+    let rest = rest.with_context(|| format!("no name at {}:{number}", file.display()))?;
+    let is_end = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    Ok(rest.split(is_end).next().unwrap_or(rest).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace;
+
+    #[test]
+    fn every_order_becomes_the_same() {
+        let block = |number: usize, rest: &str| {
+            format!(
+                "{BEGIN}-- src/pg/version.rs:{number}\n{rest}/* </end connected objects> */\n\n"
+            )
+        };
+        let source = fs::read_to_string(workspace::root().join("src/pg/version.rs")).unwrap();
+        let line = |wanted: &str| {
+            source
+                .lines()
+                .position(|line| line.contains(wanted))
+                .unwrap()
+                + 1
+        };
+        let comment = block(
+            line("extension_sql!"),
+            "-- requires:\n--   pg_neardup_version\n\nCOMMENT;\n",
+        );
+        let function = block(
+            line("#[pg_extern"),
+            "-- pg_neardup::pg::version\nCREATE FUNCTION;\n",
+        );
+        let head = format!("{BEGIN}/* about */\n");
+        let expected = format!("{head}{function}{comment}");
+        for parts in [[&head, &function, &comment], [&comment, &head, &function]] {
+            let script: String = parts.into_iter().map(String::as_str).collect();
+            assert_eq!(sorted(&script, workspace::root()).unwrap(), expected);
+        }
+    }
+}

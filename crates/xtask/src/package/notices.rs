@@ -1,0 +1,92 @@
+//! The licenses of the libraries that are linked into the extension.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use testbed::pg_config::PgConfig;
+use testbed::{shell, workspace};
+
+/// Beginnings of the names of files with a license.
+const FILES: [&str; 4] = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
+
+/// Returns the name, version and license of every library, with the texts that its package has.
+pub fn text(pg: &PgConfig) -> Result<String> {
+    let mut command = workspace::cargo();
+    command.args([
+        "metadata",
+        "--format-version=1",
+        "--locked",
+        "--no-default-features",
+    ]);
+    command.arg("--features").arg(pg.feature());
+    let metadata: Value = serde_json::from_str(&shell::run_quietly(&mut command)?)?;
+    let packages = by_id(&metadata["packages"]);
+    let nodes = by_id(&metadata["resolve"]["nodes"]);
+    let root = packages
+        .iter()
+        .find(|(_, package)| package["name"] == "pg_neardup");
+    let mut reached = BTreeSet::new();
+    let mut next = vec![*root.context("no pg_neardup in the metadata")?.0];
+    while let Some(id) = next.pop() {
+        if reached.insert(id) {
+            next.extend(linked(nodes[id]));
+        }
+    }
+    let mut text = String::from("Libraries that are linked into pg_neardup, and their licenses.\n");
+    for id in reached {
+        let package = packages[id];
+        // Those of the workspace come with the license of pg_neardup.
+        if !package["source"].is_null() {
+            add(package, &mut text)?;
+        }
+    }
+    Ok(text)
+}
+
+fn by_id(values: &Value) -> BTreeMap<&str, &Value> {
+    let values = values.as_array().into_iter().flatten();
+    values
+        .filter_map(|value| Some((value["id"].as_str()?, value)))
+        .collect()
+}
+
+/// Returns what a package needs at run time; a procedural macro is not linked in, but may be among it.
+fn linked(node: &Value) -> impl Iterator<Item = &str> {
+    let deps = node["deps"].as_array().into_iter().flatten();
+    let at_run_time = |dep: &&Value| {
+        let mut kinds = dep["dep_kinds"].as_array().into_iter().flatten();
+        kinds.any(|kind| kind["kind"].is_null())
+    };
+    deps.filter(at_run_time)
+        .filter_map(|dep| dep["pkg"].as_str())
+}
+
+fn add(package: &Value, text: &mut String) -> Result<()> {
+    let field = |name: &str| package[name].as_str().unwrap_or("unknown");
+    *text += &format!(
+        "\n{0}\n{1} {2}: {3}\n",
+        "=".repeat(80),
+        field("name"),
+        field("version"),
+        field("license")
+    );
+    let dir = Path::new(field("manifest_path"))
+        .parent()
+        .context("a manifest has a folder")?;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().to_uppercase();
+        if entry.file_type()?.is_file() && FILES.iter().any(|start| name.starts_with(start)) {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    for file in files {
+        *text += &format!("\n{}\n", fs::read_to_string(file)?.trim());
+    }
+    Ok(())
+}
