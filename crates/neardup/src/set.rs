@@ -4,7 +4,7 @@
 //! included.
 
 use crate::Result;
-use crate::kernels::{combine_windows, vectorized};
+use crate::kernels::{Vectorize, combine_windows, vectorized};
 use crate::memory::{Grow, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -102,7 +102,12 @@ pub fn jaccard_at_least(
     let both = a.len() + b.len();
     // Rounding makes less than one element of a difference.
     let least = (threshold / (1.0 + threshold) * both as f64) as usize;
-    let shared = vectorized(|| shared_at_least(a, b, least.saturating_sub(1), check))?;
+    let shared = vectorized(Shared {
+        a,
+        b,
+        least: least.saturating_sub(1),
+        check,
+    })?;
     if shared == 0 {
         return None;
     }
@@ -110,27 +115,39 @@ pub fn jaccard_at_least(
     (similarity >= threshold).then_some(similarity)
 }
 
-/// Returns the number of elements that two sets share; None only where it is below `least`. Each element of
-/// a block is compared with all of the other set's block, and the block that ends first makes room for
+/// The number of elements that two sets share; None only where it is below `least`. Each element of a
+/// block is compared with all of the other set's block, and the block that ends first makes room for
 /// the next (Inoue, Ohara, Taura, "Faster set intersection with SIMD instructions by reducing branch
 /// mispredictions", VLDB 2014).
-#[inline(always)]
-fn shared_at_least(a: &[i64], b: &[i64], least: usize, check: &mut dyn FnMut()) -> Option<usize> {
-    let (mut a, mut b, mut shared, mut step) = (a, b, 0, 0);
-    while let (Some(x), Some(y)) = (a.first_chunk(), b.first_chunk()) {
-        if step % STEPS == 0 && shared + a.len().min(b.len()) < least {
-            return None;
+struct Shared<'a> {
+    a: &'a [i64],
+    b: &'a [i64],
+    least: usize,
+    check: &'a mut dyn FnMut(),
+}
+
+impl Vectorize for Shared<'_> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run(self) -> Option<usize> {
+        let Self { mut a, mut b, .. } = self;
+        let (mut shared, mut step) = (0, 0);
+        while let (Some(x), Some(y)) = (a.first_chunk(), b.first_chunk()) {
+            if step % STEPS == 0 && shared + a.len().min(b.len()) < self.least {
+                return None;
+            }
+            step += 1;
+            if step % HEARTBEAT == 0 {
+                (self.check)();
+            }
+            shared += equal_elements(x, y);
+            let order = x[BLOCK - 1].cmp(&y[BLOCK - 1]);
+            a = &a[BLOCK * usize::from(order != Ordering::Greater)..];
+            b = &b[BLOCK * usize::from(order != Ordering::Less)..];
         }
-        step += 1;
-        if step % HEARTBEAT == 0 {
-            check();
-        }
-        shared += equal_elements(x, y);
-        let order = x[BLOCK - 1].cmp(&y[BLOCK - 1]);
-        a = &a[BLOCK * usize::from(order != Ordering::Greater)..];
-        b = &b[BLOCK * usize::from(order != Ordering::Less)..];
+        Some(shared + intersection_size(a, b, self.check))
     }
-    Some(shared + intersection_size(a, b, check))
 }
 
 /// Returns how many elements two blocks of distinct elements share. Of the ways to write it this one is made

@@ -103,6 +103,19 @@ proptest! {
     }
 }
 
+/// Folded letters compose that did not before: ẖ is of h alone.
+#[test]
+fn ascii_before_every_mark_composes_as_in_the_oracle() {
+    let marks = (0x300..0x370).filter_map(char::from_u32);
+    let pairs = marks.flat_map(|mark| ('!'..='~').map(move |letter| [letter, mark, ' ']));
+    let doc: String = pairs.flatten().collect();
+    for unit in UNITS {
+        for fold in FOLDS {
+            check(doc.as_bytes(), &Shingling { k: 1, unit, fold });
+        }
+    }
+}
+
 /// Texts longer than a window, a block and a long word.
 #[test]
 fn long_texts_equal_the_oracle() {

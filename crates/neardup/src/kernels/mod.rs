@@ -117,14 +117,21 @@ impl Kernels {
     }
 }
 
-/// Calls a function for which the compiler uses wider vectors where the kernels in use do.
+/// Work whose `run` is always inlined, so that [`vectorized`] can compile it anew: a closure is compiled
+/// once for all its calls, without vectors.
+pub trait Vectorize {
+    type Output;
+    fn run(self) -> Self::Output;
+}
+
+/// Does some work for which the compiler uses wider vectors where the kernels in use do.
 #[inline]
-pub fn vectorized<R>(f: impl FnOnce() -> R) -> R {
+pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     if active().name != portable::KERNELS.name {
-        return avx2::vectorized(f);
+        return avx2::vectorized(work);
     }
-    f()
+    work.run()
 }
 
 /// Calls [`Kernels::word_hashes`] of the kernels in use.

@@ -114,13 +114,30 @@ impl Units for WordText<'_, '_> {
 #[inline(always)]
 fn fold_ascii(ascii: [u8; 8], case_bits: u64) -> [u8; 8] {
     let bytes = u64::from_le_bytes(ascii) & each(0x7F);
-    // Adds to each byte what takes it to 0x80 if it is high enough.
-    let is_from = |bytes: u64, first: u8| bytes + each(0x80 - first);
-    let is_within = |bytes, first, last| is_from(bytes, first) & !is_from(bytes, last + 1);
     let is_letter = is_within(bytes | each(0x20), b'a', b'z');
-    let is_word = (is_letter | is_within(bytes, b'0', b'9')) >> 7 & each(1);
+    let is_word = is_letter | is_within(bytes, b'0', b'9');
     let kept = is_word * 0xFF;
     ((bytes | case_bits) & kept | each(b' ') & !kept).to_le_bytes()
+}
+
+/// Returns ASCII characters, letters small and white space as spaces, and the bits of the spaces.
+#[inline(always)]
+fn fold_spaces(ascii: [u8; 8]) -> ([u8; 8], u64) {
+    let bytes = u64::from_le_bytes(ascii) & each(0x7F);
+    let spaces = (is_within(bytes, b'\t', b'\r') | is_within(bytes, b' ', b' ')) * 0xFF;
+    let small = bytes | is_within(bytes, b'A', b'Z') << 5;
+    (
+        (small & !spaces | each(b' ') & spaces).to_le_bytes(),
+        spaces,
+    )
+}
+
+/// Returns 1 in each byte that is ASCII from `first` to `last`, else 0.
+#[inline(always)]
+fn is_within(bytes: u64, first: u8, last: u8) -> u64 {
+    // Adds to each byte what takes it to 0x80 if it is high enough.
+    let is_from = |first: u8| bytes + each(0x80 - first);
+    (is_from(first) & !is_from(last + 1)) >> 7 & each(1)
 }
 
 const fn each(byte: u8) -> u64 {
@@ -175,19 +192,15 @@ impl Units for CharText<'_, '_> {
             widen(ascii, &mut items[end..end + N]);
             return end + count;
         }
-        let mut folded = *ascii;
-        for byte in &mut folded {
-            let is_space = *byte == b' ' || byte.wrapping_sub(b'\t') < 5;
-            *byte = if is_space {
-                b' '
-            } else {
-                byte.to_ascii_lowercase()
-            };
+        let mut folded = [0; N];
+        let (mut repeats, mut before_chunk) = (0, 0);
+        for (bytes, folded) in ascii.as_chunks().0.iter().zip(folded.as_chunks_mut().0) {
+            let (small, spaces) = fold_spaces(*bytes);
+            *folded = small;
+            repeats |= spaces & (spaces << 8 | before_chunk);
+            before_chunk = spaces >> 56;
         }
         let (mut end, mut was_space) = (end, before.is_space());
-        let repeats = folded
-            .windows(2)
-            .fold(0, |any, two| any | u8::from(two == b"  "));
         if repeats == 0 && !(was_space && folded[0] == b' ') {
             widen(&folded, &mut items[end..end + N]);
             return end + count;

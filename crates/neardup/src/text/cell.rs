@@ -30,6 +30,8 @@ const DECOMPOSES: u64 = 1 << 12;
 const STARTER: u64 = 1 << 13;
 /// Stands for several code points, all of them ASCII.
 const SEVERAL: u64 = 1 << 14;
+/// It is no mark, and can be written behind anything.
+const SIMPLE: u64 = 1 << 15;
 /// Marks take the part of what they follow.
 const INHERITED: u64 = ALONE | IN_WORD;
 /// The canonical combining class, or 255 for 0: no class before it is too high.
@@ -73,7 +75,9 @@ impl Cell {
         } else {
             SLOW
         };
-        Self(bits | Self::part(info.class()) | check)
+        let is_simple = check & STARTER != 0 && info.class() != Class::Mark;
+        let simple = if is_simple { SIMPLE } else { 0 };
+        Self(bits | Self::part(info.class()) | check | simple)
     }
 
     fn part(class: Class) -> u64 {
@@ -99,7 +103,9 @@ impl Cell {
         }
         let bits = u64::from(u32::from_le_bytes(bytes)) << BYTES_SHIFT | infos.len() as u64;
         let order = u64::from(u8::MAX) << ORDER_SHIFT;
-        Some(Self(bits | Self::part(class) | order | STARTER | SEVERAL))
+        Some(Self(
+            bits | Self::part(class) | order | STARTER | SEVERAL | SIMPLE,
+        ))
     }
 
     /// Returns the state of a text that ends with `last`, and was cut before its last code points:
@@ -155,6 +161,12 @@ impl Cell {
     #[inline(always)]
     pub fn is_several(self) -> bool {
         self.0 & SEVERAL != 0
+    }
+
+    /// Returns whether it is no mark, and can be written behind anything.
+    #[inline(always)]
+    pub fn is_simple(self) -> bool {
+        self.0 & SIMPLE != 0
     }
 
     /// Returns whether nothing before it can compose or change places with it.

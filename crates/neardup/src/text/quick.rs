@@ -7,7 +7,7 @@ use super::decode::pieces;
 use super::fold::{FoldedText, Folder};
 use super::properties::{Class, Table};
 use crate::Result;
-use crate::kernels::vectorized;
+use crate::kernels::{Vectorize, vectorized};
 use std::ops::Range;
 
 /// Items of a text that are kept before [`Units::take`] takes them away.
@@ -161,6 +161,7 @@ struct Output<'a, U: Units> {
 }
 
 /// The last code point of a text before which nothing behind it changes anything.
+#[derive(Clone, Copy)]
 struct Starter {
     /// Its place in the text.
     at: usize,
@@ -172,17 +173,29 @@ impl<U: Units> Output<'_, U> {
     /// Folds code points up to a segment that the quick check does not accept; without
     /// `is_ended`, the last segment is none that it accepts. Returns the length of what is done.
     fn write_run(&mut self, text: &[u8], table: &'static Table, is_ended: bool) -> usize {
-        let mut starter = Starter {
+        let mut reached = Reached {
             at: 0,
-            item: self.end,
+            end: self.end,
+            last: self.last,
+            starter: Starter {
+                at: 0,
+                item: self.end,
+            },
         };
-        let mut at = 0;
         loop {
-            at = vectorized(|| self.write_while_quick(text, at, table, &mut starter));
-            if at == text.len() && is_ended {
-                return at;
+            reached = vectorized(Run {
+                units: &self.units,
+                table,
+                text,
+                items: self.items,
+                reached,
+            });
+            (self.end, self.last) = (reached.end, reached.last);
+            if reached.at == text.len() && is_ended {
+                return reached.at;
             }
-            let is_full = at < text.len() && self.end > ROOM - SLACK;
+            let is_full = reached.at < text.len() && self.end > ROOM - SLACK;
+            let starter = &mut reached.starter;
             let taken = if is_full {
                 self.make_room(starter.item)
             } else {
@@ -194,57 +207,8 @@ impl<U: Units> Output<'_, U> {
                 return starter.at;
             }
             starter.item -= taken;
+            reached.end = self.end;
         }
-    }
-
-    /// Folds code points until one needs a closer look or there is no room. Returns its place.
-    #[inline(always)]
-    fn write_while_quick(
-        &mut self,
-        text: &[u8],
-        from: usize,
-        table: &'static Table,
-        starter: &mut Starter,
-    ) -> usize {
-        let items = &mut *self.items;
-        let (mut at, mut end, mut last) = (from, self.end, self.last);
-        let mut start = Starter { ..*starter };
-        while at < text.len() && end <= ROOM - SLACK {
-            let rest = &text[at..];
-            let first = first_bytes::<SHORT_RUN>(rest);
-            if first[0].is_ascii() {
-                let mut count = leading_ascii(&first).min(rest.len());
-                if count < SHORT_RUN {
-                    end = self.units.write_ascii(items, end, &first, count, last);
-                } else {
-                    (count, end) = self.units.write_ascii_runs(items, end, rest, last);
-                }
-                at += count;
-                last = table.cell(usize::from(text[at - 1]));
-                start = Starter {
-                    at: at - 1,
-                    item: (end - 1).max(1),
-                };
-                continue;
-            }
-            let (code, len) = decode(u64::from_le_bytes(first) as usize);
-            let cell = table.cell(code);
-            if !cell.follows(last) && !cell.follows_checked(last) {
-                if !cell.is_dropped() {
-                    break;
-                }
-                at += len;
-                continue;
-            }
-            let cell = cell.after(last);
-            let (item, next) = self.units.write(items, end, cell, last);
-            if cell.holds_back() {
-                start = Starter { at, item };
-            }
-            (at, end, last) = (at + len, next, cell);
-        }
-        (self.end, self.last, *starter) = (end, last, start);
-        at
     }
 
     /// Takes items away from the beginning, none from `settled` on. Returns their number.
@@ -256,6 +220,104 @@ impl<U: Units> Output<'_, U> {
         self.items.copy_within(taken..self.end, 0);
         self.end -= taken;
         taken
+    }
+}
+
+/// How far a text has been written.
+#[derive(Clone, Copy)]
+struct Reached {
+    at: usize,
+    end: usize,
+    last: Cell,
+    starter: Starter,
+}
+
+/// Code points that are written until one needs a closer look or there is no room.
+struct Run<'a, U: Units> {
+    units: &'a U,
+    table: &'static Table,
+    text: &'a [u8],
+    items: &'a mut [U::Item; ROOM],
+    reached: Reached,
+}
+
+impl<U: Units> Vectorize for Run<'_, U> {
+    type Output = Reached;
+
+    #[inline(always)]
+    fn run(self) -> Reached {
+        // A variable of its own, so that it is kept in registers.
+        let mut reached = self.reached;
+        while reached.at < self.text.len() && reached.end <= ROOM - SLACK {
+            let rest = &self.text[reached.at..];
+            let first = first_bytes::<SHORT_RUN>(rest);
+            let high = high_bits(&first);
+            let ascii = high.trailing_zeros() as usize / 8;
+            if ascii > 0 {
+                let count = ascii.min(rest.len());
+                reached.write_ascii(self.units, self.items, self.table, rest, &first, count);
+                continue;
+            }
+            let (code, len) = decode(u64::from_le_bytes(first) as usize);
+            if !reached.write(self.units, self.items, self.table.cell(code), len) {
+                break;
+            }
+        }
+        reached
+    }
+}
+
+impl Reached {
+    /// Writes the ASCII at the beginning of `rest`, of whose first bytes `count` are ASCII.
+    #[inline(always)]
+    fn write_ascii<U: Units>(
+        &mut self,
+        units: &U,
+        items: &mut [U::Item; ROOM],
+        table: &'static Table,
+        rest: &[u8],
+        first: &[u8; SHORT_RUN],
+        mut count: usize,
+    ) {
+        if count < SHORT_RUN {
+            self.end = units.write_ascii(items, self.end, first, count, self.last);
+        } else {
+            (count, self.end) = units.write_ascii_runs(items, self.end, rest, self.last);
+        }
+        self.at += count;
+        self.last = table.cell(usize::from(rest[count - 1]));
+        self.starter = Starter {
+            at: self.at - 1,
+            item: (self.end - 1).max(1),
+        };
+    }
+
+    /// Writes a code point of `len` bytes. Returns whether it could be written.
+    #[inline(always)]
+    fn write<U: Units>(
+        &mut self,
+        units: &U,
+        items: &mut [U::Item; ROOM],
+        cell: Cell,
+        len: usize,
+    ) -> bool {
+        let (at, before) = (self.at, self.last);
+        if cell.is_simple() {
+            let (item, end) = units.write(items, self.end, cell, before);
+            self.starter = Starter { at, item };
+            (self.end, self.last) = (end, cell);
+        } else if cell.follows(before) || cell.follows_checked(before) {
+            let cell = cell.after(before);
+            let (item, end) = units.write(items, self.end, cell, before);
+            if cell.holds_back() {
+                self.starter = Starter { at, item };
+            }
+            (self.end, self.last) = (end, cell);
+        } else if !cell.is_dropped() {
+            return false;
+        }
+        self.at += len;
+        true
     }
 }
 
@@ -287,11 +349,10 @@ fn first_bytes<const N: usize>(bytes: &[u8]) -> [u8; N] {
     }
 }
 
-/// Returns the number of bytes before the first that is not ASCII.
+/// Returns the highest bit of each byte: set where the byte is not ASCII.
 #[inline(always)]
-fn leading_ascii(bytes: &[u8; SHORT_RUN]) -> usize {
-    let high_bits = u64::from_le_bytes(*bytes) & u64::from_ne_bytes([0x80; SHORT_RUN]);
-    high_bits.trailing_zeros() as usize / 8
+fn high_bits(bytes: &[u8; SHORT_RUN]) -> u64 {
+    u64::from_le_bytes(*bytes) & u64::from_ne_bytes([0x80; SHORT_RUN])
 }
 
 /// Returns the first code point of a text, which is not ASCII and given by its first bytes, the first

@@ -7,8 +7,8 @@ mod sketch;
 mod windows;
 mod words;
 
-use super::Kernels;
 use super::lanes::Lanes;
+use super::{Kernels, Vectorize};
 use crate::hash::Key;
 use std::arch::x86_64::{
     __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
@@ -36,14 +36,14 @@ pub static KERNELS: Kernels = Kernels {
     add_weight,
 };
 
-pub fn vectorized<R>(f: impl FnOnce() -> R) -> R {
+pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn call<R>(f: impl FnOnce() -> R) -> R {
-        f()
+    fn call<W: Vectorize>(work: W) -> W::Output {
+        work.run()
     }
     // SAFETY: kernels other than the portable ones are in use only where the features are there.
-    unsafe { call(f) }
+    unsafe { call(work) }
 }
 
 fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
