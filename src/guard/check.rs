@@ -114,12 +114,12 @@ impl Guard {
             {
                 return Verdict::Clear;
             }
-            let Some(mut new) = RowVersion::new(&self.rule, row.columns, row.slot) else {
+            let Some(new) = RowVersion::new(&self.rule, row.columns, row.slot) else {
                 return Verdict::Clear;
             };
-            let old = row.old;
-            let mut old = old.and_then(|slot| RowVersion::new(&self.rule, row.columns, slot));
-            self.search(row, &mut new, old.as_mut(), round)
+            let version = |slot| RowVersion::new(&self.rule, row.columns, slot);
+            let old = row.old.and_then(version);
+            self.search(row, &new, old.as_ref(), round)
         }
     }
 
@@ -130,8 +130,8 @@ impl Guard {
     unsafe fn search(
         &self,
         row: &Row<'_>,
-        new: &mut RowVersion<'_>,
-        mut old: Option<&mut RowVersion<'_>>,
+        new: &RowVersion<'_>,
+        old: Option<&RowVersion<'_>>,
         round: &mut Round,
     ) -> Verdict {
         let mut undecided = None;
@@ -153,7 +153,7 @@ impl Guard {
                     let Some(nearness) = new.nearness(&table.table.columns, found) else {
                         return true;
                     };
-                    if let Some(old) = old.as_deref_mut()
+                    if let Some(old) = old
                         && familiar
                             .get_or_insert_with(|| near_before(table, old))
                             .contains(&tid(found))
@@ -192,7 +192,7 @@ impl Guard {
 ///
 /// # Safety
 /// The version is one of a row in one table with those searched. A snapshot is active.
-unsafe fn near_before(table: &OpenTable, old: &mut RowVersion<'_>) -> Vec<Tid> {
+unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
     let mut tids = Vec::new();
     // SAFETY: vouched for by the caller.
     unsafe {
@@ -260,14 +260,13 @@ impl GuardColumns {
         old: *mut pg_sys::TupleTableSlot,
         new: *mut pg_sys::TupleTableSlot,
     ) -> bool {
-        // SAFETY: vouched for by the caller; signatures and documents are of variable length.
+        // SAFETY: vouched for by the caller; values that are near each other are of variable length.
         unsafe {
             let same = |column: &i16| match (get(old, *column), get(new, *column)) {
                 (Some(old), Some(new)) => stored_bytes(old) == stored_bytes(new),
                 (old, new) => old.is_none() && new.is_none(),
             };
-            same(&self.signature)
-                && self.document.as_ref().is_none_or(same)
+            same(&self.value)
                 && self
                     .window
                     .is_none_or(|window| window.around(old) == window.around(new))

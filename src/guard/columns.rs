@@ -4,8 +4,6 @@
 use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
 use crate::guard::window::Window;
-use crate::index::kind::Kind;
-use crate::pg::catalog::is_text;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::{Relation, column_type};
@@ -86,8 +84,8 @@ struct PrimaryKey {
 
 /// The columns that a guard reads.
 pub struct GuardColumns {
-    pub signature: i16,
-    pub document: Option<i16>,
+    /// The column that is compared.
+    pub value: i16,
     pub scope: Vec<ScopeColumn>,
     pub window: Option<Window>,
     /// None for a table without a primary key.
@@ -107,8 +105,7 @@ impl GuardColumns {
             let oid = (*table).rd_id;
             let scope = options.scope.iter();
             Self {
-                signature: column_number(oid, &options.column),
-                document: options.verify.as_ref().map(|name| column_number(oid, name)),
+                value: column_number(oid, &options.column),
                 scope: scope
                     .map(|name| ScopeColumn::new(table, column_number(oid, name)))
                     .collect(),
@@ -133,26 +130,6 @@ impl GuardColumns {
         unsafe {
             let number = column_number((*table).rd_id, name);
             Some(Window::new(table, number, most))
-        }
-    }
-
-    /// # Errors
-    /// ERROR `datatype_mismatch` where the document is no text, or cannot be compared.
-    ///
-    /// # Safety
-    /// The table is open, and has these columns.
-    pub unsafe fn check_document(&self, table: pg_sys::Relation, kind: Kind) {
-        let Some(document) = self.document else {
-            return;
-        };
-        // SAFETY: vouched for by the caller.
-        let document_type = unsafe { pg_sys::getBaseType(column_type(table, document).0) };
-        if !is_text(document_type) || kind != Kind::Minhash {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                "near_dup_guard cannot verify by that column",
-                "verify= names a column of type text, beside a column of type minhash_signature.",
-            );
         }
     }
 

@@ -17,6 +17,5 @@ pub mod row;
 pub mod search;
 pub mod table;
 mod trigger;
-mod verify;
 mod version;
 mod window;

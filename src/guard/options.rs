@@ -1,6 +1,7 @@
 //! The arguments of a `near_dup_guard` trigger.
 
 use crate::guard::window::microseconds_in;
+use crate::index::classes::check_threshold;
 use crate::index::kind::{Bound, Kind};
 use crate::options;
 use crate::pg::condition;
@@ -8,30 +9,43 @@ use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
+use neardup::shingle::Shingling;
 use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// `near_dup_guard(column, bound [, 'scope=column,...'] [, 'verify=column'] [, 'within=column', 'by=interval'])`.
+/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'])`.
 #[derive(PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
-    /// A similarity threshold for signatures, a distance for bit strings.
+    /// A distance for bit strings, a similarity threshold for others.
     pub bound: String,
+    /// Of documents.
+    pub shingling: Shingling,
     pub scope: Vec<CString>,
-    pub verify: Option<CString>,
     pub within: Option<CString>,
     /// Microseconds by which rows differ at most in the column of `within`.
     pub by: Option<i64>,
 }
 
-const SHAPE: &str = "Valid are the signature column, the threshold, and then 'scope=column,...', 'verify=column', and both 'within=column' and 'by=interval', as in near_dup_guard('sig', '0.8', 'scope=tenant_id').";
+const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id').";
 
 fn invalid(message: String) -> ! {
     Err(Error::invalid(message, SHAPE)).or_raise()
 }
 
 impl GuardOptions {
+    pub fn new(column: CString, bound: String) -> Self {
+        Self {
+            column,
+            bound,
+            shingling: Shingling::default(),
+            scope: Vec::new(),
+            within: None,
+            by: None,
+        }
+    }
+
     /// Reads the arguments of a trigger.
     ///
     /// # Errors
@@ -40,14 +54,8 @@ impl GuardOptions {
         let [column, bound, rest @ ..] = arguments else {
             invalid(format!("near_dup_guard got {} arguments", arguments.len()));
         };
-        let mut options = Self {
-            column: (*column).to_owned(),
-            bound: bound.to_string_lossy().into_owned(),
-            scope: Vec::new(),
-            verify: None,
-            within: None,
-            by: None,
-        };
+        let bound = bound.to_string_lossy().into_owned();
+        let mut options = Self::new((*column).to_owned(), bound);
         for option in rest {
             options.add(option);
         }
@@ -83,8 +91,7 @@ impl GuardOptions {
     /// Returns the names of all columns, in the order in which a condition keeps them.
     pub fn columns_mut(&mut self) -> impl Iterator<Item = &mut CString> {
         let column = std::iter::once(&mut self.column);
-        let scope = column.chain(&mut self.scope);
-        scope.chain(&mut self.verify).chain(&mut self.within)
+        column.chain(&mut self.scope).chain(&mut self.within)
     }
 
     fn add(&mut self, option: &CStr) {
@@ -95,9 +102,14 @@ impl GuardOptions {
             CString::new(value.trim_ascii()).expect("a part of a string without NUL has none")
         };
         let value = value.strip_prefix(b"=").unwrap_or_default();
+        let Shingling { k, unit, fold } = self.shingling;
+        let word = String::from_utf8_lossy(value);
+        let cut = |k, unit, fold| Shingling::new(k, unit, fold).or_raise();
         match name {
+            b"k" => self.shingling = cut(word.parse().unwrap_or_default(), unit, fold),
+            b"unit" => self.shingling = cut(k as i64, word.parse().or_raise(), fold),
+            b"fold" => self.shingling = cut(k as i64, unit, word.parse().or_raise()),
             b"scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
-            b"verify" => self.verify = Some(column(value)),
             b"within" => self.within = Some(column(value)),
             b"by" => self.by = Some(microseconds_in(&column(value))),
             _ => invalid(format!(
@@ -110,13 +122,19 @@ impl GuardOptions {
     /// Returns the bound of a kind.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` for a threshold outside 0 < threshold <= 1, or a distance
-    /// outside 0 to 63.
+    /// ERROR `invalid_parameter_value` for a bound that no index of the kind serves, and for shingles of
+    /// values that are no documents.
     pub fn bound(&self, kind: Kind) -> Bound {
+        if kind != Kind::Documents && self.shingling != Shingling::default() {
+            invalid("k, unit and fold are for a column of documents".to_owned());
+        }
         match kind {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),
-            Kind::Containing | Kind::Resembling | Kind::Documents => {
-                Bound::Share(options::threshold_in(&self.bound))
+            Kind::Containing | Kind::Resembling => Bound::Share(options::threshold_in(&self.bound)),
+            Kind::Documents => {
+                let threshold = options::threshold_in(&self.bound);
+                check_threshold(threshold);
+                Bound::Resemblance(threshold, self.shingling)
             }
             Kind::Hamming => {
                 let most = MAX_BLOCKS as u32 - 1;

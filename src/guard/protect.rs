@@ -10,12 +10,12 @@ use crate::pg::condition;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::statement::{Connection, server_text, utf8};
+use crate::pg::text::Text;
 use pgrx::prelude::*;
 use std::ffi::CString;
 
-/// Implements `near_dup_protect(relation, signature_column, threshold, scope, verify, trigger_name,
-/// within, by)`, which creates the triggers `near_dup_guard` on a table, or on all partitions
-/// of one.
+/// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit,
+/// fold)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
 ///
 /// # Errors
 /// Those of CREATE TRIGGER, and those that the trigger would raise for every row: for columns that
@@ -46,7 +46,7 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
     unsafe {
         let threshold = f64::from_bits(call.argument(2, "threshold").value() as u64);
         let mut arguments = vec![
-            names::name(call.argument(1, "signature_column")),
+            names::name(call.argument(1, "column_name")),
             threshold.to_string(),
         ];
         let scope = call.optional_argument(3).map(|array| names_in(array));
@@ -54,17 +54,22 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
             let scope: Vec<String> = scope.iter().map(|name| utf8(name)).collect();
             arguments.push(format!("scope={}", scope.join(",")));
         }
-        if let Some(column) = call.optional_argument(4) {
-            arguments.push(format!("verify={}", names::name(column)));
-        }
-        if let Some(column) = call.optional_argument(6) {
+        if let Some(column) = call.optional_argument(5) {
             arguments.push(format!("within={}", names::name(column)));
         }
-        if let Some(by) = call.optional_argument(7) {
+        if let Some(by) = call.optional_argument(6) {
             let by = microseconds(by);
             let seconds = (by % DAY) as f64 / 1e6;
             // Every session reads it alike, whatever its IntervalStyle.
             arguments.push(format!("by={} days {seconds} seconds", by / DAY));
+        }
+        if let Some(k) = call.optional_argument(7) {
+            arguments.push(format!("k={}", k.value() as i32));
+        }
+        for (number, name) in [(8, "unit"), (9, "fold")] {
+            if let Some(value) = call.optional_argument(number) {
+                arguments.push(format!("{name}={}", Text::from_raw(value).name()));
+            }
         }
         arguments
     }
@@ -89,7 +94,7 @@ unsafe fn create_triggers(
 ) {
     // SAFETY: the argument is a name.
     let after = call
-        .optional_argument(5)
+        .optional_argument(4)
         .map(|name| unsafe { names::name(name) });
     let after = after.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
     let before = names::derived(&after, "before");

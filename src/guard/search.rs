@@ -5,7 +5,7 @@ use crate::guard::row::{Slot, Tid, tid};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{Candidate, candidates, next_number};
-use crate::index::classes::{CONTAINED, EQUAL};
+use crate::index::classes::EQUAL;
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
 use pgrx::itemptr::item_pointer_get_both;
@@ -129,7 +129,8 @@ impl OpenTable {
                 Some(scan_key(column, EQUAL, value))
             })
             .collect();
-        keys.push(scan_key(scope.len() as i16 + 1, CONTAINED, version.ball));
+        let column = scope.len() as i16 + 1;
+        keys.push(scan_key(column, version.strategy(), version.ball));
         keys
     }
 

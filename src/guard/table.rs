@@ -3,7 +3,6 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
-use crate::index::classes::CONTAINED;
 use crate::index::kind::{Bound, Kind, Objects};
 use crate::pg::error::raise;
 use crate::pg::names;
@@ -14,6 +13,7 @@ use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 /// The arguments of a guard, for the tables under one root.
 pub struct Rule {
     pub options: GuardOptions,
+    pub kind: Kind,
     pub bound: Bound,
     pub objects: Objects,
 }
@@ -33,7 +33,7 @@ pub struct SearchedTable {
 /// An index that finds everything within the bound.
 pub struct UsableIndex {
     pub oid: pg_sys::Oid,
-    /// The scope columns in front of the signature, by their places among all of the guard.
+    /// The scope columns in front of the value, by their places among all of the guard.
     pub scope: Vec<usize>,
     /// Every session searches through it: no index is being built or dropped concurrently, which
     /// others may see in another state.
@@ -52,20 +52,24 @@ impl Rule {
         function: pg_sys::Oid,
     ) -> Self {
         // SAFETY: vouched for by the caller.
-        let kind = unsafe {
+        let (kind, value_type) = unsafe {
             let columns = GuardColumns::of(table, &options);
-            let (signature_type, _) = column_type(table, columns.signature);
+            let (value_type, _) = column_type(table, columns.value);
             let schema = pg_sys::get_func_namespace(function);
-            Kind::of_type(pg_sys::getBaseType(signature_type), schema)
+            let kind = Kind::of_type(value_type, schema);
+            (kind, value_type)
         };
         let Some(kind) = kind else {
+            let column = names::identifier(&utf8(&options.column));
+            let value_type = names::type_(value_type);
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                "near_dup_guard: the column is neither minhash_signature nor bit",
-                "Name the column of the signatures first.",
+                &format!("near_dup_guard cannot compare column {column} of type {value_type}"),
+                "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].",
             );
         };
         Self {
+            kind,
             bound: options.bound(kind),
             objects: kind.objects(function),
             options,
@@ -121,7 +125,6 @@ impl Rule {
         // SAFETY: the relation is open.
         unsafe {
             let columns = GuardColumns::of(relation.as_ptr(), &self.options);
-            columns.check_document(relation.as_ptr(), self.bound.kind());
             SearchedTable {
                 oid: (*relation.as_ptr()).rd_id,
                 ancestors: ancestors.to_vec(),
@@ -149,7 +152,7 @@ impl Rule {
             let index = Relation::open_index(oid);
             // SAFETY: the index is open.
             unsafe {
-                let Some(place) = self.place_of(index.as_ptr(), columns.signature) else {
+                let Some(place) = self.place_of(index.as_ptr(), columns.value) else {
                     continue;
                 };
                 let form = (*index.as_ptr()).rd_index;
@@ -175,29 +178,24 @@ impl Rule {
         best.map(|best| UsableIndex { is_settled, ..best })
     }
 
-    /// Returns the place of the signature among the columns of an index of ours.
+    /// Returns the place of the value among the columns of an index of ours, the last one.
     ///
     /// # Safety
     /// The index is open.
-    unsafe fn place_of(&self, index: pg_sys::Relation, signature: i16) -> Option<usize> {
+    unsafe fn place_of(&self, index: pg_sys::Relation, value: i16) -> Option<usize> {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let place = columns_of(index)
-                .iter()
-                .position(|&column| column == signature)?;
-            let family = *(*index).rd_opfamily.add(place);
-            let types = [self.objects.value_type, self.objects.ball_type];
-            let operator =
-                pg_sys::get_opfamily_member(family, types[0], types[1], CONTAINED as i16);
-            let is_ours = self.bound.kind().has_family(family, types[0]);
-            (operator != pg_sys::InvalidOid && is_ours).then_some(place)
+            let (&last, in_front) = columns_of(index).split_last()?;
+            let family = *(*index).rd_opfamily.add(in_front.len());
+            let is_ours = || self.kind.has_family(family, self.objects.value_type);
+            (last == value && is_ours()).then_some(in_front.len())
         }
     }
 
     /// Returns whether an index finds everything within the bound.
     ///
     /// # Safety
-    /// The index is open, and one of ours that has the signature in that place.
+    /// The index is open, and one of ours that has the value in that place.
     unsafe fn is_served(&self, index: pg_sys::Relation, place: usize) -> bool {
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -220,17 +218,17 @@ unsafe fn columns_of<'i>(index: pg_sys::Relation) -> &'i [i16] {
     }
 }
 
-/// Returns which scope columns of the guard are in front of the signature; None if others are.
+/// Returns which scope columns of the guard are in front of the value; None if others are.
 ///
 /// # Safety
-/// The index is open, and has the signature in that place.
+/// The index is open, and has the value in that place.
 unsafe fn scope_in_front(
     index: pg_sys::Relation,
-    signature: usize,
+    place: usize,
     columns: &GuardColumns,
 ) -> Option<Vec<usize>> {
     // SAFETY: vouched for by the caller.
-    let in_front = unsafe { &columns_of(index)[..signature] };
+    let in_front = unsafe { &columns_of(index)[..place] };
     let scope = in_front.iter().enumerate().map(|(place, &number)| {
         columns.scope.iter().position(|column| {
             // SAFETY: as above.

@@ -8,7 +8,7 @@ use crate::guard::table::root_of;
 use crate::pg::call::finfo;
 use pgrx::pg_sys;
 
-/// Implements `near_dup_guard(column, threshold [, scope=column,...] [, verify=column])`.
+/// Implements `near_dup_guard(column, threshold [, scope=column,...] [, ...])`.
 ///
 /// # Safety
 /// PostgreSQL calls it.

@@ -3,20 +3,18 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::row::get;
 use crate::guard::table::Rule;
-use crate::guard::verify::VersionDocument;
 use crate::guard::window::Span;
+use crate::index::ball::Ball;
 use crate::index::kind::Bound;
 use pgrx::pg_sys;
 use std::fmt;
 
-/// A version of the row, with the ball around its signature.
+/// A version of the row, with the ball around its value.
 pub struct RowVersion<'a> {
     rule: &'a Rule,
     columns: &'a GuardColumns,
     slot: *mut pg_sys::TupleTableSlot,
-    signature: pg_sys::Datum,
     pub ball: pg_sys::Datum,
-    document: Option<VersionDocument>,
     /// The moments of rows that count.
     pub span: Span,
 }
@@ -29,7 +27,7 @@ pub enum Nearness {
 }
 
 impl<'a> RowVersion<'a> {
-    /// Returns None for a version without a signature, and where a window is asked for, without a moment.
+    /// Returns None for a version without a value, and where a window is asked for, without a moment.
     ///
     /// # Safety
     /// The slot holds a row of a table with these columns, and outlives the version.
@@ -40,24 +38,24 @@ impl<'a> RowVersion<'a> {
     ) -> Option<Self> {
         // SAFETY: vouched for by the caller; the columns are of the rule's types.
         unsafe {
-            let signature = get(slot, columns.signature)?;
+            let value = get(slot, columns.value)?;
             let span = match columns.window {
                 Some(window) => window.around(slot)?,
                 None => Span::ALWAYS,
             };
-            let document = columns
-                .document
-                .map(|column| VersionDocument::new(get(slot, column), &rule.bound, signature));
             Some(Self {
                 rule,
                 columns,
                 slot,
-                signature,
-                ball: rule.bound.ball(&rule.objects, signature),
-                document,
+                ball: rule.bound.ball(value),
                 span,
             })
         }
+    }
+
+    /// Returns the strategy of the operator that finds what is in the ball.
+    pub fn strategy(&self) -> u16 {
+        self.rule.kind.operator(0).1
     }
 
     /// Returns the value of a scope column; None for NULL.
@@ -72,11 +70,10 @@ impl<'a> RowVersion<'a> {
     /// # Safety
     /// The other slot holds a row of a table with those columns.
     pub unsafe fn nearness(
-        &mut self,
+        &self,
         columns: &GuardColumns,
         other: *mut pg_sys::TupleTableSlot,
     ) -> Option<Nearness> {
-        let Rule { bound, objects, .. } = self.rule;
         // SAFETY: vouched for by the caller. Partitions have the same columns as their root, of the
         // same types.
         unsafe {
@@ -91,22 +88,11 @@ impl<'a> RowVersion<'a> {
                     return None;
                 }
             }
-            let theirs = get(other, columns.signature)?;
-            let is_near = pg_sys::get_opcode(objects.operator);
-            let no_collation = pg_sys::InvalidOid;
-            if pg_sys::OidFunctionCall2Coll(is_near, no_collation, theirs, self.ball).value() == 0 {
-                return None;
-            }
-            if let (Some(ours), Some(column)) = (&mut self.document, columns.document) {
-                return ours
-                    .resemblance(get(other, column))
-                    .map(Nearness::Similarity);
-            }
-            let distance = bound.distance(objects, self.signature, theirs);
-            Some(match bound {
-                Bound::Threshold(_) => Nearness::Similarity(1.0 - distance),
-                Bound::Distance(_) => Nearness::DifferingBits(distance),
-                Bound::Share(_) | Bound::Resemblance(..) => Nearness::Similarity(distance),
+            let theirs = get(other, columns.value)?;
+            let nearness = Ball::from_raw(self.ball).read().nearness(theirs)?;
+            Some(match self.rule.bound {
+                Bound::Distance(_) => Nearness::DifferingBits(nearness),
+                _ => Nearness::Similarity(nearness),
             })
         }
     }

@@ -11,12 +11,13 @@ use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, result};
-use crate::text::measures::{is_contained, is_resembling};
+use crate::text::measures::{is_contained, is_resembling, shingle_set};
 use bitvec::prelude::*;
 use neardup::memory::{Grow, GrowText, collected, filled, joined, with_room};
-use neardup::minhash::{Signature, least_similarity, near_duplicates};
-use neardup::set::sort_distinct;
+use neardup::minhash::{Signature, estimate, least_similarity, near_duplicates};
+use neardup::set::{self, sort_distinct};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
@@ -37,6 +38,43 @@ pub enum Within<'a> {
     Set(Vec<i64>, f64),
     /// With the lowest resemblance.
     Document(Resembling),
+}
+
+impl Within<'_> {
+    /// Returns how near a value is to the center: the similarity, or the number of bits in which bit strings
+    /// differ; None beyond the bound.
+    ///
+    /// # Safety
+    /// The value is of the center's type.
+    pub unsafe fn nearness(&self, value: pg_sys::Datum) -> Option<f64> {
+        let jaccard = |center: &[i64], set: &[i64], least: f64| {
+            let similarity = set::jaccard(set, center, &mut check_interrupts);
+            (similarity >= least).then_some(similarity)
+        };
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match self {
+                Self::Signature(center, threshold) => {
+                    let similarity = estimate(&StoredSignature::from_raw(value).read(), center);
+                    similarity.ok().filter(|similarity| similarity >= threshold)
+                }
+                Self::Bits(center, most) => {
+                    let bits = Bits::from_raw(value);
+                    (bits.len() == center.len)
+                        .then(|| neardup::hamming::distance(bits.bytes(), center.bytes))
+                        .filter(|distance| distance <= most)
+                        .map(f64::from)
+                }
+                Self::Set(center, share) => {
+                    jaccard(center, &Bigints::from_raw(value).set(), *share)
+                }
+                Self::Document(center) => {
+                    let set = shingle_set(&Text::from_raw(value), &center.shingling);
+                    jaccard(&center.set, &set, center.threshold)
+                }
+            }
+        }
+    }
 }
 
 /// A bit string: its bytes, and the number of its bits.
@@ -146,7 +184,7 @@ impl NewBall {
         Self(joined(&[numbers.as_flattened(), center, &[OF_BITS]]).or_raise())
     }
 
-    fn of_set(set: &[i64], share: f64) -> Self {
+    pub fn of_set(set: &[i64], share: f64) -> Self {
         let mut bytes = with_room(size_of::<f64>() + size_of_val(set) + 1).or_raise();
         bytes.try_extend(share.to_le_bytes()).or_raise();
         let elements = set.iter().flat_map(|element| element.to_le_bytes());

@@ -3,9 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "types of arguments")]
 
 use crate::index::ball::{
-    Ball, Within, bit_ball_contains_wrapper, bit_in_ball_wrapper, minhash_ball_contains_wrapper,
-    minhash_in_ball_wrapper, set_ball_contained_wrapper, set_ball_contains_wrapper,
-    set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
+    Ball, NewBall, Within, bit_ball_contains_wrapper, bit_in_ball_wrapper,
+    minhash_ball_contains_wrapper, minhash_in_ball_wrapper, set_ball_contained_wrapper,
+    set_ball_contains_wrapper, set_ball_resembles_wrapper, set_contained_wrapper,
+    set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
     CONTAINED, CONTAINS, DocumentClass, HammingClass, MinhashClass, PREDICATE_FUNCTION, Parameters,
@@ -18,12 +19,16 @@ use crate::index::document_ball::{document_ball_contains_wrapper, document_in_ba
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;
+use crate::pg::arrays::Bigints;
+use crate::pg::bits::Bits;
 use crate::pg::catalog::{
     CFunction, address_of, function_beside, is_at, is_function, operator_beside, support_function,
     type_named,
 };
 use crate::pg::names;
 use crate::pg::nodes;
+use crate::pg::text::Text;
+use crate::pg::varlena::new_varlena;
 use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{
     near_contained_wrapper, near_dup_documents_wrapper, near_dup_of_sets_wrapper,
@@ -118,7 +123,6 @@ pub struct Objects {
     schema: pg_sys::Oid,
     /// The function (value, bound) that makes a ball.
     pub make_ball: pg_sys::Oid,
-    measure: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
     pub ball_type: pg_sys::Oid,
     /// `value <@ ball`, or `value <% ball` of sets.
@@ -126,9 +130,6 @@ pub struct Objects {
 }
 
 impl Kind {
-    /// The kinds of values that are near each other, which constraints compare.
-    pub const NEAR: [Self; 2] = [Self::Minhash, Self::Hamming];
-
     /// The kinds that have constraint keys.
     pub const WITH_KEYS: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Documents];
 
@@ -140,12 +141,17 @@ impl Kind {
         Self::Documents,
     ];
 
-    /// Returns the kind of values of a base type that are near each other; None if it has none. The
-    /// extension is in `schema`.
-    pub fn of_type(base_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Self> {
-        Self::NEAR
-            .into_iter()
-            .find(|kind| kind.value_type(schema) == base_type)
+    /// Returns the kind of a column's values that are near each other; None if it has none. The extension is
+    /// in `schema`.
+    pub fn of_type(column_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: plain catalog lookup.
+        match unsafe { pg_sys::getBaseType(column_type) } {
+            pg_sys::TEXTOID | pg_sys::VARCHAROID => Some(Self::Documents),
+            pg_sys::BITOID | pg_sys::VARBITOID => Some(Self::Hamming),
+            pg_sys::INT8ARRAYOID => Some(Self::Resembling),
+            base if base == type_named(schema, c"minhash_signature") => Some(Self::Minhash),
+            _ => None,
+        }
     }
 
     fn value_type(self, schema: pg_sys::Oid) -> pg_sys::Oid {
@@ -297,18 +303,6 @@ impl Kind {
         [self.value_type(schema), type_named(schema, BALL)]
     }
 
-    /// Returns the name of the function that measures how far two values are apart, or of sets how
-    /// much one contains of the other.
-    fn measure(self) -> &'static CStr {
-        match self {
-            Self::Minhash => c"minhash_distance",
-            Self::Hamming => c"bit_hamming",
-            Self::Containing => c"containment",
-            Self::Resembling => c"jaccard",
-            Self::Documents => c"resemblance",
-        }
-    }
-
     /// Returns the types of the arguments of the function that makes a ball.
     pub fn ball_arguments(self, value_type: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         [&[value_type, self.bound_type()], self.cut_types()].concat()
@@ -326,10 +320,6 @@ impl Kind {
         Objects {
             schema,
             make_ball: named(BALL, &self.ball_arguments(value_type)),
-            measure: named(
-                self.measure(),
-                &[&[value_type, value_type], self.cut_types()].concat(),
-            ),
             value_type,
             ball_type,
             operator: operator_beside(function, self.operator(0).0, [value_type, ball_type])
@@ -411,29 +401,25 @@ impl Bound {
     /// Returns the ball of everything within the bound of a value.
     ///
     /// # Safety
-    /// `value` is of the kind's type, and the objects are the kind's.
-    pub unsafe fn ball(&self, objects: &Objects, value: pg_sys::Datum) -> pg_sys::Datum {
-        let no_collation = pg_sys::InvalidOid;
-        // SAFETY: the arguments are of the function's types.
-        unsafe {
-            pg_sys::OidFunctionCall2Coll(objects.make_ball, no_collation, value, self.datum())
-        }
-    }
-
-    /// Returns how far two values are apart: 1 - similarity, or differing bits; of sets the share.
-    ///
-    /// # Safety
-    /// Both values are of the kind's type and comparable, and the objects are the kind's.
-    pub unsafe fn distance(&self, objects: &Objects, a: pg_sys::Datum, b: pg_sys::Datum) -> f64 {
+    /// The value is of the kind's type.
+    pub unsafe fn ball(&self, value: pg_sys::Datum) -> pg_sys::Datum {
         // SAFETY: vouched for by the caller.
-        let measured =
-            unsafe { pg_sys::OidFunctionCall2Coll(objects.measure, pg_sys::InvalidOid, a, b) };
-        match self {
-            Self::Threshold(_) | Self::Share(_) | Self::Resemblance(..) => {
-                f64::from_bits(measured.value() as u64)
+        let ball = unsafe {
+            match self {
+                Self::Threshold(threshold) => {
+                    NewBall::of_signature(StoredSignature::from_raw(value).bytes(), *threshold)
+                }
+                Self::Distance(distance) => {
+                    let bits = Bits::from_raw(value);
+                    NewBall::of_bits(bits.bytes(), bits.len(), *distance)
+                }
+                Self::Share(share) => NewBall::of_set(&Bigints::from_raw(value).set(), *share),
+                Self::Resemblance(threshold, shingling) => {
+                    NewBall::of_document(&Text::from_raw(value), *threshold, shingling)
+                }
             }
-            Self::Distance(_) => f64::from(measured.value() as i32),
-        }
+        };
+        new_varlena(&ball.0)
     }
 
     /// Returns whether an index with these options finds everything within the bound of the center,

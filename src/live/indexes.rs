@@ -14,16 +14,14 @@ pub fn rule<'a>(
     column: &str,
     scope: impl Iterator<Item = &'a str>,
 ) -> Rule {
+    let bound = measure.threshold().to_string();
     let options = GuardOptions {
-        column: server_text(column),
-        bound: measure.threshold().to_string(),
         scope: scope.map(server_text).collect(),
-        verify: None,
-        within: None,
-        by: None,
+        ..GuardOptions::new(server_text(column), bound)
     };
     Rule {
         options,
+        kind: measure.kind,
         bound: measure.bound,
         objects: measure.kind.objects(tracker.function),
     }

@@ -1,7 +1,6 @@
 //! The description that a tracker asks what is similar: the kind of its column's values, and their bound.
 
 use crate::index::kind::{BALL, Bound, Kind};
-use crate::pg::catalog::type_named;
 use crate::pg::names;
 use neardup::bands::{DOCUMENT_BANDS, DocumentKeys};
 use neardup::shingle::Shingling;
@@ -18,18 +17,6 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Returns the kind of a column's values; None of a type that trackers do not compare.
-    pub fn kind_of(column_type: pg_sys::Oid, schema: pg_sys::Oid) -> Option<Kind> {
-        // SAFETY: plain catalog lookup.
-        match unsafe { pg_sys::getBaseType(column_type) } {
-            pg_sys::TEXTOID | pg_sys::VARCHAROID => Some(Kind::Documents),
-            pg_sys::BITOID | pg_sys::VARBITOID => Some(Kind::Hamming),
-            pg_sys::INT8ARRAYOID => Some(Kind::Resembling),
-            base if base == type_named(schema, c"minhash_signature") => Some(Kind::Minhash),
-            _ => None,
-        }
-    }
-
     /// Returns None for a threshold out of the kind's range.
     pub fn new(
         kind: Kind,

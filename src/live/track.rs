@@ -169,7 +169,7 @@ fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
 /// range, and for those that do not fit the type.
 fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
     let (name, type_name) = (&column.name, &column.type_name);
-    let Some(kind) = Measure::kind_of(column.type_, call.schema()) else {
+    let Some(kind) = Kind::of_type(column.type_, call.schema()) else {
         raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
             &format!("near_dup_track cannot compare column {name} of type {type_name}"),

@@ -4,6 +4,7 @@
 //! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them. The condition of
 //! a trigger for updates keeps the tracker's columns and the expressions of its order as well.
 
+use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Order, Term};
 use crate::pg::catalog::function_beside;
@@ -185,7 +186,7 @@ impl Tracker {
             let number = column()?;
             let scope = (0..scopes.parse().ok()?).map(|_| names::column(own, column()?));
             let scope = scope.collect::<Option<_>>()?;
-            let kind = Measure::kind_of(column_type(table, number).0, functions.schema)?;
+            let kind = Kind::of_type(column_type(table, number).0, functions.schema)?;
             let (cut, directions) = rest.split_at_checked(kind.cut_types().len())?;
             let measure = Measure::new(
                 kind,

@@ -188,7 +188,7 @@ unsafe extern "C-unwind" fn check_options(
 
 /// # Errors
 /// As of [`check_options`].
-pub(super) fn check_threshold(threshold: f64) {
+pub fn check_threshold(threshold: f64) {
     if !(LOWEST_THRESHOLD..=1.0).contains(&threshold) {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,

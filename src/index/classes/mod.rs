@@ -12,7 +12,7 @@ mod row;
 mod set;
 
 pub use column::Column;
-pub use document::DocumentClass;
+pub use document::{DocumentClass, check_threshold};
 pub use hamming::HammingClass;
 pub use minhash::MinhashClass;
 pub use row::RowKeys;

@@ -163,25 +163,51 @@ INSERT INTO tenants VALUES (4, 'a', NULL, minhash('x y z')), (5, NULL, NULL, min
 INSERT INTO tenants VALUES (6, 'a', NULL, minhash('x y z'));
 INSERT INTO tenants VALUES (6, NULL, NULL, minhash('x y z'));
 
--- verify: the estimate alone refuses nothing.
-CREATE TABLE verified (id int PRIMARY KEY, body text, sig minhash_signature);
-CREATE INDEX ON verified USING neardup (sig);
-SELECT near_dup_protect('verified', 'sig', 0.8, verify => 'body');
-INSERT INTO verified VALUES (1, 'a b c d e f g', minhash('x y z')), (2, 'f g h i j', minhash('x y z'));
-INSERT INTO verified VALUES (3, 'A B C D E F G', minhash('x y z'));
-INSERT INTO verified VALUES (3, 'k l m n o', minhash('x y z'));
-UPDATE verified SET body = 'a b c d e f g' WHERE id = 3;
-UPDATE verified SET body = 'a b c d e f g h' WHERE id = 1;
+-- Documents, by their resemblance: cut as the condition says, by an index that cuts them alike.
+CREATE TABLE texts (id int PRIMARY KEY, tenant text, body text, short varchar(100));
+SELECT near_dup_protect('texts', 'body', 0.8);
+CREATE INDEX texts_tenant ON texts USING neardup (body, tenant text_ops);
+CREATE INDEX texts_word ON texts USING neardup (body text_ops (k = 2));
+SELECT near_dup_protect('texts', 'body', 0.8);
+SELECT near_dup_protect('texts', 'body', 0.8, k => 2, trigger_name => 'words');
+SELECT near_dup_protect('texts', 'body', 0.8, k => 2, unit => 'char', fold => 'none', trigger_name => 'chars');
+CREATE INDEX texts_char ON texts USING neardup (tenant, body text_ops (threshold = 0.6, k = 2, unit = "char", fold = "none"));
+SELECT near_dup_protect('texts', 'body', 0.8, k => 2, unit => 'char', fold => 'none', scope => '{tenant}', trigger_name => 'chars');
+CREATE INDEX ON texts USING neardup (short);
+SELECT near_dup_protect('texts', 'short', 0.9);
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'texts'::regclass AND tgname !~ '_before$' ORDER BY tgname;
+INSERT INTO texts VALUES (1, 'a', 'a b c d e f g'), (2, 'a', 'f g h i j'), (3, 'a', ''), (4, 'a', ''), (5, 'a', NULL);
+INSERT INTO texts VALUES (6, 'b', 'A B C D E F');
+DROP TRIGGER words ON texts;
+INSERT INTO texts VALUES (6, 'a', 'abcdefghij');
+INSERT INTO texts VALUES (7, 'b', 'abcdefghij'), (8, 'a', 'Abcdefghij');
+INSERT INTO texts VALUES (9, 'b', 'abcdefghijk');
+INSERT INTO texts VALUES (10, 'a', 'one', 'in a few words'), (11, 'a', 'two', 'In A Few Words');
+UPDATE texts SET body = 'a b c d e f g h' WHERE id = 2;
+UPDATE texts SET body = 'a b c d e f g h' WHERE id = 1;
+SELECT near_dup_protect('texts', 'body', 0.4);
+SELECT near_dup_protect('texts', 'body', 0.8, k => 0);
+SELECT near_dup_protect('texts', 'body', 0.8, unit => 'line');
 
 -- Bit strings.
 CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
 CREATE INDEX ON images USING neardup (hash hamming_ops (distance = 3));
 SELECT near_dup_protect('images', 'hash', 2.5);
+SELECT near_dup_protect('images', 'hash', 3, k => 2);
 SELECT near_dup_protect('images', 'hash', 3);
 INSERT INTO images VALUES (1, x'0123456789abcdef');
 INSERT INTO images VALUES (2, x'0123456789abcdee');
 INSERT INTO images VALUES (2, x'0123456789abcde8');
 INSERT INTO images VALUES (3, x'0123456789abcd00');
+
+-- Sets, at any threshold.
+CREATE TABLE sets (id int PRIMARY KEY, elements bigint[]);
+CREATE INDEX ON sets USING neardup (elements);
+SELECT near_dup_protect('sets', 'elements', 0.3);
+INSERT INTO sets VALUES (1, '{1,2,3,4,5,6,7}'), (2, '{}'), (3, '{}'), (4, NULL);
+INSERT INTO sets VALUES (5, '{5,6,7,8,9,10}');
+INSERT INTO sets VALUES (6, '{5,6,7,8,9}');
+INSERT INTO sets VALUES (6, '{10,9,9}');
 
 -- Partitions: looked at from the root.
 CREATE TABLE parts (id int, day int, body text, sig minhash_signature, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);
@@ -219,9 +245,22 @@ CREATE TABLE wrong (id int, sig minhash_signature, "into here" text);
 SELECT near_dup_protect('wrong', 'sig', 1.8);
 SELECT near_dup_protect('wrong', 'signature', 0.8);
 SELECT near_dup_protect('wrong', 'id', 0.8);
-SELECT near_dup_protect('wrong', 'sig', 0.8, verify => 'id');
+SELECT near_dup_protect('wrong', 'sig', 0.8, unit => 'char');
 SELECT near_dup_protect('wrong', 'sig', 0.8, scope => '{id,tenant}');
 SELECT near_dup_protect('wrong', NULL, 0.8);
+-- No other type has values that are near each other.
+CREATE FUNCTION outcome(type oid) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('CREATE TABLE of_type (value %s)', format_type(type, NULL));
+    PERFORM near_dup_protect('of_type', 'value', 1);
+    RETURN 'protected';
+EXCEPTION WHEN OTHERS THEN
+    RETURN SQLSTATE || ': ' || regexp_replace(SQLERRM, 'of type .*', 'of type T');
+END $$;
+SELECT outcome(oid), CASE WHEN count(*) < 10 THEN string_agg(oid::regtype::text, ', ' ORDER BY oid) ELSE 'all others' END AS types
+FROM pg_type
+WHERE typtype IN ('b', 'c', 'd', 'e', 'r', 'm') AND typrelid = 0 AND typelem = 0 AND typname !~ '^_' OR oid = 'bigint[]'::regtype
+GROUP BY 1 ORDER BY 1;
 SELECT near_dup_protect(0, 'sig', 0.8);
 CREATE VIEW view AS SELECT * FROM wrong;
 SELECT near_dup_protect('view', 'sig', 0.8);
@@ -233,6 +272,9 @@ END $$;
 SELECT try($$'sig'$$);
 SELECT try($$'sig', '0.8', 'reject'$$);
 SELECT try($$'sig', '0.8', 'sope=id'$$);
+SELECT try($$'into here', '0.8', 'k=many'$$);
+SELECT try($$'into here', '0.8', 'unit=line'$$);
+SELECT try($$'into here', '0.4'$$);
 SELECT try($$'sig', '0.8', 'scope='$$);
 DROP TRIGGER IF EXISTS guard ON wrong;
 CREATE TRIGGER before_guard BEFORE INSERT ON wrong FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8');
@@ -253,29 +295,29 @@ DELETE FROM wrong;
 -- Names are quoted.
 CREATE SCHEMA "The schema";
 CREATE TABLE "The schema"."The table" ("The id" int PRIMARY KEY, "The sig" minhash_signature, "The scope" text);
-SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, '{The scope}', trigger_name => 'It''s a guard');
+SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, scope => '{The scope}', trigger_name => 'It''s a guard');
 CREATE INDEX "The index" ON "The schema"."The table" USING neardup ("The sig");
-SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, '{The scope}', trigger_name => 'It''s a guard');
+SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, scope => '{The scope}', trigger_name => 'It''s a guard');
 INSERT INTO "The schema"."The table" VALUES (1, minhash('a b c'), 'x'), (2, minhash('a b c'), 'y');
 INSERT INTO "The schema"."The table" VALUES (3, minhash('a b c'), 'x');
 
 -- Columns that are renamed are followed, and columns that the guard reads are not dropped.
-CREATE TABLE renamed (part int, tenant int, body text, sig minhash_signature) PARTITION BY LIST (part);
+CREATE TABLE renamed (part int, tenant int, day date, sig minhash_signature) PARTITION BY LIST (part);
 CREATE TABLE renamed_1 PARTITION OF renamed FOR VALUES IN (1);
-CREATE TABLE renamed_2 (gone int, sig minhash_signature, body text, tenant int, part int);
+CREATE TABLE renamed_2 (gone int, sig minhash_signature, day date, tenant int, part int);
 ALTER TABLE renamed_2 DROP COLUMN gone;
 ALTER TABLE renamed ATTACH PARTITION renamed_2 FOR VALUES IN (2);
 CREATE INDEX ON renamed USING neardup (tenant, sig);
-SELECT near_dup_protect('renamed', 'sig', 0.8, '{tenant}', 'body');
-INSERT INTO renamed VALUES (1, 1, 'one two three four', minhash('one two three four'));
+SELECT near_dup_protect('renamed', 'sig', 0.8, scope => '{tenant}', within => 'day', by => '1 day');
+INSERT INTO renamed VALUES (1, 1, '2024-01-01', minhash('one two three four'));
 ALTER TABLE renamed RENAME sig TO "The signature";
 ALTER TABLE renamed RENAME tenant TO customer;
-ALTER TABLE renamed RENAME body TO document;
-INSERT INTO renamed VALUES (1, 1, 'one two three four', minhash('one two three four'));
-INSERT INTO renamed VALUES (2, 1, 'one two three four', minhash('one two three four'));
-INSERT INTO renamed VALUES (2, 1, 'another document', minhash('one two three four'));
-INSERT INTO renamed VALUES (2, 2, 'one two three four', minhash('one two three four'));
-ALTER TABLE renamed DROP COLUMN document;
+ALTER TABLE renamed RENAME day TO published;
+INSERT INTO renamed VALUES (1, 1, '2024-01-01', minhash('one two three four'));
+INSERT INTO renamed VALUES (2, 1, '2024-01-02', minhash('one two three four'));
+INSERT INTO renamed VALUES (2, 1, '2024-01-03', minhash('one two three four'));
+INSERT INTO renamed VALUES (2, 2, '2024-01-01', minhash('one two three four'));
+ALTER TABLE renamed DROP COLUMN published;
 ALTER TABLE renamed DROP COLUMN customer;
-ALTER TABLE renamed DROP COLUMN document CASCADE;
+ALTER TABLE renamed DROP COLUMN published CASCADE;
 INSERT INTO renamed VALUES (1, 1, minhash('one two three four'));

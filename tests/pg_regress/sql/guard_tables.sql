@@ -55,11 +55,11 @@ RESET ROLE;
 DROP OWNED BY guard_tenant;
 DROP ROLE guard_tenant;
 
--- Generated columns have their values: signature, scope, document and key.
+-- Generated columns have their values: document, scope and key.
 CREATE TABLE generated (id int, key int GENERATED ALWAYS AS (id + 1) STORED PRIMARY KEY, body text,
-    lower text GENERATED ALWAYS AS (lower(body)) STORED, sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-CREATE INDEX generated_sig ON generated USING neardup (sig);
-SELECT near_dup_protect('generated', 'sig', 0.8, '{lower}', 'lower');
+    lower text GENERATED ALWAYS AS (lower(body)) STORED);
+CREATE INDEX generated_lower ON generated USING neardup (lower);
+SELECT near_dup_protect('generated', 'lower', 0.8, scope => '{lower}');
 INSERT INTO generated (id, body) VALUES (1, :text);
 INSERT INTO generated (id, body) VALUES (2, upper(:text));
 INSERT INTO generated (id, body) VALUES (2, :text || '!');

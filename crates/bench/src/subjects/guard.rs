@@ -24,9 +24,8 @@ const TABLES: &[(&str, &str)] = &[
         "CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8)",
     ),
     (
-        "guarded, verified",
-        "CREATE INDEX ON {} USING neardup (sig);
-         SELECT near_dup_protect('{}', 'sig', 0.8, verify => 'body')",
+        "guarded, by the text",
+        "CREATE INDEX ON {} USING neardup (body); SELECT near_dup_protect('{}', 'body', 0.8)",
     ),
 ];
 

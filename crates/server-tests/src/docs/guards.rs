@@ -9,15 +9,15 @@ use postgres::error::SqlState;
 /// that take values.
 const GUARDED: &str = "
     SELECT DISTINCT c.oid::regclass::text, quote_literal(a.attname),
-           CASE o.opcname WHEN 'minhash_ops' THEN '1' ELSE '0' END,
+           CASE o.opcname WHEN 'hamming_ops' THEN '0' ELSE '1' END,
            (SELECT string_agg(quote_ident(attname), ', ' ORDER BY attnum) FROM pg_attribute
             WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '')
     FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_opclass o ON o.oid = x.indclass[0]
          JOIN pg_am m ON m.oid = o.opcmethod AND m.amname = 'neardup'
          JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = x.indkey[0]
-    WHERE o.opcname IN ('minhash_ops', 'hamming_ops') AND NOT c.relispartition";
+    WHERE o.opcname IN ('minhash_ops', 'hamming_ops', 'set_ops') AND NOT c.relispartition";
 
-/// Adds a guard to every table with an indexed signature, and a row of it once more.
+/// Adds a guard to every table with an indexed value, and a row of it once more.
 ///
 /// # Errors
 /// Returns where the guard has no index to look into.

@@ -190,7 +190,7 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     (
         "guard of a large document",
-        "INSERT INTO verified SELECT 1, back, minhash(body) FROM big",
+        "INSERT INTO guarded_texts SELECT 1, body || ' more' FROM big",
     ),
 ];
 
@@ -227,12 +227,12 @@ pub fn within_bounds(server: &Server, scale: Scale) -> Result<Outcome> {
          ANALYZE hot;
          CREATE TABLE guarded AS SELECT row_number() OVER () AS id, NULL::text AS body, sig FROM hot;
          CREATE INDEX ON guarded USING neardup (sig);
-         SELECT near_dup_protect('guarded', 'sig', 0.8, array['id']::name[]);
-         CREATE TABLE verified (id int, body text, sig minhash_signature);
-         ALTER TABLE verified ALTER body SET STORAGE EXTERNAL;
-         CREATE INDEX ON verified USING neardup (sig);
-         SELECT near_dup_protect('verified', 'sig', 0.8, verify => 'body');
-         INSERT INTO verified SELECT 0, body, minhash(body) FROM big;
+         SELECT near_dup_protect('guarded', 'sig', 0.8, scope => '{{id}}');
+         CREATE TABLE guarded_texts (id int, body text);
+         ALTER TABLE guarded_texts ALTER body SET STORAGE EXTERNAL;
+         CREATE INDEX ON guarded_texts USING neardup (body);
+         SELECT near_dup_protect('guarded_texts', 'body', 0.8);
+         INSERT INTO guarded_texts SELECT 0, body FROM big;
          CREATE TABLE kept AS SELECT id, sig FROM many WHERE id % 4 = 0;
          ALTER TABLE kept ADD PRIMARY KEY (id);
          CREATE INDEX ON kept USING neardup (sig);

@@ -16,7 +16,7 @@ const TABLES: &str = "
     CREATE TABLE docs_2 (sig minhash_signature, body text, part int NOT NULL, id int NOT NULL);
     ALTER TABLE docs ATTACH PARTITION docs_2 FOR VALUES IN (2);
     CREATE INDEX ON docs USING neardup (sig);
-    SELECT near_dup_protect('docs', 'sig', 0.8, '{part}', 'body');
+    SELECT near_dup_protect('docs', 'sig', 0.8, scope => '{part}');
     CREATE TABLE images (id int PRIMARY KEY, hash bit(64));
     CREATE INDEX ON images USING neardup (hash hamming_ops (distance = 3))";
 

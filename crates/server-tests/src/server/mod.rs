@@ -183,6 +183,7 @@ const ALL: &[Test] = &[
     ("guard_first_to_pass", guard::first_to_pass),
     ("guard_passed_meanwhile", guard::passed_meanwhile),
     ("guard_triggers", guard::triggers),
+    ("guard_truth", guard::truth),
     (
         "guard_changed_while_searched",
         guard::changed_while_searched,

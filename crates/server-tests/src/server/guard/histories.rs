@@ -13,7 +13,7 @@ use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
-use super::interleavings::{LEVELS, Seen, TABLES};
+use super::interleavings::{LEVELS, Seen, any_table, make_tables};
 use super::{held_cluster, holds};
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, Step};
@@ -58,7 +58,7 @@ pub fn histories(server: &Server) -> Result<Outcome> {
     let directory = holds(&cluster);
     let database = Database::with_extension(&cluster, "guard_histories")?;
     let mut client = database.connect()?;
-    client.batch_execute(TABLES)?;
+    make_tables(&mut client)?;
     let mut sessions = Sessions::open(|| database.connect(), SESSIONS)?;
     let mut rng = Rng::with_seed(38);
     let start = Instant::now();
@@ -68,7 +68,7 @@ pub fn histories(server: &Server) -> Result<Outcome> {
             let run = Run {
                 number: number + RUNS * u32::from(work == Work::Anything),
                 work,
-                table: ["plain", "parted"][rng.usize(..2)],
+                table: any_table(&mut rng),
                 directory: &directory,
             };
             let seen = run.play(&mut client, &mut sessions, &mut rng);
@@ -96,7 +96,7 @@ pub fn histories(server: &Server) -> Result<Outcome> {
 struct Run<'d> {
     number: u32,
     work: Work,
-    table: &'static str,
+    table: String,
     directory: &'d PathBuf,
 }
 
@@ -145,7 +145,7 @@ impl Run<'_> {
 
     /// Returns one of any statements.
     fn statement(&self, session: usize, statement: u32, rng: &mut Rng) -> String {
-        let table = self.table;
+        let table = &self.table;
         let there = self.number * 1000 + rng.u32(..4);
         let body = self.document(rng.u32(..DOCUMENTS));
         match rng.u32(..8) {
@@ -195,7 +195,7 @@ impl Run<'_> {
 
     fn play(&self, client: &mut Client, sessions: &mut Sessions, rng: &mut Rng) -> Result<Seen> {
         let first = self.number * 1000;
-        let table = self.table;
+        let table = &self.table;
         client.batch_execute(&format!(
             "INSERT INTO {table} (id, tenant, part, body) VALUES ({first}, 1, 1, '{0}'), ({first} + 1, 2, 2, '{0}'),
                 ({first} + 2, 1, 1, 'the third of {first}'), ({first} + 3, 1, 2, 'the fourth one of {first}')",

@@ -14,21 +14,65 @@ use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, Step, orders};
 
 /// The guarded tables: rows of a tenant are compared with each other, in one table and in two
-/// partitions.
-pub const TABLES: &str = "
-    CREATE TABLE plain (id int PRIMARY KEY, tenant int, part int, body text,
-        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
-    CREATE INDEX ON plain USING neardup (sig);
-    SELECT near_dup_protect('plain', 'sig', 0.8, '{tenant}', 'body');
-    CREATE TABLE parted (id int, tenant int, part int, body text, sig minhash_signature
-        GENERATED ALWAYS AS (minhash(body)) STORED, PRIMARY KEY (id, part)) PARTITION BY LIST (part);
-    CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
-    CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2);
-    CREATE INDEX ON parted USING neardup (sig);
-    SELECT near_dup_protect('parted', 'sig', 0.8, '{tenant}', 'body');
-    DO $$ BEGIN
-        EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10ms''', current_database());
-    END $$;";
+/// partitions, by their values of type {TYPE}.
+const TABLES: &str = "
+    CREATE TABLE plain_{TYPE} (id int PRIMARY KEY, tenant int, part int, body text{COLUMN});
+    CREATE INDEX ON plain_{TYPE} USING neardup ({VALUE});
+    SELECT near_dup_protect('plain_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}');
+    CREATE TABLE parted_{TYPE} (id int, tenant int, part int, body text{COLUMN}, PRIMARY KEY (id, part))
+        PARTITION BY LIST (part);
+    CREATE TABLE parted_{TYPE}_1 PARTITION OF parted_{TYPE} FOR VALUES IN (1);
+    CREATE TABLE parted_{TYPE}_2 PARTITION OF parted_{TYPE} FOR VALUES IN (2);
+    CREATE INDEX ON parted_{TYPE} USING neardup ({VALUE});
+    SELECT near_dup_protect('parted_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}');";
+
+/// The types of values that a guard compares: name, generated column beside the document, column compared,
+/// and bound.
+const TYPES: [[&str; 4]; 4] = [
+    ["text", "", "body", "0.8"],
+    [
+        "signature",
+        ", value minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED",
+        "value",
+        "0.8",
+    ],
+    [
+        "set",
+        ", value bigint[] GENERATED ALWAYS AS (shingle_hashes(body)) STORED",
+        "value",
+        "0.8",
+    ],
+    [
+        "bits",
+        ", value bit(64) GENERATED ALWAYS AS (('x' || left(md5(body), 16))::bit(64)) STORED",
+        "value",
+        "3",
+    ],
+];
+
+/// Makes the guarded tables of every type.
+pub fn make_tables(client: &mut Client) -> Result<()> {
+    for [name, column, value, bound] in TYPES {
+        let tables = TABLES
+            .replace("{TYPE}", name)
+            .replace("{COLUMN}", column)
+            .replace("{VALUE}", value)
+            .replace("{BOUND}", bound);
+        client.batch_execute(&tables)?;
+    }
+    client.batch_execute(
+        "DO $$ BEGIN
+            EXECUTE format('ALTER DATABASE %I SET deadlock_timeout = ''10ms''', current_database());
+        END $$;",
+    )?;
+    Ok(())
+}
+
+/// Returns the name of one of the tables.
+pub fn any_table(rng: &mut Rng) -> String {
+    let shape = ["plain", "parted"][rng.usize(..2)];
+    format!("{shape}_{}", TYPES[rng.usize(..TYPES.len())][0])
+}
 
 /// Rows before the changes. HELD is a document that row 1 has; rows of tenants 3 and 4 have it too.
 const ROWS: &str = "INSERT INTO {TABLE} VALUES (1{ID}, 1, 1, {HELD}), (3{ID}, 3, 1, {HELD}), (4{ID}, 4, 2, {HELD}),
@@ -124,7 +168,7 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
     let cluster = prepared_cluster(server, "guard_orders")?;
     let database = Database::with_extension(&cluster, "guard_orders")?;
     let mut client = database.connect()?;
-    client.batch_execute(TABLES)?;
+    make_tables(&mut client)?;
     let mut sessions = Sessions::open(|| database.connect(), 2)?;
     let mut total = Seen::default();
     let mut rng = Rng::with_seed(1);
@@ -134,7 +178,7 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
             for order in orders(first.1.len() + 1, second.1.len() + 1) {
                 let run = Run {
                     number: total.runs,
-                    table: ["plain", "parted"][rng.usize(..2)],
+                    table: any_table(&mut rng),
                     level: LEVELS[rng.usize(..LEVELS.len())],
                     ends: ENDS[rng.usize(..ENDS.len())],
                     changes: [first.1, second.1],
@@ -174,7 +218,7 @@ fn other(run: u32) -> String {
 #[derive(Debug)]
 struct Run {
     number: u32,
-    table: &'static str,
+    table: String,
     level: &'static str,
     ends: [&'static str; 2],
     changes: [&'static [&'static str]; 2],
@@ -193,7 +237,7 @@ impl Run {
     /// Fills in a statement; rows have ids of their own in every run.
     fn fill(&self, statement: &str, session: usize) -> String {
         statement
-            .replace("{TABLE}", self.table)
+            .replace("{TABLE}", &self.table)
             .replace("{HELD}", &format!("'document {} held by one'", self.number))
             .replace("{FREE}", &format!("'{}'", free(self.number)))
             .replace("{OTHER}", &format!("'{}'", other(self.number)))

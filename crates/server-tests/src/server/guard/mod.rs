@@ -3,6 +3,7 @@
 mod histories;
 mod interleavings;
 mod moments;
+mod truth;
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ pub use moments::{
     changed_key, changed_while_searched, first_to_pass, hot_update, passed_meanwhile,
     prepared_transaction, triggers, twin_index,
 };
+pub use truth::truth;
 
 const SESSIONS: u64 = 16;
 

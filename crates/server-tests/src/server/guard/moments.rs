@@ -268,7 +268,7 @@ pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
             AS OPERATOR 3 =, FUNCTION 1 tenant_order(tenant, tenant);
         CREATE TABLE docs (id int PRIMARY KEY, tenant tenant, sig minhash_signature);
         CREATE INDEX ON docs USING neardup (sig);
-        SELECT near_dup_protect('docs', 'sig', 0.8, '{tenant}');
+        SELECT near_dup_protect('docs', 'sig', 0.8, scope => '{tenant}');
         INSERT INTO docs VALUES (1, '(a)', minhash('a text')), (2, '(b)', minhash('a text'))";
     let mut play = Play::new(&database, tables, 3)?;
     play.step(2, "SELECT pg_advisory_lock(1)", Step::Done)?;
@@ -288,12 +288,12 @@ pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
 /// Checks that a change that makes no new entry in the index waits for all others.
 pub fn hot_update(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "guard_hot")?;
-    let tables = "CREATE TABLE docs (id int PRIMARY KEY, body text, sig minhash_signature);
-        CREATE INDEX ON docs USING neardup (sig);
-        SELECT near_dup_protect('docs', 'sig', 0.8, verify => 'body');
-        INSERT INTO docs VALUES (1, 'one', minhash('any')), (2, 'two', minhash('any'))";
+    let tables = "CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text);
+        CREATE INDEX ON docs USING neardup (body);
+        SELECT near_dup_protect('docs', 'body', 0.8, scope => '{tenant}');
+        INSERT INTO docs VALUES (1, 1, 'any'), (2, 2, 'any')";
     let mut play = Play::new(&database, tables, 2)?;
-    let update = |id| format!("UPDATE docs SET body = 'the same' WHERE id = {id}");
+    let update = |id| format!("UPDATE docs SET tenant = 3 WHERE id = {id}");
     for (end, outcome) in [("ROLLBACK", Step::Done), ("COMMIT", refused())] {
         for (first, second) in [(1, 2), (2, 1)] {
             play.step(0, &format!("BEGIN; {}", update(first)), Step::Done)?;
@@ -301,7 +301,7 @@ pub fn hot_update(server: &Server) -> Result<Outcome> {
             play.step(0, end, Step::Done)?;
             play.stands(1, outcome.clone())?;
             play.step(1, "ROLLBACK", Step::Done)?;
-            play.step(0, "UPDATE docs SET body = 'row ' || id", Step::Done)?;
+            play.step(0, "UPDATE docs SET tenant = id", Step::Done)?;
         }
     }
     let hot = "SELECT pg_stat_get_xact_tuples_hot_updated('docs'::regclass) > 0";
@@ -352,21 +352,33 @@ pub fn twin_index(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Of a transaction that is prepared the other session waits for the end.
+/// Of a transaction that is prepared the other session waits for the end, after a crash, too.
 pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
     let cluster = prepared_cluster(server, "guard_prepared")?;
     let database = Database::with_extension(&cluster, "guard_prepared")?;
-    let tables = "CREATE TABLE docs (id int PRIMARY KEY, sig minhash_signature);
-        CREATE INDEX ON docs USING neardup (sig); SELECT near_dup_protect('docs', 'sig', 0.8);";
+    let tables = "CREATE TABLE docs (id int PRIMARY KEY, body text);
+        CREATE INDEX ON docs USING neardup (body); SELECT near_dup_protect('docs', 'body', 0.8);";
     let mut play = Play::new(&database, tables, 2)?;
-    for (end, id, outcome) in [("ROLLBACK", 2, Step::Done), ("COMMIT", 3, refused())] {
-        let insert = |id| format!("INSERT INTO docs VALUES ({id}, minhash('{end}'))");
-        play.step(0, &format!("BEGIN; {}", insert(id * 10)), Step::Done)?;
+    let cases = [
+        ("ROLLBACK", 2, Step::Done, false),
+        ("COMMIT", 3, refused(), false),
+        ("ROLLBACK", 4, Step::Done, true),
+        ("COMMIT", 5, refused(), true),
+    ];
+    for (end, id, outcome, crashes) in cases {
+        let insert = |id: i32, number| format!("INSERT INTO docs VALUES ({id}, 'text {number}')");
+        play.step(0, &format!("BEGIN; {}", insert(id * 10, id)), Step::Done)?;
         play.step(0, "PREPARE TRANSACTION 'p'", Step::Done)?;
-        play.step(1, &insert(id), Step::Waits)?;
+        if crashes {
+            drop(play);
+            cluster.crash()?;
+            cluster.start()?;
+            play = Play::new(&database, "", 2)?;
+        }
+        play.step(1, &insert(id, id), Step::Waits)?;
         play.step(0, &format!("{end} PREPARED 'p'"), Step::Done)?;
         play.stands(1, outcome)?;
     }
-    play.ensure_rows(&[2, 30])?;
+    play.ensure_rows(&[2, 4, 30, 50])?;
     Ok(Outcome::Passed)
 }

@@ -1,0 +1,195 @@
+//! The guard beside brute force: it refuses a row exactly if there is one that it is near to, for every type
+//! of values.
+
+use anyhow::{Result, ensure};
+use fastrand::Rng;
+use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::{Outcome, figure};
+
+const DOCUMENTS: usize = 250;
+
+/// Values that a guard compares.
+struct Values {
+    /// Of the column `value`.
+    type_: &'static str,
+    /// Makes one of a document.
+    of_body: &'static str,
+    /// Whether values a and b are near each other, in words that no index serves.
+    near: String,
+    /// The arguments of `near_dup_protect` after the column.
+    arguments: String,
+    /// The options of the index.
+    options: String,
+}
+
+/// Lets every document of a stream in that the guard does not refuse, changes a row now and then, and
+/// returns what was expected and what happened.
+const OUTCOMES: &str = "
+    CREATE FUNCTION outcomes() RETURNS TABLE (expected bool, refused bool) LANGUAGE plpgsql AS $$
+    DECLARE
+        document record;
+        old docs;
+    BEGIN
+        FOR document IN SELECT id, {OF_BODY} AS value FROM stream ORDER BY id LOOP
+            SELECT * INTO old FROM docs ORDER BY md5((id + document.id)::text) LIMIT 1;
+            IF document.id % 4 > 0 THEN
+                old := NULL;
+            END IF;
+            expected := EXISTS (SELECT FROM docs WHERE id IS DISTINCT FROM old.id
+                AND near(value, document.value) AND (old.id IS NULL OR NOT near(value, old.value)));
+            refused := false;
+            BEGIN
+                IF old.id IS NULL THEN
+                    INSERT INTO docs VALUES (document.id, document.value);
+                ELSE
+                    UPDATE docs SET value = document.value WHERE id = old.id;
+                END IF;
+            EXCEPTION WHEN exclusion_violation THEN
+                refused := true;
+            END;
+            RETURN NEXT;
+        END LOOP;
+    END $$;";
+
+/// The guard refuses what brute force finds, and nothing else.
+pub fn truth(server: &Server) -> Result<Outcome> {
+    let mut rng = Rng::with_seed(37);
+    for values in all_values() {
+        let database = Database::with_extension(&server.main, "guard_truth")?;
+        let mut client = database.connect()?;
+        let (documents, refused) = outcomes(&mut client, &values, &mut rng)?;
+        ensure!(
+            0 < refused && refused < documents,
+            "{refused} refused: nothing was tested"
+        );
+        figure!(
+            "{} ({}): {refused} of {documents} refused, as brute force says",
+            values.type_,
+            values.arguments
+        );
+    }
+    Ok(Outcome::Passed)
+}
+
+fn outcomes(client: &mut Client, values: &Values, rng: &mut Rng) -> Result<(i64, i64)> {
+    let Values {
+        type_,
+        of_body,
+        near,
+        arguments,
+        options,
+    } = values;
+    client.batch_execute(&format!(
+        "CREATE TABLE stream (id serial, body text);
+         CREATE TABLE docs (id int PRIMARY KEY, value {type_});
+         CREATE INDEX ON docs USING neardup (value {options});
+         SELECT near_dup_protect('docs', 'value', {arguments});
+         CREATE FUNCTION near(a {type_}, b {type_}) RETURNS bool LANGUAGE plpgsql AS
+             $$ BEGIN RETURN coalesce({near}, false); END $$;
+         {}",
+        OUTCOMES.replace("{OF_BODY}", of_body)
+    ))?;
+    let documents = documents(rng);
+    let insert = "INSERT INTO stream (body) SELECT unnest($1::text[])";
+    client.execute(insert, &[&documents])?;
+    let row = client.query_one(
+        "SELECT count(*), count(*) FILTER (WHERE refused), count(*) FILTER (WHERE refused <> expected)
+         FROM outcomes()",
+        &[],
+    )?;
+    let [documents, refused, wrong] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
+    ensure!(wrong == 0, "{type_} ({arguments}): {wrong} decided wrongly");
+    Ok((documents, refused))
+}
+
+fn all_values() -> Vec<Values> {
+    let text = |threshold: &str, k: u32, unit: &str, fold: &str| Values {
+        type_: "text",
+        of_body: "body",
+        near: format!("resemblance(a, b, {k}, '{unit}', '{fold}') >= {threshold}"),
+        arguments: format!("{threshold}, k => {k}, unit => '{unit}', fold => '{fold}'"),
+        options: format!(
+            "text_ops (threshold = {threshold}, k = {k}, unit = \"{unit}\", fold = \"{fold}\")"
+        ),
+    };
+    let near = |type_, of_body, near: &str, bound: &str, options: &str| Values {
+        type_,
+        of_body,
+        near: near.replace("{BOUND}", bound),
+        arguments: bound.to_string(),
+        options: options.replace("{BOUND}", bound),
+    };
+    let set = |bound| {
+        let jaccard = "jaccard(a, b) >= {BOUND}";
+        near("bigint[]", "shingle_hashes(body)", jaccard, bound, "")
+    };
+    let bits = |type_, bound| {
+        let options = "hamming_ops (distance = {BOUND})";
+        let hamming = "bit_hamming(a, b) <= {BOUND} AND length(a) = length(b)";
+        near(type_, "simhash(body)", hamming, bound, options)
+    };
+    vec![
+        text("0.5", 3, "word", "case"),
+        text("0.6666666666666666", 1, "word", "none"),
+        text("0.8", 5, "char", "marks"),
+        text("0.8", 3, "word", "case"),
+        text("0.9", 2, "stop", "case"),
+        set("0.3"),
+        set("0.8"),
+        bits("bit(64)", "3"),
+        bits("bit varying", "12"),
+        near(
+            "minhash_signature",
+            "minhash(body)",
+            "minhash_sim(a, b) >= {BOUND}",
+            "0.8",
+            "minhash_ops (threshold = {BOUND})",
+        ),
+    ]
+}
+
+/// Returns documents half of which follow one template; among them are empty ones, single words, periodic and
+/// large ones, and variants of those before.
+fn documents(rng: &mut Rng) -> Vec<String> {
+    let mut words = |count: usize| -> Vec<String> {
+        let mut word = || match rng.u32(..4) {
+            0 => "the".to_string(),
+            1 => "of".to_string(),
+            _ => format!("wort{}", rng.u32(..5000)),
+        };
+        (0..count).map(|_| word()).collect()
+    };
+    let (template, large) = (words(40), words(20_000));
+    let mut documents: Vec<Vec<String>> = vec![large, template.clone()];
+    while documents.len() < DOCUMENTS {
+        let document = match rng.u32(..20) {
+            0 => vec![],
+            1 => vec![format!("Ärger{}", rng.u32(..3))],
+            2 => vec!["ab ba".to_string(); rng.usize(1..9)],
+            3 if documents.len().is_multiple_of(3) => varied(&documents[0], rng),
+            3..10 => varied(&template, rng),
+            10..14 => varied(&documents[rng.usize(1..documents.len())], rng),
+            _ => (0..rng.usize(1..30))
+                .map(|_| format!("the{}", rng.u32(..5000)))
+                .collect(),
+        };
+        documents.push(document);
+    }
+    documents.iter().map(|words| words.join(" ")).collect()
+}
+
+/// Returns the words with some of them replaced, and sometimes in capitals.
+fn varied(words: &[String], rng: &mut Rng) -> Vec<String> {
+    let mut words = words.to_vec();
+    for _ in 0..rng.usize(..6).min(words.len()) {
+        let place = rng.usize(..words.len());
+        words[place] = format!("neu{}", rng.u32(..9));
+    }
+    if rng.u32(..4) == 0 {
+        words = words.iter().map(|word| word.to_uppercase()).collect();
+    }
+    words
+}
