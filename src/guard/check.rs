@@ -44,14 +44,29 @@ pub struct Round {
     pub root: pg_sys::Oid,
     /// Nobody else passes, and nothing that takes locks may be done.
     pub is_gated: bool,
+    /// All rows are looked at, not only those that have come since the round before.
+    pub is_full: bool,
+    /// The row that is checked has met a transaction in progress.
+    pub is_open: bool,
     /// The transactions that have similar rows and will pass later, or whose checks find the row.
     pub later: Vec<Pending>,
 }
 
 impl Round {
+    pub fn new(root: pg_sys::Oid) -> Self {
+        Self {
+            root,
+            is_gated: false,
+            is_full: false,
+            is_open: false,
+            later: Vec::new(),
+        }
+    }
+
     /// Returns the transaction that has to be waited for before a row of it counts or not; None if this
     /// one need not wait.
     fn obstacle(&mut self, row: &Row<'_>, pending: Pending) -> Option<Pending> {
+        self.is_open = true;
         if pending.change == Change::Deleted {
             return Some(pending);
         }
@@ -139,7 +154,9 @@ impl Guard {
         // only where there is no other.
         let mut companion = None;
         let span = new.span;
-        let in_reach = |table: &&OpenTable| table.is_behind() && table.table.span.meets(span);
+        let is_full = round.is_full;
+        let in_reach =
+            |table: &&OpenTable| (is_full || table.is_behind()) && table.table.span.meets(span);
         for table in self.tables.iter().filter(in_reach) {
             let mut familiar = None;
             let mut duplicate = None;
@@ -149,7 +166,8 @@ impl Guard {
                     tid: tid(row.slot),
                     is_indexed: row.is_indexed,
                 });
-                table.for_each_live(&table.keys(new), own, &mut |found, pending| {
+                let from = if is_full { 0 } else { table.from() };
+                table.for_each_live(&table.keys(new), own, from, &mut |found, pending| {
                     let Some(nearness) = new.nearness(&table.table.columns, found) else {
                         return true;
                     };

@@ -20,13 +20,15 @@
 //! search looks at all, later ones at those that were drawn since the one before began, the last one with
 //! the gate closed. So B has found a. If a was in progress when B found it with the gate closed, A had
 //! passed, and B waited. If B found it before that, B asked again with the gate closed whether the
-//! transactions that it had left behind have passed or ended meanwhile, and began again if one had. The
-//! lock is asked for first, and after that whether the transaction is in progress: a transaction releases
-//! its locks after it has ceased to be in progress, so one that is in progress now and did not hold the
-//! lock before had not passed. The other way round, one that commits in between would look as if it had
-//! not. A transaction that has passed with one statement counts as passed with those that follow: who
-//! finds their rows waits, and waiting is always safe. A subtransaction that is rolled back takes back
-//! what it has said, with its rows.
+//! transactions that it had left behind have passed or ended meanwhile, and began again if one had: with
+//! a look at everything for the rows that had met such a transaction, and for the others from where it
+//! was, since nothing but rows with later numbers can change their answers. The lock is asked for first,
+//! and after that whether the transaction is in progress: a transaction releases its locks after it has
+//! ceased to be in progress, so one that is in progress now and did not hold the lock before had not
+//! passed. The other way round, one that commits in between would look as if it had not. A transaction
+//! that has passed with one statement counts as passed with those that follow: who finds their rows
+//! waits, and waiting is always safe. A subtransaction that is rolled back takes back what it has said,
+//! with its rows.
 //!
 //! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept:
 //! no TRUNCATE and no REINDEX starts numbering anew between the first search and the last. An UPDATE that
@@ -37,8 +39,9 @@
 //! rows and partitions. Such a transaction says that it will pass before it inserts its first row, and
 //! passing is the last thing that it does. While it waits for another one it has not passed, so none of
 //! the others waits for it. One that has passed waits for nobody. The gate is closed by who waits for
-//! nothing: while it is closed no lock is taken but the one that nobody else takes. Waits for equal keys
-//! are PostgreSQL's own, and come before: who waits for a key has not passed either.
+//! nothing: while it is closed no lock is taken but the one that nobody else takes, and for a moment that of a
+//! TOAST table, which only a transaction of several statements can withhold, by its name. Waits for equal
+//! keys are PostgreSQL's own, and come before: who waits for a key has not passed either.
 //!
 //! A transaction of several statements has passed with the first one when it waits with the second, and
 //! one that meets two guards when it waits at the second: those can deadlock, and UPDATEs by their row
@@ -55,10 +58,12 @@ use crate::guard::search::{OpenTable, Pending};
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::am::hold;
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::relation::{Relation, blocks};
+use neardup::memory::filled;
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
+use std::mem::take;
 
 /// Lets rows pass, root by root. Returns the refusal of one.
 ///
@@ -202,9 +207,11 @@ impl<'p> Passing<'p> {
     /// # Safety
     /// As for [`pass`].
     unsafe fn pass(&self) -> Option<Refusal> {
+        let mut round = Round::new(self.root);
+        let mut open = filled(false, self.places.len()).or_raise();
         loop {
             // SAFETY: vouched for by the caller.
-            match unsafe { self.try_to_pass() } {
+            match unsafe { self.try_to_pass(&mut round, &mut open) } {
                 Outcome::Clear => return None,
                 Outcome::Refused(refusal) => return Some(refusal),
                 Outcome::Wait(pending) => pending.wait(),
@@ -217,15 +224,11 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self) -> Outcome {
-        let mut round = Round {
-            root: self.root,
-            is_gated: false,
-            later: Vec::new(),
-        };
+    unsafe fn try_to_pass(&self, round: &mut Round, open: &mut [bool]) -> Outcome {
+        round.later.clear();
         for is_first in [true, false] {
             // SAFETY: vouched for by the caller.
-            let outcome = unsafe { self.look(&mut round, is_first) };
+            let outcome = unsafe { self.look(round, open, is_first) };
             if !matches!(outcome, Outcome::Clear) {
                 return outcome;
             }
@@ -240,8 +243,9 @@ impl<'p> Passing<'p> {
         let outcome = match round.later.iter().find(has_moved) {
             Some(&other) => Outcome::Wait(other),
             // SAFETY: vouched for by the caller.
-            None => unsafe { self.look(&mut round, false) },
+            None => unsafe { self.look(round, open, false) },
         };
+        round.is_gated = false;
         if let Outcome::Clear = outcome {
             say_passed(self.root);
         }
@@ -249,20 +253,19 @@ impl<'p> Passing<'p> {
         outcome
     }
 
-    /// Checks all rows against those that a new round looks at.
+    /// Checks all rows against those that a new round looks at; the first of a try checks those that
+    /// are `open` against all. Leaves those open that have met a transaction in progress.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn look(&self, round: &mut Round, is_first: bool) -> Outcome {
+    unsafe fn look(&self, round: &mut Round, open: &mut [bool], is_first: bool) -> Outcome {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
-        let behind = tables.filter(|table| table.begin_round(is_first)).count();
-        if behind == 0 {
-            return Outcome::Clear;
-        }
+        let behind = tables.filter(|table| table.begin_round()).count();
         let mut outcome = Outcome::Clear;
-        for place in self.places {
+        for (place, open) in self.places.iter().zip(open) {
             check_interrupts();
-            let Some(source) = self.source(place) else {
+            round.is_full = is_first && take(open);
+            let Some(source) = self.source(place).filter(|_| round.is_full || behind > 0) else {
                 continue;
             };
             // SAFETY: vouched for by the caller.
@@ -271,10 +274,17 @@ impl<'p> Passing<'p> {
                     self.guards[source.guard].check(row, round)
                 })
             });
+            *open |= take(&mut round.is_open);
             match verdict.unwrap_or(Verdict::Clear) {
-                Verdict::Clear => {}
-                Verdict::Wait(pending) => outcome = Outcome::Wait(pending),
-                Verdict::Duplicate(_) if round.is_gated => return Outcome::Again,
+                Verdict::Wait(pending) if !matches!(outcome, Outcome::Again) => {
+                    outcome = Outcome::Wait(pending);
+                }
+                Verdict::Clear | Verdict::Wait(_) => {}
+                // The others have to be checked in this round, too.
+                Verdict::Duplicate(_) if round.is_gated => {
+                    *open = true;
+                    outcome = Outcome::Again;
+                }
                 Verdict::Duplicate(detail) => {
                     let refusal = Refusal::new(place.table, &source.name, detail.as_deref());
                     return Outcome::Refused(refusal);

@@ -105,8 +105,8 @@ impl OpenTable {
     }
 
     /// Begins a round; the first one looks at all rows. Returns whether there is anything to look at.
-    pub fn begin_round(&self, is_first: bool) -> bool {
-        self.from.set(if is_first { 0 } else { self.next.get() });
+    pub fn begin_round(&self) -> bool {
+        self.from.set(self.next.get());
         // SAFETY: the index is open, and of our access method.
         self.next.set(unsafe { next_number(self.index.as_ptr()) });
         self.is_behind()
@@ -115,6 +115,11 @@ impl OpenTable {
     /// Returns whether the index has rows that earlier rounds have not looked at.
     pub fn is_behind(&self) -> bool {
         self.from.get() < self.next.get()
+    }
+
+    /// Returns the first row number that the round looks at.
+    pub fn from(&self) -> u64 {
+        self.from.get()
     }
 
     /// Returns the keys of a search for everything within the bound of a version, in its scope as far as
@@ -134,7 +139,7 @@ impl OpenTable {
         keys
     }
 
-    /// Visits every live row of the round, committed or not, until `visit` says stop (false). Rows have
+    /// Visits every live row from a number on, committed or not, until `visit` says stop (false). Rows have
     /// to be checked: the index finds too many. The own row is not visited.
     ///
     /// # Safety
@@ -143,10 +148,10 @@ impl OpenTable {
         &self,
         keys: &[pg_sys::ScanKeyData],
         own: Option<Own>,
+        mut from: u64,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
     ) {
         let mut own_number = None;
-        let mut from = self.from.get();
         // A row that is changed meanwhile can be missed: its old version is dead when it is looked
         // at, and its new one was not in the index when that was searched. So, after a dead one,
         // what the index has got since is looked at, too.
