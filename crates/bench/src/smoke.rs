@@ -1,5 +1,7 @@
 //! The measuring, tested.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use testbed::documents::words::Words;
 use testbed::documents::{Texts, on_one_line};
@@ -7,9 +9,10 @@ use testbed::server::Server;
 
 use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
+use crate::report::table::Table;
 use crate::subjects::{
-    adopting, containment, cores, groups, guard, index, live, lookup, pairs, passages, pipelines,
-    planning, scale,
+    adopting, bursts, containment, cores, groups, guard, index, live, lookup, pairs, passages,
+    pipelines, planning, scale,
 };
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
@@ -39,6 +42,7 @@ pub fn run(server: &Server) -> Result<()> {
         pairs::measure,
         cores::measure,
         guard::measure,
+        short_bursts,
         live::measure,
         groups::measure,
         adopting::measure,
@@ -53,4 +57,8 @@ pub fn run(server: &Server) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn short_bursts(bench: &Bench<'_>) -> Result<Vec<Table>> {
+    bursts::measure_for(bench, Duration::from_millis(20))
 }

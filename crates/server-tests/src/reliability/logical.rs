@@ -1,12 +1,13 @@
 //! Logical replication of signatures.
 
+use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use postgres::Client;
 use testbed::server::Server;
-use testbed::server::cluster::{Cluster, SUPERUSER};
+use testbed::server::cluster::{Cluster, SUPERUSER, wait_until};
 
 use crate::harness::{Outcome, Scale, figure};
 use crate::live::{Kept, OF_SIGNATURES};
@@ -103,6 +104,53 @@ pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
         }
     }
     to.batch_execute("DROP SUBSCRIPTION live")?;
+    Ok(Outcome::Passed)
+}
+
+/// A guard on a subscriber checks what is replicated where its triggers are ENABLE ALWAYS: a copy stops the
+/// subscription until the row that is there has gone.
+pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
+    let publisher = server.scratch_cluster("guard_publisher")?;
+    publisher.create(&[("wal_level", "logical")])?;
+    publisher.start()?;
+    let subscriber = server.scratch_cluster("guard_subscriber")?;
+    subscriber.create(&[("wal_retrieve_retry_interval", "100ms")])?;
+    subscriber.start()?;
+    let tables = "CREATE TABLE docs (id int PRIMARY KEY, body text)";
+    let [mut from, mut to] = open(&publisher, &subscriber, "guarded", tables)?;
+    from.batch_execute(
+        "CREATE PUBLICATION docs FOR TABLE docs; INSERT INTO docs VALUES (1, 'the first copy')",
+    )?;
+    to.batch_execute(
+        "CREATE INDEX ON docs USING neardup (body); SELECT near_dup_protect('docs', 'body', 0.8)",
+    )?;
+    subscribe(&publisher, &mut to, "guarded", "docs", false)?;
+    wait_until_equal(&mut from, &mut to, DOCS, "the first copy")?;
+    from.batch_execute("INSERT INTO docs VALUES (2, 'the first copy')")?;
+    wait_until_equal(&mut from, &mut to, DOCS, "a copy, which no trigger sees")?;
+
+    to.batch_execute(
+        "ALTER TABLE docs ENABLE ALWAYS TRIGGER docs_guard, ENABLE ALWAYS TRIGGER docs_guard_before",
+    )?;
+    from.batch_execute("INSERT INTO docs VALUES (3, 'a stranger'), (4, 'another one')")?;
+    wait_until_equal(&mut from, &mut to, DOCS, "strangers")?;
+    // The row in the open transaction has passed: what is replicated waits for it.
+    to.batch_execute("BEGIN; INSERT INTO docs VALUES (5, 'wanted by two')")?;
+    from.batch_execute("INSERT INTO docs VALUES (6, 'wanted by two')")?;
+    let mut observer = subscriber.connect("guarded")?;
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
+        WHERE backend_type ~ '^logical replication' AND wait_event_type = 'Lock')";
+    wait_until(&mut observer, waits)?;
+    to.batch_execute("COMMIT")?;
+    let start = Instant::now();
+    let refused = r#"near-duplicate row refused by "docs_guard" on table "docs""#;
+    while !fs::read_to_string(subscriber.log_file())?.contains(refused) {
+        ensure!(start.elapsed() < PATIENCE, "the copy is not refused");
+        sleep(Duration::from_millis(20));
+    }
+    to.batch_execute("DELETE FROM docs WHERE id = 5")?;
+    wait_until_equal(&mut from, &mut to, DOCS, "a copy whose row has gone")?;
+    to.batch_execute("DROP SUBSCRIPTION guarded")?;
     Ok(Outcome::Passed)
 }
 

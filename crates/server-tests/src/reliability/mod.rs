@@ -73,6 +73,7 @@ const ALL: &[Test] = &[
     ("replica_answers_alike", replica::answers_alike),
     ("logical_replication_byte_equal", logical::byte_equal),
     ("live_replicated", logical::kept_clusters),
+    ("guard_replicated", logical::guarded),
     (
         "major_upgrade_identical_digest",
         major_upgrade::identical_digest,

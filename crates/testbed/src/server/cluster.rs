@@ -287,8 +287,8 @@ impl Cluster {
     }
 }
 
-/// Waits until a query about a replica returns true.
-fn wait_until(client: &mut Client, question: &str) -> Result<()> {
+/// Waits until a query, as about a replica, returns true.
+pub fn wait_until(client: &mut Client, question: &str) -> Result<()> {
     let start = Instant::now();
     while !client.query_one(question, &[])?.get::<_, bool>(0) {
         if start.elapsed() > REPLICA_PATIENCE {
