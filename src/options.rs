@@ -33,17 +33,16 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
     }
 }
 
-/// Returns the parameters of signatures, from the arguments of a call; k is number `first`.
+/// Returns how to cut documents into shingles, from the arguments of a call; k is number `first`.
 ///
 /// # Errors
-/// ERROR `null_value_not_allowed` if one is NULL; as [`signing`].
-pub fn signing_arguments(call: &Call, first: usize) -> Signing {
-    let integer = |number, name| call.argument(first + number, name).value() as i32;
+/// ERROR `null_value_not_allowed` if one is NULL; as [`shingling`].
+pub fn shingling_arguments(call: &Call, first: usize) -> Shingling {
+    let k = call.argument(first, "k").value() as i32;
     // SAFETY: the arguments are declared as text.
     let [unit, fold] = [(1, "unit"), (2, "fold")]
         .map(|(number, name)| unsafe { Text::from_raw(call.argument(first + number, name)) });
-    let seed = call.argument(first + 4, "seed").value() as i64;
-    signing(integer(0, "k"), &unit, &fold, integer(3, "slots"), seed)
+    shingling(k, &unit, &fold)
 }
 
 /// Returns the choice that a text argument names; `what` it chooses is said in errors.

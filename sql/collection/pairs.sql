@@ -1,14 +1,14 @@
 CREATE FUNCTION near_dup_pairs(
     key anyelement, query text, threshold double precision,
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
-    slots integer DEFAULT 128, seed bigint DEFAULT 0, measure text DEFAULT 'resemblance',
+    slots integer DEFAULT NULL, seed bigint DEFAULT 0, measure text DEFAULT 'resemblance',
     params record DEFAULT NULL,
     OUT a anyelement, OUT b anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_pairs(anyelement, text, double precision, integer, text, text, integer, bigint, text, record) IS
-    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set the similarity is exact, and each pair of different ones is found with a probability of 99.9 %. Of bit strings the threshold is the greatest Hamming distance, the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
+    'all pairs of similar rows of a query for (key, signature [, document or set]), (key, document), (key, set) or (key, bit string). With a document or set the similarity is the true one, and a pair of different ones is missed with a probability of at most 1e-9. Of bit strings the threshold is the greatest Hamming distance, the similarity the share of equal bits. k, unit, fold, slots, seed as for minhash, of the signatures that the search makes: no answer depends on slots, NULL as many as the threshold takes, nor on seed but by that chance; measure resemblance, or containment: every ordered pair of (key, document or set) of which b contains that share of a';
 
 CREATE FUNCTION near_dup_join(
     key anyelement, query_a text, query_b text, threshold double precision,
@@ -20,12 +20,12 @@ CREATE FUNCTION near_dup_join(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'near_dup_join_wrapper';
 COMMENT ON FUNCTION near_dup_join(anyelement, text, text, double precision, integer, text, text, integer, bigint, text, record) IS
-    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs';
+    'all pairs of similar rows, one of each query, for (key, signature [, document]) or (key, document); arguments as for near_dup_pairs, slots those of minhash by default';
 
 CREATE FUNCTION near_dup_clusters(
     key anyelement, query text, threshold double precision, method text DEFAULT 'star',
     k integer DEFAULT 3, unit text DEFAULT 'word', fold text DEFAULT 'case',
-    slots integer DEFAULT 128, seed bigint DEFAULT 0, params record DEFAULT NULL,
+    slots integer DEFAULT NULL, seed bigint DEFAULT 0, params record DEFAULT NULL,
     OUT key anyelement, OUT cluster anyelement, OUT similarity double precision
 ) RETURNS SETOF record
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000

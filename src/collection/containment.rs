@@ -50,7 +50,7 @@ impl SetCollection {
         let key_type = call.argument_type(0);
         Self {
             key_type,
-            shingling: options::signing_arguments(call, first).shingling,
+            shingling: options::shingling_arguments(call, first),
             keys: Keys::new(key_type),
             sets: Records::new(work_mem_bytes()),
             first_side: None,

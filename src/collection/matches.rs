@@ -12,12 +12,12 @@ use crate::collection::reading::Collection;
 use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::Similarity;
-use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory, raise};
 use crate::pg::helpers::in_order;
 use crate::pg::links::{Links, SortedLinks};
 use crate::pg::progress::Progress;
 use neardup::Result;
-use neardup::bands::plan::{VerifiedPlan, lowest_wide_threshold};
+use neardup::bands::plan::VerifiedPlan;
 use neardup::cluster::{Canonicals, UnionFind, connect_group};
 use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, shingle_hashes};
@@ -60,7 +60,7 @@ impl Matches {
         let mut outlines = collection.outlines.take()?;
         let (rows, threshold) = (collection.rows(), collection.threshold);
         if let Some(verified) = &outlines.outlining.verified {
-            warn_of_narrow_bands(&verified.plan, rows, threshold);
+            check_bands(&verified.plan, rows, threshold);
         }
         let similarity = Similarity::of(&collection);
         Some(Self {
@@ -355,7 +355,7 @@ fn search(outlines: &mut Outlines, items: &Items) -> Search {
     let test = |Verified { plan, packed }| Test {
         fields: packed.slots.into(),
         bits: packed.slot_bits.into(),
-        equal: plan.equal_slots,
+        equal: plan.equal_fields,
     };
     let mut source = Source {
         records: &mut outlines.records,
@@ -368,18 +368,25 @@ fn search(outlines: &mut Outlines, items: &Items) -> Search {
     Search::new(&mut source, outlining.plan.needed)
 }
 
-fn warn_of_narrow_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {
-    let slots = plan.plan.bands.slots;
-    let problem = if plan.lossy {
-        "may miss pairs"
-    } else if plan.narrow() && rows >= LARGE {
-        "may take very long"
-    } else {
-        return;
-    };
-    let lowest = lowest_wide_threshold(slots);
-    let message = format!(
-        "threshold {threshold} is low for signatures of {slots} slots, the search {problem}: use a threshold of {lowest} or more, or more slots"
-    );
-    hold_interrupts(|| warning!("{message}"));
+/// Checks that no pair is missed, and warns where the search may take very long.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for signatures of too few slots.
+fn check_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {
+    let slots = plan.bands.slots;
+    if plan.lossy {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            &format!(
+                "signatures of {slots} slots would miss pairs of documents at threshold {threshold}"
+            ),
+            "Use more slots or a higher threshold, or let the query yield key and document only.",
+        );
+    }
+    if plan.narrow() && rows >= LARGE {
+        let message = format!(
+            "threshold {threshold} is low for signatures of {slots} slots, the search may take very long: use a higher one, or more slots"
+        );
+        hold_interrupts(|| warning!("{message}"));
+    }
 }

@@ -11,10 +11,6 @@ use neardup::minhash::{Header, Signature};
 use siphasher::sip128::SipHasher13;
 use std::ops::Range;
 
-/// Bits of each slot that the prefilter of verified pairs keeps in memory. In 4 bits one of 16
-/// differing slots seems equal; pairs took as long as with 8 bits, which take twice the memory.
-const PREFILTER_BITS: u8 = 4;
-
 /// 128 bits of a record: different records share them with a probability of 2^-128 a pair.
 pub type Digest = (u64, u64);
 
@@ -57,14 +53,17 @@ impl Outlining {
                 verified: None,
             };
         }
-        let plan = VerifiedPlan::new(slots, threshold);
+        let plan = VerifiedPlan::new(slots, header.slot_bits, threshold);
         let packed = Header {
-            slot_bits: header.slot_bits.min(PREFILTER_BITS),
+            slot_bits: plan.field_bits,
             ..*header
         };
         Self {
             header: *header,
-            plan: plan.plan,
+            plan: Plan {
+                bands: plan.bands,
+                needed: 1,
+            },
             verified: Some(Verified { plan, packed }),
         }
     }

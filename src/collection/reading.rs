@@ -16,9 +16,10 @@ use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
+use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::Sides;
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
-use neardup::shingle::Shingling;
+use neardup::shingle::{Key, Shingling};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The columns of a query.
@@ -61,11 +62,21 @@ pub struct Collection {
 
 impl Collection {
     /// Returns a collection with keys of the type of the call's first argument. The parameters of the
-    /// signatures of documents that have none are the arguments from `first` on.
+    /// signatures of documents that have none are the arguments from `first` on; where slots are NULL, as
+    /// many as the threshold takes.
     pub fn new(call: &Call, threshold: f64, first: usize) -> Self {
         let signature_type = type_named(call.schema(), c"minhash_signature");
+        let slots = call.optional_argument(first + 3).map_or_else(
+            || VerifiedPlan::slots(threshold),
+            |slots| options::slots(slots.value() as i32),
+        );
+        let seed = call.argument(first + 4, "seed").value() as i64;
         Self {
-            signing: Some(options::signing_arguments(call, first)),
+            signing: Some(Signing {
+                shingling: options::shingling_arguments(call, first),
+                slots,
+                key: Key::from_seed(seed),
+            }),
             ..Self::of_types(call.argument_type(0), signature_type, threshold)
         }
     }

@@ -89,7 +89,7 @@ pub fn jaccard<T: Ord>(a: &[T], b: &[T], check: &mut dyn FnMut()) -> f64 {
 const BLOCK: usize = 8;
 
 /// Steps between two looks at whether enough elements can still be shared.
-const STEPS: usize = 16;
+const STEPS: usize = 4;
 
 /// Returns the [`jaccard`] similarity of two sets of hashes; None where it is 0 or below `threshold`, which
 /// often shows early.

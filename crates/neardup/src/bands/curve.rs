@@ -5,6 +5,7 @@
     reason = "a number for each of POINTS or of 1024 slots"
 )]
 
+use super::tail::least_shared;
 use crate::minhash::{MAX_SLOTS, equal_slots_needed};
 use crate::{Error, Result};
 
@@ -127,31 +128,13 @@ pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
             "Valid values are above 0 and below 1.",
         ));
     }
-    match equal_slots_kept(threshold, slots, recall) {
+    match least_shared(slots, threshold, 1.0 - recall) {
         0 => Err(Error::invalid(
             format!("no threshold on {slots} slots keeps a share of {recall} of the pairs"),
             "Use more slots, a higher threshold or a lower recall.",
         )),
         equal => Ok(roundest_threshold(equal, slots)),
     }
-}
-
-/// Returns the greatest e with P[Binomial(slots, threshold) >= e] >= recall, summed from the lower
-/// end, so that a recall close to 1 is met exactly.
-pub(crate) fn equal_slots_kept(threshold: f64, slots: usize, recall: f64) -> usize {
-    let missed = 1.0 - recall;
-    let (mut ln_choose, mut below) = (0.0, 0.0);
-    for equal in 0..slots {
-        let differing = slots - equal;
-        let ln_probability =
-            ln_choose + equal as f64 * threshold.ln() + differing as f64 * (-threshold).ln_1p();
-        below += ln_probability.exp();
-        if below > missed {
-            return equal;
-        }
-        ln_choose += (differing as f64 / (equal + 1) as f64).ln();
-    }
-    slots
 }
 
 /// Returns the number of fewest decimals for which `equal` slots are needed.

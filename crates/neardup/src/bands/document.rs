@@ -12,6 +12,7 @@
 //! of 64 r slots of the shingle hashes with seed 0; another seed s replaces each hash h by
 //! `split_mix(h ^ split_mix(s))`.
 
+use super::tail::{MISSED, least_shared, shared_keys};
 use super::{Bands, Occurrence, band_hashes};
 use crate::Result;
 use crate::hash::split_mix;
@@ -21,9 +22,6 @@ use crate::shingle::{BLOCK, Key, Shingling, for_each_block};
 
 /// Bands of a document, one key each.
 pub const BANDS: usize = 64;
-
-/// The probability with which a pair at the threshold may be missed.
-pub const MISSED: f64 = 1e-9;
 
 /// The lowest threshold that keys are made for. There one in five documents that share a tenth of their
 /// shingles with the query is a candidate, and below it most are.
@@ -49,8 +47,8 @@ impl DocumentKeys {
             return None;
         }
         let strangers = |rows| {
-            let shared = shared_bands(threshold / 2.0, rows);
-            Some(shared[needed(threshold, rows)?..].iter().sum())
+            let shared = shared_keys(BANDS, band_shared(threshold / 2.0, rows));
+            Some(shared.skip(needed(threshold, rows)?).sum())
         };
         let candidates = (1..=MOST_ROWS).filter_map(|rows| Some((rows, strangers(rows)?)));
         let (rows, _) = candidates.min_by(|(_, a), (_, b): &(usize, f64)| a.total_cmp(b))?;
@@ -134,34 +132,13 @@ impl DocumentKeys {
 
 /// Returns T for bands of `rows` slots; None if it is 0.
 fn needed(threshold: f64, rows: usize) -> Option<usize> {
-    let mut missed = 0.0;
-    let shared = shared_bands(threshold.min(1.0), rows);
-    let few = shared.iter().take_while(|&&probability| {
-        missed += probability;
-        missed <= MISSED
-    });
-    // All bands are shared at a resemblance of 1.
-    Some(few.count().min(BANDS)).filter(|&needed| needed > 0)
+    let needed = least_shared(BANDS, band_shared(threshold.min(1.0), rows), MISSED);
+    Some(needed).filter(|&needed| needed > 0)
 }
 
-/// Returns the probability of each number of shared bands of `rows` slots, as the binomial distribution
-/// has it. In products alone, which are the same on every machine.
-fn shared_bands(resemblance: f64, rows: usize) -> [f64; BANDS + 1] {
-    let band = (0..rows).fold(1.0, |power, _| power * resemblance);
-    let powers = |base: f64| {
-        let mut powers = [1.0; BANDS + 1];
-        for place in 1..=BANDS {
-            powers[place] = powers[place - 1] * base;
-        }
-        powers
-    };
-    let (shared, differing) = (powers(band), powers(1.0 - band));
-    let mut ways = 1.0;
-    std::array::from_fn(|count| {
-        let probability = ways * shared[count] * differing[BANDS - count];
-        ways = ways * (BANDS - count) as f64 / (count + 1) as f64;
-        probability
-    })
+/// Returns the probability that documents of this resemblance share a band of `rows` slots.
+fn band_shared(resemblance: f64, rows: usize) -> f64 {
+    (0..rows).fold(1.0, |power, _| power * resemblance)
 }
 
 #[cfg(test)]
@@ -211,7 +188,7 @@ mod tests {
     fn the_tail_is_at_most_the_probability_chosen_and_the_next_one_above() {
         for threshold in [0.5, 0.6, 2.0 / 3.0, 0.8, 0.9, 0.99] {
             let keys = keys(threshold);
-            let shared = shared_bands(threshold, keys.rows);
+            let shared: Vec<f64> = shared_keys(BANDS, band_shared(threshold, keys.rows)).collect();
             let needed = keys.occurrence(threshold).unwrap().needed();
             let missed: f64 = shared[..needed].iter().sum();
             assert!(missed <= MISSED, "{threshold}: {missed}");
@@ -320,12 +297,12 @@ mod tests {
             (0.9, &[10, 20, 50, 100, 300, 1500]),
         ] {
             let keys = keys(threshold);
-            let expected = shared_bands(threshold, keys.rows);
+            let band = band_shared(threshold, keys.rows);
             for &union in sizes {
                 let other = (union as f64 * (1.0 - threshold)).round() as usize;
                 let missed = missed(&keys, union - other, other, trials);
                 let mut tail = 0.0;
-                for (shared, probability) in expected.iter().enumerate() {
+                for (shared, probability) in shared_keys(BANDS, band).enumerate() {
                     let noise = 5.0 * (tail / trials as f64).sqrt() + 3.0 / trials as f64;
                     let found = missed[shared];
                     assert!(

@@ -25,6 +25,7 @@ mod pigeonhole;
 pub mod plan;
 pub mod recall;
 mod scope;
+mod tail;
 
 pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};

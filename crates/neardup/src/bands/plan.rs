@@ -1,14 +1,25 @@
 //! How to look for all similar pairs of a collection: which bands, and how many must be shared.
 
-use super::curve::equal_slots_kept;
 use super::hamming::subsets;
 use super::pigeonhole::most_differing;
+use super::tail::{MISSED, least_shared, shared_keys};
 use super::{Bands, HammingBlocks, MAX_BLOCKS, MAX_KEYS};
+use crate::minhash::MAX_SLOTS;
 use crate::{Error, Result};
 
-/// The probability with which the bands, and again the prefilter, may lose a true pair where pairs are
-/// verified by their documents: together they keep it with 0.999. Copies are kept or lost together.
-const LOSS: f64 = 5e-4;
+/// The probability with which the bands, and again the fields, may lose a pair of different documents.
+const LOST: f64 = MISSED / 2.0;
+
+/// Bits of each slot by which pairs are told apart before their documents are compared, at most: one of 16
+/// differing slots seems equal, and 8 bits would take twice the memory for hardly fewer comparisons.
+const FIELD_BITS: u8 = 4;
+
+/// Slots of the signatures that are made for a search: at least, and at most where so many suffice.
+const FEW_SLOTS: usize = 128;
+const MANY_SLOTS: usize = 256;
+
+/// The share of the pairs of half the threshold that more slots are to keep from being compared.
+const STRANGERS: f64 = 0.1;
 
 /// Bits that a band should hold, so that unrelated rows do not share it by chance.
 const WIDE_BAND_BITS: usize = 64;
@@ -41,38 +52,54 @@ impl Plan {
     }
 }
 
-/// Search for the pairs whose true Jaccard similarity reaches a threshold.
+/// Search for the pairs whose true Jaccard similarity reaches a threshold: those that share a band and have
+/// enough equal fields are compared by their documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifiedPlan {
-    pub plan: Plan,
-    /// Fewer equal slots than this rule a pair out without a look at the documents.
-    pub equal_slots: usize,
-    /// No bands of this many slots keep 0.999 of the pairs.
+    pub bands: Bands,
+    /// Bits of a slot's field.
+    pub field_bits: u8,
+    /// Fewer equal fields than this rule a pair out without a look at the documents.
+    pub equal_fields: usize,
+    /// No bands of signatures with that many slots find a pair but for a probability of 1e-9.
     pub lossy: bool,
 }
 
 impl VerifiedPlan {
-    /// Plans as few and wide bands as find a pair at the threshold with a probability of 1 - 5e-4:
-    /// (1 - t^r)^b over bands of r slots, all slots used (23 bands of 5 and 6 slots at 0.8,
-    /// 46 of 2 and 3 at 0.5 with 128 slots).
-    pub fn new(slots: usize, threshold: f64) -> Self {
+    /// Plans as few and wide bands as miss a pair at the threshold with a probability of at most half of
+    /// 1e-9: (1 - t^r)^b over bands of r slots, all slots used (36 bands of 3 and 4 slots at 0.8 with 128
+    /// slots); the fields miss it with the other half. Slots are filled without replacement, so that both
+    /// lose fewer pairs than slots that are equal by chances of their own.
+    pub fn new(slots: usize, slot_bits: u8, threshold: f64) -> Self {
         let cut = |bands| Bands { slots, bands };
-        let fits = |&bands: &usize| chance_of_no_band(&cut(bands), threshold) <= LOSS;
+        let fits = |&bands: &usize| chance_of_no_band(&cut(bands), threshold) <= LOST;
         let fewest = (1..=slots).find(fits);
+        let field_bits = slot_bits.min(FIELD_BITS);
         Self {
-            plan: Plan {
-                bands: cut(fewest.unwrap_or(slots)),
-                needed: 1,
-            },
-            equal_slots: equal_slots_kept(threshold, slots, 1.0 - LOSS),
+            bands: cut(fewest.unwrap_or(slots)),
+            field_bits,
+            equal_fields: least_shared(slots, field_equal(threshold, field_bits), LOST),
             lossy: fewest.is_none(),
         }
+    }
+
+    /// Returns how many slots the signatures of documents that have none are to have: the more, the
+    /// lower the threshold.
+    pub fn slots(threshold: f64) -> usize {
+        let serves = |&slots: &usize| {
+            let plan = Self::new(slots, FIELD_BITS, threshold);
+            let equal = shared_keys(slots, field_equal(threshold / 2.0, FIELD_BITS));
+            let strangers: f64 = equal.skip(plan.equal_fields).sum();
+            !plan.lossy && (strangers <= STRANGERS || slots >= MANY_SLOTS)
+        };
+        let mut choices = (FEW_SLOTS..=MAX_SLOTS).step_by(64);
+        choices.find(serves).unwrap_or(MAX_SLOTS)
     }
 
     /// Returns whether most bands have a single slot: every shingle that many rows share makes them
     /// candidates.
     pub fn narrow(&self) -> bool {
-        self.plan.bands.bands * 2 > self.plan.bands.slots && self.plan.bands.slots > 1
+        self.bands.bands * 2 > self.bands.slots && self.bands.slots > 1
     }
 }
 
@@ -82,13 +109,9 @@ fn chance_of_no_band(bands: &Bands, similarity: f64) -> f64 {
         .product()
 }
 
-/// Returns the lowest threshold, to 2 decimals, at which no band of a verified plan has only one
-/// slot.
-pub fn lowest_wide_threshold(slots: usize) -> f64 {
-    (1..100)
-        .map(|percent| f64::from(percent) / 100.0)
-        .find(|&threshold| !VerifiedPlan::new(slots, threshold).narrow())
-        .unwrap_or(1.0)
+/// Returns the probability that the fields of a slot of two rows are equal.
+fn field_equal(similarity: f64, bits: u8) -> f64 {
+    similarity + (1.0 - similarity) / f64::from(1u32 << bits)
 }
 
 /// Returns blocks of bit strings of `length` bits for pairs at most `distance` apart: the fewest
@@ -120,9 +143,13 @@ pub fn hamming_blocks(length: usize, distance: i64) -> Result<Option<HammingBloc
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods)]
 mod tests {
     use super::*;
-    use crate::minhash::equal_slots_needed;
+    use crate::hash::{GOLDEN, split_mix};
+    use crate::minhash::{Header, Signature, Sketch, equal_slots_needed};
+    use crate::shingle::Shingling;
+    use crate::text::{Fold, Unit};
     use proptest::prelude::*;
 
     fn widths(bands: &Bands) -> Vec<usize> {
@@ -133,22 +160,79 @@ mod tests {
 
     #[test]
     fn verified_plans_have_the_computed_widths() {
-        let plan = VerifiedPlan::new(128, 0.8);
+        let plan = VerifiedPlan::new(128, 32, 0.8);
+        assert_eq!(widths(&plan.bands), [[3; 16].as_slice(), &[4; 20]].concat());
         assert_eq!(
-            widths(&plan.plan.bands),
-            [[5; 10].as_slice(), &[6; 13]].concat()
+            (
+                plan.field_bits,
+                plan.equal_fields,
+                plan.lossy,
+                plan.narrow()
+            ),
+            (4, 74, false, false)
         );
-        assert_eq!(
-            (plan.equal_slots, plan.lossy, plan.narrow()),
-            (87, false, false)
-        );
-        let plan = VerifiedPlan::new(128, 0.5);
-        assert_eq!(
-            widths(&plan.plan.bands),
-            [[2; 10].as_slice(), &[3; 36]].concat()
-        );
-        assert!(VerifiedPlan::new(128, 0.05).lossy);
-        assert_eq!(lowest_wide_threshold(128), 0.34);
+        assert_eq!(VerifiedPlan::new(128, 1, 0.8).equal_fields, 90);
+        assert!(VerifiedPlan::new(128, 32, 0.15).lossy);
+        let slots = [1.0, 0.8, 2.0 / 3.0, 0.6, 0.5, 0.3, 0.08, 0.03, 0.01];
+        let wanted = [128, 128, 128, 192, 256, 256, 320, 704, 1024];
+        assert_eq!(slots.map(VerifiedPlan::slots), wanted);
+        let narrow = |threshold| VerifiedPlan::new(256, 32, threshold).narrow();
+        assert_eq!([0.5, 0.4, 0.3].map(narrow), [false, false, true]);
+    }
+
+    /// Returns how many of `trials` pairs of sets of resemblance `threshold` share no band, and how many
+    /// have fewer equal fields than `equal`.
+    fn lost(plan: &VerifiedPlan, union: u64, threshold: f64, trials: u64) -> [f64; 2] {
+        let slots = plan.bands.slots;
+        let other = (union as f64 * (1.0 - threshold)).round() as u64;
+        let mut lost = [0.0; 2];
+        for trial in 0..trials {
+            let sketch = |elements: &mut dyn Iterator<Item = u64>| {
+                let hash = |element: u64| {
+                    split_mix((trial << 20 | element).wrapping_mul(GOLDEN).wrapping_add(1))
+                };
+                let mut sketch = Sketch::new(slots);
+                sketch.add(&elements.map(hash).collect::<Vec<_>>());
+                let shingling = Shingling::new(3, Unit::Word, Fold::Case).unwrap();
+                let header = Header::of_document(&shingling, slots, 0);
+                let stored = sketch.encode(header);
+                let signature = Signature::from_bytes(&stored).unwrap();
+                signature.slots().collect::<Vec<u32>>()
+            };
+            let both = union - other;
+            let a = sketch(&mut (0..both + other / 2));
+            let b = sketch(&mut (0..both).chain(both + other / 2..union));
+            let intact = |band| plan.bands.range(band).all(|slot| a[slot] == b[slot]);
+            lost[0] += f64::from(!(0..plan.bands.bands).any(intact)) / trials as f64;
+            let fields = a.iter().zip(&b).filter(|(a, b)| (**a ^ **b) & 15 == 0);
+            lost[1] += f64::from(fields.count() < plan.equal_fields) / trials as f64;
+        }
+        lost
+    }
+
+    /// Bands and fields lose pairs of sets of every size more seldom than computed, where the formula gives
+    /// enough losses to be seen.
+    #[test]
+    fn pairs_at_the_threshold_are_lost_more_seldom_than_computed() {
+        for (threshold, bands) in [(0.5, 40), (2.0 / 3.0, 28), (0.8, 20), (0.9, 12)] {
+            let bands = Bands { slots: 128, bands };
+            let chance = chance_of_no_band(&bands, threshold);
+            let equal_fields = least_shared(128, field_equal(threshold, 4), chance);
+            let plan = VerifiedPlan {
+                bands,
+                equal_fields,
+                ..VerifiedPlan::new(128, 32, threshold)
+            };
+            for union in [10, 20, 60, 300, 1500] {
+                let trials = 1000;
+                let found = lost(&plan, union, threshold, trials);
+                let most = chance + 5.0 * (chance / trials as f64).sqrt();
+                assert!(
+                    found.iter().all(|&found| found <= most),
+                    "{threshold}, {union} elements: {found:?} are lost, not {chance}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use testbed::server::Server;
+use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
+use testbed::server::{Server, memory};
 use testbed::workspace;
 
 use crate::harness::{Outcome, figure};
@@ -56,12 +57,56 @@ const PROMISED: [SqlState; 3] = [
     SqlState::T_R_DEADLOCK_DETECTED,
 ];
 
+/// Documents of 20 kB, each of which shares three quarters of its words with all others, and a constraint that
+/// has to compare them.
+const TEMPLATE: &str = "
+    CREATE TABLE docs (id int, body text);
+    ALTER TABLE docs ADD EXCLUDE USING neardup (near_dup_key(body, 0.8, 1) WITH %);
+    CREATE FUNCTION add_docs(first int, last int) RETURNS void LANGUAGE sql AS $$
+        INSERT INTO docs SELECT i, string_agg(CASE WHEN w <= 2580 THEN 'shared' || w ELSE i || 'x' || w END, ' ')
+        FROM generate_series(first, last) i, generate_series(1, 3000) w GROUP BY i $$";
+
+/// A row that is compared with ten times the others, none of which is in its way, takes no more memory.
+pub fn compares_in_little_memory(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "constraint_memory")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TEMPLATE)?;
+    let mut peak = |rows: std::ops::Range<i32>| -> Result<u64> {
+        let (first, last) = (rows.start, rows.end);
+        client.execute("SELECT add_docs($1, $2)", &[&first, &(last - 1)])?;
+        let mut session = database.connect()?;
+        let pid: i32 = session.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+        let add = "SELECT add_docs($1, $1)";
+        memory::peak(pid, || Ok(session.execute(add, &[&last]).map(drop)?))
+    };
+    let [few, many] = [peak(1..20)?, peak(21..200)?];
+    ensure!(
+        many <= few + 2048,
+        "{few} kB beside 20 rows, {many} kB beside 200"
+    );
+    figure!("{few} kB beside 20 rows, {many} kB beside 200");
+    Ok(Outcome::Passed)
+}
+
 fn copies(client: &mut Client) -> Result<i64> {
     Ok(client.query_one(COPIES, &[])?.get(0))
 }
 
+/// A statement on a table of signatures, as it is or on a table of documents.
+type Form = fn(&str) -> String;
+
+fn on_signatures(statement: &str) -> String {
+    statement.to_string()
+}
+
+fn on_documents(statement: &str) -> String {
+    let statement = statement.replace("minhash_signature", "text");
+    statement.replace("minhash(", "(")
+}
+
 /// Tries all pairs of changes, in all orders, at three isolation levels, checked at once and at
-/// the end, one of the two transactions prepared before it is committed.
+/// the end, one of the two transactions prepared before it is committed; of documents at the level where a
+/// transaction sees what others have committed.
 pub fn interleavings(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("constraint")?;
     cluster.create(&[
@@ -69,9 +114,15 @@ pub fn interleavings(server: &Server) -> Result<Outcome> {
         ("deadlock_timeout", "10ms"),
     ])?;
     cluster.start()?;
-    let database = Database::with_extension(&cluster, "constraint")?;
+    interleave(&cluster, on_signatures, &LEVELS)?;
+    interleave(&cluster, on_documents, &LEVELS[..1])?;
+    Ok(Outcome::Passed)
+}
+
+fn interleave(cluster: &Cluster, form: Form, levels: &[&str]) -> Result<()> {
+    let database = Database::with_extension(cluster, "constraint")?;
     let mut client = database.connect()?;
-    client.batch_execute(TABLE)?;
+    client.batch_execute(&form(TABLE))?;
     let mut sessions = Sessions::open(|| database.connect(), 2)?;
     let (mut runs, mut refused, mut deadlocks) = (0, 0, 0);
     for deferrable in ["", " DEFERRABLE INITIALLY DEFERRED"] {
@@ -79,13 +130,14 @@ pub fn interleavings(server: &Server) -> Result<Outcome> {
         client.batch_execute(&format!("{CONSTRAINT}{deferrable}"))?;
         // ON CONFLICT cannot use a deferrable constraint.
         let is_possible = |change: &&&str| deferrable.is_empty() || !change.contains("CONFLICT");
-        let changes: Vec<&str> = CHANGES.iter().filter(is_possible).copied().collect();
-        for (number, level) in LEVELS.iter().enumerate() {
+        let changes = CHANGES.iter().filter(is_possible);
+        let changes: Vec<String> = changes.map(|change| form(change)).collect();
+        for (number, level) in levels.iter().enumerate() {
             for (first, a) in changes.iter().enumerate() {
                 for (second, b) in changes.iter().enumerate() {
                     let orders = orders(2, 3);
                     let order = &orders[(number + first * 7 + second * 3) % orders.len()];
-                    client.batch_execute(BEFORE)?;
+                    client.batch_execute(&form(BEFORE))?;
                     let failures = run_pair(&mut sessions, [a, b], level, order)?;
                     let what = format!("{level}{deferrable}, {a} and {b}, {order:?}");
                     ensure!(
@@ -105,7 +157,7 @@ pub fn interleavings(server: &Server) -> Result<Outcome> {
     }
     client.batch_execute("SELECT near_dup_index_check('no_near_dup')")?;
     figure!("{runs} pairs of transactions, {refused} refused, {deadlocks} of them by deadlock");
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Runs two transactions of one change each, of which the second is prepared before it is committed,
@@ -245,7 +297,8 @@ const WORK: &[&str] = &[
          format('echo %L', concat_ws(E'\\t', {n}, 1, minhash(document({d}))))); END $$",
 ];
 
-/// 16 sessions insert, change and remove 40 documents at every isolation level: never two of one.
+/// 16 sessions insert, change and remove 40 documents at every isolation level: never two of one, by
+/// signatures and by the documents.
 pub fn many_sessions(server: &Server) -> Result<Outcome> {
     let cluster = server.scratch_cluster("constraint_sessions")?;
     cluster.create(&[
@@ -253,9 +306,15 @@ pub fn many_sessions(server: &Server) -> Result<Outcome> {
         ("deadlock_timeout", "10ms"),
     ])?;
     cluster.start()?;
-    let database = Database::with_extension(&cluster, "constraint_sessions")?;
+    burst(&cluster, on_signatures)?;
+    burst(&cluster, on_documents)?;
+    Ok(Outcome::Passed)
+}
+
+fn burst(cluster: &Cluster, form: Form) -> Result<()> {
+    let database = Database::with_extension(cluster, "constraint_sessions")?;
     let mut client = database.connect()?;
-    client.batch_execute(TABLE)?;
+    client.batch_execute(&form(TABLE))?;
     client.batch_execute(CONSTRAINT)?;
     for level in LEVELS {
         client.batch_execute("TRUNCATE docs")?;
@@ -267,7 +326,7 @@ pub fn many_sessions(server: &Server) -> Result<Outcome> {
                     let client = database.connect();
                     let goes_on = &goes_on;
                     let refused = &refused;
-                    scope.spawn(move || work(client?, level, number, goes_on, refused))
+                    scope.spawn(move || work(client?, (level, form), number, goes_on, refused))
                 })
                 .collect();
             let joined = sessions.into_iter().map(|session| session.join());
@@ -291,14 +350,14 @@ pub fn many_sessions(server: &Server) -> Result<Outcome> {
         );
     }
     client.batch_execute("SELECT near_dup_index_check('no_near_dup')")?;
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Works as long as `goes_on` says; every eighth transaction is prepared before it is committed. Notes
 /// refusals in `refused`; returns the numbers of changes done, refused, not serializable, and ended by a deadlock.
 fn work(
     mut client: Client,
-    level: &str,
+    (level, form): (&str, Form),
     session: usize,
     goes_on: &(dyn Fn() -> bool + Sync),
     refused: &AtomicU64,
@@ -307,7 +366,7 @@ fn work(
     for change in (0..).take_while(|_| goes_on()) {
         let dice = fastrand::usize(0..40 * WORK.len());
         let number = 1000 + change * SESSIONS * 4 + session * 4;
-        let statement = WORK[dice / 40]
+        let statement = form(WORK[dice / 40])
             .replace("{n}", &number.to_string())
             .replace("{d}", &(dice % 40).to_string());
         let commit = match change % 8 {

@@ -1,4 +1,4 @@
-//! Indexes of documents: the rows of the sequential scan, which are those of `resemblance`.
+//! Documents: index, pairs, clusters and constraint find the pairs of `resemblance`, and no others.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -112,6 +112,11 @@ fn ensure_same(client: &mut Client, condition: &str, wanted: &str) -> Result<()>
         plan.iter().any(uses_index),
         "{found} does not take the index"
     );
+    ensure_equal(client, &found, wanted)
+}
+
+/// Checks that two queries return the same rows, and some.
+fn ensure_equal(client: &mut Client, found: &str, wanted: &str) -> Result<()> {
     let row = client.query_one(
         &format!(
             "WITH found AS MATERIALIZED ({found}), wanted AS MATERIALIZED ({wanted})
@@ -124,12 +129,137 @@ fn ensure_same(client: &mut Client, condition: &str, wanted: &str) -> Result<()>
     let [missed, other, all]: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
     ensure!(
         missed == 0 && other == 0 && all > 0,
-        "of {all} pairs {missed} are missed, {other} others found: {found}"
+        "of {all} rows {missed} are missed, {other} others found: {found}"
     );
     Ok(())
 }
 
-/// Checks that an index finds every pair of real documents that another program lists, and no pair that
+/// Checks pairs, joins, clusters and constraints in every cut against `resemblance` of all pairs, in memory
+/// and beyond it.
+pub fn pairs_equal_comparison(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "documents_pairs")?;
+    let mut client = database.connect()?;
+    client.batch_execute(DOCUMENTS)?;
+    for [cut, _] in CUTS {
+        count(&mut client, cut)?;
+        for threshold in ["0.5", "0.6666666666666666", "0.8", "0.9"] {
+            let what = || format!("threshold {threshold}{cut}");
+            for work_mem in ["64kB", "64MB"] {
+                client.batch_execute(&format!("SET work_mem = '{work_mem}'"))?;
+                ensure_pairs(&mut client, threshold, cut).with_context(what)?;
+            }
+            ensure_constraint(&mut client, threshold, cut).with_context(what)?;
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+fn ensure_pairs(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
+    let query = |rows: &str| format!("'SELECT id, body FROM docs WHERE {rows} ORDER BY id'");
+    let (all, odd, even) = (query("true"), query("id % 2 = 1"), query("id % 2 = 0"));
+    let counted =
+        format!("SELECT q, id, similarity FROM counted WHERE similarity >= {threshold} AND");
+    for (found, wanted) in [
+        (
+            format!("SELECT * FROM near_dup_pairs(NULL::bigint, {all}, {threshold}{cut})"),
+            format!("{counted} q < id"),
+        ),
+        (
+            format!("SELECT * FROM near_dup_join(NULL::bigint, {odd}, {even}, {threshold}{cut})"),
+            format!("{counted} q % 2 = 1 AND id % 2 = 0"),
+        ),
+        (
+            format!(
+                "SELECT key, cluster FROM near_dup_clusters(NULL::bigint, {all}, {threshold}, 'star'{cut})"
+            ),
+            stars(threshold),
+        ),
+        (
+            format!(
+                "SELECT key, cluster FROM near_dup_clusters(NULL::bigint, {all}, {threshold}, 'connected'{cut})"
+            ),
+            format!(
+                "SELECT id, coalesce(component, id) FROM docs LEFT JOIN connected_components(
+                     NULL::bigint, 'SELECT q, id FROM counted WHERE similarity >= {threshold}') ON key = id"
+            ),
+        ),
+    ] {
+        ensure_equal(client, &found, &wanted)?;
+    }
+    Ok(())
+}
+
+/// Returns the query of the star clusters that the definition makes of the pairs that were counted.
+fn stars(threshold: &str) -> String {
+    format!(
+        "SELECT key, cluster FROM star_clusters(NULL::bigint, 'SELECT id FROM docs ORDER BY id',
+             'SELECT q, id, similarity FROM counted WHERE q < id AND similarity >= {threshold}')"
+    )
+}
+
+/// Checks that a constraint lets in, row by row, those that begin a star cluster.
+fn ensure_constraint(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
+    client.batch_execute(&format!(
+        "CREATE TABLE kept (id bigint, body text,
+             EXCLUDE USING neardup (near_dup_key(body, {threshold}{cut}) WITH %));
+         INSERT INTO kept SELECT id, body FROM docs ORDER BY id ON CONFLICT DO NOTHING"
+    ))?;
+    let wanted = format!(
+        "SELECT key FROM ({}) s WHERE key = cluster",
+        stars(threshold)
+    );
+    ensure_equal(client, "SELECT id FROM kept", &wanted)?;
+    client.batch_execute("DROP TABLE kept")?;
+    Ok(())
+}
+
+/// Two texts of 90 words, of which they share 80, made of such words that the estimate falls far short of
+/// their resemblance, and 200 copies of each.
+const UNDERRATED: &str = "
+    CREATE TABLE shared AS SELECT string_agg('shared' || w, ' ') AS body FROM generate_series(1, 80) w;
+    CREATE TABLE own AS
+    SELECT 'own' || w AS word,
+           row_number() OVER (ORDER BY minhash_sim(minhash(body, 1), minhash(body || ' own' || w, 1)), w) AS place
+    FROM shared, generate_series(1, 1000) w;
+    CREATE TABLE texts AS
+    SELECT place % 2 AS text, body || string_agg(' ' || word, '') AS body
+    FROM shared, own WHERE place <= 20 GROUP BY place % 2, body;
+    CREATE TABLE docs AS SELECT row_number() OVER () AS id, body FROM texts, generate_series(1, 200);
+    CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = 0.8, k = 1));
+    SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0";
+
+/// Checks that copies of two texts are found whose resemblance just reaches the threshold, far above its
+/// estimate.
+pub fn underrated_copies(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "documents_underrated")?;
+    let mut client = database.connect()?;
+    client.batch_execute(UNDERRATED)?;
+    let row = client.query_one(
+        "SELECT resemblance(a.body, b.body, 1), minhash_sim(minhash(a.body, 1), minhash(b.body, 1))
+         FROM texts a, texts b WHERE a.text < b.text",
+        &[],
+    )?;
+    let [resemblance, estimate]: [f64; 2] = [row.get(0), row.get(1)];
+    ensure!(
+        resemblance == 0.8 && estimate < 0.65,
+        "{resemblance}, {estimate}"
+    );
+    let all = "SELECT a.id, b.id FROM docs a, docs b";
+    ensure_same(&mut client, "near_dup(d.body, q.body, 0.8, 1)", all)?;
+    for rows in [
+        "id, body",
+        "id, minhash(body, 1), body",
+        "id, string_to_array(body, '' '')",
+    ] {
+        let found = format!(
+            "SELECT a, b FROM near_dup_pairs(NULL::bigint, 'SELECT {rows} FROM docs ORDER BY id', 0.8, 1)"
+        );
+        ensure_equal(&mut client, &found, &format!("{all} WHERE a.id < b.id"))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Checks that an index, and the search for all pairs, finds every pair of real documents that another program lists, and no pair that
 /// is below the threshold.
 pub fn index_equals_exact_lists(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), WITH_EXACT_PAIRS) {
@@ -157,12 +287,16 @@ pub fn index_equals_exact_lists(server: &Server) -> Result<Outcome> {
                  CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = {threshold}))"
             ))?;
             ensure_same(&mut client, &near, &counted).context(collection.name().to_string())?;
+            let pairs = format!(
+                "SELECT least(a, b), greatest(a, b) FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', {threshold})"
+            );
+            ensure_equal(&mut client, &pairs, &counted).context(collection.name().to_string())?;
         }
     }
     Ok(Outcome::Passed)
 }
 
-/// Checks documents of 10 MB: a copy with one more word is found, a stranger is not.
+/// Checks documents of 10 MB: copies with one more word are found, strangers are not.
 pub fn large_documents(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "documents_large")?;
     let mut client = database.connect()?;
@@ -175,5 +309,8 @@ pub fn large_documents(server: &Server) -> Result<Outcome> {
     client.batch_execute("SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0")?;
     let wanted = "SELECT q.id, d.id FROM docs q JOIN docs d ON q.id / 2 = d.id / 2";
     ensure_same(&mut client, "near_dup(d.body, q.body)", wanted)?;
+    let pairs =
+        "SELECT a, b FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM docs ORDER BY id', 0.8)";
+    ensure_equal(&mut client, pairs, &format!("{wanted} WHERE q.id < d.id"))?;
     Ok(Outcome::Passed)
 }

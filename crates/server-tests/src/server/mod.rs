@@ -94,6 +94,11 @@ const ALL: &[Test] = &[
     ),
     ("documents_large", documents::large_documents),
     (
+        "documents_pairs_equal_comparison",
+        documents::pairs_equal_comparison,
+    ),
+    ("documents_underrated_copies", documents::underrated_copies),
+    (
         "advise_recall_covers_the_truth",
         advise::recall_covers_the_truth,
     ),
@@ -132,6 +137,10 @@ const ALL: &[Test] = &[
     ("constraint_interleavings", constraint::interleavings),
     ("constraint_partitioned", constraint::partitioned),
     ("constraint_put", constraint::put),
+    (
+        "constraint_compares_in_little_memory",
+        constraint::compares_in_little_memory,
+    ),
     ("constraint_many_sessions", constraint::many_sessions),
     ("live_random_histories", live::random),
     ("live_restored", live::restored),

@@ -1,0 +1,63 @@
+//! The lower tail of the binomial distribution: how many of its keys or slots a pair shares at least.
+
+use crate::minhash::MAX_SLOTS;
+
+/// The probability with which a pair of different documents at the threshold may be missed, by an index
+/// and by the search for all pairs alike.
+pub const MISSED: f64 = 1e-9;
+
+/// Returns the probabilities of 0, 1... to `keys` shared keys, at most [`MAX_SLOTS`], where each is shared
+/// with the same probability. In products alone, which are the same on every machine.
+pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
+    let powers = |base: f64| {
+        let mut powers = [1.0; MAX_SLOTS + 1];
+        for place in 1..=keys {
+            powers[place] = powers[place - 1] * base;
+        }
+        powers
+    };
+    let (shared, differing) = (powers(probability), powers(1.0 - probability));
+    let mut ways = 1.0;
+    (0..=keys).map(move |count| {
+        let probability = ways * shared[count] * differing[keys - count];
+        ways *= (keys - count) as f64 / (count + 1) as f64;
+        probability
+    })
+}
+
+/// Returns the greatest number of `keys` keys that are not shared with a probability of at most `missed`.
+pub fn least_shared(keys: usize, probability: f64, missed: f64) -> usize {
+    let mut below = 0.0;
+    let few = shared_keys(keys, probability).take_while(|probability| {
+        below += probability;
+        below <= missed
+    });
+    few.count().min(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_are_those_of_the_distribution() {
+        for (keys, probability) in [
+            (1, 0.5),
+            (64, 0.512),
+            (1024, 0.02),
+            (1024, 0.5),
+            (1024, 1.0),
+        ] {
+            let all: f64 = shared_keys(keys, probability).sum();
+            assert!((all - 1.0).abs() < 1e-9, "{keys}, {probability}: {all}");
+            let of = |(count, probability)| count as f64 * probability;
+            let mean: f64 = (0..).zip(shared_keys(keys, probability)).map(of).sum();
+            assert!((mean - keys as f64 * probability).abs() < 1e-6, "{keys}");
+        }
+        let three = [0.125, 0.375, 0.375, 0.125];
+        assert!(shared_keys(3, 0.5).eq(three));
+        let least = [0.1, 0.125, 0.5, 1.0].map(|missed| least_shared(3, 0.5, missed));
+        assert_eq!(least, [0, 1, 2, 3]);
+        assert_eq!(least_shared(64, 1.0, MISSED), 64);
+    }
+}
