@@ -5,6 +5,7 @@
 
 use crate::collection::batch::{Batch, Pairs};
 use crate::collection::compare::{Collecting, Kind, Piece};
+use crate::collection::documents::Documents;
 use crate::collection::items::Items;
 use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::prefilter::Test;
@@ -149,12 +150,9 @@ impl Matches {
         }
     }
 
-    /// Returns the document of the row of this number.
-    pub fn document(&mut self, row: u32) -> Vec<u8> {
-        let documents = self.measured.collection.documents.as_mut();
-        let mut document = Vec::new();
-        documents.expect("there are documents").reader()(row, &mut document);
-        document
+    /// Returns the documents of the rows, by their numbers.
+    pub fn into_documents(self) -> Option<Documents> {
+        self.measured.collection.documents
     }
 }
 

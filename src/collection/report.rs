@@ -1,6 +1,6 @@
 //! `near_dup_report`: the near-duplicates of a query on a page.
 
-use crate::collection::documents::share_of_work_mem_bytes;
+use crate::collection::documents::{self as collection, DocumentKind, share_of_work_mem_bytes};
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::options;
@@ -34,21 +34,19 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let groups = call.argument(4, "groups").value() as i32;
     let groups = options::within("groups", groups, 0, MAX_GROUPS as i32) as usize;
     let mut rows = Rows::new();
-    let collection = rows.read(&call, threshold);
-    let mut matches = Matches::of(collection);
-    let census = rows.census(matches.as_mut());
+    let (census, stored) = rows.read(&call, threshold);
     let Rows { keys, sources, .. } = rows;
     let report = Report {
         title: &title,
         threshold,
         census: &census,
-        sources: &sources,
+        sources: &sources.all,
         groups,
         date_of,
     };
-    let mut documents = Stored {
+    let mut documents = Shown {
         keys,
-        matches,
+        stored,
         census: &census,
         progress: Progress::begin("showing groups", Some(report.shown_groups())),
         buffer: Vec::new(),
@@ -72,10 +70,32 @@ fn date_of(day: i32) -> Date {
 /// The columns of the query.
 struct Columns {
     key: CheckedColumn,
-    signature: CheckedColumn,
+    signature: Option<CheckedColumn>,
     document: CheckedColumn,
     source: Option<CheckedColumn>,
     day: Option<CheckedColumn>,
+    canonical: Option<CheckedColumn>,
+    similarity: Option<CheckedColumn>,
+}
+
+/// Names, numbered in order of their first appearance.
+#[derive(Default)]
+struct Names {
+    all: Vec<Vec<u8>>,
+    numbers: HashMap<Vec<u8>, u32>,
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.all.len() as u32;
+        self.all.try_push(copied(name).or_raise()).or_raise();
+        or_out_of_memory(self.numbers.try_reserve(1));
+        self.numbers.insert(copied(name).or_raise(), number);
+        number
+    }
 }
 
 /// The rows of the query: what is counted of them, and their keys.
@@ -85,8 +105,7 @@ struct Rows {
     uncompared: Vec<Facts>,
     /// Keys of the rows that are compared, as text in UTF-8.
     keys: Records,
-    sources: Vec<Vec<u8>>,
-    numbers: HashMap<Vec<u8>, u32>,
+    sources: Names,
 }
 
 impl Rows {
@@ -95,49 +114,106 @@ impl Rows {
             facts: Vec::new(),
             uncompared: Vec::new(),
             keys: Records::new(share_of_work_mem_bytes()),
-            sources: Vec::new(),
-            numbers: HashMap::new(),
+            sources: Names::default(),
         }
     }
 
-    /// Reads all rows; those of the collection have numbers as keys.
-    fn read(&mut self, call: &Call, threshold: f64) -> Collection {
+    /// Reads all rows, and returns their clusters, and the documents of those that are compared.
+    fn read(&mut self, call: &Call, threshold: f64) -> (Census, Option<collection::Documents>) {
         let key_type = call.argument_type(0);
         let signature_type = type_named(call.schema(), c"minhash_signature");
-        let mut collection = Collection::with_texts(signature_type, threshold);
         let query = Query::open(call, 1, "query");
         let columns = check_columns(&query, key_type, signature_type);
-        let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
-        // SAFETY: the type exists.
-        unsafe { pg_sys::getTypeOutputInfo(key_type, &mut output, &mut is_varlena) };
+        let output = KeyOutput::of(key_type);
+        if let (Some(canonical), Some(similarity)) = (columns.canonical, columns.similarity) {
+            return self.read_clusters(query, &columns, [canonical, similarity], &output);
+        }
+        let mut collection = Collection::with_texts(signature_type, threshold);
         let mut progress = Progress::reading("reading", &query);
         query.for_each(&mut |row| {
             progress.step();
             let number = collection.rows();
             let document = row.get(columns.document);
             let key = i64::from(number).into_datum();
-            collection.push(key, row.get(columns.signature), document);
-            let facts = self.facts_of(row, &columns);
-            if collection.rows() > number {
-                self.push_key(row.get(columns.key), output);
-                self.facts.try_push(facts).or_raise();
-            } else {
-                self.uncompared.try_push(facts).or_raise();
+            match columns.signature {
+                Some(signature) => collection.push(key, row.get(signature), document),
+                None => collection.push_text(key, document),
             }
+            let key = row.get(columns.key);
+            let is_compared = collection.rows() > number;
+            self.push(row, &columns, is_compared.then(|| output.text(key)));
         });
-        collection
+        let mut matches = Matches::of(collection);
+        let census = self.census(matches.as_mut());
+        (census, matches.and_then(Matches::into_documents))
     }
 
-    fn push_key(&mut self, key: Option<pg_sys::Datum>, output: pg_sys::Oid) {
-        let Some(key) = key else {
-            return self.keys.push(b"NULL");
-        };
-        // SAFETY: the value is of the type of the output function, which returns a new string.
-        unsafe {
-            let text = pg_sys::OidOutputFunctionCall(output, key);
-            self.keys.push(&Utf8::new(CStr::from_ptr(text).to_bytes()));
-            pg_sys::pfree(text.cast());
+    /// Reads rows whose clusters are known; those without similarity are not compared.
+    fn read_clusters(
+        &mut self,
+        query: Query,
+        columns: &Columns,
+        [canonical, similarity]: [CheckedColumn; 2],
+        output: &KeyOutput,
+    ) -> (Census, Option<collection::Documents>) {
+        let mut documents = collection::Documents::new(DocumentKind::Text);
+        let mut rows: Vec<report::Row> = Vec::new();
+        let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
+        let mut progress = Progress::reading("reading", &query);
+        query.for_each(&mut |row| {
+            progress.step();
+            let Some(similarity) = row.get(similarity) else {
+                self.push(row, columns, None);
+                return;
+            };
+            let [key, canonical] = [columns.key, canonical].map(|key| output.text(row.get(key)));
+            let group = canonicals.number(&canonical);
+            if group as usize == row_of.len() {
+                row_of.try_push(None).or_raise();
+            }
+            if key == canonical {
+                row_of[group as usize] = Some(rows.len() as u32);
+            }
+            record.clear();
+            if let Some(document) = row.get(columns.document) {
+                // SAFETY: the column's type has been checked; the row outlives the borrow.
+                unsafe { DocumentKind::Text.push_record(document, &mut record) };
+            }
+            documents.push(&record);
+            let facts = self.push(row, columns, Some(key));
+            let row = report::Row {
+                canonical: group,
+                similarity: f64::from_bits(similarity.value() as u64),
+                facts,
+            };
+            rows.try_push(row).or_raise();
+        });
+        for row in &mut rows {
+            let group = row.canonical as usize;
+            row.canonical = row_of[group].unwrap_or_else(|| {
+                let key = String::from_utf8_lossy(&canonicals.all[group]);
+                raise(
+                    PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                    &format!("the query yields no row {key}, which is the canonical row of others"),
+                    "Let it yield all rows of a cluster.",
+                )
+            });
         }
+        let census = Census::new(rows, std::mem::take(&mut self.uncompared)).or_raise();
+        (census, Some(documents))
+    }
+
+    /// Counts a row, and keeps the key of one that is compared.
+    fn push(&mut self, row: &Row<'_>, columns: &Columns, key: Option<Vec<u8>>) -> Facts {
+        let facts = self.facts_of(row, columns);
+        match key {
+            Some(key) => {
+                self.keys.push(&key);
+                self.facts.try_push(facts).or_raise();
+            }
+            None => self.uncompared.try_push(facts).or_raise(),
+        }
+        facts
     }
 
     fn facts_of(&mut self, row: &Row<'_>, columns: &Columns) -> Facts {
@@ -149,23 +225,12 @@ impl Rows {
             bytes: row
                 .get(columns.document)
                 .map_or(0, |document| text(document).len() as u32),
-            source: source.map(|source| self.source_number(&text(source))),
+            source: source.map(|source| self.sources.number(&text(source))),
             // The first and the last number stand for infinity.
             day: day
                 .map(|datum| datum.value() as i32)
                 .filter(|day| !matches!(*day, i32::MIN | i32::MAX)),
         }
-    }
-
-    fn source_number(&mut self, source: &[u8]) -> u32 {
-        if let Some(number) = self.numbers.get(source) {
-            return *number;
-        }
-        let number = self.sources.len() as u32;
-        self.sources.try_push(copied(source).or_raise()).or_raise();
-        or_out_of_memory(self.numbers.try_reserve(1));
-        self.numbers.insert(copied(source).or_raise(), number);
-        number
     }
 
     /// Counts the star clusters.
@@ -189,28 +254,54 @@ impl Rows {
     }
 }
 
-/// Documents that are read where the search has stored them.
-struct Stored<'s> {
+/// How keys are written.
+struct KeyOutput(pg_sys::Oid);
+
+impl KeyOutput {
+    fn of(key_type: pg_sys::Oid) -> Self {
+        let (mut output, mut is_varlena) = (pg_sys::InvalidOid, false);
+        // SAFETY: the type exists.
+        unsafe { pg_sys::getTypeOutputInfo(key_type, &mut output, &mut is_varlena) };
+        Self(output)
+    }
+
+    /// Returns a key, of the type of the output function, as text in UTF-8.
+    fn text(&self, key: Option<pg_sys::Datum>) -> Vec<u8> {
+        let Some(key) = key else {
+            return copied(b"NULL").or_raise();
+        };
+        // SAFETY: the value is of the type of the output function, which returns a new string.
+        unsafe {
+            let text = pg_sys::OidOutputFunctionCall(self.0, key);
+            let copy = copied(&Utf8::new(CStr::from_ptr(text).to_bytes())).or_raise();
+            pg_sys::pfree(text.cast());
+            copy
+        }
+    }
+}
+
+/// Documents that are read where they were stored.
+struct Shown<'s> {
     keys: Records,
     /// None without documents.
-    matches: Option<Matches>,
+    stored: Option<collection::Documents>,
     census: &'s Census,
     progress: Progress,
     buffer: Vec<u8>,
 }
 
-impl Documents for Stored<'_> {
+impl Documents for Shown<'_> {
     fn read(&mut self, row: u32) -> neardup::Result<[Vec<u8>; 2]> {
         if self.census.row(row).canonical == row {
             self.progress.step();
         }
         check_interrupts();
         let key = copied(self.keys.read(row as usize, &mut self.buffer))?;
-        let matches = self.matches.as_mut();
-        Ok([
-            key,
-            matches.map_or(Vec::new(), |matches| matches.document(row)),
-        ])
+        let mut document = Vec::new();
+        if let Some(stored) = &mut self.stored {
+            stored.read(row, &mut self.buffer, &mut document);
+        }
+        Ok([key, document])
     }
 
     fn check(&mut self) {
@@ -220,19 +311,31 @@ impl Documents for Stored<'_> {
 
 fn check_columns(query: &Query, key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Columns {
     let columns = query.columns();
-    let [key, signature, document, others @ ..] = columns.as_slice() else {
+    let [key, second, others @ ..] = columns.as_slice() else {
         wrong_columns(&format!("the query yields {} columns", columns.len()));
     };
+    let (document, signature, others) = match (second.if_base_type(is_text), others) {
+        (Some(document), _) => (document, None, others),
+        (None, [document, others @ ..]) => {
+            let signature = second.of_type(signature_type, "second", "signature");
+            let text = document.if_base_type(is_text);
+            let text =
+                text.unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "third", "document"));
+            (text, Some(signature), others)
+        }
+        (None, []) => wrong_columns("the query yields no document"),
+    };
+    let first = columns.len() - others.len();
     let mut checked = Columns {
         key: key.of_type(key_type, "first", "key"),
-        signature: signature.of_type(signature_type, "second", "signature"),
-        document: document
-            .if_base_type(is_text)
-            .unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "third", "document")),
+        signature,
+        document,
         source: None,
         day: None,
+        canonical: None,
+        similarity: None,
     };
-    for (place, column) in (3..).zip(others) {
+    for (place, column) in (first..).zip(others) {
         let name = query.column_name(place);
         let wrong_type = || -> CheckedColumn {
             let type_name = column.type_name();
@@ -246,11 +349,21 @@ fn check_columns(query: &Query, key_type: pg_sys::Oid, signature_type: pg_sys::O
                 let date = column.if_type(pg_sys::DATEOID);
                 checked.day = Some(date.unwrap_or_else(wrong_type));
             }
+            "canonical" => {
+                checked.canonical = Some(column.if_type(key_type).unwrap_or_else(wrong_type));
+            }
+            "similarity" => {
+                let similarity = column.if_type(pg_sys::FLOAT8OID);
+                checked.similarity = Some(similarity.unwrap_or_else(wrong_type));
+            }
             _ => wrong_columns(&format!(
                 "the query yields a column {}",
                 neardup::quoted(&name)
             )),
         }
+    }
+    if checked.canonical.is_some() != checked.similarity.is_some() {
+        wrong_columns("of the columns canonical and similarity the query yields one");
     }
     checked
 }
@@ -259,7 +372,7 @@ fn wrong_columns(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
         message,
-        "Valid are the key, the signature (minhash_signature), the document (text), and columns named source (text) and day (date).",
+        "Valid are the key, perhaps the signature (minhash_signature), the document (text), and columns named source (text) and day (date), and of known clusters canonical (of the key's type) and similarity (double precision).",
     )
 }
 

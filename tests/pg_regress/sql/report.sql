@@ -19,6 +19,23 @@ SELECT read(near_dup_report(NULL::int,
 SELECT count(*) FILTER (WHERE key = cluster AND n > 1), count(*) FILTER (WHERE key <> cluster)
 FROM (SELECT *, count(*) OVER (PARTITION BY cluster) AS n
       FROM near_dup_clusters(NULL::int, 'SELECT id, minhash(body), body FROM notes ORDER BY id', 0.5)) c;
+-- Without signatures, and of clusters that are known: the same page.
+SELECT near_dup_report(NULL::int, 'SELECT id, body, origin AS source FROM notes ORDER BY id', 0.5)
+    = near_dup_report(NULL::int, 'SELECT id, minhash(body), body, origin AS source FROM notes ORDER BY id', 0.5);
+CREATE TABLE kept (LIKE notes);
+ALTER TABLE kept ADD PRIMARY KEY (id);
+INSERT INTO kept SELECT * FROM notes WHERE id < 4;
+ALTER TABLE kept ADD sig minhash_signature GENERATED ALWAYS AS (minhash(body, slots => 1024)) STORED;
+CREATE INDEX ON kept USING neardup (sig minhash_ops (threshold = 0.5));
+SELECT near_dup_track('kept', 'sig', 0.5);
+SELECT near_dup_report(NULL::int, 'SELECT id, body, origin AS source, canonical,
+                                          resemblance(body, (SELECT body FROM kept WHERE id = canonical)) AS similarity
+                                   FROM kept_clusters JOIN kept ON id = key ORDER BY key', 0.5)
+    = near_dup_report(NULL::int, 'SELECT id, body, origin AS source FROM kept ORDER BY id', 0.5);
+SELECT read(near_dup_report(NULL::int, 'SELECT id, body, 1 AS canonical, NULL::float8 AS similarity FROM notes', 0.5, groups => 0));
+SELECT near_dup_report(NULL::int, 'SELECT id, body, 9 AS canonical, 0.5::float8 AS similarity FROM notes', 0.5);
+SELECT near_dup_report(NULL::int, 'SELECT id, body, 9 AS canonical FROM notes', 0.5);
+SELECT near_dup_report(NULL::int, 'SELECT id, body, ''x'' AS canonical, 0.5::float8 AS similarity FROM notes', 0.5);
 SELECT read(near_dup_report(NULL::text, 'SELECT NULL::text, minhash(body), body FROM notes ORDER BY id', 0.5, groups => 0));
 SELECT read(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes WHERE false', 0.5));
 SELECT read(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes WHERE id > 3', 0.5));
