@@ -5,7 +5,6 @@ use crate::collection::documents::DocumentKind;
 use crate::collection::matches::{Matches, Visit};
 use crate::collection::reading::Collection;
 use crate::index::kind::Bound;
-use neardup::minhash::Signing;
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, pg_sys};
 
@@ -22,13 +21,9 @@ impl Gathered {
     /// Returns room for values that are near each other within a bound.
     pub fn new(bound: Bound, signature_type: pg_sys::Oid) -> Self {
         let unsigned = |kind, threshold, shingling| {
-            let signing = Signing {
-                shingling,
-                ..Signing::default()
-            };
             Self::Unsigned(Collection::unsigned(
                 kind,
-                signing,
+                shingling,
                 signature_type,
                 threshold,
             ))

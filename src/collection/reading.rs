@@ -20,7 +20,6 @@ use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::Sides;
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
-use neardup::text::{Fold, Unit};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The columns of a query.
@@ -82,30 +81,20 @@ impl Collection {
         }
     }
 
-    /// Returns a collection of rows with the text of their documents, to be added one by one under
-    /// numbers as keys; those without signature are cut into shingles of three words.
-    pub fn with_texts(signature_type: pg_sys::Oid, threshold: f64) -> Self {
-        Self {
-            signing: Some(Signing {
-                shingling: Shingling::new(3, Unit::Word, Fold::Case).or_raise(),
-                slots: VerifiedPlan::slots(threshold),
-                key: Key::from_seed(0),
-            }),
-            documents: Some(Documents::new(DocumentKind::Text)),
-            ..Self::of_types(pg_sys::INT8OID, signature_type, threshold)
-        }
-    }
-
     /// Returns a collection of rows whose documents are signed, to be added one by one under numbers as
     /// keys.
     pub fn unsigned(
         kind: DocumentKind,
-        signing: Signing,
+        shingling: Shingling,
         signature_type: pg_sys::Oid,
         threshold: f64,
     ) -> Self {
         Self {
-            signing: Some(signing),
+            signing: Some(Signing {
+                shingling,
+                slots: VerifiedPlan::slots(threshold),
+                ..Signing::default()
+            }),
             documents: Some(Documents::new(kind)),
             ..Self::of_types(pg_sys::INT8OID, signature_type, threshold)
         }
@@ -300,21 +289,6 @@ impl Collection {
             None => return self.without.push(key),
         }
         self.push_record(key, stored.bytes(), &record);
-    }
-
-    /// Adds a row of a text that is to be signed, of a value whose type has been checked.
-    pub fn push_text(&mut self, key: Option<pg_sys::Datum>, document: Option<pg_sys::Datum>) {
-        let (Some(document), Some(signing)) = (document, &self.signing) else {
-            return self.without.push(key);
-        };
-        let mut record = Vec::new();
-        // SAFETY: vouched for by the caller.
-        let text = unsafe {
-            DocumentKind::Text.push_record(document, &mut record);
-            Text::from_raw(document)
-        };
-        let stored = signing.sign(&text, &mut check_interrupts).or_raise();
-        self.push_record(key, &stored, &record);
     }
 
     /// Adds a row, of a stored signature and the record of its document.

@@ -13,6 +13,7 @@ use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text, Utf8};
 use neardup::memory::{Grow, copied, with_room};
 use neardup::report::{self, Census, Date, Documents, Facts, MAX_GROUPS, Report};
+use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 use std::collections::HashMap;
 use std::ffi::CStr;
@@ -128,7 +129,12 @@ impl Rows {
         if let (Some(canonical), Some(similarity)) = (columns.canonical, columns.similarity) {
             return self.read_clusters(query, &columns, [canonical, similarity], &output);
         }
-        let mut collection = Collection::with_texts(signature_type, threshold);
+        let mut collection = Collection::unsigned(
+            DocumentKind::Text,
+            Shingling::default(),
+            signature_type,
+            threshold,
+        );
         let mut progress = Progress::reading("reading", &query);
         query.for_each(&mut |row| {
             progress.step();
@@ -137,7 +143,7 @@ impl Rows {
             let key = i64::from(number).into_datum();
             match columns.signature {
                 Some(signature) => collection.push(key, row.get(signature), document),
-                None => collection.push_text(key, document),
+                None => collection.push_unsigned(key, document),
             }
             let key = row.get(columns.key);
             let is_compared = collection.rows() > number;
@@ -191,7 +197,7 @@ impl Rows {
         for row in &mut rows {
             let group = row.canonical as usize;
             row.canonical = row_of[group].unwrap_or_else(|| {
-                let key = String::from_utf8_lossy(&canonicals.all[group]);
+                let key = str::from_utf8(&canonicals.all[group]).unwrap_or_default();
                 raise(
                     PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
                     &format!("the query yields no row {key}, which is the canonical row of others"),

@@ -130,3 +130,31 @@ SELECT near_dup_key('a b c d', 0.5) % near_dup_key('A B C e', 0.3) AS below, nea
        near_dup_key('a', 0.5) % near_dup_key(minhash('a'), 0.5) AS other_kind, near_dup_key('', 0.5) % near_dup_key('', 0.5) AS empty;
 SELECT near_dup_key('a', 2.5);
 DROP TABLE pages;
+
+-- Other types of text.
+CREATE DOMAIN prose AS varchar(200);
+CREATE TABLE typed (id serial, n int DEFAULT 0, c char(200), v varchar(200), p prose,
+    CONSTRAINT typed_c EXCLUDE USING neardup (near_dup_key(c, 0.8, label => id::text) WITH %),
+    CONSTRAINT typed_v EXCLUDE USING neardup (near_dup_key(v, 0.8, label => id::text) WITH %),
+    CONSTRAINT typed_p EXCLUDE USING neardup (near_dup_key(p, 0.8, label => id::text) WITH %));
+INSERT INTO typed (c, v, p)
+SELECT body, body, body
+FROM (SELECT string_agg('word' || i * 100 + w, ' ') AS body FROM generate_series(1, 3) i, generate_series(1, 20) w GROUP BY i) b;
+INSERT INTO typed (c) SELECT upper(c) FROM typed WHERE id = 2;
+INSERT INTO typed (v) SELECT upper(v) FROM typed WHERE id = 2;
+INSERT INTO typed (p) SELECT upper(p) FROM typed WHERE id = 2;
+CREATE INDEX ON typed USING neardup (c text_ops);
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT id FROM typed WHERE near_dup(c, 'some text');
+SELECT id FROM typed WHERE near_dup(c, (SELECT c FROM typed WHERE id = 3));
+SELECT id FROM typed WHERE near_dup(v, (SELECT v FROM typed WHERE id = 3)) AND near_dup(p, (SELECT p FROM typed WHERE id = 3));
+RESET enable_seqscan;
+-- An update of another column gives the document no new entry where it is HOT.
+SELECT rows AS before FROM near_dup_index_stats('typed_c');
+BEGIN;
+UPDATE typed SET n = 1 WHERE id < 4;
+SELECT pg_stat_get_xact_tuples_hot_updated('typed'::regclass) AS hot;
+COMMIT;
+SELECT rows AS after FROM near_dup_index_stats('typed_c');
+DROP TABLE typed;
+DROP DOMAIN prose;
