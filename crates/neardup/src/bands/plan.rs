@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(VerifiedPlan::new(128, 1, 0.8).equal_fields, 90);
         assert!(VerifiedPlan::new(128, 32, 0.15).lossy);
         let slots = [1.0, 0.8, 2.0 / 3.0, 0.6, 0.5, 0.3, 0.08, 0.03, 0.01];
-        let wanted = [128, 128, 128, 192, 256, 256, 320, 704, 1024];
+        let wanted = [128, 128, 192, 192, 256, 256, 320, 704, 1024];
         assert_eq!(slots.map(VerifiedPlan::slots), wanted);
         let narrow = |threshold| VerifiedPlan::new(256, 32, threshold).narrow();
         assert_eq!([0.5, 0.4, 0.3].map(narrow), [false, false, true]);
