@@ -44,7 +44,7 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
             let threshold = options::threshold_argument(&call, 2);
             let mut collection = Collection::new(&call, threshold, 3);
             collection.read(query);
-            put_pairs(collection, rows);
+            put_pairs(collection, false, rows);
         }
     }
 }
@@ -65,16 +65,31 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
         collection.read(Query::open(&call, 2, "query_b"));
         return put_containing(collection, threshold, call.rows());
     }
+    let (query_a, query_b) = ((1, "query_a"), (2, "query_b"));
+    let expected = |(number, name)| Query::open(&call, number, name).close_unread();
+    // The smaller side is read first: it tells which rows of the other one can be left out.
+    let is_reversed = expected(query_b) < expected(query_a);
+    let [first, second] = match is_reversed {
+        true => [query_b, query_a],
+        false => [query_a, query_b],
+    };
     let mut collection = Collection::new(&call, threshold, 4);
-    collection.read(Query::open(&call, 1, "query_a"));
-    collection.first_side = Some(collection.rows());
-    collection.read(Query::open(&call, 2, "query_b"));
-    put_pairs(collection, call.rows());
+    collection.read(Query::open(&call, first.0, first.1));
+    collection.end_first_side();
+    collection.read(Query::open(&call, second.0, second.1));
+    put_pairs(collection, is_reversed, call.rows());
 }
 
-fn put_pairs(collection: Collection, mut rows: Rows) {
+/// Puts the pairs of a collection, those of a join of two queries read in reverse the other way round.
+fn put_pairs(collection: Collection, is_reversed: bool, mut rows: Rows) {
     if let Some(mut matches) = Matches::of(collection) {
-        matches.for_each_pair(&mut |[a, b], similarity| rows.put([a, b, similarity.into_datum()]));
+        matches.for_each_pair(&mut |[first, second], similarity| {
+            let [a, b] = match is_reversed {
+                true => [second, first],
+                false => [first, second],
+            };
+            rows.put([a, b, similarity.into_datum()]);
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! The rows that a query yields: keys, signatures, and documents where exact verification is asked for.
 
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
-use crate::collection::outlines::{Outlines, Outlining};
+use crate::collection::outlines::{Outlines, Outlining, read_tokens};
 use crate::collection::outlining::{OutlinedRow, SignedColumns, outline_rows};
 use crate::collection::signing::sign_rows;
 use crate::collection::sweep::{read_stored, sweep};
@@ -17,7 +17,7 @@ use crate::pg::spool::Records;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::bands::plan::VerifiedPlan;
-use neardup::candidates::Sides;
+use neardup::candidates::{Counts, GroupSizes, Sides};
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -58,6 +58,8 @@ pub struct Collection {
     pub header: Option<Header>,
     /// Rows of the first query, where two are joined.
     pub first_side: Option<u32>,
+    /// The tokens of these rows; None where their outlines are still to be made.
+    first_tokens: Option<GroupSizes>,
 }
 
 impl Collection {
@@ -114,11 +116,42 @@ impl Collection {
             documents: None,
             header: None,
             first_side: None,
+            first_tokens: None,
         }
     }
 
     pub fn rows(&self) -> u32 {
         self.keys.len() as u32
+    }
+
+    /// Ends the first of two queries that are joined. Rows of the second one are left out if they have too
+    /// few tokens of the first one's rows to be similar to one.
+    pub fn end_first_side(&mut self) {
+        let rows = self.rows();
+        self.first_side = Some(rows);
+        let Some(Outlines { outlining, records }) = &mut self.outlines else {
+            return;
+        };
+        let room = TOKEN_ROOM * rows as usize * outlining.tokens().len();
+        let mut first_tokens = GroupSizes::new(room, work_mem_bytes() / 4).or_raise();
+        let mut buffer = Vec::new();
+        for row in 0..rows {
+            check_interrupts();
+            let tokens = records.read_part(row as usize, outlining.tokens(), &mut buffer);
+            for (band, token) in read_tokens(tokens).enumerate() {
+                first_tokens.add(GroupSizes::key(band, token), 2);
+            }
+        }
+        self.first_tokens = Some(first_tokens);
+    }
+
+    /// Returns whether a row may be similar to one of the other side.
+    fn may_join(&self, outlining: &Outlining, outline: &[u8]) -> bool {
+        self.first_tokens.as_ref().is_none_or(|first_tokens| {
+            let tokens = read_tokens(&outline[outlining.tokens()]).enumerate();
+            let shared = tokens.filter(|(band, token)| first_tokens.count(*band, *token) > 1);
+            shared.count() >= outlining.plan.needed
+        })
     }
 
     /// Returns the side of a join on which a row is; both if there are no two.
@@ -176,6 +209,9 @@ impl Collection {
             let Some(outlining) = outlining.filter(|_| !row.outline.is_empty()) else {
                 return self.without.push(row.key);
             };
+            if !self.may_join(outlining, row.outline) {
+                return;
+            }
             if !has_documents {
                 self.push_signature(row.signature);
             }
@@ -193,7 +229,10 @@ impl Collection {
         let key_type = self.key_type;
         let mut take = |key, outline: &[u8], record: &[u8]| match outline {
             [] => self.without.push(key),
-            outline => self.push_outlined(key, (&outlining, outline), record),
+            outline if self.may_join(&outlining, outline) => {
+                self.push_outlined(key, (&outlining, outline), record);
+            }
+            _ => {}
         };
         sign_rows(query, key_type, columns, (&signing, &outlining), &mut take);
     }
@@ -366,6 +405,9 @@ impl Collection {
         }
     }
 }
+
+/// Times the bytes of a token for which the filter of tokens has room: one in 200 of other tokens passes.
+const TOKEN_ROOM: usize = 2;
 
 /// Bytes that a row takes besides work_mem, about: its key and numbers, and if it may have partners, a few
 /// bits of its bands or slots.

@@ -241,13 +241,24 @@ impl Query {
                 pg_sys::SPI_freetuptable(table);
             }
         }
+        self.close();
+        is_exhausted
+    }
+
+    /// Ends the query before its first row, and returns the number of rows that the planner expects.
+    pub fn close_unread(self) -> f64 {
+        let (rows, _) = self.estimate();
+        self.close();
+        rows
+    }
+
+    fn close(self) {
         // SAFETY: the portal is open; the connection and the level are those of `start`.
         unsafe {
             pg_sys::SPI_cursor_close(self.portal);
             pg_sys::SPI_finish();
             pg_sys::AtEOXact_GUC(true, self.guc_level);
         }
-        is_exhausted
     }
 }
 

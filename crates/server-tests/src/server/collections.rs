@@ -102,7 +102,34 @@ fn check_pairs(client: &mut Client) -> Result<()> {
             differing == 0,
             "threshold {threshold}: {differing} pairs differ"
         );
+        for (of_a, of_b) in [("= 0", "> 0"), ("> 0", "= 0")] {
+            check_join(client, threshold, [of_a, of_b])?;
+        }
     }
+    Ok(())
+}
+
+/// Checks a join of a tenth of the rows and the others, whichever is the first query.
+fn check_join(client: &mut Client, threshold: f64, [of_a, of_b]: [&str; 2]) -> Result<()> {
+    let query = |of_side| format!("'SELECT id, sig FROM sigs WHERE id % 10 {of_side} ORDER BY id'");
+    let differing: i64 = client
+        .query_one(
+            &format!(
+                "WITH found AS (SELECT * FROM near_dup_join(NULL::bigint, {}, {}, $1)),
+                      both_ways AS (SELECT a, b, s FROM brute UNION ALL SELECT b, a, s FROM brute),
+                      wanted AS (SELECT * FROM both_ways WHERE s >= $1 AND a % 10 {of_a} AND b % 10 {of_b})
+                 SELECT (SELECT count(*) FROM (TABLE found EXCEPT ALL TABLE wanted) x)
+                      + (SELECT count(*) FROM (TABLE wanted EXCEPT ALL TABLE found) x)",
+                query(of_a),
+                query(of_b)
+            ),
+            &[&threshold],
+        )?
+        .get(0);
+    ensure!(
+        differing == 0,
+        "threshold {threshold}, id % 10 {of_a}: {differing} pairs of a join differ"
+    );
     Ok(())
 }
 
