@@ -29,6 +29,9 @@ pub enum Unnoted {
     All,
 }
 
+/// The tracked table, and the function and the name of the trigger that notes its rows.
+type Noting = (pg_sys::Oid, pg_sys::Oid, String);
+
 impl Leaf {
     /// Returns the leaves of a tracked table.
     pub fn all_of(tracker: &Tracker) -> Vec<Self> {
@@ -36,20 +39,22 @@ impl Leaf {
         let root = Relation::open_table(tracker.relation);
         let mut leaves = Vec::new();
         if let Some(trigger) = tracker.note_trigger(&functions, &root) {
-            let trigger = (trigger.tgfoid, name_of(trigger));
+            let trigger = (tracker.relation, trigger.tgfoid, name_of(trigger));
             add_leaves(&root, &trigger, &mut leaves);
         }
         leaves
     }
 
-    fn of(table: &Relation, (function, name): &(pg_sys::Oid, String)) -> Self {
+    fn of(table: &Relation, (root, function, name): &Noting) -> Self {
         let triggers = table.triggers().iter();
         let noting: Vec<_> = triggers.filter(|t| t.tgfoid == *function).collect();
         // A partition's trigger has the name of its table's.
         let trigger = noting.iter().find(|trigger| name_of(trigger) == *name);
-        let is_noted = trigger.is_some() && noting.iter().all(|trigger| is_enabled(trigger));
         // SAFETY: the table is open.
         let (oid, form) = unsafe { ((*table.as_ptr()).rd_id, &*(*table.as_ptr()).rd_rel) };
+        let is_received = is_received(oid) || is_received(*root);
+        let is_enabled = |trigger: &&pg_sys::Trigger| is_enabled(trigger, is_received);
+        let is_noted = trigger.is_some() && noting.iter().all(is_enabled);
         Self {
             table: oid,
             file: match is_noted && !table.has_new_file() {
@@ -60,12 +65,13 @@ impl Leaf {
         }
     }
 
-    fn is_known(&self) -> bool {
+    /// Returns whether a change of its rows is noted.
+    pub fn is_known(&self) -> bool {
         self.file != pg_sys::InvalidOid
     }
 }
 
-fn add_leaves(table: &Relation, trigger: &(pg_sys::Oid, String), leaves: &mut Vec<Leaf>) {
+fn add_leaves(table: &Relation, trigger: &Noting, leaves: &mut Vec<Leaf>) {
     if table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE {
         return leaves.push(Leaf::of(table, trigger));
     }
@@ -74,10 +80,26 @@ fn add_leaves(table: &Relation, trigger: &(pg_sys::Oid, String), leaves: &mut Ve
     }
 }
 
-/// Returns whether changes of this session's kind and of replication fire a trigger.
-fn is_enabled(trigger: &pg_sys::Trigger) -> bool {
-    let enabled = trigger.tgenabled as u8;
-    enabled != pg_sys::TRIGGER_DISABLED && enabled != pg_sys::TRIGGER_FIRES_ON_REPLICA
+/// Returns whether all changes of a table fire a trigger; `is_received` if replication makes some.
+fn is_enabled(trigger: &pg_sys::Trigger, is_received: bool) -> bool {
+    match trigger.tgenabled as u8 {
+        pg_sys::TRIGGER_DISABLED | pg_sys::TRIGGER_FIRES_ON_REPLICA => false,
+        pg_sys::TRIGGER_FIRES_ON_ORIGIN => !is_received,
+        _ => true,
+    }
+}
+
+/// Returns whether a subscription writes to a table.
+fn is_received(table: pg_sys::Oid) -> bool {
+    let subscribed = pg_sys::SysCacheIdentifier::SUBSCRIPTIONRELMAP as i32;
+    // SAFETY: the first key of the cache is the table; the list is released.
+    unsafe {
+        let list =
+            pg_sys::SearchSysCacheList(subscribed, 1, table.into(), 0usize.into(), 0usize.into());
+        let is_received = (*list).n_members > 0;
+        pg_sys::ReleaseCatCacheList(list);
+        is_received
+    }
 }
 
 impl Unnoted {

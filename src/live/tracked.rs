@@ -1,5 +1,6 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
+use crate::live::leaves::Leaf;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;
@@ -51,6 +52,7 @@ fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
         state = names::relation(tracker.tables.state),
     );
     let cut = tracker.measure.shingling();
+    let is_noted = Leaf::all_of(tracker).iter().all(Leaf::is_known);
     connection.prepare(&sql, &[]).run(None, &[], &mut |row| {
         let text = |text: &str| {
             let text = server_text(text);
@@ -67,7 +69,7 @@ fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
             cut.and_then(|cut| (cut.k as i32).into_datum()),
             cut.and_then(|cut| text(&cut.unit.to_string())),
             cut.and_then(|cut| text(&cut.fold.to_string())),
-            row.datum(1),
+            row.datum(1).filter(|_| is_noted),
             row.datum(2),
             row.datum(3),
             row.datum(4),

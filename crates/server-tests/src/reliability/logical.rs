@@ -103,6 +103,7 @@ pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
             kept.ensure_law(&mut to, false)?;
         }
     }
+    triggers_not_fired(&mut from, &mut to)?;
     to.batch_execute("DROP SUBSCRIPTION live")?;
     Ok(Outcome::Passed)
 }
@@ -152,6 +153,21 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     wait_until_equal(&mut from, &mut to, DOCS, "a copy whose row has gone")?;
     to.batch_execute("DROP SUBSCRIPTION guarded")?;
     Ok(Outcome::Passed)
+}
+
+/// A tracker whose triggers replication does not fire says so, and its refreshes read the table.
+fn triggers_not_fired(from: &mut Client, to: &mut Client) -> Result<()> {
+    to.batch_execute("ALTER TABLE docs ENABLE TRIGGER USER")?;
+    let behind = "SELECT bool_and(behind IS NULL) FROM near_dup_tracked";
+    ensure!(to.query_one(behind, &[])?.get::<_, bool>(0));
+    let change =
+        "DELETE FROM docs WHERE id = 1; INSERT INTO docs VALUES (1000, 1, make_text(1, 1))";
+    from.batch_execute(change)?;
+    wait_until_equal(from, to, DOCS, change)?;
+    for kept in KEPT {
+        kept.ensure_law(to, false)?;
+    }
+    Ok(())
 }
 
 /// Checks that a subscriber has the publisher's bytes, in text and in binary transfer, after the first
