@@ -7,6 +7,7 @@ use crate::pg::bits::Bits;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::text::Text;
@@ -48,7 +49,7 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
     let query = Query::open_for_first_rows(&call, 1, "query");
     let (key, value, measure) = check_columns(&query.columns(), &call, shingling);
     let mut keys = Keys::new(call.argument_type(0));
-    let mut returned: Vec<Returned> = Vec::new();
+    let mut returned = Returned::new(measure);
     let mut progress = Progress::begin("reading", None);
     let is_exhausted = query.for_each_while(&mut |row| {
         progress.step();
@@ -61,63 +62,102 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
             );
         }
         keys.push(row.get(key));
-        let value = row.get(value).map(|datum| measure.read(datum));
-        let similar = value
-            .as_ref()
-            .and_then(|value| measure.most_similar(&mut returned, value));
-        match similar {
-            Some(similar) => similar.repeats.try_push(number as u32).or_raise(),
-            None => returned
-                .try_push(Returned::new(number as u32, value))
-                .or_raise(),
-        }
-        returned.len() < wanted
+        returned.take(number as u32, row.get(value));
+        returned.rows.len() < wanted
     });
-    put(&returned, &keys, is_exhausted, &call);
+    put(returned, &keys, is_exhausted, &call);
 }
 
-/// A row that is returned.
+/// The rows that are returned, in order. Their values lie one behind the other: memory for one row at a
+/// time could leave PostgreSQL too little to report that there is no more.
 struct Returned {
-    /// Its place in the query, from 0.
-    row: u32,
-    value: Option<Value>,
-    /// The rows that were read after it and are similar.
-    repeats: Vec<u32>,
+    measure: Measure,
+    /// Their places in the query, from 0.
+    rows: Vec<u32>,
+    /// The values that are sets; of the other kinds, and of NULL, nothing.
+    sets: Parts<i64>,
+    /// The values that are signatures or bit strings, as they are stored; of others nothing.
+    records: Parts<u8>,
+    /// The numbers of the returned rows that other rows repeat, with the places of these.
+    repeats: Vec<(u32, u32)>,
 }
 
 impl Returned {
-    fn new(row: u32, value: Option<Value>) -> Self {
-        let repeats = Vec::new();
+    fn new(measure: Measure) -> Self {
         Self {
-            row,
-            value,
-            repeats,
+            measure,
+            rows: Vec::new(),
+            sets: Parts::default(),
+            records: Parts::default(),
+            repeats: Vec::new(),
         }
+    }
+
+    /// Adds the next row of the query to those returned, or to those that repeat one.
+    fn take(&mut self, row: u32, value: Option<pg_sys::Datum>) {
+        let value = value.map(|datum| self.measure.read(datum));
+        let similar = value.as_ref().and_then(|value| self.most_similar(value));
+        if let Some(similar) = similar {
+            return self.repeats.try_push((similar, row)).or_raise();
+        }
+        let added = match &value {
+            Some(Value::Set(set)) => self.sets.items.try_extend_from_slice(set),
+            Some(Value::Record(record)) => self.records.items.try_extend_from_slice(record),
+            None => Ok(()),
+        };
+        added.or_raise();
+        self.sets.end().or_raise();
+        self.records.end().or_raise();
+        self.rows.try_push(row).or_raise();
+    }
+
+    /// Returns the number of the returned row that is most similar to a value, of several the first; None
+    /// if none is similar.
+    fn most_similar(&self, value: &Value) -> Option<u32> {
+        let mut best: Option<(f64, u32)> = None;
+        for number in 0..self.rows.len() {
+            let similarity = match value {
+                Value::Set(set) => self.measure.of_sets(self.sets.part(number), set),
+                Value::Record(record) => self.measure.of_records(self.records.part(number), record),
+            };
+            if let Some(similarity) = similarity
+                && best.is_none_or(|(most, _)| similarity > most)
+            {
+                best = Some((similarity, number as u32));
+            }
+        }
+        best.map(|(_, number)| number)
     }
 }
 
-fn put(returned: &[Returned], keys: &Keys, is_exhausted: bool, call: &Call) {
+fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
+    returned.repeats.sort_unstable();
+    let mut repeats = &returned.repeats[..];
     let mut rows = call.rows();
-    for Returned { row, repeats, .. } in returned {
+    for (number, row) in (0..).zip(returned.rows) {
         check_interrupts();
-        let of_repeats = array(repeats, keys, call.argument_type(0));
+        let of_row;
+        (of_row, repeats) = repeats.split_at(repeats.partition_point(|(of, _)| *of <= number));
+        let of_repeats = array(of_row, keys, call.argument_type(0));
         rows.put([
-            keys.get(*row),
-            (i64::from(*row) + 1).into_datum(),
-            (repeats.len() as i64).into_datum(),
+            keys.get(row),
+            (i64::from(row) + 1).into_datum(),
+            (of_row.len() as i64).into_datum(),
             Some(of_repeats),
             is_exhausted.into_datum(),
         ]);
+        // SAFETY: the row has a copy.
+        unsafe { pg_sys::pfree(of_repeats.cast_mut_ptr()) };
     }
 }
 
-/// Returns the array of the keys of some rows.
-fn array(rows: &[u32], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::Datum {
-    // SAFETY: the keys are of that type, and copied into the array.
+/// Returns the array of the keys of rows that repeat another.
+fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::Datum {
+    // SAFETY: the keys are of that type, and copied into the array; what it is made of is freed with it.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
-        let mut array = pg_sys::initArrayResult(key_type, memory, false);
-        for row in rows {
+        let mut array = pg_sys::initArrayResult(key_type, memory, true);
+        for (_, row) in repeats {
             let key = keys.get(*row);
             let (value, is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
             array = pg_sys::accumArrayResult(array, value, is_null, key_type, memory);
@@ -145,9 +185,8 @@ enum ValueKind {
 enum Value {
     /// Sorted hashes: of a text, those of its shingles.
     Set(Vec<i64>),
-    Signature(Vec<u8>),
-    /// Their number, and the bytes.
-    Bits(usize, Vec<u8>),
+    /// A signature, or the number and the bytes of bits.
+    Record(Vec<u8>),
 }
 
 impl Measure {
@@ -167,51 +206,32 @@ impl Measure {
                 }
                 ValueKind::Signature => {
                     let signature = StoredSignature::from_raw(datum);
-                    Value::Signature(copied(signature.bytes()).or_raise())
+                    Value::Record(copied(signature.bytes()).or_raise())
                 }
-                ValueKind::Bits => {
-                    let bits = Bits::from_raw(datum);
-                    Value::Bits(bits.len(), copied(bits.bytes()).or_raise())
-                }
+                ValueKind::Bits => Value::Record(copied(Bits::from_raw(datum).stored()).or_raise()),
             }
         }
     }
 
-    /// Returns the row that is most similar to a value, of several the first; None if none is similar.
-    fn most_similar<'a>(
-        &self,
-        returned: &'a mut [Returned],
-        value: &Value,
-    ) -> Option<&'a mut Returned> {
-        let mut best: Option<(f64, &mut Returned)> = None;
-        for row in returned {
-            let earlier = row.value.as_ref();
-            if let Some(similarity) = earlier.and_then(|earlier| self.similarity(earlier, value))
-                && best.as_ref().is_none_or(|(most, _)| similarity > *most)
-            {
-                best = Some((similarity, row));
-            }
-        }
-        best.map(|(_, row)| row)
+    /// Returns the similarity of two sets; None if it is not within the bound.
+    fn of_sets(&self, a: &[i64], b: &[i64]) -> Option<f64> {
+        jaccard_at_least(a, b, self.bound, &mut check_interrupts)
     }
 
-    /// Returns the similarity of two values, of bit strings the distance with a minus; None if it is not
-    /// within the bound.
-    fn similarity(&self, a: &Value, b: &Value) -> Option<f64> {
-        match (a, b) {
-            (Value::Set(a), Value::Set(b)) => {
-                jaccard_at_least(a, b, self.bound, &mut check_interrupts)
-            }
-            (Value::Signature(a), Value::Signature(b)) => {
-                let similarity = estimate_stored(a, b).or_raise();
-                (similarity >= self.bound).then_some(similarity)
-            }
-            (Value::Bits(a_length, a), Value::Bits(b_length, b)) if a_length == b_length => {
-                let distance = f64::from(hamming::distance(a, b));
-                (distance <= self.bound).then_some(-distance)
-            }
-            _ => None,
+    /// Returns the similarity of two signatures, of bit strings the distance with a minus; None if it is not
+    /// within the bound, or the first one is of NULL.
+    fn of_records(&self, a: &[u8], b: &[u8]) -> Option<f64> {
+        let (a_length, a_bits) = a.split_first_chunk::<{ size_of::<i32>() }>()?;
+        if let ValueKind::Signature = self.kind {
+            let similarity = estimate_stored(a, b).or_raise();
+            return (similarity >= self.bound).then_some(similarity);
         }
+        let (b_length, b_bits) = b.split_first_chunk()?;
+        if a_length != b_length {
+            return None;
+        }
+        let distance = f64::from(hamming::distance(a_bits, b_bits));
+        (distance <= self.bound).then_some(-distance)
     }
 }
 
