@@ -13,7 +13,7 @@ use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::candidates::{Sides, Tokens, pairs_of_row};
-use neardup::cluster::{Tiles, UnionFind};
+use neardup::cluster::{Tiles, UnionFind, connect_group};
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::sort_distinct;
 use std::ops::Range;
@@ -161,7 +161,7 @@ impl Batch {
     }
 
     /// Visits every key with the kept items that look for partners under it, ascending.
-    pub fn for_each_group(&self, visit: &mut dyn FnMut(u32, &[u32])) {
+    fn for_each_group(&self, visit: &mut dyn FnMut(u32, &[u32])) {
         let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort_distinct(&mut entries, check);
             Ok(entries)
@@ -171,6 +171,18 @@ impl Batch {
                 visit(key(group[0]), &rows(group).or_raise());
             }
         });
+    }
+
+    /// Returns the sets of kept items that `similar` ones connect, comparing as few as will do.
+    pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
+        let mut sets = UnionFind::new();
+        or_out_of_memory(sets.grow_to(self.tokens.rows()));
+        let mut progress = Progress::begin("connecting", Some(self.keys()));
+        let mut step = || progress.step();
+        self.for_each_group(&mut |key, group| {
+            connect_group(&self.tokens, group, key, &mut sets, &mut step, similar).or_raise();
+        });
+        sets
     }
 
     /// Returns kept items that are likely to be compared, in order: those that pass the prefilter with

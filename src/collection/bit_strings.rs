@@ -1,8 +1,10 @@
 //! The bit strings of a query within a Hamming distance of each other, exactly, any lengths mixed: pairs
 //! and clusters.
 
+use crate::collection::batch::Batch;
 use crate::collection::items::Items;
 use crate::collection::matches::Visit;
+use crate::collection::members::Members;
 use crate::collection::outlines::write_tokens;
 use crate::collection::prefilter::Test;
 use crate::collection::search::{Search, Source};
@@ -11,7 +13,6 @@ use crate::options;
 use crate::pg::bits::Bits;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
-use crate::pg::links::Links;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, work_mem_bytes};
 use crate::pg::spool::{HeldRecord, Records};
@@ -20,9 +21,9 @@ use bitvec::prelude::*;
 use neardup::bands::HammingBlocks;
 use neardup::bands::plan::hamming_blocks;
 use neardup::candidates::{Sides, token};
-use neardup::cluster::{NeighborStars, UnionFind};
+use neardup::cluster::UnionFind;
 use neardup::hamming;
-use neardup::memory::Grow;
+use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 use std::collections::BTreeMap;
 
@@ -41,6 +42,10 @@ struct Strings {
     /// The string that is compared with many.
     held: HeldRecord,
 }
+
+/// Takes items that may be near each other, all of one length, and a batch that has them by their places;
+/// None where the strings are so short that all are near each other.
+type VisitBatch<'a> = &'a mut dyn FnMut(&mut Strings, &[u32], Option<&Batch>);
 
 /// Takes two items, the earlier first, and their similarity.
 type VisitItems<'a> = &'a mut dyn FnMut((u32, u32), f64);
@@ -148,25 +153,21 @@ impl BitStrings {
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
         let items = Items::of_records(&mut self.strings.records);
-        let mut links = Links::new(items.len(), self.keys.len());
+        let mut members = Members::new(self.keys.len() as u32);
         self.strings
-            .for_each_near(&items, &mut |(a, b), similarity| {
-                links.put(a, b, similarity);
-                if items.is_repeated(a) {
-                    links.put(b, a, similarity);
-                }
+            .for_each_batch(&items, &mut |strings, near, batch| {
+                let Some(batch) = batch else {
+                    return strings.put_all(&items, near, &mut members);
+                };
+                let rows = items.rows_of(near.iter().copied());
+                members.put_batch(batch, rows, &mut |a, b, least| {
+                    let similarity = strings.similarity_in(&items, near, batch, (a, b));
+                    similarity.filter(|similarity| *similarity >= least)
+                });
             });
-        let mut links = links.sorted();
-        let mut stars = NeighborStars::new(items.len()).or_raise();
-        let mut progress = Progress::begin("listing rows", Some(self.keys.len()));
-        for row in 0..self.keys.len() as u32 {
-            progress.step();
-            let item = items.of_row(row);
-            let place = stars.place(item, |visit| links.of(item, visit));
-            let (canonical, similarity) = place.unwrap_or((item, 1.0));
-            let rows = [row, items.first_row(canonical)];
-            visit(rows.map(|row| self.keys.get(row)), similarity);
-        }
+        members.for_each(&items, &mut |row, canonical, similarity| {
+            visit([row, canonical].map(|row| self.keys.get(row)), similarity);
+        });
     }
 
     /// Visits every row in query order with the first row of its connected component.
@@ -174,9 +175,19 @@ impl BitStrings {
         let items = Items::of_records(&mut self.strings.records);
         let mut sets = UnionFind::new();
         or_out_of_memory(sets.grow_to(items.len()));
-        self.strings.for_each_near(&items, &mut |(a, b), _| {
-            sets.union(a, b);
-        });
+        self.strings
+            .for_each_batch(&items, &mut |strings, near, batch| {
+                let mut connected = batch.map(|batch| {
+                    batch.connect(&mut |a, b| {
+                        let similarity = strings.similarity_in(&items, near, batch, (a, b));
+                        similarity.is_some()
+                    })
+                });
+                for (place, item) in (0..).zip(near) {
+                    let first = connected.as_mut().map_or(0, |sets| sets.find(place));
+                    sets.union(near[first as usize], *item);
+                }
+            });
         let mut progress = Progress::begin("listing rows", Some(self.keys.len()));
         for row in 0..self.keys.len() as u32 {
             progress.step();
@@ -190,6 +201,24 @@ impl BitStrings {
 impl Strings {
     /// Visits the pairs of items within the distance.
     fn for_each_near(&mut self, items: &Items, visit: VisitItems<'_>) {
+        self.for_each_batch(items, &mut |strings, near, batch| {
+            let mut visit_if_near = |pair| {
+                if let Some(similarity) = strings.similarity(items, pair) {
+                    visit(pair, similarity);
+                }
+            };
+            match batch {
+                Some(batch) => {
+                    let pairs = batch.pairs(&|_| Sides::BOTH);
+                    pairs.for_each(|(a, b)| visit_if_near((near[a as usize], near[b as usize])));
+                }
+                None => for_all_pairs(near, &mut visit_if_near),
+            }
+        });
+    }
+
+    /// Visits the items of one length after the other, those that may be near each other together.
+    fn for_each_batch(&mut self, items: &Items, visit: VisitBatch<'_>) {
         let mut buffer = Vec::new();
         let mut by_length: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
         for item in 0..items.len() {
@@ -206,15 +235,25 @@ impl Strings {
                 Some(blocks) => {
                     let mut search = self.search(items, &same_length, &blocks);
                     search.for_each_batch(&mut |batch| {
-                        for (a, b) in batch.pairs(&|_| Sides::BOTH) {
-                            let [a, b] = [a, b].map(|kept| same_length[batch.item(kept) as usize]);
-                            self.visit_if_near(items, (a, b), visit);
-                        }
+                        let kept = 0..batch.tokens.rows();
+                        let near = kept.map(|kept| same_length[batch.item(kept) as usize]);
+                        visit(self, &collected(near).or_raise(), Some(&batch));
                     });
                 }
-                None => for_all_pairs(&same_length, &mut |pair| {
-                    self.visit_if_near(items, pair, visit);
-                }),
+                None => visit(self, &same_length, None),
+            }
+        }
+    }
+
+    /// Puts the rows of items that are all near each other into the cluster of the first.
+    fn put_all(&mut self, items: &Items, near: &[u32], members: &mut Members) {
+        let mut progress = Progress::begin("clustering", Some(near.len()));
+        let canonical = items.first_row(near[0]);
+        for &item in &near[1..] {
+            progress.step();
+            let (_, similarity) = self.compare(canonical, items.first_row(item));
+            for row in items.rows(item) {
+                members.put(row, canonical, similarity);
             }
         }
     }
@@ -253,11 +292,27 @@ impl Strings {
         Search::new(&mut source, 1)
     }
 
-    fn visit_if_near(&mut self, items: &Items, (a, b): (u32, u32), visit: VisitItems<'_>) {
+    /// Returns the similarity of two items of a batch, given by their places; None beyond the distance.
+    fn similarity_in(
+        &mut self,
+        items: &Items,
+        near: &[u32],
+        batch: &Batch,
+        (a, b): (u32, u32),
+    ) -> Option<f64> {
+        check_interrupts();
+        let pair = (near[a as usize], near[b as usize]);
+        batch
+            .passes(a, b)
+            .then(|| self.similarity(items, pair))
+            .flatten()
+    }
+
+    /// Returns the similarity of two items, of which the second is asked for again and again; None beyond
+    /// the distance.
+    fn similarity(&mut self, items: &Items, (a, b): (u32, u32)) -> Option<f64> {
         let (distance, similarity) = self.compare(items.first_row(b), items.first_row(a));
-        if distance <= self.distance {
-            visit((a, b), similarity);
-        }
+        (distance <= self.distance).then_some(similarity)
     }
 
     /// Returns the distance of the strings of two rows, of one length, and the share of bits that are equal.

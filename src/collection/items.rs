@@ -101,14 +101,20 @@ impl Items {
         self.of_row[row as usize]
     }
 
-    /// Returns whether an item has several rows.
-    pub fn is_repeated(&self, item: u32) -> bool {
-        self.next[self.first_row(item) as usize] != NONE
-    }
-
     /// Returns the rows of an item, ascending.
     pub fn rows(&self, item: u32) -> impl Iterator<Item = u32> + Clone + '_ {
         self.rows_from(self.first_row(item))
+    }
+
+    /// Returns the rows of items, ascending, each with the place of its item in the list.
+    pub fn rows_of(&self, items: impl Iterator<Item = u32>) -> Vec<(u32, u32)> {
+        let mut rows = Vec::new();
+        for (item, place) in items.zip(0..) {
+            rows.try_extend(self.rows(item).map(|row| (row, place)))
+                .or_raise();
+        }
+        rows.sort_unstable();
+        rows
     }
 
     /// Returns a row, and the later rows of its item.

@@ -7,19 +7,18 @@ use crate::collection::batch::{Batch, Pairs};
 use crate::collection::compare::{Collecting, Kind, Piece};
 use crate::collection::documents::Documents;
 use crate::collection::items::Items;
+use crate::collection::members::{Members, canonical_of};
 use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::prefilter::Test;
 use crate::collection::reading::Collection;
 use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::Similarity;
-use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, raise};
 use crate::pg::helpers::in_order;
-use crate::pg::links::{Links, SortedLinks};
 use crate::pg::progress::Progress;
 use neardup::Result;
 use neardup::bands::plan::VerifiedPlan;
-use neardup::cluster::{Canonicals, UnionFind, connect_group};
 use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
@@ -99,32 +98,28 @@ impl Matches {
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
         let Self { search, measured } = self;
-        let rows = measured.collection.rows();
-        let mut members = Links::new(rows, rows as usize);
+        let mut members = Members::new(measured.collection.rows());
         search.for_each_batch(&mut |batch| {
             measured.compute_sets(&batch);
-            measured.put_members(&batch, &mut members);
+            let kept = 0..batch.tokens.rows();
+            let rows = measured.items.rows_of(kept.map(|kept| batch.item(kept)));
+            members.put_batch(&batch, rows, &mut |a, b, least| {
+                measured.kept_similarity(&batch, (a, b), least)
+            });
         });
-        let mut members = members.sorted();
-        let mut progress = Progress::begin("listing rows", Some(rows as usize));
-        for row in 0..rows {
-            progress.step();
-            let first = measured.items.first_row(measured.items.of_row(row));
-            let (canonical, similarity) = canonical_of(row, &mut members).unwrap_or((first, 1.0));
+        members.for_each(&measured.items, &mut |row, canonical, similarity| {
             visit(measured.keys(row, canonical), similarity);
-        }
+        });
     }
 
     /// Visits every row with the first row of its connected component.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let Self { search, measured } = self;
-        let rows = measured.collection.rows();
-        let mut members = Links::new(rows, rows as usize);
+        let mut members = Members::new(measured.collection.rows());
         search.for_each_batch(&mut |batch| {
-            let mut sets = UnionFind::new();
-            or_out_of_memory(sets.grow_to(batch.tokens.rows()));
             measured.compute_sets(&batch);
-            measured.connect_groups(&batch, &mut sets);
+            let mut sets =
+                batch.connect(&mut |a, b| measured.kept_similarity(&batch, (a, b), 0.0).is_some());
             let others = (0..batch.tokens.rows())
                 .map(|kept| (sets.find(kept), kept))
                 .filter(|(canonical, kept)| canonical != kept);
@@ -181,37 +176,6 @@ impl Measured {
             if let Some(similarity) = found {
                 visit(measured, pair, similarity);
             }
-        });
-    }
-
-    /// Links the rows of a batch to the canonical rows that they are most similar to, unless they are
-    /// canonical themselves.
-    fn put_members(&mut self, batch: &Batch, members: &mut Links) {
-        let mut rows = Vec::new();
-        for kept in 0..batch.tokens.rows() {
-            let of_item = self.items.rows(batch.item(kept));
-            rows.try_extend(of_item.map(|row| (row, kept))).or_raise();
-        }
-        rows.sort_unstable();
-        let mut canonicals = Canonicals::new(&batch.tokens).or_raise();
-        let mut progress = Progress::begin("clustering", Some(rows.len()));
-        for (row, kept) in rows {
-            progress.step();
-            let mut measure = |a, b, least| self.kept_similarity(batch, (a, b), least);
-            let placed = canonicals.place(&batch.tokens, kept, &mut measure);
-            if let Some((canonical, similarity)) = placed.or_raise() {
-                members.put(row, self.row(batch, canonical), similarity);
-            }
-        }
-    }
-
-    /// Joins the sets of similar kept items, comparing as few as will do.
-    fn connect_groups(&mut self, batch: &Batch, sets: &mut UnionFind) {
-        let mut progress = Progress::begin("connecting", Some(batch.keys()));
-        let mut step = || progress.step();
-        batch.for_each_group(&mut |key, group| {
-            let mut similar = |a, b| self.kept_similarity(batch, (a, b), 0.0).is_some();
-            connect_group(&batch.tokens, group, key, sets, &mut step, &mut similar).or_raise();
         });
     }
 
@@ -336,15 +300,6 @@ impl Measured {
         visit(self.keys(x, y), similarity);
         check_interrupts();
     }
-}
-
-/// Returns the canonical row that a row is linked to, and the similarity to it; None if it is canonical.
-fn canonical_of(row: u32, members: &mut SortedLinks) -> Option<(u32, f64)> {
-    let mut found = None;
-    members.of(row, &mut |canonical, similarity| {
-        found = Some((canonical, similarity));
-    });
-    found
 }
 
 /// Prepares the search for pairs by the outlines of the items.

@@ -13,6 +13,7 @@ mod form;
 pub mod gathered;
 pub mod items;
 pub mod matches;
+mod members;
 mod outlines;
 mod outlining;
 pub mod pairs;

@@ -3,7 +3,6 @@
 
 mod components;
 pub mod live;
-mod neighbor_stars;
 mod pair_stars;
 mod shared_sets;
 mod stars;
@@ -11,9 +10,8 @@ mod tiles;
 mod union_find;
 
 pub use components::connect_group;
-pub use neighbor_stars::NeighborStars;
 pub use pair_stars::{Pair, stars_of_pairs};
 pub use shared_sets::SharedSets;
-pub use stars::Canonicals;
+pub use stars::{Canonicals, SimilarityOf};
 pub use tiles::Tiles;
 pub use union_find::UnionFind;

@@ -259,7 +259,7 @@ fn check_stars(client: &mut Client, columns: &str, threshold: f64) -> Result<()>
 const SHARED_WORDS: [u32; 3] = [38, 35, 31];
 
 /// Clusters are those of the definition where half of the table is one template, whether its rows reach
-/// the threshold, a part of them, or none, in memory and beyond it, by estimate and verified.
+/// the threshold, a part of them, or none, in memory and beyond it, by estimate and verified, and of bit strings.
 pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "templates")?;
     let mut client = database.connect()?;
@@ -267,17 +267,25 @@ pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
         // Every tenth member is a copy of another.
         client.batch_execute(&format!(
             "DROP TABLE IF EXISTS sigs;
-             CREATE TABLE sigs AS SELECT id, body, minhash(body, 1) AS sig FROM (
-                 SELECT (i * 7919) % 1201 AS id, string_agg(CASE WHEN i % 2 = 0 AND w <= {shared} THEN 'shared' || w
+             CREATE TABLE sigs AS SELECT id, body, minhash(body, 1) AS sig, bits, id::bit(2) AS short FROM (
+                 SELECT (i * 7919) % 1201 AS id,
+                     hashint8extended(CASE WHEN i % 2 = 0 THEN 0 ELSE i END, 0)::bit(64)
+                         # (1::bit(64) << i::int % 16) # (1::bit(64) << i::int / 16 % 60) AS bits,
+                     string_agg(CASE WHEN i % 2 = 0 AND w <= {shared} THEN 'shared' || w
                      ELSE 'own' || (CASE WHEN i % 20 = 0 THEN i % 600 ELSE i END) || 'x' || w END, ' ') AS body
                  FROM generate_series(1::bigint, 1200) i, generate_series(1, 40) w GROUP BY i) d"
         ))?;
         for work_mem in ["64kB", "64MB"] {
             client.batch_execute(&format!("SET work_mem = '{work_mem}'"))?;
-            for columns in ["id, sig", "id, sig, body"] {
+            for (columns, threshold) in [
+                ("id, sig", 0.8),
+                ("id, sig, body", 0.8),
+                ("id, bits", 3.0),
+                ("id, short", 3.0),
+            ] {
                 let check = |check: fn(&mut Client, &str, f64) -> Result<()>,
                              client: &mut Client| {
-                    check(client, columns, 0.8)
+                    check(client, columns, threshold)
                         .with_context(|| format!("{shared} shared words, {work_mem}"))
                 };
                 check(check_stars, &mut client)?;
