@@ -180,10 +180,14 @@ fn fail(what: &str) -> ! {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // After an ERROR the files of the statement are closed by PostgreSQL.
-        if !std::thread::panicking() {
-            // SAFETY: the file is open, and not used again.
-            unsafe { pg_sys::FileClose(self.file) };
+        // After an ERROR the files of the statement are closed by PostgreSQL, and may have been when the
+        // memory of a scan is released.
+        // SAFETY: reads the backend's state; where its transaction is in progress the file is open, and not
+        // used again.
+        unsafe {
+            if !std::thread::panicking() && pg_sys::IsTransactionState() {
+                pg_sys::FileClose(self.file);
+            }
         }
     }
 }

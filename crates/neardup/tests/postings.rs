@@ -284,6 +284,7 @@ proptest! {
         lo in prop_oneof![Just(0u64), Just((1 << 48) - 500)],
         queries in prop::collection::vec((keys(15), 0usize..8), 1..6),
         capacity in capacity(),
+        most in 1u32..100,
     ) {
         let rows: Rows = (lo..).zip(rows).collect();
         let mut store = Store::new(capacity);
@@ -291,6 +292,8 @@ proptest! {
         find_together(&mut store, &Group::alone(&segment), &queries)?;
         for (query, needed) in queries {
             let found = store.find(&Group::alone(&segment), &query, needed).unwrap();
+            prop_assert_eq!(found, expected(&rows, &query, needed));
+            let found = store.find_by(most, &Group::alone(&segment), &query, needed).unwrap();
             prop_assert_eq!(found, expected(&rows, &query, needed));
         }
         let mut checked = Vec::new();
@@ -307,6 +310,7 @@ proptest! {
         queries in prop::collection::vec((keys(15), 1usize..5), 1..4),
         capacity in capacity(),
         drops in any::<bool>(),
+        most in 1u32..100,
     ) {
         let mut store = Store::new(capacity);
         let (mut all, mut segments) = (Rows::new(), Vec::new());
@@ -329,7 +333,7 @@ proptest! {
             find_together(&mut store, &group, &queries)?;
             for (query, needed) in &queries {
                 let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
-                let mut found = store.find(&group, query, *needed).unwrap();
+                let mut found = store.find_by(most, &group, query, *needed).unwrap();
                 let mut expected = expected(&all, query, *needed);
                 found.retain(|(row, _)| !dead(*row));
                 expected.retain(|(row, _)| !dead(*row));

@@ -1,8 +1,11 @@
 //! Candidates of searches, and those that have been found ahead of the scans that ask for them.
 
 use super::page::Index;
+use super::rows;
 use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
+use crate::pg::query::work_mem_bytes;
+use crate::pg::spool::Records;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -15,6 +18,61 @@ pub struct Found {
     pub shared: u32,
 }
 
+/// Bytes of a candidate: its row number, and how many keys it shares.
+const LEN: usize = size_of::<u64>() + size_of::<u32>();
+
+/// Candidates in ascending order, each taken once. Those beyond work_mem are in a temporary file.
+pub struct Candidates {
+    records: Records,
+    /// The number of those taken.
+    taken: usize,
+    buffer: Vec<u8>,
+}
+
+impl Candidates {
+    pub fn new() -> Self {
+        Self {
+            records: Records::of_width(LEN, work_mem_bytes()),
+            taken: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Adds a candidate whose row number is above all others.
+    pub fn push(&mut self, found: Found) {
+        let mut record = [0; LEN];
+        let (row, shared) = record.split_at_mut(size_of::<u64>());
+        row.copy_from_slice(&found.row.to_ne_bytes());
+        shared.copy_from_slice(&found.shared.to_ne_bytes());
+        self.records.push(&record);
+    }
+
+    /// Returns the next candidate without taking it.
+    fn peek(&mut self) -> Option<Found> {
+        if self.taken == self.records.len() {
+            return None;
+        }
+        let record = self.records.read(self.taken, &mut self.buffer);
+        let (row, shared) = record.split_first_chunk()?;
+        Some(Found {
+            row: u64::from_ne_bytes(*row),
+            shared: u32::from_ne_bytes(*shared.first_chunk()?),
+        })
+    }
+
+    /// Takes the next candidates that are on one page of the row table into `here`, and returns the page's
+    /// place; None if there are no more.
+    pub fn take_page(&mut self, here: &mut Vec<Found>) -> Option<u64> {
+        here.clear();
+        let place = rows::page_of(self.peek()?.row);
+        while let Some(found) = self.peek().filter(|next| rows::page_of(next.row) == place) {
+            here.push(found);
+            self.taken += 1;
+        }
+        Some(place)
+    }
+}
+
 /// Candidates by the keys of their search.
 type ByKeys = HashMap<Vec<u32>, (Needed, Vec<Found>)>;
 
@@ -23,15 +81,14 @@ thread_local! {
     static FOUND: RefCell<HashMap<pg_sys::Oid, ByKeys>> = RefCell::default();
 }
 
-/// Returns the candidates of a search of an index, ascending, if they have been found ahead.
-pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<Vec<Found>> {
+/// Returns the candidates of a search of an index if they have been found ahead.
+pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<Candidates> {
     FOUND.with_borrow(|found| {
         let (of, rows) = found.get(&index.oid())?.get(keys)?;
         (of == needed).then(|| {
-            let mut copy = Vec::new();
-            or_out_of_memory(copy.try_reserve_exact(rows.len()));
-            copy.extend_from_slice(rows);
-            copy
+            let mut candidates = Candidates::new();
+            rows.iter().for_each(|found| candidates.push(*found));
+            candidates
         })
     })
 }

@@ -1,22 +1,37 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
-use super::candidates::{Found, foreseen};
+use super::candidates::{Candidates, Found, foreseen};
 use super::hold;
 use super::log;
 use super::meta::Meta;
-use super::page::Index;
-use super::rows::{self, Rows};
+use super::page::{Index, Page};
+use super::rows::{self, Entry};
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::query::work_mem_bytes;
 use neardup::postings::{self, Needed};
+
+/// Bytes for each row whose keys are counted, at most.
+const COUNTED: usize = 16;
+
+/// Rows whose keys are counted together, however little memory there is.
+const LEAST_COUNTED: usize = 1 << 16;
 
 /// Rows that a search leaves to be looked at.
 pub enum Remaining {
-    /// Ascending row numbers, and how many of them have been looked up.
-    Some(Vec<Found>, usize),
+    /// Candidates, and how many of the query's keys they need.
+    Some(Candidates, Needed),
     /// All rows from a page of the row table on, up to before a row.
     All { page: u64, end: u64 },
+}
+
+/// Returns the entry of a candidate on its page of the row table; None if it is dead, or has too few of the
+/// query's keys for how many it has itself.
+pub fn entry_of(page: &Page, found: &Found, needed: &Needed) -> Option<Entry> {
+    let entry = rows::live_entry(page, found.row)?;
+    let is_reached = needed.is_reached(found.shared as usize, entry.keys.into());
+    is_reached.then_some(entry)
 }
 
 /// Finds the rows of a search. `look` sees the metapage before.
@@ -32,10 +47,11 @@ pub fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remai
 pub fn find_from(index: Index, search: &Search, from: u64) -> (Meta, Remaining) {
     with_meta(index, &mut |meta| match search {
         Search::Keys { keys, needed } if from > 0 && from >= meta.log_start => {
-            let mut found = Vec::new();
-            find_in_log(&index, meta, keys, needed, from, &mut found)?;
-            keep_enough(&mut Rows::new(index, meta), needed, &mut found);
-            Ok(Remaining::Some(found, 0))
+            let mut found = Candidates::new();
+            find_in_log(&index, meta, keys, needed, from, &mut |newest| {
+                found.push(newest)
+            })?;
+            Ok(Remaining::Some(found, *needed))
         }
         Search::Everything => Ok(Remaining::All {
             page: rows::page_of(from),
@@ -65,7 +81,7 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
 
 fn remaining(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, Stop> {
     match search {
-        Search::Nothing => Ok(Remaining::Some(Vec::new(), 0)),
+        Search::Nothing => Ok(Remaining::Some(Candidates::new(), Needed::Bands(1))),
         Search::Everything => {
             let end = log::end(&index, meta);
             Ok(Remaining::All { page: 0, end })
@@ -75,43 +91,48 @@ fn remaining(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, St
                 Some(found) => found,
                 None => candidates(&index, meta, keys, needed)?,
             };
-            Ok(Remaining::Some(found, 0))
+            Ok(Remaining::Some(found, *needed))
         }
     }
 }
 
-/// Returns the rows that share enough of the keys, ascending.
+/// Returns the rows that share enough of the keys.
 ///
 /// # Errors
 /// `Restart` where a page has been reused.
-pub fn candidates(
+fn candidates(
     index: &Index,
     meta: &Meta,
     keys: &[u32],
     needed: &Needed,
-) -> Result<Vec<Found>, Stop> {
-    let mut found = Vec::new();
-    find_in_log(index, meta, keys, needed, 0, &mut found)?;
+) -> Result<Candidates, Stop> {
+    // The log is read first, since its pages are the first to be reused.
+    let mut newest = Vec::new();
+    find_in_log(index, meta, keys, needed, 0, &mut |found| {
+        or_out_of_memory(newest.try_reserve(1));
+        newest.push(found);
+    })?;
+    let mut found = Candidates::new();
     let mut pages = SegmentPages::new(*index);
-    for group in groups(index, meta) {
+    let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
+    for group in groups(index, meta).iter().rev() {
         postings::search(
             &mut pages,
             &group.group(),
             keys,
             needed.least(),
+            most,
             &mut |row, shared| {
-                found.try_reserve(1)?;
                 found.push(Found { row, shared });
                 Ok(())
             },
         )?;
     }
-    found.sort_unstable_by_key(|found| found.row);
-    keep_enough(&mut Rows::new(*index, meta), needed, &mut found);
+    newest.into_iter().for_each(|newest| found.push(newest));
     Ok(found)
 }
 
-/// Adds the rows of the log, from the page with a row number on, that share enough of the keys, ascending.
+/// Visits the rows of the log, from the page with a row number on, that share enough of the keys, ascending.
 ///
 /// # Errors
 /// `Restart` where a page has been reused.
@@ -121,7 +142,7 @@ fn find_in_log(
     keys: &[u32],
     needed: &Needed,
     from: u64,
-    found: &mut Vec<Found>,
+    visit: &mut dyn FnMut(Found),
 ) -> Result<(), Stop> {
     let query = needed.log_query(keys)?;
     log::search(
@@ -130,37 +151,6 @@ fn find_in_log(
         from,
         &query,
         needed.least(),
-        &mut |row, shared| {
-            or_out_of_memory(found.try_reserve(1));
-            found.push(Found { row, shared });
-        },
+        &mut |row, shared| visit(Found { row, shared }),
     )
-}
-
-/// Keeps those of ascending candidates that have enough of the keys for what they have themselves, as
-/// the row table says, if that matters.
-fn keep_enough(table: &mut Rows, needed: &Needed, found: &mut Vec<Found>) {
-    if !needed.depends_on_row() {
-        return;
-    }
-    let (mut kept, mut start) = (0, 0);
-    while let Some(first) = found.get(start) {
-        check_interrupts();
-        let place = rows::page_of(first.row);
-        let here = found[start..].partition_point(|found| rows::page_of(found.row) == place);
-        let page = table.page(place);
-        for at in start..start + here {
-            let candidate = found[at];
-            let own = page
-                .as_ref()
-                .and_then(|page| rows::live_entry(page, candidate.row));
-            if own.is_some_and(|own| needed.is_reached(candidate.shared as usize, own.keys.into()))
-            {
-                found[kept] = candidate;
-                kept += 1;
-            }
-        }
-        start += here;
-    }
-    found.truncate(kept);
 }

@@ -1,14 +1,16 @@
 //! Candidates with their row numbers, for a search that looks at rows in the order of their
 //! insertion.
 
-use super::find::{Remaining, find_from};
+use super::candidates::Found;
+use super::find::{Remaining, entry_of, find_from};
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::rows::{Entry, ROWS_PER_PAGE, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::RowKeys;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
+use neardup::postings::Needed;
 use pgrx::pg_sys;
 
 /// A row that an index finds.
@@ -48,40 +50,43 @@ pub unsafe fn candidates(
     let (meta, remaining) = find_from(index, &search, from);
     let mut table = Rows::new(index, &meta);
     let mut found = Vec::new();
+    let mut here = Vec::new();
     match remaining {
-        Remaining::Some(rows, _) => {
-            for here in rows.chunk_by(|a, b| rows::page_of(a.row) == rows::page_of(b.row)) {
-                let page = rows::page_of(here[0].row);
-                add_live(&mut table, page, here.iter().map(|row| row.row), &mut found);
+        Remaining::Some(mut candidates, needed) => {
+            while let Some(place) = candidates.take_page(&mut here) {
+                add_live(&mut table, place, &here, &needed, &mut found);
             }
         }
         Remaining::All { page, end } => {
             for page in page..end.div_ceil(ROWS_PER_PAGE) {
                 let first = page * ROWS_PER_PAGE;
-                let here = first..end.min(first + ROWS_PER_PAGE);
-                add_live(&mut table, page, here, &mut found);
+                let rows = first..end.min(first + ROWS_PER_PAGE);
+                here.clear();
+                here.extend(rows.map(|row| Found { row, shared: 1 }));
+                add_live(&mut table, page, &here, &Needed::Bands(1), &mut found);
             }
         }
     }
     found
 }
 
-/// Adds those of the rows on a page of the row table that are not known to be dead.
+/// Adds those of the rows on a page of the row table that are not known to be dead and have enough keys.
 fn add_live(
     table: &mut Rows,
     place: u64,
-    numbers: impl Iterator<Item = u64>,
+    here: &[Found],
+    needed: &Needed,
     found: &mut Vec<Candidate>,
 ) {
     check_interrupts();
     let Some(page) = table.page(place) else {
         return;
     };
-    for number in numbers {
-        if let Some(entry) = rows::live_entry(&page, number) {
-            let tid = entry.tid;
+    for candidate in here {
+        if let Some(Entry { tid, .. }) = entry_of(&page, candidate, needed) {
             table.ensure_in_table(&tid);
             or_out_of_memory(found.try_reserve(1));
+            let number = candidate.row;
             found.push(Candidate { number, tid });
         }
     }

@@ -1,7 +1,8 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
+use super::candidates::Found;
 use super::fetch::Fetch;
-use super::find::{Remaining, find};
+use super::find::{Remaining, entry_of, find};
 use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
@@ -9,7 +10,7 @@ use super::rows::{self, ROWS_PER_PAGE, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
 use crate::minhash::incomparable::is_first_meeting;
-use crate::pg::error::{check_interrupts, raise, tell};
+use crate::pg::error::{check_interrupts, or_out_of_memory, raise, tell};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 
@@ -53,6 +54,8 @@ enum Phase<'a> {
 struct Left<'a> {
     table: Rows<'a>,
     rows: Remaining,
+    /// Those of them that are on one page of the row table.
+    here: Vec<Found>,
     /// The places of some of them, in reverse.
     tids: Vec<pg_sys::ItemPointerData>,
     conflicts: Option<Conflicts>,
@@ -89,25 +92,22 @@ impl Left<'_> {
         self.tids.clear();
         while self.tids.is_empty() {
             check_interrupts();
-            let place = match &self.rows {
-                Remaining::Some(rows, next) => match rows.get(*next) {
-                    Some(found) => rows::page_of(found.row),
+            let place = match &mut self.rows {
+                Remaining::Some(candidates, _) => match candidates.take_page(&mut self.here) {
+                    Some(place) => place,
                     None => return false,
                 },
-                Remaining::All { page, end } if page * ROWS_PER_PAGE < *end => *page,
+                Remaining::All { page, end } if *page * ROWS_PER_PAGE < *end => *page,
                 Remaining::All { .. } => return false,
             };
             let page = self.table.page(place);
             let payload = page.as_ref().map_or(&[][..], |page| page.payload());
             let first = place * ROWS_PER_PAGE;
             match &mut self.rows {
-                Remaining::Some(rows, next) => {
-                    let here = rows[*next..].partition_point(|at| rows::page_of(at.row) == place);
-                    let here_rows = rows[*next..*next + here].iter();
-                    let live =
-                        here_rows.filter_map(|found| rows::live_entry(page.as_ref()?, found.row));
+                Remaining::Some(_, needed) => {
+                    let here = self.here.iter();
+                    let live = here.filter_map(|found| entry_of(page.as_ref()?, found, needed));
                     self.tids.extend(live.map(|entry| entry.tid));
-                    *next += here;
                 }
                 Remaining::All { page, end } => {
                     let known = (*end - first).min(ROWS_PER_PAGE) as usize;
@@ -351,6 +351,7 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         Phase::Unordered(Left {
             table: Rows::new(index, &meta),
             rows,
+            here: Vec::new(),
             tids: Vec::new(),
             conflicts: decide.map(|decide| Conflicts {
                 fetch: Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot),
@@ -384,10 +385,13 @@ fn start_ordered<'s>(
         (search, _) => (search, None),
     };
     let (meta, rows) = find(index, &search, look);
-    let found = match rows {
-        Remaining::Some(found, _) => found,
-        Remaining::All { .. } => Vec::new(),
-    };
+    let (mut found, mut here) = (Vec::new(), Vec::new());
+    if let Remaining::Some(mut candidates, _) = rows {
+        while candidates.take_page(&mut here).is_some() {
+            or_out_of_memory(found.try_reserve(here.len()));
+            found.extend_from_slice(&here);
+        }
+    }
     let least = |order: &dyn Order, shared| match has_bounds {
         true => order.least_distance(shared),
         false => 0.0,

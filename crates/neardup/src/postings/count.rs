@@ -1,6 +1,7 @@
 //! Counts in how many lists each row occurs.
 
 use std::collections::TryReserveError;
+use std::ops::Range;
 
 /// Rows counted at a time: their counts stay in the processor's cache.
 const WINDOW: usize = 1 << 14;
@@ -14,6 +15,9 @@ const SPARSE: u64 = 64;
 /// Offsets beyond which only counting lets itself be interrupted in time.
 const MANY: usize = 1 << 20;
 
+/// Counters that are passed over together where all are 0, as most are.
+const BLOCK: usize = 32;
+
 /// Runs and windows, for each offset, up to which it pays to count by windows.
 const RUNS: usize = 8;
 
@@ -21,12 +25,14 @@ const RUNS: usize = 8;
 pub(super) struct Tally {
     offsets: Vec<u32>,
     ends: Vec<usize>,
-    /// The number of rows: offsets are below it, in a sound index.
-    rows: usize,
-    /// Offsets beyond which they are counted and forgotten.
+    /// The rows: their offsets are among these, in a sound index.
+    rows: Range<u32>,
+    /// Offsets beyond which they are counted and forgotten, unless the rows are more than that.
     limit: usize,
     /// The counts of those that have been, one a row; empty until then.
     counts: Vec<u32>,
+    /// Offsets were left out.
+    is_full: bool,
 }
 
 /// A row, by its offset, and the lists that it was found in.
@@ -37,16 +43,16 @@ pub(super) struct Candidate {
 }
 
 impl Tally {
-    /// Returns an empty tally of rows whose offsets are below `rows`. It takes at most about 8 bytes
-    /// a row, or 8 MB.
-    pub fn new(rows: u64) -> Self {
-        let rows = rows as usize;
+    /// Returns an empty tally of rows, by their offsets. It holds at most `limit` offsets and counters,
+    /// 4 bytes each.
+    pub fn new(rows: Range<u32>, limit: usize) -> Self {
         Self {
             offsets: Vec::new(),
             ends: Vec::new(),
             rows,
-            limit: rows.max(MANY),
+            limit,
             counts: Vec::new(),
+            is_full: false,
         }
     }
 
@@ -58,6 +64,10 @@ impl Tally {
         }
         for _ in 0..weight {
             if self.offsets.len() + run.len() > self.limit {
+                self.is_full |= self.rows.len() > self.limit;
+                if self.is_full {
+                    return Ok(());
+                }
                 self.fold()?;
             }
             self.offsets.try_reserve(run.len())?;
@@ -71,11 +81,12 @@ impl Tally {
     /// Counts the offsets collected so far, one counter a row, and forgets them.
     fn fold(&mut self) -> Result<(), TryReserveError> {
         if self.counts.is_empty() {
-            self.counts.try_reserve_exact(self.rows)?;
-            self.counts.resize(self.rows, 0);
+            self.counts.try_reserve_exact(self.rows.len())?;
+            self.counts.resize(self.rows.len(), 0);
         }
         for offset in self.offsets.drain(..) {
-            if let Some(count) = self.counts.get_mut(offset as usize) {
+            let place = offset.wrapping_sub(self.rows.start);
+            if let Some(count) = self.counts.get_mut(place as usize) {
                 *count += 1;
             }
         }
@@ -95,7 +106,8 @@ impl Tally {
         let dense = offsets as u64 * SPARSE >= span || offsets > MANY;
         if !self.counts.is_empty() || offsets > FEW && dense {
             let windows = span as usize / WINDOW + 1;
-            let is_few_runs = self.ends.len().saturating_mul(windows) <= RUNS * offsets;
+            let is_few_runs = self.ends.len() <= usize::from(u16::MAX)
+                && self.ends.len() * windows <= RUNS * offsets;
             if self.counts.is_empty() && is_few_runs {
                 return self.counted(least, interrupt);
             }
@@ -126,7 +138,7 @@ impl Tally {
             interrupt()?;
             for (place, &count) in counts.iter().enumerate() {
                 if count >= least {
-                    let offset = (window * WINDOW + place) as u32;
+                    let offset = self.rows.start + (window * WINDOW + place) as u32;
                     candidates.try_reserve(1)?;
                     candidates.push(Candidate { offset, count });
                 }
@@ -147,7 +159,7 @@ impl Tally {
             runs.push(&self.offsets[start..end]);
             start = end;
         }
-        let mut counts: Vec<u32> = Vec::new();
+        let mut counts: Vec<u16> = Vec::new();
         counts.try_reserve_exact(WINDOW)?;
         counts.resize(WINDOW, 0);
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -163,15 +175,18 @@ impl Tally {
                 }
                 *run = &run[taken..];
             }
-            for (offset, count) in counts.iter_mut().enumerate() {
-                if *count >= least {
-                    candidates.try_reserve(1)?;
-                    candidates.push(Candidate {
-                        offset: window * WINDOW as u32 + offset as u32,
-                        count: *count,
-                    });
+            for (block, counts) in counts.chunks_mut(BLOCK).enumerate() {
+                if counts.iter().fold(0, |all, count| all | count) == 0 {
+                    continue;
                 }
-                *count = 0;
+                let first = window * WINDOW as u32 + (block * BLOCK) as u32;
+                for (offset, count) in (first..).zip(counts) {
+                    let count = u32::from(std::mem::take(count));
+                    if count >= least {
+                        candidates.try_reserve(1)?;
+                        candidates.push(Candidate { offset, count });
+                    }
+                }
             }
         }
         Ok(candidates)
@@ -202,6 +217,11 @@ impl Counts {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether there was no room for some of the rows.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::All(tally) if tally.is_full)
     }
 
     /// Returns whether any of that many rows from an offset on are counted.
@@ -248,16 +268,19 @@ mod tests {
             stretch in prop_oneof![1u32..100, 1u32..40_000],
             least in 1u32..4,
         ) {
-            let rows = 100_000 * u64::from(stretch);
-            let (mut tally, mut small) = (Tally::new(rows), Tally::new(rows));
-            small.limit = 1000;
+            let rows = 0..100_000 * stretch;
+            let mut tally = Tally::new(rows.clone(), usize::MAX);
+            let mut folded = Tally::new(rows.clone(), usize::MAX);
+            let mut small = Tally::new(rows, 1000);
             let mut expected = BTreeMap::new();
             for run in &runs {
                 let run: Vec<u32> = run.iter().map(|offset| offset * stretch).collect();
                 tally.add(&run, 1).expect("memory");
                 if stretch < 100 {
-                    small.add(&run, 1).expect("memory");
+                    folded.add(&run, 1).expect("memory");
+                    folded.fold().expect("memory");
                 }
+                small.add(&run, 1).expect("memory");
                 run.iter().for_each(|offset| *expected.entry(*offset).or_insert(0u32) += 1);
             }
             expected.retain(|_, count| *count >= least);
@@ -267,8 +290,9 @@ mod tests {
             let go_on = &mut || Ok::<(), TryReserveError>(());
             prop_assert_eq!(&pairs(tally.counted(least, go_on).expect("memory")), &expected);
             if stretch < 100 {
-                prop_assert_eq!(&pairs(small.candidates(least, go_on).expect("memory")), &expected);
+                prop_assert_eq!(&pairs(folded.candidates(least, go_on).expect("memory")), &expected);
             }
+            prop_assert_eq!(small.is_full, runs.iter().map(|run| run.len()).sum::<usize>() > 1000);
             prop_assert_eq!(pairs(tally.candidates(least, go_on).expect("memory")), expected);
         }
     }

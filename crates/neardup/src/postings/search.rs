@@ -26,8 +26,9 @@ const CHILDREN_LOG2: u32 = 9;
 /// the number of keys that it has: exactly, a key that the query repeats counted as often.
 ///
 /// Without long lists this looks at one leaf a key, but for `needed` - 1 of them, and at every
-/// directory page on the way once; for the rest only where there are candidates.
-/// Memory: 4 bytes for each posting read, but at most 8 for each row or 8 MB; 8 for each candidate.
+/// directory page on the way once; for the rest only where there are candidates. Where the postings read
+/// are more than `most`, it looks at `most` rows (1 or more) at a time. Memory: 16 bytes for each of
+/// `most`.
 ///
 /// # Errors
 /// Those of `pages` and `found`; damaged pages; too little memory.
@@ -36,24 +37,52 @@ pub fn search<P: Pages>(
     group: &Group,
     keys: &[u32],
     needed: usize,
+    most: u32,
     found: &mut impl FnMut(u64, u32) -> Result<(), P::Error>,
 ) -> Result<(), P::Error> {
     let needed = needed.max(1);
     if keys.len() < needed {
         return Ok(());
     }
-    let needed = needed as u32;
     let (lo, parts) = parts::<P::Error>(group)?;
+    let mut found = |candidate: Candidate| found(lo + u64::from(candidate.offset), candidate.count);
+    if search_rows(pages, &parts, keys, needed as u32, most, &mut found)? {
+        return Ok(());
+    }
+    let end = offsets_of(&parts).end;
+    for start in (0..end).step_by(most as usize) {
+        let window = start..start.saturating_add(most).min(end);
+        let mut within = Vec::new();
+        within.try_reserve_exact(parts.len())?;
+        within.extend(parts.iter().filter_map(|part| part.within(&window)));
+        search_rows(pages, &within, keys, needed as u32, most, &mut found)?;
+    }
+    Ok(())
+}
+
+/// Calls `found` with the rows of parts that have at least `needed` of the keys, ascending. Returns false,
+/// before the first, where the postings read and the rows are both more than `most`.
+fn search_rows<P: Pages>(
+    pages: &mut P,
+    parts: &[Part],
+    keys: &[u32],
+    needed: u32,
+    most: u32,
+    found: &mut impl FnMut(Candidate) -> Result<(), P::Error>,
+) -> Result<bool, P::Error> {
     let mut search = Search {
         lists: lists(keys)?,
         long: Vec::new(),
         below: Vec::new(),
-        counts: Counts::All(Tally::new(rows_of(&parts))),
+        counts: Counts::All(Tally::new(offsets_of(parts), most as usize)),
     };
     let at_first = search.fewest(needed - 1);
     let rest = at_first..search.lists.len();
     for (number, part) in parts.iter().enumerate() {
         search.look_up(pages, part, number, 0..at_first)?;
+    }
+    if search.counts.is_full() {
+        return Ok(false);
     }
     let mut most_unread = needed - 1;
     if search.long.is_empty() {
@@ -66,7 +95,7 @@ pub fn search<P: Pages>(
             .counts
             .candidates(reached, &mut || pages.interrupt())?;
         if candidates.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         search.counts = Counts::Of(candidates);
     }
@@ -80,6 +109,9 @@ pub fn search<P: Pages>(
         let list = &search.lists[long.list];
         if !list.unread {
             scan(pages, &parts[long.part], list, &mut search.counts)?;
+        }
+        if search.counts.is_full() {
+            return Ok(false);
         }
     }
     let reached = needed - unread;
@@ -98,9 +130,9 @@ pub fn search<P: Pages>(
         candidates.retain(|candidate| candidate.count + unread >= needed);
     }
     for candidate in candidates {
-        found(lo + u64::from(candidate.offset), candidate.count)?;
+        found(candidate)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// The rows that have a key.
@@ -141,6 +173,8 @@ pub(super) struct Part<'g> {
     /// The first and the last that count, as numbers.
     first: u64,
     last: u64,
+    /// The first and the last offset of rows that count.
+    offsets: (u32, u32),
 }
 
 impl<'g> Part<'g> {
@@ -156,18 +190,25 @@ impl<'g> Part<'g> {
             shift: shift as u32,
             first,
             last,
+            offsets: (0, u32::MAX),
         };
         Ok((segment.postings > 0 && rows > 0).then_some(part))
+    }
+
+    /// Returns what counts of some of the group's rows, if there can be any.
+    fn within(&self, window: &Range<u32>) -> Option<Self> {
+        let start = window.start.saturating_sub(self.shift);
+        let end = window.end.checked_sub(self.shift)?;
+        (u64::from(start) < self.rows && start < end).then(|| Self {
+            offsets: (start, end - 1),
+            ..*self
+        })
     }
 
     /// Returns the first and the last place of the postings of a key.
     #[inline]
     pub(super) fn range(&self, key: u32) -> Option<(Posting, Posting)> {
-        let first = Posting { key, offset: 0 };
-        let last = Posting {
-            key,
-            offset: u32::MAX,
-        };
+        let [first, last] = <[u32; 2]>::from(self.offsets).map(|offset| Posting { key, offset });
         let first = self.first.max(first.into());
         let last = self.last.min(last.into());
         (first <= last).then_some((first.into(), last.into()))
@@ -212,10 +253,14 @@ where
     Ok((lo, parts))
 }
 
-/// Returns a number above the offsets of all rows of a group.
-fn rows_of(parts: &[Part]) -> u64 {
-    let ends = parts.iter().map(|part| u64::from(part.shift) + part.rows);
-    ends.max().unwrap_or(0)
+/// Returns the offsets of the rows of parts.
+fn offsets_of(parts: &[Part]) -> Range<u32> {
+    let first = parts.iter().map(|part| part.shift + part.offsets.0);
+    let end = parts.iter().map(|part| {
+        let rows = part.rows.min(u64::from(part.offsets.1) + 1);
+        (u64::from(part.shift) + rows).min(MAX_ROWS) as u32
+    });
+    first.min().unwrap_or(0)..end.max().unwrap_or(0)
 }
 
 /// A page to look at for some lists.
@@ -470,6 +515,9 @@ fn scan<P: Pages>(
         })?;
         read.transpose()?;
         counts.add(&run, list.weight)?;
+        if counts.is_full() {
+            return Ok(());
+        }
     }
     Ok(())
 }

@@ -148,8 +148,19 @@ impl Store {
         keys: &[u32],
         needed: usize,
     ) -> Result<Vec<(u64, u32)>, Failure> {
+        self.find_by(u32::MAX, group, keys, needed)
+    }
+
+    /// Returns the findings of [`search`], which looks at `most` rows at a time.
+    pub fn find_by(
+        &mut self,
+        most: u32,
+        group: &Group,
+        keys: &[u32],
+        needed: usize,
+    ) -> Result<Vec<(u64, u32)>, Failure> {
         let mut rows = Vec::new();
-        search(self, group, keys, needed, &mut |row, shared| {
+        search(self, group, keys, needed, most, &mut |row, shared| {
             rows.push((row, shared));
             Ok(())
         })?;

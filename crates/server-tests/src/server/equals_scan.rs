@@ -3,9 +3,10 @@
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 use testbed::corpora::Corpus;
-use testbed::server::Server;
 use testbed::server::database::Database;
+use testbed::server::{Server, memory};
 
 use crate::harness::Outcome;
 use crate::known::{Collection, Generated};
@@ -173,4 +174,85 @@ fn check_distances(client: &mut Client, served: i32) -> Result<()> {
     }
     client.batch_execute("RESET enable_seqscan")?;
     Ok(())
+}
+
+/// Three of four rows have up to three bits other than one string, and are candidates of its lookup.
+const TEMPLATE: &str = "
+    CREATE TABLE strings AS SELECT id, CASE WHEN id % 4 = 0 THEN ('x' || md5(id::text))::bit(64)
+        ELSE set_bit(set_bit(set_bit(zeros, id % 64, 1), id / 64 % 64, 1), id / 4096 % 64, 1) END AS b
+    FROM generate_series(1, 400000) id, (SELECT repeat('0', 64)::bit(64) AS zeros) z;
+    CREATE INDEX ON strings USING neardup (b hamming_ops (distance = 6));
+    ANALYZE strings";
+
+/// The condition of rows near that string.
+const NEAR: &str = "hamming_within(b, repeat('0', 64)::bit(64), 3)";
+
+/// Candidates beyond work_mem, 300 000 of them in 64 kB, are in a temporary file: the rows are those of the
+/// sequential scan, memory is bounded, and the file goes with the scan however that ends.
+pub fn many_candidates(server: &Server) -> Result<Outcome> {
+    const MOST: u64 = 4_000;
+    let database = Database::with_extension(&server.main, "many_candidates")?;
+    let mut client = database.connect()?;
+    client.batch_execute(TEMPLATE)?;
+    client.batch_execute(
+        "SET work_mem = '64kB'; SET jit = off; SET max_parallel_workers_per_gather = 0;
+         SET enable_seqscan = off; SELECT minhash('a')",
+    )?;
+    let count = format!("SELECT count(*), sum(hashint8(id)) FROM strings WHERE {NEAR}");
+    let wanted = client.query_one(
+        &count.replace("FROM strings", "FROM (TABLE strings OFFSET 0) s"),
+        &[],
+    )?;
+    let wanted: (i64, i64) = (wanted.get(0), wanted.get(1));
+    ensure!(wanted.0 >= 300_000, "{} rows", wanted.0);
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    for other in ["indexscan", "bitmapscan"] {
+        client.batch_execute(&format!("SET enable_{other} = off"))?;
+        let before = memory::private(pid)?;
+        let peak = memory::peak(pid, || {
+            let row = client.query_one(&count, &[])?;
+            ensure!(
+                (row.get(0), row.get(1)) == wanted,
+                "without {other}: {row:?}"
+            );
+            Ok(())
+        })?;
+        ensure!(
+            peak < before + MOST,
+            "without {other}: {} kB",
+            peak - before
+        );
+        client.batch_execute(&format!("SET enable_{other} = on"))?;
+    }
+    client.batch_execute("SET enable_bitmapscan = off")?;
+    check_files(&mut client)?;
+    Ok(Outcome::Passed)
+}
+
+/// Temporary files are there while a scan goes on, and go when it is closed, fails or is canceled.
+fn check_files(client: &mut Client) -> Result<()> {
+    let files = "SELECT count(*) FROM pg_ls_tmpdir()
+                 WHERE name LIKE format('pgsql_tmp%s.%%', pg_backend_pid())";
+    let ensure_files = |client: &mut Client, expected: i64, when: &str| -> Result<()> {
+        let there: i64 = client.query_one(files, &[])?.get(0);
+        ensure!(there == expected, "{there} files {when}");
+        Ok(())
+    };
+    client.batch_execute(&format!(
+        "BEGIN; DECLARE near CURSOR FOR SELECT id FROM strings WHERE {NEAR}; FETCH 10 FROM near"
+    ))?;
+    ensure_files(client, 1, "while a cursor is open")?;
+    client.batch_execute("CLOSE near")?;
+    ensure_files(client, 0, "after it was closed")?;
+    client.batch_execute(&format!(
+        "DO $$ BEGIN PERFORM 1 / (id - 5) FROM strings WHERE {NEAR};
+         EXCEPTION WHEN division_by_zero THEN END $$"
+    ))?;
+    ensure_files(client, 0, "after an error that was caught")?;
+    client.batch_execute("COMMIT; SET statement_timeout = '100ms'")?;
+    let sleeps = format!("SELECT count(pg_sleep(60)) FROM strings WHERE {NEAR}");
+    let error = client.batch_execute(&sleeps).err().context("no timeout")?;
+    ensure!(error.code() == Some(&SqlState::QUERY_CANCELED), "{error}");
+    client.batch_execute("SET statement_timeout = 0")?;
+    ensure_files(client, 0, "after a timeout")
 }

@@ -66,6 +66,7 @@ const ALL: &[Test] = &[
     ("similarity_exact_lists", similarity::exact_lists),
     ("equals_scan_documents", equals_scan::documents),
     ("equals_scan_bit_strings", equals_scan::bit_strings),
+    ("equals_scan_many_candidates", equals_scan::many_candidates),
     ("neardup_equals_scan", neardup::equals_scan),
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),
