@@ -2,6 +2,7 @@
 
 pub mod aggregate;
 pub mod arrays;
+pub mod attempt;
 pub mod bits;
 pub mod call;
 pub mod catalog;

@@ -1,7 +1,9 @@
 //! Rows of the table, as a scan's snapshot sees them.
 
+use super::hold;
+use crate::pg::attempt;
 use crate::pg::error::check_interrupts;
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// Reads versions of rows by their places in the table, as a snapshot sees them.
 pub struct Versions {
@@ -93,6 +95,35 @@ impl Fetch {
         look: impl FnOnce(&[pg_sys::Datum], &[bool]) -> R,
     ) -> Option<R> {
         let slot = self.versions.seen(tid)?;
+        Some(self.look_at(slot, look))
+    }
+
+    /// Returns what [`Self::row`] does; None also if values of the row are removed before they are read, as
+    /// they may be under a snapshot of VACUUM.
+    pub fn row_that_stays<R>(
+        &mut self,
+        tid: pg_sys::ItemPointerData,
+        look: impl FnOnce(&[pg_sys::Datum], &[bool]) -> R,
+    ) -> Option<R> {
+        let slot = self.versions.seen(tid)?;
+        hold::point("fetch_sees_row");
+        // SAFETY: the slot has a row; the copy takes its place.
+        unsafe {
+            let (mut is_copy, descriptor) = (false, (*slot).tts_tupleDescriptor);
+            let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &mut is_copy);
+            let fetched = attempt::unless(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, || {
+                pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(tuple, descriptor))
+            })?;
+            pg_sys::ExecForceStoreHeapTuple(fetched, slot, true);
+        }
+        Some(self.look_at(slot, look))
+    }
+
+    fn look_at<R>(
+        &mut self,
+        slot: *mut pg_sys::TupleTableSlot,
+        look: impl FnOnce(&[pg_sys::Datum], &[bool]) -> R,
+    ) -> R {
         let mut values = [pg_sys::Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
         let mut is_null = [true; pg_sys::INDEX_MAX_KEYS as usize];
         // SAFETY: all is open; the arrays have room for every column.
@@ -111,7 +142,7 @@ impl Fetch {
             let columns = (*self.info).ii_NumIndexAttrs as usize;
             let seen = look(&values[..columns], &is_null[..columns]);
             pg_sys::MemoryContextSwitchTo(before);
-            Some(seen)
+            seen
         }
     }
 
@@ -121,4 +152,12 @@ impl Fetch {
         // SAFETY: it is not used again.
         unsafe { pg_sys::FreeExecutorState(self.state) };
     }
+}
+
+unsafe extern "C-unwind" {
+    /// Copies a row, with the values that its TOAST table has.
+    fn toast_flatten_tuple(
+        row: pg_sys::HeapTuple,
+        descriptor: pg_sys::TupleDesc,
+    ) -> pg_sys::HeapTuple;
 }

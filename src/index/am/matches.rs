@@ -123,7 +123,7 @@ impl<'a> Sampled<'a> {
         let entry = self.table.live_entry(row)?;
         let (row_keys, keys) = (&self.row_keys, &mut self.keys);
         keys.clear();
-        self.fetch.row(entry.tid, |values, is_null| {
+        self.fetch.row_that_stays(entry.tid, |values, is_null| {
             // SAFETY: the values are those of a row.
             unsafe { row_keys.keys(values.as_ptr(), is_null.as_ptr(), keys) };
         })?;

@@ -21,7 +21,10 @@ use std::rc::Rc;
 const PAGES: usize = 16;
 
 /// Groups of segments that a plan looks into.
-const GROUPS: usize = 2;
+const GROUPS: usize = 4;
+
+/// Leaves of each but the largest that a plan reads at least: groups of rows that came lately are there.
+const LEAVES: usize = 2;
 
 /// The pages that have been read for a plan, and the counts made of them.
 struct Plan {
@@ -189,7 +192,7 @@ unsafe fn once(
 }
 
 /// Estimates the number of rows that have as many of the keys as are needed, from the log and the largest
-/// groups of segments. Each is given pages in proportion to its rows.
+/// groups of segments. Each is given pages in proportion to its rows, and a few at least.
 fn rows(
     index: &Index,
     meta: &Meta,
@@ -203,7 +206,8 @@ fn rows(
     let (all, largest) = (in_log + sum(&groups), &groups[..groups.len().min(GROUPS)]);
     let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + sum(largest)).max(1.0);
     let (mut found, mut seen, mut left) = (0.0, 0.0, most_pages);
-    let of_log = (pages_of(in_log).round() as usize).min(meta.log().len());
+    let of_log = (pages_of(in_log).round() as usize).max(1);
+    let of_log = of_log.min(meta.log().len()).min(most_pages);
     if of_log > 0 {
         found += in_log_pages(index, meta, keys, needed, of_log).ok()?;
         seen += in_log;
@@ -212,12 +216,13 @@ fn rows(
     let own = meta.keys_per_row();
     let share = needed.share(keys.len(), own);
     let greatest = needed.greatest_share(keys.len(), own);
-    // The largest gets what the others leave.
+    // The largest gets what the others leave, half of the pages at least.
     for (place, (rows, group)) in largest.iter().enumerate().rev() {
+        let in_proportion = (pages_of(*rows) as usize).max(group.depth() + LEAVES);
         let pages = if place == 0 {
             left
         } else {
-            pages_of(*rows) as usize
+            in_proportion.min(left.saturating_sub(most_pages / 2))
         };
         if pages <= group.depth() {
             continue;

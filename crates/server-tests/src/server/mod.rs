@@ -75,6 +75,8 @@ const ALL: &[Test] = &[
     ("planning_beside_a_btree", planning::beside_a_btree),
     ("planning_sensible_plans", planning::sensible_plans),
     ("planning_near_the_truth", planning::near_the_truth),
+    ("planning_sampled_rows_go", planning::sampled_rows_go),
+    ("planning_late_groups", planning::late_groups),
     ("containment_equals_scan", containment::equals_scan),
     (
         "containment_documents_equal_counting",

@@ -1,5 +1,7 @@
 //! The pages that a plan reads of a table and its indexes, in new sessions, and what it chooses.
 
+use std::fs::{self, File};
+
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use testbed::corpora::Corpus;
@@ -7,7 +9,9 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use super::estimates::number_after;
+use super::guard::{held_cluster, holds};
 use crate::harness::Outcome;
+use crate::sessions::{Sessions, Step};
 
 /// Pages that a plan may read of a table, its TOAST table and its indexes.
 const PAGES: i64 = 16;
@@ -308,4 +312,101 @@ fn check_queries(client: &mut Client, table: &str, threshold: f64) -> Result<()>
         "{off} of {QUERIES} off by more than 3, {far_off} by more than 10, in {table}"
     );
     Ok(())
+}
+
+/// Checks that VACUUM measures an index although the values of a row that it has seen are removed before it
+/// reads them: no snapshot of VACUUM keeps them.
+pub fn sampled_rows_go(server: &Server) -> Result<Outcome> {
+    let cluster = held_cluster(server, "sampled_rows")?;
+    let database = Database::with_extension(&cluster, "sampled_rows")?;
+    let mut client = database.connect()?;
+    client.batch_execute(
+        "CREATE TABLE docs AS SELECT i AS id, array(SELECT hashint8extended(e, i) FROM generate_series(1, 1000) e)
+             AS elements FROM generate_series(1, 30) i;
+         CREATE INDEX docs_elements ON docs USING neardup (elements)",
+    )?;
+    let mut sessions = Sessions::open(|| database.connect(), 1)?;
+    let held = holds(&cluster).join(format!("{}.fetch_sees_row", sessions.pid(0)));
+    File::create(&held)?;
+    let step = sessions.step(0, "VACUUM docs")?;
+    ensure!(step == Step::Waits, "{step:?}");
+    client.batch_execute("DELETE FROM docs")?;
+    let values: String = client
+        .query_one(
+            "SELECT reltoastrelid::regclass::text FROM pg_class WHERE relname = 'docs'",
+            &[],
+        )?
+        .get(0);
+    client.batch_execute(&format!("VACUUM {values}"))?;
+    let left: i64 = client
+        .query_one(&format!("SELECT count(*) FROM {values}"), &[])?
+        .get(0);
+    ensure!(left == 0, "{left} chunks are left");
+    fs::remove_file(&held)?;
+    sessions.finish()?;
+    let failures = sessions.take_failures();
+    ensure!(failures.is_empty(), "{failures:?}");
+    client.batch_execute("SELECT near_dup_index_check('docs_elements')")?;
+    Ok(Outcome::Passed)
+}
+
+/// Strangers, a group of 300 after a few more of them, and so on: groups are in segments of each size, and
+/// in the log.
+const LATE_GROUPS: &str = "
+    CREATE FUNCTION words(seed int, n int) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+        SELECT string_agg('w' || hashint8(seed::bigint * 1000 + w), ' ') FROM generate_series(1, n) w $$;
+    CREATE TABLE late (id bigint, sig minhash_signature);
+    CREATE INDEX ON late USING neardup (sig);
+    INSERT INTO late SELECT i, minhash(words(i, 20)) FROM generate_series(1, 60000) i;
+    VACUUM ANALYZE late";
+
+/// Checks that groups which were inserted since the last VACUUM are estimated, wherever they are, and that the
+/// estimate for unknown values follows when the index has doubled.
+pub fn late_groups(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "late_groups")?;
+    let output = database.psql(LATE_GROUPS)?;
+    ensure!(output.is_empty(), "{output}");
+    let mut client = database.connect()?;
+    for (group, strangers) in [(1, 6000), (2, 2500), (3, 300)] {
+        client.batch_execute(&format!(
+            "INSERT INTO late SELECT -1, minhash(words({group}00000 + i, 20)) FROM generate_series(1, {strangers}) i;
+             INSERT INTO late SELECT -{group}0, minhash(words(-{group}, 60) || ' ' || i) FROM generate_series(1, 300) i"
+        ))?;
+    }
+    client.batch_execute(
+        "INSERT INTO late SELECT -1, minhash(words(-10 - i, 20)) FROM generate_series(1, 100) i",
+    )?;
+    for group in 1..=3 {
+        let rows = late_rows(
+            &mut client,
+            &format!("(SELECT sig::text FROM late WHERE id = -{group}0 LIMIT 1)"),
+        )?;
+        ensure!(
+            (100..=900).contains(&rows),
+            "{rows} for 300 rows of group {group}"
+        );
+    }
+    client.batch_execute(
+        "INSERT INTO late SELECT -40, minhash(words(-4, 60) || ' ' || i) FROM generate_series(1, 80000) i",
+    )?;
+    // More than half of the rows find the others of their group.
+    let rows = late_rows(&mut client, "NULL")?;
+    ensure!(
+        (4_300..=430_000).contains(&rows),
+        "{rows} for an unknown value"
+    );
+    Ok(Outcome::Passed)
+}
+
+/// Returns how many rows the planner expects for the value of an expression of text, or an unknown one.
+fn late_rows(client: &mut Client, value: &str) -> Result<u64> {
+    let value: Option<String> = client
+        .query_one(&format!("SELECT {value}::text"), &[])?
+        .get(0);
+    let value = value.map_or("(SELECT sig FROM late LIMIT 1)".to_string(), |value| {
+        format!("'{value}'::minhash_signature")
+    });
+    let query = format!("EXPLAIN SELECT FROM late WHERE near_dup(sig, {value}, 0.8)");
+    let plan = client.query(&query, &[])?;
+    number_after(plan.first().context("no plan")?.get(0), "rows=")
 }

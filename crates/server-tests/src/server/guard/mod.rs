@@ -361,7 +361,7 @@ fn prepared_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
 
 /// Starts a cluster that has prepared transactions, and whose sessions are held where there is a file in
 /// [`holds`].
-fn held_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
+pub fn held_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     let mut cluster = server.scratch_cluster(name)?;
     let directory = holds(&cluster);
     cluster.set_environment("NEARDUP_HOLDS", &directory.to_string_lossy());
@@ -371,6 +371,6 @@ fn held_cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     Ok(cluster)
 }
 
-fn holds(cluster: &ScratchCluster) -> PathBuf {
+pub fn holds(cluster: &ScratchCluster) -> PathBuf {
     cluster.socket_dir().join("holds")
 }
