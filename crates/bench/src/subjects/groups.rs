@@ -14,6 +14,7 @@ const GROUPS: &[(u32, u64, &str)] = &[
     (0, 1, "strangers"),
     (38, 1, "one template, similarity 0.90"),
     (36, 1, "one template, similarity 0.82"),
+    (35, 10, "one template, similarity 0.78"),
     (30, 10, "one template, similarity 0.60"),
 ];
 

@@ -98,7 +98,8 @@ pub fn check(client: &mut Client) -> Result<()> {
     Ok(client.batch_execute("SELECT near_dup_index_check('sigs_sig')")?)
 }
 
-/// Slot counts and thresholds, in the log, in segments, after deletes, VACUUM and REINDEX.
+/// Slot counts and thresholds, in the log, in segments, after deletes, VACUUM and REINDEX, and where half of
+/// the table is one template.
 pub fn equals_scan(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "neardup")?;
     let mut client = database.connect()?;
@@ -111,10 +112,14 @@ pub fn equals_scan(server: &Server) -> Result<Outcome> {
              INSERT INTO sigs (sig) SELECT minhash(body(i), slots => {slots}) FROM generate_series(1, 2000) i;
              INSERT INTO sigs (sig) VALUES (NULL), (minhash('', slots => {slots}))"
         ))?;
+        let template = format!(
+            "UPDATE sigs SET sig = minhash(body(id % 4), slots => {slots}) WHERE id % 2 = 0"
+        );
         for change in [
             "",
             "DELETE FROM sigs WHERE id % 7 = 0",
             "UPDATE sigs SET sig = minhash(body(id + 1), slots => 128) WHERE id % 5 = 0",
+            &template,
             "VACUUM sigs",
             "REINDEX INDEX sigs_sig",
             "DELETE FROM sigs WHERE id % 3 > 0",
