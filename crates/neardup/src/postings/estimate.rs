@@ -30,6 +30,8 @@ pub struct Estimate {
     lists: Vec<(f64, Option<usize>)>,
     /// Numbers of short lists, of long lists, and of the rows that are in that many of both.
     shared: Vec<(usize, usize, f64)>,
+    /// All rows: the lengths of long lists are guesses.
+    all_rows: f64,
 }
 
 impl Estimate {
@@ -78,7 +80,12 @@ impl Estimate {
             let is_long = list.window.is_some();
             is_long.then(|| list.rows.iter().filter(is_compared).count())
         };
+        let lo = parts.iter().map(|part| part.segment.lo).min();
+        let hi = parts.iter().map(|part| part.segment.hi).max();
         Ok(Self {
+            all_rows: lo
+                .zip(hi)
+                .map_or(0.0, |(lo, hi)| hi.saturating_sub(lo) as f64),
             shared: shared(&lists, &window)?,
             lists: lists
                 .iter()
@@ -93,7 +100,8 @@ impl Estimate {
         let all = self.lists.len() as f64;
         if share * all < 1.0 {
             let postings: f64 = self.lists.iter().map(|(postings, _)| postings).sum();
-            return postings / (all * share.midpoint(greatest)).max(1.0);
+            let rows = postings / (all * share.midpoint(greatest)).max(1.0);
+            return rows.min(self.all_rows);
         }
         let mut least = enough(share, self.lists.len());
         let Some(&(postings, compared)) = self.lists.get(least - 1) else {
@@ -114,7 +122,7 @@ impl Estimate {
                 0.0
             }
         });
-        rows.sum()
+        rows.sum::<f64>().min(self.all_rows)
     }
 }
 
