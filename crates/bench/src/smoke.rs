@@ -11,8 +11,8 @@ use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
 use crate::report::table::Table;
 use crate::subjects::{
-    adopting, bursts, containment, cores, groups, guard, index, live, lookup, pairs, passages,
-    pipelines, planning, scale,
+    adopting, bursts, containment, cores, documents, groups, guard, index, live, lookup, pairs,
+    passages, pipelines, planning, scale,
 };
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
@@ -39,6 +39,7 @@ pub fn run(server: &Server) -> Result<()> {
     for measure in [
         lookup::measure,
         index::measure,
+        documents::measure,
         pairs::measure,
         cores::measure,
         guard::measure,

@@ -7,6 +7,7 @@ mod calibration;
 mod compare;
 pub mod containment;
 pub mod cores;
+pub mod documents;
 mod estimate;
 pub mod groups;
 pub mod guard;
@@ -76,7 +77,11 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         "lookup",
         &[lookup::measure, lookup_peers::measure, hamming::measure],
     ),
-    (Subject::Index, "index", &[index::measure]),
+    (
+        Subject::Index,
+        "index",
+        &[index::measure, documents::measure],
+    ),
     (
         Subject::Pairs,
         "pairs",
