@@ -6,7 +6,7 @@ use anyhow::Result;
 use postgres::Client;
 
 /// Keeps the clusters of all documents.
-const TRACK: &str = "SELECT near_dup_track('documents', 'sig', 0.8)";
+const TRACK: &str = "SELECT near_dup_track('documents', 'body', 0.8)";
 
 /// Adds a copy of a document, with two words more.
 const COPY: &str = "INSERT INTO documents (name, body)

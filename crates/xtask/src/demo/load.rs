@@ -1,4 +1,4 @@
-//! Loading the documents: the table, its generated signatures, its index.
+//! Loading the documents: the table and its index.
 
 use std::time::{Duration, Instant};
 
@@ -15,20 +15,20 @@ const TABLE: &str = "
     CREATE TABLE documents (
         id   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name text NOT NULL,
-        body text NOT NULL,
-        sig  minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED
+        body text NOT NULL
     )";
 
 /// Built once the documents are there.
 const INDEX: &str =
-    "CREATE INDEX documents_sig ON documents USING neardup (sig); ANALYZE documents";
+    "CREATE INDEX documents_body ON documents USING neardup (body text_ops (threshold = 0.8));
+    ANALYZE documents";
 
 /// Loaded documents, and the time that it took.
 pub struct Loaded {
     pub documents: u64,
     pub bytes: u64,
     pub left_out: LeftOut,
-    /// Reading, copying and signing.
+    /// Reading and copying.
     pub time: Duration,
     /// Building the index.
     pub index_time: Duration,

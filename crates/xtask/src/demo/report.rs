@@ -85,20 +85,16 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
         left_out(&loaded.left_out)
     );
     println!(
-        "Loading          {seconds:.2} s with signatures = {:.1} MB/s",
+        "Loading          {seconds:.2} s = {:.1} MB/s",
         megabytes / seconds
     );
     println!("Index            {:.2} s", loaded.index_time.as_secs_f64());
     println!(
-        "Signature        {:.0} bytes a document",
-        found.signature_bytes
-    );
-    println!(
-        "Copies           {} documents have the same signature as an earlier one",
+        "Copies           {} documents have the same text as an earlier one",
         found.copies
     );
     println!(
-        "Near-duplicates  {} pairs of different texts at similarity >= 0.8, in {} groups, found in {:.2} s",
+        "Near-duplicates  {} pairs of different texts at resemblance >= 0.8, in {} groups, found in {:.2} s",
         found.pairs,
         found.clusters,
         found.search_time.as_secs_f64()
@@ -108,7 +104,7 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
         1e3 * found.lookup_time.as_secs_f64()
     );
     println!(
-        "Order            {:.1} ms for the ten documents most similar to one",
+        "Order            {:.1} ms for the ten most similar of these, in order",
         1e3 * found.order_time.as_secs_f64()
     );
     kept(&found.kept);
@@ -122,8 +118,8 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
     );
     println!("\nExplore further:  cargo xtask psql");
     println!("for instance with:");
-    println!("  SELECT b.name, minhash_sim(a.sig, b.sig) FROM documents a, documents b");
-    println!("  WHERE a.id = 1 AND a.id <> b.id ORDER BY a.sig <=> b.sig LIMIT 10;");
+    println!("  SELECT b.name, resemblance(a.body, b.body) FROM documents a, documents b");
+    println!("  WHERE a.id = 1 AND a.id <> b.id AND near_dup(b.body, a.body, 0.8) LIMIT 10;");
     Ok(())
 }
 

@@ -15,7 +15,7 @@ const MEMBERS: i64 = 4;
 /// Star clusters of all documents.
 const CLUSTERS: &str = "
     CREATE TABLE clusters AS SELECT key AS id, cluster, similarity
-        FROM near_dup_clusters(NULL::bigint, 'SELECT id, sig FROM documents ORDER BY id', 0.8);
+        FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM documents ORDER BY id', 0.8);
     CREATE INDEX ON clusters (cluster);
     ANALYZE clusters";
 
@@ -23,13 +23,13 @@ const CLUSTERS: &str = "
 /// pairs of its own.
 const PAIRS: &str = "
     CREATE TABLE pairs AS SELECT a, b, similarity
-        FROM near_dup_pairs(NULL::bigint, 'SELECT DISTINCT ON (sig) id, sig FROM documents ORDER BY sig, id', 0.8)";
+        FROM near_dup_pairs(NULL::bigint, 'SELECT DISTINCT ON (md5(body)) id, body FROM documents ORDER BY md5(body), id', 0.8)";
 
 /// Clusters of several texts, the largest first.
 const LARGEST: &str = "
-    SELECT cluster, count(*) AS documents, count(DISTINCT sig) AS texts
+    SELECT cluster, count(*) AS documents, count(DISTINCT md5(body)) AS texts
     FROM clusters JOIN documents USING (id)
-    GROUP BY cluster HAVING count(DISTINCT sig) > 1
+    GROUP BY cluster HAVING count(DISTINCT md5(body)) > 1
     ORDER BY documents DESC, cluster";
 
 /// The texts of a cluster, the first one in front, then the most similar; how often each is there,
@@ -38,21 +38,23 @@ const TEXTS: &str = "
     WITH texts AS (
         SELECT min(id) AS id, count(*) AS documents, max(similarity) AS similarity
         FROM clusters JOIN documents USING (id) WHERE cluster = $1
-        GROUP BY sig ORDER BY min(id) <> $1, similarity DESC, id LIMIT $2)
+        GROUP BY md5(body) ORDER BY min(id) <> $1, similarity DESC, id LIMIT $2)
     SELECT d.name, t.documents, t.similarity, e.kind, e.words_only_in_a, e.words_only_in_b
     FROM texts t JOIN documents d USING (id) JOIN documents first ON first.id = $1,
          near_dup_explain(first.body, d.body) e
     ORDER BY t.id <> $1, t.similarity DESC, t.id";
 
 /// Lookup of one document's near-duplicates through the index.
-const LOOKUP: &str = "SELECT count(*) FROM documents WHERE near_dup(sig, (SELECT sig FROM documents WHERE id = $1), 0.8)";
+const LOOKUP: &str = "SELECT count(*) FROM documents WHERE near_dup(body, (SELECT body FROM documents WHERE id = $1), 0.8)";
 
 /// The documents most similar to one, in order.
-const NEAREST: &str = "SELECT name FROM documents ORDER BY sig <=> (SELECT sig FROM documents WHERE id = $1), id LIMIT 10";
+const NEAREST: &str = "WITH one AS (SELECT body FROM documents WHERE id = $1)
+    SELECT name FROM documents WHERE near_dup(body, (SELECT body FROM one), 0.8)
+    ORDER BY resemblance(body, (SELECT body FROM one)) DESC, id LIMIT 10";
 
 /// The page about all groups.
 const REPORT: &str =
-    "SELECT near_dup_report(NULL::bigint, 'SELECT id, sig, body FROM documents ORDER BY id', 0.8)";
+    "SELECT near_dup_report(NULL::bigint, 'SELECT id, body FROM documents ORDER BY id', 0.8)";
 
 /// A text of a group.
 pub struct Text {
@@ -80,9 +82,8 @@ pub struct Found {
     /// Number of clusters of several texts.
     pub clusters: usize,
     pub pairs: i64,
-    /// Number of documents with the same signature as an earlier one.
+    /// Number of documents with the same text as an earlier one.
     pub copies: i64,
-    pub signature_bytes: f64,
     pub search_time: Duration,
     pub lookup_time: Duration,
     pub order_time: Duration,
@@ -110,8 +111,7 @@ pub fn find(client: &mut Client) -> Result<Found> {
     }
     let first = largest.first().map_or(1, |row| row.get(0));
     let figures = client.query_one(
-        "SELECT (SELECT count(*) FROM pairs), count(sig) - count(DISTINCT sig),
-                coalesce(avg(pg_column_size(sig)), 0)::float8 FROM documents",
+        "SELECT (SELECT count(*) FROM pairs), count(*) - count(DISTINCT md5(body)) FROM documents",
         &[],
     )?;
     let start = Instant::now();
@@ -122,7 +122,6 @@ pub fn find(client: &mut Client) -> Result<Found> {
         clusters: largest.len(),
         pairs: figures.get(0),
         copies: figures.get(1),
-        signature_bytes: figures.get(2),
         search_time,
         lookup_time: time_warm(client, LOOKUP, first)?,
         order_time: time_warm(client, NEAREST, first)?,
