@@ -1,4 +1,4 @@
-//! `near_dup_distinct`: the first rows of a ranked query that are not similar to one before them.
+//! `near_dup_distinct`: the first rows of a ranked query that are not similar to an earlier row.
 
 use crate::collection::documents::{DocumentKind, read_set};
 use crate::minhash::datum::StoredSignature;
@@ -26,9 +26,9 @@ const MOST_RETURNED: i32 = 10_000;
 /// The most rows read: the keys of repeats are arrays.
 const MOST_READ: usize = 100_000_000;
 
-/// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, params)`: in the order of the
-/// query, every row that is not similar to one returned before, until there are `rows` of them. Every
-/// other row read is a repeat of the most similar one, of several the earliest. NULL and empty values are
+/// Implements `near_dup_distinct(key, query, threshold, rows, k, unit, fold, params)`: returns in query order
+/// every row that is not similar to a row returned before, until there are `rows` of them. Every other row
+/// read is a repeat of the most similar row returned, the earliest of equals. NULL and empty values are
 /// similar to nothing.
 ///
 /// # Errors
@@ -93,7 +93,7 @@ impl Returned {
         }
     }
 
-    /// Adds the next row of the query to those returned, or to those that repeat one.
+    /// Adds the next row of the query to the rows returned, or to the repeats of one.
     fn take(&mut self, row: u32, value: Option<pg_sys::Datum>) {
         let value = value.map(|datum| self.measure.read(datum));
         let similar = value.as_ref().and_then(|value| self.most_similar(value));
@@ -111,8 +111,8 @@ impl Returned {
         self.rows.try_push(row).or_raise();
     }
 
-    /// Returns the number of the returned row that is most similar to a value, of several the first; None
-    /// if none is similar.
+    /// Returns the number of the returned row that is most similar to a value, the first of equals; None if
+    /// none is similar.
     fn most_similar(&self, value: &Value) -> Option<u32> {
         let mut best: Option<(f64, u32)> = None;
         for number in 0..self.rows.len() {
@@ -153,7 +153,7 @@ fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
 
 /// Returns the array of the keys of rows that repeat another.
 fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::Datum {
-    // SAFETY: the keys are of that type, and copied into the array; what it is made of is freed with it.
+    // SAFETY: the keys are of that type, and copied into the array; its elements are freed with it.
     unsafe {
         let memory = pg_sys::CurrentMemoryContext;
         let mut array = pg_sys::initArrayResult(key_type, memory, true);
@@ -166,7 +166,7 @@ fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::
     }
 }
 
-/// How the values of a query are compared.
+/// The measure by which the values of a query are compared.
 struct Measure {
     kind: ValueKind,
     /// The lowest similarity; of bit strings the greatest Hamming distance.
@@ -183,7 +183,7 @@ enum ValueKind {
 
 /// A value in the form in which it is compared.
 enum Value {
-    /// Sorted hashes: of a text, those of its shingles.
+    /// Sorted hashes; of a text, the hashes of its shingles.
     Set(Vec<i64>),
     /// A signature, or the number and the bytes of bits.
     Record(Vec<u8>),
@@ -235,7 +235,7 @@ impl Measure {
     }
 }
 
-/// Returns the columns of the key and of the value, and how values are compared.
+/// Returns the columns of the key and of the value, and the measure of values.
 ///
 /// # Errors
 /// ERROR `datatype_mismatch` for other columns, `invalid_parameter_value` for a threshold out of range.

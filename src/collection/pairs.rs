@@ -1,5 +1,5 @@
-//! `near_dup_pairs` and `near_dup_join`: all similar pairs of a collection, or between two; or those
-//! of which one contains the other.
+//! `near_dup_pairs` and `near_dup_join`: all similar pairs of a collection, or between two; or all pairs
+//! where one document contains the other.
 
 use crate::collection::bit_strings::BitStrings;
 use crate::collection::containment::SetCollection;
@@ -14,9 +14,9 @@ use pgrx::prelude::*;
 /// The measure that pairs have to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
-    /// Of the signatures, or of the documents where there are some; symmetric.
+    /// Resemblance of the documents, or of the signatures where there are no documents; symmetric.
     Resemblance,
-    /// Of the first document in the second.
+    /// Containment of the first document in the second.
     Containment,
 }
 
@@ -52,7 +52,7 @@ fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
 /// Implements `near_dup_join(key, query_a, query_b, threshold, k, unit, fold, slots, seed, measure, params)`.
 ///
 /// # Errors
-/// As `near_dup_pairs`.
+/// The errors of `near_dup_pairs`.
 #[pg_extern(sql = false)]
 fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
@@ -80,7 +80,7 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     put_pairs(collection, is_reversed, call.rows());
 }
 
-/// Puts the pairs of a collection, those of a join of two queries read in reverse the other way round.
+/// Puts the pairs of a collection. If the two queries of a join were read in reverse, turns each pair round.
 fn put_pairs(collection: Collection, is_reversed: bool, mut rows: Rows) {
     if let Some(mut matches) = Matches::of(collection) {
         matches.for_each_pair(&mut |[first, second], similarity| {

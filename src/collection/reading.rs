@@ -43,18 +43,19 @@ impl Columns {
 pub struct Collection {
     key_type: pg_sys::Oid,
     signature_type: pg_sys::Oid,
-    /// How documents without a signature are signed.
+    /// The parameters by which documents without a signature are signed.
     signing: Option<Signing>,
     /// The similarity that pairs have to reach.
     pub threshold: f64,
     pub keys: Keys,
     /// Keys of rows whose signature is NULL or empty, or whose document is NULL.
     pub without: Keys,
-    /// Where there are no documents, of all rows; otherwise those whose outlines are still to be made.
+    /// The signatures of all rows where there are no documents; otherwise of the rows that have no outline
+    /// yet.
     pub signatures: Records,
     pub outlines: Option<Outlines>,
     pub documents: Option<Documents>,
-    /// Of all signatures.
+    /// The parameters of all signatures.
     pub header: Option<Header>,
     /// Rows of the first query, where two are joined.
     pub first_side: Option<u32>,
@@ -63,9 +64,8 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Returns a collection with keys of the type of the call's first argument. The parameters of the
-    /// signatures of documents that have none are the arguments from `first` on; where slots are NULL, as
-    /// many as the threshold takes.
+    /// Returns a collection with keys of the type of the call's first argument. The arguments from `first` on
+    /// are the parameters by which documents are signed; where slots are NULL, the threshold decides.
     pub fn new(call: &Call, threshold: f64, first: usize) -> Self {
         let signature_type = type_named(call.schema(), c"minhash_signature");
         let slots = call.optional_argument(first + 3).map_or_else(
@@ -165,7 +165,7 @@ impl Collection {
         }
     }
 
-    /// Returns how the documents are cut into shingles; None where they are sets, or there are none.
+    /// Returns k, unit, and fold of the documents; None where they are sets, or there are none.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.documents.as_ref()?.kind {
             DocumentKind::Text => shingling(&self.header?),
@@ -363,8 +363,8 @@ impl Collection {
         }
     }
 
-    /// Makes the outlines of rows that were added one by one. The signatures of those with documents are
-    /// not needed any more.
+    /// Makes the outlines of rows that were added one by one, and drops the signatures of rows with
+    /// documents.
     pub fn outline_signatures(&mut self) {
         let (Some(header), None) = (self.header, &self.outlines) else {
             return;
@@ -417,7 +417,7 @@ const HELD_BYTES: f64 = 60.0;
 /// its bands.
 const FILED_BYTES: f64 = 700.0;
 
-/// Tells what the planner expects of the job.
+/// Reports the planner's estimate of the rows, and of the memory and temporary files that they take.
 fn announce(query: &Query) {
     let (rows, width) = query.estimate();
     let work_mem = work_mem_bytes() as f64;

@@ -20,20 +20,20 @@ pub struct Guard {
 /// A row that is checked.
 pub struct Row<'r> {
     pub table: pg_sys::Relation,
-    /// Of the table.
+    /// The columns of its table that the guard reads.
     pub columns: &'r GuardColumns,
     /// Its newest version.
     pub slot: *mut pg_sys::TupleTableSlot,
     /// The version that an UPDATE replaced.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
-    /// Whoever finds the row's entry in an index finds a version with the values of the newest one.
+    /// An entry of the row in an index leads to a version with the values of the newest one.
     pub is_indexed: bool,
 }
 
 /// The outcome of a check.
 pub enum Verdict {
     Clear,
-    /// The other row is not decided before that transaction has ended.
+    /// A row whose fate is open until that transaction ends.
     Wait(Pending),
     /// There is a near-duplicate; the DETAIL of the message, if it may be told.
     Duplicate(Option<CString>),
@@ -44,7 +44,7 @@ pub struct Round {
     pub root: pg_sys::Oid,
     /// Nobody else passes, and nothing that takes locks may be done.
     pub is_gated: bool,
-    /// All rows are looked at, not only those that have come since the round before.
+    /// All rows are looked at, not only the rows added since the round before.
     pub is_full: bool,
     /// The row that is checked has met a transaction in progress.
     pub is_open: bool,
@@ -63,8 +63,8 @@ impl Round {
         }
     }
 
-    /// Returns the transaction that has to be waited for before a row of it counts or not; None if this
-    /// one need not wait.
+    /// Returns the transaction that decides whether a row counts, if the running one has to wait for it;
+    /// None otherwise.
     fn obstacle(&mut self, row: &Row<'_>, pending: Pending) -> Option<Pending> {
         self.is_open = true;
         if pending.change == Change::Deleted {
@@ -114,7 +114,7 @@ impl<'r> Row<'r> {
 }
 
 impl Guard {
-    /// Checks a row against those that the round looks at.
+    /// Checks a row against the rows that the round looks at.
     ///
     /// # Safety
     /// The row is one of a table under the guard's root. A snapshot is active.
@@ -206,10 +206,10 @@ impl Guard {
     }
 }
 
-/// Returns where the rows are that the old version was near to when the statement began.
+/// Returns the places of the rows that the old version was near to when the statement began.
 ///
 /// # Safety
-/// The version is one of a row in one table with those searched. A snapshot is active.
+/// The version is one of a row in the table that is searched. A snapshot is active.
 unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
     let mut tids = Vec::new();
     // SAFETY: vouched for by the caller.
@@ -230,8 +230,8 @@ unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
     tids
 }
 
-/// Says which row is near to which, how near, and the `origin` of the one found; None if the role
-/// may not see it.
+/// Returns the DETAIL of a refusal: both rows, their similarity, and the `origin` of the row found; None
+/// if the role may not see that row.
 ///
 /// # Safety
 /// `found` holds a row of the table.

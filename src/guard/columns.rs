@@ -120,7 +120,7 @@ impl GuardColumns {
     /// Returns the window of time.
     ///
     /// # Errors
-    /// As of [`Self::of`], and `datatype_mismatch` for a column that has no moments.
+    /// The errors of [`Self::of`], and `datatype_mismatch` for a column that has no moments.
     ///
     /// # Safety
     /// The table is open.

@@ -44,7 +44,7 @@ pub fn say_will_pass(root: pg_sys::Oid) {
     acquire(tag(root, transaction, Says::WillPass));
 }
 
-/// Returns how a transaction, or a subtransaction, stands with a root.
+/// Returns the standing of a transaction with a root; a subtransaction has the standing of the top one.
 pub fn standing(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Standing {
     // SAFETY: the transaction was in progress when this one had a snapshot.
     let top = unsafe { pg_sys::SubTransGetTopmostTransaction(transaction) };

@@ -20,7 +20,7 @@ pub struct GuardOptions {
     pub column: CString,
     /// A distance for bit strings, a similarity threshold for others.
     pub bound: String,
-    /// Of documents.
+    /// The way to cut documents.
     pub shingling: Shingling,
     pub scope: Vec<CString>,
     pub within: Option<CString>,
@@ -49,7 +49,7 @@ impl GuardOptions {
     /// Reads the arguments of a trigger.
     ///
     /// # Errors
-    /// ERROR `invalid_parameter_value` that says what is valid.
+    /// ERROR `invalid_parameter_value` with a hint that lists the valid arguments.
     pub fn parse(arguments: &[&CStr]) -> Self {
         let [column, bound, rest @ ..] = arguments else {
             invalid(format!("near_dup_guard got {} arguments", arguments.len()));
@@ -69,7 +69,7 @@ impl GuardOptions {
     /// that its condition keeps.
     ///
     /// # Errors
-    /// As of [`Self::parse`].
+    /// The errors of [`Self::parse`].
     ///
     /// # Safety
     /// The trigger is the table's.

@@ -1,4 +1,4 @@
-//! How the rows of a statement get in: they pass, all together.
+//! The rows of a statement pass, all together.
 //!
 //! **The rule.** A guarded table, or the partitioned one at the root of its partitions, has a gate. Before
 //! a statement ends, its transaction looks for rows that are similar to its own, closes the gate, makes
@@ -17,18 +17,18 @@
 //! **No copy is admitted.** Let two transactions A and B commit similar rows a and b, each by a statement
 //! that was checked, and let A's statement go through the gate first. Then a was in its table and its
 //! index when B closed the gate. B has searched every row number that was drawn before that: the first
-//! search looks at all, later ones at those that were drawn since the one before began, the last one with
-//! the gate closed. So B has found a. If a was in progress when B found it with the gate closed, A had
-//! passed, and B waited. If B found it before that, B asked again with the gate closed whether the
-//! transactions that it had left behind have passed or ended meanwhile, and began again if one had: with
-//! a look at everything for the rows that had met such a transaction, and for the others from where it
-//! was, since nothing but rows with later numbers can change their answers. The lock is asked for first,
-//! and after that whether the transaction is in progress: a transaction releases its locks after it has
-//! ceased to be in progress, so one that is in progress now and did not hold the lock before had not
+//! search looks at all numbers, each later one at the numbers drawn since the search before it began, the
+//! last one with the gate closed. So B has found a. If a was in progress when B found it with the gate
+//! closed, A had passed, and B waited. If B found it before that, B asked again with the gate closed
+//! whether the transactions that it had left behind have passed or ended meanwhile, and began again if one
+//! had: with a look at everything for the rows that had met such a transaction, and for the others from
+//! where it was, since nothing but rows with later numbers can change their answers. The lock is asked for
+//! first, and after that whether the transaction is in progress: a transaction releases its locks after it
+//! has ceased to be in progress, so one that is in progress now and did not hold the lock before had not
 //! passed. The other way round, one that commits in between would look as if it had not. A transaction
-//! that has passed with one statement counts as passed with those that follow: who finds their rows
-//! waits, and waiting is always safe. A subtransaction that is rolled back takes back what it has said,
-//! with its rows.
+//! that has passed with one statement counts as passed with the statements that follow: transactions that
+//! find their rows wait, and waiting is always safe. A subtransaction that is rolled back releases its
+//! locks, with its rows.
 //!
 //! Row numbers can be relied upon because the locks on all tables and indexes that are searched are kept:
 //! no TRUNCATE and no REINDEX starts numbering anew between the first search and the last. An UPDATE that
@@ -38,10 +38,10 @@
 //! **Single-statement INSERT and COPY transactions that meet one guard do not deadlock**, whatever their
 //! rows and partitions. Such a transaction says that it will pass before it inserts its first row, and
 //! passing is the last thing that it does. While it waits for another one it has not passed, so none of
-//! the others waits for it. One that has passed waits for nobody. The gate is closed by who waits for
-//! nothing: while it is closed no lock is taken but the one that nobody else takes, and for a moment that of a
-//! TOAST table, which only a transaction of several statements can withhold, by its name. Waits for equal
-//! keys are PostgreSQL's own, and come before: who waits for a key has not passed either.
+//! the others waits for it. One that has passed waits for nobody. While a transaction keeps the gate closed
+//! it waits for nothing: it takes only its own lock, and for a moment the lock of a TOAST table, which only a
+//! transaction of several statements can withhold, by its name. Waits for equal keys are PostgreSQL's own,
+//! and come before: a transaction that waits for a key has not passed either.
 //!
 //! A transaction of several statements has passed with the first one when it waits with the second, and
 //! one that meets two guards when it waits at the second: those can deadlock, and UPDATEs by their row
@@ -68,7 +68,7 @@ use std::mem::take;
 /// Lets rows pass, root by root. Returns the refusal of one.
 ///
 /// # Safety
-/// The places are those of the running transaction, and a snapshot is active.
+/// The running transaction wrote the rows at the places, and a snapshot is active.
 pub unsafe fn pass(places: &[Place]) -> Option<Refusal> {
     let roots = || places.iter().map(|place| place.root.to_u32());
     let mut next = roots().min();
@@ -123,7 +123,7 @@ impl<'p> Passing<'p> {
                 passing.add_source(place);
             }
         }
-        // SAFETY: the places are those of the transaction.
+        // SAFETY: the transaction wrote the rows at the places.
         unsafe { passing.open_tables() };
         passing
     }
@@ -220,7 +220,7 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Searches with the gate open, then what has come meanwhile, then the rest with the gate closed.
+    /// Searches with the gate open, then the rows added meanwhile, then the rest with the gate closed.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -253,8 +253,8 @@ impl<'p> Passing<'p> {
         outcome
     }
 
-    /// Checks all rows against those that a new round looks at; the first of a try checks those that
-    /// are `open` against all. Leaves those open that have met a transaction in progress.
+    /// Checks all rows against the rows that a new round looks at; the first round of a try checks the `open`
+    /// rows against all. Leaves the rows open that have met a transaction in progress.
     ///
     /// # Safety
     /// As for [`pass`].
@@ -295,7 +295,7 @@ impl<'p> Passing<'p> {
     }
 }
 
-/// Works on the row at a place, as it is now. Returns None if there is none any more.
+/// Calls a function with the row at a place, as it is now. Returns its result; None if the row is gone.
 ///
 /// # Safety
 /// The place is one of the running transaction, in the table of the source.
@@ -324,7 +324,7 @@ unsafe fn with_row<R>(
     }
 }
 
-/// Does some work that may leave values of PostgreSQL's behind, and frees those.
+/// Returns the result of some work, and frees the values of PostgreSQL's that it leaves behind.
 fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
     // SAFETY: after an ERROR the memory is freed with the one that it is part of.
     unsafe {

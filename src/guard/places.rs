@@ -1,9 +1,8 @@
-//! Rows that wait for their statement to pass, and the ends of statements and transactions, at which
-//! they do.
+//! Rows that wait for their statement to pass, which happens when a statement or a transaction ends.
 //!
 //! A row belongs to the innermost statement in progress when its trigger fires, which has a frame of
-//! [`finish`] or [`utility`] on the stack. Two kinds of rows have none: those that logical replication
-//! applies, and those of the COPY that loads the library. The former pass when the transaction ends,
+//! [`finish`] or [`utility`] on the stack. Two kinds of rows have none: rows that logical replication
+//! applies, and rows of the COPY that loads the library. The former pass when the transaction ends,
 //! the latter before the session's next command, too.
 
 use crate::guard::passing::pass;
@@ -67,7 +66,7 @@ fn noted() -> usize {
 }
 
 unsafe extern "C-unwind" {
-    // Not those of pgrx, which report an ERROR anew, without its constraint and its table.
+    // The callbacks of pgrx report an ERROR anew, without its constraint and its table.
     fn standard_ExecutorFinish(query: *mut pg_sys::QueryDesc);
     fn standard_ProcessUtility(
         statement: *mut pg_sys::PlannedStmt,
@@ -146,12 +145,12 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
     _argument: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // Those within it began after it.
+        // Subtransactions within it began after it.
         PLACES.with_borrow_mut(|places| places.retain(|place| place.subtransaction < ended));
     }
 }
 
-/// Lets the rows pass that were noted after so many others, and raises the ERROR that refuses one.
+/// Lets the rows pass that were noted after the first `before` rows, and raises the ERROR that refuses one.
 ///
 /// # Safety
 /// A transaction is running. No frame up to PostgreSQL's has anything to be dropped.

@@ -18,8 +18,8 @@ use std::ffi::CString;
 /// fold)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
 ///
 /// # Errors
-/// Those of CREATE TRIGGER, and those that the trigger would raise for every row: for columns that
-/// are not there, of the wrong type, or without an index.
+/// The errors of CREATE TRIGGER, and the errors that the trigger would raise for every row: for columns
+/// that are not there, of the wrong type, or without an index.
 #[pg_extern(sql = false)]
 fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.

@@ -16,7 +16,7 @@ pub enum Fired {
 }
 
 impl Fired {
-    /// Returns what a call is for.
+    /// Returns the row that a trigger is called for.
     ///
     /// # Errors
     /// ERROR unless called as a trigger for each row, AFTER INSERT OR UPDATE, or BEFORE INSERT without

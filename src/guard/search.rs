@@ -139,11 +139,11 @@ impl OpenTable {
         keys
     }
 
-    /// Visits every live row from a number on, committed or not, until `visit` says stop (false). Rows have
+    /// Visits every live row from a number on, committed or not, until `visit` returns false. Rows have
     /// to be checked: the index finds too many. The own row is not visited.
     ///
     /// # Safety
-    /// The keys are those of a row that is in one table with those that are searched.
+    /// The keys were made of a row of the table that is searched.
     pub unsafe fn for_each_live(
         &self,
         keys: &[pg_sys::ScanKeyData],
@@ -154,7 +154,7 @@ impl OpenTable {
         let mut own_number = None;
         // A row that is changed meanwhile can be missed: its old version is dead when it is looked
         // at, and its new one was not in the index when that was searched. So, after a dead one,
-        // what the index has got since is looked at, too.
+        // the rows that the index has got since are looked at, too.
         loop {
             // SAFETY: vouched for by the caller.
             let (next, found) = unsafe { self.candidates(keys, from) };
@@ -209,7 +209,7 @@ impl OpenTable {
         }
     }
 
-    /// Returns the candidates from a number on, after a number that no later one is below.
+    /// Returns the candidates from a number on, and before them a number that no later candidate is below.
     ///
     /// # Safety
     /// As for [`Self::for_each_live`].
@@ -268,7 +268,7 @@ enum Visited {
     Stopped,
 }
 
-/// Returns a snapshot that sees rows of transactions in progress, and says which these are.
+/// Returns a snapshot that sees rows of transactions in progress, and names these transactions.
 fn dirty_snapshot() -> pg_sys::SnapshotData {
     pg_sys::SnapshotData {
         snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,

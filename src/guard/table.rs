@@ -87,7 +87,7 @@ impl Rule {
     /// Returns the tables under a root that can have rows of a span.
     ///
     /// # Errors
-    /// As of [`Self::tables`].
+    /// The errors of [`Self::tables`].
     pub fn tables_in(&self, root: pg_sys::Oid, span: Span) -> Vec<SearchedTable> {
         let mut tables = Vec::new();
         self.add_tables(root, &[], (Span::ALWAYS, span), &mut tables);
@@ -135,8 +135,8 @@ impl Rule {
         }
     }
 
-    /// Returns the index of the access method that finds everything within the bound: of several the
-    /// one with the most scope columns in front, of these the first.
+    /// Returns the index of the access method that finds everything within the bound; if there are several,
+    /// the first with the most scope columns in front.
     ///
     /// # Safety
     /// The table is open, and has these columns.
@@ -218,7 +218,7 @@ unsafe fn columns_of<'i>(index: pg_sys::Relation) -> &'i [i16] {
     }
 }
 
-/// Returns which scope columns of the guard are in front of the value; None if others are.
+/// Returns the scope columns of the guard that are in front of the value; None if other columns are.
 ///
 /// # Safety
 /// The index is open, and has the value in that place.

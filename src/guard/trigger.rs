@@ -1,5 +1,5 @@
-//! The trigger function `near_dup_guard`. Before a row is inserted it says that the transaction will
-//! pass; afterwards it notes the row, which is checked when the statement passes.
+//! The trigger function `near_dup_guard`. Before a row is inserted it takes the lock of a transaction that
+//! will pass; afterwards it notes the row, which is checked when the statement passes.
 
 use crate::guard::locks::say_will_pass;
 use crate::guard::places::{self, Place};

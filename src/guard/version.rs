@@ -19,7 +19,7 @@ pub struct RowVersion<'a> {
     pub span: Span,
 }
 
-/// How near two rows are, as a message says it.
+/// The nearness of two rows in a message.
 #[derive(Clone, Copy)]
 pub enum Nearness {
     Similarity(f64),
@@ -27,7 +27,7 @@ pub enum Nearness {
 }
 
 impl<'a> RowVersion<'a> {
-    /// Returns None for a version without a value, and where a window is asked for, without a moment.
+    /// Returns the version; None if it has no value, or no moment where there is a window.
     ///
     /// # Safety
     /// The slot holds a row of a table with these columns, and outlives the version.
@@ -53,7 +53,7 @@ impl<'a> RowVersion<'a> {
         }
     }
 
-    /// Returns the strategy of the operator that finds what is in the ball.
+    /// Returns the strategy of the operator that finds the values in the ball.
     pub fn strategy(&self) -> u16 {
         self.rule.kind.operator(0).1
     }
@@ -64,8 +64,8 @@ impl<'a> RowVersion<'a> {
         unsafe { get(self.slot, self.columns.scope[place].number) }
     }
 
-    /// Returns how near another row is; None beyond the bound, and in another scope or
-    /// another time.
+    /// Returns the nearness of another row; None beyond the bound, or in another scope or outside of the
+    /// window.
     ///
     /// # Safety
     /// The other slot holds a row of a table with those columns.
@@ -101,7 +101,7 @@ impl<'a> RowVersion<'a> {
 impl fmt::Display for Nearness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Rounded down: only the same documents are 1.00 similar.
+            // Rounded down: only equal documents are 1.00 similar.
             Self::Similarity(similarity) => {
                 let percent = (similarity * 100.0 + 1e-9).floor();
                 write!(f, "is {:.2} similar to", percent / 100.0)

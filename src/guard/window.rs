@@ -78,7 +78,7 @@ impl Window {
         Self { number, base, most }
     }
 
-    /// Returns the moments at which rows count beside the one in a slot; None where the column is NULL.
+    /// Returns the moments at which rows count beside the row in a slot; None where the column is NULL.
     ///
     /// # Safety
     /// The slot holds a row of the table.
@@ -114,7 +114,7 @@ impl Window {
     /// The window is one of the table.
     unsafe fn decides(&self, table: pg_sys::Oid) -> bool {
         const CACHE: i32 = pg_sys::SysCacheIdentifier::PARTRELID as i32;
-        /// Of `pg_partitioned_table`: partstrat, partnatts, partattrs, partclass.
+        /// The columns partstrat, partnatts, partattrs, partclass of `pg_partitioned_table`.
         const COLUMNS: [i16; 4] = [2, 3, 5, 6];
         // SAFETY: vouched for by the caller; the columns are of these types, and a key has one at least.
         unsafe {
@@ -168,7 +168,7 @@ pub fn partitions(
 /// Bounds the spans of a table's partitions.
 ///
 /// # Safety
-/// The table is open, a partitioned one, with so many partitions.
+/// The table is open and partitioned, and has as many partitions as there are spans.
 unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
     // SAFETY: vouched for by the caller; each array is as long as its counter says.
     unsafe {
@@ -184,7 +184,7 @@ unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
             pg_sys::PartitionRangeDatumKind::PARTITION_RANGE_DATUM_MAXVALUE => i64::MAX,
             _ => window.moment(**bounds.datums.add(bound)),
         };
-        // A partition ends before the bound at its own place, and begins with the one before.
+        // A partition ends before the bound at its own place, and begins with the bound before that.
         for place in 1..bounds.ndatums as usize {
             let partition = *bounds.indexes.add(place);
             if partition >= 0 {
@@ -204,7 +204,7 @@ unsafe fn bound(table: pg_sys::Relation, window: Window, spans: &mut [Span]) {
 /// Returns an interval in microseconds, read from text.
 ///
 /// # Errors
-/// Those of the type's input, and those of [`microseconds`].
+/// The errors of the type's input function, and of [`microseconds`].
 pub fn microseconds_in(text: &CStr) -> i64 {
     let function = pg_sys::Oid::from(pg_sys::F_INTERVAL_IN);
     // SAFETY: the input function of intervals, which copies what it needs.

@@ -1,5 +1,5 @@
-//! Searches of a refresh that are known before it asks for them: those around the changed rows, and
-//! around the members that have lost their canonical row.
+//! Searches of a refresh that are known before it asks for them: around the changed rows, and around the
+//! members that have lost their canonical row.
 
 use crate::guard::search::scan_key;
 use crate::guard::table::UsableIndex;
@@ -37,7 +37,7 @@ struct Searched {
     searches: Vec<Search>,
 }
 
-/// Rows by the number of candidates for what is near them.
+/// Rows by the number of candidates near them.
 #[derive(Default)]
 pub struct Surrounded {
     pub by_none: Vec<u32>,
@@ -67,8 +67,8 @@ impl Ahead {
         ahead
     }
 
-    /// Adds a row. From `first` on the tuple has the balls around its value and around what canonical rows
-    /// keep of it, and its scope columns.
+    /// Adds a row. From `first` on the tuple has the balls around its value and around the keys that
+    /// canonical rows keep of it, and its scope columns.
     pub fn add(&mut self, row: u32, tuple: &Tuple<'_>, first: usize) {
         let columns = first + 2..first + 2 + self.scope;
         let scope = columns.map(|column| tuple.datum(column));
@@ -86,8 +86,8 @@ impl Ahead {
         self.rows.len()
     }
 
-    /// Finds the candidates of all searches around the rows, which are canonical rows alone for those
-    /// with many rows near them.
+    /// Returns the rows, with the candidates of all searches around them; a row with many others near it gets
+    /// canonical rows alone.
     pub fn find(self, foreseen: &Foreseen, snapshot: &Snapshot) -> Surrounded {
         let find = |searched: &Searched, searches: &[Search]| {
             // SAFETY: the index is open, of our access method, and its table locked for the refresh.
@@ -123,8 +123,8 @@ impl Ahead {
     }
 }
 
-/// Returns the indexes of a table and its partitions that find what is near; none unless each has one
-/// that finds it under every snapshot.
+/// Returns the indexes of a table and its partitions that find the values near another; none unless each
+/// has one that finds them under every snapshot.
 fn indexes_of(
     shape: &Shape,
     measure: &Measure,
@@ -162,7 +162,7 @@ impl Searched {
         unsafe { !(*(*self.index.as_ptr()).rd_index).indcheckxmin }
     }
 
-    /// Adds the search for what is near a row, in its scope, whose ball and scope columns these are.
+    /// Adds the search for the values in a row's ball, within its scope columns.
     fn add(&mut self, ball: Option<(pg_sys::Datum, &[pg_sys::Datum])>) {
         let mut search = Search::Nothing;
         if let Some((ball, scope)) = ball {

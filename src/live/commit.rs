@@ -57,7 +57,7 @@ unsafe extern "C-unwind" fn take_back(
     _argument: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // Those within it began after it.
+        // Subtransactions within it began after it.
         TOUCHED.with_borrow_mut(|touched| {
             for known in touched {
                 known.refreshed_in = known.refreshed_in.filter(|within| *within < ended);

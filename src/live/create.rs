@@ -18,12 +18,12 @@ pub struct Creation<'a> {
     tracker: Tracker,
     columns: Vec<TrackedColumn>,
     schema: pg_sys::Oid,
-    /// UNLOGGED for an unlogged table, which is empty after a crash as they are then.
+    /// UNLOGGED for an unlogged table: after a crash both are empty.
     persistence: &'static str,
 }
 
 impl<'a> Creation<'a> {
-    /// `columns` are those of the table's primary key.
+    /// Returns the creation; `columns` are the columns of the table's primary key.
     pub fn new(
         connection: &'a Connection,
         name: &'a str,
@@ -288,7 +288,7 @@ fn differs(shape: &Shape) -> String {
     )
 }
 
-/// Grants the privilege to read clusters and log to those who may read the table.
+/// Grants the privilege to read clusters and log to all who may read the table.
 fn grant(connection: &Connection, tracker: &Tracker) {
     let readers = connection.prepare(
         "SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC'
@@ -308,8 +308,8 @@ fn grant(connection: &Connection, tracker: &Tracker) {
     }
 }
 
-/// Lets those who do not see all rows of the table, once it has row-level security, read nothing of
-/// clusters and log.
+/// Hides clusters and log from every role that does not see all rows of the table, once it has row-level
+/// security.
 fn follow_row_security(connection: &Connection, tracker: &Tracker) {
     let table = names::literal(&names::relation(tracker.relation));
     let Tables { clusters, log, .. } = tracker.tables;

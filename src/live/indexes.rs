@@ -1,4 +1,4 @@
-//! The indexes that find what is near.
+//! The indexes that find near values.
 
 use crate::guard::options::GuardOptions;
 use crate::guard::table::Rule;
@@ -6,8 +6,8 @@ use crate::live::measure::Measure;
 use crate::live::tracker::Tracker;
 use crate::pg::statement::server_text;
 
-/// Returns how a column of a table, the tracked one or one of the tracker's own, is searched by a
-/// measure for what is near within equal values of scope columns.
+/// Returns the rule by which a column is searched for the values near another, by a measure, within equal
+/// values of scope columns. The table is the tracked one or one of the tracker's own.
 pub fn rule<'a>(
     tracker: &Tracker,
     measure: &Measure,

@@ -103,7 +103,7 @@ fn is_received(table: pg_sys::Oid) -> bool {
 }
 
 impl Unnoted {
-    /// Compares the leaves that the last refresh has read with those of now.
+    /// Compares the leaves that the last refresh has read with the present ones.
     pub fn since(before: &[Leaf], now: &[Leaf]) -> Self {
         let known = |leaves: &[Leaf]| -> HashSet<Leaf> {
             let known = leaves.iter().filter(|leaf| leaf.is_known());

@@ -1,13 +1,13 @@
-//! The dependence of a tracker's objects on its table of clusters, of its triggers on the one for
-//! updates, which goes with a column that is dropped, and of its policies on the tracked table.
+//! Dependencies: of a tracker's objects on its table of clusters, of its triggers on the trigger for updates,
+//! which goes with a column that is dropped, and of its policies on the tracked table.
 
 use crate::live::tracker::Tracker;
 use crate::pg::catalog::depend;
 use crate::pg::statement::Connection;
 use pgrx::{IntoDatum, pg_sys};
 
-/// Notes that tables and triggers go with the table of clusters when that is dropped, and triggers with
-/// the one that notes updates; policies go with the tracked table. A dump does not contain this.
+/// Records that tables and triggers go with the table of clusters when that is dropped, triggers with the
+/// trigger that notes updates, and policies with the tracked table. A dump does not contain this.
 pub fn renew(connection: &Connection, tracker: &Tracker) {
     let clusters = tracker.tables.clusters;
     let on_clusters = (pg_sys::RelationRelationId, clusters);
@@ -42,7 +42,7 @@ const POLICIES: &str = "SELECT p.tableoid, p.oid FROM pg_catalog.pg_policy p
     WHERE p.polrelid OPERATOR(pg_catalog.=) ANY (ARRAY[$1, $2])
         AND p.polname OPERATOR(pg_catalog.=) 'near_dup_track'::pg_catalog.name";
 
-/// The triggers that name a table, the one that notes updates first.
+/// The triggers that name a table, the trigger that notes updates first.
 const TRIGGERS: &str = "SELECT t.oid FROM pg_catalog.pg_trigger t
     WHERE t.tgparentid OPERATOR(pg_catalog.=) 0 AND t.oid OPERATOR(pg_catalog.=) ANY (
         SELECT d.objid FROM pg_catalog.pg_depend d

@@ -1,4 +1,4 @@
-//! The description that a tracker asks what is similar: the kind of its column's values, and their bound.
+//! The measure of a tracker: the kind of its column's values, and their bound.
 
 use crate::index::kind::{BALL, Bound, Kind};
 use crate::pg::names;
@@ -17,7 +17,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// Returns None for a threshold out of the kind's range.
+    /// Returns the measure; None for a threshold out of the kind's range.
     pub fn new(
         kind: Kind,
         threshold: f64,
@@ -43,7 +43,7 @@ impl Measure {
         }
     }
 
-    /// Returns how documents are cut into shingles; None of other kinds.
+    /// Returns k, unit, and fold of documents; None of other kinds.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.bound {
             Bound::Resemblance(_, shingling) => Some(shingling),
@@ -51,13 +51,13 @@ impl Measure {
         }
     }
 
-    /// Returns a call of one of the extension's functions; its arguments end with how documents are cut.
+    /// Returns a call of one of the extension's functions; its arguments end with k, unit, and fold.
     fn call(&self, function: &CStr, arguments: &[&str]) -> String {
         let function = names::qualified(self.schema, &function.to_string_lossy());
         format!("{function}({}{})", arguments.join(", "), self.cut())
     }
 
-    /// Returns the arguments that say how documents are cut, each behind a comma; none of other kinds.
+    /// Returns k, unit, and fold of documents, each behind a comma; nothing for other kinds.
     fn cut(&self) -> String {
         let cut = self.shingling().map(|Shingling { k, unit, fold }| {
             format!(", {k}, '{unit}'::pg_catalog.text, '{fold}'::pg_catalog.text")
@@ -75,7 +75,7 @@ impl Measure {
         self.call(self.kind.predicate().0, &[a, b, &self.bound_argument()])
     }
 
-    /// Returns everything near a value.
+    /// Returns the ball of all values near a value.
     pub fn ball(&self, value: &str) -> String {
         self.call(BALL, &[value, &self.bound_argument()])
     }
@@ -94,9 +94,9 @@ impl Measure {
         }
     }
 
-    /// Returns the measure of what the table of canonical rows keeps of a value, by which an index finds
-    /// them: near values are near in it, too. Of documents these are keys of which near ones share enough,
-    /// but for the chance of an index on them.
+    /// Returns the measure by which an index on the table of canonical rows finds them: values that are near
+    /// are near by it, too. Of a document the table keeps keys; near documents share enough of them, but for
+    /// the chance of an index on text.
     pub fn of_kept(&self) -> Self {
         let Some(needed) = self.document_keys().map(|(_, needed)| needed) else {
             return *self;
@@ -108,7 +108,7 @@ impl Measure {
         }
     }
 
-    /// Returns what the table of canonical rows keeps of a value.
+    /// Returns the form of a value that the table of canonical rows keeps.
     pub fn kept(&self, value: &str) -> String {
         // A column's type may be a domain.
         let Some((rows, _)) = self.document_keys() else {
@@ -133,7 +133,7 @@ impl Measure {
         }
     }
 
-    /// Returns the slots of a band of documents, and how many bands near ones share.
+    /// Returns the number of slots of a band of documents, and of the bands that near documents share.
     fn document_keys(&self) -> Option<(usize, usize)> {
         let Bound::Resemblance(threshold, shingling) = self.bound else {
             return None;

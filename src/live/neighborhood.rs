@@ -61,7 +61,7 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Returns the changed rows, about `count`, and the unchanged ones that belonged to changed canonical
-    /// rows, if they can be near others; None if they are more than `most`. Notes what becomes of the rest.
+    /// rows, if they can be near others; None if they are more than `most`. Notes the outcome of the rest.
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
@@ -74,7 +74,7 @@ impl<'a> Neighborhood<'a> {
         (ahead.len() <= most).then(|| self.search(ahead))
     }
 
-    /// Adds the changed rows to those to be searched around.
+    /// Adds the changed rows to the rows to be searched around.
     fn read_changed(&self, ahead: &mut Ahead) {
         let shape = self.shape;
         let mut parameters = Parameters::known(self.connection, shape, self.snapshot);
@@ -99,7 +99,7 @@ impl<'a> Neighborhood<'a> {
         canonicals
     }
 
-    /// Adds the unchanged rows that belonged to canonical ones to those to be searched around.
+    /// Adds the unchanged rows that belonged to canonical ones to the rows to be searched around.
     fn read_members(&self, canonicals: &[u32], ahead: &mut Ahead) {
         let arguments = [Some(self.keys(canonicals))];
         self.members
@@ -117,8 +117,8 @@ impl<'a> Neighborhood<'a> {
             });
     }
 
-    /// Adds a row that can be near others to those to be searched around; notes what becomes of one
-    /// that cannot, or is gone.
+    /// Adds a row that can be near others to the rows to be searched around; notes the outcome of one that
+    /// cannot, or is gone.
     fn read_known(&self, rows: &mut Rows, number: u32, tuple: &Tuple<'_>, ahead: &mut Ahead) {
         if tuple.datum(known::PRESENT_KEY).is_none() {
             rows.get_mut(number).after = After::Gone;
@@ -141,8 +141,8 @@ impl<'a> Neighborhood<'a> {
         text_array(numbers.iter().map(|row| &rows.get(*row).key[..]))
     }
 
-    /// Returns rows, each with the unchanged canonical rows near it. Of those with few others near them
-    /// these are all read, for most will be asked for.
+    /// Returns rows, each with the unchanged canonical rows near it. All neighbors are read of rows that have
+    /// few, since most of these will be asked for.
     fn search(&self, ahead: Ahead) -> Vec<Found> {
         let Surrounded {
             by_none,
@@ -184,8 +184,8 @@ impl<'a> Neighborhood<'a> {
         })
     }
 
-    /// Returns for each of some rows what `read` makes of a statement's rows; `number` is their column
-    /// that says whose they are.
+    /// Returns for each of some rows the results of `read` for a statement's rows; the column `number` of
+    /// these is the place of the row that they belong to.
     fn read_near<T: Clone>(
         &self,
         statement: &Statement,
@@ -282,13 +282,13 @@ fn note_changed(rows: &mut Rows, tuple: &Tuple<'_>) -> u32 {
     number
 }
 
-/// Returns the place in an argument that a column has the number of.
+/// Returns the place in an argument whose number a column has.
 fn number_of(tuple: &Tuple<'_>, column: usize) -> usize {
     let number: Option<i64> = tuple.get(column);
     number.expect("the numbers of an array's elements") as usize - 1
 }
 
-/// Returns a row as one that was not canonical, with those near it that were.
+/// Returns a row that was not canonical, with the canonical rows near it.
 fn searched(row: u32, canonicals: Vec<Nearness>) -> Found {
     Found {
         row,

@@ -21,7 +21,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
-    // SAFETY: vouched for by the caller; what is kept with the statement is of this type.
+    // SAFETY: vouched for by the caller; the value that is kept with the statement is of this type.
     unsafe {
         let (data, call) = (trigger::data(fcinfo), (*fcinfo).flinfo);
         if (*call).fn_extra.is_null() {

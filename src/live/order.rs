@@ -37,7 +37,7 @@ impl Order {
     /// Returns a query in the order that a list of ORDER BY names, to which the key is appended.
     ///
     /// # Errors
-    /// Those of PostgreSQL's parser.
+    /// The errors of PostgreSQL's parser.
     pub fn prepare(
         connection: &Connection,
         relation: pg_sys::Oid,

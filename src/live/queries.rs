@@ -53,12 +53,12 @@ pub mod known {
     pub const JOINS: usize = 7;
     /// NULL unless it is a signature.
     pub const SIGNATURE: usize = 8;
-    /// Everything near the value, everything near what canonical rows keep of it, the scope columns, and
-    /// the row's place in the order.
+    /// The balls of the value and of the form of it that canonical rows keep, the scope columns, and the
+    /// row's place in the order.
     pub const BALLS: usize = 9;
 }
 
-/// Returns a query for what rows with keys were, and are.
+/// Returns a query for the rows with some keys, as they were and as they are.
 pub fn known(shape: &Shape, keys: &str) -> String {
     let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));
     format!(
@@ -140,7 +140,7 @@ pub mod neighbors {
     pub const PLACES: usize = 8;
 }
 
-/// Returns a query for the rows near those whose keys are the argument, each with its canonical row.
+/// Returns a query for the rows near the rows whose keys are the argument, each with its canonical row.
 pub fn neighbors(shape: &Shape) -> String {
     let argument = key_of_argument(shape);
     let (measure, value) = (&shape.tracker.measure, shape.value_of("b"));

@@ -22,8 +22,8 @@ mod column {
     pub const SCOPE: usize = 7;
 }
 
-/// Returns all rows with what becomes of each, and their numbers in the order of the table, rows that
-/// are gone last.
+/// Returns all rows with the outcome of each, and their numbers in the order of the table, with the rows
+/// that are gone last.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where signatures were made with different parameters.

@@ -24,7 +24,7 @@ use std::time::Instant;
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that is not kept, or cannot be any more,
 /// `insufficient_privilege` unless the caller owns the tracked table, `invalid_parameter_value` where a
-/// signature was made with other parameters than those before.
+/// signature was made with other parameters than the signatures before it.
 #[pg_extern(sql = false)]
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -130,8 +130,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
 /// Rows that a refresh always searches around rather than compute anew.
 const FEW: i64 = 1000;
 
-/// The time to search around a row, as a number of rows computed anew: 4 for strangers, 10 for rows with
-/// near ones.
+/// The time to search around a row, as a number of rows computed anew: 4 to 10, more with rows near it.
 const SEARCH: i64 = 7;
 
 /// The contents of the queue.
@@ -195,8 +194,8 @@ impl Refresh<'_> {
         }
     }
 
-    /// Goes out from the changed rows. Returns None where too many rows are affected, or rows have changed
-    /// that no trigger has seen.
+    /// Repairs the clusters around the changed rows. Returns the changes; None where too many rows are
+    /// affected, or rows have changed that no trigger has seen.
     fn repair(&self, changed: i64) -> Option<Changes> {
         let settings = Settings::begin();
         // Nobody knows how many rows are in the queue and near each other: what PostgreSQL assumes
@@ -297,7 +296,7 @@ impl Refresh<'_> {
         number(&moves, &ceased, self.state.next_cluster, &kept, &compare).or_raise()
     }
 
-    /// Writes the state, and empties the queue of what has been seen.
+    /// Writes the state, and deletes from the queue the entries that have been read.
     fn end(&self, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
         let Self {
             connection,

@@ -8,11 +8,11 @@ use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{Placed, repair};
 use neardup::memory::collected;
 
-/// Finds the affected rows, about `changed` of which are in the queue, and returns them with what
-/// becomes of each, and the numbers of those that can be near others, in their order. Takes a search of
-/// the index for each row that becomes canonical, and one for each that was canonical and is no longer;
-/// after many changes one for each affected row, all together. Returns None where more than `most` rows
-/// are affected, or rows have changed that are not in the queue.
+/// Returns the affected rows with the outcome of each, and the numbers of the rows that can be near others,
+/// in their order; None where more than `most` rows are affected, or rows have changed that are not in the
+/// queue. The queue has about `changed` rows. Takes a search of the index for each row that becomes
+/// canonical, and one for each that was canonical and is no longer; after many changes one for each affected
+/// row, all together.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where a changed row's signature was made with other parameters.

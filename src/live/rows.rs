@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub struct Row {
     /// Its key as text, in the database's encoding.
     pub key: Vec<u8>,
-    /// Its place in the order, where it matters.
+    /// Its place in the order, where that matters.
     pub place: Option<Place>,
     pub before: Option<Before>,
     pub after: After,
@@ -111,8 +111,8 @@ impl Rows {
         row.place = Some(place);
     }
 
-    /// Notes what a row was, from columns of a tuple that begin with `first`: cluster, canonical key,
-    /// similarity.
+    /// Notes cluster, canonical key, and similarity that a row had, from columns of a tuple that begin with
+    /// `first`.
     pub fn set_before(&mut self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let (Some(cluster), Some(canonical)) = (tuple.get::<i64>(first), tuple.text(first + 1))
         else {
@@ -128,7 +128,7 @@ impl Rows {
         });
     }
 
-    /// Notes how the clusters have the key of a row, where that differs from the row's own.
+    /// Notes the key of a row in the clusters, where it differs from the row's own.
     pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
         let row = self.get_mut(number);
         let stored = stored.filter(|stored| *stored != row.key);
@@ -166,7 +166,7 @@ impl Row {
         before.is_some_and(|before| before.canonical == number)
     }
 
-    /// Returns whether the clusters have the key as the row itself has it.
+    /// Returns whether the row has the same key in the clusters.
     pub fn has_stored_key(&self) -> bool {
         let stored = self
             .before

@@ -254,7 +254,8 @@ impl Shape {
             .collect()
     }
 
-    /// Returns the same of a canonical row `ca` and the table's row `b`.
+    /// Returns the condition, beginning with AND, that a canonical row `ca` and the table's row `b` are in
+    /// one scope.
     pub fn canonical_in_scope(&self) -> String {
         let scope = (1..).zip(&self.scope);
         scope

@@ -41,8 +41,8 @@ impl State {
         }
     }
 
-    /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with
-    /// what has changed unnoted since the last one.
+    /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with the
+    /// changes since the last refresh that no trigger has noted.
     pub fn begin(
         connection: &Connection,
         tracker: &Tracker,

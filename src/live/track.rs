@@ -24,15 +24,15 @@ use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 use std::time::Instant;
 
-/// `near_dup_track(relation, column_name, threshold, keep, clusters, scope, immediate, k, unit, fold)` makes
-/// the tables of a tracker and its triggers, and computes the clusters. Returns the table of clusters.
-/// Writers of the table wait meanwhile.
+/// Implements `near_dup_track(relation, column_name, threshold, keep, clusters, scope, immediate, k, unit,
+/// fold)`: makes the tables of a tracker and its triggers, and computes the clusters. Returns the table of
+/// clusters. Writers of the table wait meanwhile.
 ///
 /// # Errors
 /// `insufficient_privilege` unless the caller owns the table; `object_not_in_prerequisite_state` for a
-/// table without a primary key, or without an index that serves the threshold; those of
-/// [`requested_measure`];
-/// `invalid_object_definition` for an order that is not immutable; those of CREATE TABLE.
+/// table without a primary key, or without an index that serves the threshold;
+/// `invalid_object_definition` for an order that is not immutable; the errors of [`requested_measure`], and
+/// of CREATE TABLE.
 #[pg_extern(sql = false)]
 fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: the call is running; its arguments are of the declared types.
@@ -90,7 +90,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
 /// Returns the tracker that a call asks for, without its tables.
 ///
 /// # Errors
-/// ERROR `undefined_column`, and those of [`requested_measure`].
+/// ERROR `undefined_column`, and the errors of [`requested_measure`].
 fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
     // SAFETY: the arguments are of the declared types.
     unsafe {
@@ -116,7 +116,7 @@ fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
 }
 
 /// # Errors
-/// ERROR `wrong_object_type` for what is no table, and for tables whose rows are not all their own;
+/// ERROR `wrong_object_type` for relations that are no tables, and for tables with children by inheritance;
 /// `feature_not_supported` for temporary ones.
 fn check_table(relation: pg_sys::Oid) {
     let table = Relation::open_table(relation);
@@ -162,11 +162,11 @@ fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
     })
 }
 
-/// Returns by which measure a call compares the values of a column.
+/// Returns the measure by which a call compares the values of a column.
 ///
 /// # Errors
 /// ERROR `datatype_mismatch` for a column of another type, `invalid_parameter_value` for arguments out of
-/// range, and for those that do not fit the type.
+/// range, and for arguments that do not fit the type.
 fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
     let (name, type_name) = (&column.name, &column.type_name);
     let Some(kind) = Kind::of_type(column.type_, call.schema()) else {
@@ -210,7 +210,7 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
     measure.expect("the arguments have been checked")
 }
 
-/// Returns how documents are cut, by k, unit and fold, and where these are NULL as `resemblance` does it.
+/// Returns k, unit, and fold of documents, with the defaults of `resemblance` where these are NULL.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value`.
@@ -229,8 +229,8 @@ fn requested_shingling([k, unit, fold]: [Option<pg_sys::Datum>; 3]) -> Shingling
 }
 
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` where a table with rows lacks an index that finds what is
-/// near within the scope.
+/// ERROR `object_not_in_prerequisite_state` where a table with rows lacks an index that finds near values
+/// within the scope.
 fn check_index(tracker: &Tracker) {
     let table = Relation::open_table(tracker.relation);
     for name in &tracker.scope {

@@ -11,8 +11,8 @@ use crate::pg::srf::Rows;
 use crate::pg::statement::{Connection, server_text, text_datum};
 use pgrx::prelude::*;
 
-/// Returns the trackers of all tables that the caller may read, but those whose tables have come to
-/// belong to others. Counts the rows of their queues.
+/// Returns the trackers of all tables that the caller may read, and the numbers of rows in their queues.
+/// Leaves out a tracker if a table of its own belongs to another role than the tracked table.
 #[pg_extern(sql = false)]
 fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.

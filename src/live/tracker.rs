@@ -25,7 +25,7 @@ pub struct Tables {
     pub clusters: pg_sys::Oid,
     /// The log of their events.
     pub log: pg_sys::Oid,
-    /// The canonical rows with what finds them near others, and their places in the order.
+    /// The canonical rows with the values by which they are found, and their places in the order.
     pub canonical: pg_sys::Oid,
     /// Keys of changed rows.
     pub queue: pg_sys::Oid,
@@ -34,7 +34,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Before there are any.
+    /// No tables yet.
     pub const NONE: Self = Self {
         clusters: pg_sys::InvalidOid,
         log: pg_sys::InvalidOid,
@@ -65,7 +65,7 @@ impl Tables {
     /// Returns the tables that a condition names.
     ///
     /// # Safety
-    /// The condition is that of a trigger.
+    /// The condition is a trigger's.
     unsafe fn of_condition(condition: *const std::ffi::c_char) -> Option<Self> {
         // SAFETY: vouched for by the caller; the tags tell the types.
         unsafe {
@@ -117,7 +117,7 @@ pub struct TriggerFunctions {
 }
 
 impl TriggerFunctions {
-    /// Returns those beside another function of the extension.
+    /// Returns the functions of the extension that another function belongs to.
     pub fn beside(function: pg_sys::Oid) -> Self {
         Self {
             note: function_beside(function, c"near_dup_track", &[]),
@@ -311,7 +311,7 @@ impl Tracker {
     }
 }
 
-/// Returns how documents are cut, as a trigger's arguments say; None without them.
+/// Returns k, unit, and fold of documents from a trigger's arguments; None without them.
 fn shingling(arguments: &[String]) -> Option<Shingling> {
     let [k, unit, fold] = arguments else {
         return None;
@@ -330,7 +330,7 @@ pub fn name_of(trigger: &pg_sys::Trigger) -> String {
     utf8(unsafe { CStr::from_ptr(trigger.tgname) })
 }
 
-/// Returns the table that a trigger was made for: its own, or the one that its own is a partition of.
+/// Returns the table that a trigger was made for: its own, or a table that its own is a partition of.
 ///
 /// # Safety
 /// The table is open, and the trigger one of its own.

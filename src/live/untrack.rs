@@ -10,8 +10,8 @@ use crate::pg::rights::OwnerRights;
 use crate::pg::statement::Connection;
 use pgrx::prelude::*;
 
-/// `near_dup_untrack(clusters)` drops the triggers and all tables of a tracker but the clusters and
-/// their log, which stay as they are.
+/// Implements `near_dup_untrack(clusters)`: drops the triggers and all tables of a tracker but the clusters
+/// and their log, which stay as they are.
 ///
 /// # Errors
 /// `object_not_in_prerequisite_state` for a table that is not kept, `insufficient_privilege` unless the

@@ -1,4 +1,4 @@
-//! Writing what a refresh has found: clusters, canonical rows, log.
+//! Writes the results of a refresh: clusters, canonical rows, log.
 
 use crate::live::rows::{After, Row, Rows};
 use crate::live::shape::Shape;
@@ -95,7 +95,7 @@ struct Assigned<'a> {
 }
 
 impl<'a> Assigned<'a> {
-    /// Returns what is to be written of a row; None if it is as before.
+    /// Returns the cluster row to be written; None if it is as before.
     fn of(rows: &'a Rows, numbers: &Numbers, row: &'a Row) -> Option<Self> {
         let After::In {
             canonical,
@@ -133,7 +133,7 @@ impl<'a> Assigned<'a> {
     }
 }
 
-/// Writes which of the rows became canonical, and which are no longer; changed ones anew.
+/// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
 pub fn canonicals(
     connection: &Connection,
     shape: &Shape,
@@ -177,7 +177,7 @@ pub fn canonicals(
     }
 }
 
-/// Makes the canonical rows those that the clusters say.
+/// Writes all canonical rows as the clusters have them.
 pub fn all_canonicals(connection: &Connection, shape: &Shape, snapshot: &Snapshot) {
     let (canonical, key) = (shape.canonical(), &shape.key);
     let are = format!(
@@ -301,7 +301,7 @@ fn entry(event: &Event) -> (&'static str, Option<i64>, Option<i64>, u32) {
     }
 }
 
-/// Returns how similar a row that joined a cluster is to the canonical row.
+/// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
 fn similarity(rows: &Rows, event: &Event) -> Option<f64> {
     match (event, rows.get(entry(event).3).after) {
         (Event::Joined { .. }, After::In { similarity, .. }) => similarity,

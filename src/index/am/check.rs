@@ -1,13 +1,14 @@
 //! `near_dup_index_check`: an index against itself and against its table, as amcheck does for
 //! B-trees, while others write.
 //!
-//! The keys that the rows of a snapshot have in the table are added up, those that they have in the index
-//! subtracted: where something is left, they differ. Merges move postings, but keep their order by key and
-//! row, so that the index is read in that order, a part at a time, each part as of one metapage and without
-//! a lock, as lookups do. The log is read first, all of it at once; its rows are looked for nowhere else.
+//! The keys that the rows of a snapshot have in the table are added up, and the keys that they have in the
+//! index are subtracted: if the sum is not 0, they differ. Merges move postings, but keep their order by key
+//! and row, so that the index is read in that order, a part at a time, each part as of one metapage and
+//! without a lock, as lookups do. The log is read first, all of it at once; its rows are looked for nowhere
+//! else.
 //!
-//! Where there is not enough memory for a sum for each row, neighbors share one, and a second pass has sums
-//! for the rows of one that differs.
+//! Where there is not enough memory for a sum for each row, neighboring rows share a sum, and a second pass
+//! has a sum for each row under a sum that is not 0.
 
 use super::find::with_meta;
 use super::log;
@@ -38,7 +39,7 @@ const NAMED: usize = 10;
 /// its keys and no others. Returns nothing, or ends with an ERROR.
 ///
 /// Reads index and table once, and once more to name rows that differ in a large index. Uses
-/// maintenance_work_mem and a bit for each row; locks nothing that those who write wait for.
+/// maintenance_work_mem and a bit for each row; holds no lock that writers wait for.
 ///
 /// # Errors
 /// `index_corrupted`; `wrong_object_type` if it is no neardup index; `insufficient_privilege` unless
@@ -111,7 +112,7 @@ unsafe fn rows_of(table: pg_sys::Relation) -> f64 {
     unsafe { f64::from((*(*table).rd_rel).reltuples) }.max(0.0)
 }
 
-/// Half of maintenance_work_mem, in kB: for the sort, and for sums.
+/// Returns half of maintenance_work_mem, in kB: for the sort, and for sums.
 fn half_of_memory() -> i32 {
     // SAFETY: reads a setting of the backend.
     unsafe { pg_sys::maintenance_work_mem / 2 }
@@ -166,14 +167,14 @@ impl Sums {
     }
 }
 
-/// Sums of this tell sets of keys and rows apart.
+/// Returns a hash of a key and a row, whose sums tell sets of them apart.
 fn hash(key: u32, row: u64) -> u128 {
     let low = split_mix(row.wrapping_mul(GOLDEN).wrapping_add(u64::from(key)));
     let high = split_mix(low ^ u64::from(key) << 32);
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// A bit for each row of the row table that still has a page: whether the table's scan has seen it.
+/// A bit for each row of the row table that still has a page, set if the table's scan has seen the row.
 #[derive(Default)]
 struct Seen {
     /// The places of the pages, ascending.
@@ -189,7 +190,7 @@ impl Seen {
         self.bits.push([0; _]);
     }
 
-    /// Returns which page has a row: as a rule none is missing before it.
+    /// Returns the place in `pages` of a row's page: as a rule no page is missing before it.
     fn page_of(&self, row: u64) -> Option<usize> {
         let place = rows::page_of(row);
         let guess = place.wrapping_sub(*self.pages.first()?) as usize;
@@ -213,8 +214,8 @@ impl Seen {
     }
 }
 
-/// Reads the row table, and returns its pages and the rows in a range that are not blank, sorted by their
-/// places in the table.
+/// Returns the pages of the row table, and its rows in a range that are not blank, sorted by their places in
+/// the table.
 fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
     let mut table = Rows::new(*index, &Meta::read(index));
     let mut seen = Seen::default();
@@ -277,7 +278,7 @@ impl Entries {
         })
     }
 
-    /// Returns the row at a place of the table, in no block before that of the call before.
+    /// Returns the row at a place of the table. Calls ask for blocks in ascending order.
     fn find(&mut self, index: &Index, tid: u64) -> Option<&Row> {
         if self
             .block
@@ -307,7 +308,7 @@ struct Comparison<'a> {
     index: Index<'a>,
     row_keys: RowKeys,
     entries: Entries,
-    /// Whether the entries are those of all rows.
+    /// The entries are of all rows, not of a range.
     is_whole: bool,
     seen: Seen,
     sums: Sums,
@@ -321,7 +322,7 @@ struct Comparison<'a> {
 /// The snapshot is registered, and older than the reading of the row table.
 unsafe fn scan_table(opened: &Opened, comparison: &mut Comparison, snapshot: pg_sys::Snapshot) {
     let index = opened.index();
-    // SAFETY: the relations are open, and the callback gets what it expects. As amcheck does it: a
+    // SAFETY: the relations are open, and the callback gets its own state. As amcheck does it: a
     // concurrent build's scan, of the rows that the snapshot sees.
     unsafe {
         let info = pg_sys::BuildIndexInfo(index.as_ptr());
@@ -362,7 +363,7 @@ unsafe extern "C-unwind" fn compare_row(
     _alive: bool,
     comparison: *mut c_void,
 ) {
-    // SAFETY: the table scan calls this with a row's values and what it was given.
+    // SAFETY: the table scan calls this with a row's values and the state that it was given.
     unsafe {
         (*comparison.cast::<Comparison>()).take(*tid, values, is_null);
     }
@@ -403,7 +404,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Returns a place of the table as `ctid` shows it.
+/// Returns a place of the table in the form of `ctid`.
 fn at(tid: &pg_sys::ItemPointerData) -> String {
     let number = rows::number_of(tid);
     format!("({},{})", number >> 16, number & 0xffff)
@@ -435,7 +436,7 @@ fn subtract_log(index: &Index, seen: &Seen, sums: &mut Sums) -> u64 {
     meta.log_start
 }
 
-/// Fails where the metapage says of segments what cannot be.
+/// Returns an error if the metapage has impossible segments: of one number, or with overlapping rows.
 fn check_segments(meta: &Meta) -> Result<(), Stop> {
     let damaged = |reason| Err(Stop::Damaged(Some(META_BLOCK), reason));
     let outputs = meta.merges().iter().map(|merge| &merge.output);
@@ -482,7 +483,7 @@ fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut Sums) {
 
 /// Some postings of segments.
 struct Part {
-    /// Those of rows that have been seen.
+    /// The postings of rows that have been seen.
     places: Vec<Place>,
     next: Option<Place>,
 }

@@ -1,4 +1,4 @@
-//! The lower tail of the binomial distribution: how many of its keys or slots a pair shares at least.
+//! The lower tail of the binomial distribution: the least number of keys or slots that a pair shares.
 
 use crate::minhash::MAX_SLOTS;
 
@@ -6,8 +6,8 @@ use crate::minhash::MAX_SLOTS;
 /// and by the search for all pairs alike.
 pub const MISSED: f64 = 1e-9;
 
-/// Returns the probabilities of 0, 1... to `keys` shared keys, at most [`MAX_SLOTS`], where each is shared
-/// with the same probability. In products alone, which are the same on every machine.
+/// Returns the probability of each number of shared keys, from 0 to `keys`, at most [`MAX_SLOTS`]. Each key
+/// is shared with the probability `probability`. Multiplies only, for equal results on every machine.
 pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
     let powers = |base: f64| {
         let mut powers = [1.0; MAX_SLOTS + 1];
@@ -25,7 +25,8 @@ pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Returns the greatest number of `keys` keys that are not shared with a probability of at most `missed`.
+/// Returns the greatest number T such that a pair shares fewer than T of `keys` keys with a probability of at
+/// most `missed`. Each key is shared with the probability `probability`.
 pub fn least_shared(keys: usize, probability: f64, missed: f64) -> usize {
     let mut below = 0.0;
     let few = shared_keys(keys, probability).take_while(|probability| {

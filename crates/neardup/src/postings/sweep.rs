@@ -6,14 +6,14 @@ use super::{Group, Pages, Posting, Segment, split_of_input};
 /// A key and the number of a row that has it. Merges move postings, but keep their places.
 pub type Place = (u32, u64);
 
-/// No posting has it: row numbers are far below.
+/// A place behind all postings: row numbers are far below.
 const END: Place = (u32::MAX, u64::MAX);
 
 /// Calls `take` with the places of the groups' postings from `from` on, ascending, until it returns false.
 /// Returns the place that was not taken, with which to go on, also after merges; `None` at the end.
 ///
 /// # Errors
-/// Those of `pages`, and where the order of pages or postings is not as it was written.
+/// The errors of `pages`, and damage where pages or postings are out of order.
 pub fn sweep<P: Pages>(
     pages: &mut P,
     groups: &[Group],
@@ -53,7 +53,8 @@ pub fn sweep<P: Pages>(
     }
 }
 
-/// Returns which source has the least next place, none at the end, and the least place of the others.
+/// Returns the number of the source with the least next place, `usize::MAX` at the end, and the least place
+/// of the others.
 fn two_least(sources: &[Source]) -> (usize, Place) {
     let (mut least, mut at, mut after) = (END, usize::MAX, END);
     for (place, source) in sources.iter().enumerate() {
