@@ -15,7 +15,7 @@ use machine::Machine;
 use table::Table;
 
 /// Pages in which a table replaces what stands between `<!-- bench:NAME -->` and `<!-- /bench -->`.
-const PAGES: [&str; 3] = ["benches/RESULTS.md", "README.md", "docs/choosing.md"];
+const PAGES: [&str; 2] = ["benches/RESULTS.md", "docs/choosing.md"];
 
 /// Results of one subject.
 #[derive(Debug, Serialize)]
