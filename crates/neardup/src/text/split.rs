@@ -36,7 +36,7 @@ impl FromStr for SplitBy {
 /// without white space around it. A part of white space alone is none. So the parts and the white
 /// space between them are the document.
 ///
-/// `check` is called for every line. Linear time, constant memory.
+/// `check` is called for every line and every sentence. Linear time, constant memory.
 pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn FnMut(usize, &str)) {
     let mut parts = Parts {
         doc,
@@ -54,6 +54,7 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
             SplitBy::Line => parts.put(start, line),
             SplitBy::Sentence => {
                 for (offset, sentence) in line.split_sentence_bound_indices() {
+                    check();
                     parts.put(start + offset, sentence);
                 }
             }

@@ -189,8 +189,8 @@ const STATEMENTS: &[(&str, &str)] = &[
         "SELECT near_dup_refresh('kept_texts_clusters', true)",
     ),
     (
-        "guard of a large document",
-        "INSERT INTO guarded_texts SELECT 1, body || ' more' FROM big",
+        "guard of large documents",
+        "INSERT INTO guarded_texts SELECT 1, body || ' more ' || i FROM big, generate_series(1, 100) i",
     ),
 ];
 
