@@ -33,7 +33,7 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
     }
 }
 
-/// Returns how to cut documents into shingles, from the arguments of a call; k is number `first`.
+/// Returns k, unit, and fold, which are the arguments of a call from number `first` on.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if one is NULL; as [`shingling`].

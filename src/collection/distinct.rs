@@ -36,16 +36,11 @@ const MOST_READ: usize = 100_000_000;
 /// `datatype_mismatch` for columns of other types.
 #[pg_extern(sql = false)]
 fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; the arguments are declared with these types.
-    let (call, unit, fold) = unsafe {
-        let call = Call::new(fcinfo);
-        let [unit, fold] =
-            [(5, "unit"), (6, "fold")].map(|(i, name)| Text::from_raw(call.argument(i, name)));
-        (call, unit, fold)
-    };
-    let integer = |number, name| call.argument(number, name).value() as i32;
-    let wanted = options::within("rows", integer(3, "rows"), 1, MOST_RETURNED) as usize;
-    let shingling = options::shingling(integer(4, "k"), &unit, &fold);
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
+    let rows = call.argument(3, "rows").value() as i32;
+    let wanted = options::within("rows", rows, 1, MOST_RETURNED) as usize;
+    let shingling = options::shingling_arguments(&call, 4);
     let query = Query::open_for_first_rows(&call, 1, "query");
     let (key, value, measure) = check_columns(&query.columns(), &call, shingling);
     let mut keys = Keys::new(call.argument_type(0));

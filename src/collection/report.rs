@@ -260,7 +260,7 @@ impl Rows {
     }
 }
 
-/// How keys are written.
+/// The output function of the keys' type.
 struct KeyOutput(pg_sys::Oid);
 
 impl KeyOutput {

@@ -34,16 +34,11 @@ const BANDS: usize = 64;
 /// range.
 #[pg_extern(sql = false)]
 fn near_dup_sample_pairs(fcinfo: pg_sys::FunctionCallInfo) {
-    // SAFETY: the call is running; the arguments are declared with these types.
-    let (call, unit, fold) = unsafe {
-        let call = Call::new(fcinfo);
-        let [unit, fold] =
-            [(4, "unit"), (5, "fold")].map(|(i, name)| Text::from_raw(call.argument(i, name)));
-        (call, unit, fold)
-    };
+    // SAFETY: the call is running.
+    let call = unsafe { Call::new(fcinfo) };
     let integer = |number, name| call.argument(number, name).value() as i32;
     let wanted = options::within("n", integer(2, "n"), 1, MAX_DRAWN as i32) as usize;
-    let shingling = options::shingling(integer(3, "k"), &unit, &fold);
+    let shingling = options::shingling_arguments(&call, 3);
     let most = options::within("sample_rows", integer(6, "sample_rows"), 2, 1_000_000) as usize;
     let seed = call.argument(7, "seed").value() as i64;
     let mut rows = SampledRows::read(&call, most, seed);

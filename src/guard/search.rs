@@ -104,7 +104,7 @@ impl OpenTable {
         self.relation.as_ptr()
     }
 
-    /// Begins a round; the first one looks at all rows. Returns whether there is anything to look at.
+    /// Begins a round of the rows added since the one before. Returns whether there is any.
     pub fn begin_round(&self) -> bool {
         self.from.set(self.next.get());
         // SAFETY: the index is open, and of our access method.

@@ -3,7 +3,7 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
-use crate::index::kind::{Bound, Kind, Objects};
+use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::{Relation, column_type};
@@ -65,7 +65,7 @@ impl Rule {
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 &format!("near_dup_guard cannot compare column {column} of type {value_type}"),
-                "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].",
+                COLUMN_TYPES,
             );
         };
         Self {

@@ -17,7 +17,7 @@ use crate::text::measures::{is_contained, is_resembling, shingle_set};
 use bitvec::prelude::*;
 use neardup::memory::{Grow, GrowText, collected, filled, joined, with_room};
 use neardup::minhash::{Signature, estimate, least_similarity, near_duplicates};
-use neardup::set::{self, sort_distinct};
+use neardup::set::{jaccard_at_least, sort_distinct};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
@@ -47,9 +47,8 @@ impl Within<'_> {
     /// # Safety
     /// The value is of the center's type.
     pub unsafe fn nearness(&self, value: pg_sys::Datum) -> Option<f64> {
-        let jaccard = |center: &[i64], set: &[i64], least: f64| {
-            let similarity = set::jaccard(set, center, &mut check_interrupts);
-            (similarity >= least).then_some(similarity)
+        let jaccard = |center: &[i64], set: &[i64], least| {
+            jaccard_at_least(set, center, least, &mut check_interrupts)
         };
         // SAFETY: vouched for by the caller.
         unsafe {

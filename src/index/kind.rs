@@ -41,6 +41,10 @@ use std::ffi::CStr;
 /// The name of the query type, and of the functions (value, bound) that make it.
 pub const BALL: &CStr = c"_ball";
 
+/// The types of [`Kind::of_type`], as the hint of an error.
+pub const COLUMN_TYPES: &str =
+    "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].";
+
 /// A kind of values and of similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

@@ -1,6 +1,6 @@
 //! `near_dup_track`: begins to keep clusters.
 
-use crate::index::kind::Kind;
+use crate::index::kind::{COLUMN_TYPES, Kind};
 use crate::live::access::{check_owner, lock, rights_for};
 use crate::live::create::{Creation, create_index};
 use crate::live::indexes::rule;
@@ -173,7 +173,7 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
         raise(
             PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
             &format!("near_dup_track cannot compare column {name} of type {type_name}"),
-            "Valid are columns of type text, minhash_signature, bit, bit varying and bigint[].",
+            COLUMN_TYPES,
         );
     };
     let invalid = |message: &str, hint: &str| {

@@ -27,15 +27,11 @@ use std::collections::HashMap;
 fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let integer = |number, name| call.argument(number, name).value() as i32;
-    // SAFETY: the arguments are declared as text.
-    let [unit, fold] = [(3, "unit"), (4, "fold")]
-        .map(|(number, name)| unsafe { Text::from_raw(call.argument(number, name)) });
-    let min_documents = integer(1, "min_documents");
+    let min_documents = call.argument(1, "min_documents").value() as i32;
     let boilerplate = Boilerplate {
         call: &call,
         least: options::within("min_documents", min_documents, 1, i32::MAX),
-        shingling: options::shingling(integer(2, "k"), &unit, &fold),
+        shingling: options::shingling_arguments(&call, 2),
         key: Key::from_seed(call.argument(5, "seed").value() as i64),
     };
     let mut documents_of = HashMap::new();
@@ -58,7 +54,7 @@ fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
 
 /// A query for documents, and the documents that a shingle has to be in.
 struct Boilerplate<'a> {
-    /// Of which the query is the first argument.
+    /// The call; its first argument is the query.
     call: &'a Call,
     least: i32,
     shingling: Shingling,

@@ -11,7 +11,7 @@ type Check =
 pub struct Declared(*mut pg_sys::local_relopts);
 
 impl Declared {
-    /// Returns the options of a class, of which a `T` is filled in; none yet.
+    /// Begins to declare the options of a class, which PostgreSQL fills into a `T`.
     ///
     /// # Safety
     /// PostgreSQL passes the argument to an options function.
@@ -26,11 +26,11 @@ impl Declared {
         }
     }
 
-    /// Declares `threshold`, whose limits a check has to know: PostgreSQL prints them with six decimals,
-    /// "between 0.000000 and 1.000000".
+    /// Declares `threshold` without limits, which PostgreSQL would print with six decimals, "between 0.000000
+    /// and 1.000000": a function of [`Self::checked_by`] checks it.
     ///
     /// # Safety
-    /// The offset is that of an f64 in what is filled in.
+    /// The `T` has an f64 at the offset.
     pub unsafe fn threshold(&self, description: &'static CStr, default: f64, offset: usize) {
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -49,7 +49,7 @@ impl Declared {
     /// Declares an integer with its default, least and greatest value.
     ///
     /// # Safety
-    /// The offset is that of an i32 in what is filled in.
+    /// The `T` has an i32 at the offset.
     pub unsafe fn integer(
         &self,
         name: &'static CStr,
@@ -71,7 +71,8 @@ impl Declared {
         }
     }
 
-    /// Declares an option whose value is one of some names, each stored as a number; `valid` tells them.
+    /// Declares an option whose value is one of some names, each stored as a number; `valid` is the hint of an
+    /// error for another name.
     ///
     /// # Safety
     /// As of [`Self::integer`].
@@ -105,10 +106,10 @@ impl Declared {
         }
     }
 
-    /// Has options checked when they are set.
+    /// Registers the function that checks the options when they are set.
     ///
     /// # Safety
-    /// The function checks what is filled in.
+    /// The function reads a `T`.
     pub unsafe fn checked_by(&self, check: Check) {
         // SAFETY: vouched for by the caller.
         unsafe { pg_sys::register_reloptions_validator(self.0, Some(check)) };

@@ -40,7 +40,7 @@ SELECT key, canonical, round(similarity::numeric, 2) AS similarity FROM in_pairs
 SELECT * FROM differences('by_char', 'docs',
     $$near_dup(a.body, b.body, 0.9, 5, 'char', 'marks')$$, $$resemblance(a.body, b.body, 5, 'char', 'marks')$$);
 SELECT clusters, column_name, threshold, k, unit, fold FROM near_dup_tracked ORDER BY clusters::text;
--- What canonical rows keep are keys.
+-- Canonical rows keep keys.
 SELECT attname, atttypid::regtype FROM pg_attribute
 WHERE attrelid = 'docs_clusters_canonical'::regclass AND attnum > 0 ORDER BY attnum;
 SELECT key, cardinality(kept) FROM docs_clusters_canonical ORDER BY key;

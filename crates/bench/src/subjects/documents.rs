@@ -31,7 +31,7 @@ struct Indexed {
     name: &'static str,
     table: &'static str,
     index: &'static str,
-    /// What is inserted of a document, for the columns id, others, body and sig.
+    /// The values of a document for the columns id, others, body and sig.
     row: &'static str,
     /// The rows at or above 0.8 of the row `query`.
     condition: &'static str,

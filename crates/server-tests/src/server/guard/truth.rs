@@ -17,7 +17,7 @@ struct Values {
     type_: &'static str,
     /// Makes one of a document.
     of_body: &'static str,
-    /// Whether values a and b are near each other, in words that no index serves.
+    /// The condition that values a and b are near each other, in a form that no index serves.
     near: String,
     /// The arguments of `near_dup_protect` after the column.
     arguments: String,
