@@ -169,12 +169,18 @@ impl<A: GlobalAlloc> Allocator<A> {
     #[cold]
     fn help(&self, layout: Layout) -> *mut u8 {
         let memory = self.reserve.take(layout);
+        self.release_ballast();
+        memory
+    }
+
+    /// Gives the ballast back for others to take, until there is memory for it again.
+    #[cold]
+    pub fn release_ballast(&self) {
         let ballast = self.ballast.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !ballast.is_null() {
             self.is_spent.store(true, Ordering::Relaxed);
             self.give_back(ballast);
         }
-        memory
     }
 
     /// Returns memory while the ballast is spent; null if the allocator behind is to be asked.

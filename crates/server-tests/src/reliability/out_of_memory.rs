@@ -71,6 +71,17 @@ const TABLES: &str = "
     SELECT near_dup_track('many', 'sig', 0.8), near_dup_track('many', 'body', 0.8, clusters => 'by_text');
     ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
 
+/// Statements that run others, whose errors pass through several callers, each of which copies them
+/// while memory is short.
+const NESTED: &[&str] = &[
+    "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",
+    "UPDATE many SET body = body || ' changed', sig = minhash(body) WHERE id < 20",
+    "SELECT near_dup_refresh('by_text', true)",
+];
+
+/// The difference in memory between two tries of a nested statement.
+const STEP: u64 = 4 << 10;
+
 /// The least memory left to a backend; each further try leaves half as much again.
 const LEAST: u64 = 64 << 10;
 
@@ -91,6 +102,12 @@ pub fn ends_the_statement(server: &Server, scale: Scale) -> Result<Outcome> {
         .connect()?
         .batch_execute(&TABLES.replace("WORDS", &words))?;
     errors_have_no_backtrace(&database)?;
+    for statement in NESTED {
+        for step in 0..scale.of(128, 512) {
+            run_within(&database, statement, step * STEP)
+                .with_context(|| format!("{statement} with {} bytes left", step * STEP))?;
+        }
+    }
     let (mut refused, mut answered) = (0, 0);
     for statement in STATEMENTS {
         let mut spare = LEAST;
