@@ -1,4 +1,4 @@
-"""Sends signatures to the server and back through every library.
+"""Sends signatures to the server and back through every library, and looks documents up.
 
 Arguments: connection string, SQLAlchemy address without its driver.
 """
@@ -17,7 +17,7 @@ import neardup.psycopg
 import psycopg
 import sqlalchemy
 import sqlalchemy.dialects.postgresql
-from neardup.sqlalchemy import MinhashSignature, minhash, near_dup_constraint, near_dup_index
+from neardup.sqlalchemy import MinhashSignature, minhash, near_dup, near_dup_constraint, near_dup_index, resemblance
 from sqlalchemy.ext.asyncio import create_async_engine
 
 dsn, address = sys.argv[1:]
@@ -84,7 +84,7 @@ DOCS = sqlalchemy.Table(
     metadata,
     sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True),
     sqlalchemy.Column("sig", MinhashSignature),
-    near_dup_index("by_sqlalchemy_sig", "sig", threshold=0.7),
+    near_dup_index("by_sqlalchemy_sig", "sig", threshold=0.7, opclass="minhash_ops"),
 )
 UNIQUE = sqlalchemy.Table(
     "by_sqlalchemy_unique",
@@ -93,10 +93,35 @@ UNIQUE = sqlalchemy.Table(
     sqlalchemy.Column("tenant", sqlalchemy.Integer, nullable=False),
     sqlalchemy.Column("sig", MinhashSignature),
     near_dup_constraint("unique_in_tenant", "sig", threshold=0.9, scope=["tenant"]),
-    near_dup_index("by_sqlalchemy_tenant", "sig", threshold=0.7, scope=["tenant"]),
+    near_dup_index("by_sqlalchemy_tenant", "sig", threshold=0.7, scope=["tenant"], opclass="minhash_ops"),
+)
+TEXT = sqlalchemy.Table(
+    "by_sqlalchemy_text",
+    metadata,
+    sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True),
+    sqlalchemy.Column("tenant", sqlalchemy.String),
+    sqlalchemy.Column("body", sqlalchemy.Text),
+    sqlalchemy.Column("title", sqlalchemy.String),
+    near_dup_index("by_sqlalchemy_text_body", "body", threshold=0.8),
+    near_dup_index("by_sqlalchemy_text_title", "title", 0.6, ["tenant"], k=4, unit="char", fold="none"),
+    near_dup_constraint("by_sqlalchemy_text_in_tenant", "body", threshold=0.85, scope=["tenant"], label="id::text"),
+    near_dup_constraint("by_sqlalchemy_text_letters", "title", threshold=0.8, k=4, unit="char"),
 )
 IN_TENANT = "USING neardup (tenant, sig minhash_ops (threshold='0.7'))"
 CONSTRAINT = "EXCLUDE USING neardup (tenant WITH =, near_dup_key(sig, (0.9)::double precision) WITH %)"
+ON_TEXT = [
+    "(body text_ops (threshold='0.8'))",
+    "(tenant, near_dup_key(body, (0.85)::double precision, label => (id)::text))",
+    "(near_dup_key((title)::text, (0.8)::double precision, 4, 'char'::text, 'case'::text))",
+    "(tenant, title text_ops (threshold='0.6', k='4', unit='char', fold='none'))",
+]
+BODY = "Some text that somebody may send again, to whoever reads it."
+EDITED = "Some text that somebody may send again, to whoever reads it twice."
+TITLE = "A title for a document"
+TEXT_ROWS = [
+    {"id": 0, "tenant": "a", "body": BODY, "title": None},
+    {"id": 1, "tenant": "b", "body": EDITED, "title": TITLE},
+]
 ROWS = [{"id": i, "sig": signature} for i, signature in enumerate(SIGNATURES)]
 
 
@@ -109,6 +134,12 @@ def questions():
     nearest = DOCS.c.sig.distance(minhash(text, k=3, seed=0))
     yield sqlalchemy.select(DOCS.c.id).order_by(nearest.nulls_last(), DOCS.c.id).limit(2), [0, 1]
     yield sqlalchemy.select(DOCS.c.sig.sim(FIRST)).where(DOCS.c.id == 0), [1.0]
+    found = sqlalchemy.select(TEXT.c.id).order_by(resemblance(TEXT.c.body, BODY).desc())
+    yield found.where(near_dup(TEXT.c.body, BODY, 0.95)), [0]
+    yield found.where(near_dup(TEXT.c.body, BODY)), [0, 1]
+    yield found.where(near_dup(TEXT.c.title, TITLE, 0.6, k=4, unit="char", fold="none"), TEXT.c.tenant == "b"), [1]
+    by_letters = resemblance(TEXT.c.title, TITLE.upper(), k=4, unit="char")
+    yield sqlalchemy.select(by_letters).where(TEXT.c.id == 1), [1.0]
     long = minhash(text, k=4, unit="char", fold="none", slots=32, seed=5)
     yield sqlalchemy.select(long), [neardup.signature(text, 4, "char", "none", 32, 5)]
 
@@ -122,10 +153,15 @@ def sqlalchemy_and_alembic():
         for query, expected in questions():
             assert connection.scalars(query).all() == expected, query
         connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-        query = sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(FIRST, 0.9))
-        literal = query.compile(engine, compile_kwargs={"literal_binds": True})
-        plan = connection.exec_driver_sql(f"EXPLAIN {literal}").scalars().all()
-        assert any("by_sqlalchemy_sig" in line for line in plan), plan
+        by_letters = near_dup(TEXT.c.title, TITLE, 0.6, k=4, unit="char", fold="none")
+        for query, index in (
+            (sqlalchemy.select(DOCS.c.id).where(DOCS.c.sig.near_dup(FIRST, 0.9)), "by_sqlalchemy_sig"),
+            (sqlalchemy.select(TEXT.c.id).where(near_dup(TEXT.c.body, BODY)), "by_sqlalchemy_text_body"),
+            (sqlalchemy.select(TEXT.c.id).where(by_letters, TEXT.c.tenant == "b"), "by_sqlalchemy_text_title"),
+        ):
+            literal = query.compile(engine, compile_kwargs={"literal_binds": True})
+            plan = connection.exec_driver_sql(f"EXPLAIN {literal}").scalars().all()
+            assert any(index in line for line in plan), plan
         connection.execute(sqlalchemy.delete(DOCS))
     # With the driver's own registration, too.
     sqlalchemy.event.listen(engine, "connect", lambda connection, _: neardup.psycopg.register(connection))
@@ -154,23 +190,37 @@ def migrate(engine):
         for name, expected in (("by_sqlalchemy_sig", set()), ("by_sqlalchemy_sig_06", {"add_index", "remove_index"})):
             changed = sqlalchemy.MetaData()
             columns = [sqlalchemy.Column("id", sqlalchemy.Integer, primary_key=True), sqlalchemy.Column("sig", MinhashSignature)]
-            sqlalchemy.Table("by_sqlalchemy", changed, *columns, near_dup_index(name, "sig", threshold=0.6))
+            index = near_dup_index(name, "sig", threshold=0.6, opclass="minhash_ops")
+            sqlalchemy.Table("by_sqlalchemy", changed, *columns, index)
             found = alembic.autogenerate.compare_metadata(context, changed)
             assert {change[0] for change in found if "by_sqlalchemy_sig" in str(change)} == expected, found
     with engine.connect() as connection:
         query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_sig'"
         assert "USING neardup (sig minhash_ops (threshold='0.7'))" in connection.exec_driver_sql(query).scalar()
         check_constraint(connection.exec_driver_sql, "by_sqlalchemy_unique")
+        check_text(connection.exec_driver_sql, "by_sqlalchemy_text")
         query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_tenant'"
         assert IN_TENANT in connection.exec_driver_sql(query).scalar()
-    insert = sqlalchemy.insert(UNIQUE)
-    with engine.begin() as connection:
-        connection.execute(insert, [{"id": i, "tenant": i, "sig": FIRST} for i in range(3)])
+    for table, rows, refused in (
+        (UNIQUE, [{"id": i, "tenant": i, "sig": FIRST} for i in range(3)], {"id": 3, "tenant": 0, "sig": FIRST}),
+        (TEXT, TEXT_ROWS, {"id": 2, "tenant": "a", "body": EDITED}),
+    ):
+        with engine.begin() as connection:
+            connection.execute(sqlalchemy.insert(table), rows)
         try:
-            connection.execute(insert, {"id": 3, "tenant": 0, "sig": FIRST})
+            with engine.begin() as connection:
+                connection.execute(sqlalchemy.insert(table), refused)
             raise AssertionError("a near-duplicate was let in")
         except sqlalchemy.exc.IntegrityError as error:
             assert isinstance(error.orig, psycopg.errors.ExclusionViolation)
+            assert table is UNIQUE or "=(a, 2) conflicts with existing key" in str(error), error
+
+
+def check_text(execute, table):
+    """The indexes on documents, those of constraints among them, are as declared."""
+    query = f"SELECT indexdef FROM pg_indexes WHERE tablename = '{table}' AND indexdef LIKE '%%USING neardup%%' ORDER BY indexname"
+    found = [row[0].split("USING neardup ")[1] for row in execute(query).fetchall()]
+    assert found == ON_TEXT, found
 
 
 def check_constraint(execute, table):
@@ -228,6 +278,7 @@ def by_django():
         NearDup,
         NearDupConstraint,
         NearDupIndex,
+        Resemblance,
     )
 
     class Doc(models.Model):
@@ -237,11 +288,22 @@ def by_django():
         class Meta:
             app_label = "archive"
             db_table = "by_django"
-            indexes = [NearDupIndex(name="by_django_sig", fields=["sig"], threshold=0.9)]
+            indexes = [NearDupIndex(name="by_django_sig", fields=["sig"], threshold=0.9, opclass="minhash_ops")]
 
     constraint = NearDupConstraint(name="near", field="sig", threshold=0.9, scope=["tenant"])
-    index = NearDupIndex(name="in_tenant", fields=["tenant", "sig"], threshold=0.7)
-    for written in constraint, index:
+    index = NearDupIndex(name="in_tenant", fields=["tenant", "sig"], threshold=0.7, opclass="minhash_ops")
+    letters = {"k": 4, "unit": "char"}
+    text_constraints = [
+        NearDupConstraint(
+            name="by_django_text_in_tenant", field="body", threshold=0.85, scope=["tenant"], label="id"
+        ),
+        NearDupConstraint(name="by_django_text_letters", field="title", **letters),
+    ]
+    text_indexes = [
+        NearDupIndex(name="by_django_text_body", fields=["body"]),
+        NearDupIndex(name="by_django_text_title", fields=["tenant", "title"], threshold=0.6, fold="none", **letters),
+    ]
+    for written in constraint, index, *text_constraints, *text_indexes:
         text = MigrationWriter.serialize(written)[0]
         assert eval(text, {"neardup": neardup}) == written, text
 
@@ -278,6 +340,48 @@ def by_django():
                 pass
         with connections[alias].schema_editor() as editor:
             editor.delete_model(Unique)
+    class Text(models.Model):
+        id = models.IntegerField(primary_key=True)
+        tenant = models.CharField(null=True)
+        body = models.TextField(null=True)
+        title = models.CharField(null=True)
+
+        class Meta:
+            app_label = "archive"
+            db_table = "by_django_text"
+            constraints = text_constraints
+            indexes = text_indexes
+
+    for alias in databases:
+        with connections[alias].schema_editor() as editor:
+            editor.create_model(Text)
+        texts = Text.objects.using(alias)
+        texts.bulk_create(Text(**row) for row in TEXT_ROWS)
+        body, title = models.Value(BODY), models.Value(TITLE)
+        resemblance_of_titles = Resemblance("title", models.Value(TITLE.upper()), **letters)
+        found = {
+            "by_django_text_body": texts.filter(body__near_dup=BODY),
+            "by_django_text_in_tenant": texts.filter(NearDup("body", body, 0.85), tenant="a"),
+            "by_django_text_title": texts.filter(NearDup("title", title, 0.6, fold="none", **letters), tenant="b"),
+        }
+        expected = [[0, 1], [0], [1]]
+        for rows, ids in zip(found.values(), expected, strict=True):
+            ordered = rows.order_by(Resemblance("body", body).desc())
+            assert list(ordered.values_list("id", flat=True)) == ids, rows.query
+        assert texts.annotate(similarity=resemblance_of_titles).get(id=1).similarity == 1.0
+        with connections[alias].cursor() as cursor:
+            check_text(lambda query: (cursor.execute(query), cursor)[1], "by_django_text")
+            cursor.execute("SET enable_seqscan = off")
+        for index_name, rows in found.items():
+            assert index_name in rows.explain(), rows.explain()
+        refused = Text(id=2, tenant="a", body=EDITED)
+        try:
+            refused.save(using=alias)
+            raise AssertionError("a near-duplicate was let in")
+        except IntegrityError as error:
+            assert "=(a, 2) conflicts with existing key" in str(error), error
+        with connections[alias].schema_editor() as editor:
+            editor.delete_model(Text)
     for alias in databases:
         with connections[alias].schema_editor() as editor:
             editor.create_model(Doc)

@@ -1,4 +1,7 @@
-"""The type minhash_signature for Django on PostgreSQL: field, index, constraint, functions, lookup."""
+"""Documents and signatures for Django on PostgreSQL: index, constraint, functions, lookup, field.
+
+Importing this module gives text fields the lookup ``near_dup``.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from django.contrib.postgres.indexes import PostgresIndex
 from django.contrib.postgres.operations import CreateExtension
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models.functions import Cast
 
 from ._signature import Signature
+from ._sql import SHINGLES, SIGNING, operator_class, unless
 
 __all__ = [
     "Minhash",
@@ -22,6 +27,7 @@ __all__ = [
     "NearDupConstraint",
     "NearDupExtension",
     "NearDupIndex",
+    "Resemblance",
 ]
 
 
@@ -60,9 +66,14 @@ class MinhashSignatureField(models.Field):
         return self.get_prep_value(self.value_from_object(obj)) or ""
 
 
+@models.CharField.register_lookup
+@models.TextField.register_lookup
 @MinhashSignatureField.register_lookup
 class NearDupLookup(models.Lookup):
-    """``sig__near_dup=signature`` or ``sig__near_dup=(signature, threshold)``; 0.8 by default."""
+    """``body__near_dup=text`` or ``body__near_dup=(text, threshold)``; 0.8 by default.
+
+    A field of signatures is compared with a signature.
+    """
 
     lookup_name = "near_dup"
 
@@ -96,20 +107,28 @@ class Minhash(models.Func):
         seed: int = 0,
         **extra: Any,
     ) -> None:
-        given = (k, unit, fold, slots, seed)
-        parameters = [models.Value(value) for value in given] if given != DEFAULTS else []
+        parameters = _values(unless(SIGNING, k, unit, fold, slots, seed))
         extra.setdefault("output_field", MinhashSignatureField())
         super().__init__(expression, *parameters, **extra)
 
 
-DEFAULTS = (3, "word", "case", 128, 0)
-
-
 class _OfTwo(models.Func):
-    """A function of two signatures, each the name of a field, an expression or a `Signature`."""
+    """A function of two documents or signatures, each the name of a field, an expression or a `Signature`."""
 
     def __init__(self, a: Any, b: Any, *others: Any, **extra: Any) -> None:
         super().__init__(_operand(a), _operand(b), *others, **extra)
+
+
+class Resemblance(_OfTwo):
+    """``resemblance(a, b)``, the Jaccard similarity of two documents."""
+
+    function = "resemblance"
+    output_field = models.FloatField()
+
+    def __init__(
+        self, a: Any, b: Any, k: int = 3, unit: str = "word", fold: str = "case", **extra: Any
+    ) -> None:
+        super().__init__(a, b, *_values(unless(SHINGLES, k, unit, fold)), **extra)
 
 
 class MinhashSim(_OfTwo):
@@ -130,59 +149,112 @@ class MinhashDistance(_OfTwo):
 
 
 class NearDup(_OfTwo):
-    """The condition ``near_dup(a, b, threshold)``, which an index serves."""
+    """The condition ``near_dup(a, b, threshold)``, which an index serves.
+
+    On documents ``k``, ``unit`` and ``fold`` are those of the index.
+    """
 
     function = "near_dup"
     output_field = models.BooleanField()
 
-    def __init__(self, a: Any, b: Any, threshold: Any = 0.8, **extra: Any) -> None:
-        super().__init__(a, b, threshold, **extra)
+    def __init__(
+        self,
+        a: Any,
+        b: Any,
+        threshold: Any = 0.8,
+        k: int = 3,
+        unit: str = "word",
+        fold: str = "case",
+        **extra: Any,
+    ) -> None:
+        super().__init__(a, b, threshold, *_values(unless(SHINGLES, k, unit, fold)), **extra)
 
 
 class NearDupIndex(PostgresIndex):
-    """An index USING neardup on a field of signatures, exact from ``threshold`` on.
+    """An index USING neardup on a field of documents, for lookups at ``threshold`` and above.
 
-    Fields before it, as in ``fields=["tenant", "sig"]``, are the scope: the index serves lookups among
-    rows that are equal in them.
+    Fields before it, as in ``fields=["tenant", "body"]``, are the scope: the index serves lookups among
+    rows that are equal in them. For a field of signatures ``opclass`` is ``"minhash_ops"``.
     """
 
     suffix = "neardup"
 
-    def __init__(self, *, threshold: float = 0.8, fields: Any, name: str, **options: Any) -> None:
-        self.threshold = threshold
+    def __init__(
+        self,
+        *,
+        threshold: float = 0.8,
+        opclass: str = "text_ops",
+        k: int = 3,
+        unit: str = "word",
+        fold: str = "case",
+        fields: Any,
+        name: str,
+        **options: Any,
+    ) -> None:
+        self.own = {"threshold": threshold, "opclass": opclass, "k": k, "unit": unit, "fold": fold}
         *scope, _ = fields
-        opclasses = [*("" for _ in scope), f"minhash_ops (threshold = {threshold})"]
+        opclasses = [*("" for _ in scope), operator_class(opclass, threshold, k, unit, fold)]
         super().__init__(fields=fields, name=name, opclasses=opclasses, **options)
 
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         del kwargs["opclasses"]
-        return path, args, {**kwargs, "threshold": self.threshold}
+        return path, args, {**kwargs, **self.own}
+
+
+class _Label(models.Func):
+    template = "label => %(expressions)s"
 
 
 class _NearDupKey(models.Func):
     function = "near_dup_key"
-    arity = 2
     output_field = models.Field()
 
 
 class NearDupConstraint(ExclusionConstraint):
-    """The constraint that no two rows are near-duplicates, or none with an equal ``scope``."""
+    """The constraint that no two rows are near-duplicates, or none with an equal ``scope``.
+
+    ``field`` is one of documents or of signatures; ``label``, such as ``"id"``, is the field that a violation
+    prints.
+    """
 
     def __init__(
-        self, *, field: str, threshold: float = 0.8, scope: Sequence[str] = (), **options: Any
+        self,
+        *,
+        field: str,
+        threshold: float = 0.8,
+        scope: Sequence[str] = (),
+        label: str | None = None,
+        k: int = 3,
+        unit: str = "word",
+        fold: str = "case",
+        **options: Any,
     ) -> None:
-        self.field, self.threshold, self.scope = field, threshold, tuple(scope)
+        self.own = {
+            "field": field,
+            "threshold": threshold,
+            "scope": tuple(scope),
+            "label": label,
+            "k": k,
+            "unit": unit,
+            "fold": fold,
+        }
+        arguments = [threshold, *_values(unless(SHINGLES, k, unit, fold))]
+        if label is not None:
+            arguments.append(_Label(Cast(label, models.TextField())))
         # Doubled, since Django puts parameters into what it is part of.
-        expressions = [*((part, "=") for part in scope), (_NearDupKey(field, threshold), "%%")]
+        expressions = [*((part, "=") for part in scope), (_NearDupKey(field, *arguments), "%%")]
         super().__init__(expressions=expressions, **options)
         self.index_type = "neardup"
 
     def deconstruct(self) -> tuple[str, Any, dict[str, Any]]:
         path, args, kwargs = super().deconstruct()
         del kwargs["expressions"], kwargs["index_type"]
-        own = {"field": self.field, "threshold": self.threshold, "scope": self.scope}
-        return path, args, {**kwargs, **own}
+        return path, args, {**kwargs, **self.own}
+
+
+def _values(parameters: tuple[Any, ...]) -> list[models.Value]:
+    return [models.Value(parameter) for parameter in parameters]
 
 
 def _operand(value: Any) -> Any:

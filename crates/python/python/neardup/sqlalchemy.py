@@ -1,4 +1,4 @@
-"""The type minhash_signature for SQLAlchemy, with its functions, index and exclusion constraint.
+"""Conditions, indexes and exclusion constraints on documents for SQLAlchemy, and the type minhash_signature.
 
 Importing this module lets SQLAlchemy find the type when it reflects tables, and Alembic when it
 compares them.
@@ -10,15 +10,31 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Float, Function, Index, column, func, literal
+from sqlalchemy import Boolean, ColumnElement, Float, Function, Index, column, func, literal, literal_column
 from sqlalchemy.dialects.postgresql import ExcludeConstraint
 from sqlalchemy.dialects.postgresql.base import ischema_names
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.types import UserDefinedType
 
 from ._signature import Signature
+from ._sql import SHINGLES, SIGNING, operator_class, unless
 
-__all__ = ["MinhashSignature", "minhash", "near_dup_constraint", "near_dup_index"]
+__all__ = ["MinhashSignature", "minhash", "near_dup", "near_dup_constraint", "near_dup_index", "resemblance"]
+
+
+def near_dup(
+    a: Any, b: Any, threshold: float = 0.8, k: int = 3, unit: str = "word", fold: str = "case"
+) -> Function[bool]:
+    """Return the condition ``near_dup(a, b, threshold)`` on two documents, which an index serves.
+
+    ``k``, ``unit`` and ``fold`` are those of the index.
+    """
+    return func.near_dup(a, b, threshold, *unless(SHINGLES, k, unit, fold), type_=Boolean)
+
+
+def resemblance(a: Any, b: Any, k: int = 3, unit: str = "word", fold: str = "case") -> Function[float]:
+    """Return ``resemblance(a, b)``, the Jaccard similarity of two documents."""
+    return func.resemblance(a, b, *unless(SHINGLES, k, unit, fold), type_=Float)
 
 
 class MinhashSignature(UserDefinedType[Signature]):
@@ -64,36 +80,53 @@ def minhash(
 
     Parameters are those of `neardup.signatures`.
     """
-    given = (k, unit, fold, slots, seed)
-    return func.minhash(text, *(given if given != DEFAULTS else ()), type_=MinhashSignature)
-
-
-DEFAULTS = (3, "word", "case", 128, 0)
+    return func.minhash(text, *unless(SIGNING, k, unit, fold, slots, seed), type_=MinhashSignature)
 
 
 def near_dup_index(
-    name: str | None, sig: Any, threshold: float = 0.8, scope: Sequence[Any] = (), **options: Any
+    name: str | None,
+    document: Any,
+    threshold: float = 0.8,
+    scope: Sequence[Any] = (),
+    opclass: str = "text_ops",
+    k: int = 3,
+    unit: str = "word",
+    fold: str = "case",
+    **options: Any,
 ) -> Index:
-    """Return an index USING neardup on a column of signatures, exact from ``threshold`` on.
+    """Return an index USING neardup on a column of documents, for lookups at ``threshold`` and above.
 
-    With ``scope`` it serves lookups among rows that are equal in these columns, such as a tenant's.
-    ``sig`` and ``scope`` are columns or their names; further arguments are those of `sqlalchemy.Index`.
+    With ``scope`` it serves lookups among rows that are equal in these columns, such as a tenant's. For a
+    column of signatures ``opclass`` is ``"minhash_ops"``. ``document`` and ``scope`` are columns or their
+    names; further arguments are those of `sqlalchemy.Index`.
     """
-    key = sig if isinstance(sig, str) else sig.key
-    operator_class = {key: f"minhash_ops (threshold = {threshold})"}
-    columns = (*scope, sig)
-    return Index(name, *columns, postgresql_using="neardup", postgresql_ops=operator_class, **options)
+    key = document if isinstance(document, str) else document.key
+    opclasses = {key: operator_class(opclass, threshold, k, unit, fold)}
+    columns = (*scope, document)
+    return Index(name, *columns, postgresql_using="neardup", postgresql_ops=opclasses, **options)
 
 
 def near_dup_constraint(
-    name: str | None, sig: Any, threshold: float = 0.8, scope: Sequence[Any] = (), **options: Any
+    name: str | None,
+    document: Any,
+    threshold: float = 0.8,
+    scope: Sequence[Any] = (),
+    label: str | None = None,
+    k: int = 3,
+    unit: str = "word",
+    fold: str = "case",
+    **options: Any,
 ) -> ExcludeConstraint:
     """Return the constraint that no two rows are near-duplicates, or none with an equal ``scope``.
 
-    ``sig`` and ``scope`` are columns or their names; further arguments are those of
+    ``document``, which may also be a column of signatures, and ``scope`` are columns or their names;
+    ``label``, such as ``"id::text"``, is the SQL of what a violation prints; further arguments are those of
     `sqlalchemy.dialects.postgresql.ExcludeConstraint`.
     """
-    key = func.near_dup_key(column(sig) if isinstance(sig, str) else sig, threshold)
+    arguments = [threshold, *unless(SHINGLES, k, unit, fold)]
+    if label is not None:
+        arguments.append(literal_column(f"label => {label}"))
+    key = func.near_dup_key(column(document) if isinstance(document, str) else document, *arguments)
     elements = [*((part, "=") for part in scope), (key, "%")]
     return ExcludeConstraint(*elements, name=name, using="neardup", **options)
 

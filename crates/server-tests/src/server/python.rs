@@ -81,7 +81,7 @@ pub fn types(_: &Server) -> Result<Outcome> {
         check.args(["-m", "mypy", "--cache-dir"]);
         check.arg(directory().join("types")).current_dir(&package);
         shell::run_quietly(&mut check)?;
-        check_first_snippet(python)?;
+        check_snippet(python)?;
         let mut stubs = Command::new(python);
         stubs.args(["-m", "mypy.stubtest", "neardup._native"]);
         shell::run_quietly(stubs.current_dir(directory()))?;
@@ -89,10 +89,11 @@ pub fn types(_: &Server) -> Result<Outcome> {
     })
 }
 
-/// Checks the types of the first snippet of docs/python.md, as its readers do.
-fn check_first_snippet(python: &Path) -> Result<()> {
+/// Checks the types of the snippet of docs/python.md about signatures, as its readers do.
+fn check_snippet(python: &Path) -> Result<()> {
     let page = fs::read_to_string(workspace::root().join(PAGE))?;
-    let (_, rest) = page.split_once("```python\n").context("a snippet")?;
+    let (_, rest) = page.split_once("## Signatures").context("a section")?;
+    let (_, rest) = rest.split_once("```python\n").context("a snippet")?;
     let (snippet, _) = rest.split_once("```").context("the end of the snippet")?;
     let file = directory().join("snippet.py");
     fs::write(&file, snippet)?;
