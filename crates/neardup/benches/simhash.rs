@@ -61,7 +61,7 @@ fn main() {
 
 struct Corpus {
     docs: Vec<(u64, Vec<u8>)>,
-    /// Labelled pairs, by positions in `docs`.
+    /// Labeled pairs, by positions in `docs`.
     truth: Vec<(usize, usize)>,
     /// Every pair of Jaccard 0.5 or more of its sets of three-word shingles.
     exact: HashMap<(usize, usize), f64>,

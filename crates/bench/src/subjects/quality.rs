@@ -40,7 +40,7 @@ const EXACT_50: Truth = Truth {
     name: "Jaccard >= 0.5",
     query: EXACT,
 };
-const LABELLED: Truth = Truth {
+const LABELED: Truth = Truth {
     name: "labeled",
     query: "SELECT a.id, b.id FROM truth e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b",
 };
@@ -64,19 +64,19 @@ const COLLECTIONS: &[Collection] = &[
     },
     Collection {
         name: "newsgroups20",
-        truths: &[EXACT_80, EXACT_50, LABELLED],
+        truths: &[EXACT_80, EXACT_50, LABELED],
         fold: "case",
         ascii: true,
     },
     Collection {
         name: "mccormick_2500",
-        truths: &[LABELLED],
+        truths: &[LABELED],
         fold: "case",
         ascii: false,
     },
     Collection {
         name: "hadith_ar",
-        truths: &[LABELLED],
+        truths: &[LABELED],
         fold: "marks",
         ascii: false,
     },

@@ -1,4 +1,4 @@
-//! Texts in every encoding, exact lists of other tokenisers, and documents of hundreds of megabytes.
+//! Texts in every encoding, exact lists of other tokenizers, and documents of hundreds of megabytes.
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
