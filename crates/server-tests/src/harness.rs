@@ -1,7 +1,8 @@
 //! How a test ends, and how it becomes one of libtest-mimic's.
 
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use libtest_mimic::{Completion, Failed, Trial};
@@ -77,19 +78,37 @@ pub fn note(text: String) {
     figures().push(text);
 }
 
-/// Prints the figures.
+/// The time that each test took, and its name.
+static DURATIONS: Mutex<Vec<(Duration, String)>> = Mutex::new(Vec::new());
+
+/// Prints the figures, and the ten tests that took longest.
 pub fn print_figures() {
-    let figures = std::mem::take(&mut *figures());
-    if !figures.is_empty() {
-        println!("figures:");
+    print_list("figures", figures().drain(..));
+    let mut durations = std::mem::take(&mut *lock(&DURATIONS));
+    durations.sort_unstable();
+    let longest = durations.iter().rev().take(10);
+    print_list(
+        "longest",
+        longest.map(|(time, test)| format!("{time:.1?} {test}")),
+    );
+}
+
+fn print_list(title: &str, lines: impl Iterator<Item = String>) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_some() {
+        println!("{title}:");
     }
-    for figure in figures {
-        println!("    {figure}");
+    for line in lines {
+        println!("    {line}");
     }
 }
 
-fn figures() -> std::sync::MutexGuard<'static, Vec<String>> {
-    FIGURES.lock().unwrap_or_else(PoisonError::into_inner)
+fn figures() -> MutexGuard<'static, Vec<String>> {
+    lock(&FIGURES)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Makes a trial of a test; its errors are shown with their causes.
@@ -97,9 +116,11 @@ pub fn trial(name: String, test: impl FnOnce() -> Result<Outcome> + Send + 'stat
     let label = name.clone();
     Trial::ignorable_test(name, move || {
         let before = figures().len();
+        let begun = Instant::now();
         deadline::begin(&label);
         let outcome = test();
         deadline::end();
+        lock(&DURATIONS).push((begun.elapsed(), label.clone()));
         for figure in figures().iter_mut().skip(before) {
             *figure = format!("{label}: {figure}");
         }
