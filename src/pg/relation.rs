@@ -2,6 +2,7 @@
 
 use crate::pg::names;
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 /// An open relation, closed with its lock kept to the end of the transaction.
 pub struct Relation(pg_sys::Relation);
@@ -160,4 +161,51 @@ pub unsafe fn column_type(table: pg_sys::Relation, number: i16) -> (pg_sys::Oid,
         );
     }
     (column_type, collation)
+}
+
+/// Times after which the storage is not asked for all blocks any more, when all of them were in memory.
+const IN_VAIN: u32 = 64;
+
+/// Blocks that are asked for even then: if one of them is not in memory, so are others.
+const PROBED: usize = 2;
+
+thread_local! {
+    /// Times that the storage is still asked for all blocks.
+    static ASKED: Cell<u32> = const { Cell::new(IN_VAIN) };
+}
+
+/// Asks the storage for blocks of a relation that will be read, so that they are read together; for few where
+/// the last were all in memory, for none where the tablespace's `effective_io_concurrency` is 0. `ask` asks for a
+/// block, and returns whether it has to be read.
+///
+/// # Safety
+/// The relation is open.
+pub unsafe fn ask_ahead(
+    relation: pg_sys::Relation,
+    wanted: impl Iterator<Item = u32>,
+    ask: impl Fn(u32) -> bool,
+) {
+    // SAFETY: vouched for by the caller.
+    let tablespace = unsafe { (*(*relation).rd_rel).reltablespace };
+    // SAFETY: looks into the catalog.
+    if unsafe { pg_sys::get_tablespace_io_concurrency(tablespace) } == 0 {
+        return;
+    }
+    // The end of the first file is not looked up: nothing is wrong with asking for what is beyond it.
+    let mut end = pg_sys::RELSEG_SIZE;
+    let (left, mut is_read) = (ASKED.get(), false);
+    for (place, block) in wanted.enumerate() {
+        if place >= PROBED && left == 0 && !is_read {
+            break;
+        }
+        if block >= end {
+            // SAFETY: vouched for by the caller.
+            end = end.max(unsafe { blocks(relation) });
+        }
+        is_read |= block < end && ask(block);
+    }
+    ASKED.set(match is_read {
+        true => IN_VAIN,
+        false => left.saturating_sub(1),
+    });
 }

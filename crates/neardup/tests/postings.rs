@@ -5,7 +5,7 @@ mod pages;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
-    Group, Leaf, LeafBuilder, Needed, Place, Posting, Queries, policy, sort_distinct, sweep,
+    Group, Leaf, LeafBuilder, Needed, Place, Posting, Queries, Query, policy, sort_distinct, sweep,
 };
 use neardup::set::{containment, jaccard};
 use pages::{Merging, Store, check};
@@ -207,6 +207,38 @@ fn find_together(
     Ok(())
 }
 
+/// Fails unless a search finds what the oracle finds, with exact numbers of keys or with as many as are
+/// needed.
+fn search_finds(
+    store: &mut Store,
+    groups: &[Group],
+    rows: &Rows,
+    keys: &[u32],
+    needed: usize,
+    most: u32,
+) -> Result<(), TestCaseError> {
+    let needed = needed.max(1);
+    let expected = expected(rows, keys, needed);
+    for is_exact in [true, false] {
+        let query = Query {
+            keys,
+            needed,
+            is_exact,
+            most,
+        };
+        let found = store.search(groups, &query).unwrap();
+        if is_exact {
+            prop_assert_eq!(&found, &expected);
+        }
+        let numbers = |found: &[(u64, u32)]| found.iter().map(|found| found.0).collect::<Vec<_>>();
+        prop_assert_eq!(numbers(&found), numbers(&expected));
+        for ((_, known), (_, shared)) in found.iter().zip(&expected) {
+            prop_assert!((needed as u32..=*shared).contains(known));
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #[test]
     fn leaves_give_back_their_postings(
@@ -293,13 +325,34 @@ proptest! {
         for (query, needed) in queries {
             let found = store.find(&Group::alone(&segment), &query, needed).unwrap();
             prop_assert_eq!(found, expected(&rows, &query, needed));
-            let found = store.find_by(most, &Group::alone(&segment), &query, needed).unwrap();
-            prop_assert_eq!(found, expected(&rows, &query, needed));
+            search_finds(&mut store, &[Group::alone(&segment)], &rows, &query, needed, most)?;
         }
         let mut checked = Vec::new();
         check(&mut store, &segment, None, &mut |place| checked.push(place)).unwrap();
         let all = postings(&rows, lo).into_iter().map(Posting::from);
         prop_assert!(all.map(|posting| (posting.key, lo + u64::from(posting.offset))).eq(checked));
+    }
+
+    #[test]
+    fn segments_are_searched_together(
+        inputs in prop::collection::vec(rows(120), 0..6),
+        queries in prop::collection::vec((keys(15), 1usize..8), 1..6),
+        capacity in capacity(),
+        most in 1u32..300,
+    ) {
+        let mut store = Store::new(capacity);
+        let (mut all, mut segments, mut lo) = (Rows::new(), Vec::new(), 0);
+        for (number, rows) in (1..).zip(inputs) {
+            let rows: Rows = (lo..).zip(rows).collect();
+            let hi = lo + rows.len() as u64;
+            segments.push(store.write(number, lo, hi, &postings(&rows, lo)));
+            all.extend(rows);
+            lo = hi;
+        }
+        let groups: Vec<Group> = segments.iter().map(Group::alone).collect();
+        for (query, needed) in queries {
+            search_finds(&mut store, &groups, &all, &query, needed, most)?;
+        }
     }
 
     /// Interrupted after every step, each from nothing but the stored state; after every step
@@ -333,11 +386,14 @@ proptest! {
             find_together(&mut store, &group, &queries)?;
             for (query, needed) in &queries {
                 let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
-                let mut found = store.find_by(most, &group, query, *needed).unwrap();
+                let mut found = store.find(&group, query, *needed).unwrap();
                 let mut expected = expected(&all, query, *needed);
                 found.retain(|(row, _)| !dead(*row));
                 expected.retain(|(row, _)| !dead(*row));
                 prop_assert_eq!(&found, &expected);
+                if !drops {
+                    search_finds(&mut store, &[group], &all, query, *needed, most)?;
+                }
             }
             let places = swept(&mut store, &[group], 7);
             let places: Vec<_> = places.into_iter().filter(|(_, row)| !dead(*row)).collect();

@@ -4,7 +4,7 @@ mod pages;
 
 use neardup::hash::{GOLDEN, Key, split_mix};
 use neardup::postings::directory::{self, Entry};
-use neardup::postings::{Group, LeafBuilder, Posting, Segment, log, sort_distinct};
+use neardup::postings::{Group, LeafBuilder, Posting, Query, Segment, log, sort_distinct};
 use pages::{Merging, Store};
 
 /// Payload of a page of 8192 bytes.
@@ -177,4 +177,56 @@ fn hot_lists_are_left_unread_where_they_can() {
         }
     }
     look_up(&mut store, &Group::alone(&merging.output.segment));
+}
+
+/// Keys of a row that strangers share with none but the one before it, one.
+const KEYS: u64 = 30;
+const NEEDED: usize = 5;
+
+fn keys_of(row: u64) -> Vec<u32> {
+    let key = |place: u64| {
+        let from = if place == 3 { row / 2 * 2 } else { row };
+        (split_mix((from * KEYS + place).wrapping_mul(GOLDEN)) >> 32) as u32
+    };
+    (0..KEYS).map(key).collect()
+}
+
+#[test]
+fn a_search_waits_twice_for_the_leaves_of_all_segments() {
+    let mut store = Store::new(CAPACITY);
+    let (mut segments, mut lo) = (Vec::new(), 0);
+    for rows in [100_000, 40_000, 20_000, 5000, 1000, 30, 3000] {
+        let numbers = lo..lo + rows;
+        let keys = numbers.flat_map(|row| keys_of(row).into_iter().map(move |key| (row, key)));
+        let posting = |(row, key): (u64, u32)| {
+            let offset = (row - lo) as u32;
+            u64::from(Posting { key, offset })
+        };
+        let mut postings = keys.map(posting).collect();
+        sort_distinct(&mut postings, &mut || ());
+        segments.push(store.write(segments.len() as u64, lo, lo + rows, &postings));
+        lo += rows;
+    }
+    let groups: Vec<Group> = segments.iter().map(Group::alone).collect();
+    assert!(segments[0].depth > 1, "the directory has one level");
+    for row in [50_001, 120_000, 165_500, lo - 1] {
+        let keys = keys_of(row);
+        let query = Query {
+            keys: &keys,
+            needed: NEEDED,
+            is_exact: false,
+            most: u32::MAX,
+        };
+        store.grow_cold();
+        let found = store.search(&groups, &query).unwrap();
+        assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), [row]);
+        // For the leaves of most keys, and those of a few more for strangers that share one.
+        assert!(store.waits <= 2, "{} waits", store.waits);
+        for group in &groups {
+            store.grow_cold();
+            store.search(std::slice::from_ref(group), &query).unwrap();
+            let leaves = store.leaves_read;
+            assert!(leaves <= keys.len() - NEEDED + 5, "{leaves} leaves");
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! Candidates of searches, and those that have been found ahead of the scans that ask for them.
 
 use super::page::Index;
-use super::rows;
 use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
 use crate::pg::query::work_mem_bytes;
@@ -17,6 +16,9 @@ pub struct Found {
     pub row: u64,
     pub shared: u32,
 }
+
+/// Candidates that are looked up together: the storage is asked for all of their pages.
+const TOGETHER: usize = 64;
 
 /// Bytes of a candidate: its row number, and how many keys it shares.
 const LEN: usize = size_of::<u64>() + size_of::<u32>();
@@ -47,29 +49,28 @@ impl Candidates {
         self.records.push(&record);
     }
 
-    /// Returns the next candidate without taking it.
-    fn peek(&mut self) -> Option<Found> {
+    /// Takes the next candidate.
+    fn next(&mut self) -> Option<Found> {
         if self.taken == self.records.len() {
             return None;
         }
         let record = self.records.read(self.taken, &mut self.buffer);
         let (row, shared) = record.split_first_chunk()?;
+        self.taken += 1;
         Some(Found {
             row: u64::from_ne_bytes(*row),
             shared: u32::from_ne_bytes(*shared.first_chunk()?),
         })
     }
 
-    /// Takes the next candidates that are on one page of the row table into `here`, and returns the page's
-    /// place; None if there are no more.
-    pub fn take_page(&mut self, here: &mut Vec<Found>) -> Option<u64> {
+    /// Takes the next candidates into `here`, at most [`TOGETHER`]; none if there are no more.
+    pub fn take(&mut self, here: &mut Vec<Found>) {
         here.clear();
-        let place = rows::page_of(self.peek()?.row);
-        while let Some(found) = self.peek().filter(|next| rows::page_of(next.row) == place) {
+        while here.len() < TOGETHER
+            && let Some(found) = self.next()
+        {
             here.push(found);
-            self.taken += 1;
         }
-        Some(place)
     }
 }
 

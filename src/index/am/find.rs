@@ -4,13 +4,13 @@ use super::candidates::{Candidates, Found, foreseen};
 use super::hold;
 use super::log;
 use super::meta::Meta;
-use super::page::{Index, Page};
-use super::rows::{self, Entry};
-use super::segment::{SegmentPages, Stop, groups};
+use super::page::Index;
+use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
+use super::segment::{Searched, SegmentPages, Stop, groups};
 use crate::index::classes::Search;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::query::work_mem_bytes;
-use neardup::postings::{self, Needed};
+use neardup::postings::{self, Needed, Query};
 
 /// Bytes for each row whose keys are counted, at most.
 const COUNTED: usize = 16;
@@ -26,19 +26,62 @@ pub enum Remaining {
     All { page: u64, end: u64 },
 }
 
-/// Returns the entry of a candidate on its page of the row table; None if it is dead, or has too few of the
-/// query's keys for how many it has itself.
-pub fn entry_of(page: &Page, found: &Found, needed: &Needed) -> Option<Entry> {
-    let entry = rows::live_entry(page, found.row)?;
-    let is_reached = needed.is_reached(found.shared as usize, entry.keys.into());
-    is_reached.then_some(entry)
+impl Remaining {
+    /// Looks up the next rows, with `here` as their buffer. Calls `visit` with the numbers and entries of those
+    /// that are not known to be dead, and have enough of the query's keys for how many they have
+    /// themselves. Returns false if there are no more.
+    pub fn look_up(
+        &mut self,
+        table: &mut Rows,
+        here: &mut Vec<Found>,
+        visit: &mut dyn FnMut(u64, Entry),
+    ) -> bool {
+        let needed = match self {
+            Self::Some(candidates, needed) => {
+                candidates.take(here);
+                *needed
+            }
+            Self::All { page, end } => {
+                let first = *page * ROWS_PER_PAGE;
+                let rows = first..(*end).min(first + ROWS_PER_PAGE);
+                here.clear();
+                here.extend(rows.map(|row| Found { row, shared: 1 }));
+                *page += 1;
+                Needed::Bands(1)
+            }
+        };
+        let place = |found: &Found| rows::page_of(found.row);
+        let pages = || here.chunk_by(|a, b| place(a) == place(b));
+        table.ask_ahead(pages().map(|here| place(&here[0])));
+        for here in pages() {
+            check_interrupts();
+            let Some(page) = table.page(place(&here[0])) else {
+                continue;
+            };
+            for found in here {
+                if let Some(entry) = rows::live_entry(&page, found.row)
+                    && needed.is_reached(found.shared as usize, entry.keys.into())
+                {
+                    table.ensure_in_table(&entry.tid);
+                    visit(found.row, entry);
+                }
+            }
+        }
+        !here.is_empty()
+    }
 }
 
-/// Finds the rows of a search. `look` sees the metapage before.
-pub fn find(index: Index, search: &Search, look: &dyn Fn(&Meta)) -> (Meta, Remaining) {
+/// Finds the rows of a search; with `is_exact` all keys are counted that they share. `look` sees the metapage
+/// before.
+pub fn find(
+    index: Index,
+    search: &Search,
+    is_exact: bool,
+    look: &dyn Fn(&Meta),
+) -> (Meta, Remaining) {
     with_meta(index, &mut |meta| {
         look(meta);
-        remaining(index, meta, search)
+        remaining(index, meta, search, is_exact)
     })
 }
 
@@ -57,7 +100,7 @@ pub fn find_from(index: Index, search: &Search, from: u64) -> (Meta, Remaining) 
             page: rows::page_of(from),
             end: log::end(&index, meta),
         }),
-        _ => remaining(index, meta, search),
+        _ => remaining(index, meta, search, false),
     })
 }
 
@@ -79,7 +122,12 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
     }
 }
 
-fn remaining(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, Stop> {
+fn remaining(
+    index: Index,
+    meta: &Meta,
+    search: &Search,
+    is_exact: bool,
+) -> Result<Remaining, Stop> {
     match search {
         Search::Nothing => Ok(Remaining::Some(Candidates::new(), Needed::Bands(1))),
         Search::Everything => {
@@ -89,7 +137,7 @@ fn remaining(index: Index, meta: &Meta, search: &Search) -> Result<Remaining, St
         Search::Keys { keys, needed } => {
             let found = match foreseen(&index, keys, needed) {
                 Some(found) => found,
-                None => candidates(&index, meta, keys, needed)?,
+                None => candidates(&index, meta, keys, needed, is_exact)?,
             };
             Ok(Remaining::Some(found, *needed))
         }
@@ -105,6 +153,7 @@ fn candidates(
     meta: &Meta,
     keys: &[u32],
     needed: &Needed,
+    is_exact: bool,
 ) -> Result<Candidates, Stop> {
     // The log is read first, since its pages are the first to be reused.
     let mut newest = Vec::new();
@@ -115,19 +164,18 @@ fn candidates(
     let mut found = Candidates::new();
     let mut pages = SegmentPages::new(*index);
     let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
-    for group in groups(index, meta).iter().rev() {
-        postings::search(
-            &mut pages,
-            &group.group(),
-            keys,
-            needed.least(),
-            most,
-            &mut |row, shared| {
-                found.push(Found { row, shared });
-                Ok(())
-            },
-        )?;
-    }
+    let searched = groups(index, meta);
+    let groups: Vec<_> = searched.iter().rev().map(Searched::group).collect();
+    let query = Query {
+        keys,
+        needed: needed.least(),
+        is_exact: is_exact || needed.depends_on_row(),
+        most,
+    };
+    postings::search(&mut pages, &groups, &query, &mut |row, shared| {
+        found.push(Found { row, shared });
+        Ok(())
+    })?;
     newest.into_iter().for_each(|newest| found.push(newest));
     Ok(found)
 }

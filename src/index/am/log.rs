@@ -1,17 +1,14 @@
 //! The log: the newest rows, on a few pages that every lookup reads whole. The lock of its last page,
 //! the tail, makes a row visible and draws its number.
 
+use super::ahead::Reader;
 use super::cache::Places;
 use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use super::segment::Stop;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
-use neardup::postings::{Damaged, Log, LogQuery, Posting, log};
-use std::collections::VecDeque;
-
-/// Pages of the log that are fetched while those before are read.
-const AHEAD: usize = 4;
+use neardup::postings::{Ahead, Damaged, Log, LogQuery, Posting, log};
 
 /// Returns whether an empty page of the log has room for a row of so many keys.
 pub fn is_room_for(keys: usize) -> bool {
@@ -152,20 +149,10 @@ pub fn for_each_page(
     mut look: impl FnMut(u64, Log) -> Result<(), Damaged>,
 ) -> Result<(), Stop> {
     let mut start = meta.log_start;
-    let mut ahead = meta.log().iter();
-    let mut pinned = VecDeque::with_capacity(AHEAD);
+    let mut pages = Reader::new(*index);
+    pages.announce(meta.log().iter().map(|&block| Ahead { block, place: 0.5 }))?;
     for &block in meta.log() {
-        let room = AHEAD - pinned.len();
-        pinned.extend(
-            ahead
-                .by_ref()
-                .take(room)
-                .map(|block| index.pin(*block, 0.5)),
-        );
-        let page = match pinned.pop_front() {
-            Some(page) => page.read(),
-            None => index.read(block),
-        };
+        let page = pages.read(block);
         if !page.is(Kind::Log, start) && !page.is(Kind::Tail, start) {
             return Err(Stop::Restart(block));
         }

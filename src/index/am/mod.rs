@@ -14,6 +14,7 @@
     reason = "reserved before, or an entry a key of a row, a row of a page or of the log, a segment"
 )]
 
+mod ahead;
 mod build;
 mod cache;
 mod candidates;

@@ -244,6 +244,13 @@ impl<'a> Index<'a> {
         pinned
     }
 
+    /// Asks the storage for blocks that will be read, without waiting for them.
+    pub fn ask_ahead(&self, blocks: impl Iterator<Item = u32>) {
+        let index = self.relation;
+        // SAFETY: the relation is open.
+        unsafe { relation::ask_ahead(index, blocks, |block| recent::ask_ahead(index, block)) }
+    }
+
     /// Returns the pinned buffer of a block.
     fn buffer(&self, block: u32) -> pg_sys::Buffer {
         // Beyond the first file PostgreSQL would speak of a missing file.

@@ -36,10 +36,7 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
             return buffer;
         }
         let buffer = pg_sys::ReadBuffer(relation, block);
-        if is_shared(relation) {
-            let (place, tag) = place_of(file_number(relation), block);
-            remember(place, Remembered { tag, buffer });
-        }
+        remember(relation, block, buffer);
         buffer
     }
 }
@@ -51,18 +48,46 @@ pub unsafe fn read_buffer(relation: pg_sys::Relation, block: u32) -> pg_sys::Buf
 pub unsafe fn recall(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
     // SAFETY: vouched for by the caller.
     unsafe {
+        let reads = READS.get().wrapping_add(1);
+        READS.set(reads);
+        let is_looked_up = reads.is_multiple_of(LOOKED_UP);
+        (!is_looked_up).then(|| pin(relation, block)).flatten()
+    }
+}
+
+/// Asks the storage for a block that will be read, unless its buffer is known; returns whether it has to be read.
+///
+/// # Safety
+/// The relation is open, and its file has the block.
+pub unsafe fn ask_ahead(relation: pg_sys::Relation, block: u32) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        if let Some(buffer) = pin(relation, block) {
+            pg_sys::ReleaseBuffer(buffer);
+            return false;
+        }
+        let asked = pg_sys::PrefetchBuffer(relation, pg_sys::ForkNumber::MAIN_FORKNUM, block);
+        if asked.recent_buffer > 0 {
+            remember(relation, block, asked.recent_buffer);
+        }
+        asked.initiated_io
+    }
+}
+
+/// # Safety
+/// The relation is open.
+unsafe fn pin(relation: pg_sys::Relation, block: u32) -> Option<pg_sys::Buffer> {
+    // SAFETY: vouched for by the caller.
+    unsafe {
         #[cfg(feature = "pg15")]
         let file = (*relation).rd_node;
         #[cfg(not(feature = "pg15"))]
         let file = (*relation).rd_locator;
         let (place, tag) = place_of(file_number(relation), block);
-        let reads = READS.get().wrapping_add(1);
-        READS.set(reads);
         let known = BUFFERS.with_borrow(|buffers| buffers.get(place).copied())?;
         let is_there = is_shared(relation)
             && known.buffer > 0
             && known.tag == tag
-            && !reads.is_multiple_of(LOOKED_UP)
             && pg_sys::ReadRecentBuffer(
                 file,
                 pg_sys::ForkNumber::MAIN_FORKNUM,
@@ -93,14 +118,22 @@ unsafe fn is_shared(relation: pg_sys::Relation) -> bool {
     unsafe { (*(*relation).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_TEMP as i8 }
 }
 
-fn remember(place: usize, page: Remembered) {
+/// # Safety
+/// The relation is open.
+unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffer) {
+    // SAFETY: vouched for by the caller.
+    let (is_shared, file) = unsafe { (is_shared(relation), file_number(relation)) };
+    if !is_shared {
+        return;
+    }
+    let (place, tag) = place_of(file, block);
     BUFFERS.with_borrow_mut(|buffers| {
         // Without memory for it nothing is remembered.
         if buffers.is_empty() && buffers.try_reserve_exact(PAGES).is_ok() {
             buffers.resize(PAGES, Remembered::default());
         }
         if let Some(remembered) = buffers.get_mut(place) {
-            *remembered = page;
+            *remembered = Remembered { tag, buffer };
         }
     });
 }

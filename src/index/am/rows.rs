@@ -43,6 +43,11 @@ pub fn tid_of(number: u64) -> pg_sys::ItemPointerData {
     }
 }
 
+/// Returns the block of the table that a row is in.
+pub fn block_of(tid: &pg_sys::ItemPointerData) -> u32 {
+    u32::from(tid.ip_blkid.bi_hi) << 16 | u32::from(tid.ip_blkid.bi_lo)
+}
+
 fn place_of(row: u64) -> usize {
     (row % ROWS_PER_PAGE) as usize
 }
@@ -148,7 +153,7 @@ impl<'a> Rows<'a> {
     /// Raises `index_corrupted` for a place beyond the table. Within the table's first file, whose end
     /// is not looked up, PostgreSQL reports a block that cannot be read.
     pub fn ensure_in_table(&mut self, tid: &pg_sys::ItemPointerData) {
-        let block = u32::from(tid.ip_blkid.bi_hi) << 16 | u32::from(tid.ip_blkid.bi_lo);
+        let block = block_of(tid);
         if block < self.table_blocks {
             return;
         }
@@ -220,6 +225,15 @@ impl<'a> Rows<'a> {
         let directories = places.end.div_ceil(FANOUT);
         let all = pages + directories + directories.div_ceil(FANOUT);
         u32::try_from(all).unwrap_or(u32::MAX)
+    }
+
+    /// Asks the storage for the pages of the table at some places.
+    pub fn ask_ahead(&mut self, places: impl Iterator<Item = u64>) {
+        let index = self.index;
+        index.ask_ahead(places.filter_map(|place| match self.find(place) {
+            Place::At { block, .. } => Some(block),
+            _ => None,
+        }));
     }
 
     /// Returns the page of the table at a place, locked for reading; None if all its rows are dead.

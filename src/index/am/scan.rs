@@ -2,15 +2,16 @@
 
 use super::candidates::Found;
 use super::fetch::Fetch;
-use super::find::{Remaining, entry_of, find};
+use super::find::{Remaining, find};
 use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
-use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::rows::{self, Entry, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, or_out_of_memory, raise, tell};
+use crate::pg::relation;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 
@@ -52,9 +53,11 @@ enum Phase<'a> {
 
 /// Rows that are left to be returned.
 struct Left<'a> {
+    /// NULL in a scan for a bitmap.
+    heap: pg_sys::Relation,
     table: Rows<'a>,
     rows: Remaining,
-    /// Those of them that are on one page of the row table.
+    /// Those that were looked up last.
     here: Vec<Found>,
     /// The places of some of them, in reverse.
     tids: Vec<pg_sys::ItemPointerData>,
@@ -92,37 +95,32 @@ impl Left<'_> {
         self.tids.clear();
         while self.tids.is_empty() {
             check_interrupts();
-            let place = match &mut self.rows {
-                Remaining::Some(candidates, _) => match candidates.take_page(&mut self.here) {
-                    Some(place) => place,
-                    None => return false,
-                },
-                Remaining::All { page, end } if *page * ROWS_PER_PAGE < *end => *page,
-                Remaining::All { .. } => return false,
-            };
-            let page = self.table.page(place);
-            let payload = page.as_ref().map_or(&[][..], |page| page.payload());
-            let first = place * ROWS_PER_PAGE;
-            match &mut self.rows {
-                Remaining::Some(_, needed) => {
-                    let here = self.here.iter();
-                    let live = here.filter_map(|found| entry_of(page.as_ref()?, found, needed));
-                    self.tids.extend(live.map(|entry| entry.tid));
-                }
-                Remaining::All { page, end } => {
-                    let known = (*end - first).min(ROWS_PER_PAGE) as usize;
-                    let entries = rows::entries(payload).take(known);
-                    self.tids
-                        .extend(entries.filter(|e| !e.is_blank()).map(|e| e.tid));
-                    *page += 1;
-                }
+            let tids = &mut self.tids;
+            let mut add = |_, entry: Entry| tids.push(entry.tid);
+            if !self.rows.look_up(&mut self.table, &mut self.here, &mut add) {
+                return false;
             }
         }
-        for tid in &self.tids {
-            self.table.ensure_in_table(tid);
-        }
+        self.ask_ahead();
         self.tids.reverse();
         true
+    }
+
+    /// Asks the storage for the rows that are returned next, unless PostgreSQL does that itself.
+    fn ask_ahead(&self) {
+        let block = |tid: &pg_sys::ItemPointerData| rows::block_of(tid);
+        let same = |a: &pg_sys::ItemPointerData, b: &pg_sys::ItemPointerData| block(a) == block(b);
+        let blocks = self.tids.chunk_by(same).map(|here| block(&here[0]));
+        let heap = self.heap;
+        if !heap.is_null() && self.tids.len() > 1 {
+            // SAFETY: the table is open while its index is scanned.
+            unsafe {
+                relation::ask_ahead(heap, blocks, |block| {
+                    let fork = pg_sys::ForkNumber::MAIN_FORKNUM;
+                    pg_sys::PrefetchBuffer(heap, fork, block).initiated_io
+                });
+            }
+        }
     }
 }
 
@@ -343,12 +341,13 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
             let ordered = start_ordered(index, search, &look, order, nearest, fetch);
             return Phase::Ordered(ordered);
         }
-        let (meta, rows) = find(index, &search, &look);
+        let (meta, rows) = find(index, &search, false, &look);
         let decide = match is_check {
             true => row_keys.decide(conditions),
             false => None,
         };
         Phase::Unordered(Left {
+            heap: scan.heapRelation,
             table: Rows::new(index, &meta),
             rows,
             here: Vec::new(),
@@ -384,10 +383,14 @@ fn start_ordered<'s>(
         (Search::Everything, _) => (Search::Nothing, Some(0.0)),
         (search, _) => (search, None),
     };
-    let (meta, rows) = find(index, &search, look);
+    let (meta, rows) = find(index, &search, true, look);
     let (mut found, mut here) = (Vec::new(), Vec::new());
     if let Remaining::Some(mut candidates, _) = rows {
-        while candidates.take_page(&mut here).is_some() {
+        loop {
+            candidates.take(&mut here);
+            if here.is_empty() {
+                break;
+            }
             or_out_of_memory(found.try_reserve(here.len()));
             found.extend_from_slice(&here);
         }

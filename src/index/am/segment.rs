@@ -1,10 +1,11 @@
 //! Segments: reading their pages, and writing them leaf by leaf.
 
+use super::ahead::Reader;
 use super::meta::{Merge, Meta, Segment};
-use super::page::{Index, Kind, Pinned, raise_corrupted};
+use super::page::{Index, Kind, raise_corrupted};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
-use neardup::postings::{self, AHEAD, Ahead, Damaged, Group, Output, PageKind, Pages};
-use std::collections::{TryReserveError, VecDeque};
+use neardup::postings::{self, Ahead, Damaged, Group, Output, PageKind, Pages};
+use std::collections::TryReserveError;
 
 /// Why a search or a merge ended early.
 #[derive(Debug)]
@@ -43,33 +44,11 @@ impl Stop {
 }
 
 /// Reads the pages of segments.
-pub struct SegmentPages<'a> {
-    index: Index<'a>,
-    /// Pages that are read next, and those behind them, the last first.
-    pinned: VecDeque<Pinned<'a>>,
-    announced: Vec<Ahead>,
-}
-
-/// Pages that are pinned at a time, to be fetched while those before are read. Of more than 8 a backend
-/// keeps account in a hash table.
-const PINNED: usize = 6;
+pub struct SegmentPages<'a>(Reader<'a>);
 
 impl<'a> SegmentPages<'a> {
     pub fn new(index: Index<'a>) -> Self {
-        Self {
-            index,
-            pinned: VecDeque::with_capacity(PINNED),
-            announced: Vec::with_capacity(AHEAD),
-        }
-    }
-
-    fn pin_ahead(&mut self) {
-        while self.pinned.len() < PINNED
-            && let Some(next) = self.announced.pop()
-        {
-            self.pinned
-                .push_back(self.index.pin(next.block, next.place));
-        }
+        Self(Reader::new(index))
     }
 }
 
@@ -77,12 +56,7 @@ impl Pages for SegmentPages<'_> {
     type Error = Stop;
 
     fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Stop> {
-        self.pinned.clear();
-        self.announced.clear();
-        self.announced.extend(pages.take(AHEAD));
-        self.announced.reverse();
-        self.pin_ahead();
-        Ok(())
+        Ok(self.0.announce(pages)?)
     }
 
     fn read<R>(
@@ -96,12 +70,7 @@ impl Pages for SegmentPages<'_> {
             PageKind::Leaf => Kind::Leaf,
             PageKind::Directory => Kind::Directory,
         };
-        let next = self.pinned.pop_front();
-        self.pin_ahead();
-        let page = match next {
-            Some(pinned) if pinned.block() == block => pinned.read(),
-            _ => self.index.read(block),
-        };
+        let page = self.0.read(block);
         if !page.is(kind, segment.number) {
             return Err(Stop::Restart(block));
         }

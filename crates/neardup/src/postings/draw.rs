@@ -2,7 +2,7 @@
 //! frequent: the pairs of rows that share keys are mostly theirs.
 
 use super::directory::Entry;
-use super::search::{Part, parts};
+use super::part::{Part, parts};
 use super::walk::{read_directory, read_leaf};
 use super::{Group, Pages, Posting};
 use crate::hash::{GOLDEN, split_mix};

@@ -5,9 +5,9 @@
 //! are known: of all long lists the leaf around the same row, so that they can be compared.
 
 use super::directory::{Directory, Entry};
-use super::search::{Part, parts};
+use super::part::{Part, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{Damaged, Group, Pages, Posting};
+use super::{AHEAD, Ahead, Damaged, Group, Pages, Posting};
 use std::collections::TryReserveError;
 use std::ops::Range;
 
@@ -356,6 +356,13 @@ fn read<P: Pages>(
     most_pages: usize,
 ) -> Result<Vec<List>, P::Error> {
     let (mut count, mut left) = (0, most_pages);
+    let leaves = lists
+        .chunk_by(|a, b| a.leaf == b.leaf)
+        .take(most_pages.min(AHEAD));
+    let blocks: Vec<u32> = leaves.map(|same| same[0].leaf.block).collect();
+    if !blocks.is_empty() {
+        pages.announce(blocks.iter().map(|&block| Ahead { block, place: 0.0 }))?;
+    }
     for same in lists.chunk_by_mut(|a, b| a.leaf == b.leaf).take(most_pages) {
         read_lists(pages, part, same[0].leaf, same)?;
         count += same.len();

@@ -19,8 +19,10 @@ mod draw;
 mod estimate;
 pub mod leaf;
 pub mod log;
+mod long;
 mod merge;
 mod needed;
+mod part;
 mod passed;
 pub mod policy;
 mod search;
@@ -37,7 +39,7 @@ pub use log::{Log, LogQuery};
 pub use merge::{Filled, Merge, split_of_input};
 pub use needed::Needed;
 pub use passed::passed;
-pub use search::search;
+pub use search::{Query, search};
 pub use sort::sort_distinct;
 pub use sweep::{Place, sweep};
 pub use together::Queries;
@@ -146,8 +148,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Most pages that are announced at a time.
-pub const AHEAD: usize = 16;
+/// Most pages that are announced at a time: all that a lookup reads of a level, in general.
+pub const AHEAD: usize = 512;
 
 /// A page that will be read.
 #[derive(Debug, Clone, Copy)]
@@ -168,8 +170,8 @@ pub enum PageKind {
 pub trait Pages {
     type Error: From<Damaged> + From<TryReserveError>;
 
-    /// Announces pages that are read next, in this order and at most [`AHEAD`] of them, so that they
-    /// can be fetched together.
+    /// Announces pages that are read next, in this order and at most [`AHEAD`] of them, so that the
+    /// storage is asked for all of them before the first is waited for.
     ///
     /// # Errors
     /// Fails where a page cannot be read.

@@ -3,7 +3,7 @@
 
 use super::cursor::Cursor;
 use super::directory::Entry;
-use super::search::{Part, parts};
+use super::part::{Part, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Ahead, Damaged, Directory, Group, Leaf, Log, Pages, Posting};

@@ -4,9 +4,9 @@
 use neardup::postings::directory::{self, Directories, Entry};
 use neardup::postings::{
     AHEAD, Ahead, Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages,
-    Place, Posting, Segment, passed, search, split_of_input, sweep,
+    Place, Posting, Query, Segment, passed, search, split_of_input, sweep,
 };
-use std::collections::TryReserveError;
+use std::collections::{HashMap, TryReserveError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -47,6 +47,10 @@ pub struct Store {
     pub fuel: usize,
     pub leaves_read: usize,
     pub directories_read: usize,
+    /// How many times a reader has waited for leaves, one time after the other; directories stay in memory.
+    pub waits: usize,
+    /// After how many waits leaves that have been asked for are there.
+    there: HashMap<u32, usize>,
 }
 
 impl Store {
@@ -58,7 +62,15 @@ impl Store {
             fuel: usize::MAX,
             leaves_read: 0,
             directories_read: 0,
+            waits: 0,
+            there: HashMap::new(),
         }
+    }
+
+    /// Counts anew; no leaf is in memory.
+    pub fn grow_cold(&mut self) {
+        (self.leaves_read, self.directories_read, self.waits) = (0, 0, 0);
+        self.there.clear();
     }
 
     /// Takes a free page if there is one, as a real file would.
@@ -141,26 +153,26 @@ impl Store {
         }
     }
 
-    /// Returns the findings of [`search`].
+    /// Returns the findings of [`search`] in one group, all keys counted.
     pub fn find(
         &mut self,
         group: &Group,
         keys: &[u32],
         needed: usize,
     ) -> Result<Vec<(u64, u32)>, Failure> {
-        self.find_by(u32::MAX, group, keys, needed)
+        let query = Query {
+            keys,
+            needed: needed.max(1),
+            is_exact: true,
+            most: u32::MAX,
+        };
+        self.search(&[*group], &query)
     }
 
-    /// Returns the findings of [`search`], which looks at `most` rows at a time.
-    pub fn find_by(
-        &mut self,
-        most: u32,
-        group: &Group,
-        keys: &[u32],
-        needed: usize,
-    ) -> Result<Vec<(u64, u32)>, Failure> {
+    /// Returns the findings of [`search`].
+    pub fn search(&mut self, groups: &[Group], query: &Query) -> Result<Vec<(u64, u32)>, Failure> {
         let mut rows = Vec::new();
-        search(self, group, keys, needed, most, &mut |row, shared| {
+        search(self, groups, query, &mut |row, shared| {
             rows.push((row, shared));
             Ok(())
         })?;
@@ -235,6 +247,9 @@ impl Pages for Store {
 
     fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Failure> {
         assert!((1..=AHEAD).contains(&pages.len()));
+        for page in pages {
+            self.there.entry(page.block).or_insert(self.waits + 1);
+        }
         Ok(())
     }
 
@@ -249,6 +264,10 @@ impl Pages for Store {
         match kind {
             PageKind::Leaf => self.leaves_read += 1,
             PageKind::Directory => self.directories_read += 1,
+        }
+        if kind == PageKind::Leaf {
+            let there = *self.there.entry(block).or_insert(self.waits + 1);
+            self.waits = self.waits.max(there);
         }
         match self.pages.get(block as usize) {
             Some(Some(page)) if page.segment == segment.number && page.kind == kind => {

@@ -8,6 +8,7 @@ mod backfill;
 mod bench;
 mod check;
 mod citus;
+mod cold;
 mod collections;
 mod compaction;
 mod constraint;
@@ -136,6 +137,8 @@ const ALL: &[Test] = &[
         "compaction_beside_everything",
         compaction::beside_everything,
     ),
+    ("cold_lookups", cold::lookups),
+    ("cold_inserts", cold::inserts),
     ("scopes_equal_scan", scopes::equal_scan),
     ("constraint_interleavings", constraint::interleavings),
     ("constraint_partitioned", constraint::partitioned),

@@ -10,6 +10,7 @@ pub mod installation;
 pub mod memory;
 pub mod postmaster;
 mod script;
+pub mod slow_storage;
 
 use std::fs;
 

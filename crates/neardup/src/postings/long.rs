@@ -1,0 +1,134 @@
+//! Lists of keys that many rows have, in one segment: read as a whole, or looked into.
+
+use super::count::{Candidate, Counts};
+use super::leaf::{Block, Leaf};
+use super::part::Part;
+use super::search::List;
+use super::walk::Leaves;
+use super::{Damaged, Pages, Posting};
+
+/// Reads the part of a list that lies in a segment.
+pub(super) fn scan<P: Pages>(
+    pages: &mut P,
+    part: &Part,
+    list: &List,
+    counts: &mut Counts,
+) -> Result<(), P::Error> {
+    let Some((first, last)) = part.range(list.key) else {
+        return Ok(());
+    };
+    let mut leaves = Leaves::seek(pages, part.segment, first)?;
+    let mut run: Vec<u32> = Vec::new();
+    while leaves.next().is_some_and(|leaf| leaf.first <= last) {
+        let read = leaves.visit(pages, |leaf| {
+            run.clear();
+            if let Err(failed) = run.try_reserve(leaf.len()) {
+                return Ok(Err(failed));
+            }
+            leaf.visit(first, last, &mut |numbers| {
+                for number in numbers {
+                    let offset = part.group_offset(*number)?;
+                    if run.last().is_some_and(|last| *last >= offset) {
+                        return Err(Damaged("postings of a leaf page out of order"));
+                    }
+                    run.push(offset);
+                }
+                Ok(true)
+            })?;
+            Ok(Ok(()))
+        })?;
+        read.transpose()?;
+        counts.add(&run, list.weight)?;
+        if counts.is_full() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Looks candidates up in the part of a list that lies in a segment.
+pub(super) fn probe<P: Pages>(
+    pages: &mut P,
+    part: &Part,
+    list: &List,
+    candidates: &mut [Candidate],
+) -> Result<(), P::Error> {
+    let Some((first, last)) = part.range(list.key) else {
+        return Ok(());
+    };
+    let posting_of = |candidate: &Candidate| {
+        let offset = candidate.offset.checked_sub(part.shift)?;
+        Some(Posting {
+            key: list.key,
+            offset,
+        })
+    };
+    let below = |candidate: &Candidate| posting_of(candidate).is_none_or(|posting| posting < first);
+    let above = |candidate: &Candidate| posting_of(candidate).is_some_and(|posting| posting > last);
+    let start = candidates.partition_point(below);
+    let end = candidates.partition_point(|candidate| !above(candidate));
+    let mut left = candidates.get_mut(start..end).unwrap_or_default();
+    while let Some(target) = left.first().and_then(posting_of) {
+        let mut leaves = Leaves::seek(pages, part.segment, target)?;
+        let looked_up = leaves.visit(pages, |leaf| {
+            let mut probe = Probe::new(leaf)?;
+            let leaf_last = leaf.last()?;
+            let mut looked_up = 0;
+            for candidate in left.iter_mut() {
+                let posting = posting_of(candidate).filter(|posting| *posting <= leaf_last);
+                let Some(posting) = posting else {
+                    break;
+                };
+                candidate.count += u32::from(probe.contains(posting)?) * list.weight;
+                looked_up += 1;
+            }
+            Ok(looked_up)
+        })?;
+        // Those between this leaf's last posting and the next leaf are in none.
+        let Some(next) = leaves.next() else {
+            return Ok(());
+        };
+        let passed = |candidate: &Candidate| posting_of(candidate) < Some(next.first);
+        let passed = left.partition_point(passed).max(looked_up.unwrap_or(0));
+        if passed == 0 {
+            return Err(Damaged("entries of a directory out of order").into());
+        }
+        left = &mut left[passed..];
+    }
+    Ok(())
+}
+
+/// Looks up ascending postings in a leaf.
+struct Probe<'l> {
+    leaf: Leaf<'l>,
+    number: usize,
+    block: Block,
+}
+
+impl<'l> Probe<'l> {
+    fn new(leaf: Leaf<'l>) -> Result<Self, Damaged> {
+        let block = leaf.block(0)?;
+        Ok(Self {
+            leaf,
+            number: 0,
+            block,
+        })
+    }
+
+    fn contains(&mut self, posting: Posting) -> Result<bool, Damaged> {
+        let wanted = u64::from(posting);
+        if self
+            .block
+            .numbers()
+            .last()
+            .is_some_and(|last| *last < wanted)
+        {
+            let number = self.leaf.block_of(posting);
+            if number != self.number {
+                self.block = self.leaf.block(number)?;
+                self.number = number;
+            }
+        }
+        Ok(self.block.numbers().binary_search(&wanted).is_ok())
+    }
+}

@@ -1,0 +1,105 @@
+//! The postings of a group that count, segment by segment.
+
+use super::merge::split_of_input;
+use super::{Damaged, Group, MAX_ROWS, Output, Posting, Segment};
+use std::collections::TryReserveError;
+use std::ops::Range;
+
+/// The postings of one segment that count: all, or those on its side of a merge's split.
+pub(super) struct Part<'g> {
+    pub(super) segment: &'g Segment,
+    pub(super) rows: u64,
+    /// From the group's first row to the segment's.
+    pub(super) shift: u32,
+    /// The first and the last that count, as numbers.
+    pub(super) first: u64,
+    pub(super) last: u64,
+    /// The first and the last offset of rows that count.
+    offsets: (u32, u32),
+}
+
+impl<'g> Part<'g> {
+    /// Returns the postings from `first` to `last` of a segment, if there can be any.
+    fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
+        let rows = segment.rows()?;
+        let shift = segment.lo.checked_sub(lo);
+        let shift = shift.filter(|shift| shift.saturating_add(rows) <= MAX_ROWS);
+        let shift = shift.ok_or(Damaged("segments too far apart to be merged"))?;
+        let part = Self {
+            segment,
+            rows,
+            shift: shift as u32,
+            first,
+            last,
+            offsets: (0, u32::MAX),
+        };
+        Ok((segment.postings > 0 && rows > 0).then_some(part))
+    }
+
+    /// Returns what counts of some of the group's rows, if there can be any.
+    pub(super) fn within(&self, window: &Range<u32>) -> Option<Self> {
+        let start = window.start.saturating_sub(self.shift);
+        let end = window.end.checked_sub(self.shift)?;
+        (u64::from(start) < self.rows && start < end).then(|| Self {
+            offsets: (start, end - 1),
+            ..*self
+        })
+    }
+
+    /// Returns the first and the last place of the postings of a key.
+    #[inline]
+    pub(super) fn range(&self, key: u32) -> Option<(Posting, Posting)> {
+        let [first, last] = <[u32; 2]>::from(self.offsets).map(|offset| Posting { key, offset });
+        let first = self.first.max(first.into());
+        let last = self.last.min(last.into());
+        (first <= last).then_some((first.into(), last.into()))
+    }
+
+    /// Returns whether a posting is among those that count.
+    pub(super) fn has(&self, posting: Posting) -> bool {
+        (self.first..=self.last).contains(&posting.into())
+    }
+
+    #[inline]
+    pub(super) fn group_offset(&self, number: u64) -> Result<u32, Damaged> {
+        let offset = Posting::from(number).offset;
+        if u64::from(offset) >= self.rows {
+            return Err(Damaged("posting of a row that is not its segment's"));
+        }
+        Ok(self.shift + offset)
+    }
+}
+
+/// Returns a group's first row, and what counts of its segments.
+pub(super) fn parts<'g, E>(group: &'g Group) -> Result<(u64, Vec<Part<'g>>), E>
+where
+    E: From<Damaged> + From<TryReserveError>,
+{
+    let lowest_input = group.inputs.iter().map(|input| input.lo).min();
+    let output_lo = group.output.map(|output| output.segment.lo);
+    let lo = output_lo.or(lowest_input).unwrap_or(0);
+    let mut parts = Vec::new();
+    parts.try_reserve_exact(group.inputs.len() + 1)?;
+    if let Some(Output { segment, split }) = &group.output
+        && let Some(last) = u64::from(*split).checked_sub(1)
+    {
+        parts.extend(Part::new(segment, lo, 0, last)?);
+    }
+    for input in group.inputs {
+        let split = group.output.map_or(Posting::MIN, |output| {
+            split_of_input(output.split, input.lo.saturating_sub(lo))
+        });
+        parts.extend(Part::new(input, lo, split.into(), u64::MAX)?);
+    }
+    Ok((lo, parts))
+}
+
+/// Returns the offsets of the rows of parts.
+pub(super) fn offsets_of(parts: &[Part]) -> Range<u32> {
+    let first = parts.iter().map(|part| part.shift + part.offsets.0);
+    let end = parts.iter().map(|part| {
+        let rows = part.rows.min(u64::from(part.offsets.1) + 1);
+        (u64::from(part.shift) + rows).min(MAX_ROWS) as u32
+    });
+    first.min().unwrap_or(0)..end.max().unwrap_or(0)
+}
