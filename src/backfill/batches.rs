@@ -148,7 +148,7 @@ impl Column {
             target = self.quoted,
         );
         let (mut found, mut upto) = (0, None);
-        connection.prepare(&query, &[]).run(None, &[], &mut |row| {
+        connection.prepare(&query, &[]).run(&[], &mut |row| {
             found = row.get(1).unwrap_or(0);
             upto = row.name(2).map(Place);
         });
@@ -166,7 +166,7 @@ impl Column {
     ) -> (i64, i64) {
         let mut filled = (0, 0);
         let statement = connection.prepare(&self.batch(table, last, upto), &[]);
-        statement.run(None, &[], &mut |row| {
+        statement.run(&[], &mut |row| {
             filled = (row.get(1).unwrap_or(0), row.get(2).unwrap_or(0));
         });
         filled

@@ -21,7 +21,7 @@ pub fn tables(connection: &Connection, relation: pg_sys::Oid, column: &Column) -
         relation = relation.to_u32()
     );
     let mut tables = Vec::new();
-    connection.prepare(&tree, &[]).run(None, &[], &mut |row| {
+    connection.prepare(&tree, &[]).run(&[], &mut |row| {
         tables.extend(row.get::<pg_sys::Oid>(1));
     });
     tables.retain(|table| has_rows(*table));
@@ -144,7 +144,7 @@ fn warn_of_policies(connection: &Connection, table: pg_sys::Oid) {
         "SELECT 1 WHERE pg_catalog.row_security_active('{}'::pg_catalog.oid)",
         table.to_u32()
     );
-    if connection.prepare(&active, &[]).run(None, &[], &mut |_| {}) > 0 {
+    if connection.prepare(&active, &[]).run(&[], &mut |_| {}) > 0 {
         tell(
             PgLogLevel::WARNING,
             &format!(

@@ -34,10 +34,8 @@ pub fn wait(progress: &mut Progress) {
          WHERE state OPERATOR(pg_catalog.=) ANY ('{{streaming,catchup}}'::pg_catalog.text[])
              AND replay_lsn OPERATOR(pg_catalog.<) '{written}'::pg_catalog.pg_lsn LIMIT 1"
     );
-    let is_behind = || {
-        in_transaction(|connection| connection.prepare(&behind, &[]).run(None, &[], &mut |_| {}))
-            > 0
-    };
+    let is_behind =
+        || in_transaction(|connection| connection.prepare(&behind, &[]).run(&[], &mut |_| {})) > 0;
     while is_behind() {
         progress.look();
         sleep(PAUSE);

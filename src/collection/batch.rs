@@ -4,7 +4,6 @@ use crate::collection::form::Form;
 use crate::collection::prefilter::Prefilter;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::numbers::Numbers;
 use crate::pg::partitions::{PartWork, Partitions};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
@@ -66,12 +65,12 @@ impl Batch {
     /// Returns each pair of kept items worth comparing, once, of which one has rows on side a and the
     /// other on side b. `sides` is that of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
-        let mut pairs = Numbers::new(work_mem_bytes() / 4);
+        let mut pairs = Records::of_width(size_of::<u64>(), work_mem_bytes() / 4);
         let mut groups = UnionFind::new();
         or_out_of_memory(groups.grow_to(self.tokens.rows()));
         let mut put = |a, b| {
             groups.union(a, b);
-            pairs.push(u64::from(a) << 32 | u64::from(b));
+            pairs.push(&(u64::from(a) << 32 | u64::from(b)).to_le_bytes());
         };
         let find = |entries, check: &mut dyn FnMut()| self.find(entries, sides, check);
         self.in_key_order(&find, &mut |found| self.put_all(&found, sides, &mut put));
@@ -261,15 +260,18 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    fn of(pairs: Numbers, mut groups: UnionFind) -> Self {
+    fn of(mut pairs: Records, mut groups: UnionFind) -> Self {
         let len = pairs.len();
         let tiles = Tiles::of(&mut groups).or_raise();
         let mut sort = BigintSort::begin();
         let mut progress = Progress::begin("sorting pairs", Some(len));
-        pairs.for_each(&mut |pair| {
+        let mut buffer = Vec::new();
+        for number in 0..len {
             progress.step();
+            let (bytes, _) = pairs.read(number, &mut buffer).as_chunks();
+            let pair = u64::from_le_bytes(bytes[0]);
             sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);
-        });
+        }
         Self {
             sorted: sort.sorted(),
             tiles,

@@ -7,7 +7,7 @@ use crate::collection::batch::{Batch, Pairs};
 use crate::collection::compare::{Collecting, Kind, Piece};
 use crate::collection::documents::Documents;
 use crate::collection::items::Items;
-use crate::collection::members::{Members, canonical_of};
+use crate::collection::members::Members;
 use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::prefilter::Test;
 use crate::collection::reading::Collection;
@@ -138,11 +138,12 @@ impl Matches {
         for item in 0..measured.items.len() {
             progress.step();
             let first = measured.items.first_row(item);
-            let (canonical, similarity) = canonical_of(first, &mut members).unwrap_or((first, 1.0));
+            let (canonical, similarity) = members.canonical_of(first).unwrap_or((first, 1.0));
             for row in measured.items.rows(item) {
                 visit(measured.keys(row, canonical), similarity);
             }
         }
+        members.end();
     }
 
     /// Returns the documents of the rows, by their numbers.

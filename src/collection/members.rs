@@ -3,14 +3,17 @@
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
 use crate::pg::error::OrRaise;
-use crate::pg::links::{Links, SortedLinks};
 use crate::pg::progress::Progress;
+use crate::pg::query::work_mem_bytes;
+use crate::pg::sort::PairSort;
 use neardup::cluster::{Canonicals, SimilarityOf};
 use neardup::memory::filled;
+use pgrx::pg_sys;
 
 /// The canonical rows of members, with the similarities to them.
 pub struct Members {
-    links: Links,
+    /// Row and canonical row, packed so that rows ascend, each pair with the bits of the similarity.
+    sort: PairSort,
     rows: u32,
 }
 
@@ -18,14 +21,16 @@ impl Members {
     /// Returns no members, of that many rows.
     pub fn new(rows: u32) -> Self {
         Self {
-            links: Links::new(rows, rows as usize),
+            sort: PairSort::of_bigints((work_mem_bytes() / 4 / 1024) as i32),
             rows,
         }
     }
 
     /// Makes a row a member of a canonical row's cluster.
     pub fn put(&mut self, row: u32, canonical: u32, similarity: f64) {
-        self.links.put(row, canonical, similarity);
+        let ends = (u64::from(row) << 32 | u64::from(canonical)) ^ SIGN;
+        let similarity = similarity.to_bits() as i64;
+        self.sort.put(pg_sys::Datum::from(ends as i64), similarity);
     }
 
     /// Puts the rows of a batch, each with its kept number, into clusters; `similarity` compares kept
@@ -53,27 +58,56 @@ impl Members {
 
     /// Visits every row in order with the canonical row of its cluster, and the similarity to it.
     pub fn for_each(self, items: &Items, visit: &mut dyn FnMut(u32, u32, f64)) {
-        let mut links = self.links.sorted();
-        let mut progress = Progress::begin("listing rows", Some(self.rows as usize));
-        for row in 0..self.rows {
+        let rows = self.rows;
+        let mut members = self.sorted();
+        let mut progress = Progress::begin("listing rows", Some(rows as usize));
+        for row in 0..rows {
             progress.step();
             let first = items.first_row(items.of_row(row));
-            let (canonical, similarity) = canonical_of(row, &mut links).unwrap_or((first, 1.0));
+            let (canonical, similarity) = members.canonical_of(row).unwrap_or((first, 1.0));
             visit(row, canonical, similarity);
         }
+        members.end();
     }
 
-    /// Ends putting, for [`canonical_of`].
-    pub fn sorted(self) -> SortedLinks {
-        self.links.sorted()
+    /// Ends putting.
+    pub fn sorted(mut self) -> SortedMembers {
+        self.sort.sort();
+        SortedMembers {
+            next: self.sort.next(),
+            sort: self.sort,
+        }
     }
 }
 
-/// Returns the canonical row that a row is linked to, and the similarity to it; None if it is canonical.
-pub fn canonical_of(row: u32, members: &mut SortedLinks) -> Option<(u32, f64)> {
-    let mut found = None;
-    members.of(row, &mut |canonical, similarity| {
-        found = Some((canonical, similarity));
-    });
-    found
+/// Without it, packed pairs are in order as unsigned numbers.
+const SIGN: u64 = 1 << 63;
+
+/// Members in the order of their rows. They have to be ended, unless an ERROR does.
+pub struct SortedMembers {
+    sort: PairSort,
+    next: Option<(pg_sys::Datum, i64)>,
+}
+
+impl SortedMembers {
+    /// Returns the canonical row of a row, and the similarity to it; None if it is canonical itself. Rows are
+    /// asked for in their order.
+    pub fn canonical_of(&mut self, row: u32) -> Option<(u32, f64)> {
+        while let Some((ends, similarity)) = self.next {
+            let ends = ends.value() as u64 ^ SIGN;
+            let member = (ends >> 32) as u32;
+            if member > row {
+                break;
+            }
+            self.next = self.sort.next();
+            if member == row {
+                return Some((ends as u32, f64::from_bits(similarity as u64)));
+            }
+        }
+        None
+    }
+
+    pub fn end(self) {
+        self.sort.end();
+    }
 }

@@ -78,8 +78,6 @@ fn refuse_row_security(relation: pg_sys::Oid) -> ! {
 pub fn lock(connection: &Connection, tracker: &Tracker) {
     let table = names::relation(tracker.relation);
     let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
-    connection
-        .prepare_kept(&lock, &[])
-        .run(None, &[], &mut |_| {});
+    connection.prepare_kept(&lock, &[]).run(&[], &mut |_| {});
     State::lock(connection, tracker);
 }

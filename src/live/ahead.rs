@@ -10,7 +10,7 @@ use crate::live::measure::Measure;
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::relation::Relation;
-use crate::pg::statement::{Snapshot, Tuple};
+use crate::pg::statement::{Connection, Tuple};
 use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 
@@ -88,7 +88,9 @@ impl Ahead {
 
     /// Returns the rows, with the candidates of all searches around them; a row with many others near it gets
     /// canonical rows alone.
-    pub fn find(self, foreseen: &Foreseen, snapshot: &Snapshot) -> Surrounded {
+    pub fn find(self, foreseen: &Foreseen, connection: &Connection) -> Surrounded {
+        let snapshot = connection.snapshot();
+        let snapshot = snapshot.expect("a refresh reads under a snapshot");
         let find = |searched: &Searched, searches: &[Search]| {
             // SAFETY: the index is open, of our access method, and its table locked for the refresh.
             unsafe { foreseen.find(searched.index.as_ptr(), searches, snapshot) }

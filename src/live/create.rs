@@ -298,7 +298,7 @@ fn grant(connection: &Connection, tracker: &Tracker) {
         &[pg_sys::OIDOID],
     );
     let mut roles = Vec::new();
-    readers.run(None, &[tracker.relation.into_datum()], &mut |row| {
+    readers.run(&[tracker.relation.into_datum()], &mut |row| {
         roles.extend(row.name(1))
     });
     let Tables { clusters, log, .. } = tracker.tables;

@@ -17,7 +17,7 @@ pub fn renew(connection: &Connection, tracker: &Tracker) {
     }
     let find = connection.prepare(TRIGGERS, &[pg_sys::OIDOID]);
     let mut triggers = Vec::new();
-    find.run(None, &[clusters.into_datum()], &mut |row| {
+    find.run(&[clusters.into_datum()], &mut |row| {
         triggers.extend(row.get::<pg_sys::Oid>(1));
     });
     for (number, &trigger) in triggers.iter().enumerate() {
@@ -29,7 +29,7 @@ pub fn renew(connection: &Connection, tracker: &Tracker) {
     }
     let find = connection.prepare(POLICIES, &[pg_sys::OIDOID; 2]);
     let readable = [clusters, tracker.tables.log].map(IntoDatum::into_datum);
-    find.run(None, &readable, &mut |row| {
+    find.run(&readable, &mut |row| {
         if let (Some(catalog), Some(policy)) = (row.get(1), row.get(2)) {
             let tracked = (pg_sys::RelationRelationId, tracker.relation);
             depend((catalog, policy), tracked);

@@ -8,7 +8,7 @@ use crate::live::queries::{self, canonicals, known, neighbors};
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::error::{OrRaise, or_out_of_memory};
-use crate::pg::statement::{Connection, Snapshot, Statement, Tuple, text_array};
+use crate::pg::statement::{Connection, Statement, Tuple, text_array};
 use neardup::cluster::live::{Collection, Found, Nearness};
 use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
@@ -26,11 +26,10 @@ const CANONICALS: usize = 10_000;
 pub struct Neighborhood<'a> {
     connection: &'a Connection,
     shape: &'a Shape,
-    snapshot: &'a Snapshot,
     comparison: Comparison,
-    members: Statement,
-    canonicals: Statement,
-    neighbors: Statement,
+    members: Statement<'a>,
+    canonicals: Statement<'a>,
+    neighbors: Statement<'a>,
     foreseen: Foreseen,
     rows: RefCell<Rows>,
     /// The rows near others, with their similarity, where they have been read before they were asked
@@ -39,12 +38,11 @@ pub struct Neighborhood<'a> {
 }
 
 impl<'a> Neighborhood<'a> {
-    pub fn new(connection: &'a Connection, shape: &'a Shape, snapshot: &'a Snapshot) -> Self {
+    pub fn new(connection: &'a Connection, shape: &'a Shape) -> Self {
         let of_keys = |sql: &str| connection.prepare_kept(sql, &[pg_sys::TEXTARRAYOID]);
         Self {
             connection,
             shape,
-            snapshot,
             comparison: Comparison::new(&shape.order),
             members: of_keys(&queries::known(shape, &queries::members_of(shape))),
             canonicals: of_keys(&queries::canonicals(shape)),
@@ -77,10 +75,10 @@ impl<'a> Neighborhood<'a> {
     /// Adds the changed rows to the rows to be searched around.
     fn read_changed(&self, ahead: &mut Ahead) {
         let shape = self.shape;
-        let mut parameters = Parameters::known(self.connection, shape, self.snapshot);
+        let mut parameters = Parameters::known(self.connection, shape);
         let changed = queries::known(shape, &queries::changed(shape));
         let changed = self.connection.prepare_kept(&changed, &[]);
-        changed.run(Some(self.snapshot), &[], &mut |tuple| {
+        changed.run(&[], &mut |tuple| {
             let rows = &mut *self.rows.borrow_mut();
             let number = note_changed(rows, tuple);
             parameters.check(tuple.datum(known::SIGNATURE));
@@ -102,19 +100,18 @@ impl<'a> Neighborhood<'a> {
     /// Adds the unchanged rows that belonged to canonical ones to the rows to be searched around.
     fn read_members(&self, canonicals: &[u32], ahead: &mut Ahead) {
         let arguments = [Some(self.keys(canonicals))];
-        self.members
-            .run(Some(self.snapshot), &arguments, &mut |tuple| {
-                let Some(key) = tuple.text(known::KEY) else {
-                    return;
-                };
-                let rows = &mut *self.rows.borrow_mut();
-                let number = rows.number(&key);
-                // One that is in the queue is found there.
-                if !rows.get(number).is_changed {
-                    rows.set_before(number, tuple, known::BEFORE);
-                    self.read_known(rows, number, tuple, ahead);
-                }
-            });
+        self.members.run(&arguments, &mut |tuple| {
+            let Some(key) = tuple.text(known::KEY) else {
+                return;
+            };
+            let rows = &mut *self.rows.borrow_mut();
+            let number = rows.number(&key);
+            // One that is in the queue is found there.
+            if !rows.get(number).is_changed {
+                rows.set_before(number, tuple, known::BEFORE);
+                self.read_known(rows, number, tuple, ahead);
+            }
+        });
     }
 
     /// Adds a row that can be near others to the rows to be searched around; notes the outcome of one that
@@ -148,7 +145,7 @@ impl<'a> Neighborhood<'a> {
             by_none,
             by_few,
             by_many,
-        } = ahead.find(&self.foreseen, self.snapshot);
+        } = ahead.find(&self.foreseen, self.connection);
         let mut found = Vec::new();
         let near = &mut *self.near.borrow_mut();
         for row in by_none {
@@ -188,14 +185,14 @@ impl<'a> Neighborhood<'a> {
     /// these is the place of the row that they belong to.
     fn read_near<T: Clone>(
         &self,
-        statement: &Statement,
+        statement: &Statement<'_>,
         near: &[u32],
         number: usize,
         read: impl Fn(&Tuple<'_>) -> Option<T>,
     ) -> Vec<Vec<T>> {
         let mut found = filled(Vec::new(), near.len()).or_raise();
         let arguments = [Some(self.keys(near))];
-        statement.run(Some(self.snapshot), &arguments, &mut |tuple| {
+        statement.run(&arguments, &mut |tuple| {
             let of = &mut found[number_of(tuple, number)];
             of.try_extend(read(tuple)).or_raise();
         });

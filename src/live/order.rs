@@ -38,12 +38,12 @@ impl Order {
     ///
     /// # Errors
     /// The errors of PostgreSQL's parser.
-    pub fn prepare(
-        connection: &Connection,
+    pub fn prepare<'c>(
+        connection: &'c Connection,
         relation: pg_sys::Oid,
         keep: Option<&str>,
         key: &str,
-    ) -> Statement {
+    ) -> Statement<'c> {
         let list = match keep {
             Some(keep) => format!("{keep}\n, {key}"),
             None => key.to_owned(),
@@ -57,7 +57,7 @@ impl Order {
     /// # Errors
     /// ERROR `invalid_object_definition` for expressions that are not immutable,
     /// `invalid_parameter_value` for more than a list of expressions.
-    pub fn of_query(relation: pg_sys::Oid, statement: &Statement) -> Self {
+    pub fn of_query(relation: pg_sys::Oid, statement: &Statement<'_>) -> Self {
         let Some(query) = statement.query() else {
             invalid("keep is more than a list of expressions over the table's columns");
         };

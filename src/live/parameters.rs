@@ -4,7 +4,7 @@ use crate::index::kind::Kind;
 use crate::live::shape::Shape;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
-use crate::pg::statement::{Connection, Snapshot};
+use crate::pg::statement::Connection;
 use neardup::minhash::Header;
 use pgrx::pg_sys;
 
@@ -14,16 +14,14 @@ pub struct Parameters(Option<Header>);
 
 impl Parameters {
     /// Returns the parameters of the rows that a tracker knows.
-    pub fn known(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> Self {
+    pub fn known(connection: &Connection, shape: &Shape) -> Self {
         let mut parameters = Self::default();
         if shape.tracker.measure.kind != Kind::Minhash {
             return parameters;
         }
         let any = format!("SELECT ca.kept FROM {} ca LIMIT 1", shape.canonical());
         let any = connection.prepare_kept(&any, &[]);
-        any.run(Some(snapshot), &[], &mut |row| {
-            parameters.check(row.datum(1))
-        });
+        any.run(&[], &mut |row| parameters.check(row.datum(1)));
         parameters
     }
 

@@ -7,7 +7,7 @@ use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
-use crate::pg::statement::{Connection, Snapshot, Tuple};
+use crate::pg::statement::{Connection, Tuple};
 use neardup::memory::Grow;
 use pgrx::pg_sys;
 
@@ -27,7 +27,7 @@ mod column {
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where signatures were made with different parameters.
-pub fn run(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> (Rows, Vec<u32>) {
+pub fn run(connection: &Connection, shape: &Shape) -> (Rows, Vec<u32>) {
     let mut rebuild = Rebuild {
         kind: shape.tracker.measure.kind,
         bound: shape.tracker.measure.bound,
@@ -40,7 +40,7 @@ pub fn run(connection: &Connection, shape: &Shape, snapshot: &Snapshot) -> (Rows
     };
     connection
         .prepare(&query(shape), &[])
-        .read(snapshot, "reading", &mut |tuple| rebuild.add(tuple));
+        .read("reading", &mut |tuple| rebuild.add(tuple));
     rebuild.place_scope();
     (rebuild.rows, rebuild.order)
 }

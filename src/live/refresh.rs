@@ -90,21 +90,20 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let started = Instant::now();
     check_tables(&tracker);
     let rights = rights_for(tracker.relation);
-    let connection = Connection::open();
+    let mut connection = Connection::open();
     lock(&connection, &tracker);
     // Before the snapshot, which sees all rows of these.
     let leaves = Leaf::all_of(&tracker);
-    let snapshot = Snapshot::take();
-    let (state, unnoted) = State::begin(&connection, &tracker, &snapshot, leaves);
-    let mut queued = Queued::of(&connection, &tracker, &snapshot);
+    connection.read_under(Snapshot::take());
+    let (state, unnoted) = State::begin(&connection, &tracker, leaves);
+    let mut queued = Queued::of(&connection, &tracker);
     let changes = if queued.is_nothing() && unnoted == Unnoted::None && !wants_rebuild {
-        state.write(&connection, &tracker, &snapshot, started, 0);
+        state.write(&connection, &tracker, started, 0);
         Changes::default()
     } else {
         let refresh = Refresh {
             connection: &connection,
             shape: &Shape::of(&connection, tracker),
-            snapshot: &snapshot,
             state,
             started,
         };
@@ -112,7 +111,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
             && !wants_rebuild
         {
             refresh.note(new, *are_gone);
-            queued = Queued::of(&connection, &refresh.shape.tracker, &snapshot);
+            queued = Queued::of(&connection, &refresh.shape.tracker);
         }
         let is_known = !wants_rebuild && unnoted != Unnoted::All;
         let repaired = match is_known && !queued.is_large(refresh.state.rows) {
@@ -121,7 +120,6 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
         };
         repaired.unwrap_or_else(|| refresh.rebuild(true))
     };
-    snapshot.release();
     connection.close();
     rights.resign();
     changes
@@ -141,7 +139,7 @@ struct Queued {
 }
 
 impl Queued {
-    fn of(connection: &Connection, tracker: &Tracker, snapshot: &Snapshot) -> Self {
+    fn of(connection: &Connection, tracker: &Tracker) -> Self {
         let sql = format!(
             "SELECT pg_catalog.count(*), pg_catalog.bool_or(q.key IS NULL)
              FROM (SELECT DISTINCT key FROM {}) q",
@@ -152,7 +150,7 @@ impl Queued {
             is_unknown: false,
         };
         let count = connection.prepare_kept(&sql, &[]);
-        count.run(Some(snapshot), &[], &mut |row| {
+        count.run(&[], &mut |row| {
             queued = Self {
                 keys: row.get(1).unwrap_or(0),
                 is_unknown: row.get(2).unwrap_or(false),
@@ -175,7 +173,6 @@ impl Queued {
 pub struct Refresh<'a> {
     pub connection: &'a Connection,
     pub shape: &'a Shape,
-    pub snapshot: &'a Snapshot,
     pub state: State,
     pub started: Instant,
 }
@@ -190,7 +187,7 @@ impl Refresh<'_> {
         for query in leaves.iter().map(of_leaf).chain(gone) {
             let insert = format!("INSERT INTO {queue} {query}");
             let insert = self.connection.prepare(&insert, &[]);
-            insert.run(Some(self.snapshot), &[], &mut |_| {});
+            insert.run(&[], &mut |_| {});
         }
     }
 
@@ -209,18 +206,15 @@ impl Refresh<'_> {
             settings.set(setting, value);
         }
         let Self {
-            connection,
-            shape,
-            snapshot,
-            ..
+            connection, shape, ..
         } = self;
         let most = FEW.max(self.state.rows / SEARCH);
-        let repaired = repair::run(connection, shape, snapshot, changed, most as usize);
+        let repaired = repair::run(connection, shape, changed, most as usize);
         let changes = repaired.map(|(rows, order)| {
             let numbers = self.numbers(&rows, &order);
-            let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
-            write::canonicals(connection, shape, snapshot, &rows, &numbers);
-            write::log(connection, shape, snapshot, &rows, &numbers.events);
+            let written = write::clusters(connection, shape, &rows, &numbers);
+            write::canonicals(connection, shape, &rows, &numbers);
+            write::log(connection, shape, &rows, &numbers.events);
             self.end(&rows, &numbers, &written)
         });
         settings.restore();
@@ -230,18 +224,15 @@ impl Refresh<'_> {
     /// Computes all clusters anew.
     pub fn rebuild(&self, is_logged: bool) -> Changes {
         let Self {
-            connection,
-            shape,
-            snapshot,
-            ..
+            connection, shape, ..
         } = self;
-        let (rows, order) = rebuild::run(connection, shape, snapshot);
+        let (rows, order) = rebuild::run(connection, shape);
         let numbers = self.numbers(&rows, &order);
-        let written = write::clusters(connection, shape, snapshot, &rows, &numbers);
-        write::all_canonicals(connection, shape, snapshot);
+        let written = write::clusters(connection, shape, &rows, &numbers);
+        write::all_canonicals(connection, shape);
         links::renew(connection, &shape.tracker);
         if is_logged {
-            write::log(connection, shape, snapshot, &rows, &numbers.events);
+            write::log(connection, shape, &rows, &numbers.events);
         }
         self.end(&rows, &numbers, &written)
     }
@@ -301,13 +292,12 @@ impl Refresh<'_> {
         let Self {
             connection,
             shape,
-            snapshot,
             state,
             started,
         } = self;
         let queue = names::relation(shape.tracker.tables.queue);
         let delete = connection.prepare_kept(&format!("DELETE FROM {queue}"), &[]);
-        delete.run(Some(snapshot), &[], &mut |_| {});
+        delete.run(&[], &mut |_| {});
         let looked_at = rows
             .iter()
             .filter(|(_, row)| row.after != After::Same)
@@ -317,13 +307,7 @@ impl Refresh<'_> {
             rows: state.rows + written.added - written.removed,
             leaves: state.leaves.clone(),
         };
-        state.write(
-            connection,
-            &shape.tracker,
-            snapshot,
-            *started,
-            looked_at as i64,
-        );
+        state.write(connection, &shape.tracker, *started, looked_at as i64);
         Changes::of(looked_at as i64, &numbers.events)
     }
 }

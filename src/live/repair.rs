@@ -4,7 +4,7 @@ use crate::live::neighborhood::Neighborhood;
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
-use crate::pg::statement::{Connection, Snapshot};
+use crate::pg::statement::Connection;
 use neardup::cluster::live::{Placed, repair};
 use neardup::memory::collected;
 
@@ -19,11 +19,10 @@ use neardup::memory::collected;
 pub fn run(
     connection: &Connection,
     shape: &Shape,
-    snapshot: &Snapshot,
     changed: i64,
     most: usize,
 ) -> Option<(Rows, Vec<u32>)> {
-    let neighborhood = Neighborhood::new(connection, shape, snapshot);
+    let neighborhood = Neighborhood::new(connection, shape);
     let placed = repair(&neighborhood, neighborhood.affected(changed, most)?).or_raise()?;
     let mut rows = neighborhood.into_rows();
     placed.iter().for_each(|placed| note(&mut rows, placed));

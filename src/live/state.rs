@@ -33,23 +33,18 @@ impl State {
     pub fn lock(connection: &Connection, tracker: &Tracker) {
         let table = names::relation(tracker.tables.state);
         let lock = connection.prepare_kept(&format!("SELECT FROM {table} FOR UPDATE"), &[]);
-        if lock.run(None, &[], &mut |_| {}) == 0 {
+        if lock.run(&[], &mut |_| {}) == 0 {
             connection.execute(&format!(
                 "INSERT INTO {table} (next_cluster, rows) VALUES (1, 0) ON CONFLICT DO NOTHING"
             ));
-            lock.run(None, &[], &mut |_| {});
+            lock.run(&[], &mut |_| {});
         }
     }
 
     /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with the
     /// changes since the last refresh that no trigger has noted.
-    pub fn begin(
-        connection: &Connection,
-        tracker: &Tracker,
-        snapshot: &Snapshot,
-        leaves: Vec<Leaf>,
-    ) -> (Self, Unnoted) {
-        let mut state = Self::read(connection, tracker, snapshot);
+    pub fn begin(connection: &Connection, tracker: &Tracker, leaves: Vec<Leaf>) -> (Self, Unnoted) {
+        let mut state = Self::read(connection, tracker);
         let unnoted = Unnoted::since(&state.leaves, &leaves);
         match Snapshot::is_of_transaction() {
             // Rows read of new ones may be older than they are.
@@ -59,7 +54,7 @@ impl State {
         (state, unnoted)
     }
 
-    fn read(connection: &Connection, tracker: &Tracker, snapshot: &Snapshot) -> Self {
+    fn read(connection: &Connection, tracker: &Tracker) -> Self {
         let sql = format!(
             "SELECT s.next_cluster, s.rows, l.leaf, l.file, l.trigger
              FROM {} s LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.leaves),
@@ -71,17 +66,15 @@ impl State {
             rows: 0,
             leaves: Vec::new(),
         };
-        connection
-            .prepare_kept(&sql, &[])
-            .run(Some(snapshot), &[], &mut |row| {
-                state.next_cluster = row.get(1).unwrap_or(1);
-                state.rows = row.get(2).unwrap_or(0);
-                state.leaves.extend(row.get(3).map(|table| Leaf {
-                    table,
-                    file: row.get(4).unwrap_or(pg_sys::InvalidOid),
-                    trigger: row.get(5).unwrap_or(pg_sys::InvalidOid),
-                }));
-            });
+        connection.prepare_kept(&sql, &[]).run(&[], &mut |row| {
+            state.next_cluster = row.get(1).unwrap_or(1);
+            state.rows = row.get(2).unwrap_or(0);
+            state.leaves.extend(row.get(3).map(|table| Leaf {
+                table,
+                file: row.get(4).unwrap_or(pg_sys::InvalidOid),
+                trigger: row.get(5).unwrap_or(pg_sys::InvalidOid),
+            }));
+        });
         state
     }
 
@@ -90,7 +83,6 @@ impl State {
         &self,
         connection: &Connection,
         tracker: &Tracker,
-        snapshot: &Snapshot,
         started: Instant,
         changed: i64,
     ) {
@@ -123,6 +115,6 @@ impl State {
         ];
         connection
             .prepare_kept(&sql, &types)
-            .run(Some(snapshot), &arguments, &mut |_| {});
+            .run(&arguments, &mut |_| {});
     }
 }

@@ -54,7 +54,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     let keep = keep.map(|keep| String::from_utf8_lossy(&keep).into_owned());
     let name = name.unwrap_or_else(|| names::derived(&names::bare(tracker.relation), "clusters"));
 
-    let connection = Connection::open();
+    let mut connection = Connection::open();
     let table = names::relation(tracker.relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
     let key: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
@@ -67,21 +67,21 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     );
     let rights = rights_for(tracker.relation);
     tracker.keep = Order::of_query(tracker.relation, &order).list();
+    drop(order);
     let shape = Creation::new(&connection, &name, tracker, columns).run();
     lock(&connection, &shape.tracker);
     let leaves = Leaf::all_of(&shape.tracker);
-    let snapshot = Snapshot::take();
-    let (state, _) = State::begin(&connection, &shape.tracker, &snapshot, leaves);
+    connection.read_under(Snapshot::take());
+    let (state, _) = State::begin(&connection, &shape.tracker, leaves);
     let first = Refresh {
         connection: &connection,
         shape: &shape,
-        snapshot: &snapshot,
         state,
         started: Instant::now(),
     };
     first.rebuild(false);
+    connection.release();
     create_index(&connection, &shape);
-    snapshot.release();
     connection.close();
     rights.resign();
     shape.tracker.tables.clusters

@@ -23,7 +23,7 @@ fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     let find = connection.prepare(TABLES, &[pg_sys::OIDOID]);
     let mut tables = Vec::new();
-    find.run(None, &[note.into_datum()], &mut |row| {
+    find.run(&[note.into_datum()], &mut |row| {
         tables.extend(row.get::<pg_sys::Oid>(1))
     });
     for table in tables {
@@ -53,7 +53,7 @@ fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
     );
     let cut = tracker.measure.shingling();
     let is_noted = Leaf::all_of(tracker).iter().all(Leaf::is_known);
-    connection.prepare(&sql, &[]).run(None, &[], &mut |row| {
+    connection.prepare(&sql, &[]).run(&[], &mut |row| {
         let text = |text: &str| {
             let text = server_text(text);
             Some(text_datum(text.to_bytes()))

@@ -256,7 +256,7 @@ impl Tracker {
     ) -> Self {
         let found = connection.prepare_kept(TRIGGERS, &[pg_sys::OIDOID]);
         let mut tables = Vec::new();
-        found.run(None, &[clusters.into_datum()], &mut |row| {
+        found.run(&[clusters.into_datum()], &mut |row| {
             tables.extend(row.get::<pg_sys::Oid>(1));
         });
         let trackers = tables

@@ -5,7 +5,7 @@ use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, Snapshot, Statement, text_array};
+use crate::pg::statement::{Connection, Statement, text_array};
 use neardup::cluster::live::{Event, Numbers};
 use neardup::memory::{Grow, collected};
 use pgrx::{IntoDatum, pg_sys};
@@ -21,13 +21,7 @@ pub struct Written {
 }
 
 /// Writes the clusters of the rows that have changed them.
-pub fn clusters(
-    connection: &Connection,
-    shape: &Shape,
-    snapshot: &Snapshot,
-    rows: &Rows,
-    numbers: &Numbers,
-) -> Written {
+pub fn clusters(connection: &Connection, shape: &Shape, rows: &Rows, numbers: &Numbers) -> Written {
     let (table, type_) = (shape.clusters(), &shape.key.type_);
     let put = connection.prepare_kept(
         &format!(
@@ -50,27 +44,21 @@ pub fn clusters(
         .iter()
         .filter(|(_, row)| row.after == After::Gone && row.before.is_some());
     let gone = collected(gone.map(|(_, row)| row.stored_key())).or_raise();
-    delete(connection, shape, snapshot, &table, &gone);
+    delete(connection, shape, &table, &gone);
     written.removed = gone.len() as i64;
     let moved = rows
         .iter()
         .filter_map(|(_, row)| Assigned::of(rows, numbers, row));
     let moved = collected(moved).or_raise();
     for batch in moved.chunks(BATCH) {
-        put.run(Some(snapshot), &Assigned::columns(batch), &mut |_| {});
+        put.run(&Assigned::columns(batch), &mut |_| {});
     }
     written.added = moved.iter().filter(|row| row.is_new).count() as i64;
     written
 }
 
 /// Deletes the rows with these keys from a table of the tracker.
-fn delete(
-    connection: &Connection,
-    shape: &Shape,
-    snapshot: &Snapshot,
-    table: &str,
-    keys: &[&[u8]],
-) {
+fn delete(connection: &Connection, shape: &Shape, table: &str, keys: &[&[u8]]) {
     let key = format!("u.key::{}", shape.key.type_);
     let delete = connection.prepare_kept(
         &format!(
@@ -81,7 +69,7 @@ fn delete(
     );
     for keys in keys.chunks(BATCH) {
         let keys = text_array(keys.iter().copied());
-        delete.run(Some(snapshot), &[Some(keys)], &mut |_| {});
+        delete.run(&[Some(keys)], &mut |_| {});
     }
 }
 
@@ -134,13 +122,7 @@ impl<'a> Assigned<'a> {
 }
 
 /// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
-pub fn canonicals(
-    connection: &Connection,
-    shape: &Shape,
-    snapshot: &Snapshot,
-    rows: &Rows,
-    numbers: &Numbers,
-) {
+pub fn canonicals(connection: &Connection, shape: &Shape, rows: &Rows, numbers: &Numbers) {
     let (mut ended, mut begun) = (Vec::new(), Vec::new());
     for (number, row) in rows.iter() {
         let is_canonical = row.is_canonical(number);
@@ -154,7 +136,7 @@ pub fn canonicals(
                 .or_raise();
         }
     }
-    delete(connection, shape, snapshot, &shape.canonical(), &ended);
+    delete(connection, shape, &shape.canonical(), &ended);
     let insert = connection.prepare_kept(
         &format!(
             "{} JOIN ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) u (key, cluster)
@@ -169,16 +151,12 @@ pub fn canonicals(
     for batch in begun.chunks(BATCH) {
         let clusters = collected(batch.iter().map(|(_, cluster)| *cluster)).or_raise();
         let keys = text_array(batch.iter().map(|(key, _)| *key));
-        insert.run(
-            Some(snapshot),
-            &[Some(keys), clusters.into_datum()],
-            &mut |_| {},
-        );
+        insert.run(&[Some(keys), clusters.into_datum()], &mut |_| {});
     }
 }
 
 /// Writes all canonical rows as the clusters have them.
-pub fn all_canonicals(connection: &Connection, shape: &Shape, snapshot: &Snapshot) {
+pub fn all_canonicals(connection: &Connection, shape: &Shape) {
     let (canonical, key) = (shape.canonical(), &shape.key);
     let are = format!(
         "{} m WHERE {} AND m.similarity IS NOT NULL AND {}",
@@ -204,7 +182,7 @@ pub fn all_canonicals(connection: &Connection, shape: &Shape, snapshot: &Snapsho
     settings.set(c"enable_nestloop", c"off");
     for statement in [delete, insert] {
         let statement = connection.prepare(&statement, &[]);
-        statement.run(Some(snapshot), &[], &mut |_| {});
+        statement.run(&[], &mut |_| {});
     }
     settings.restore();
 }
@@ -231,13 +209,7 @@ fn canonical_columns(shape: &Shape, cluster: &str) -> String {
 }
 
 /// Writes the log.
-pub fn log(
-    connection: &Connection,
-    shape: &Shape,
-    snapshot: &Snapshot,
-    rows: &Rows,
-    events: &[Event],
-) {
+pub fn log(connection: &Connection, shape: &Shape, rows: &Rows, events: &[Event]) {
     let table = names::relation(shape.tracker.tables.log);
     let insert = connection.prepare_kept(
         &format!(
@@ -259,11 +231,11 @@ pub fn log(
         ],
     );
     for batch in events.chunks(BATCH) {
-        log_batch(&insert, snapshot, rows, batch);
+        log_batch(&insert, rows, batch);
     }
 }
 
-fn log_batch(insert: &Statement, snapshot: &Snapshot, rows: &Rows, batch: &[Event]) {
+fn log_batch(insert: &Statement<'_>, rows: &Rows, batch: &[Event]) {
     let mut entries = Vec::new();
     entries.try_extend(batch.iter().map(entry)).or_raise();
     let from = collected(entries.iter().map(|entry| entry.1)).or_raise();
@@ -286,7 +258,7 @@ fn log_batch(insert: &Statement, snapshot: &Snapshot, rows: &Rows, batch: &[Even
         collected(similarities).or_raise().into_datum(),
         Some(text_array(replaced)),
     ];
-    insert.run(Some(snapshot), &arguments, &mut |_| {});
+    insert.run(&arguments, &mut |_| {});
 }
 
 /// Returns an event's name, the clusters from and to, and the row.

@@ -127,22 +127,23 @@ impl RowSort {
     }
 }
 
-/// Sorts numbers by a distance each, ascending. It has to be ended, unless an ERROR does.
-pub struct DistanceSort {
+/// Sorts values of a type, each with a number. It has to be ended, unless an ERROR does.
+pub struct PairSort {
     state: NonNull<pg_sys::Tuplesortstate>,
     slot: *mut pg_sys::TupleTableSlot,
     sorted_slot: *mut pg_sys::TupleTableSlot,
 }
 
-impl DistanceSort {
-    /// Begins a sort within work_mem.
-    pub fn begin() -> Self {
-        // SAFETY: reads a setting of the backend.
-        Self::within(unsafe { pg_sys::work_mem })
-    }
+/// The type of the values of a sort, with its operator `<`.
+pub struct ValueOrder {
+    pub type_: pg_sys::Oid,
+    pub less: pg_sys::Oid,
+    pub collation: pg_sys::Oid,
+}
 
-    /// Begins a sort within `memory`, in kB.
-    pub fn within(memory: i32) -> Self {
+impl PairSort {
+    /// Begins a sort within `memory`, in kB: by values, and equal ones by their numbers if `columns` is 2.
+    pub fn begin(order: &ValueOrder, columns: usize, memory: i32) -> Self {
         // SAFETY: plain calls into PostgreSQL; what they allocate lives as long as the current memory
         // context.
         unsafe {
@@ -150,38 +151,44 @@ impl DistanceSort {
             let column = |number, name: &CStr, type_| {
                 pg_sys::TupleDescInitEntry(descriptor, number, name.as_ptr(), type_, -1, 0);
             };
-            column(1, c"distance", pg_sys::FLOAT8OID);
+            column(1, c"value", order.type_);
             column(2, c"number", pg_sys::INT8OID);
             let state = pg_sys::tuplesort_begin_heap(
                 descriptor,
-                2,
+                columns as i32,
                 [1, 2].as_mut_ptr(),
-                [pg_sys::Float8LessOperator, pg_sys::Int8LessOperator]
-                    .map(Into::into)
-                    .as_mut_ptr(),
-                [pg_sys::InvalidOid; 2].as_mut_ptr(),
+                [order.less, pg_sys::Int8LessOperator.into()].as_mut_ptr(),
+                [order.collation, pg_sys::InvalidOid].as_mut_ptr(),
                 [false; 2].as_mut_ptr(),
                 memory,
                 std::ptr::null_mut(),
                 0,
             );
+            let slot = |operations| pg_sys::MakeSingleTupleTableSlot(descriptor, operations);
             Self {
                 state: NonNull::new(state).expect("a sort has a state"),
-                slot: pg_sys::MakeSingleTupleTableSlot(descriptor, &pg_sys::TTSOpsVirtual),
-                sorted_slot: pg_sys::MakeSingleTupleTableSlot(
-                    descriptor,
-                    &pg_sys::TTSOpsMinimalTuple,
-                ),
+                slot: slot(&raw const pg_sys::TTSOpsVirtual),
+                sorted_slot: slot(&raw const pg_sys::TTSOpsMinimalTuple),
             }
         }
     }
 
-    pub fn put(&mut self, distance: f64, number: i64) {
+    /// Begins a sort of bigints within `memory`, in kB.
+    pub fn of_bigints(memory: i32) -> Self {
+        let order = ValueOrder {
+            type_: pg_sys::INT8OID,
+            less: pg_sys::Int8LessOperator.into(),
+            collation: pg_sys::InvalidOid,
+        };
+        Self::begin(&order, 1, memory)
+    }
+
+    pub fn put(&mut self, value: pg_sys::Datum, number: i64) {
         // SAFETY: the sort is open; the slot is virtual and has two columns of these types.
         unsafe {
             let slot = self.slot;
             pg_sys::ExecClearTuple(slot);
-            *(*slot).tts_values = pg_sys::Datum::from(distance.to_bits());
+            *(*slot).tts_values = value;
             *(*slot).tts_values.add(1) = pg_sys::Datum::from(number);
             *(*slot).tts_isnull = false;
             *(*slot).tts_isnull.add(1) = false;
@@ -190,30 +197,24 @@ impl DistanceSort {
         }
     }
 
-    /// Sorts the rows.
+    /// Sorts the pairs, all of which have been put.
     pub fn sort(&mut self) {
-        // SAFETY: the sort is open, and everything has been put.
+        // SAFETY: the sort is open.
         unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
     }
 
-    /// Returns the next distance and its number.
-    pub fn next(&mut self) -> Option<(f64, i64)> {
+    /// Returns the next value, which is valid until the one after it is asked for, and its number.
+    pub fn next(&mut self) -> Option<(pg_sys::Datum, i64)> {
         // SAFETY: the sort has been performed; the slot is made for its tuples.
         unsafe {
             let (slot, no_abbreviation) = (self.sorted_slot, std::ptr::null_mut());
-            let found = pg_sys::tuplesort_gettupleslot(
-                self.state.as_ptr(),
-                true,
-                false,
-                slot,
-                no_abbreviation,
-            );
-            if !found {
+            let state = self.state.as_ptr();
+            if !pg_sys::tuplesort_gettupleslot(state, true, false, slot, no_abbreviation) {
                 return None;
             }
             pg_sys::slot_getallattrs(slot);
-            let distance = f64::from_bits((*(*slot).tts_values).value() as u64);
-            Some((distance, (*(*slot).tts_values.add(1)).value() as i64))
+            let number = (*(*slot).tts_values.add(1)).value() as i64;
+            Some((*(*slot).tts_values, number))
         }
     }
 
@@ -225,5 +226,47 @@ impl DistanceSort {
             pg_sys::ExecDropSingleTupleTableSlot(self.sorted_slot);
             pg_sys::tuplesort_end(self.state.as_ptr());
         }
+    }
+}
+
+/// Sorts numbers by a distance each, and equal distances by number. It has to be ended, unless an ERROR
+/// does.
+pub struct DistanceSort(PairSort);
+
+impl DistanceSort {
+    /// Begins a sort within work_mem.
+    pub fn begin() -> Self {
+        // SAFETY: reads a setting of the backend.
+        Self::within(unsafe { pg_sys::work_mem })
+    }
+
+    /// Begins a sort within `memory`, in kB.
+    pub fn within(memory: i32) -> Self {
+        let order = ValueOrder {
+            type_: pg_sys::FLOAT8OID,
+            less: pg_sys::Float8LessOperator.into(),
+            collation: pg_sys::InvalidOid,
+        };
+        Self(PairSort::begin(&order, 2, memory))
+    }
+
+    pub fn put(&mut self, distance: f64, number: i64) {
+        self.0.put(pg_sys::Datum::from(distance.to_bits()), number);
+    }
+
+    /// Sorts the numbers, all of which have been put.
+    pub fn sort(&mut self) {
+        self.0.sort();
+    }
+
+    /// Returns the next distance and its number.
+    pub fn next(&mut self) -> Option<(f64, i64)> {
+        let (distance, number) = self.0.next()?;
+        Some((f64::from_bits(distance.value() as u64), number))
+    }
+
+    /// Frees it and its temporary files.
+    pub fn end(self) {
+        self.0.end();
     }
 }

@@ -14,7 +14,9 @@ use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
 /// A connection to the server's own programming interface, for [`Statement`]s.
-pub struct Connection(());
+pub struct Connection {
+    snapshot: Option<Snapshot>,
+}
 
 impl Connection {
     /// # Errors
@@ -37,10 +39,30 @@ impl Connection {
             let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
             raise(code, "SPI_connect failed", "");
         }
-        Self(())
+        Self { snapshot: None }
     }
 
-    pub fn close(self) {
+    /// Lets the statements prepared from now on see the rows of a snapshot and the transaction's own changes;
+    /// others see all that is committed.
+    pub fn read_under(&mut self, snapshot: Snapshot) {
+        self.snapshot = Some(snapshot);
+    }
+
+    /// Returns the snapshot under which statements read.
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        self.snapshot.as_ref()
+    }
+
+    /// Ends reading under a snapshot.
+    pub fn release(&mut self) {
+        if let Some(snapshot) = self.snapshot.take() {
+            // SAFETY: it is registered.
+            unsafe { pg_sys::UnregisterSnapshot(snapshot.0) };
+        }
+    }
+
+    pub fn close(mut self) {
+        self.release();
         // SAFETY: the connection is open.
         unsafe { pg_sys::SPI_finish() };
     }
@@ -56,9 +78,10 @@ impl Connection {
     }
 
     /// Prepares a statement for arguments of these types.
-    pub fn prepare(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement {
+    pub fn prepare(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
         Statement {
             plan: Self::plan(sql, types),
+            snapshot: self.snapshot(),
             _kept: None,
         }
     }
@@ -66,7 +89,7 @@ impl Connection {
     /// Returns a statement as [`Self::prepare`] does; its plan is kept for the session, and made anew
     /// when its tables change. The same text always comes with the same types.
     #[allow(clippy::disallowed_methods, reason = "texts of statements")]
-    pub fn prepare_kept(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement {
+    pub fn prepare_kept(&self, sql: &str, types: &[pg_sys::Oid]) -> Statement<'_> {
         let found = KEPT.with(|kept| kept.borrow().get(sql).cloned());
         let kept = found.unwrap_or_else(|| {
             let kept = Rc::new(KeptPlan(Self::plan(sql, types)));
@@ -83,6 +106,7 @@ impl Connection {
         });
         Statement {
             plan: kept.0,
+            snapshot: self.snapshot(),
             _kept: Some(kept),
         }
     }
@@ -104,13 +128,14 @@ impl Connection {
 
     /// Runs a statement without arguments and results.
     pub fn execute(&self, sql: &str) {
-        self.prepare(sql, &[]).run(None, &[], &mut |_| {});
+        self.prepare(sql, &[]).run(&[], &mut |_| {});
     }
 }
 
 /// A prepared statement, as long as its connection.
-pub struct Statement {
+pub struct Statement<'c> {
     plan: pg_sys::SPIPlanPtr,
+    snapshot: Option<&'c Snapshot>,
     _kept: Option<Rc<KeptPlan>>,
 }
 
@@ -133,29 +158,20 @@ thread_local! {
         ManuallyDrop::new(RefCell::default());
 }
 
-impl Statement {
+impl Statement<'_> {
     /// Runs the statement and visits the rows that it returns. Returns the number of rows returned or
-    /// changed. With a snapshot the statement sees the rows of the snapshot and the transaction's own
-    /// changes, otherwise all that is committed.
+    /// changed.
     pub fn run(
         &self,
-        snapshot: Option<&Snapshot>,
         arguments: &[Option<pg_sys::Datum>],
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) -> u64 {
-        let mut values = arguments
-            .iter()
-            .map(|value| value.unwrap_or(pg_sys::Datum::null()));
-        let nulls = arguments
-            .iter()
-            .map(|value| if value.is_some() { b' ' } else { b'n' });
         let mut datums = [pg_sys::Datum::null(); MAX_ARGUMENTS];
-        let mut flags = [b' ' as c_char; MAX_ARGUMENTS];
-        for (datum, value) in datums.iter_mut().zip(&mut values) {
-            *datum = value;
-        }
-        for (flag, null) in flags.iter_mut().zip(nulls) {
-            *flag = null as c_char;
+        let mut flags = [b'n' as c_char; MAX_ARGUMENTS];
+        for (number, value) in arguments.iter().enumerate() {
+            if let Some(value) = *value {
+                (datums[number], flags[number]) = (value, b' ' as c_char);
+            }
         }
         // SAFETY: as many values as the statement has parameters; the table of rows is freed after
         // the visits.
@@ -164,7 +180,7 @@ impl Statement {
                 self.plan,
                 datums.as_mut_ptr(),
                 flags.as_ptr(),
-                snapshot.map_or(std::ptr::null_mut(), |snapshot| snapshot.0),
+                self.snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr),
                 std::ptr::null_mut(),
                 false,
                 true,
@@ -188,17 +204,14 @@ impl Statement {
         }
     }
 
-    /// Runs a statement that only reads, as a stage of a job, and visits its rows without keeping them.
-    pub fn read(
-        &self,
-        snapshot: &Snapshot,
-        stage: &'static str,
-        visit: &mut dyn FnMut(&Tuple<'_>),
-    ) {
+    /// Runs a statement that only reads, under the connection's snapshot, as a stage of a job, and visits its
+    /// rows without keeping them.
+    pub fn read(&self, stage: &'static str, visit: &mut dyn FnMut(&Tuple<'_>)) {
         const BATCH: i64 = 256;
+        let snapshot = self.snapshot.expect("the connection reads under one");
         // SAFETY: the statement has no parameters; the cursor reads under the active snapshot.
         unsafe {
-            pg_sys::PushActiveSnapshot(snapshot.0);
+            pg_sys::PushActiveSnapshot(snapshot.as_ptr());
             let portal = pg_sys::SPI_cursor_open(
                 std::ptr::null(),
                 self.plan,
@@ -255,7 +268,7 @@ impl Snapshot {
     /// Returns a snapshot of the rows committed by now; above READ COMMITTED, by the beginning of the
     /// transaction.
     pub fn take() -> Self {
-        // SAFETY: the snapshot is registered until `release`, or the end of the transaction.
+        // SAFETY: the snapshot is registered until its connection releases it, or the end of the transaction.
         unsafe {
             pg_sys::CommandCounterIncrement();
             Self(pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()))
@@ -270,11 +283,6 @@ impl Snapshot {
 
     pub fn as_ptr(&self) -> pg_sys::Snapshot {
         self.0
-    }
-
-    pub fn release(self) {
-        // SAFETY: it is registered.
-        unsafe { pg_sys::UnregisterSnapshot(self.0) };
     }
 }
 
