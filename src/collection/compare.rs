@@ -2,8 +2,7 @@
 
 use crate::collection::documents::{read_set, share_of_work_mem_bytes};
 use crate::pg::error::{OrRaise, or_out_of_memory};
-use crate::pg::helpers::piece_bytes;
-use helpers::Line;
+use crate::pg::helpers::{in_order, piece_bytes};
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
 use neardup::minhash::estimate_stored;
@@ -11,7 +10,7 @@ use neardup::set::{intersection_size, jaccard_at_least, reaches};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::mem::take;
+use std::mem;
 use std::sync::{Arc, OnceLock};
 
 /// Pairs compared in one piece, at most.
@@ -165,85 +164,46 @@ impl Kept {
     }
 }
 
-/// Pairs to be compared in one piece.
-#[derive(Default)]
-pub struct Piece {
-    pairs: Vec<[Arc<Compared>; 2]>,
-}
-
-/// A line of pairs to be compared, with their numbers.
-pub type CompareLine<'a, 'scope, 'env, R> = Line<'a, 'scope, 'env, Piece, R, Vec<(u32, u32)>>;
-
-/// Collects pairs until they make a piece of work.
-pub struct Collecting {
-    kept: Kept,
-    piece: Piece,
-    pairs: Vec<(u32, u32)>,
-    /// Bytes read for the piece.
-    bytes: usize,
-}
-
-impl Collecting {
-    pub fn new(kind: Kind) -> Self {
-        Self {
-            kept: Kept::new(kind),
-            piece: Piece::default(),
-            pairs: Vec::new(),
-            bytes: 0,
-        }
-    }
-
-    /// Adds a pair of items, whose first rows are given; `read` appends the record of a row.
-    pub fn push(
-        &mut self,
-        pair: (u32, u32),
-        rows: [u32; 2],
-        read: &mut dyn FnMut(u32, &mut Vec<u8>),
-    ) {
-        let rows = rows.map(|row| {
-            let (compared, bytes) = self.kept.row(row, read);
-            self.bytes += bytes;
-            compared
-        });
-        self.piece.pairs.try_push(rows).or_raise();
-        self.pairs.try_push(pair).or_raise();
-    }
-
-    /// Puts the pairs into a line where they make a piece of work.
-    pub fn put_if_full<R: Send>(&mut self, line: &mut CompareLine<'_, '_, '_, R>) {
-        if self.bytes >= piece_bytes() || self.pairs.len() >= PAIRS {
-            self.put(line);
-        }
-    }
-
-    /// Puts the pairs into a line.
-    pub fn put<R: Send>(&mut self, line: &mut CompareLine<'_, '_, '_, R>) {
-        line.put(
-            take(&mut self.pairs),
-            take(&mut self.piece),
-            take(&mut self.bytes),
-        );
-    }
-}
-
-impl Piece {
-    /// Returns the similarities of the pairs, in any thread; None below the threshold.
-    ///
-    /// # Errors
-    /// Those of reading a stored signature; `OutOfMemory`.
-    pub fn compare(
-        self,
-        kind: Kind,
-        threshold: f64,
-        check: &mut dyn FnMut(),
-    ) -> Result<Vec<Option<f64>>> {
-        let mut similarities = with_room(self.pairs.len())?;
-        for [x, y] in &self.pairs {
+/// Compares pairs with the help of other threads. `feed` puts pairs of items, each with their first rows, whose
+/// records `read` appends; `take` gets the pairs in the same order with their similarities, None below the
+/// threshold.
+pub fn compare_pairs(
+    (kind, threshold): (Kind, f64),
+    read: &mut dyn FnMut(u32, &mut Vec<u8>),
+    take: &mut dyn FnMut((u32, u32), Option<f64>),
+    feed: impl FnOnce(&mut dyn FnMut((u32, u32), [u32; 2])),
+) {
+    let work = |compared: Vec<[Arc<Compared>; 2]>, check: &mut dyn FnMut()| {
+        let mut similarities = with_room(compared.len())?;
+        for [x, y] in &compared {
             check();
             similarities.try_push(x.similarity(y, kind, threshold, check)?)?;
         }
         Ok(similarities)
-    }
+    };
+    let mut take = |pairs: Vec<(u32, u32)>, similarities: Result<Vec<Option<f64>>>| {
+        for (pair, similarity) in pairs.into_iter().zip(similarities.or_raise()) {
+            take(pair, similarity);
+        }
+    };
+    in_order(&work, &mut take, |line| {
+        let (mut kept, mut bytes_read) = (Kept::new(kind), 0);
+        let (mut pairs, mut compared) = (Vec::new(), Vec::new());
+        feed(&mut |pair, rows| {
+            let rows = rows.map(|row| {
+                let (row, bytes) = kept.row(row, read);
+                bytes_read += bytes;
+                row
+            });
+            compared.try_push(rows).or_raise();
+            pairs.try_push(pair).or_raise();
+            if bytes_read >= piece_bytes() || pairs.len() >= PAIRS {
+                let bytes = mem::take(&mut bytes_read);
+                line.put(mem::take(&mut pairs), mem::take(&mut compared), bytes);
+            }
+        });
+        line.put(pairs, compared, bytes_read);
+    });
 }
 
 /// Returns the share of a set that another contains; None below `threshold`.

@@ -1,14 +1,13 @@
 //! Connected components of any list of edges.
 
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::progress::Progress;
 use crate::pg::query::Query;
 use crate::pg::value::Keys;
 use crate::pg::value_sort::ValueSort;
 use neardup::cluster::UnionFind;
 use neardup::memory::filled;
-use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
 
 /// No key: the other end of an edge from a key to nothing.
@@ -52,14 +51,7 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
 /// Puts the ends of all edges, two numbers an edge, and returns how many edges there are.
 fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "query");
-    let columns = query.columns();
-    let [a, b] = columns.as_slice() else {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            &format!("the query yields {} columns", columns.len()),
-            "Valid are two columns: the keys at the two ends of an edge.",
-        );
-    };
+    let [a, b] = query.exactly("Valid are two columns: the keys at the two ends of an edge.");
     let columns = [
         a.of_type(key_type, "first", "key at one end of the edge"),
         b.of_type(key_type, "second", "key at the other end of the edge"),

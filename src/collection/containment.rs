@@ -3,7 +3,7 @@
 //! Of every set the rarest elements are looked up, as many as a set that contains the share has one
 //! of. Rows that have one in common are sorted into pairs, each once, and their sets are compared.
 
-use crate::collection::compare::{Collecting, Kind, Piece};
+use crate::collection::compare::{Kind, compare_pairs};
 use crate::collection::documents::{DocumentKind, read_set, set_record};
 use crate::collection::items::Items;
 use crate::collection::pieces::read_in_pieces;
@@ -11,10 +11,9 @@ use crate::collection::sweep::{read_stored, sweep};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
-use crate::pg::helpers::in_order;
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query, Row, work_mem_bytes};
+use crate::pg::query::{Query, Row, work_mem_bytes};
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
@@ -31,6 +30,8 @@ const MOST: u32 = u32::MAX / 2;
 
 /// Appends to a list what a set is made into, in any thread.
 type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
+
+const VALID: &str = "Valid for containment are the key and the document (text), or its shingles as text[] or bigint[].";
 
 /// The rows of one query or of two, with the sets of their documents.
 pub struct SetCollection {
@@ -63,7 +64,10 @@ impl SetCollection {
     /// # Errors
     /// ERROR `datatype_mismatch` for other columns.
     pub fn read(&mut self, query: Query) {
-        let (key, kind, document) = self.check_columns(&query.columns());
+        let [key, document] = query.exactly(VALID);
+        let key = key.of_type(self.key_type, "first", "key");
+        let kind = DocumentKind::of_column(&document);
+        let (kind, document) = kind.unwrap_or_else(|| document.refuse("second", VALID));
         let shingling = self.shingling;
         let work = |documents: Parts<u8>, check: &mut dyn FnMut()| match kind {
             DocumentKind::Text => sets_of(&documents, &shingling, check),
@@ -93,20 +97,6 @@ impl SetCollection {
     /// Ends the first of two queries.
     pub fn end_first_side(&mut self) {
         self.first_side = Some(self.keys.len() as u32);
-    }
-
-    fn check_columns(&self, columns: &[Column]) -> (CheckedColumn, DocumentKind, CheckedColumn) {
-        let [key, document] = columns else {
-            wrong_columns(&format!("the query yields {} columns", columns.len()));
-        };
-        let key = key.of_type(self.key_type, "first", "key");
-        let (kind, document) = DocumentKind::of_column(document).unwrap_or_else(|| {
-            wrong_columns(&format!(
-                "the second column of the query is of type {}",
-                document.type_name()
-            ))
-        });
-        (key, kind, document)
     }
 
     /// Calls `visit` with the keys of every ordered pair of different rows, of the two sides if there
@@ -143,28 +133,20 @@ impl SetCollection {
     ) {
         let mut sets = std::mem::replace(&mut self.sets, Records::new(0));
         let mut read = read_stored(&mut sets);
-        let work = |piece: Piece, check: &mut dyn FnMut()| {
-            piece.compare(Kind::Contained, threshold, check)
-        };
-        let mut take = |pairs: Vec<(u32, u32)>, shares: Result<Vec<Option<f64>>>| {
-            for (pair, share) in pairs.into_iter().zip(shares.or_raise()) {
-                if let Some(share) = share {
-                    self.visit_rows(items, pair, share, visit);
-                }
+        let mut take = |pair, share: Option<f64>| {
+            if let Some(share) = share {
+                self.visit_rows(items, pair, share, visit);
             }
         };
         let mut progress = Progress::begin("comparing", Some(candidates.len()));
-        in_order(&work, &mut take, |line| {
-            let mut collecting = Collecting::new(Kind::Contained);
+        let kind = (Kind::Contained, threshold);
+        compare_pairs(kind, &mut read, &mut take, |put| {
             candidates.for_each_group(&mut |a, containing| {
                 for &b in containing {
                     progress.step();
-                    let rows = [a, b].map(|item| items.first_row(item));
-                    collecting.push((a, b), rows, &mut read);
-                    collecting.put_if_full(line);
+                    put((a, b), [a, b].map(|item| items.first_row(item)));
                 }
             });
-            collecting.put(line);
         });
     }
 
@@ -372,12 +354,4 @@ unsafe fn push_document(kind: DocumentKind, datum: pg_sys::Datum, document: &mut
             DocumentKind::TextSet | DocumentKind::HashSet => kind.push_record(datum, document),
         }
     }
-}
-
-fn wrong_columns(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-        message,
-        "Valid for containment are the key and the document (text), or its shingles as text[] or bigint[].",
-    )
 }

@@ -9,7 +9,7 @@ use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query};
+use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use crate::text::measures::shingle_set;
@@ -42,7 +42,7 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
     let wanted = options::within("rows", rows, 1, MOST_RETURNED) as usize;
     let shingling = options::shingling_arguments(&call, 4);
     let query = Query::open_for_first_rows(&call, 1, "query");
-    let (key, value, measure) = check_columns(&query.columns(), &call, shingling);
+    let (key, value, measure) = check_columns(&query, &call, shingling);
     let mut keys = Keys::new(call.argument_type(0));
     let mut returned = Returned::new(measure);
     let mut progress = Progress::begin("reading", None);
@@ -235,13 +235,11 @@ impl Measure {
 /// # Errors
 /// ERROR `datatype_mismatch` for other columns, `invalid_parameter_value` for a threshold out of range.
 fn check_columns(
-    columns: &[Column],
+    query: &Query,
     call: &Call,
     shingling: Shingling,
 ) -> (CheckedColumn, CheckedColumn, Measure) {
-    let [key, value] = columns else {
-        wrong_columns(&format!("the query yields {} columns", columns.len()));
-    };
+    let [key, value] = query.exactly(VALID);
     let key = key.of_type(call.argument_type(0), "first", "key");
     let is_bits = |base_type| [pg_sys::BITOID, pg_sys::VARBITOID].contains(&base_type);
     if let Some(value) = value.if_base_type(is_bits) {
@@ -249,26 +247,17 @@ fn check_columns(
         return (key, value, Measure { kind, bound });
     }
     let signature = value.if_type(type_named(call.schema(), c"minhash_signature"));
-    let (kind, value) = match (signature, DocumentKind::of_column(value)) {
+    let (kind, value) = match (signature, DocumentKind::of_column(&value)) {
         (Some(value), _) => (ValueKind::Signature, value),
         (_, Some((DocumentKind::Text, value))) => (ValueKind::Text(shingling), value),
         (_, Some((kind, value))) => (ValueKind::Set(kind), value),
-        _ => wrong_columns(&format!(
-            "the second column of the query is of type {}",
-            value.type_name()
-        )),
+        _ => value.refuse("second", VALID),
     };
     let bound = options::threshold_argument(call, 2);
     (key, value, Measure { kind, bound })
 }
 
-fn wrong_columns(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-        message,
-        "Valid are the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).",
-    )
-}
+const VALID: &str = "Valid are the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).";
 
 pgrx::extension_sql_file!(
     "../../sql/collection/distinct.sql",

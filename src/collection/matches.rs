@@ -4,7 +4,7 @@
 //! this module: it yields keys.
 
 use crate::collection::batch::{Batch, Pairs};
-use crate::collection::compare::{Collecting, Kind, Piece};
+use crate::collection::compare::{Kind, compare_pairs};
 use crate::collection::documents::Documents;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
@@ -15,15 +15,13 @@ use crate::collection::search::{Search, Source};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::Similarity;
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, raise};
-use crate::pg::helpers::in_order;
 use crate::pg::progress::Progress;
-use neardup::Result;
+use crate::pg::spool::Records;
 use neardup::bands::plan::VerifiedPlan;
 use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::cell::RefCell;
 
 /// Takes the keys of two rows, and their similarity.
 pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
@@ -214,40 +212,27 @@ impl Measured {
     ) {
         let kind = self.kind();
         let mut progress = Progress::begin("comparing", pairs.size_hint().1);
-        let measured = RefCell::new(self);
-        let work = |piece: Piece, check: &mut dyn FnMut()| piece.compare(kind, threshold, check);
-        let mut take = |pairs: Vec<(u32, u32)>, similarities: Result<Vec<Option<f64>>>| {
-            let measured = measured.borrow();
-            for (pair, similarity) in pairs.into_iter().zip(similarities.or_raise()) {
-                hand_on(&measured, pair, similarity);
-            }
+        // Rows are read while others are handed on.
+        let mut documents = self.collection.documents.take();
+        let mut signatures =
+            std::mem::replace(&mut self.collection.signatures, Records::of_width(0, 0));
+        let mut of_document = documents.as_mut().map(|documents| documents.reader());
+        let mut of_signature = read_stored(&mut signatures);
+        let mut read = |row, record: &mut Vec<u8>| match &mut of_document {
+            Some(of_document) => of_document(row, record),
+            None => of_signature(row, record),
         };
-        in_order(&work, &mut take, |line| {
-            let mut collecting = Collecting::new(kind);
+        let measured = &*self;
+        let mut take = |pair, similarity| hand_on(measured, pair, similarity);
+        compare_pairs((kind, threshold), &mut read, &mut take, |put| {
             for (a, b) in pairs {
                 progress.step();
-                let items = [batch.item(a), batch.item(b)];
-                measured
-                    .borrow_mut()
-                    .collect((a, b), items, &mut collecting);
-                collecting.put_if_full(line);
+                put((a, b), [a, b].map(|kept| measured.row(batch, kept)));
             }
-            collecting.put(line);
         });
-    }
-
-    /// Adds a pair of kept items to those that are to be compared.
-    fn collect(&mut self, pair: (u32, u32), items: [u32; 2], collecting: &mut Collecting) {
-        let rows = items.map(|item| self.items.first_row(item));
-        let Collection {
-            documents,
-            signatures,
-            ..
-        } = &mut self.collection;
-        match documents {
-            Some(documents) => collecting.push(pair, rows, &mut documents.reader()),
-            None => collecting.push(pair, rows, &mut read_stored(signatures)),
-        }
+        drop((of_document, of_signature));
+        self.collection.documents = documents;
+        self.collection.signatures = signatures;
     }
 
     /// Returns by what rows are compared.

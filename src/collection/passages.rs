@@ -4,10 +4,10 @@ use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
-use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Query, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::srf::Rows;
 use crate::pg::temporary_file::TemporaryFile;
@@ -119,7 +119,7 @@ impl KeyedDocuments {
     }
 
     fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
-        let [key, document] = check_columns(&query.columns(), self.key_type);
+        let [key, document] = check_columns(&query, self.key_type);
         let mut progress = Progress::reading("reading", &query);
         fingerprints(self.reader(), |visit| {
             query.for_each(&mut |row| {
@@ -267,23 +267,12 @@ fn fingerprints(
 ) -> Fingerprints<TemporaryFile> {
     let mut fingerprints = Fingerprints::new(reader, work_mem_bytes());
     let work = |docs: Parts<u8>, check: &mut dyn FnMut()| reader.winnow(docs.iter(), check);
-    let mut take = |(), read: Result<Winnowed>| {
+    let mut take = |read: Result<Winnowed>| {
         fingerprints
             .add(&read.or_raise(), &mut check_interrupts)
             .or_raise();
     };
-    in_order(&work, &mut take, |line| {
-        let mut docs = Parts::default();
-        visit_all(&mut |doc| {
-            push(&mut docs, doc);
-            let bytes = docs.items.len() + size_of::<usize>() * docs.len();
-            if bytes >= piece_bytes() {
-                line.put((), std::mem::take(&mut docs), bytes);
-            }
-        });
-        let bytes = docs.items.len();
-        line.put((), docs, bytes);
-    });
+    in_pieces(&work, &mut take, visit_all);
     fingerprints
 }
 
@@ -343,25 +332,15 @@ fn places(
     numbering
 }
 
-fn check_columns(columns: &[Column], key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
-    let problem = match columns {
-        [key, document] => {
-            let key = key.of_type(key_type, "first", "key");
-            if let Some(document) = document.if_base_type(is_text) {
-                return [key, document];
-            }
-            format!(
-                "the second column of the query is of type {}",
-                document.type_name()
-            )
-        }
-        _ => format!("the query yields {} columns", columns.len()),
-    };
-    raise(
-        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-        &problem,
-        "Valid are two columns: key and document, a text.",
-    )
+/// Returns the columns of the keys and of the documents.
+fn check_columns(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
+    const VALID: &str = "Valid are two columns: key and document, a text.";
+    let [key, document] = query.exactly(VALID);
+    let text = document.if_base_type(is_text);
+    [
+        key.of_type(key_type, "first", "key"),
+        text.unwrap_or_else(|| document.refuse("second", VALID)),
+    ]
 }
 
 pgrx::extension_sql_file!(

@@ -97,26 +97,8 @@ pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
 
 /// Returns the elements of a text[], each through `map`; NULLs are left out.
 pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
-    let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    // SAFETY: the datum is a text[]; the arrays are valid for `count` elements.
-    unsafe {
-        pg_sys::deconstruct_array(
-            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
-            pg_sys::TEXTOID,
-            -1,
-            false,
-            pg_sys::TYPALIGN_INT as core::ffi::c_char,
-            &mut elements,
-            &mut nulls,
-            &mut count,
-        );
-        let present = (0..count as usize).filter(|&number| !*nulls.add(number));
-        let mapped = present.map(|number| map(&Text::from_raw(*elements.add(number))));
-        let mapped = collected(mapped).or_raise();
-        pg_sys::pfree(elements.cast());
-        pg_sys::pfree(nulls.cast());
-        mapped
-    }
+    // SAFETY: the datum is a text[].
+    unsafe { elements(array, pg_sys::TEXTOID, &|text| map(&Text::from_raw(text))) }
 }
 
 /// Returns the elements of a name[]; NULLs are left out.
@@ -125,22 +107,41 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
 /// The datum is a name[].
 #[allow(clippy::disallowed_methods, reason = "names of columns")]
 pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<CString> {
+    // SAFETY: vouched for by the caller; names are NUL-terminated.
+    let name = |name: pg_sys::Datum| unsafe { CStr::from_ptr(name.cast_mut_ptr()) }.to_owned();
+    // SAFETY: vouched for by the caller.
+    unsafe { elements(array, pg_sys::NAMEOID, &name) }
+}
+
+/// Returns the elements of an array, each through `map`; NULLs are left out.
+///
+/// # Safety
+/// The datum is an array of elements of that type.
+unsafe fn elements<T>(
+    array: pg_sys::Datum,
+    type_: pg_sys::Oid,
+    map: &dyn Fn(pg_sys::Datum) -> T,
+) -> Vec<T> {
     let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+    let (mut length, mut by_value, mut align) = Default::default();
     // SAFETY: vouched for by the caller; the arrays are valid for `count` elements.
     unsafe {
+        pg_sys::get_typlenbyvalalign(type_, &mut length, &mut by_value, &mut align);
         pg_sys::deconstruct_array(
             pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
-            pg_sys::NAMEOID,
-            pg_sys::NAMEDATALEN as i32,
-            false,
-            pg_sys::TYPALIGN_CHAR as core::ffi::c_char,
+            type_,
+            length.into(),
+            by_value,
+            align,
             &mut elements,
             &mut nulls,
             &mut count,
         );
         let present = (0..count as usize).filter(|&number| !*nulls.add(number));
-        let names = present.map(|number| CStr::from_ptr((*elements.add(number)).cast_mut_ptr()));
-        names.map(|name| name.to_owned()).collect()
+        let mapped = collected(present.map(|number| map(*elements.add(number)))).or_raise();
+        pg_sys::pfree(elements.cast());
+        pg_sys::pfree(nulls.cast());
+        mapped
     }
 }
 

@@ -1,8 +1,10 @@
 //! Threads that help with a job. They compute; only the leader calls PostgreSQL.
 
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::parts::Parts;
 use crate::pg::query::work_mem_bytes;
 use helpers::{Limits, Line, Work};
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -28,6 +30,27 @@ pub fn in_order<P: Send, R: Send, T>(
         bytes: work_mem_bytes(),
     };
     helpers::in_order(limits, &mut check_interrupts, work, take, feed);
+}
+
+/// Works on pieces of records as [`in_order`] does; `feed` puts the records.
+pub fn in_pieces<R: Send>(
+    work: &Work<'_, Parts<u8>, R>,
+    take: &mut dyn FnMut(R),
+    feed: impl FnOnce(&mut dyn FnMut(&[u8])),
+) {
+    in_order(work, &mut |(), made| take(made), |line| {
+        let mut piece = Parts::default();
+        feed(&mut |record| {
+            piece.items.try_extend_from_slice(record).or_raise();
+            piece.end().or_raise();
+            let bytes = piece.bytes();
+            if bytes >= piece_bytes() {
+                line.put((), std::mem::take(&mut piece), bytes);
+            }
+        });
+        let bytes = piece.bytes();
+        line.put((), piece, bytes);
+    });
 }
 
 fn most_helpers() -> usize {

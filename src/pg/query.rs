@@ -4,7 +4,8 @@ use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
 use crate::pg::query_errors::{QueryErrors, Work};
-use crate::pg::statement::{server_text, text_datum, utf8};
+use crate::pg::settings::Settings;
+use crate::pg::statement::{Connection, server_text, text_datum, utf8};
 use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char};
@@ -59,6 +60,16 @@ impl Column {
             .unwrap_or_else(|| self.mismatch(expected, position, what))
     }
 
+    /// Raises the error of a column of a type that is none of those that a hint lists.
+    pub fn refuse(&self, position: &str, valid: &str) -> ! {
+        let type_name = self.type_name();
+        raise(
+            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            &format!("the {position} column of the query is of type {type_name}"),
+            valid,
+        )
+    }
+
     /// Raises the error of a column of another type than the expected one.
     pub fn mismatch(&self, expected: pg_sys::Oid, position: &str, what: &str) -> ! {
         raise(
@@ -79,7 +90,8 @@ impl Column {
 /// A query that is being read.
 pub struct Query {
     portal: pg_sys::Portal,
-    guc_level: i32,
+    settings: Settings,
+    connection: Connection,
     errors: QueryErrors,
 }
 
@@ -139,24 +151,9 @@ impl Query {
         unsafe {
             let query = pg_sys::text_to_cstring(text.cast_mut_ptr());
             let errors = QueryErrors::begin(query);
-            let guc_level = pg_sys::NewGUCNestLevel();
-            pg_sys::set_config_option(
-                c"synchronize_seqscans".as_ptr(),
-                c"off".as_ptr(),
-                pg_sys::GucContext::PGC_USERSET,
-                pg_sys::GucSource::PGC_S_SESSION,
-                pg_sys::GucAction::GUC_ACTION_SAVE,
-                true,
-                0,
-                false,
-            );
-            if pg_sys::SPI_connect() != pg_sys::SPI_OK_CONNECT as i32 {
-                raise(
-                    PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                    "SPI_connect failed",
-                    "",
-                );
-            }
+            let settings = Settings::begin();
+            settings.set(c"synchronize_seqscans", c"off");
+            let connection = Connection::open();
             let portal = errors.during(Work::Planning, || {
                 pg_sys::SPI_cursor_open_with_args(
                     std::ptr::null(),
@@ -171,7 +168,8 @@ impl Query {
             });
             Self {
                 portal,
-                guc_level,
+                settings,
+                connection,
                 errors,
             }
         }
@@ -189,6 +187,17 @@ impl Query {
                 })
                 .collect()
         }
+    }
+
+    /// Returns the columns of a query that yields `N` of them.
+    ///
+    /// # Errors
+    /// ERROR `datatype_mismatch`, with the hint `valid`, for another number.
+    pub fn exactly<const N: usize>(&self, valid: &str) -> [Column; N] {
+        self.columns().try_into().unwrap_or_else(|columns: Vec<_>| {
+            let message = format!("the query yields {} columns", columns.len());
+            raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, &message, valid)
+        })
     }
 
     /// Returns the number of rows that the planner expects, and the bytes of each.
@@ -253,12 +262,10 @@ impl Query {
     }
 
     fn close(self) {
-        // SAFETY: the portal is open; the connection and the level are those of `start`.
-        unsafe {
-            pg_sys::SPI_cursor_close(self.portal);
-            pg_sys::SPI_finish();
-            pg_sys::AtEOXact_GUC(true, self.guc_level);
-        }
+        // SAFETY: the portal is open.
+        unsafe { pg_sys::SPI_cursor_close(self.portal) };
+        self.connection.close();
+        self.settings.take_back();
     }
 }
 

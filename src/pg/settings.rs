@@ -3,7 +3,7 @@
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
-/// Settings that are as before when [`Self::restore`] is called, or the transaction ends.
+/// Settings that are as before when [`Self::restore`] or [`Self::take_back`] is called, or the transaction ends.
 pub struct Settings(i32);
 
 impl Settings {
@@ -18,7 +18,13 @@ impl Settings {
         set(name, value, pg_sys::GucAction::GUC_ACTION_SAVE);
     }
 
-    /// Takes the changes back.
+    /// Takes the changes of [`Self::set`] back, but no others made since.
+    pub fn take_back(self) {
+        // SAFETY: the level is the one that was begun.
+        unsafe { pg_sys::AtEOXact_GUC(true, self.0) };
+    }
+
+    /// Takes all changes since the beginning back.
     pub fn restore(self) {
         // SAFETY: the level is the one that was begun.
         unsafe { pg_sys::AtEOXact_GUC(false, self.0) };

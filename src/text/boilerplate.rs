@@ -4,7 +4,7 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::is_text;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
-use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::Partitions;
 use crate::pg::parts::Parts;
 use crate::pg::query::{CheckedColumn, Column, Query};
@@ -87,8 +87,6 @@ impl Boilerplate<'_> {
 
     /// Returns the hashes of the sets of all documents, each as often as it is in a set.
     fn all_hashes(&self) -> Partitions {
-        let query = Query::open(self.call, 0, "query");
-        let document = check_columns(&query.columns());
         let mut hashes = Partitions::of_unknown_size();
         let (shingling, key) = (&self.shingling, &self.key);
         let divider = hashes.divider();
@@ -100,24 +98,8 @@ impl Boilerplate<'_> {
             }
             divider.divide(&entries)
         };
-        let mut take = |(), divided: Result<Parts<u8>>| hashes.put(divided.or_raise());
-        in_order(&work, &mut take, |line| {
-            let mut texts = Parts::default();
-            query.for_each(&mut |row| {
-                if let Some(doc) = row.get(document) {
-                    // SAFETY: the column is of type text or one of those that are stored as it is.
-                    let doc = unsafe { Text::from_raw(doc) };
-                    texts.items.try_extend_from_slice(&doc).or_raise();
-                    texts.end().or_raise();
-                }
-                if texts.items.len() >= piece_bytes() {
-                    let bytes = texts.items.len();
-                    line.put((), std::mem::take(&mut texts), bytes);
-                }
-            });
-            let bytes = texts.items.len();
-            line.put((), texts, bytes);
-        });
+        let mut take = |divided: Result<Parts<u8>>| hashes.put(divided.or_raise());
+        in_pieces(&work, &mut take, |put| self.for_each_document(put));
         hashes
     }
 
