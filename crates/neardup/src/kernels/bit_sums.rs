@@ -1,4 +1,4 @@
-//! Weighted sums of bit positions, for any processor.
+//! Weighted sums of bit positions.
 
 /// Planes of a count: plane p holds bit p of the counts of all 64 positions.
 const PLANES: usize = 13;
@@ -6,8 +6,11 @@ const PLANES: usize = 13;
 /// The most words that [`count`] takes.
 const MAX_WORDS: usize = (1 << PLANES) - 1;
 
+/// Words that are counted side by side, which the compiler makes a vector of.
+const LANES: usize = 8;
+
 /// Adds to the sum of every position, from the lowest bit, the weights of the words that set it.
-#[inline]
+#[inline(always)]
 pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     for (word, weight) in words.iter().zip(weights) {
         for (bit, sum) in sums.iter_mut().enumerate() {
@@ -16,50 +19,65 @@ pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
     }
 }
 
-/// Adds one weight for every word by `add`, which adds a plane as it would a word: counting bits
-/// first spares most of the work.
-#[inline]
-pub fn add_planes(words: &[u64], weight: i64, mut add: impl FnMut(&[u64], &[i64])) {
+/// Adds one weight for every word. Counting bits first spares most of the work.
+#[inline(always)]
+pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
     for words in words.chunks(MAX_WORDS) {
-        let used = PLANES.min(words.len().ilog2() as usize + 1);
+        let used = words.len().ilog2() as usize + 1;
         let weights: [i64; PLANES] = std::array::from_fn(|plane| weight << plane);
-        add(&count(words)[..used], &weights[..used]);
+        add_where_set(&count(words)[..used], &weights[..used], sums);
     }
 }
 
 /// Returns how many words have each bit set, in planes. A tree of carry-save adders
 /// (Harley and Seal; Warren, "Hacker's Delight", section 5-1) takes 5 operations a word for all 64
 /// positions.
+#[inline(always)]
 fn count(words: &[u64]) -> [u64; PLANES] {
-    let mut planes = [0; PLANES];
-    let (eights, rest) = words.as_chunks::<8>();
-    for words in eights {
-        add8(&mut planes, *words);
+    let mut side_by_side = [[0; LANES]; PLANES];
+    let (blocks, rest) = words.as_chunks::<{ 8 * LANES }>();
+    for block in blocks {
+        add8(&mut side_by_side, block.as_chunks().0);
     }
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    add8(&mut planes, last);
-    planes
+    let mut planes = [[0]; PLANES];
+    let used = (8 * blocks.len())
+        .checked_ilog2()
+        .map_or(0, |bit| bit as usize + 1);
+    for (plane, lanes) in side_by_side[..used].iter().enumerate() {
+        add8(&mut planes[plane..], &lanes.map(|word| [word]));
+    }
+    for words in rest.chunks(8) {
+        let mut eight = [[0]; 8];
+        eight.as_flattened_mut()[..words.len()].copy_from_slice(words);
+        add8(&mut planes, &eight);
+    }
+    planes.map(|[word]| word)
 }
 
-#[inline]
-fn add8(planes: &mut [u64; PLANES], words: [u64; 8]) {
-    let [ones, twos, fours, above @ ..] = planes;
-    let [a, b, c, d, e, f, g, h] = words;
+/// Adds eight words to planes, of which there are three or more.
+#[inline(always)]
+fn add8<const N: usize>(planes: &mut [[u64; N]], words: &[[u64; N]]) {
+    let ([ones, twos, fours, above @ ..], [a, b, c, d, e, f, g, h]) = (planes, words) else {
+        unreachable!("eight words, and planes for their count");
+    };
     let (a, b) = (add3(ones, a, b), add3(ones, c, d));
     let (c, d) = (add3(ones, e, f), add3(ones, g, h));
-    let (a, b) = (add3(twos, a, b), add3(twos, c, d));
-    let mut carry = add3(fours, a, b);
+    let (a, b) = (add3(twos, &a, &b), add3(twos, &c, &d));
+    let mut carry = add3(fours, &a, &b);
     for plane in above {
-        (*plane, carry) = (*plane ^ carry, *plane & carry);
+        for (word, carry) in plane.iter_mut().zip(&mut carry) {
+            (*word, *carry) = (*word ^ *carry, *word & *carry);
+        }
     }
 }
 
 /// Adds two words to a plane and returns the carries.
-#[inline]
-fn add3(plane: &mut u64, a: u64, b: u64) -> u64 {
-    let half = *plane ^ a;
-    let carry = (*plane & a) | (half & b);
-    *plane = half ^ b;
-    carry
+#[inline(always)]
+fn add3<const N: usize>(plane: &mut [u64; N], a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+    std::array::from_fn(|lane| {
+        let (word, a, b) = (plane[lane], a[lane], b[lane]);
+        let half = word ^ a;
+        plane[lane] = half ^ b;
+        word & a | half & b
+    })
 }

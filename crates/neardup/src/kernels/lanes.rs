@@ -14,8 +14,6 @@ unsafe impl Lanes<64> for [u16; 32] {}
 unsafe impl Lanes<64> for [u32; 16] {}
 // SAFETY: 8 x 8 bytes.
 unsafe impl Lanes<64> for [u64; 8] {}
-// SAFETY: 8 x 8 bytes.
-unsafe impl Lanes<64> for [i64; 8] {}
 // SAFETY: 32 bytes.
 unsafe impl Lanes<32> for [u8; 32] {}
 // SAFETY: 8 x 2 x 2 bytes.
@@ -24,8 +22,6 @@ unsafe impl Lanes<32> for [[u16; 2]; 8] {}
 unsafe impl Lanes<32> for [u32; 8] {}
 // SAFETY: 4 x 8 bytes.
 unsafe impl Lanes<32> for [u64; 4] {}
-// SAFETY: 4 x 8 bytes.
-unsafe impl Lanes<32> for [i64; 4] {}
 // SAFETY: 16 bytes.
 unsafe impl Lanes<16> for [u8; 16] {}
 // SAFETY: 4 x 2 x 2 bytes.

@@ -1,10 +1,13 @@
-//! The inner loops, once for every processor, once for AVX2 and once for AVX-512, with equal results.
+//! The inner loops for every processor, for AVX2 and for AVX-512, with equal results.
+//!
+//! Words and sketches are written for each. Of the other loops the compiler makes vectors: they are
+//! written once, in [`portable`], and compiled once more for each set of instructions.
 //!
 //! The path is chosen when the first kernel runs: the best that the processor offers, or the one
 //! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.
 //!
-//! There are none for NEON: every arm64 processor has it, so that the compiler makes the portable
-//! comparison, merge and bit sums of it (`cmeq`, `umin`, `bic` in the assembly).
+//! There is no path for NEON: every arm64 processor has it, so that the portable one uses it (`cmeq`,
+//! `umin`, `bic` in the assembly).
 #![allow(
     clippy::disallowed_methods,
     reason = "blocks of a document, or reserved by the caller"
@@ -27,17 +30,18 @@ mod words;
 use crate::hash::Key;
 use std::sync::OnceLock;
 
-/// One implementation of every kernel.
+/// One implementation of every kernel. Those that [`available`] returns are safe to call: this
+/// processor has their instructions.
 pub struct Kernels {
     /// The name by which `NEARDUP_KERNELS` selects it.
     pub name: &'static str,
-    word_hashes: fn(&[u8], &Key, &mut Vec<u64>),
-    combine_windows: fn(&[u64], usize, &mut Vec<u64>),
-    sketch: fn(&mut [u32], &[u64]),
-    count_equal: fn(&[u8], &[u8], usize, u32) -> usize,
-    merge: fn(&mut [u32], &[u32]),
-    add_where_set: fn(&[u64], &[i64], &mut [i64; 64]),
-    add_weight: fn(&[u64], i64, &mut [i64; 64]),
+    word_hashes: unsafe fn(&[u8], &Key, &mut Vec<u64>),
+    combine_windows: unsafe fn(&[u64], usize, &mut Vec<u64>),
+    sketch: unsafe fn(&mut [u32], &[u64]),
+    count_equal: unsafe fn(&[u8], &[u8], usize, u32) -> usize,
+    merge: unsafe fn(&mut [u32], &[u32]),
+    add_where_set: unsafe fn(&[u64], &[i64], &mut [i64; 64]),
+    add_weight: unsafe fn(&[u64], i64, &mut [i64; 64]),
 }
 
 /// Returns the kernels in use.
@@ -71,14 +75,16 @@ impl Kernels {
     /// Appends the token hash of every word of a text: of every maximal run of bytes that are no
     /// spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
-        (self.word_hashes)(text, key, out);
+        // SAFETY: `available` lists only kernels whose instructions this processor has.
+        unsafe { (self.word_hashes)(text, key, out) };
     }
 
     /// Appends the shingle hash of every window of `k` tokens: none if there are fewer tokens.
     pub fn combine_windows(&self, tokens: &[u64], k: usize, out: &mut Vec<u64>) {
         assert!(k > 0, "a shingle has at least one token");
         if tokens.len() >= k {
-            (self.combine_windows)(tokens, k, out);
+            // SAFETY: as above.
+            unsafe { (self.combine_windows)(tokens, k, out) };
         }
     }
 
@@ -86,7 +92,8 @@ impl Kernels {
     pub fn sketch(&self, slots: &mut [u32], hashes: &[u64]) {
         assert!((1..=crate::hash::slot::MAX_SLOTS).contains(&slots.len()));
         if !hashes.is_empty() {
-            (self.sketch)(slots, hashes);
+            // SAFETY: as above.
+            unsafe { (self.sketch)(slots, hashes) };
         }
     }
 
@@ -96,24 +103,28 @@ impl Kernels {
     pub fn count_equal(&self, a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
         let bytes = (slots * slot_bits as usize).div_ceil(8);
         assert!(a.len() == bytes && b.len() == bytes);
-        (self.count_equal)(a, b, slots, slot_bits)
+        // SAFETY: as above.
+        unsafe { (self.count_equal)(a, b, slots, slot_bits) }
     }
 
     /// Lowers each slot to the other's, where that is lower.
     pub fn merge(&self, slots: &mut [u32], other: &[u32]) {
         assert_eq!(slots.len(), other.len());
-        (self.merge)(slots, other);
+        // SAFETY: as above.
+        unsafe { (self.merge)(slots, other) };
     }
 
     /// Adds to the sum of every bit position, from the lowest, the weights of the words that set it.
     pub fn add_where_set(&self, words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
         assert_eq!(words.len(), weights.len());
-        (self.add_where_set)(words, weights, sums);
+        // SAFETY: as above.
+        unsafe { (self.add_where_set)(words, weights, sums) };
     }
 
     /// Does [`Self::add_where_set`] with one weight for all words.
     pub fn add_weight(&self, words: &[u64], weight: i64, sums: &mut [i64; 64]) {
-        (self.add_weight)(words, weight, sums);
+        // SAFETY: as above.
+        unsafe { (self.add_weight)(words, weight, sums) };
     }
 }
 

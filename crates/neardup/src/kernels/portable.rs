@@ -1,30 +1,27 @@
 //! The kernels for any processor: what the others must agree with.
+//!
+//! Loops that are always inlined are those that the compiler vectorizes for the caller's instructions.
 
-use super::bit_sums::{add_planes, add_where_set};
+use super::bit_sums::{add_weight, add_where_set};
 use super::words::{Limits, Source, Steps, hash_words, positions};
 use super::{Kernels, siphash};
 use crate::hash::slot::MAX_SLOTS;
 use crate::hash::slot::{code, first_code, slot};
 use crate::hash::{Key, POLYNOMIAL_BASE, combine, finish};
 use crate::memory::copied;
+use std::iter::Sum;
 use std::ops::Range;
 
 pub static KERNELS: Kernels = Kernels {
     name: "portable",
     word_hashes,
-    combine_windows,
+    combine_windows: |tokens, k, out| combine_windows(tokens, k, 4, out),
     sketch,
     count_equal,
     merge,
     add_where_set,
     add_weight,
 };
-
-fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
-    add_planes(words, weight, |planes, weights| {
-        add_where_set(planes, weights, sums);
-    });
-}
 
 fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     let hash = |source: &Source<'_>, limits: &[Limits; 4], hashes: &mut [u64; 4]| {
@@ -58,14 +55,29 @@ fn classify(block: &[u8; 64]) -> u64 {
     })
 }
 
-/// Up to here every window by itself is cheaper than rolling.
-const SHORT_WINDOW: usize = 4;
-
-pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
-    if k <= SHORT_WINDOW {
-        out.extend(tokens.windows(k).map(combine));
-        return;
+/// Combines windows of up to `longest` tokens, at most 8, one by one, and rolls over longer ones, which cost less
+/// by that.
+#[inline(always)]
+pub fn combine_windows(tokens: &[u64], k: usize, longest: usize, out: &mut Vec<u64>) {
+    match k {
+        _ if k > longest => roll(tokens, k, out),
+        1 => combine_each::<1>(tokens, out),
+        2 => combine_each::<2>(tokens, out),
+        3 => combine_each::<3>(tokens, out),
+        4 => combine_each::<4>(tokens, out),
+        5 => combine_each::<5>(tokens, out),
+        6 => combine_each::<6>(tokens, out),
+        7 => combine_each::<7>(tokens, out),
+        _ => combine_each::<8>(tokens, out),
     }
+}
+
+#[inline(always)]
+fn combine_each<const K: usize>(tokens: &[u64], out: &mut Vec<u64>) {
+    out.extend(tokens.array_windows::<K>().map(|window| combine(window)));
+}
+
+fn roll(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     let append = |hash: u64, token: u64| hash.wrapping_mul(POLYNOMIAL_BASE).wrapping_add(token);
     let oldest_factor = POLYNOMIAL_BASE.wrapping_pow(k as u32);
     let (first, rest) = tokens.split_at(k);
@@ -192,46 +204,51 @@ fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     }
 }
 
+#[inline(always)]
 pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     match slot_bits {
-        32 => equal_chunks::<4>(a, b),
-        16 => equal_chunks::<2>(a, b),
-        bits => slots - differing_fields(a, b, bits),
+        32 => equal_chunks::<4, u32>(a, b),
+        16 => equal_chunks::<2, u16>(a, b),
+        8 => equal_chunks::<1, u8>(a, b),
+        // The unused bits of the last byte are 0 on both sides.
+        1 => slots - differing_words(a, b, |word| word),
+        2 => slots - differing_words(a, b, |word| (word | word >> 1) & 0x5555_5555_5555_5555),
+        _ => {
+            let one_bit_of_four = |word: u64| {
+                let pairs = word | word >> 2;
+                (pairs | pairs >> 1) & 0x1111_1111_1111_1111
+            };
+            slots - differing_words(a, b, one_bit_of_four)
+        }
     }
 }
 
-fn equal_chunks<const N: usize>(a: &[u8], b: &[u8]) -> usize {
-    let (a, b) = (a.as_chunks::<N>().0, b.as_chunks::<N>().0);
-    a.iter().zip(b).filter(|(a, b)| a == b).count()
-}
-
-/// Fields of 1, 2, 4 or 8 bits that differ; the unused bits of the last byte are 0 on both sides.
+/// Counts in numbers of the chunks' own size, of which a vector holds as many.
 #[inline(always)]
-pub fn differing_fields(a: &[u8], b: &[u8], bits: u32) -> usize {
-    match bits {
-        1 => differing_words(a, b, |word| word),
-        2 => differing_words(a, b, |word| (word | word >> 1) & 0x5555_5555_5555_5555),
-        4 => differing_words(a, b, |word| {
-            let pairs = word | word >> 2;
-            (pairs | pairs >> 1) & 0x1111_1111_1111_1111
-        }),
-        _ => differing_words(a, b, |word| {
-            let fours = word | word >> 4;
-            let pairs = fours | fours >> 2;
-            (pairs | pairs >> 1) & 0x0101_0101_0101_0101
-        }),
-    }
+fn equal_chunks<const N: usize, C>(a: &[u8], b: &[u8]) -> usize
+where
+    C: From<bool> + Sum + Into<u32>,
+{
+    let (a, b) = (a.as_chunks::<N>().0, b.as_chunks::<N>().0);
+    let most = 1 << (8 * N - 1);
+    let parts = a.chunks(most).zip(b.chunks(most));
+    let counts = parts.map(|(a, b)| a.iter().zip(b).map(|(a, b)| C::from(a == b)).sum::<C>());
+    counts.map(|count| count.into() as usize).sum()
 }
 
 /// Returns the number of fields that differ in all words; the function leaves one bit of each such field.
 #[inline(always)]
 fn differing_words(a: &[u8], b: &[u8], one_bit_a_field: impl Fn(u64) -> u64) -> usize {
     let differing = |a: &[u8; 8], b: &[u8; 8]| {
-        one_bit_a_field(u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)).count_ones() as usize
+        one_bit_a_field(u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)).count_ones()
     };
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks(), b.as_chunks());
-    let whole: usize = a.iter().zip(b).map(|(a, b)| differing(a, b)).sum();
-    whole + differing(&word(a_rest), &word(b_rest))
+    let whole: u32 = a.iter().zip(b).map(|(a, b)| differing(a, b)).sum();
+    let rest = match a_rest {
+        [] => 0,
+        _ => differing(&word(a_rest), &word(b_rest)),
+    };
+    (whole + rest) as usize
 }
 
 /// Loads up to 8 bytes, and zeros.
@@ -242,6 +259,7 @@ fn word(bytes: &[u8]) -> [u8; 8] {
     word
 }
 
+#[inline(always)]
 pub fn merge(slots: &mut [u32], other: &[u32]) {
     for (slot, &code) in slots.iter_mut().zip(other) {
         *slot = (*slot).min(code);

@@ -1,19 +1,13 @@
 //! The kernels for x86-64 processors with AVX2, BMI and POPCNT (Intel from 2013, AMD from 2015).
 
-mod bit_sums;
-mod compare;
 mod siphash;
 mod sketch;
-mod windows;
 mod words;
 
 use super::lanes::Lanes;
-use super::{Kernels, Vectorize};
-use crate::hash::Key;
+use super::{Kernels, Vectorize, bit_sums, portable};
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
-    _mm256_mullo_epi32, _mm256_set1_epi64x, _mm256_slli_epi64, _mm256_srli_epi64,
-    _mm256_storeu_si256,
+    __m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
 };
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
@@ -27,9 +21,9 @@ pub fn is_available() -> bool {
 /// Only for processors with [`is_available`].
 pub static KERNELS: Kernels = Kernels {
     name: "avx2",
-    word_hashes,
+    word_hashes: words::word_hashes,
     combine_windows,
-    sketch,
+    sketch: sketch::sketch,
     count_equal,
     merge,
     add_where_set,
@@ -46,39 +40,29 @@ pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     unsafe { call(work) }
 }
 
-fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    // SAFETY: `available` lists these kernels only where the features are there.
-    unsafe { words::word_hashes(text, key, out) }
-}
-
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
-    // SAFETY: as above.
-    unsafe { windows::combine_windows(tokens, k, out) }
+    portable::combine_windows(tokens, k, 5, out);
 }
 
-fn sketch(slots: &mut [u32], hashes: &[u64]) {
-    // SAFETY: as above.
-    unsafe { sketch::sketch(slots, hashes) }
-}
-
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
-    // SAFETY: as above.
-    unsafe { compare::count_equal(a, b, slots, slot_bits) }
+    portable::count_equal(a, b, slots, slot_bits)
 }
 
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn merge(slots: &mut [u32], other: &[u32]) {
-    // SAFETY: as above.
-    unsafe { compare::merge(slots, other) }
+    portable::merge(slots, other);
 }
 
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
-    // SAFETY: as above.
-    unsafe { bit_sums::add_where_set(words, weights, sums) }
+    bit_sums::add_where_set(words, weights, sums);
 }
 
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
-    // SAFETY: as above.
-    unsafe { bit_sums::add_weight(words, weight, sums) }
+    bit_sums::add_weight(words, weight, sums);
 }
 
 #[inline]
@@ -100,16 +84,6 @@ fn store<T: Lanes<32>>(lanes: &mut T, value: __m256i) {
 fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
     // SAFETY: 16 initialized bytes; the load needs no alignment.
     unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
-}
-
-/// Returns the low 64 bits of the products with a factor.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn multiply(x: __m256i, factor: u64) -> __m256i {
-    let low = _mm256_mul_epu32(x, _mm256_set1_epi64x(factor as i64));
-    let crossed = _mm256_mullo_epi32(x, _mm256_set1_epi64x(factor.rotate_left(32) as i64));
-    let high = _mm256_add_epi64(crossed, _mm256_srli_epi64::<32>(crossed));
-    _mm256_add_epi64(low, _mm256_slli_epi64::<32>(high))
 }
 
 /// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,

@@ -4,16 +4,12 @@
 //! Not so AVX512DQ: with it the compiler multiplies two 32-bit numbers by an instruction for 64-bit
 //! ones, which takes three times as long.
 
-mod bit_sums;
-mod compare;
 mod siphash;
 mod sketch;
-mod windows;
 mod words;
 
-use super::Kernels;
 use super::lanes::Lanes;
-use crate::hash::Key;
+use super::{Kernels, bit_sums, portable};
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32,
     _mm512_mullo_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64,
@@ -35,48 +31,38 @@ pub fn is_available() -> bool {
 /// Only for processors with [`is_available`].
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
-    word_hashes,
+    word_hashes: words::word_hashes,
     combine_windows,
-    sketch,
+    sketch: sketch::sketch,
     count_equal,
     merge,
     add_where_set,
     add_weight,
 };
 
-fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    // SAFETY: `available` lists these kernels only where the features are there.
-    unsafe { words::word_hashes(text, key, out) }
-}
-
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
-    // SAFETY: as above.
-    unsafe { windows::combine_windows(tokens, k, out) }
+    portable::combine_windows(tokens, k, 8, out);
 }
 
-fn sketch(slots: &mut [u32], hashes: &[u64]) {
-    // SAFETY: as above.
-    unsafe { sketch::sketch(slots, hashes) }
-}
-
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
-    // SAFETY: as above.
-    unsafe { compare::count_equal(a, b, slots, slot_bits) }
+    portable::count_equal(a, b, slots, slot_bits)
 }
 
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn merge(slots: &mut [u32], other: &[u32]) {
-    // SAFETY: as above.
-    unsafe { compare::merge(slots, other) }
+    portable::merge(slots, other);
 }
 
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
-    // SAFETY: as above.
-    unsafe { bit_sums::add_where_set(words, weights, sums) }
+    bit_sums::add_where_set(words, weights, sums);
 }
 
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
-    // SAFETY: as above.
-    unsafe { bit_sums::add_weight(words, weight, sums) }
+    bit_sums::add_weight(words, weight, sums);
 }
 
 #[inline]
