@@ -1,13 +1,13 @@
 //! Arguments that many functions share; one validator for each.
 
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::OrRaise;
 use crate::pg::text::Text;
 use neardup::arguments::{self, out_of_range};
 use neardup::minhash::Signing;
-use neardup::quoted;
 use neardup::shingle::{Key, Shingling};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use neardup::{quoted, unknown};
+use pgrx::pg_sys;
 
 pub use neardup::arguments::is_threshold;
 
@@ -53,14 +53,11 @@ pub fn one_of<T: Copy>(datum: pg_sys::Datum, what: &str, choices: [(&str, T); 2]
     // SAFETY: the argument is declared as text.
     let name = unsafe { Text::from_raw(datum) }.name().into_owned();
     let chosen = choices.iter().find(|(choice, _)| *choice == name);
-    chosen.map(|(_, choice)| *choice).unwrap_or_else(|| {
-        let [(first, _), (second, _)] = choices;
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            &format!("unknown {what} {}", quoted(&name)),
-            &format!("Valid {what}s are '{first}' and '{second}'."),
-        )
-    })
+    let valid = choices.map(|(choice, _)| choice);
+    chosen
+        .map(|(_, choice)| *choice)
+        .ok_or_else(|| unknown(what, &name, &valid))
+        .or_raise()
 }
 
 /// Returns an integer argument between `low` and `high`.

@@ -13,10 +13,6 @@ use neardup::text::{Fold, Unit};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Units and folds in the order of the codes by which they are stored.
-pub const UNITS: [Unit; 3] = [Unit::Word, Unit::Char, Unit::Stop];
-pub const FOLDS: [Fold; 3] = [Fold::None, Fold::Case, Fold::Marks];
-
 /// The documents of a ball: those whose resemblance to a document with this set reaches the threshold.
 pub struct Resembling {
     pub threshold: f64,
@@ -32,8 +28,8 @@ pub fn read_document(bytes: &[u8]) -> Option<Within<'_>> {
         return None;
     };
     let k = i64::from(u16::from_le_bytes([k0, k1]));
-    let unit = *UNITS.get(usize::from(unit))?;
-    let fold = *FOLDS.get(usize::from(fold))?;
+    let unit = Unit::from_repr(unit)?;
+    let fold = Fold::from_repr(fold)?;
     let threshold = f64::from_le_bytes(*threshold);
     let (hashes, rest) = hashes.as_chunks();
     let hashes = hashes.iter().map(|hash| i64::from_le_bytes(*hash));

@@ -41,6 +41,24 @@ pub fn quoted(name: &str) -> String {
     }
 }
 
+/// Returns the error for a name that is none of the valid ones.
+#[must_use]
+pub fn unknown(what: &str, name: &str, valid: &[&str]) -> Error {
+    Error::invalid(
+        format!("unknown {what} {}", quoted(name)),
+        format!("Valid {what}s are {}.", listed(valid)),
+    )
+}
+
+/// Returns names as a sentence lists them: 'a', 'b' and 'c'.
+pub(crate) fn listed(names: &[&str]) -> String {
+    let all = names.join("', '");
+    match all.rsplit_once(", ") {
+        Some((before, last)) => format!("'{before} and {last}'"),
+        None => format!("'{all}'"),
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

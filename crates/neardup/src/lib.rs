@@ -56,4 +56,4 @@ pub mod shingle;
 pub mod simhash;
 pub mod text;
 
-pub use error::{Error, Result, quoted};
+pub use error::{Error, Result, quoted, unknown};

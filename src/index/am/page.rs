@@ -13,6 +13,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use strum::FromRepr;
 
 pub const BLOCK_LEN: usize = pg_sys::BLCKSZ as usize;
 const HEADER_LEN: usize = std::mem::offset_of!(pg_sys::PageHeaderData, pd_linp);
@@ -36,7 +37,7 @@ const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 const NEW_BLOCK: u32 = pg_sys::InvalidBlockNumber;
 
 /// The contents of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRepr)]
 #[repr(u16)]
 pub enum Kind {
     Meta = 1,
@@ -55,23 +56,6 @@ pub enum Kind {
     Directory = 8,
     /// Free for reuse.
     Free = 9,
-}
-
-impl Kind {
-    fn from_code(code: u16) -> Option<Self> {
-        Some(match code {
-            1 => Self::Meta,
-            2 => Self::Log,
-            3 => Self::Tail,
-            4 => Self::Rows,
-            5 => Self::RowsDirectory,
-            6 => Self::RowsTop,
-            7 => Self::Leaf,
-            8 => Self::Directory,
-            9 => Self::Free,
-            _ => return None,
-        })
-    }
 }
 
 /// The special space.
@@ -416,11 +400,7 @@ impl Page<'_> {
         let valid = usize::from(header.pd_special) == SPECIAL_START
             && (HEADER_LEN..=SPECIAL_START).contains(&lower)
             && special.page_id == PAGE_ID;
-        if valid {
-            Kind::from_code(special.kind)
-        } else {
-            None
-        }
+        Kind::from_repr(special.kind).filter(|_| valid)
     }
 
     pub fn number(&self) -> u64 {

@@ -8,7 +8,7 @@
 use super::options::{Declared, read_options};
 use super::{CONTAINED, Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
 use crate::index::ball::{Ball, Within};
-use crate::index::document_ball::{FOLDS, Resembling, UNITS};
+use crate::index::document_ball::Resembling;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::Text;
 use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
@@ -59,9 +59,8 @@ impl DocumentClass {
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
         let stored: StoredOptions = unsafe { read_options(options) }.unwrap_or(DEFAULT);
-        let place = |code: i32| usize::try_from(code).ok();
-        let unit = *UNITS.get(place(stored.unit)?)?;
-        let fold = *FOLDS.get(place(stored.fold)?)?;
+        let unit = Unit::from_repr(stored.unit.try_into().ok()?)?;
+        let fold = Fold::from_repr(stored.fold.try_into().ok()?)?;
         let shingling = Shingling::new(i64::from(stored.k), unit, fold).ok()?;
         Self::new(shingling, stored.threshold, i64::from(stored.seed))
     }

@@ -6,14 +6,14 @@ use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{Run, tiles};
 use super::words::{Side, Words};
-
 use crate::memory::{Grow, collected, with_room};
-use crate::{Error, Result, quoted};
+use crate::{Error, Result, unknown};
 use std::ops::Range;
-use std::str::FromStr;
+use strum::{EnumString, VariantNames};
 
 /// Choice of the words of common runs that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_matching)]
 pub enum Matching {
     /// One-to-one, longest first: no word is used twice.
     Literal,
@@ -21,19 +21,8 @@ pub enum Matching {
     Information,
 }
 
-impl FromStr for Matching {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "literal" => Ok(Self::Literal),
-            "information" => Ok(Self::Information),
-            _ => Err(Error::invalid(
-                format!("unknown matching {}", quoted(name)),
-                "Valid matchings are 'literal' and 'information'.",
-            )),
-        }
-    }
+fn unknown_matching(name: &str) -> Error {
+    unknown("matching", name, Matching::VARIANTS)
 }
 
 /// A maximal common run of words.

@@ -5,13 +5,14 @@ use super::pace::Pace;
 use super::words::{Side, Words};
 use crate::Result;
 use crate::memory::{Grow, collected, copied, filled};
-use std::fmt;
+use strum::Display;
 
 /// Runs shorter than this are aligned only between longer ones.
 const MIN_WORDS: u32 = 5;
 
 /// The difference, on the way from the first document to the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[strum(serialize_all = "lowercase")]
 pub enum Kind {
     /// The same bytes.
     Identical,
@@ -19,10 +20,15 @@ pub enum Kind {
     Format,
     /// Every word that differs has a digit in it.
     Numbers,
+    #[strum(to_string = "added at start")]
     AddedAtStart,
+    #[strum(to_string = "added in middle")]
     AddedInMiddle,
+    #[strum(to_string = "added at end")]
     AddedAtEnd,
+    #[strum(to_string = "removed at start")]
     RemovedAtStart,
+    #[strum(to_string = "removed in middle")]
     RemovedInMiddle,
     /// The end is missing.
     Truncated,
@@ -30,24 +36,6 @@ pub enum Kind {
     Reordered,
     /// Anything else.
     Rewritten,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Identical => "identical",
-            Self::Format => "format",
-            Self::Numbers => "numbers",
-            Self::AddedAtStart => "added at start",
-            Self::AddedInMiddle => "added in middle",
-            Self::AddedAtEnd => "added at end",
-            Self::RemovedAtStart => "removed at start",
-            Self::RemovedInMiddle => "removed in middle",
-            Self::Truncated => "truncated",
-            Self::Reordered => "reordered",
-            Self::Rewritten => "rewritten",
-        })
-    }
 }
 
 /// The kinds of difference between two documents.

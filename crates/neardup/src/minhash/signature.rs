@@ -18,6 +18,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use base64::{Engine, decoded_len_estimate};
 use std::fmt;
 use std::str::FromStr;
+use strum::{Display, EnumString, FromRepr};
 
 use super::{MAX_SLOTS, UNFILLED};
 
@@ -36,7 +37,9 @@ const FOLD_MASK: u8 = 0b0000_0011;
 const EMPTY: u8 = 0b1000_0000;
 
 /// Kind of the elements behind a signature. Codes are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_unit)]
+#[repr(u8)]
 pub enum SignatureUnit {
     Word = 1,
     Char = 2,
@@ -49,31 +52,8 @@ pub enum SignatureUnit {
     Imported = 6,
 }
 
-impl SignatureUnit {
-    #[inline]
-    fn from_code(code: u8) -> Result<Self> {
-        Ok(match code {
-            1 => Self::Word,
-            2 => Self::Char,
-            3 => Self::Stop,
-            4 => Self::Set,
-            5 => Self::Lexeme,
-            6 => Self::Imported,
-            _ => return Err(Error::corrupt(format!("unknown unit code {code}"))),
-        })
-    }
-
-    fn from_name(name: &str) -> Result<Self> {
-        Ok(match name {
-            "word" => Self::Word,
-            "char" => Self::Char,
-            "stop" => Self::Stop,
-            "set" => Self::Set,
-            "lexeme" => Self::Lexeme,
-            "imported" => Self::Imported,
-            _ => return Err(Error::corrupt(format!("unknown unit {}", quoted(name)))),
-        })
-    }
+fn unknown_unit(name: &str) -> Error {
+    Error::corrupt(format!("unknown unit {}", quoted(name)))
 }
 
 impl From<Unit> for SignatureUnit {
@@ -83,19 +63,6 @@ impl From<Unit> for SignatureUnit {
             Unit::Char => Self::Char,
             Unit::Stop => Self::Stop,
         }
-    }
-}
-
-impl fmt::Display for SignatureUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Word => "word",
-            Self::Char => "char",
-            Self::Stop => "stop",
-            Self::Set => "set",
-            Self::Lexeme => "lexeme",
-            Self::Imported => "imported",
-        })
     }
 }
 
@@ -223,13 +190,11 @@ impl Header {
         if bytes[7] & !(FOLD_MASK | EMPTY) != 0 {
             return Err(Error::corrupt(format!("unknown flags {:#04x}", bytes[7])));
         }
-        let fold = match bytes[7] & FOLD_MASK {
-            0 => Fold::None,
-            1 => Fold::Case,
-            2 => Fold::Marks,
-            code => return Err(Error::corrupt(format!("unknown fold code {code}"))),
-        };
-        let unit = SignatureUnit::from_code(bytes[1])?;
+        let fold = bytes[7] & FOLD_MASK;
+        let fold = Fold::from_repr(fold)
+            .ok_or_else(|| Error::corrupt(format!("unknown fold code {fold}")))?;
+        let unit = SignatureUnit::from_repr(bytes[1])
+            .ok_or_else(|| Error::corrupt(format!("unknown unit code {}", bytes[1])))?;
         let [k, slots] = [[bytes[2], bytes[3]], [bytes[4], bytes[5]]].map(u16::from_le_bytes);
         check_ranges(k, slots, bytes[6])?;
         Ok(Self {
@@ -377,7 +342,7 @@ impl<'a> Signature<'a> {
         }
         let (count, bits) = size.split_once('x').unwrap_or((size, ""));
         let header = Header {
-            unit: SignatureUnit::from_name(unit)?,
+            unit: unit.parse()?,
             k: parse_number(k, "k")?,
             slots: parse_number(count, "number of slots")?,
             slot_bits: parse_number(bits, "bits of a slot")?,

@@ -20,39 +20,30 @@ pub use sums::{Sums, Width, fixed_point};
 
 use crate::memory::{Grow, with_room};
 use crate::shingle::{Key, Shingling, for_each_block};
-use crate::{Error, Result, quoted};
+use crate::{Error, Result, unknown};
 use bitvec::prelude::*;
 use repeats::Repeats;
 use std::cell::Cell;
-use std::str::FromStr;
 use std::sync::LazyLock;
+use strum::{EnumString, VariantNames};
 use terms::TermCounts;
 
 /// The weight of a term that occurs `tf` times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_weighting)]
 pub enum Weighting {
     /// tf.
+    #[strum(serialize = "tf")]
     Frequency,
     /// 1 + ln tf.
+    #[strum(serialize = "log")]
     Logarithm,
     /// 1.
     Set,
 }
 
-impl FromStr for Weighting {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "tf" => Ok(Self::Frequency),
-            "log" => Ok(Self::Logarithm),
-            "set" => Ok(Self::Set),
-            _ => Err(Error::invalid(
-                format!("unknown weighting {}", quoted(name)),
-                "Valid weightings are 'tf', 'log' and 'set'.",
-            )),
-        }
-    }
+fn unknown_weighting(name: &str) -> Error {
+    unknown("weighting", name, Weighting::VARIANTS)
 }
 
 impl Weighting {

@@ -27,16 +27,17 @@ pub(crate) use quick::{ROOM, Units, fold_quickly};
 pub(crate) use words::{WordSink, Words};
 
 use crate::memory::FirstError;
-use crate::{Error, Result, quoted};
-use std::fmt;
+use crate::{Error, Result, unknown};
 use std::ops::Range;
-use std::str::FromStr;
+use strum::{Display, EnumString, FromRepr, VariantNames};
 
 /// Work, in code points, after which interrupts are checked for.
 const HEARTBEAT: usize = 1 << 16;
 
 /// Elements of a shingle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_unit)]
+#[repr(u8)]
 pub enum Unit {
     /// k consecutive words.
     Word,
@@ -47,7 +48,9 @@ pub enum Unit {
 }
 
 /// Differences of spelling that are ignored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, FromRepr, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_fold)]
+#[repr(u8)]
 pub enum Fold {
     /// The text as it is.
     None,
@@ -57,56 +60,12 @@ pub enum Fold {
     Marks,
 }
 
-impl FromStr for Unit {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "word" => Ok(Self::Word),
-            "char" => Ok(Self::Char),
-            "stop" => Ok(Self::Stop),
-            _ => Err(Error::invalid(
-                format!("unknown unit {}", quoted(name)),
-                "Valid units are 'word', 'char' and 'stop'.",
-            )),
-        }
-    }
+fn unknown_unit(name: &str) -> Error {
+    unknown("unit", name, Unit::VARIANTS)
 }
 
-impl fmt::Display for Unit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Word => "word",
-            Self::Char => "char",
-            Self::Stop => "stop",
-        })
-    }
-}
-
-impl FromStr for Fold {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "none" => Ok(Self::None),
-            "case" => Ok(Self::Case),
-            "marks" => Ok(Self::Marks),
-            _ => Err(Error::invalid(
-                format!("unknown fold {}", quoted(name)),
-                "Valid folds are 'none', 'case' and 'marks'.",
-            )),
-        }
-    }
-}
-
-impl fmt::Display for Fold {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "none",
-            Self::Case => "case",
-            Self::Marks => "marks",
-        })
-    }
+fn unknown_fold(name: &str) -> Error {
+    unknown("fold", name, Fold::VARIANTS)
 }
 
 /// The words of a document in order: the word as folded, and the bytes of `doc` that it was made

@@ -1,12 +1,14 @@
 //! Paragraphs, lines and sentences.
 
 use super::properties::{Class, info};
-use crate::{Error, Result, quoted};
-use std::str::FromStr;
+use crate::error::listed;
+use crate::{Error, quoted};
+use strum::{EnumString, VariantNames};
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Parts that a document is split into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EnumString, VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_part)]
 pub enum SplitBy {
     /// Lines in a row that are not blank. U+2029 ends a paragraph, too.
     Paragraph,
@@ -16,20 +18,11 @@ pub enum SplitBy {
     Sentence,
 }
 
-impl FromStr for SplitBy {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "paragraph" => Ok(Self::Paragraph),
-            "line" => Ok(Self::Line),
-            "sentence" => Ok(Self::Sentence),
-            _ => Err(Error::invalid(
-                format!("cannot split by {}", quoted(name)),
-                "Valid are 'paragraph', 'line' and 'sentence'.",
-            )),
-        }
-    }
+fn unknown_part(name: &str) -> Error {
+    Error::invalid(
+        format!("cannot split by {}", quoted(name)),
+        format!("Valid are {}.", listed(SplitBy::VARIANTS)),
+    )
 }
 
 /// Visits the parts of a document in order: the number of characters before the part, and the part,
