@@ -1,6 +1,6 @@
 //! A cheap test that tells most rows apart.
 
-use neardup::kernels::count_equal;
+use neardup::kernels::active;
 
 /// Fields of a few bits each: rows that are alike have that many in common at least.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +33,6 @@ impl Prefilter {
     pub fn passes(&self, a: u32, b: u32) -> bool {
         let bytes = self.test.bytes();
         let of = |row: u32| &self.packed[row as usize * bytes..][..bytes];
-        count_equal(of(a), of(b), self.test.fields, self.test.bits) >= self.test.equal
+        active().count_equal(of(a), of(b), self.test.fields, self.test.bits) >= self.test.equal
     }
 }

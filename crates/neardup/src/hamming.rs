@@ -1,12 +1,12 @@
 //! Hamming distance of bit strings.
 
-use crate::kernels::count_equal;
+use crate::kernels::active;
 
 /// Returns the number of differing bits of two bit strings of equal length, as bytes whose unused
 /// bits are 0.
 pub fn distance(a: &[u8], b: &[u8]) -> u32 {
     let bits = 8 * a.len();
-    (bits - count_equal(a, b, bits, 1)) as u32
+    (bits - active().count_equal(a, b, bits, 1)) as u32
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! included.
 
 use crate::Result;
-use crate::kernels::{Vectorize, combine_windows, vectorized};
+use crate::kernels::{Vectorize, active, vectorized};
 use crate::memory::{Grow, collected, with_room};
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -263,7 +263,7 @@ pub fn supershingles(set: &[i64], size: usize, check: &mut dyn FnMut()) -> Resul
     for start in (0..=elements.len() - size).step_by(HEARTBEAT) {
         check();
         let end = elements.len().min(start + HEARTBEAT + size - 1);
-        combine_windows(&elements[start..end], size, &mut hashes);
+        active().combine_windows(&elements[start..end], size, &mut hashes);
     }
     let mut supershingles = collected(hashes.into_iter().map(|hash| hash as i64))?;
     sort_distinct(&mut supershingles, check);

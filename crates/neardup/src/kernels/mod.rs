@@ -144,29 +144,3 @@ pub fn vectorized<W: Vectorize>(work: W) -> W::Output {
     }
     work.run()
 }
-
-/// Calls [`Kernels::word_hashes`] of the kernels in use.
-pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    active().word_hashes(text, key, out);
-}
-
-/// Calls [`Kernels::combine_windows`] of the kernels in use.
-pub fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
-    active().combine_windows(tokens, k, out);
-}
-
-/// Calls [`Kernels::count_equal`] of the kernels in use.
-#[inline]
-pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
-    active().count_equal(a, b, slots, slot_bits)
-}
-
-/// Calls [`Kernels::add_where_set`] of the kernels in use.
-pub fn add_where_set(words: &[u64], weights: &[i64], sums: &mut [i64; 64]) {
-    active().add_where_set(words, weights, sums);
-}
-
-/// Calls [`Kernels::add_weight`] of the kernels in use.
-pub fn add_weight(words: &[u64], weight: i64, sums: &mut [i64; 64]) {
-    active().add_weight(words, weight, sums);
-}

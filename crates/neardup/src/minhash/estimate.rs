@@ -1,7 +1,7 @@
 //! Estimates of the resemblance of two documents from their signatures.
 
 use crate::Result;
-use crate::kernels;
+use crate::kernels::active;
 use crate::minhash::signature::{HEADER_LEN, Header, is_slot_bits};
 use crate::minhash::{MAX_SLOTS, Signature};
 
@@ -57,7 +57,7 @@ fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
         return None;
     }
     let (slots, bits) = (usize::from(header.slots), u32::from(header.slot_bits));
-    let equal = kernels::count_equal(a_slots, b_slots, slots, bits);
+    let equal = active().count_equal(a_slots, b_slots, slots, bits);
     Some(similarity(equal, slots, bits))
 }
 
@@ -75,7 +75,7 @@ pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option
         return Ok(None);
     }
     let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
-    Ok(Some(kernels::count_equal(
+    Ok(Some(active().count_equal(
         a.payload(),
         b.payload(),
         slots,

@@ -5,7 +5,7 @@
     reason = "at most MAX_SLOTS slots"
 )]
 
-use crate::kernels;
+use crate::kernels::active;
 use crate::minhash::{Header, UNFILLED};
 
 /// The slots of a sketch while it is made. Shingles may come in any order, in any number of parts.
@@ -49,10 +49,10 @@ impl Sketch {
 
 /// Does [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
 pub fn add(slots: &mut [u32], hashes: &[u64]) {
-    kernels::active().sketch(slots, hashes);
+    active().sketch(slots, hashes);
 }
 
 /// Does [`Sketch::merge`] into slots that are kept elsewhere.
 pub fn merge(slots: &mut [u32], other: &[u32]) {
-    kernels::active().merge(slots, other);
+    active().merge(slots, other);
 }

@@ -5,7 +5,7 @@ use super::units::{CharHashes, CharText, WordText};
 use super::{BLOCK, Key, Shingling};
 use crate::Result;
 use crate::hash::combine;
-use crate::kernels::combine_windows;
+use crate::kernels::active;
 use crate::memory::{FirstError, with_room};
 use crate::set::Distinct;
 use crate::text::{Fold, ROOM, Unit, fold_quickly};
@@ -75,7 +75,7 @@ pub fn shingle_hashes(
 pub fn sequence_hashes(tokens: &[u64], k: usize) -> Result<Vec<u64>> {
     let mut hashes = with_room(tokens.len())?;
     if !tokens.is_empty() {
-        combine_windows(tokens, k.min(tokens.len()), &mut hashes);
+        active().combine_windows(tokens, k.min(tokens.len()), &mut hashes);
     }
     Ok(hashes)
 }
@@ -155,7 +155,7 @@ impl<'a> Shingler<'a> {
         }
         self.is_long_enough = true;
         self.hashes.clear();
-        combine_windows(&self.tokens, self.k, &mut self.hashes);
+        active().combine_windows(&self.tokens, self.k, &mut self.hashes);
         if let Some(stop) = &self.stop {
             let mut firsts = self.tokens.iter();
             self.hashes

@@ -3,7 +3,7 @@
 
 use super::Key;
 use super::stream::Shingler;
-use crate::kernels::word_hashes;
+use crate::kernels::active;
 use crate::text::{Cell, Fold, ROOM, Units};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -100,7 +100,7 @@ impl Units for WordText<'_, '_> {
                 return text.len();
             }
         };
-        word_hashes(&text[from..end], self.key, &mut self.shingler.tokens);
+        active().word_hashes(&text[from..end], self.key, &mut self.shingler.tokens);
         self.shingler.flush_if_full();
         end
     }

@@ -6,7 +6,7 @@
 )]
 
 use crate::hash::{GOLDEN, split_mix};
-use crate::kernels::{add_weight, add_where_set};
+use crate::kernels::active;
 use crate::{Error, Result};
 use bitvec::prelude::*;
 use std::ops::{Deref, DerefMut};
@@ -174,7 +174,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
         for terms in terms.chunks(TERMS_AT_ONCE) {
             check();
             for (word, sums) in self.words().iter_mut().enumerate() {
-                add_weight(signs_of(terms, word, &mut signs), weight, sums);
+                active().add_weight(signs_of(terms, word, &mut signs), weight, sums);
             }
         }
         Ok(())
@@ -200,7 +200,7 @@ impl<N: DerefMut<Target = [i64]>> Sums<N> {
                 self.count(1, *weight)?;
             }
             for (word, sums) in self.words().iter_mut().enumerate() {
-                add_where_set(signs_of(terms, word, &mut signs), weights, sums);
+                active().add_where_set(signs_of(terms, word, &mut signs), weights, sums);
             }
         }
         Ok(())
