@@ -117,7 +117,7 @@ pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
 }
 
 /// Returns the value; an ERROR where memory does not suffice.
-pub fn or_out_of_memory<T>(allocated: Result<T, TryReserveError>) -> T {
+pub fn or_out_of_memory<T>(allocated: Result<T, impl Into<Error>>) -> T {
     allocated.unwrap_or_else(|_| {
         raise(
             PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,

@@ -24,6 +24,7 @@ use crate::pg::progress::Progress;
 use crate::pg::rights::OwnerRights;
 use crate::pg::sort::DistanceSort;
 use neardup::hash::{GOLDEN, split_mix};
+use neardup::memory::with_room;
 use neardup::postings::{Place, sweep};
 use pgrx::prelude::*;
 use std::ffi::c_void;
@@ -489,8 +490,7 @@ struct Part {
 }
 
 fn read_part(index: &Index, meta: &Meta, from: Place, end: u64, seen: &Seen) -> Result<Part, Stop> {
-    let mut places = Vec::new();
-    places.try_reserve_exact(POSTINGS_AT_ONCE)?;
+    let mut places = with_room(POSTINGS_AT_ONCE)?;
     let searched = groups(index, meta);
     let of_rows = searched.iter().map(|searched| searched.group());
     let groups: Vec<_> = of_rows

@@ -14,7 +14,7 @@ pub enum Stop {
     Restart(u32),
     /// A page is damaged; which one, if known.
     Damaged(Option<u32>, &'static str),
-    OutOfMemory(TryReserveError),
+    OutOfMemory,
 }
 
 impl From<Damaged> for Stop {
@@ -23,9 +23,10 @@ impl From<Damaged> for Stop {
     }
 }
 
-impl From<TryReserveError> for Stop {
-    fn from(error: TryReserveError) -> Self {
-        Self::OutOfMemory(error)
+/// Of what reads pages: memory does not suffice.
+impl From<neardup::Error> for Stop {
+    fn from(_: neardup::Error) -> Self {
+        Self::OutOfMemory
     }
 }
 
@@ -38,7 +39,7 @@ impl Stop {
                 raise_corrupted(index, Some(block), reason)
             }
             Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
-            Self::OutOfMemory(error) => or_out_of_memory(Err(error)),
+            Self::OutOfMemory => or_out_of_memory(Err(neardup::Error::OutOfMemory)),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Counts in how many lists each row occurs.
 
-use std::collections::TryReserveError;
+use crate::memory::{Grow, collected, filled};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// Rows counted at a time: their counts stay in the processor's cache.
@@ -58,7 +59,7 @@ impl Tally {
 
     /// Adds a run `weight` times.
     #[inline]
-    pub fn add(&mut self, run: &[u32], weight: u32) -> Result<(), TryReserveError> {
+    pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
         if run.is_empty() {
             return Ok(());
         }
@@ -70,19 +71,16 @@ impl Tally {
                 }
                 self.fold()?;
             }
-            self.offsets.try_reserve(run.len())?;
-            self.offsets.extend_from_slice(run);
-            self.ends.try_reserve(1)?;
-            self.ends.push(self.offsets.len());
+            self.offsets.try_extend_from_slice(run)?;
+            self.ends.try_push(self.offsets.len())?;
         }
         Ok(())
     }
 
     /// Counts the offsets collected so far, one counter a row, and forgets them.
-    fn fold(&mut self) -> Result<(), TryReserveError> {
+    fn fold(&mut self) -> Result<()> {
         if self.counts.is_empty() {
-            self.counts.try_reserve_exact(self.rows.len())?;
-            self.counts.resize(self.rows.len(), 0);
+            self.counts = filled(0, self.rows.len())?;
         }
         for offset in self.offsets.drain(..) {
             let place = offset.wrapping_sub(self.rows.start);
@@ -95,11 +93,11 @@ impl Tally {
     }
 
     /// Returns the rows that occur at least `least` (1 or more) times, ascending.
-    pub fn candidates<E: From<TryReserveError>>(
+    pub fn candidates<E: From<Error>>(
         mut self,
         least: u32,
-        interrupt: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<Vec<Candidate>, E> {
+        interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Candidate>, E> {
         let (first, last) = (self.offsets.iter().min(), self.offsets.iter().max());
         let span = u64::from(last.copied().unwrap_or(0) - first.copied().unwrap_or(0));
         let offsets = self.offsets.len();
@@ -118,50 +116,42 @@ impl Tally {
         let mut candidates = Vec::new();
         for same in self.offsets.chunk_by(|a, b| a == b) {
             if same.len() >= least as usize {
-                candidates.try_reserve(1)?;
-                candidates.push(Candidate {
+                candidates.try_push(Candidate {
                     offset: same[0],
                     count: same.len() as u32,
-                });
+                })?;
             }
         }
         Ok(candidates)
     }
 
-    fn folded<E: From<TryReserveError>>(
+    fn folded<E: From<Error>>(
         &self,
         least: u32,
-        interrupt: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<Vec<Candidate>, E> {
+        interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Candidate>, E> {
         let mut candidates = Vec::new();
         for (window, counts) in self.counts.chunks(WINDOW).enumerate() {
             interrupt()?;
             for (place, &count) in counts.iter().enumerate() {
                 if count >= least {
                     let offset = self.rows.start + (window * WINDOW + place) as u32;
-                    candidates.try_reserve(1)?;
-                    candidates.push(Candidate { offset, count });
+                    candidates.try_push(Candidate { offset, count })?;
                 }
             }
         }
         Ok(candidates)
     }
 
-    fn counted<E: From<TryReserveError>>(
+    fn counted<E: From<Error>>(
         &self,
         least: u32,
-        interrupt: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<Vec<Candidate>, E> {
-        let mut runs: Vec<&[u32]> = Vec::new();
-        runs.try_reserve_exact(self.ends.len())?;
-        let mut start = 0;
-        for &end in &self.ends {
-            runs.push(&self.offsets[start..end]);
-            start = end;
-        }
-        let mut counts: Vec<u16> = Vec::new();
-        counts.try_reserve_exact(WINDOW)?;
-        counts.resize(WINDOW, 0);
+        interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Candidate>, E> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        let runs = starts.zip(&self.ends);
+        let mut runs = collected(runs.map(|(start, end)| &self.offsets[*start..*end]))?;
+        let mut counts = filled(0u16, WINDOW)?;
         let mut candidates: Vec<Candidate> = Vec::new();
         while let Some(next) = runs.iter().filter_map(|run| run.first()).min() {
             interrupt()?;
@@ -183,8 +173,7 @@ impl Tally {
                 for (offset, count) in (first..).zip(counts) {
                     let count = u32::from(std::mem::take(count));
                     if count >= least {
-                        candidates.try_reserve(1)?;
-                        candidates.push(Candidate { offset, count });
+                        candidates.try_push(Candidate { offset, count })?;
                     }
                 }
             }
@@ -204,7 +193,7 @@ pub(super) enum Counts {
 impl Counts {
     /// Adds the rows of a run, which are ascending, as those that have a key of this weight.
     #[inline]
-    pub fn add(&mut self, run: &[u32], weight: u32) -> Result<(), TryReserveError> {
+    pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
         match self {
             Self::All(tally) => tally.add(run, weight)?,
             Self::Of(candidates) => {
@@ -238,11 +227,11 @@ impl Counts {
     }
 
     /// Takes the rows that have at least `least` (1 or more) keys, ascending.
-    pub fn candidates<E: From<TryReserveError>>(
+    pub fn candidates<E: From<Error>>(
         &mut self,
         least: u32,
-        interrupt: &mut impl FnMut() -> Result<(), E>,
-    ) -> Result<Vec<Candidate>, E> {
+        interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
+    ) -> std::result::Result<Vec<Candidate>, E> {
         match std::mem::replace(self, Self::Of(Vec::new())) {
             Self::All(tally) => tally.candidates(least, interrupt),
             Self::Of(mut candidates) => {
@@ -287,7 +276,7 @@ mod tests {
             let pairs = |found: Vec<Candidate>| -> BTreeMap<u32, u32> {
                 found.iter().map(|found| (found.offset, found.count)).collect()
             };
-            let go_on = &mut || Ok::<(), TryReserveError>(());
+            let go_on = &mut || Ok::<(), Error>(());
             prop_assert_eq!(&pairs(tally.counted(least, go_on).expect("memory")), &expected);
             if stretch < 100 {
                 prop_assert_eq!(&pairs(folded.candidates(least, go_on).expect("memory")), &expected);

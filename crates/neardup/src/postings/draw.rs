@@ -5,8 +5,9 @@ use super::directory::Entry;
 use super::part::{Part, parts};
 use super::walk::{read_directory, read_leaf};
 use super::{Group, Pages, Posting};
+use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
-use std::collections::TryReserveError;
+use crate::memory::{Grow, with_room};
 
 /// Directory pages of a level among whose children those to be looked at are chosen.
 const DIRECTORIES: usize = 16;
@@ -24,7 +25,11 @@ pub struct Drawn {
 ///
 /// # Errors
 /// Those of `pages`; damaged pages; too little memory.
-pub fn draw<P: Pages>(pages: &mut P, group: &Group, half: usize) -> Result<Vec<Drawn>, P::Error> {
+pub fn draw<P: Pages>(
+    pages: &mut P,
+    group: &Group,
+    half: usize,
+) -> std::result::Result<Vec<Drawn>, P::Error> {
     let (lo, parts) = parts::<P::Error>(group)?;
     let Some(part) = parts.iter().max_by_key(|part| part.segment.postings) else {
         return Ok(Vec::new());
@@ -76,13 +81,17 @@ struct Leaf {
 
 impl Leaf {
     /// Returns the leaf's postings, as numbers.
-    fn read<P: Pages>(&self, pages: &mut P, part: &Part) -> Result<Vec<u64>, P::Error> {
+    fn read<P: Pages>(
+        &self,
+        pages: &mut P,
+        part: &Part,
+    ) -> std::result::Result<Vec<u64>, P::Error> {
         let first = (part.segment.depth > 0).then_some(self.entry.first);
         read_leaf(pages, part.segment, self.entry.block, first, |leaf| {
-            let mut numbers = Vec::new();
-            if let Err(failed) = numbers.try_reserve_exact(leaf.len()) {
-                return Ok(Err(failed));
-            }
+            let mut numbers = match with_room(leaf.len()) {
+                Ok(numbers) => numbers,
+                failed => return Ok(failed),
+            };
             leaf.visit(Posting::MIN, Posting::MAX, &mut |run| {
                 numbers.extend_from_slice(run);
                 Ok(true)
@@ -93,10 +102,9 @@ impl Leaf {
     }
 
     /// Returns for each posting about how long its list is.
-    fn lengths(&self, numbers: &[u64]) -> Result<Vec<f64>, TryReserveError> {
+    fn lengths(&self, numbers: &[u64]) -> Result<Vec<f64>> {
         let key = |number: u64| Posting::from(number).key;
-        let mut lengths = Vec::new();
-        lengths.try_reserve_exact(numbers.len())?;
+        let mut lengths = with_room(numbers.len())?;
         for list in numbers.chunk_by(|a, b| key(*a) == key(*b)) {
             let is_first = key(list[0]) == self.entry.first.key;
             let leaves = if is_first { self.of_list } else { 1.0 };
@@ -107,7 +115,7 @@ impl Leaf {
 }
 
 /// Returns the leaves below some directory pages, evenly spread.
-fn leaves<P: Pages>(pages: &mut P, part: &Part) -> Result<Vec<Leaf>, P::Error> {
+fn leaves<P: Pages>(pages: &mut P, part: &Part) -> std::result::Result<Vec<Leaf>, P::Error> {
     let root = Entry {
         first: Posting::MIN,
         block: part.segment.root,
@@ -121,15 +129,12 @@ fn leaves<P: Pages>(pages: &mut P, part: &Part) -> Result<Vec<Leaf>, P::Error> {
             let first = (level < part.segment.depth).then_some(entry.first);
             let block = entry.block;
             read_directory(pages, part.segment, level, block, first, |directory| {
-                below.try_reserve(directory.len())?;
-                below.extend(directory.iter().filter(|child| part.has(child.first)));
-                Ok::<_, TryReserveError>(())
+                below.try_extend(directory.iter().filter(|child| part.has(child.first)))
             })??;
         }
         entries = below;
     }
-    let mut leaves = Vec::new();
-    leaves.try_reserve_exact(entries.len())?;
+    let mut leaves = with_room(entries.len())?;
     for list in entries.chunk_by(|a, b| a.first.key == b.first.key) {
         leaves.extend(list.iter().map(|&entry| Leaf {
             entry,

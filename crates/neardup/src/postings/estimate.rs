@@ -46,11 +46,9 @@ impl Estimate {
         keys: &[u32],
         most_pages: usize,
         share: f64,
-    ) -> Result<Self, P::Error> {
+    ) -> std::result::Result<Self, P::Error> {
         let (_, parts) = parts::<P::Error>(group)?;
-        let mut sorted = Vec::new();
-        sorted.try_reserve_exact(keys.len())?;
-        sorted.extend_from_slice(keys);
+        let mut sorted = copied(keys)?;
         sorted.sort_unstable();
         sorted.dedup();
         sorted.truncate(MOST_KEYS);
@@ -191,19 +189,13 @@ fn window(lists: &mut [List]) -> Range<u32> {
 
 /// Returns numbers of short lists, of long lists, and of the rows that are in that many of both. In long
 /// lists the rows in the window count.
-fn shared(
-    lists: &[List],
-    window: &Range<u32>,
-) -> Result<Vec<(usize, usize, f64)>, TryReserveError> {
+fn shared(lists: &[List], window: &Range<u32>) -> Result<Vec<(usize, usize, f64)>> {
     let mut rows: Vec<u64> = Vec::new();
     for list in lists {
         let is_long = list.window.is_some();
-        rows.try_reserve(list.rows.len())?;
-        let known = list
-            .rows
-            .iter()
-            .filter(|row| !is_long || window.contains(row));
-        rows.extend(known.map(|row| u64::from(*row) << 1 | u64::from(is_long)));
+        let known = list.rows.iter();
+        let known = known.filter(|row| !is_long || window.contains(row));
+        rows.try_extend(known.map(|row| u64::from(*row) << 1 | u64::from(is_long)))?;
     }
     rows.sort_unstable();
     let of_row = |same: &[u64]| {
@@ -244,7 +236,7 @@ impl Visit {
         directory: &Directory,
         lists: &mut Vec<List>,
         below: &mut Vec<Self>,
-    ) -> Result<(), TryReserveError> {
+    ) -> Result<()> {
         let level = directory.level();
         let begin = |child| directory.get(child).map(|entry| entry.first);
         lists.try_reserve(self.keys.len())?;
@@ -288,7 +280,7 @@ fn find<P: Pages>(
     part: &Part,
     keys: Vec<u32>,
     most_pages: usize,
-) -> Result<(Vec<List>, usize), P::Error> {
+) -> std::result::Result<(Vec<List>, usize), P::Error> {
     let page = Entry {
         first: Posting::MIN,
         block: part.segment.root,
@@ -297,8 +289,7 @@ fn find<P: Pages>(
     let mut lists = Vec::new();
     if depth == 0 {
         let list = |&key: &u32| List::new(key, 0.0, Vec::from([page]), None);
-        lists.try_reserve(keys.len())?;
-        lists.extend(keys.iter().filter_map(list));
+        lists.try_extend(keys.iter().filter_map(list))?;
     }
     let mut left = most_pages;
     let mut visits = Vec::from([Visit {
@@ -354,7 +345,7 @@ fn read<P: Pages>(
     part: &Part,
     mut lists: Vec<List>,
     most_pages: usize,
-) -> Result<Vec<List>, P::Error> {
+) -> std::result::Result<Vec<List>, P::Error> {
     let (mut count, mut left) = (0, most_pages);
     let leaves = lists
         .chunk_by(|a, b| a.leaf == b.leaf)
@@ -384,7 +375,7 @@ fn read_lists<P: Pages>(
     part: &Part,
     leaf: Entry,
     lists: &mut [List],
-) -> Result<(), P::Error> {
+) -> std::result::Result<(), P::Error> {
     pages.interrupt()?;
     let first = (part.segment.depth > 0).then_some(leaf.first);
     read_leaf(pages, part.segment, leaf.block, first, |leaf| {
@@ -394,7 +385,7 @@ fn read_lists<P: Pages>(
             };
             let about = leaf.rank(last)?.saturating_sub(leaf.rank(first)?) + 1;
             if let Err(failed) = list.rows.try_reserve(about) {
-                return Ok(Err(failed));
+                return Ok(Err(crate::Error::from(failed)));
             }
             leaf.visit(first, last, &mut |run| {
                 for number in run {

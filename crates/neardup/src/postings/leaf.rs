@@ -8,7 +8,7 @@
 
 use super::bits::{BLOCK, Packed, number_in, pack, packed_len, width};
 use super::{Damaged, Posting};
-use std::collections::TryReserveError;
+use crate::memory::with_room;
 use std::ops::Range;
 
 const HEADER: usize = 4;
@@ -67,23 +67,18 @@ impl LeafBuilder {
     ///
     /// # Errors
     /// Returns where memory does not suffice.
-    pub fn new(capacity: usize) -> Result<Self, TryReserveError> {
+    pub fn new(capacity: usize) -> crate::Result<Self> {
         assert!((24..=usize::from(u16::MAX)).contains(&capacity));
-        let mut builder = Self {
+        Ok(Self {
             capacity,
-            keys: Vec::new(),
-            rests: Vec::new(),
-            bits: Vec::new(),
-            pending: Vec::new(),
+            keys: with_room(capacity / HEAD * KEY)?,
+            rests: with_room(capacity / HEAD * REST)?,
+            bits: with_room(capacity)?,
+            pending: with_room(BLOCK)?,
             widths: Widths::default(),
             len: 0,
             first: None,
-        };
-        builder.keys.try_reserve_exact(capacity / HEAD * KEY)?;
-        builder.rests.try_reserve_exact(capacity / HEAD * REST)?;
-        builder.bits.try_reserve_exact(capacity)?;
-        builder.pending.try_reserve_exact(BLOCK)?;
-        Ok(builder)
+        })
     }
 
     /// Takes a posting above those before, or returns false where the page has no room for it.

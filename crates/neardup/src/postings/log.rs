@@ -4,8 +4,8 @@
 //! number follows from its place. Keys are stored in the order given.
 
 use super::Damaged;
-use crate::kernels::count_equal;
-use std::collections::TryReserveError;
+use crate::kernels::active;
+use crate::memory::{collected, filled};
 
 const HEADER: usize = 4;
 
@@ -178,18 +178,15 @@ impl LogQuery {
     ///
     /// # Errors
     /// Returns where memory does not suffice.
-    pub fn places(keys: &[u32]) -> Result<Self, TryReserveError> {
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(keys.len() * KEY)?;
-        bytes.extend(keys.iter().flat_map(|key| key.to_le_bytes()));
-        Ok(Self::Places(bytes))
+    pub fn places(keys: &[u32]) -> crate::Result<Self> {
+        collected(keys.iter().flat_map(|key| key.to_le_bytes())).map(Self::Places)
     }
 
     /// Returns a query of keys whose place does not count.
     ///
     /// # Errors
     /// Returns where memory does not suffice.
-    pub fn set(keys: &[u32]) -> Result<Self, TryReserveError> {
+    pub fn set(keys: &[u32]) -> crate::Result<Self> {
         KeySet::new(keys).map(Self::Set)
     }
 
@@ -200,7 +197,7 @@ impl LogQuery {
     pub fn shared(&self, row: Row) -> u32 {
         match self {
             Self::Places(keys) if keys.len() == row.0.len() => {
-                count_equal(keys, row.0, row.len(), u32::BITS) as u32
+                active().count_equal(keys, row.0, row.len(), u32::BITS) as u32
             }
             Self::Places(_) => 0,
             Self::Set(keys) => keys.shared(row),
@@ -220,10 +217,8 @@ impl KeySet {
     /// Bits of the table for each key.
     const BITS_PER_KEY: usize = 16;
 
-    fn new(keys: &[u32]) -> Result<Self, TryReserveError> {
-        let mut sorted: Vec<(u32, u32)> = Vec::new();
-        sorted.try_reserve_exact(keys.len())?;
-        sorted.extend(keys.iter().map(|key| (*key, 1)));
+    fn new(keys: &[u32]) -> crate::Result<Self> {
+        let mut sorted = collected(keys.iter().map(|key| (*key, 1)))?;
         sorted.sort_unstable();
         sorted.dedup_by(|next, kept| {
             let same = next.0 == kept.0;
@@ -232,13 +227,10 @@ impl KeySet {
         });
         let wanted = keys.len().saturating_mul(Self::BITS_PER_KEY).max(64);
         let log2 = wanted.next_power_of_two().ilog2().min(24);
-        let mut bits = Vec::new();
-        bits.try_reserve_exact(1 << (log2 - 6))?;
-        bits.resize(1 << (log2 - 6), 0);
         let mut set = Self {
             sorted,
             total: keys.len() as u32,
-            bits,
+            bits: filled(0, 1 << (log2 - 6))?,
             shift: u32::BITS - log2,
         };
         for i in 0..set.sorted.len() {

@@ -2,7 +2,7 @@
 
 use super::walk::Walk;
 use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
-use std::collections::TryReserveError;
+use crate::memory::{collected, with_room};
 
 /// The postings of some segments from a split on, in the order of their merged segment.
 ///
@@ -40,21 +40,18 @@ impl Merge {
     ///
     /// # Errors
     /// Returns where memory does not suffice.
-    pub fn new(inputs: &[Segment], lo: u64, split: Posting) -> Result<Self, TryReserveError> {
-        let mut merge = Self {
-            inputs: Vec::new(),
-            next: Vec::new(),
-            lo,
-            last: None,
-        };
-        merge.inputs.try_reserve_exact(inputs.len())?;
-        merge.next.try_reserve_exact(inputs.len())?;
-        merge.inputs.extend(inputs.iter().map(|segment| {
+    pub fn new(inputs: &[Segment], lo: u64, split: Posting) -> crate::Result<Self> {
+        let input = |segment: &Segment| {
             let shift = segment.lo.saturating_sub(lo);
             let walk = Walk::new(segment, split_of_input(split, shift));
             Input { walk, shift }
-        }));
-        Ok(merge)
+        };
+        Ok(Self {
+            inputs: collected(inputs.iter().map(input))?,
+            next: with_room(inputs.len())?,
+            lo,
+            last: None,
+        })
     }
 
     /// Takes postings until `leaf` is full or there are no more; those of rows that `keep` refuses

@@ -44,7 +44,6 @@ pub use sort::sort_distinct;
 pub use sweep::{Place, sweep};
 pub use together::Queries;
 
-use std::collections::TryReserveError;
 use std::fmt;
 
 /// A key and the row that has it, as the row's distance from [`Segment::lo`]. Ordered by key.
@@ -168,7 +167,7 @@ pub enum PageKind {
 
 /// The pages of segments, as the storage below provides them.
 pub trait Pages {
-    type Error: From<Damaged> + From<TryReserveError>;
+    type Error: From<Damaged> + From<crate::Error>;
 
     /// Announces pages that are read next, in this order and at most [`AHEAD`] of them, so that the
     /// storage is asked for all of them before the first is waited for.

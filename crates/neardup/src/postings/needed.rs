@@ -3,7 +3,6 @@
 use super::LogQuery;
 use crate::bands::occurrence::typical_share;
 use crate::set::reaches;
-use std::collections::TryReserveError;
 
 /// The number of a query's keys that every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,7 +78,7 @@ impl Needed {
     ///
     /// # Errors
     /// Returns where memory does not suffice.
-    pub fn log_query(&self, keys: &[u32]) -> Result<LogQuery, TryReserveError> {
+    pub fn log_query(&self, keys: &[u32]) -> crate::Result<LogQuery> {
         match self {
             Self::Bands(_) => LogQuery::places(keys),
             Self::Elements(_) | Self::OwnShare(_) | Self::Resembling { .. } => LogQuery::set(keys),

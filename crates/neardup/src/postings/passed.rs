@@ -3,6 +3,7 @@
 use super::directory::Entry;
 use super::walk::read_directory;
 use super::{Pages, Posting, Segment};
+use crate::memory::collected;
 
 /// Calls `found` with the block of every page of a merge's input that was needed while the split
 /// was `from` and is not at `to`: `None` at the merge's end, when nothing is. Both in terms of the
@@ -81,12 +82,10 @@ impl<P: Pages, F: FnMut(u32)> Steps<'_, P, F> {
             let last = to.map_or(directory.len().saturating_sub(1), |to| {
                 directory.child_of(to)
             });
-            let mut children = Vec::new();
-            children.try_reserve_exact((last + 1).saturating_sub(first))?;
-            children.extend((first..=last).filter_map(|i| directory.get(i)));
-            Ok((children, directory.get(last + 1)))
+            let children = collected((first..=last).filter_map(|i| directory.get(i)));
+            children.map(|children| (children, directory.get(last + 1)))
         })?;
         self.pages.interrupt()?;
-        children.map_err(|error: std::collections::TryReserveError| error.into())
+        Ok(children?)
     }
 }

@@ -148,20 +148,15 @@ pub(super) struct List {
     unread: bool,
 }
 
-fn lists(keys: &[u32]) -> Result<Vec<List>, TryReserveError> {
-    let mut sorted = Vec::new();
-    sorted.try_reserve_exact(keys.len())?;
-    sorted.extend_from_slice(keys);
+fn lists(keys: &[u32]) -> crate::Result<Vec<List>> {
+    let mut sorted = copied(keys)?;
     sorted.sort_unstable();
-    let mut lists = Vec::new();
-    lists.try_reserve_exact(keys.len())?;
-    lists.extend(sorted.chunk_by(|a, b| a == b).map(|same| List {
+    collected(sorted.chunk_by(|a, b| a == b).map(|same| List {
         key: same[0],
         weight: same.len() as u32,
         long_postings: 0,
         unread: false,
-    }));
-    Ok(lists)
+    }))
 }
 
 /// Returns the number of lists, from the first on, to be read if the rest may make up `most` keys of the

@@ -2,6 +2,7 @@
 
 use super::walk::Walk;
 use super::{Group, Pages, Posting, Segment, split_of_input};
+use crate::Error;
 
 /// A key and the number of a row that has it. Merges move postings, but keep their places.
 pub type Place = (u32, u64);
@@ -22,7 +23,8 @@ pub fn sweep<P: Pages>(
 ) -> Result<Option<Place>, P::Error> {
     let mut sources = Vec::new();
     for group in groups {
-        sources.try_reserve(group.inputs.len() + 1)?;
+        let room = sources.try_reserve(group.inputs.len() + 1);
+        room.map_err(Error::from)?;
         let split = group.output.map(|output| {
             let end = output.split.into();
             sources.push(Source::new(&output.segment, from, Posting::MIN, end));

@@ -7,7 +7,8 @@ use super::part::{Part, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Ahead, Damaged, Directory, Group, Leaf, Log, Pages, Posting};
-use std::collections::TryReserveError;
+use crate::Error;
+use crate::memory::Grow;
 
 /// Postings of a key, or queries that have it, beyond which these queries are searched one by one: so
 /// memory stays within 8 bytes for each of this many postings of every key.
@@ -44,16 +45,12 @@ impl Queries {
     ///
     /// # Errors
     /// Returns where memory does not suffice.
-    pub fn add(&mut self, keys: &[u32], needed: usize) -> Result<(), TryReserveError> {
+    pub fn add(&mut self, keys: &[u32], needed: usize) -> crate::Result<()> {
         let query = self.needed.len() as u64;
-        self.keys.try_reserve(keys.len())?;
-        self.needed.try_reserve(1)?;
-        self.hits.crowded.try_reserve(1)?;
         let numbered = keys.iter().map(|key| u64::from(*key) << 32 | query);
-        self.keys.extend(numbered);
-        self.needed.push(needed.max(1) as u32);
-        self.hits.crowded.push(false);
-        Ok(())
+        self.keys.try_extend(numbered)?;
+        self.needed.try_push(needed.max(1) as u32)?;
+        self.hits.crowded.try_push(false)
     }
 
     /// Orders the keys, when all queries are there.
@@ -97,7 +94,7 @@ impl Queries {
     ///
     /// # Errors
     /// Those of `found`; a damaged page; too little memory.
-    pub fn search_log<E: From<Damaged> + From<TryReserveError>>(
+    pub fn search_log<E: From<Damaged> + From<Error>>(
         &mut self,
         log: &Log,
         found: &mut impl FnMut(usize, u32, u32) -> Result<(), E>,
@@ -172,7 +169,7 @@ impl<'a> Visit<'a> {
         &self,
         directory: &Directory,
         part: &Part,
-    ) -> Result<Result<Vec<Visit<'a>>, TryReserveError>, Damaged> {
+    ) -> Result<Result<Vec<Visit<'a>>, Error>, Damaged> {
         let mut below = Vec::new();
         let mut keys = self.keys;
         while let Some(first) = keys.first() {
@@ -189,14 +186,14 @@ impl<'a> Visit<'a> {
                 next.is_none_or(|next| range.is_some_and(|(first, _)| first < next))
             };
             let (here, rest) = keys.split_at(keys.partition_point(begins_before).max(1));
-            if let Err(failed) = below.try_reserve(1) {
-                return Ok(Err(failed));
-            }
-            below.push(Visit {
+            let visit = Visit {
                 page,
                 next: next.or(self.next),
                 keys: here,
-            });
+            };
+            if let Err(failed) = below.try_push(visit) {
+                return Ok(Err(failed));
+            }
             keys = rest;
         }
         Ok(Ok(below))
@@ -242,7 +239,7 @@ impl Hits {
         leaf: &Leaf,
         part: &Part,
         visit: &Visit,
-    ) -> Result<Result<(), TryReserveError>, Damaged> {
+    ) -> Result<Result<(), Error>, Damaged> {
         let ranges = visit.keys.iter();
         let ranges = ranges.filter_map(|number| part.range(key_of(*number)));
         leaf.fetch(ranges.map(|(first, _)| first));
@@ -276,10 +273,8 @@ impl Hits {
     }
 
     /// Notes a row that has the key of an entry.
-    fn push(&mut self, entry: u64, offset: u32) -> Result<(), TryReserveError> {
-        self.hits.try_reserve(1)?;
-        self.hits.push(entry << 32 | u64::from(offset));
-        Ok(())
+    fn push(&mut self, entry: u64, offset: u32) -> Result<(), Error> {
+        self.hits.try_push(entry << 32 | u64::from(offset))
     }
 
     /// Notes that the queries of a key have to be searched alone.

@@ -3,6 +3,7 @@
 use super::bits::BLOCK;
 use super::directory::Entry;
 use super::{Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segment};
+use crate::Error;
 
 /// The leaves of a segment from some posting on.
 ///
@@ -226,7 +227,7 @@ impl Walk {
         let rows = self.segment.rows()?;
         let (postings, last) = (&mut self.postings, &mut self.last);
         postings.clear();
-        postings.try_reserve(LOADED + BLOCK)?;
+        postings.try_reserve(LOADED + BLOCK).map_err(Error::from)?;
         self.at = 0;
         let seen = leaves.look(pages, |leaf| {
             leaf.visit(self.from, Posting::MAX, &mut |run| {

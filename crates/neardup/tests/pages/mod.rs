@@ -24,8 +24,8 @@ impl From<Damaged> for Failure {
     }
 }
 
-impl From<TryReserveError> for Failure {
-    fn from(_: TryReserveError) -> Self {
+impl From<neardup::Error> for Failure {
+    fn from(_: neardup::Error) -> Self {
         Self::OutOfMemory
     }
 }
