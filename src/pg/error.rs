@@ -7,7 +7,6 @@ use neardup::minhash::signature::{BINARY_FORM, TEXT_FORM};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use std::backtrace::Backtrace;
-use std::collections::TryReserveError;
 use std::env;
 
 /// Ends the statement with an ERROR.

@@ -29,13 +29,22 @@ pub fn sort_distinct<T: Ord>(elements: &mut Vec<T>, check: &mut dyn FnMut()) {
 
 /// Sorts a list, with checks where that would go on for seconds.
 pub fn sort<T: Ord>(elements: &mut [T], check: &mut dyn FnMut()) {
+    sort_by(elements, T::cmp, check);
+}
+
+/// Sorts a list by a comparison, as [`sort`] does.
+pub fn sort_by<T>(
+    elements: &mut [T],
+    compare: impl Fn(&T, &T) -> Ordering,
+    check: &mut dyn FnMut(),
+) {
     if elements.len() <= HEARTBEAT {
-        return elements.sort_unstable();
+        return elements.sort_unstable_by(compare);
     }
     let mut beat = beat(check);
     elements.sort_unstable_by(|a, b| {
         beat();
-        a.cmp(b)
+        compare(a, b)
     });
 }
 

@@ -12,6 +12,7 @@ use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
 use crate::pg::statement::Snapshot;
+use neardup::memory::{Grow, collected};
 use neardup::postings::Queries;
 use pgrx::pg_sys;
 
@@ -157,13 +158,10 @@ fn search(
     queries: &mut Queries,
     searches: &[Search],
 ) -> Result<Vec<Option<Vec<Found>>>, Stop> {
-    let mut found = Vec::new();
-    found.try_reserve_exact(searches.len())?;
-    found.extend(searches.iter().map(|_| Some(Vec::new())));
+    let mut found = collected(searches.iter().map(|_| Some(Vec::new())))?;
     let mut add = |query: usize, row, shared| {
         if let Some(rows) = &mut found[query] {
-            rows.try_reserve(1)?;
-            rows.push(Found { row, shared });
+            rows.try_push(Found { row, shared })?;
         }
         Ok(())
     };

@@ -3,9 +3,7 @@
 use super::Outcomes;
 use crate::Result;
 use crate::memory::collected;
-
-/// Comparisons of scores after which interrupts are checked for.
-const HEARTBEAT: u32 = 1 << 16;
+use crate::set::sort_by;
 
 /// The scores that a threshold can take: above `floor`, up to `top`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,15 +75,8 @@ pub fn whole_weights(weights: &[f64]) -> Result<Vec<u64>> {
 ///
 /// Sorts the pairs: O(n log n), no memory.
 pub fn best_cut(pairs: &mut [Scored], scale: Scale, check: &mut dyn FnMut()) -> Cut {
-    let mut comparisons = 0;
-    pairs.sort_unstable_by(|a, b| {
-        comparisons += 1;
-        if comparisons == HEARTBEAT {
-            comparisons = 0;
-            check();
-        }
-        b.score.total_cmp(&a.score)
-    });
+    let highest_first = |a: &Scored, b: &Scored| b.score.total_cmp(&a.score);
+    sort_by(pairs, highest_first, check);
     let [same, different] = weights(pairs);
     let mut outcomes = Outcomes {
         false_negatives: same,

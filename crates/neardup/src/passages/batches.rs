@@ -1,9 +1,10 @@
 //! The boundaries of documents that share none with others, a batch of them at a time.
 
 use super::boundaries::Boundary;
+use super::file::Scratch;
 use super::groups::Groups;
 use super::place::document_of;
-use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
+use super::sort::{HEARTBEAT, Sort, Sorted};
 use super::spool::Spool;
 use crate::Result;
 use crate::memory::Grow;

@@ -1,6 +1,7 @@
 //! Windows at which the text goes on in different ways.
 
-use super::sort::{HEARTBEAT, Scratch};
+use super::file::Scratch;
+use super::sort::HEARTBEAT;
 use super::spool::Spool;
 use super::windows::NO_WORD;
 use crate::Result;

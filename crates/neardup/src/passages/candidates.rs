@@ -1,10 +1,10 @@
 //! The windows whose fingerprints repeat, of all pieces.
 
 use super::divided::Divided;
+use super::file::Scratch;
 use super::parts::Parts;
 use super::repeated::{Found, Repeated};
 use super::series::Series;
-use super::sort::Scratch;
 use crate::Result;
 use crate::memory::Grow;
 

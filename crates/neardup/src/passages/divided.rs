@@ -2,16 +2,18 @@
 
 use super::batches::Batches;
 use super::boundaries::{Boundaries, InMemory, for_each};
+use super::file::Scratch;
 use super::groups::Groups;
 use super::parts::{Next, Part, Parts};
 use super::place::document_of;
 use super::repeated::Repeated;
 use super::search::Search;
 use super::series::{LongSeries, Series};
-use super::sort::{Scratch, Sort, sort};
+use super::sort::Sort;
 use super::spool::Spool;
 use crate::Result;
 use crate::memory::Grow;
+use crate::set::sort;
 
 /// The windows of a collection in parts, and the boundaries among those that have been searched.
 pub struct Divided<S> {

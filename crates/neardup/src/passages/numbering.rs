@@ -1,8 +1,9 @@
 //! The passages of all batches together, numbered in the order of the documents.
 
+use super::file::Scratch;
 use super::place::{Chosen, Place, Visit};
 use super::search::{Places, Search};
-use super::sort::{HEARTBEAT, Scratch, Sort, Sorted};
+use super::sort::{HEARTBEAT, Sort, Sorted};
 use crate::Result;
 
 /// Listed places, to be numbered.

@@ -1,8 +1,9 @@
 //! Windows in parts by their hashes, beyond some memory on temporary storage.
 
-use super::sort::{BLOCK, LEAST_MEMORY, Scratch};
+use super::file::{BLOCK, File, Scratch, record};
+use super::sort::LEAST_MEMORY;
 use crate::Result;
-use crate::memory::{Grow, with_room};
+use crate::memory::{Grow, filled, with_room};
 
 /// The most parts: each has records in memory, which are written together.
 const MOST_PARTS: usize = 1 << 10;
@@ -30,9 +31,7 @@ pub(super) struct Parts<S> {
     /// Windows of a part that are in memory, and written at once.
     most: usize,
     memory: usize,
-    file: Option<S>,
-    /// Bytes in the file.
-    end: u64,
+    file: File<S>,
 }
 
 #[derive(Default)]
@@ -62,8 +61,7 @@ impl<S: Scratch> Parts<S> {
             rest: u64::BITS - bits,
             most: (memory >> bits) / WINDOW,
             memory,
-            file: None,
-            end: 0,
+            file: File::new(),
         })
     }
 
@@ -85,12 +83,8 @@ impl<S: Scratch> Parts<S> {
             let room = held.max(16).min(self.most - held);
             part.windows.try_reserve_exact(room)?;
         } else {
-            part.blocks.try_push(self.end)?;
-            let mut bytes = with_room(held * WINDOW)?;
-            let numbers = part.windows.iter().flatten();
-            bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
-            self.file.get_or_insert_with(S::create).append(&bytes);
-            self.end += bytes.len() as u64;
+            part.blocks.try_push(self.file.len())?;
+            self.file.append(&part.windows)?;
             part.windows.clear();
         }
         part.windows.try_push(window)
@@ -137,21 +131,16 @@ impl<S: Scratch> Parts<S> {
 pub(super) struct Large<'a, S> {
     part: Stored,
     most: usize,
-    file: &'a mut Option<S>,
+    file: &'a mut File<S>,
 }
 
 impl<S: Scratch> Large<'_, S> {
     pub fn for_each(self, visit: &mut dyn FnMut([u64; 4]) -> Result<()>) -> Result<()> {
-        if let Some(file) = self.file {
-            let mut bytes = crate::memory::filled(0, self.most * WINDOW)?;
-            for start in self.part.blocks {
-                file.read(start, &mut bytes);
-                let (numbers, _) = bytes.as_chunks::<8>();
-                let (windows, _) = numbers.as_chunks::<4>();
-                for window in windows {
-                    visit(window.map(u64::from_le_bytes))?;
-                }
-            }
+        let mut bytes = filled(0, self.most * WINDOW)?;
+        for start in self.part.blocks {
+            self.file.read(start, &mut bytes);
+            let mut windows = bytes.chunks_exact(WINDOW).map(record);
+            windows.try_for_each(&mut *visit)?;
         }
         self.part.windows.into_iter().try_for_each(visit)
     }

@@ -1,8 +1,9 @@
 //! The first reading of a collection: which fingerprints repeat.
 
+use super::file::Scratch;
 use super::reader::{Reader, Winnowed};
 use super::repeated::{Piece, Repeated};
-use super::sort::{HEARTBEAT, Scratch, Sort};
+use super::sort::{HEARTBEAT, Sort};
 use crate::Result;
 use crate::memory::{Grow, filled};
 use bitvec::vec::BitVec;

@@ -1,0 +1,61 @@
+//! Records of numbers on temporary storage.
+
+use crate::Result;
+use crate::memory::with_room;
+
+/// Temporary storage that grows at its end. A failure is the implementation's to raise.
+pub trait Scratch {
+    fn create() -> Self;
+    fn append(&mut self, bytes: &[u8]);
+    /// Fills `bytes` with what stands from byte `start` on; all of it has been appended before.
+    fn read(&mut self, start: u64, bytes: &mut [u8]);
+}
+
+/// Bytes that are written at once, and of each run of a merge read at once at least: with fewer it would
+/// be all seeking.
+pub(super) const BLOCK: usize = 1 << 13;
+
+/// Records one behind the other, on storage that is created with the first.
+pub(super) struct File<S> {
+    storage: Option<S>,
+    end: u64,
+}
+
+impl<S: Scratch> File<S> {
+    pub fn new() -> Self {
+        Self {
+            storage: None,
+            end: 0,
+        }
+    }
+
+    /// Returns the number of bytes.
+    pub fn len(&self) -> u64 {
+        self.end
+    }
+
+    pub fn append<const N: usize>(&mut self, records: &[[u64; N]]) -> Result<()> {
+        let mut bytes = with_room(BLOCK)?;
+        for block in records.chunks(BLOCK / size_of::<[u64; N]>()) {
+            bytes.clear();
+            bytes.extend(block.iter().flatten().flat_map(|n| n.to_le_bytes()));
+            self.storage.get_or_insert_with(S::create).append(&bytes);
+            self.end += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Fills `bytes` with what has been appended from byte `start` on.
+    pub fn read(&mut self, start: u64, bytes: &mut [u8]) {
+        if let Some(storage) = &mut self.storage {
+            storage.read(start, bytes);
+        }
+    }
+}
+
+/// Returns the record that begins some bytes.
+#[inline]
+pub(super) fn record<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    let numbers = bytes.as_chunks().0;
+    std::array::from_fn(|n| u64::from_le_bytes(numbers[n]))
+}
