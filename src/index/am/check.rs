@@ -224,20 +224,17 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
     let places = rows::page_of(rows.start)..rows.end.div_ceil(ROWS_PER_PAGE);
     let length = places.end.saturating_sub(places.start) as usize;
     let mut progress = Progress::begin("reading the row table", Some(length));
+    let mut live = Vec::new();
     for place in places {
         progress.step();
-        let Some(page) = table.page(place) else {
+        if !table.read_page(place, &mut live) {
             continue;
-        };
+        }
         seen.push_page(place);
-        let entries: Vec<Entry> = rows::entries(page.payload()).collect();
-        drop(page);
-        for (row, entry) in (place * ROWS_PER_PAGE..).zip(entries) {
-            if rows.contains(&row) && !entry.is_blank() {
-                // A place has 48 bits, which a float holds exactly; a row's number far fewer.
-                let distance = rows::number_of(&entry.tid) as f64;
-                sort.put(distance, (row << 16 | u64::from(entry.keys)) as i64);
-            }
+        for (row, entry) in live.iter().filter(|(row, _)| rows.contains(row)) {
+            // A place has 48 bits, which a float holds exactly; a row's number far fewer.
+            let distance = rows::number_of(&entry.tid) as f64;
+            sort.put(distance, (row << 16 | u64::from(entry.keys)) as i64);
         }
     }
     sort.sort();

@@ -7,46 +7,36 @@
 use super::candidates::Found;
 use super::fetch::Fetch;
 use super::page::Index;
-use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::rows::{self, Entry, Rows};
 use super::statistics::count_rows;
 use crate::index::classes::{Order, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::sort::DistanceSort;
 use pgrx::pg_sys;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// The distance of a row that has none, NULL, or values that do not compare: beyond all others. The
 /// operator itself says which when the row is returned.
 const NONE: f64 = f64::INFINITY;
 
-/// A row whose distance is known.
-#[derive(Clone, Copy)]
+/// A row whose distance is known, by the distance's bits: distances are not negative, and in their order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Known {
-    distance: f64,
+    bits: u64,
     tid: u64,
 }
 
-impl Ord for Known {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_distance = self.distance.total_cmp(&other.distance);
-        by_distance.then(self.tid.cmp(&other.tid))
+impl Known {
+    fn new(distance: f64, tid: u64) -> Self {
+        let bits = distance.to_bits();
+        Self { bits, tid }
+    }
+
+    fn distance(self) -> f64 {
+        f64::from_bits(self.bits)
     }
 }
-
-impl PartialOrd for Known {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Known {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Known {}
 
 /// The rows that are no candidates.
 enum Tail {
@@ -120,11 +110,11 @@ impl<'a> Ordered<'a> {
             check_interrupts();
             let least = match (self.candidates.last(), &self.tail) {
                 (Some((least, _)), _) | (None, Tail::Unread(least)) => Some(*least),
-                (None, Tail::Sorted(first, _)) => Some(first.distance),
+                (None, Tail::Sorted(first, _)) => Some(first.distance()),
                 (None, Tail::Empty) => None,
             };
             if let Some(Reverse(nearest)) = self.known.peek()
-                && least.is_none_or(|least| nearest.distance <= least)
+                && least.is_none_or(|least| nearest.distance() <= least)
             {
                 let found = *nearest;
                 self.known.pop();
@@ -151,7 +141,8 @@ impl<'a> Ordered<'a> {
     }
 
     fn returned(&self, known: Known) -> (pg_sys::ItemPointerData, Option<pg_sys::Datum>) {
-        let distance = (known.distance != NONE).then(|| self.order.result(known.distance));
+        let distance = Some(known.distance()).filter(|distance| *distance != NONE);
+        let distance = distance.map(|distance| self.order.result(distance));
         (rows::tid_of(known.tid), distance)
     }
 
@@ -166,8 +157,7 @@ impl<'a> Ordered<'a> {
     fn advance(&mut self, mut sort: DistanceSort) {
         match sort.next() {
             Some((distance, tid)) => {
-                let tid = tid as u64;
-                self.tail = Tail::Sorted(Known { distance, tid }, sort);
+                self.tail = Tail::Sorted(Known::new(distance, tid as u64), sort);
             }
             None => sort.end(),
         }
@@ -181,8 +171,7 @@ impl<'a> Ordered<'a> {
         let distance = self.fetch.row(entry.tid, |values, is_null| {
             distance(order, keys.compared(values, is_null))
         })?;
-        let tid = rows::number_of(&entry.tid);
-        Some(Known { distance, tid })
+        Some(Known::new(distance, rows::number_of(&entry.tid)))
     }
 
     /// Reads and sorts all rows that are no candidates, as far as they are in the scope that is asked
@@ -197,23 +186,15 @@ impl<'a> Ordered<'a> {
     ) -> DistanceSort {
         let mut sort = DistanceSort::begin();
         let meta = super::meta::Meta::read(&self.index);
-        let mut tids = Vec::new();
+        let mut others = Vec::new();
         for place in self.table.places(&meta) {
             check_interrupts();
-            let Some(page) = self.table.page(place) else {
-                continue;
-            };
-            tids.clear();
-            for (row, entry) in (place * ROWS_PER_PAGE..).zip(rows::entries(page.payload())) {
-                if !entry.is_blank() && self.rows.binary_search(&row).is_err() {
-                    tids.push(entry.tid);
-                }
-            }
-            drop(page);
+            self.table.read_page(place, &mut others);
+            others.retain(|(row, _)| self.rows.binary_search(row).is_err());
             // SAFETY: the scan is going on.
-            unsafe { count_rows(self.index.as_ptr(), tids.len()) };
-            self.beyond += tids.len() as u64;
-            for tid in &tids {
+            unsafe { count_rows(self.index.as_ptr(), others.len()) };
+            self.beyond += others.len() as u64;
+            for (_, Entry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
                 let order = &*self.order;
                 let distance = self.fetch.row(*tid, |values, is_null| {

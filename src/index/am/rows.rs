@@ -241,6 +241,18 @@ impl<'a> Rows<'a> {
         self.page_at(place, Index::read)
     }
 
+    /// Reads the rows of the table's page at a place that are not blank, and their entries, into `live`;
+    /// false if the page is gone, all its rows being dead.
+    pub fn read_page(&mut self, place: u64, live: &mut Vec<(u64, Entry)>) -> bool {
+        live.clear();
+        let Some(page) = self.page(place) else {
+            return false;
+        };
+        let rows = (place * ROWS_PER_PAGE..).zip(entries(page.payload()));
+        live.extend(rows.filter(|(_, entry)| !entry.is_blank()));
+        true
+    }
+
     /// Returns the entry of a row; None if it is blank.
     pub fn live_entry(&mut self, row: u64) -> Option<Entry> {
         live_entry(&self.page(page_of(row))?, row)

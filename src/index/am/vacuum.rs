@@ -7,7 +7,7 @@ use super::matches;
 use super::merge::Merging;
 use super::meta::{self, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
-use super::rows::{self, ROWS_PER_PAGE, Rows};
+use super::rows::{self, Rows};
 use super::segment::plain;
 use crate::pg::error::{or_out_of_memory, vacuum_delay};
 use neardup::postings::policy::{self, MAX_MERGES, VACUUM_TIMES};
@@ -64,32 +64,21 @@ fn blank_rows(
     let meta = Meta::read(index);
     let mut table = Rows::new(*index, &meta);
     let (mut live, mut removed) = (0, 0);
+    let mut rows = Vec::new();
     for place in table.places(&meta) {
         vacuum_delay();
-        let Some(page) = table.page(place) else {
+        if !table.read_page(place, &mut rows) {
             continue;
-        };
-        let mut entries: Vec<rows::Entry> = rows::entries(page.payload()).collect();
-        drop(page);
-        let mut dead = Vec::new();
-        let mut remaining = 0;
-        for (row, entry) in (place * ROWS_PER_PAGE..).zip(&mut entries) {
-            if entry.is_blank() {
-                continue;
-            }
-            if is_dead(&mut entry.tid) {
-                dead.push((row, entry.blank()));
-            } else {
-                remaining += 1;
-            }
         }
-        live += remaining;
+        let dead = rows.extract_if(.., |(_, entry)| is_dead(&mut entry.tid));
+        let dead: Vec<_> = dead.map(|(row, entry)| (row, entry.blank())).collect();
+        live += rows.len() as u64;
         hold::point("vacuum_reads_rows");
         removed += dead.len() as u64;
         if !dead.is_empty() {
             blank(index, &mut table, place, &dead);
         }
-        if remaining == 0 {
+        if rows.is_empty() {
             hold::point("vacuum_finds_page_dead");
             rows::remove_page(index, place);
         }
@@ -173,19 +162,15 @@ impl Dead {
         or_out_of_memory(dead.live.try_reserve_exact(words));
         dead.live.resize(words, 0);
         let mut table = Rows::new(*index, meta);
-        let mut live = 0;
+        let (mut live, mut rows) = (0, Vec::new());
         for place in rows::page_of(segment.lo)..=rows::page_of(segment.hi.max(1) - 1) {
             vacuum_delay();
-            let Some(page) = table.page(place) else {
-                continue;
-            };
-            for (row, entry) in (place * ROWS_PER_PAGE..).zip(rows::entries(page.payload())) {
-                let inside = (segment.lo..segment.hi).contains(&row);
-                if inside && !entry.is_blank() {
-                    live += u64::from(entry.keys > 0);
-                    let bit = (row - dead.lo) / dead.rows_per_bit;
-                    dead.live[(bit / 64) as usize] |= 1 << (bit % 64);
-                }
+            table.read_page(place, &mut rows);
+            rows.retain(|(row, _)| (segment.lo..segment.hi).contains(row));
+            for (row, entry) in &rows {
+                live += u64::from(entry.keys > 0);
+                let bit = (row - dead.lo) / dead.rows_per_bit;
+                dead.live[(bit / 64) as usize] |= 1 << (bit % 64);
             }
         }
         (dead, live)
