@@ -11,7 +11,7 @@ use crate::pg::sort::RowSort;
 use crate::pg::spool::{HeldRecord, Records};
 use crate::pg::text::{NewText, Text};
 use crate::pg::value::Keys;
-use neardup::calibrate::{MAX_DRAWN, Pair, Strata};
+use neardup::calibrate::{MAX_DRAWN, SampledPair, Strata};
 use neardup::hash::split_mix;
 use neardup::memory::{collected, copied};
 use neardup::minhash::{Signature, Signing, estimate};
@@ -123,7 +123,7 @@ impl SampledRows {
     }
 
     /// Draws from the pairs of rows that share a slot and of those that follow each other.
-    fn draw(&mut self, mut strata: Strata) -> Vec<Pair> {
+    fn draw(&mut self, mut strata: Strata) -> Vec<SampledPair> {
         let rows = self.signatures.len();
         let mut sort = RowSort::begin();
         let mut buffer = Vec::new();
@@ -164,7 +164,7 @@ impl SampledRows {
     }
 
     /// Returns the pairs with their exact similarities, the most similar first.
-    fn measure(&mut self, mut pairs: Vec<Pair>, shingling: &Shingling) -> Vec<Pair> {
+    fn measure(&mut self, mut pairs: Vec<SampledPair>, shingling: &Shingling) -> Vec<SampledPair> {
         let mut progress = Progress::begin("comparing documents", Some(pairs.len()));
         let (mut buffer, hash_key) = (Vec::new(), Key::from_seed(0));
         for pair in &mut pairs {
@@ -184,7 +184,7 @@ impl SampledRows {
         pairs
     }
 
-    fn put(&mut self, pairs: &[Pair], call: &Call) {
+    fn put(&mut self, pairs: &[SampledPair], call: &Call) {
         let mut rows = call.rows();
         let mut progress = Progress::begin("listing pairs", Some(pairs.len()));
         let mut buffer = Vec::new();

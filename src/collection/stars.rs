@@ -6,7 +6,7 @@ use crate::pg::progress::Progress;
 use crate::pg::query::{Column, Query};
 use crate::pg::value::Keys;
 use crate::pg::value_sort::ValueSort;
-use neardup::cluster::{Pair, stars_of_pairs};
+use neardup::cluster::{SimilarPair, stars_of_pairs};
 use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
 
@@ -36,7 +36,7 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
         let [a, b] = *ends;
         if a != b && a != NONE && b != NONE {
             let (earlier, later) = (a.min(b), a.max(b));
-            let pair = Pair {
+            let pair = SimilarPair {
                 earlier,
                 later,
                 similarity,

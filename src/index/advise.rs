@@ -65,7 +65,7 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
         *SAMPLE_ROWS.start(),
         *SAMPLE_ROWS.end(),
     );
-    let source = Source::new(&call);
+    let source = SampledTable::new(&call);
     let rows = source.count();
     let sample = source.sample(sample_rows, rows);
     let Some(header) = most_common_header(&sample) else {
@@ -137,14 +137,14 @@ fn index_advice(
 }
 
 /// The table and columns that the rows come from, quoted.
-struct Source {
+struct SampledTable {
     columns: String,
     table: String,
     signature_type: pg_sys::Oid,
     has_documents: bool,
 }
 
-impl Source {
+impl SampledTable {
     #[allow(clippy::disallowed_methods, reason = "two columns")]
     fn new(call: &Call) -> Self {
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);

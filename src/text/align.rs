@@ -4,7 +4,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
 use crate::pg::record::Record;
 use crate::pg::text::{NewText, Text};
-use neardup::align::{self, Costs, Place};
+use neardup::align::{self, ChunkPlace, Costs};
 use neardup::memory::{collected, copied};
 use pgrx::prelude::*;
 
@@ -78,7 +78,7 @@ fn common_chunks(
 }
 
 /// Returns first word, first character, and number of characters.
-fn from_one(place: &Place) -> (i32, i32, i32) {
+fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
     let start = place.chars.start as i32;
     (
         place.word as i32 + 1,

@@ -54,18 +54,18 @@ fn postings(rows: &Rows, lo: u64) -> Vec<u64> {
 }
 
 /// Returns the places of the postings of rows.
-fn places_of(rows: &Rows) -> Vec<Place> {
-    let of_row = |(row, keys): (&u64, &Vec<u32>)| -> Vec<Place> {
+fn places_of(rows: &Rows) -> Vec<KeyAndRow> {
+    let of_row = |(row, keys): (&u64, &Vec<u32>)| -> Vec<KeyAndRow> {
         keys.iter().map(|key| (*key, *row)).collect()
     };
-    let mut places: Vec<Place> = rows.iter().flat_map(of_row).collect();
+    let mut places: Vec<KeyAndRow> = rows.iter().flat_map(of_row).collect();
     places.sort_unstable();
     places.dedup();
     places
 }
 
 /// Returns the places of the postings of groups, read in parts of `most`.
-fn swept(store: &mut Store, groups: &[Group], most: usize) -> Vec<Place> {
+fn swept(store: &mut Store, groups: &[Group], most: usize) -> Vec<KeyAndRow> {
     let (mut found, mut next) = (Vec::new(), Some((0, 0)));
     while let Some(from) = next {
         let end = found.len() + most;

@@ -25,7 +25,7 @@ use crate::pg::rights::OwnerRights;
 use crate::pg::sort::DistanceSort;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::memory::with_room;
-use neardup::postings::{Place, sweep};
+use neardup::postings::{KeyAndRow, sweep};
 use pgrx::prelude::*;
 use std::ffi::c_void;
 use std::ops::Range;
@@ -75,7 +75,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     let mut rows = 0..end;
     loop {
         let (seen, sort) = read_row_table(&index, &rows);
-        let mut comparison = Comparison {
+        let mut comparison = TableComparison {
             index,
             // SAFETY: the index is open.
             row_keys: unsafe { RowKeys::of_index(index.as_ptr()) },
@@ -89,7 +89,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
         };
         // SAFETY: vouched for by the caller.
         unsafe { scan_table(opened, &mut comparison, snapshot) };
-        let Comparison {
+        let TableComparison {
             entries,
             seen,
             mut sums,
@@ -146,12 +146,12 @@ impl Sums {
         &mut self.sums[((row - self.rows.start) / self.rows_each) as usize]
     }
 
-    fn add(&mut self, (key, row): Place) {
+    fn add(&mut self, (key, row): KeyAndRow) {
         let sum = self.sum_of(row);
         *sum = sum.wrapping_add(hash(key, row));
     }
 
-    fn subtract(&mut self, (key, row): Place) {
+    fn subtract(&mut self, (key, row): KeyAndRow) {
         let sum = self.sum_of(row);
         *sum = sum.wrapping_sub(hash(key, row));
     }
@@ -242,7 +242,7 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
 }
 
 /// A row of the row table.
-struct Row {
+struct KnownRow {
     tid: u64,
     number: u64,
     /// The number of its keys.
@@ -253,8 +253,8 @@ struct Row {
 struct Entries {
     sort: DistanceSort,
     /// The rows of one block.
-    block: Vec<Row>,
-    next: Option<Row>,
+    block: Vec<KnownRow>,
+    next: Option<KnownRow>,
 }
 
 impl Entries {
@@ -268,8 +268,8 @@ impl Entries {
         entries
     }
 
-    fn read(&mut self) -> Option<Row> {
-        self.sort.next().map(|(tid, number)| Row {
+    fn read(&mut self) -> Option<KnownRow> {
+        self.sort.next().map(|(tid, number)| KnownRow {
             tid: tid as u64,
             number: number as u64 >> 16,
             keys: number as u16,
@@ -277,7 +277,7 @@ impl Entries {
     }
 
     /// Returns the row at a place of the table. Calls ask for blocks in ascending order.
-    fn find(&mut self, index: &Index, tid: u64) -> Option<&Row> {
+    fn find(&mut self, index: &Index, tid: u64) -> Option<&KnownRow> {
         if self
             .block
             .first()
@@ -302,7 +302,7 @@ impl Entries {
 }
 
 /// The state of the table's scan.
-struct Comparison<'a> {
+struct TableComparison<'a> {
     index: Index<'a>,
     row_keys: RowKeys,
     entries: Entries,
@@ -318,7 +318,11 @@ struct Comparison<'a> {
 ///
 /// # Safety
 /// The snapshot is registered, and older than the reading of the row table.
-unsafe fn scan_table(opened: &Opened, comparison: &mut Comparison, snapshot: pg_sys::Snapshot) {
+unsafe fn scan_table(
+    opened: &Opened,
+    comparison: &mut TableComparison,
+    snapshot: pg_sys::Snapshot,
+) {
     let index = opened.index();
     // SAFETY: the relations are open, and the callback gets its own state. As amcheck does it: a
     // concurrent build's scan, of the rows that the snapshot sees.
@@ -363,11 +367,11 @@ unsafe extern "C-unwind" fn compare_row(
 ) {
     // SAFETY: the table scan calls this with a row's values and the state that it was given.
     unsafe {
-        (*comparison.cast::<Comparison>()).take(*tid, values, is_null);
+        (*comparison.cast::<TableComparison>()).take(*tid, values, is_null);
     }
 }
 
-impl Comparison<'_> {
+impl TableComparison<'_> {
     /// # Safety
     /// The arrays hold a row's values, one a column of the index.
     unsafe fn take(
@@ -412,7 +416,7 @@ fn at(tid: &pg_sys::ItemPointerData) -> String {
 fn subtract_log(index: &Index, seen: &Seen, sums: &mut Sums) -> u64 {
     let (meta, mut places) = with_meta(*index, &mut |meta| {
         check_segments(meta)?;
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<KeyAndRow> = Vec::new();
         log::for_each_page(index, meta, |start, log| {
             for (number, row) in (start..).zip(log.iter()) {
                 let row = row?;
@@ -480,13 +484,19 @@ fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut Sums) {
 }
 
 /// Some postings of segments.
-struct Part {
+struct SweptPart {
     /// The postings of rows that have been seen.
-    places: Vec<Place>,
-    next: Option<Place>,
+    places: Vec<KeyAndRow>,
+    next: Option<KeyAndRow>,
 }
 
-fn read_part(index: &Index, meta: &Meta, from: Place, end: u64, seen: &Seen) -> Result<Part, Stop> {
+fn read_part(
+    index: &Index,
+    meta: &Meta,
+    from: KeyAndRow,
+    end: u64,
+    seen: &Seen,
+) -> Result<SweptPart, Stop> {
     let mut places = with_room(POSTINGS_AT_ONCE)?;
     let searched = groups(index, meta);
     let of_rows = searched.iter().map(|searched| searched.group());
@@ -505,7 +515,7 @@ fn read_part(index: &Index, meta: &Meta, from: Place, end: u64, seen: &Seen) -> 
         }
         true
     })?;
-    Ok(Part { places, next })
+    Ok(SweptPart { places, next })
 }
 
 /// Ends the statement, and names the first rows whose keys differ.

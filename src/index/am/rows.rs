@@ -164,7 +164,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Finds the block of a page of the table, and that of the directory page that says so.
-    fn find(&mut self, page: u64) -> Place {
+    fn find(&mut self, page: u64) -> PagePlace {
         let place = page / FANOUT;
         if self
             .directory
@@ -173,27 +173,27 @@ impl<'a> Rows<'a> {
         {
             let top = self.tops[(place / FANOUT) as usize % TOPS];
             let block = match self.block_on(top, Kind::RowsTop, place / FANOUT, place % FANOUT) {
-                Place::At { block, .. } => block,
+                PagePlace::At { block, .. } => block,
                 other => return other,
             };
             let Some(blocks) = self.blocks(block, Kind::RowsDirectory, place) else {
-                return Place::Moved(block);
+                return PagePlace::Moved(block);
             };
             self.directory = Some((place, block, blocks));
         }
         match &self.directory {
-            Some((_, directory, blocks)) => Place::of(*directory, blocks, page % FANOUT),
-            None => Place::Nowhere,
+            Some((_, directory, blocks)) => PagePlace::of(*directory, blocks, page % FANOUT),
+            None => PagePlace::Nowhere,
         }
     }
 
-    fn block_on(&self, parent: u32, kind: Kind, number: u64, place: u64) -> Place {
+    fn block_on(&self, parent: u32, kind: Kind, number: u64, place: u64) -> PagePlace {
         if parent == NO_BLOCK {
-            return Place::Nowhere;
+            return PagePlace::Nowhere;
         }
         match self.blocks(parent, kind, number) {
-            Some(blocks) => Place::of(parent, &blocks, place),
-            None => Place::Moved(parent),
+            Some(blocks) => PagePlace::of(parent, &blocks, place),
+            None => PagePlace::Moved(parent),
         }
     }
 
@@ -219,7 +219,7 @@ impl<'a> Rows<'a> {
         let places = self.places(meta);
         let is_there = |place: &u64| {
             check_interrupts();
-            matches!(self.find(*place), Place::At { .. })
+            matches!(self.find(*place), PagePlace::At { .. })
         };
         let pages = places.clone().filter(is_there).count() as u64;
         let directories = places.end.div_ceil(FANOUT);
@@ -269,8 +269,8 @@ impl<'a> Rows<'a> {
         let mut before = None;
         loop {
             let block = match self.find(place) {
-                Place::Nowhere => return None,
-                Place::At { block, .. } => {
+                PagePlace::Nowhere => return None,
+                PagePlace::At { block, .. } => {
                     hold::point("row_table_finds_page");
                     let page = lock(&self.index, block);
                     if page.is(Kind::Rows, place) {
@@ -278,7 +278,7 @@ impl<'a> Rows<'a> {
                     }
                     block
                 }
-                Place::Moved(block) => block,
+                PagePlace::Moved(block) => block,
             };
             if before == Some(block) {
                 Stop::Restart(block).raise(&self.index);
@@ -292,7 +292,7 @@ impl<'a> Rows<'a> {
 }
 
 /// Where a page of the table is.
-enum Place {
+enum PagePlace {
     /// There is none, or none any more.
     Nowhere,
     /// In a block, which a block of the directory names.
@@ -301,7 +301,7 @@ enum Place {
     Moved(u32),
 }
 
-impl Place {
+impl PagePlace {
     fn of(parent: u32, blocks: &[u32], place: u64) -> Self {
         match blocks.get(place as usize) {
             None | Some(&NO_BLOCK) => Self::Nowhere,
@@ -331,7 +331,7 @@ pub fn parent<'a>(
         }
     };
     match found {
-        Place::At { parent, block: at } if at == block => {
+        PagePlace::At { parent, block: at } if at == block => {
             let page = known_page(index, parent, kind, above);
             Some((page, number % FANOUT))
         }
@@ -371,7 +371,7 @@ pub fn remove_page(index: &Index, place: u64) {
     if place == meta.last_rows_page {
         return;
     }
-    let Place::At { parent, block } = Rows::new(*index, &meta).find(place) else {
+    let PagePlace::At { parent, block } = Rows::new(*index, &meta).find(place) else {
         return;
     };
     let mut directory = known_page(index, parent, Kind::RowsDirectory, place / FANOUT);

@@ -17,7 +17,7 @@ use std::ffi::CStr;
 /// A comparison from which it follows that two values are near each other.
 #[derive(Clone, Copy)]
 pub struct Comparison {
-    measure: Measure,
+    measure: &'static Measure,
     function: pg_sys::Oid,
     pub values: [*mut pg_sys::Node; 2],
     pub terms: Terms,
@@ -26,62 +26,56 @@ pub struct Comparison {
 }
 
 /// A function that says how near two values are, or how much of one is in the other.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Measure {
-    Similarity,
-    Distance,
-    Bits,
-    Containment,
-    Jaccard,
-    Resemblance,
+struct Measure {
+    name: &'static CStr,
+    function: CFunction,
+    kind: Kind,
+    /// Whether it is a distance; None of sets and documents, whose bounds have to be constant.
+    is_distance: Option<bool>,
 }
 
-const MEASURES: [Measure; 6] = [
-    Measure::Similarity,
-    Measure::Distance,
-    Measure::Bits,
-    Measure::Containment,
-    Measure::Jaccard,
-    Measure::Resemblance,
+static MEASURES: [Measure; 6] = [
+    Measure::new(
+        c"minhash_sim",
+        minhash_sim_wrapper,
+        Kind::Minhash,
+        Some(false),
+    ),
+    Measure::new(
+        c"minhash_distance",
+        minhash_distance_wrapper,
+        Kind::Minhash,
+        Some(true),
+    ),
+    Measure::new(
+        c"bit_hamming",
+        bit_hamming_wrapper,
+        Kind::Hamming,
+        Some(true),
+    ),
+    Measure::new(c"containment", containment_wrapper, Kind::Containing, None),
+    Measure::new(c"jaccard", jaccard_wrapper, Kind::Resembling, None),
+    Measure::new(c"resemblance", resemblance_wrapper, Kind::Documents, None),
 ];
 
 impl Measure {
-    fn of(function: pg_sys::Oid) -> Option<Self> {
-        MEASURES.into_iter().find(|measure| {
-            let (name, wrapper) = measure.implementation();
-            is_named_function(function, name, wrapper)
-        })
-    }
-
-    fn implementation(self) -> (&'static CStr, CFunction) {
-        match self {
-            Self::Similarity => (c"minhash_sim", minhash_sim_wrapper),
-            Self::Distance => (c"minhash_distance", minhash_distance_wrapper),
-            Self::Bits => (c"bit_hamming", bit_hamming_wrapper),
-            Self::Containment => (c"containment", containment_wrapper),
-            Self::Jaccard => (c"jaccard", jaccard_wrapper),
-            Self::Resemblance => (c"resemblance", resemblance_wrapper),
+    const fn new(
+        name: &'static CStr,
+        function: CFunction,
+        kind: Kind,
+        is_distance: Option<bool>,
+    ) -> Self {
+        Self {
+            name,
+            function,
+            kind,
+            is_distance,
         }
     }
 
-    fn kind(self) -> Kind {
-        match self {
-            Self::Similarity | Self::Distance => Kind::Minhash,
-            Self::Bits => Kind::Hamming,
-            Self::Containment => Kind::Containing,
-            Self::Jaccard => Kind::Resembling,
-            Self::Resemblance => Kind::Documents,
-        }
-    }
-
-    /// Returns whether the measure is a distance; None of sets and documents, whose bounds have to be
-    /// constant.
-    fn is_distance(self) -> Option<bool> {
-        match self {
-            Self::Similarity => Some(false),
-            Self::Distance | Self::Bits => Some(true),
-            Self::Containment | Self::Jaccard | Self::Resemblance => None,
-        }
+    fn of(function: pg_sys::Oid) -> Option<&'static Self> {
+        let is_it = |measure: &&Self| is_named_function(function, measure.name, measure.function);
+        MEASURES.iter().find(is_it)
     }
 }
 
@@ -141,13 +135,13 @@ impl Comparison {
         unsafe {
             let (function, args) = call(node)?;
             let measure = Measure::of(function)?;
-            let far = match measure {
-                Measure::Distance | Measure::Bits => Order::Above,
+            let far = match measure.is_distance {
+                Some(true) => Order::Above,
                 _ => Order::Below,
             };
             let args = all_elements(args);
             let (values, cut) = args.split_first_chunk()?;
-            let terms = Terms::new(measure.kind(), bound, cut)?;
+            let terms = Terms::new(measure.kind, bound, cut)?;
             (order != far).then_some(Self {
                 measure,
                 function,
@@ -159,7 +153,7 @@ impl Comparison {
     }
 
     pub fn kind(&self) -> Kind {
-        self.measure.kind()
+        self.measure.kind
     }
 
     /// Returns the bound of a ball that holds all that the comparison allows, and of signatures what
@@ -169,11 +163,11 @@ impl Comparison {
         // SAFETY: the function's result, with which the constant is compared, has this type.
         unsafe {
             let datum = constant(self.terms.bound)?;
-            match self.measure {
-                Measure::Distance => {
+            match (self.kind(), self.measure.is_distance) {
+                (Kind::Minhash, Some(true)) => {
                     least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold)
                 }
-                Measure::Bits => {
+                (Kind::Hamming, _) => {
                     let distance = i32::from_datum(datum, false)?;
                     let most = distance.checked_sub(i32::from(self.is_strict))?;
                     most.try_into().ok().map(Bound::Distance)
@@ -210,7 +204,7 @@ impl Comparison {
                 }
                 (None, _) => {
                     let make = make(&[value_type, kind.bound_type(), pg_sys::BOOLOID])?;
-                    let is_distance = pg_sys::Datum::from(self.measure.is_distance()?);
+                    let is_distance = pg_sys::Datum::from(self.measure.is_distance?);
                     let is_distance = new_constant(pg_sys::BOOLOID, is_distance);
                     new_call(root, make, [center, self.terms.bound, is_distance])
                 }

@@ -7,7 +7,7 @@
 
 use super::pace::Pace;
 use super::suffixes::Suffixes;
-use super::tiling::{Run, tiles};
+use super::tiling::{CommonRun, tiles};
 use super::words::{TABLES, Words};
 use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
@@ -26,7 +26,7 @@ pub(super) enum Fate {
 
 pub(super) struct Alignment {
     /// Common chunks in the order of the first document.
-    pub chunks: Vec<Run>,
+    pub chunks: Vec<CommonRun>,
     /// True for each chunk that keeps its place among the others; the rest moved.
     pub in_order: Vec<bool>,
     /// The fate of each word of the first document, and of the second.
@@ -158,7 +158,7 @@ struct Rest {
 
 /// Marks those of the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
 /// in words, that is in the order of `b` too. Time O(n log n).
-fn heaviest_chain(runs: &[Run], pace: &mut Pace) -> Result<Vec<bool>> {
+fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
     let mut order_in_b = collected(0..runs.len() as u32)?;
     pace.sort_by_key(&mut order_in_b, |&i| runs[i as usize].b);
     let mut rank_in_b = filled(0, runs.len())?;

@@ -22,7 +22,7 @@ impl Characters {
     pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
         let counts = [a, b].map(|doc| count_characters(doc, pace));
         within_limit(counts[0] + counts[1], "characters")?;
-        let mut numbers = Numbers {
+        let mut numbers = CharacterNumbers {
             ascii: [None; 128],
             other: HashMap::new(),
             count: 0,
@@ -35,13 +35,13 @@ impl Characters {
     }
 }
 
-struct Numbers {
+struct CharacterNumbers {
     ascii: [Option<u32>; 128],
     other: HashMap<u32, u32>,
     count: u32,
 }
 
-impl Numbers {
+impl CharacterNumbers {
     #[allow(clippy::disallowed_methods, reason = "reserved before")]
     fn of(&mut self, doc: &[u8], count: usize, pace: &mut Pace) -> Result<Vec<u32>> {
         let mut numbers = with_room(count)?;

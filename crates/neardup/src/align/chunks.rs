@@ -4,7 +4,7 @@ use super::characters::count_characters;
 use super::information::information;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
-use super::tiling::{Run, tiles};
+use super::tiling::{CommonRun, tiles};
 use super::words::{Side, Words};
 use crate::memory::{Grow, collected, with_room};
 use crate::{Error, Result, unknown};
@@ -29,13 +29,13 @@ fn unknown_matching(name: &str) -> Error {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     pub words: u32,
-    pub a: Place,
-    pub b: Place,
+    pub a: ChunkPlace,
+    pub b: ChunkPlace,
 }
 
 /// The place of a chunk in one document. Counts start at 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ChunkPlace {
     /// Its first word.
     pub word: u32,
     /// Its code points, those between its words included.
@@ -148,7 +148,13 @@ pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     Ok(u32::try_from(min_words).unwrap_or(u32::MAX))
 }
 
-fn located(a: &[u8], b: &[u8], words: &Words, runs: &[Run], pace: &mut Pace) -> Result<Vec<Chunk>> {
+fn located(
+    a: &[u8],
+    b: &[u8],
+    words: &Words,
+    runs: &[CommonRun],
+    pace: &mut Pace,
+) -> Result<Vec<Chunk>> {
     let in_a = places(a, &words.a, runs.iter().map(|run| (run.a, run.words)), pace)?;
     let in_b = places(b, &words.b, runs.iter().map(|run| (run.b, run.words)), pace)?;
     let both = runs.iter().zip(in_a.into_iter().zip(in_b));
@@ -165,7 +171,7 @@ fn places(
     side: &Side,
     runs: impl Iterator<Item = (u32, u32)>,
     pace: &mut Pace,
-) -> Result<Vec<Place>> {
+) -> Result<Vec<ChunkPlace>> {
     let runs = collected(runs.map(|(word, count)| (word, side.span(word, count))))?;
     let mut ends = collected(runs.iter().flat_map(|(_, span)| [span.start, span.end]))?;
     pace.sort_by_key(&mut ends, |end| *end);
@@ -179,7 +185,7 @@ fn places(
         counts.try_push(chars)?;
     }
     let chars_before = |end: usize| counts[ends.partition_point(|&e| e < end)];
-    collected(runs.into_iter().map(|(word, bytes)| Place {
+    collected(runs.into_iter().map(|(word, bytes)| ChunkPlace {
         word,
         chars: chars_before(bytes.start)..chars_before(bytes.end),
         bytes,

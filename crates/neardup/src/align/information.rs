@@ -3,7 +3,7 @@
 use super::matches::{Longest, longest_matches};
 use super::pace::Pace;
 use super::suffixes::Suffixes;
-use super::tiling::Run;
+use super::tiling::CommonRun;
 use crate::Result;
 use crate::memory::{Grow, filled};
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub(super) struct Information {
     pub common: [usize; 2],
     /// The fewest maximal common runs that cover all of `common`, in the order of the first
     /// document.
-    pub runs: Vec<Run>,
+    pub runs: Vec<CommonRun>,
 }
 
 /// Runs have at least `min_words` words. Time O(n log n) for the sorting of the runs, else O(n).
@@ -44,7 +44,7 @@ pub(super) fn information(
                 } else {
                     (found.at, p)
                 };
-                Run {
+                CommonRun {
                     a,
                     b: suffixes.to_b(b),
                     words: found.length,

@@ -22,7 +22,7 @@ mod suffixes;
 mod tiling;
 mod words;
 
-pub use chunks::{Chunk, Matching, Place, Similarity, chunk_similarity, common_chunks};
+pub use chunks::{Chunk, ChunkPlace, Matching, Similarity, chunk_similarity, common_chunks};
 pub use costs::{Costs, MAX_COST};
 pub use edit::edit_distance;
 pub use explain::{Explanation, Kind, explain};

@@ -18,7 +18,7 @@ use std::collections::BinaryHeap;
 
 /// A run of words common to both documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Run {
+pub struct CommonRun {
     /// Index of its first word in the first document.
     pub a: u32,
     /// Index of its first word in the second document.
@@ -32,7 +32,11 @@ pub struct Run {
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub(super) fn tiles(suffixes: &Suffixes, min_words: u32, pace: &mut Pace) -> Result<Vec<Run>> {
+pub(super) fn tiles(
+    suffixes: &Suffixes,
+    min_words: u32,
+    pace: &mut Pace,
+) -> Result<Vec<CommonRun>> {
     let mut tiling = Tiling::new(suffixes, min_words, pace)?;
     let is_long = |r: &u32| suffixes.shared[*r as usize] >= min_words;
     let mut merges = collected((1..suffixes.order.len() as u32).filter(is_long))?;
@@ -65,7 +69,7 @@ struct Tiling<'s> {
     /// Classes that may have open positions in both documents, by their leftmost in `a`.
     candidates: BinaryHeap<Reverse<(u32, u32)>>,
     is_candidate: Vec<bool>,
-    runs: Vec<Run>,
+    runs: Vec<CommonRun>,
 }
 
 impl<'s> Tiling<'s> {
@@ -186,7 +190,7 @@ impl<'s> Tiling<'s> {
             if a == expected {
                 self.place(a, length, pace)?;
                 self.place(b, length, pace)?;
-                self.runs.try_push(Run {
+                self.runs.try_push(CommonRun {
                     a,
                     b: self.suffixes.to_b(b),
                     words: length,
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn tiled(a: &[u32], b: &[u32], min_words: u32) -> Vec<Run> {
+    fn tiled(a: &[u32], b: &[u32], min_words: u32) -> Vec<CommonRun> {
         let mut check = || {};
         let pace = &mut Pace::new(&mut check);
         let suffixes = Suffixes::new(a, b, 100, pace).unwrap();
@@ -233,11 +237,11 @@ mod tests {
     }
 
     /// Wise's algorithm as he gives it, with ties to the left.
-    fn brute_force(a: &[u32], b: &[u32], min_words: u32) -> Vec<Run> {
+    fn brute_force(a: &[u32], b: &[u32], min_words: u32) -> Vec<CommonRun> {
         let mut used = [vec![false; a.len()], vec![false; b.len()]];
         let mut runs = Vec::new();
         loop {
-            let mut best = Run {
+            let mut best = CommonRun {
                 a: 0,
                 b: 0,
                 words: 0,
@@ -250,7 +254,7 @@ mod tests {
                     };
                     let words = (0..).take_while(fits).count() as u32;
                     if words > best.words {
-                        best = Run {
+                        best = CommonRun {
                             a: i as u32,
                             b: j as u32,
                             words,

@@ -31,7 +31,7 @@ impl Words {
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
     pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
-        let mut numbers = Numbers::new();
+        let mut numbers = WordNumbers::new();
         let a = Side::new(a, &mut numbers, pace)?;
         let b = Side::new(b, &mut numbers, pace)?;
         within_limit(a.len() + b.len(), "words")?;
@@ -49,14 +49,14 @@ pub(super) const TABLES: usize = 256;
 
 /// Different words in the order of their numbers. They stand end to end in one string, because
 /// millions of small ones also take long to free.
-struct Numbers {
+struct WordNumbers {
     texts: String,
     ends: Vec<usize>,
     tables: [HashTable<u32>; TABLES],
     hasher: RandomState,
 }
 
-impl Numbers {
+impl WordNumbers {
     fn new() -> Self {
         Self {
             texts: String::new(),
@@ -91,7 +91,7 @@ impl Numbers {
 }
 
 impl Side {
-    fn new(doc: &[u8], numbers: &mut Numbers, pace: &mut Pace) -> Result<Self> {
+    fn new(doc: &[u8], numbers: &mut WordNumbers, pace: &mut Pace) -> Result<Self> {
         let mut side = Self {
             ids: Vec::new(),
             places: Vec::new(),

@@ -11,7 +11,7 @@ pub use bootstrap::{Interval, Intervals, RESAMPLES, intervals};
 pub use cut::{Cut, Scale, Scored, best_cut, whole_weights};
 pub use grid::{BITS, Grid, MAX_METHODS, Measure, Method};
 pub use outcomes::Outcomes;
-pub use strata::{MAX_DRAWN, Pair, Strata};
+pub use strata::{MAX_DRAWN, SampledPair, Strata};
 
 use std::cmp::Ordering;
 

@@ -13,7 +13,7 @@ pub const MAX_DRAWN: usize = 10_000;
 
 /// Two rows, the lower number first, their similarity, and how many pairs of all rows they stand for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pair {
+pub struct SampledPair {
     pub a: u32,
     pub b: u32,
     pub similarity: f64,
@@ -81,13 +81,13 @@ impl Strata {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn draw(self, all: f64) -> Result<Vec<Pair>> {
+    pub fn draw(self, all: f64) -> Result<Vec<SampledPair>> {
         let wanted = self.wanted;
         let mut strata = Vec::new();
         for kept in self.kept {
             strata.try_push(varied(kept)?.into_iter())?;
         }
-        let mut drawn: Vec<(Pair, usize)> = Vec::new();
+        let mut drawn: Vec<(SampledPair, usize)> = Vec::new();
         while drawn.len() < wanted {
             let before = drawn.len();
             for stratum in strata.iter_mut().rev() {
@@ -111,7 +111,7 @@ impl Strata {
                 sizes[other] += std::mem::take(&mut sizes[layer]);
             }
         }
-        collected(drawn.into_iter().map(|(pair, layer)| Pair {
+        collected(drawn.into_iter().map(|(pair, layer)| SampledPair {
             weight: (sizes[layer] / counts[layer]).max(1.0),
             ..pair
         }))
@@ -119,7 +119,7 @@ impl Strata {
 }
 
 /// Returns the pairs, those first whose documents none before them has.
-fn varied(kept: Kept) -> Result<Vec<(Pair, usize)>> {
+fn varied(kept: Kept) -> Result<Vec<(SampledPair, usize)>> {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut shown = HashSet::new();
     for ((_, a, b), (similarity, layer)) in kept {
@@ -128,7 +128,7 @@ fn varied(kept: Kept) -> Result<Vec<(Pair, usize)>> {
         let list = if is_new { &mut first } else { &mut rest };
         shown.insert(a);
         shown.insert(b);
-        let pair = Pair {
+        let pair = SampledPair {
             a,
             b,
             similarity,
@@ -144,7 +144,7 @@ fn varied(kept: Kept) -> Result<Vec<(Pair, usize)>> {
 mod tests {
     use super::*;
 
-    fn drawn(wanted: usize, seed: i64, pairs: &[(u32, u32, f64)]) -> Vec<Pair> {
+    fn drawn(wanted: usize, seed: i64, pairs: &[(u32, u32, f64)]) -> Vec<SampledPair> {
         let mut strata = Strata::new(wanted, seed);
         for &(a, b, similarity) in pairs {
             strata.offer(a, b, similarity, (similarity > 0.02).then_some(1.0));
@@ -187,7 +187,7 @@ mod tests {
         let sample = drawn(50, 0, &skewed());
         assert_eq!(sample.len(), 50);
         for stratum in 0..STRATA {
-            let is_in = |pair: &&Pair| (pair.similarity * 10.0) as usize == stratum;
+            let is_in = |pair: &&SampledPair| (pair.similarity * 10.0) as usize == stratum;
             assert_eq!(sample.iter().filter(is_in).count(), 5, "{stratum}");
         }
     }

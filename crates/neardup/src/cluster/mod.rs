@@ -10,7 +10,7 @@ mod tiles;
 mod union_find;
 
 pub use components::connect_group;
-pub use pair_stars::{Pair, stars_of_pairs};
+pub use pair_stars::{SimilarPair, stars_of_pairs};
 pub use shared_sets::SharedSets;
 pub use stars::{Canonicals, SimilarityOf};
 pub use tiles::Tiles;

@@ -5,7 +5,7 @@ use crate::memory::filled;
 
 /// A pair of rows, the earlier first, and their similarity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pair {
+pub struct SimilarPair {
     pub earlier: u32,
     pub later: u32,
     pub similarity: f64,
@@ -19,7 +19,7 @@ pub struct Pair {
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn stars_of_pairs(rows: u32, pairs: &mut [Pair]) -> Result<Vec<(u32, f64)>> {
+pub fn stars_of_pairs(rows: u32, pairs: &mut [SimilarPair]) -> Result<Vec<(u32, f64)>> {
     pairs.sort_unstable_by_key(|pair| pair.later);
     let mut stars = filled((0, 1.0), rows as usize)?;
     for (row, star) in (0..).zip(&mut stars) {
@@ -53,12 +53,12 @@ mod tests {
         fn rows_belong_to_the_most_similar_earlier_canonical_row(
             pairs in prop::collection::vec((0u32..30, 0u32..30, 0u8..4), 0..120),
         ) {
-            let pair = |(a, b, s): (u32, u32, u8)| (a != b).then_some(Pair {
+            let pair = |(a, b, s): (u32, u32, u8)| (a != b).then_some(SimilarPair {
                 earlier: a.min(b),
                 later: a.max(b),
                 similarity: f64::from(s) / 4.0,
             });
-            let mut pairs: Vec<Pair> = pairs.into_iter().filter_map(pair).collect();
+            let mut pairs: Vec<SimilarPair> = pairs.into_iter().filter_map(pair).collect();
             let stars = stars_of_pairs(30, &mut pairs).expect("memory");
             let mut canonical = [false; 30];
             for row in 0..30 {

@@ -6,7 +6,7 @@ use crate::hash::Key;
 /// The longest short token, in bytes.
 pub const LONGEST: usize = 63;
 
-struct State {
+struct SipState {
     v: [u64; 4],
 }
 
@@ -14,7 +14,7 @@ struct State {
 /// whatever follows the token.
 #[inline(always)]
 pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
-    let mut state = State::new(key);
+    let mut state = SipState::new(key);
     let (whole, rest) = (len & !7, len & 7);
     for place in (0..whole).step_by(8) {
         state.absorb(bytes(place));
@@ -24,7 +24,7 @@ pub fn hash(key: &Key, len: usize, bytes: impl Fn(usize) -> u64) -> u64 {
     state.finish()
 }
 
-impl State {
+impl SipState {
     #[inline(always)]
     fn new(key: &Key) -> Self {
         let set = |half: u64, ascii: &[u8; 8]| half ^ u64::from_be_bytes(*ascii);

@@ -14,14 +14,14 @@ pub type Limits = [u16; 2];
 pub type Positions = [u16; 72];
 
 /// The text from a piece on; 16 bytes can be read from anywhere.
-pub struct Source<'a> {
+pub struct PieceText<'a> {
     text: &'a [u8],
     /// The last bytes of the text, and zeros.
     end: [u8; 32],
     end_len: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> PieceText<'a> {
     fn new(text: &'a [u8]) -> Self {
         let end_len = text.len().min(16);
         let mut end = [0; 32];
@@ -66,11 +66,11 @@ pub fn hash_words<const LANES: usize>(
     steps: &Steps<
         impl Fn(&[u8; 64]) -> u64,
         impl Fn(u64, u16, &mut Positions) -> usize,
-        impl Fn(&Source<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool,
+        impl Fn(&PieceText<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool,
     >,
 ) {
     let mut edges = Edges::new();
-    let mut source = Source::new(text);
+    let mut source = PieceText::new(text);
     while !source.text.is_empty() {
         let piece = &source.text[..PIECE.min(source.text.len())];
         edges.find(piece, steps);
@@ -93,11 +93,11 @@ pub fn hash_words<const LANES: usize>(
 /// Hashes the words that were found in a piece.
 #[inline(always)]
 fn hash_found<const LANES: usize, C, P>(
-    source: &Source<'_>,
+    source: &PieceText<'_>,
     edges: &mut Edges,
     key: &Key,
     out: &mut Vec<u64>,
-    steps: &Steps<C, P, impl Fn(&Source<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool>,
+    steps: &Steps<C, P, impl Fn(&PieceText<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool>,
 ) {
     let words = edges.count / 2;
     let begin = out.len();

@@ -1,6 +1,6 @@
 //! The words of places, compared with those of their passage's first place.
 
-use super::listing::{Documents, Listed, Located, Source};
+use super::listing::{Documents, Listed, Located, Stretch};
 use super::place::{Place, Visit};
 use crate::Result;
 use crate::memory::Grow;
@@ -19,7 +19,7 @@ struct First {
     document: u32,
     /// The number of its first word.
     word: u64,
-    source: Source,
+    source: Stretch,
 }
 
 impl Comparison {
@@ -113,7 +113,7 @@ impl Comparison {
 struct Here<'a> {
     text: &'a [u8],
     place: &'a Place,
-    source: &'a Source,
+    source: &'a Stretch,
 }
 
 /// Returns whether two ranges of words are the same.

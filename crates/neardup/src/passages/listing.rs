@@ -99,12 +99,12 @@ impl Listing {
 pub struct Located {
     pub(super) listing: Listing,
     /// Of each place.
-    pub(super) sources: Vec<Source>,
+    pub(super) sources: Vec<Stretch>,
 }
 
 /// The stretch of text behind the words of a place.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Source {
+pub(super) struct Stretch {
     /// First and last byte, the latter exclusive.
     bytes: [u32; 2],
     pub characters: [u32; 2],
@@ -112,7 +112,7 @@ pub(super) struct Source {
     pub is_shared: bool,
 }
 
-impl Source {
+impl Stretch {
     pub fn bytes(&self) -> Range<usize> {
         self.bytes[0] as usize..self.bytes[1] as usize
     }
@@ -124,9 +124,9 @@ fn sources(
     fold: Fold,
     places: &[Place],
     check: &mut dyn FnMut(),
-    found: &mut Vec<Source>,
+    found: &mut Vec<Stretch>,
 ) -> Result<()> {
-    let mut sources = filled(Source::default(), places.len())?;
+    let mut sources = filled(Stretch::default(), places.len())?;
     // The first and the last word of every place: word, place, side.
     let mut wanted: Vec<(u64, u32, usize)> = Vec::new();
     for (number, place) in (0..).zip(places) {

@@ -136,8 +136,11 @@ pub(super) struct Large<'a, S> {
 
 impl<S: Scratch> Large<'_, S> {
     pub fn for_each(self, visit: &mut dyn FnMut([u64; 4]) -> Result<()>) -> Result<()> {
-        let mut bytes = filled(0, self.most * WINDOW)?;
+        let mut bytes = Vec::new();
         for start in self.part.blocks {
+            if bytes.is_empty() {
+                bytes = filled(0, self.most * WINDOW)?;
+            }
             self.file.read(start, &mut bytes);
             let mut windows = bytes.chunks_exact(WINDOW).map(record);
             windows.try_for_each(&mut *visit)?;

@@ -139,7 +139,7 @@ pub(super) struct SeriesFilter {
     reference: [u64; 2],
     /// The last window's first word.
     last: u64,
-    open: Option<Open>,
+    open: Option<OpenSeries>,
     /// Windows behind the first `edge` of the open series, with the last of those.
     held: VecDeque<[u64; 4]>,
     /// Those of more than twice `edge` windows.
@@ -147,7 +147,7 @@ pub(super) struct SeriesFilter {
 }
 
 /// A series that may go on.
-struct Open {
+struct OpenSeries {
     first: u64,
     period: usize,
     hash: u64,
@@ -211,7 +211,7 @@ impl SeriesFilter {
         Ok(())
     }
 
-    fn goes_on(&self, open: &Open, hash: u64) -> bool {
+    fn goes_on(&self, open: &OpenSeries, hash: u64) -> bool {
         self.recent[self.recent.len() - open.period] == hash
     }
 
@@ -227,7 +227,7 @@ impl SeriesFilter {
             while begin > oldest && nth(begin - 1) == nth(begin - 1 + distance) {
                 begin -= 1;
             }
-            self.open = Some(Open {
+            self.open = Some(OpenSeries {
                 first: begin,
                 period,
                 hash: nth(begin),

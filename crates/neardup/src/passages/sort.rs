@@ -81,7 +81,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         while self.runs.len() > at_once {
             self.merge_first(at_once, check)?;
         }
-        Ok(Sorted::Merge(Merge::new(
+        Ok(Sorted::RunMerge(RunMerge::new(
             self.runs,
             self.file,
             self.memory,
@@ -94,7 +94,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         let first = std::mem::replace(&mut self.runs, rest);
         let file = std::mem::replace(&mut self.file, File::new());
         let start = file.len();
-        let mut merge = Merge::<N, S>::new(first, file, self.memory)?;
+        let mut merge = RunMerge::<N, S>::new(first, file, self.memory)?;
         let mut block = with_room(BLOCK / Self::RECORD)?;
         while let Some(record) = merge.next() {
             block.push(record);
@@ -113,7 +113,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
 /// The records of a [`Sort`].
 pub(super) enum Sorted<const N: usize, S> {
     Memory(std::vec::IntoIter<[u64; N]>),
-    Merge(Merge<N, S>),
+    RunMerge(RunMerge<N, S>),
 }
 
 impl<const N: usize, S: Scratch> Iterator for Sorted<N, S> {
@@ -123,13 +123,13 @@ impl<const N: usize, S: Scratch> Iterator for Sorted<N, S> {
     fn next(&mut self) -> Option<[u64; N]> {
         match self {
             Self::Memory(records) => records.next(),
-            Self::Merge(merge) => merge.next(),
+            Self::RunMerge(merge) => merge.next(),
         }
     }
 }
 
 /// A merge of runs.
-pub(super) struct Merge<const N: usize, S> {
+pub(super) struct RunMerge<const N: usize, S> {
     file: File<S>,
     readers: Vec<Reader>,
     /// The next record of every run that has one.
@@ -140,12 +140,12 @@ pub(super) struct Merge<const N: usize, S> {
 /// The rest of a run.
 struct Reader {
     unread: Range<u64>,
-    /// The range in [`Merge::bytes`] of its records that were read.
+    /// The range in [`RunMerge::bytes`] of its records that were read.
     buffer: Range<usize>,
     buffered: Range<usize>,
 }
 
-impl<const N: usize, S: Scratch> Merge<N, S> {
+impl<const N: usize, S: Scratch> RunMerge<N, S> {
     const RECORD: usize = size_of::<[u64; N]>();
 
     fn new(runs: Vec<Range<u64>>, file: File<S>, memory: usize) -> Result<Self> {

@@ -116,7 +116,7 @@ fn documents(sequences: &Sequences, starts: &[u64], pace: &mut Pace) -> Result<V
 }
 
 /// A node whose suffixes are still coming.
-struct Open {
+struct OpenNode {
     node: u32,
     depth: u32,
     /// The rank of its first suffix.
@@ -131,14 +131,14 @@ struct Builder<'a> {
     documents: &'a [u32],
     nodes: Vec<Node>,
     parents: Vec<u32>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     /// All nodes but the root, every node after those below it.
     closed: Vec<u32>,
     last_of_document: Vec<u32>,
 }
 
 impl Builder<'_> {
-    fn top(&mut self) -> &mut Open {
+    fn top(&mut self) -> &mut OpenNode {
         self.open.last_mut().expect("the root is open")
     }
 
@@ -159,7 +159,7 @@ impl Builder<'_> {
             left: NO_PLACE_YET,
         });
         self.open.try_reserve(1)?;
-        self.open.push(Open {
+        self.open.push(OpenNode {
             node,
             depth,
             start,

@@ -27,7 +27,7 @@ pub(super) struct Window {
 }
 
 /// Takes a window and the check for interrupts.
-pub(super) type Visit<'a> = dyn FnMut(Window, &mut dyn FnMut()) -> Result<()> + 'a;
+pub(super) type VisitWindow<'a> = dyn FnMut(Window, &mut dyn FnMut()) -> Result<()> + 'a;
 
 /// The hashes of one search. Where equal hashes stood for different words, the search is made again
 /// with another one.
@@ -109,7 +109,7 @@ impl Windows {
         &mut self,
         doc: &[u8],
         check: &mut dyn FnMut(),
-        visit: &mut Visit<'_>,
+        visit: &mut VisitWindow<'_>,
     ) -> Result<u64> {
         let (each_word, key) = (self.each_word, self.hashes.words);
         for_each_block(doc, &each_word, &key, &mut |words| {

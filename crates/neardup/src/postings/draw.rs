@@ -73,18 +73,18 @@ pub fn draw<P: Pages>(
 }
 
 /// A leaf that may be drawn.
-struct Leaf {
+struct WeightedLeaf {
     entry: Entry,
     /// The number of leaves that begin with the same key.
     of_list: f64,
 }
 
-impl Leaf {
+impl WeightedLeaf {
     /// Returns the leaf's postings, as numbers.
     fn read<P: Pages>(
         &self,
         pages: &mut P,
-        part: &Part,
+        part: &SegmentPart,
     ) -> std::result::Result<Vec<u64>, P::Error> {
         let first = (part.segment.depth > 0).then_some(self.entry.first);
         read_leaf(pages, part.segment, self.entry.block, first, |leaf| {
@@ -115,7 +115,10 @@ impl Leaf {
 }
 
 /// Returns the leaves below some directory pages, evenly spread.
-fn leaves<P: Pages>(pages: &mut P, part: &Part) -> std::result::Result<Vec<Leaf>, P::Error> {
+fn leaves<P: Pages>(
+    pages: &mut P,
+    part: &SegmentPart,
+) -> std::result::Result<Vec<WeightedLeaf>, P::Error> {
     let root = Entry {
         first: Posting::MIN,
         block: part.segment.root,
@@ -136,7 +139,7 @@ fn leaves<P: Pages>(pages: &mut P, part: &Part) -> std::result::Result<Vec<Leaf>
     }
     let mut leaves = with_room(entries.len())?;
     for list in entries.chunk_by(|a, b| a.first.key == b.first.key) {
-        leaves.extend(list.iter().map(|&entry| Leaf {
+        leaves.extend(list.iter().map(|&entry| WeightedLeaf {
             entry,
             of_list: list.len() as f64,
         }));

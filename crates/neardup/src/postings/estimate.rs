@@ -53,7 +53,7 @@ impl Estimate {
         sorted.dedup();
         sorted.truncate(MOST_KEYS);
         // While segments are merged a key is in the output or in the inputs.
-        let is_output = |part: &&Part| {
+        let is_output = |part: &&SegmentPart| {
             let output = group.output.as_ref();
             output.is_some_and(|output| output.segment.number == part.segment.number)
         };
@@ -71,10 +71,11 @@ impl Estimate {
                 lists.append(&mut read(pages, part, found, left)?);
             }
         }
-        lists.sort_unstable_by(|a: &List, b: &List| b.postings.total_cmp(&a.postings));
+        lists
+            .sort_unstable_by(|a: &SampledList, b: &SampledList| b.postings.total_cmp(&a.postings));
         let window = window(&mut lists);
         let is_compared = |row: &&u32| window.contains(row);
-        let compared = |list: &List| {
+        let compared = |list: &SampledList| {
             let is_long = list.window.is_some();
             is_long.then(|| list.rows.iter().filter(is_compared).count())
         };
@@ -125,7 +126,7 @@ impl Estimate {
 }
 
 /// The rows that have a key.
-struct List {
+struct SampledList {
     key: u32,
     /// Leaves that it goes on for behind its first, roughly.
     leaves: f64,
@@ -141,7 +142,7 @@ struct List {
     window: Option<Range<u32>>,
 }
 
-impl List {
+impl SampledList {
     fn new(key: u32, leaves: f64, children: Vec<Entry>, end: Option<Posting>) -> Option<Self> {
         Some(Self {
             key,
@@ -173,7 +174,7 @@ impl List {
 
 /// Returns a range of rows in which every long list is known, with not many more than [`COMPARED`] rows of
 /// one list.
-fn window(lists: &mut [List]) -> Range<u32> {
+fn window(lists: &mut [SampledList]) -> Range<u32> {
     let windows = lists.iter().filter_map(|list| list.window.clone());
     let both = |a: Range<u32>, b: Range<u32>| a.start.max(b.start)..a.end.min(b.end);
     let mut window = windows.reduce(both).unwrap_or(0..0);
@@ -189,7 +190,7 @@ fn window(lists: &mut [List]) -> Range<u32> {
 
 /// Returns numbers of short lists, of long lists, and of the rows that are in that many of both. In long
 /// lists the rows in the window count.
-fn shared(lists: &[List], window: &Range<u32>) -> Result<Vec<(usize, usize, f64)>> {
+fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usize, f64)>> {
     let mut rows: Vec<u64> = Vec::new();
     for list in lists {
         let is_long = list.window.is_some();
@@ -219,7 +220,7 @@ fn enough(share: f64, keys: usize) -> usize {
 }
 
 /// A directory page to look at for some keys.
-struct Visit {
+struct PageToSample {
     page: Entry,
     /// The beginning of the page behind it.
     end: Option<Posting>,
@@ -228,13 +229,13 @@ struct Visit {
     leaves: f64,
 }
 
-impl Visit {
+impl PageToSample {
     /// Adds the lists that begin below a directory page of level 1, or the pages to look at below a higher one.
     fn descend(
         &self,
-        part: &Part,
+        part: &SegmentPart,
         directory: &Directory,
-        lists: &mut Vec<List>,
+        lists: &mut Vec<SampledList>,
         below: &mut Vec<Self>,
     ) -> Result<()> {
         let level = directory.level();
@@ -251,7 +252,7 @@ impl Visit {
             if level == 1 {
                 let children = (from..=to).filter_map(|child| directory.get(child));
                 let end = begin(to + 1).or(self.end);
-                lists.extend(List::new(key, leaves, children.collect(), end));
+                lists.extend(SampledList::new(key, leaves, children.collect(), end));
                 continue;
             }
             let child = from.midpoint(to);
@@ -277,10 +278,10 @@ impl Visit {
 /// read leaves.
 fn find<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
     keys: Vec<u32>,
     most_pages: usize,
-) -> std::result::Result<(Vec<List>, usize), P::Error> {
+) -> std::result::Result<(Vec<SampledList>, usize), P::Error> {
     let page = Entry {
         first: Posting::MIN,
         block: part.segment.root,
@@ -288,11 +289,11 @@ fn find<P: Pages>(
     let depth = part.segment.depth;
     let mut lists = Vec::new();
     if depth == 0 {
-        let list = |&key: &u32| List::new(key, 0.0, Vec::from([page]), None);
+        let list = |&key: &u32| SampledList::new(key, 0.0, Vec::from([page]), None);
         lists.try_extend(keys.iter().filter_map(list))?;
     }
     let mut left = most_pages;
-    let mut visits = Vec::from([Visit {
+    let mut visits = Vec::from([PageToSample {
         page,
         end: None,
         keys,
@@ -323,7 +324,7 @@ fn find<P: Pages>(
 
 /// Chooses of every long list the leaf around one row, which is in the middle of a list that rows with
 /// so large a share of the keys are in.
-fn choose_leaves(lists: &mut [List], share: f64) {
+fn choose_leaves(lists: &mut [SampledList], share: f64) {
     let least = enough(share, lists.len());
     lists.sort_unstable_by(|a, b| b.leaves.total_cmp(&a.leaves).then(a.key.cmp(&b.key)));
     let mut of_matches = lists.iter().take(least);
@@ -342,10 +343,10 @@ fn choose_leaves(lists: &mut [List], share: f64) {
 /// returns the lists that have been read.
 fn read<P: Pages>(
     pages: &mut P,
-    part: &Part,
-    mut lists: Vec<List>,
+    part: &SegmentPart,
+    mut lists: Vec<SampledList>,
     most_pages: usize,
-) -> std::result::Result<Vec<List>, P::Error> {
+) -> std::result::Result<Vec<SampledList>, P::Error> {
     let (mut count, mut left) = (0, most_pages);
     let leaves = lists
         .chunk_by(|a, b| a.leaf == b.leaf)
@@ -360,7 +361,7 @@ fn read<P: Pages>(
         left -= 1;
     }
     lists.truncate(count);
-    let on_two = |list: &&mut List| list.leaves == 1.0 && list.children.len() == 2;
+    let on_two = |list: &&mut SampledList| list.leaves == 1.0 && list.children.len() == 2;
     for list in lists.iter_mut().filter(on_two).take(left) {
         let is_first = list.leaf == list.children[0];
         let other = list.children[usize::from(is_first)];
@@ -372,9 +373,9 @@ fn read<P: Pages>(
 
 fn read_lists<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
     leaf: Entry,
-    lists: &mut [List],
+    lists: &mut [SampledList],
 ) -> std::result::Result<(), P::Error> {
     pages.interrupt()?;
     let first = (part.segment.depth > 0).then_some(leaf.first);

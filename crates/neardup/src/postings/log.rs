@@ -96,8 +96,8 @@ impl<'a> Log<'a> {
 
     /// Returns the keys of each row, as stored. The error, if any, is the last item.
     #[inline]
-    pub fn iter(&self) -> Rows<'a> {
-        Rows {
+    pub fn iter(&self) -> LogRows<'a> {
+        LogRows {
             left: self.rows,
             bytes: self.bytes,
         }
@@ -106,24 +106,24 @@ impl<'a> Log<'a> {
 
 /// The rows of a log page, one after another.
 #[derive(Clone)]
-pub struct Rows<'a> {
+pub struct LogRows<'a> {
     left: u16,
     bytes: &'a [u8],
 }
 
-impl<'a> Rows<'a> {
+impl<'a> LogRows<'a> {
     #[inline]
-    fn split(&mut self) -> Option<Row<'a>> {
+    fn split(&mut self) -> Option<LogRow<'a>> {
         let (count, rest) = self.bytes.split_first_chunk::<ROW>()?;
         let keys = usize::from(u16::from_le_bytes(*count)) * KEY;
         let (keys, rest) = rest.split_at_checked(keys)?;
         self.bytes = rest;
-        Some(Row(keys))
+        Some(LogRow(keys))
     }
 }
 
-impl<'a> Iterator for Rows<'a> {
-    type Item = Result<Row<'a>, Damaged>;
+impl<'a> Iterator for LogRows<'a> {
+    type Item = Result<LogRow<'a>, Damaged>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -145,9 +145,9 @@ impl<'a> Iterator for Rows<'a> {
 
 /// The keys of a row of the log, as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row<'a>(&'a [u8]);
+pub struct LogRow<'a>(&'a [u8]);
 
-impl Row<'_> {
+impl LogRow<'_> {
     pub fn len(&self) -> usize {
         self.0.len() / KEY
     }
@@ -194,7 +194,7 @@ impl LogQuery {
     ///
     /// Returns where places count, a row of another number of keys shares none.
     #[inline]
-    pub fn shared(&self, row: Row) -> u32 {
+    pub fn shared(&self, row: LogRow) -> u32 {
         match self {
             Self::Places(keys) if keys.len() == row.0.len() => {
                 active().count_equal(keys, row.0, row.len(), u32::BITS) as u32
@@ -247,7 +247,7 @@ impl KeySet {
         ((place / 64) as usize, place % 64)
     }
 
-    fn shared(&self, row: Row) -> u32 {
+    fn shared(&self, row: LogRow) -> u32 {
         let mut shared = 0;
         for key in row.keys() {
             let (word, bit) = self.place(key);

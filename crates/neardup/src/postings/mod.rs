@@ -41,7 +41,7 @@ pub use needed::Needed;
 pub use passed::passed;
 pub use search::{Query, search};
 pub use sort::sort_distinct;
-pub use sweep::{Place, sweep};
+pub use sweep::{KeyAndRow, sweep};
 pub use together::Queries;
 
 use std::fmt;

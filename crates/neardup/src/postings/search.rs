@@ -148,10 +148,10 @@ pub(super) struct List {
     unread: bool,
 }
 
-fn lists(keys: &[u32]) -> crate::Result<Vec<List>> {
+fn lists(keys: &[u32]) -> crate::Result<Vec<KeyList>> {
     let mut sorted = copied(keys)?;
     sorted.sort_unstable();
-    collected(sorted.chunk_by(|a, b| a == b).map(|same| List {
+    collected(sorted.chunk_by(|a, b| a == b).map(|same| KeyList {
         key: same[0],
         weight: same.len() as u32,
         long_postings: 0,
@@ -453,13 +453,13 @@ fn short_list(
 
 impl Visit {
     /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &Part) -> Option<Posting> {
+    fn first(&self, part: &SegmentPart) -> Option<Posting> {
         (self.level != part.segment.depth).then_some(self.page.first)
     }
 
     /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
     /// general.
-    fn ahead(&self, lists: &[List]) -> Ahead {
+    fn ahead(&self, lists: &[KeyList]) -> Ahead {
         let end = self.next.map_or(u32::MAX, |next| next.key);
         let key = lists.get(self.lists.start).map_or(0, |list| list.key);
         let from = |key: u32| key.saturating_sub(self.page.first.key) as f32;

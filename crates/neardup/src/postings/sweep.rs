@@ -5,10 +5,10 @@ use super::{Group, Pages, Posting, Segment, split_of_input};
 use crate::Error;
 
 /// A key and the number of a row that has it. Merges move postings, but keep their places.
-pub type Place = (u32, u64);
+pub type KeyAndRow = (u32, u64);
 
 /// A place behind all postings: row numbers are far below.
-const END: Place = (u32::MAX, u64::MAX);
+const END: KeyAndRow = (u32::MAX, u64::MAX);
 
 /// Calls `take` with the places of the groups' postings from `from` on, ascending, until it returns false.
 /// Returns the place that was not taken, with which to go on, also after merges; `None` at the end.
@@ -18,23 +18,23 @@ const END: Place = (u32::MAX, u64::MAX);
 pub fn sweep<P: Pages>(
     pages: &mut P,
     groups: &[Group],
-    from: Place,
-    take: &mut impl FnMut(Place) -> bool,
-) -> Result<Option<Place>, P::Error> {
+    from: KeyAndRow,
+    take: &mut impl FnMut(KeyAndRow) -> bool,
+) -> Result<Option<KeyAndRow>, P::Error> {
     let mut sources = Vec::new();
     for group in groups {
         let room = sources.try_reserve(group.inputs.len() + 1);
         room.map_err(Error::from)?;
         let split = group.output.map(|output| {
             let end = output.split.into();
-            sources.push(Source::new(&output.segment, from, Posting::MIN, end));
+            sources.push(SweptSegment::new(&output.segment, from, Posting::MIN, end));
             (output.segment.lo, output.split)
         });
         sources.extend(group.inputs.iter().map(|input| {
             let least = split.map_or(Posting::MIN, |(lo, split)| {
                 split_of_input(split, input.lo.saturating_sub(lo))
             });
-            Source::new(input, from, least, u64::MAX)
+            SweptSegment::new(input, from, least, u64::MAX)
         }));
     }
     for source in &mut sources {
@@ -57,7 +57,7 @@ pub fn sweep<P: Pages>(
 
 /// Returns the number of the source with the least next place, `usize::MAX` at the end, and the least place
 /// of the others.
-fn two_least(sources: &[Source]) -> (usize, Place) {
+fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
     let (mut least, mut at, mut after) = (END, usize::MAX, END);
     for (place, source) in sources.iter().enumerate() {
         if source.next < least {
@@ -70,15 +70,15 @@ fn two_least(sources: &[Source]) -> (usize, Place) {
 }
 
 /// A segment, up to where a merge goes on writing it.
-struct Source {
+struct SweptSegment {
     walk: Walk,
     lo: u64,
     end: u64,
-    next: Place,
+    next: KeyAndRow,
 }
 
-impl Source {
-    fn new(segment: &Segment, (key, row): Place, least: Posting, end: u64) -> Self {
+impl SweptSegment {
+    fn new(segment: &Segment, (key, row): KeyAndRow, least: Posting, end: u64) -> Self {
         // An offset beyond all others stands for rows behind the segment's.
         let offset = row.saturating_sub(segment.lo).min(u64::from(u32::MAX)) as u32;
         let from = Posting { key, offset }.max(least);

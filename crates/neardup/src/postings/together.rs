@@ -114,7 +114,7 @@ impl Queries {
     }
 
     /// Finds the postings of a part.
-    fn look_up<P: Pages>(&mut self, pages: &mut P, part: &Part) -> Result<(), P::Error> {
+    fn look_up<P: Pages>(&mut self, pages: &mut P, part: &SegmentPart) -> Result<(), P::Error> {
         let Self { keys, hits, .. } = self;
         let counts = |number: &u64| part.range(key_of(*number)).is_some();
         let start = keys.iter().position(counts).unwrap_or(keys.len());
@@ -122,7 +122,7 @@ impl Queries {
         if start == end {
             return Ok(());
         }
-        let root = Visit {
+        let root = PageForKeys {
             page: Entry {
                 first: Posting::MIN,
                 block: part.segment.root,
@@ -151,16 +151,16 @@ impl Queries {
 }
 
 /// A page to look at for some of the keys, which begin on it if they are there at all.
-struct Visit<'a> {
+struct PageForKeys<'a> {
     page: Entry,
     /// The beginning of the page behind it.
     next: Option<Posting>,
     keys: &'a [u64],
 }
 
-impl<'a> Visit<'a> {
+impl<'a> PageForKeys<'a> {
     /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &Part, level: u8) -> Option<Posting> {
+    fn first(&self, part: &SegmentPart, level: u8) -> Option<Posting> {
         (level != part.segment.depth).then_some(self.page.first)
     }
 
@@ -168,8 +168,8 @@ impl<'a> Visit<'a> {
     fn below(
         &self,
         directory: &Directory,
-        part: &Part,
-    ) -> Result<Result<Vec<Visit<'a>>, Error>, Damaged> {
+        part: &SegmentPart,
+    ) -> Result<Result<Vec<PageForKeys<'a>>, Error>, Damaged> {
         let mut below = Vec::new();
         let mut keys = self.keys;
         while let Some(first) = keys.first() {
@@ -186,7 +186,7 @@ impl<'a> Visit<'a> {
                 next.is_none_or(|next| range.is_some_and(|(first, _)| first < next))
             };
             let (here, rest) = keys.split_at(keys.partition_point(begins_before).max(1));
-            let visit = Visit {
+            let visit = PageForKeys {
                 page,
                 next: next.or(self.next),
                 keys: here,
@@ -205,9 +205,9 @@ impl Hits {
     fn look_at<P: Pages>(
         &mut self,
         pages: &mut P,
-        part: &Part,
+        part: &SegmentPart,
         level: u8,
-        visits: &[Visit],
+        visits: &[PageForKeys],
     ) -> Result<(), P::Error> {
         for together in visits.chunks(AHEAD) {
             pages.interrupt()?;
@@ -237,8 +237,8 @@ impl Hits {
     fn take(
         &mut self,
         leaf: &Leaf,
-        part: &Part,
-        visit: &Visit,
+        part: &SegmentPart,
+        visit: &PageForKeys,
     ) -> Result<Result<(), Error>, Damaged> {
         let ranges = visit.keys.iter();
         let ranges = ranges.filter_map(|number| part.range(key_of(*number)));

@@ -144,7 +144,7 @@ impl Document {
 }
 
 /// A member of a group and its canonical document.
-struct Pair<'p> {
+struct ComparedPair<'p> {
     /// None of documents that are too long.
     difference: Option<Difference>,
     /// The parts that are shown side by side.
@@ -204,7 +204,11 @@ impl Writing<'_, '_> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    fn pair<'p>(&'p self, canonical: &'p Document, member: &'p Document) -> Result<Pair<'p>> {
+    fn pair<'p>(
+        &'p self,
+        canonical: &'p Document,
+        member: &'p Document,
+    ) -> Result<ComparedPair<'p>> {
         let docs = [&*canonical.text, &*member.text];
         let shown = docs.map(|doc| beginning(doc, VIEWED));
         let (is_whole, differ) = (shown == docs, docs[0] != docs[1]);
@@ -223,7 +227,7 @@ impl Writing<'_, '_> {
         let names = ["the canonical document", "this one"];
         self.left_out
             .update(|count| count + u64::from(differ && !is_viewed));
-        Ok(Pair {
+        Ok(ComparedPair {
             difference: explanation.map(|explanation| Difference { explanation, names }),
             view: view.filter(|_| is_viewed),
         })

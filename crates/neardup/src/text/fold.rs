@@ -27,7 +27,7 @@ pub(crate) struct Folder {
     /// The last code point, while no segment is open; dropped if there is none.
     pending: Info,
     /// A boundary and the marks behind it, canonically decomposed.
-    segment: Vec<Part>,
+    segment: Vec<ClassedChar>,
     /// The marks of the segment came in canonical order.
     is_ordered: bool,
     /// A code point of the segment may compose with one before it.
@@ -126,7 +126,7 @@ impl Folder {
 
     #[inline]
     fn push_part(&mut self, info: Info) {
-        let part = Part::new(info);
+        let part = ClassedChar::new(info);
         let last = self.segment.last().map_or(0, |last| last.class());
         self.is_ordered &= part.class() == 0 || last <= part.class();
         self.composes |= info.composes();
@@ -159,9 +159,9 @@ impl Folder {
 /// A code point and its canonical combining class, in 32 bits: a segment can be as long as the
 /// document.
 #[derive(Clone, Copy)]
-struct Part(u32);
+struct ClassedChar(u32);
 
-impl Part {
+impl ClassedChar {
     fn new(info: Info) -> Self {
         Self(u32::from(info.char()) | u32::from(info.combining_class()) << 24)
     }
@@ -182,7 +182,7 @@ const FEW: usize = 20;
 ///
 /// # Errors
 /// `OutOfMemory`.
-fn order(run: &mut [Part], out: &mut impl FoldedText) -> Result<()> {
+fn order(run: &mut [ClassedChar], out: &mut impl FoldedText) -> Result<()> {
     if run.is_sorted_by_key(|part| part.class()) {
         return Ok(());
     }
@@ -218,7 +218,7 @@ fn order(run: &mut [Part], out: &mut impl FoldedText) -> Result<()> {
 }
 
 /// Returns the canonical composition algorithm in place; the number of parts that are left.
-fn compose_segment(segment: &mut [Part], out: &mut impl FoldedText) -> usize {
+fn compose_segment(segment: &mut [ClassedChar], out: &mut impl FoldedText) -> usize {
     let mut kept = 0;
     let mut starter = None;
     for i in 0..segment.len() {
@@ -228,9 +228,9 @@ fn compose_segment(segment: &mut [Part], out: &mut impl FoldedText) -> usize {
         }
         if let Some(s) = starter {
             let is_blocked = kept - 1 > s && segment[kept - 1].class() >= part.class();
-            let starter_char = Part::char(segment[s]);
+            let starter_char = ClassedChar::char(segment[s]);
             if let (false, Some(composite)) = (is_blocked, compose(starter_char, part.char())) {
-                segment[s] = Part(u32::from(composite));
+                segment[s] = ClassedChar(u32::from(composite));
                 continue;
             }
         }

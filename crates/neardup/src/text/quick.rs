@@ -183,7 +183,7 @@ impl<U: Units> Output<'_, U> {
             },
         };
         loop {
-            reached = vectorized(Run {
+            reached = vectorized(QuickRun {
                 units: &self.units,
                 table,
                 text,
@@ -233,7 +233,7 @@ struct Reached {
 }
 
 /// Code points that are written until one needs a closer look or there is no room.
-struct Run<'a, U: Units> {
+struct QuickRun<'a, U: Units> {
     units: &'a U,
     table: &'static Table,
     text: &'a [u8],
@@ -241,7 +241,7 @@ struct Run<'a, U: Units> {
     reached: Reached,
 }
 
-impl<U: Units> Vectorize for Run<'_, U> {
+impl<U: Units> Vectorize for QuickRun<'_, U> {
     type Output = Reached;
 
     #[inline(always)]

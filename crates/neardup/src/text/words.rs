@@ -15,7 +15,7 @@ pub(crate) trait WordSink {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WordState {
     Outside,
     InWord,
     /// After a code point that is a word by itself.
@@ -25,7 +25,7 @@ enum State {
 /// Joins the code points of a folded text into words.
 pub(crate) struct Words<W> {
     sink: W,
-    state: State,
+    state: WordState,
     word: String,
     source: Range<usize>,
     /// Set when a word does not fit into memory; [`Words::finish`] returns it.
@@ -36,7 +36,7 @@ impl<W: WordSink> Words<W> {
     pub fn new(sink: W) -> Self {
         Self {
             sink,
-            state: State::Outside,
+            state: WordState::Outside,
             word: String::new(),
             source: 0..0,
             error: FirstError::default(),
@@ -56,15 +56,15 @@ impl<W: WordSink> Words<W> {
     /// Ends the word that the text was in.
     #[inline]
     fn end_word(&mut self) {
-        if self.state != State::Outside {
+        if self.state != WordState::Outside {
             self.sink.word(&self.word, self.source.clone());
             self.word.clear();
-            self.state = State::Outside;
+            self.state = WordState::Outside;
         }
     }
 
     #[inline]
-    fn begin_word(&mut self, state: State, start: usize) {
+    fn begin_word(&mut self, state: WordState, start: usize) {
         self.end_word();
         self.state = state;
         self.source.start = start;
@@ -83,16 +83,16 @@ impl<W: WordSink> FoldedText for Words<W> {
     fn put(&mut self, c: char, class: Class, source: Range<usize>) {
         match class {
             Class::Letter => {
-                if self.state != State::InWord {
-                    self.begin_word(State::InWord, source.start);
+                if self.state != WordState::InWord {
+                    self.begin_word(WordState::InWord, source.start);
                 }
                 self.append(c, source);
             }
             Class::Alone => {
-                self.begin_word(State::Alone, source.start);
+                self.begin_word(WordState::Alone, source.start);
                 self.append(c, source);
             }
-            Class::Mark if self.state != State::Outside => self.append(c, source),
+            Class::Mark if self.state != WordState::Outside => self.append(c, source),
             Class::Mark | Class::Separator | Class::Space => self.end_word(),
         }
     }

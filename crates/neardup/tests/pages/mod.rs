@@ -288,7 +288,7 @@ pub fn check(
     store: &mut Store,
     segment: &Segment,
     end: Option<Posting>,
-    each: &mut impl FnMut(Place),
+    each: &mut impl FnMut(KeyAndRow),
 ) -> Result<(), Failure> {
     let split = end.unwrap_or(Posting::MAX);
     let group = Group {

@@ -6,7 +6,7 @@ use crate::align::alignment::Alignment;
 use crate::align::chunks::Similarity;
 use crate::align::explain::{self, Explanation};
 use crate::align::pace::Pace;
-use crate::align::tiling::Run;
+use crate::align::tiling::CommonRun;
 use crate::align::words::Words;
 use crate::html::{Number, Text};
 use crate::memory::collected;
@@ -150,7 +150,7 @@ impl Map<'_> {
     /// second.
     fn ribbons(&self) -> impl Iterator<Item = (u32, [f64; 4])> {
         self.longest.iter().map(|&chunk| {
-            let Run { a, b, words } = self.comparison.alignment.chunks[chunk];
+            let CommonRun { a, b, words } = self.comparison.alignment.chunks[chunk];
             let ends = [a, a + words, b, b + words];
             (hue(chunk), ends.map(|word| self.scaled(word as usize)))
         })
