@@ -116,7 +116,7 @@ impl NewConstraintKey {
     }
 }
 
-/// Returns the key by which an exclusion constraint keeps out what is at or above `threshold`.
+/// Returns the key by which an exclusion constraint keeps out signatures at or above `threshold`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
@@ -138,7 +138,7 @@ pub fn near_dup_key_labeled(
     Some(NewConstraintKey::of_signature(&sig?, threshold?, label))
 }
 
-/// Returns the key by which an exclusion constraint keeps out what is within `distance`.
+/// Returns the key by which an exclusion constraint keeps out bit strings within `distance`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.

@@ -6,7 +6,7 @@ use std::fmt;
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// An argument outside its range. `hint` lists what is valid.
+    /// An argument outside its range. `hint` lists the valid ones.
     Invalid { message: String, hint: String },
     /// Two signatures made with different parameters were to be compared or merged.
     Incomparable { message: String, hint: String },

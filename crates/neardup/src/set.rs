@@ -1,4 +1,4 @@
-//! Sets of shingles, and what is read off or taken from them.
+//! Sets of shingles: measures, and smaller sets chosen from them.
 //!
 //! A set is a sorted slice of distinct elements. The empty set is similar to nothing, itself
 //! included.

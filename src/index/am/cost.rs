@@ -18,7 +18,7 @@ enum Reading {
     Nothing,
     /// The keys of a condition.
     Matches,
-    /// The keys of what is ordered by; all other rows if these do not suffice.
+    /// The keys of the value ordered by; all other rows if its candidates do not suffice.
     Nearest,
     /// Less than keys: all rows are read.
     Everything,
@@ -213,7 +213,7 @@ impl Reads {
     }
 }
 
-/// Returns how many rows are expected to be within the index's own bound of what is ordered by.
+/// Returns how many rows are expected to be within the index's own bound of the value ordered by.
 ///
 /// # Safety
 /// The path is the planner's, and ordered.

@@ -16,7 +16,7 @@ use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
 /// Attempts to switch a segment in before others fill one more page of the log.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
-/// Inserts a row, and merges as much as falls to one that fills so many pages.
+/// Inserts a row, and does the share of the merging that falls to the pages of its segment.
 pub fn insert(index: &Index, entry: &Entry, keys: &[u32]) {
     while !try_insert(index, entry, keys) {
         check_interrupts();

@@ -10,7 +10,7 @@ use super::segment::Stop;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{Ahead, Damaged, Log, LogQuery, Posting, log};
 
-/// Returns whether an empty page of the log has room for a row of so many keys.
+/// Returns whether an empty page of the log has room for a row of `keys` keys.
 pub fn is_room_for(keys: usize) -> bool {
     log::fits_empty(PAYLOAD_LEN, keys)
 }
@@ -45,7 +45,7 @@ pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Op
     Some(row)
 }
 
-/// Returns the number of the row that is appended next, and whether one of so many keys fits.
+/// Returns the number of the row that is appended next, and whether a row of `keys` keys fits.
 pub fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
     let log = parse(index, tail);
     let fits = log.used() + log::row_len(keys) <= PAYLOAD_LEN;

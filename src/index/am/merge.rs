@@ -67,7 +67,7 @@ pub fn wait_for_room(index: &Index) {
 }
 
 impl Merging<'_> {
-    /// Does the share of the merging that falls to a session that has filled so many pages.
+    /// Does the share of the merging that falls to a session that has filled `pages` pages of the log.
     pub fn share(&self, pages: usize) {
         self.flush(FLUSHED_PAGES);
         self.begin();
@@ -273,7 +273,7 @@ impl Merging<'_> {
 
 /// Returns the place of the merge, of those that sessions that insert go on with, that has the
 /// fewest postings left. Those of VACUUM, which may have been canceled, are among them only where
-/// segments are so many that nothing could be inserted before it has come again.
+/// the number of segments would keep rows from being inserted before the next VACUUM.
 fn nearest(meta: &Meta) -> Option<usize> {
     let left = |merge: &Merge| -> u64 {
         let inputs = meta.inputs(merge).map(|inputs| &meta.segments[inputs]);

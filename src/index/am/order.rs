@@ -65,8 +65,8 @@ pub struct Ordered<'a> {
 }
 
 impl<'a> Ordered<'a> {
-    /// Takes the candidates. `least` tells the least distance of one that shares so many keys, and
-    /// `tail` that of all other rows; None if they do not match.
+    /// Takes the candidates. `least` returns the least distance of a candidate by the number of keys
+    /// that it shares, `tail` is the least distance of all other rows; None if they do not match.
     pub fn new(
         index: Index<'a>,
         order: Box<dyn Order>,

@@ -54,7 +54,7 @@ unsafe extern "C-unwind" fn forget(plan: *mut c_void) {
     });
 }
 
-/// Calls `look` with what is known for a plan.
+/// Calls `look` with the pages and counts known for a plan.
 ///
 /// # Safety
 /// The planner's structures are valid.

@@ -1,5 +1,5 @@
 //! In which buffers this session has found pages of indexes lately: a lookup reads dozens, and finding
-//! one in PostgreSQL's table of buffers takes longer than reading what is wanted of it.
+//! one in PostgreSQL's table of buffers takes longer than reading a part of it.
 
 use pgrx::pg_sys;
 use std::cell::{Cell, RefCell};

@@ -61,7 +61,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns the entry of a row at a place of the heap that has so many keys.
+    /// Returns the entry of a row of `keys` keys at a place of the heap.
     pub fn new(tid: pg_sys::ItemPointerData, keys: usize) -> Self {
         let keys = u16::try_from(keys).unwrap_or(u16::MAX);
         Self { tid, keys }
@@ -297,7 +297,7 @@ enum PagePlace {
     Nowhere,
     /// In a block, which a block of the directory names.
     At { parent: u32, block: u32 },
-    /// A block of the directory is not what is remembered of it.
+    /// A block that was remembered holds another page now.
     Moved(u32),
 }
 

@@ -1,4 +1,4 @@
-//! `near_dup_index_stats`: what is in an index.
+//! `near_dup_index_stats`: the contents of an index in numbers.
 
 use super::log;
 use super::meta::Meta;

@@ -59,7 +59,7 @@ impl HammingClass {
         parameters(bits.len())
     }
 
-    /// Returns the search for what is within a distance of a center, and the center's parameters.
+    /// Returns the search for bit strings within a distance of a center, and the center's parameters.
     pub fn search_for(&self, center: &BitSlice<u8, Msb0>, distance: u32) -> (Search, Parameters) {
         let search = Search::of(self.keys.of(center), self.keys.occurrence(distance));
         (search, parameters(center.len()))

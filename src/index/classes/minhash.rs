@@ -58,7 +58,7 @@ impl MinhashClass {
         signature.header.parameters()
     }
 
-    /// Returns the search for what is within a threshold of a center, and the center's parameters.
+    /// Returns the search for signatures within a threshold of a center, and the center's parameters.
     pub fn search_for(&self, center: &Signature<'_>, threshold: f64) -> (Search, Parameters) {
         let parameters = center.header.parameters();
         if threshold == EVERYTHING {

@@ -49,8 +49,8 @@ fn shorten(hash: u64) -> u32 {
 }
 
 impl Search {
-    /// Returns the search for what shares as many of the keys of bands as is said; without that they
-    /// do not help.
+    /// Returns the search for rows that share `occurrence` of the keys of bands; without it the index
+    /// reads all rows.
     fn of(keys: Vec<u64>, occurrence: Option<Occurrence>) -> Self {
         match occurrence {
             None => Self::Everything,

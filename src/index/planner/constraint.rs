@@ -123,8 +123,8 @@ pub unsafe fn has_keys(rel: *mut pg_sys::RelOptInfo) -> bool {
     }
 }
 
-/// Returns the function of `value <@ ball`, and the operands, that keep as many rows as the operands
-/// of `%`, of which one is a call that makes a key; None if neither is.
+/// Rewrites `key % key` as `value <@ ball`, which keeps as many rows: returns the function and its
+/// operands. None unless an operand is a call that makes a key.
 ///
 /// # Safety
 /// The planner's structures are valid.

@@ -112,7 +112,7 @@ unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg
     }
 }
 
-/// Returns whether the index finds by its keys what is asked for. A bound that is not known yet may
+/// Returns whether the index finds the condition's rows by its keys. A bound that is not known yet may
 /// be one that it does not: then the index scans all its rows, and the answers are right too.
 unsafe fn serves(
     options: *mut pg_sys::bytea,

@@ -65,8 +65,8 @@ impl CharacterNumbers {
     }
 }
 
-/// Returns every code point and its length in bytes; what is not UTF-8, byte by byte with a value
-/// above all code points.
+/// Returns every code point and its length in bytes. A byte that is not UTF-8 has a value above all code
+/// points.
 fn characters(doc: &[u8]) -> impl Iterator<Item = (u32, usize)> {
     pieces(doc).flat_map(|piece| {
         let valid = piece.text.chars().map(|c| (c as u32, c.len_utf8()));

@@ -14,7 +14,8 @@ const LOST: f64 = MISSED / 2.0;
 /// differing slots seems equal, and 8 bits would take twice the memory for hardly fewer comparisons.
 const FIELD_BITS: u8 = 4;
 
-/// Slots of the signatures that are made for a search: at least, and at most where so many suffice.
+/// Slots of the signatures that are made for a search: the fewest, and the number beyond
+/// which no more are added only to spare comparisons.
 const FEW_SLOTS: usize = 128;
 const MANY_SLOTS: usize = 256;
 

@@ -24,7 +24,7 @@ impl Frequencies {
     /// Makes counters for about `tokens` tokens in at most `max_bytes` bytes.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn new(tokens: usize, max_bytes: usize) -> Result<Self, TryReserveError> {
         let most = 1usize << max_bytes.max(64).ilog2();
         let bytes = tokens

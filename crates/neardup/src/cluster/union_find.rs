@@ -26,7 +26,7 @@ impl UnionFind {
     /// Adds rows, each a set of its own, until there are `rows`.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     #[allow(clippy::disallowed_methods, reason = "reserved before")]
     pub fn grow_to(&mut self, rows: u32) -> Result<(), TryReserveError> {
         let old = self.parents.len() as u32;

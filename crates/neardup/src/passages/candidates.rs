@@ -16,7 +16,7 @@ pub struct Candidates<S> {
 }
 
 impl<S: Scratch> Candidates<S> {
-    /// Returns none. `memory`, in bytes, is what windows may take, now and in what is made of this.
+    /// Returns none. `memory`, in bytes, is the limit for windows, here and in later steps.
     ///
     /// # Errors
     /// `OutOfMemory`.

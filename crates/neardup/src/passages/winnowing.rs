@@ -10,7 +10,7 @@ use bitvec::vec::BitVec;
 
 /// The fingerprints of all documents.
 ///
-/// `memory`, in bytes, is what a sort may take; what is beyond goes to an `S`. Every document that
+/// `memory`, in bytes, is the limit of a sort; records beyond it go to an `S`. Every document that
 /// is added takes 8 bytes besides, every fingerprint one bit.
 pub struct Fingerprints<S> {
     reader: Reader,

@@ -18,7 +18,7 @@ impl<'a> Cursor<'a> {
     /// Returns the beginning of a leaf.
     ///
     /// # Errors
-    /// Returns where its first block is damaged.
+    /// Fails where its first block is damaged.
     pub fn new(leaf: &Leaf<'a>) -> Result<Self, Damaged> {
         let mut cursor = Self {
             leaf: *leaf,

@@ -66,7 +66,7 @@ impl LeafBuilder {
     /// Returns a builder of payloads of at most `capacity` bytes: 24 to 65535.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn new(capacity: usize) -> crate::Result<Self> {
         assert!((24..=usize::from(u16::MAX)).contains(&capacity));
         Ok(Self {
@@ -181,7 +181,7 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// # Errors
-    /// Returns where the payload is too short for its postings.
+    /// Fails where the payload is too short for its postings.
     #[inline]
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         const SHORT: Damaged = Damaged("leaf page shorter than its postings");
@@ -224,7 +224,7 @@ impl<'a> Leaf<'a> {
     /// Returns the last posting.
     ///
     /// # Errors
-    /// Returns where its block is damaged.
+    /// Fails where its block is damaged.
     pub fn last(&self) -> Result<Posting, Damaged> {
         let block = self.block(self.keys.len() - 1)?;
         Ok(block.numbers[block.len - 1].into())
@@ -312,7 +312,7 @@ impl<'a> Leaf<'a> {
     /// Returns a block as it is stored.
     ///
     /// # Errors
-    /// Returns where its head is impossible.
+    /// Fails where its head is impossible.
     #[inline]
     pub(super) fn stored(&self, number: usize) -> Result<Stored<'a>, Damaged> {
         let [.., key_bits, offset_bits] = self.rests[number];
@@ -342,7 +342,7 @@ impl<'a> Leaf<'a> {
     /// Unpacks a block.
     ///
     /// # Errors
-    /// Returns where its head or its last key are impossible.
+    /// Fails where its head or its last key are impossible.
     #[inline]
     pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
         let stored = self.stored(number)?;
@@ -373,7 +373,7 @@ impl<'a> Leaf<'a> {
     /// if there is one.
     ///
     /// # Errors
-    /// Returns where the block's head, or its keys up to this one, are impossible.
+    /// Fails where the block's head, or its keys up to this one, are impossible.
     #[inline]
     fn list(&self, number: usize, wanted: u32) -> Result<Block, Damaged> {
         let stored = self.stored(number)?;
@@ -451,7 +451,7 @@ impl<'a> Leaf<'a> {
     /// Returns the number of postings below one.
     ///
     /// # Errors
-    /// Returns where the block that it would be in is damaged.
+    /// Fails where the block that it would be in is damaged.
     pub fn rank(&self, posting: Posting) -> Result<usize, Damaged> {
         let number = self.block_of(posting);
         let block = self.block(number)?;

@@ -32,7 +32,7 @@ pub fn fits_empty(capacity: usize, keys: usize) -> bool {
 /// Appends a row and returns the bytes that are used then; `None` where the page is full.
 ///
 /// # Errors
-/// Returns where the payload is no log.
+/// Fails where the payload is no log.
 pub fn append(payload: &mut [u8], keys: &[u32]) -> Result<Option<usize>, Damaged> {
     let log = Log::parse(payload)?;
     let (rows, used) = (log.rows, HEADER + log.bytes.len());
@@ -61,7 +61,7 @@ pub struct Log<'a> {
 
 impl<'a> Log<'a> {
     /// # Errors
-    /// Returns where the payload is shorter than the log says; its rows are checked by [`Self::iter`].
+    /// Fails where the payload is shorter than the log says; its rows are checked by [`Self::iter`].
     pub fn parse(payload: &'a [u8]) -> Result<Self, Damaged> {
         let parsed = || {
             let &[r0, r1, u0, u1, ..] = payload else {
@@ -177,7 +177,7 @@ impl LogQuery {
     /// Returns a query of keys whose place counts, as those of bands do.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn places(keys: &[u32]) -> crate::Result<Self> {
         collected(keys.iter().flat_map(|key| key.to_le_bytes())).map(Self::Places)
     }
@@ -185,14 +185,14 @@ impl LogQuery {
     /// Returns a query of keys whose place does not count.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn set(keys: &[u32]) -> crate::Result<Self> {
         KeySet::new(keys).map(Self::Set)
     }
 
     /// Returns the number of the query's keys that a row has, never too low.
     ///
-    /// Returns where places count, a row of another number of keys shares none.
+    /// Where places count, a row of another number of keys shares none.
     #[inline]
     pub fn shared(&self, row: LogRow) -> u32 {
         match self {

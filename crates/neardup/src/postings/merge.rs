@@ -39,7 +39,7 @@ impl Merge {
     /// Begins at `split`, which counts offsets from `lo`, the output's first row.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn new(inputs: &[Segment], lo: u64, split: Posting) -> crate::Result<Self> {
         let input = |segment: &Segment| {
             let shift = segment.lo.saturating_sub(lo);

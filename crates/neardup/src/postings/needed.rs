@@ -77,7 +77,7 @@ impl Needed {
     /// Returns the keys as rows of the log are compared with them.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn log_query(&self, keys: &[u32]) -> crate::Result<LogQuery> {
         match self {
             Self::Bands(_) => LogQuery::places(keys),

@@ -44,7 +44,7 @@ impl Queries {
     /// Adds a query for the rows that have at least `needed` of the keys.
     ///
     /// # Errors
-    /// Returns where memory does not suffice.
+    /// `OutOfMemory`.
     pub fn add(&mut self, keys: &[u32], needed: usize) -> crate::Result<()> {
         let query = self.needed.len() as u64;
         let numbered = keys.iter().map(|key| u64::from(*key) << 32 | query);

@@ -22,7 +22,7 @@ const IN_WORD: u64 = 1 << IN_WORD_BIT;
 const IN_WORD_BIT: u32 = 7;
 const SPACE: u64 = 1 << 8;
 const DROPPED: u64 = 1 << 9;
-/// It may compose with what is before it.
+/// It may compose with the code point before it.
 const MAYBE: u64 = 1 << 10;
 /// Only the [`super::Folder`] can tell.
 const SLOW: u64 = 1 << 11;
@@ -41,7 +41,7 @@ const CCC_SHIFT: u32 = 24;
 const BYTES_SHIFT: u32 = 32;
 
 impl Cell {
-    /// Stands for white space, and for what is before a document.
+    /// Stands for white space, and for the beginning of a document.
     pub const BEFORE: Self = Self((b' ' as u64) << BYTES_SHIFT | 1 | GAP | SPACE | STARTER);
 
     pub fn new(mapped: &Mapped<'_>, is_plain: bool) -> Self {
@@ -175,7 +175,7 @@ impl Cell {
         self.0 & STARTER != 0
     }
 
-    /// Returns whether nothing behind it can compose or change places with what is before it.
+    /// Returns whether nothing behind it can compose or change places with code points before it.
     #[inline(always)]
     pub fn holds_back(self) -> bool {
         (self.0 >> CCC_SHIFT) as u8 == 0

@@ -102,7 +102,7 @@ impl Info {
         self.0 & BOUNDARY != 0
     }
 
-    /// Returns whether it can compose with what is before it. Most marks cannot.
+    /// Returns whether it can compose with the code point before it. Most marks cannot.
     #[inline]
     pub fn composes(self) -> bool {
         self.0 & COMPOSES != 0
