@@ -2,6 +2,7 @@
 
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
+use std::ops::Range;
 
 pub struct Parts<T> {
     /// Of all parts; the last one is open until it is ended.
@@ -53,8 +54,18 @@ impl<T> Parts<T> {
 
     /// Returns the part of this number.
     pub fn part(&self, number: usize) -> &[T] {
+        &self.items[self.range(number)]
+    }
+
+    /// Returns the part of this number.
+    pub fn part_mut(&mut self, number: usize) -> &mut [T] {
+        let range = self.range(number);
+        &mut self.items[range]
+    }
+
+    fn range(&self, number: usize) -> Range<usize> {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.items[start..self.ends[number]]
+        start..self.ends[number]
     }
 
     /// Returns how many bytes it takes, besides those that items refer to.

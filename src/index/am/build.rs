@@ -7,11 +7,12 @@ use super::meta::Meta;
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, Entry, ROWS_PER_PAGE};
 use super::segment::plain;
-use crate::index::classes::RowKeys;
+use super::table::TableScan;
+use crate::index::classes::{Parameters, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory, raise};
 use neardup::postings::{self, MAX_ROWS, Posting, policy, sort_distinct};
 use pgrx::prelude::*;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char};
 use std::ops::Range;
 
 /// Leaves written between two checks of the list of merges.
@@ -91,18 +92,17 @@ pub unsafe extern "C-unwind" fn build(
         write_meta(&index, &mut index.extend());
         let row_keys = RowKeys::of_index(relation);
         row_keys.warn_of_two_texts();
-        let mut build = Build::new(index, row_keys);
+        let mut build = Build::new(index);
         Phase::Scan.report();
-        let tuples = pg_sys::table_index_build_scan(
-            heap,
-            relation,
+        let scan = TableScan {
+            table: heap,
+            index: relation,
             info,
-            true,
-            true,
-            Some(take_row),
-            (&raw mut build).cast(),
-            std::ptr::null_mut(),
-        );
+            scan: std::ptr::null_mut(),
+        };
+        let tuples = scan.for_each(&row_keys, &mut |tid, parameters, keys| {
+            build.take(tid, parameters, keys);
+        });
         let rows = build.finish();
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
             .cast::<pg_sys::IndexBuildResult>();
@@ -115,7 +115,6 @@ pub unsafe extern "C-unwind" fn build(
 /// An index that is being built.
 struct Build<'a> {
     index: Index<'a>,
-    row_keys: RowKeys,
     /// Postings that fit into maintenance_work_mem.
     most_postings: usize,
     postings: Vec<u64>,
@@ -127,85 +126,54 @@ struct Build<'a> {
     row: u64,
     /// Entries of the last page of the row table, which is not written yet.
     entries: Vec<Entry>,
-    keys: Vec<u32>,
     /// The metapage as far as parameters go.
     meta: Meta,
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn take_row(
-    _index: pg_sys::Relation,
-    tid: pg_sys::ItemPointer,
-    values: *mut pg_sys::Datum,
-    is_null: *mut bool,
-    _alive: bool,
-    build: *mut c_void,
-) {
-    // SAFETY: the table scan calls this with a row's values and the build it was given.
-    unsafe {
-        let build = &mut *build.cast::<Build>();
-        build.take(*tid, values, is_null);
-    }
-}
-
 impl<'a> Build<'a> {
-    fn new(index: Index<'a>, row_keys: RowKeys) -> Self {
+    fn new(index: Index<'a>) -> Self {
         // SAFETY: reads a setting of the backend.
         let memory = unsafe { pg_sys::maintenance_work_mem } as usize * 1024;
         Self {
             index,
-            row_keys,
             most_postings: memory / size_of::<u64>(),
             postings: Vec::new(),
             start: 0,
             rows_with_keys: 0,
             row: 0,
             entries: Vec::with_capacity(ROWS_PER_PAGE as usize),
-            keys: Vec::new(),
             meta: Meta::new(),
         }
     }
 
-    /// # Safety
-    /// The arrays hold a row's values, one a column of the index.
-    unsafe fn take(
-        &mut self,
-        tid: pg_sys::ItemPointerData,
-        values: *const pg_sys::Datum,
-        is_null: *const bool,
-    ) {
-        self.keys.clear();
-        // SAFETY: vouched for by the caller.
-        let parameters = unsafe { self.row_keys.keys(values, is_null, &mut self.keys) };
+    /// Adds a row with its keys.
+    fn take(&mut self, tid: pg_sys::ItemPointerData, parameters: Option<Parameters>, keys: &[u32]) {
         if let Some(parameters) = parameters {
             self.meta.add_parameters(&parameters);
         }
         let too_far = self.row - self.start >= MAX_ROWS;
-        if self.postings.len() + self.keys.len() > self.most_postings || too_far {
+        if self.postings.len() + keys.len() > self.most_postings || too_far {
             self.write_segment();
             Phase::Scan.report();
         }
-        self.reserve();
+        self.reserve(keys.len());
         let offset = (self.row - self.start) as u32;
-        let postings = self
-            .keys
-            .iter()
-            .map(|&key| u64::from(Posting { key, offset }));
+        let postings = keys.iter().map(|&key| u64::from(Posting { key, offset }));
         self.postings.extend(postings);
-        self.rows_with_keys += u64::from(!self.keys.is_empty());
-        self.entries.push(Entry::new(tid, self.keys.len()));
+        self.rows_with_keys += u64::from(!keys.is_empty());
+        self.entries.push(Entry::new(tid, keys.len()));
         self.row += 1;
         if self.entries.len() as u64 == ROWS_PER_PAGE {
             self.write_entries();
         }
     }
 
-    /// Doubles the memory where it does not suffice, up to what it may be.
-    fn reserve(&mut self) {
+    /// Doubles the memory where it does not suffice for more postings, up to what it may be.
+    fn reserve(&mut self, more: usize) {
         let (len, capacity) = (self.postings.len(), self.postings.capacity());
-        if len + self.keys.len() > capacity {
+        if len + more > capacity {
             let wanted = (2 * capacity).clamp(1 << 16, self.most_postings.max(1 << 16));
-            let wanted = wanted.max(len + self.keys.len());
+            let wanted = wanted.max(len + more);
             or_out_of_memory(self.postings.try_reserve_exact(wanted - len));
         }
     }

@@ -17,6 +17,7 @@ use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
 use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
 use super::segment::{SegmentPages, Stop, groups};
+use super::table::TableScan;
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
 use crate::pg::error::or_out_of_memory;
@@ -27,7 +28,6 @@ use neardup::hash::{GOLDEN, split_mix};
 use neardup::memory::with_room;
 use neardup::postings::{KeyAndRow, sweep};
 use pgrx::prelude::*;
-use std::ffi::c_void;
 use std::ops::Range;
 
 /// Postings that are read as of one metapage.
@@ -77,13 +77,10 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
         let (seen, sort) = read_row_table(&index, &rows);
         let mut comparison = TableComparison {
             index,
-            // SAFETY: the index is open.
-            row_keys: unsafe { RowKeys::of_index(index.as_ptr()) },
             entries: Entries::new(sort),
             is_whole: rows == (0..end),
             seen,
             sums: Sums::new(&rows),
-            keys: Vec::new(),
             // SAFETY: the table is open.
             progress: Progress::about("checking the table", unsafe { rows_of(opened.table) }),
         };
@@ -304,13 +301,11 @@ impl Entries {
 /// The state of the table's scan.
 struct TableComparison<'a> {
     index: Index<'a>,
-    row_keys: RowKeys,
     entries: Entries,
     /// The entries are of all rows, not of a range.
     is_whole: bool,
     seen: Seen,
     sums: Sums,
-    keys: Vec<u32>,
     progress: Progress,
 }
 
@@ -324,8 +319,8 @@ unsafe fn scan_table(
     snapshot: pg_sys::Snapshot,
 ) {
     let index = opened.index();
-    // SAFETY: the relations are open, and the callback gets its own state. As amcheck does it: a
-    // concurrent build's scan, of the rows that the snapshot sees.
+    // SAFETY: the relations are open. As amcheck does it: a concurrent build's scan, of the rows that the
+    // snapshot sees.
     unsafe {
         let info = pg_sys::BuildIndexInfo(index.as_ptr());
         (*info).ii_Concurrent = true;
@@ -341,45 +336,20 @@ unsafe fn scan_table(
             true,
             false,
         );
-        // The scan itself begins with the first block and goes on in their order; a call with a scan of
-        // its own has to allow others.
-        pg_sys::table_index_build_scan(
-            opened.table,
-            index.as_ptr(),
+        let row_keys = RowKeys::of_index(index.as_ptr());
+        let scan = TableScan {
+            table: opened.table,
+            index: index.as_ptr(),
             info,
-            true,
-            false,
-            Some(compare_row),
-            std::ptr::from_mut(comparison).cast(),
             scan,
-        );
-    }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn compare_row(
-    _index: pg_sys::Relation,
-    tid: pg_sys::ItemPointer,
-    values: *mut pg_sys::Datum,
-    is_null: *mut bool,
-    _alive: bool,
-    comparison: *mut c_void,
-) {
-    // SAFETY: the table scan calls this with a row's values and the state that it was given.
-    unsafe {
-        (*comparison.cast::<TableComparison>()).take(*tid, values, is_null);
+        };
+        scan.for_each(&row_keys, &mut |tid, _, keys| comparison.take(tid, keys));
     }
 }
 
 impl TableComparison<'_> {
-    /// # Safety
-    /// The arrays hold a row's values, one a column of the index.
-    unsafe fn take(
-        &mut self,
-        tid: pg_sys::ItemPointerData,
-        values: *const pg_sys::Datum,
-        is_null: *const bool,
-    ) {
+    /// Adds a row with its keys.
+    fn take(&mut self, tid: pg_sys::ItemPointerData, keys: &mut [u32]) {
         self.progress.step();
         let place = rows::number_of(&tid);
         let Some(row) = self.entries.find(&self.index, place) else {
@@ -390,18 +360,14 @@ impl TableComparison<'_> {
             return;
         };
         let (number, said) = (row.number, row.keys);
-        self.keys.clear();
-        // SAFETY: vouched for by the caller.
-        unsafe { self.row_keys.keys(values, is_null, &mut self.keys) };
-        if Entry::new(tid, self.keys.len()).keys != said {
+        if Entry::new(tid, keys.len()).keys != said {
             let message = format!("the row at {} of the table has not {said} keys", at(&tid));
             raise_corrupted(&self.index, None, &message);
         }
         self.seen.add(number);
-        self.keys.sort_unstable();
-        self.keys.dedup();
-        for key in &self.keys {
-            self.sums.add((*key, number));
+        keys.sort_unstable();
+        for distinct in keys.chunk_by(|a, b| a == b) {
+            self.sums.add((distinct[0], number));
         }
     }
 }

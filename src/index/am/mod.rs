@@ -45,6 +45,7 @@ mod scan;
 mod segment;
 mod statistics;
 mod stats;
+mod table;
 mod vacuum;
 mod validate;
 

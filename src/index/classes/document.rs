@@ -12,6 +12,7 @@ use crate::index::document_ball::Resembling;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::Text;
 use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
+use neardup::memory::Grow;
 use neardup::shingle::{MAX_K, Shingling};
 use neardup::text::{Fold, Unit};
 use pgrx::prelude::*;
@@ -41,7 +42,7 @@ const DEFAULT: StoredOptions = StoredOptions {
 };
 
 /// All documents compare.
-const PARAMETERS: Parameters = [0; 16];
+pub const PARAMETERS: Parameters = [0; 16];
 
 /// `text_ops` with the options of an index column.
 #[derive(Clone, Copy)]
@@ -71,6 +72,20 @@ impl DocumentClass {
         Some(Self { keys, threshold })
     }
 
+    /// Appends the keys of a document in UTF-8, in any thread; `check` is called often.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn push_keys(
+        &self,
+        doc: &[u8],
+        keys: &mut Vec<u32>,
+        check: &mut dyn FnMut(),
+    ) -> neardup::Result<()> {
+        let of_doc = self.keys.of_document(doc, check)?;
+        keys.try_extend(of_doc.into_iter().map(shorten))
+    }
+
     /// Appends the keys of a document's set and returns its parameters.
     pub fn keys_of(&self, doc: &Resembling, keys: &mut Vec<u32>) -> Parameters {
         let of_set = self.keys.of_set(&doc.set, &mut check_interrupts).or_raise();
@@ -97,12 +112,12 @@ impl Class for DocumentClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
         // SAFETY: vouched for by the caller.
         let doc = unsafe { Text::from_raw(value) };
-        let of_doc = self
-            .keys
-            .of_document(&doc, &mut check_interrupts)
-            .or_raise();
-        keys.extend(of_doc.into_iter().map(shorten));
+        self.push_keys(&doc, keys, &mut check_interrupts).or_raise();
         PARAMETERS
+    }
+
+    fn documents(&self) -> Option<DocumentClass> {
+        Some(*self)
     }
 
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {

@@ -12,7 +12,7 @@ mod row;
 mod set;
 
 pub use column::Column;
-pub use document::{DocumentClass, check_threshold};
+pub use document::{DocumentClass, PARAMETERS as OF_DOCUMENTS, check_threshold};
 pub use hamming::HammingClass;
 pub use minhash::MinhashClass;
 pub use row::RowKeys;
@@ -79,6 +79,11 @@ pub trait Class {
     /// # Safety
     /// `value` is a datum of the class's type.
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters;
+
+    /// Returns the class of documents, if it is that one: any thread can make their keys.
+    fn documents(&self) -> Option<DocumentClass> {
+        None
+    }
 
     /// Returns what a scan for a condition of the class looks for, and the parameters of the query.
     ///

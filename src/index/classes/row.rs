@@ -1,6 +1,6 @@
 //! The keys of a row: those of its compared value, within the scope of the columns in front.
 
-use super::{Class, Column, EQUAL, OF_OTHER_KIND, Order, Parameters, Search};
+use super::{Class, Column, DocumentClass, EQUAL, OF_OTHER_KIND, Order, Parameters, Search};
 use crate::pg::error::{raise, tell};
 use crate::pg::statement::utf8;
 use neardup::bands::Scope;
@@ -79,23 +79,53 @@ impl RowKeys {
         is_null: *const bool,
         keys: &mut Vec<u32>,
     ) -> Option<Parameters> {
-        let (last, start) = (self.scope.len(), keys.len());
+        let start = keys.len();
         // SAFETY: vouched for by the caller.
         unsafe {
-            if *is_null.add(last) {
-                return None;
-            }
-            let parameters = self.class.keys(*values.add(last), keys);
-            let scope = self.scope(|place, column| {
-                let value = (!*is_null.add(place)).then(|| *values.add(place))?;
-                column.hash(value, None)
-            });
-            match scope {
+            let value = self.compared_value(values, is_null)?;
+            let parameters = self.class.keys(value, keys);
+            match self.scope_of(values, is_null) {
                 Some(scope) => self.within(scope, &mut keys[start..]),
                 None => keys.truncate(start),
             }
             Some(parameters)
         }
+    }
+
+    /// Returns the class of the compared column if that is one of documents.
+    pub fn documents(&self) -> Option<DocumentClass> {
+        self.class.documents()
+    }
+
+    /// Returns the value of a row's compared column; None for NULL.
+    ///
+    /// # Safety
+    /// As of [`Self::keys`].
+    pub unsafe fn compared_value(
+        &self,
+        values: *const pg_sys::Datum,
+        is_null: *const bool,
+    ) -> Option<pg_sys::Datum> {
+        let last = self.scope.len();
+        // SAFETY: vouched for by the caller.
+        unsafe { (!*is_null.add(last)).then(|| *values.add(last)) }
+    }
+
+    /// Returns the scope of a row; None if a scope column is NULL.
+    ///
+    /// # Safety
+    /// As of [`Self::keys`].
+    pub unsafe fn scope_of(
+        &self,
+        values: *const pg_sys::Datum,
+        is_null: *const bool,
+    ) -> Option<Scope> {
+        self.scope(|place, column| {
+            // SAFETY: vouched for by the caller.
+            let value = unsafe { (!*is_null.add(place)).then(|| *values.add(place)) }?;
+            // SAFETY: a value of the column's type.
+            unsafe { column.hash(value, None) }
+        })
     }
 
     /// Returns what scan keys look for: of several conditions the most selective, within the scope
@@ -254,7 +284,8 @@ impl RowKeys {
         }
     }
 
-    fn within(&self, scope: Scope, keys: &mut [u32]) {
+    /// Changes keys of a value to those that it has within a scope.
+    pub fn within(&self, scope: Scope, keys: &mut [u32]) {
         if !self.scope.is_empty() {
             keys.iter_mut().for_each(|key| *key = scope.key(*key));
         }

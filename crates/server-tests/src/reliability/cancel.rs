@@ -97,6 +97,18 @@ const STATEMENTS: &[(&str, &str)] = &[
     ),
     ("index build", "CREATE INDEX ON many USING neardup (sig)"),
     (
+        "index build on text",
+        "CREATE INDEX ON keyed USING neardup (body)",
+    ),
+    (
+        "index build on large documents",
+        "CREATE INDEX ON wide USING neardup ((a || ' ' || b || ' ' || a || ' ' || b))",
+    ),
+    (
+        "check of an index on text",
+        "SELECT near_dup_index_check('kept_texts_body_idx')",
+    ),
+    (
         "lookups of a hot band",
         "SELECT (SELECT count(*) FROM hot WHERE near_dup(hot.sig, q.sig, 0.8)) FROM hot q",
     ),

@@ -46,6 +46,8 @@ const STATEMENTS: &[&str] = &[
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, body FROM many', 0.5)",
     "SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT i, a || i FROM big, generate_series(1, 4) i', 0.5)",
     "SELECT count(*) FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM many', 0.5)",
+    "CREATE INDEX made ON big USING neardup (a); SELECT near_dup_index_check('made'); DROP INDEX made",
+    "CREATE INDEX made ON many USING neardup (body); SELECT near_dup_index_check('made'); DROP INDEX made",
     "SELECT near_dup_track('many', 'sig', 0.9, clusters => 'more'); DROP TABLE more",
     "UPDATE many SET sig = minhash(body || ' changed') WHERE id % 9 = 0; SELECT near_dup_refresh('many_clusters')",
     "SELECT near_dup_refresh('many_clusters', true)",

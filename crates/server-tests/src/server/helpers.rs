@@ -43,6 +43,12 @@ const JOBS: &[&str] = &[
     "SELECT * FROM repeated_passages(NULL::text, 'SELECT id::text, body FROM docs ORDER BY id', 3)",
 ];
 
+/// Statements that sign all documents for an index.
+const BUILDS: &[&str] = &[
+    "CREATE INDEX built ON docs USING neardup (body); DROP INDEX built",
+    "CREATE INDEX built ON docs USING neardup (body); SELECT near_dup_index_check('built'); DROP INDEX built",
+];
+
 /// Checks that every job gives the same rows in the same order with any number of helpers, and the same
 /// rows with any work_mem.
 pub fn change_no_answer(server: &Server) -> Result<Outcome> {
@@ -72,6 +78,48 @@ pub fn change_no_answer(server: &Server) -> Result<Outcome> {
     clusters_are_those_of_the_pairs(&mut client)?;
     Ok(Outcome::Passed)
 }
+
+/// Indexes on text: one within scopes of which some are NULL, and a partial one over an expression.
+const INDEXES: &[&str] = &[
+    "docs USING neardup (body)",
+    "docs USING neardup ((NULLIF(id % 3, 0)), body text_ops (threshold = 0.6, unit = 'char', k = 5, seed = 7))",
+    "docs USING neardup ((body || ' end') text_ops (threshold = 0.9)) WHERE id % 5 > 0",
+];
+
+/// Checks that helpers make an index the same, byte by byte but for the place in WAL, and pass the check.
+pub fn build_the_same_index(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "helpers_build")?;
+    let mut client = database.connect()?;
+    client.batch_execute(DOCUMENTS)?;
+    client.batch_execute(
+        "INSERT INTO docs SELECT id + 10000, body FROM docs;
+         INSERT INTO docs SELECT id + 20000, reverse(body) FROM docs;
+         SET maintenance_work_mem = '1MB'",
+    )?;
+    for index in INDEXES {
+        let mut built = |helpers: u32, work_mem: &str| -> Result<Vec<u8>> {
+            client.batch_execute(&format!(
+                "SET max_parallel_maintenance_workers = {helpers}; SET work_mem = '{work_mem}';
+                 DROP INDEX IF EXISTS built; CREATE INDEX built ON {index}; CHECKPOINT"
+            ))?;
+            client.batch_execute("SELECT near_dup_index_check('built')")?;
+            Ok(client.query_one(PAGES, &[])?.get(0))
+        };
+        let alone = built(0, "4MB")?;
+        for (helpers, work_mem) in [(1, "4MB"), (4, "4MB"), (4, "64kB")] {
+            ensure!(
+                built(helpers, work_mem)? == alone,
+                "{helpers} helpers with work_mem {work_mem} change the index on {index}"
+            );
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// The pages of the index without their places in WAL and their checksums.
+const PAGES: &str = "SELECT string_agg(substr(page, 11), ''::bytea ORDER BY number)
+    FROM generate_series(0, pg_relation_size('built') / 8192 - 1) number,
+         pg_read_binary_file(pg_relation_filepath('built'), number * 8192, 8192) page";
 
 /// Documents in families of a hundred, whose pairs are too many to be compared all.
 const CROWD: &str = "
@@ -175,9 +223,11 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
     client.batch_execute("SET max_parallel_maintenance_workers = 4; SET work_mem = '256kB'")?;
     let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     let mut most = 1;
-    for job in JOBS {
+    for job in JOBS.iter().chain(BUILDS) {
         let start = Instant::now();
-        most = most.max(most_threads(pid, || Ok(client.batch_execute(job)?))?);
+        let threads = most_threads(pid, || Ok(client.batch_execute(job)?))?;
+        ensure!(threads > 1 || !BUILDS.contains(job), "nobody helped: {job}");
+        most = most.max(threads);
         ensure_alone(&mut client, pid).context("after the end")?;
         let whole = start.elapsed();
         for tenth in 1..10 {
@@ -191,15 +241,17 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
             }
             ensure_alone(&mut client, pid).context("after a cancel")?;
         }
-        let failing = job.replace(
-            "FROM docs",
-            "FROM (SELECT id, body || repeat('', (1 / (500 - id))::int) AS body FROM docs) d",
-        );
+        let failing = job
+            .replace(
+                "FROM docs",
+                "FROM (SELECT id, body || repeat('', (1 / (500 - id))::int) AS body FROM docs) d",
+            )
+            .replace("(body)", "((body || repeat('', (1 / (500 - id))::int)))");
         ensure!(client.batch_execute(&failing).is_err(), "{failing}");
         ensure_alone(&mut client, pid).context("after an error")?;
     }
     ensure!(most > 1, "nobody helped");
-    for (number, job) in (0..).zip(JOBS) {
+    for (number, job) in (0..).zip(JOBS.iter().chain(BUILDS)) {
         terminate(&database, job, Duration::from_millis(20 + 10 * number))?;
     }
     ensure!(

@@ -138,6 +138,47 @@ pub fn seen_by_others(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// A build that waits at its row 3 000 as long as somebody else holds the advisory lock 1.
+const HELD_BUILD: &str = "
+    SET max_parallel_maintenance_workers = 0;
+    CREATE FUNCTION held(id int, body text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+    BEGIN
+        IF id = 3000 THEN PERFORM pg_advisory_xact_lock(1); END IF;
+        RETURN body;
+    END $$;
+    CREATE TABLE rows AS SELECT i AS id, 'some words of row ' || i AS body FROM generate_series(1, 5000) i;
+    CREATE INDEX ON rows USING neardup (held(id, body))";
+
+/// Other sessions see the phase of a build and the rows that it has read.
+pub fn builds_seen_by_others(server: &Server) -> Result<Outcome> {
+    const SEEN: &str =
+        "SELECT phase, tuples_done FROM pg_stat_progress_create_index WHERE pid = $1";
+    let database = Database::with_extension(&server.main, "builds_seen")?;
+    let (mut client, mut other) = (database.connect()?, database.connect()?);
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    other.batch_execute("SELECT pg_advisory_lock(1)")?;
+    thread::scope(|scope| {
+        let running = scope.spawn(|| client.batch_execute(HELD_BUILD));
+        let seen = loop {
+            let row = other.query_opt(SEEN, &[&pid])?;
+            let seen = row.map(|row| (row.get::<_, String>(0), row.get::<_, i64>(1)));
+            if running.is_finished() || seen.as_ref().is_some_and(|(_, rows)| *rows > 0) {
+                break seen;
+            }
+            thread::sleep(Duration::from_millis(20));
+        };
+        other.batch_execute("SELECT pg_advisory_unlock(1)")?;
+        running.join().expect("the statement does not panic")?;
+        ensure!(
+            seen.as_ref()
+                .is_some_and(|(phase, rows)| phase == "building index: scanning table"
+                    && (1..3000).contains(rows)),
+            "{seen:?}"
+        );
+        Ok(Outcome::Passed)
+    })
+}
+
 /// Returns whether a job was seen in a stage with two different numbers of steps done, of a total.
 fn rises(seen: &[String], stage: &str, job: &str) -> bool {
     let steps = |seen: &String| {

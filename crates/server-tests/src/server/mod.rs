@@ -187,6 +187,10 @@ const ALL: &[Test] = &[
     ("collections_templates", collections::clusters_of_templates),
     ("distinct_equals_definition", distinct::equals_definition),
     ("helpers_change_no_answer", helpers::change_no_answer),
+    (
+        "helpers_build_the_same_index",
+        helpers::build_the_same_index,
+    ),
     ("helpers_leave_nothing", helpers::leave_nothing),
     ("jobs_keys_in_files", jobs::keys_in_files),
     (
@@ -194,6 +198,7 @@ const ALL: &[Test] = &[
         jobs::bands_and_pairs_in_files,
     ),
     ("jobs_seen_by_others", jobs::seen_by_others),
+    ("jobs_builds_seen_by_others", jobs::builds_seen_by_others),
     ("guard_changed_key", guard::changed_key),
     ("guard_first_to_pass", guard::first_to_pass),
     ("guard_passed_meanwhile", guard::passed_meanwhile),

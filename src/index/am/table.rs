@@ -1,0 +1,153 @@
+//! The rows of a table with their keys, as a build and a check of an index read them. Helpers sign documents
+//! while the next rows are read.
+
+use crate::index::classes::{DocumentClass, OF_DOCUMENTS, Parameters, RowKeys};
+use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::helpers::{in_order, piece_bytes};
+use crate::pg::parts::Parts;
+use crate::pg::text::Text;
+use neardup::Result;
+use neardup::bands::{DOCUMENT_BANDS, Scope};
+use neardup::memory::Grow;
+use pgrx::pg_sys;
+use std::ffi::c_void;
+use std::mem::take;
+
+/// Takes the place of a row, the parameters of its value, and its keys.
+pub type TakeRow<'a> = &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<Parameters>, &mut [u32]);
+
+/// Takes the place of a row and its values, one a column of the index.
+type TakeValues<'a> = dyn FnMut(pg_sys::ItemPointerData, *const pg_sys::Datum, *const bool) + 'a;
+
+/// A scan of a table for one of its indexes.
+pub struct TableScan {
+    pub table: pg_sys::Relation,
+    pub index: pg_sys::Relation,
+    pub info: *mut pg_sys::IndexInfo,
+    /// The scan to be made; NULL for that of a build.
+    pub scan: pg_sys::TableScanDesc,
+}
+
+/// A row whose document is being signed.
+struct Row {
+    tid: pg_sys::ItemPointerData,
+    parameters: Option<Parameters>,
+    scope: Option<Scope>,
+}
+
+impl TableScan {
+    /// Reads all rows in the order of the scan, which does not depend on the number of helpers, and returns
+    /// their number.
+    ///
+    /// # Safety
+    /// The relations are open, and the scan is one of the table.
+    pub unsafe fn for_each(&self, row_keys: &RowKeys, take: TakeRow<'_>) -> f64 {
+        if let Some(class) = row_keys.documents() {
+            // SAFETY: vouched for by the caller.
+            return unsafe { self.for_each_signed(row_keys, class, take) };
+        }
+        let mut keys = Vec::new();
+        // SAFETY: vouched for by the caller; the values are those of a row.
+        unsafe {
+            self.read(&mut |tid, values, is_null| {
+                keys.clear();
+                let parameters = row_keys.keys(values, is_null, &mut keys);
+                take(tid, parameters, &mut keys);
+            })
+        }
+    }
+
+    /// # Safety
+    /// As of [`Self::for_each`].
+    unsafe fn for_each_signed(
+        &self,
+        row_keys: &RowKeys,
+        class: DocumentClass,
+        take_row: TakeRow<'_>,
+    ) -> f64 {
+        let work = |documents: Parts<u8>, check: &mut dyn FnMut()| {
+            documents.each(|doc, keys| class.push_keys(doc, keys, check))
+        };
+        let mut take_signed = |rows: Vec<Row>, signed: Result<Parts<u32>>| {
+            let mut signed = signed.or_raise();
+            for (number, row) in rows.iter().enumerate() {
+                let keys = signed.part_mut(number);
+                if let Some(scope) = row.scope {
+                    row_keys.within(scope, keys);
+                }
+                take_row(row.tid, row.parameters, keys);
+            }
+        };
+        let mut count = 0.0;
+        in_order(&work, &mut take_signed, |line| {
+            let (mut rows, mut documents) = (Vec::new(), Parts::default());
+            let mut read = |tid, values, is_null| {
+                // SAFETY: the values are those of a row.
+                let (value, scope) = unsafe {
+                    let value = row_keys.compared_value(values, is_null);
+                    (value, row_keys.scope_of(values, is_null))
+                };
+                // A row that equals none has no keys, as an empty document.
+                if let Some(value) = value.filter(|_| scope.is_some()) {
+                    // SAFETY: a value of the class's type.
+                    let doc = unsafe { Text::from_raw(value) };
+                    documents.items.try_extend_from_slice(&doc).or_raise();
+                }
+                documents.end().or_raise();
+                or_out_of_memory(rows.try_reserve(1));
+                let parameters = value.map(|_| OF_DOCUMENTS);
+                rows.push(Row {
+                    tid,
+                    parameters,
+                    scope,
+                });
+                let bytes = bytes(&rows, &documents);
+                if bytes >= piece_bytes() {
+                    line.put(take(&mut rows), take(&mut documents), bytes);
+                }
+            };
+            // SAFETY: vouched for by the caller.
+            count = unsafe { self.read(&mut read) };
+            let bytes = bytes(&rows, &documents);
+            line.put(rows, documents, bytes);
+        });
+        count
+    }
+
+    /// # Safety
+    /// As of [`Self::for_each`].
+    unsafe fn read(&self, mut take: &mut TakeValues<'_>) -> f64 {
+        let shows_progress = self.scan.is_null();
+        // SAFETY: vouched for by the caller; the callback gets its own state.
+        unsafe {
+            pg_sys::table_index_build_scan(
+                self.table,
+                self.index,
+                self.info,
+                true,
+                shows_progress,
+                Some(take_values),
+                (&raw mut take).cast(),
+                self.scan,
+            )
+        }
+    }
+}
+
+/// Returns how many bytes rows, their documents, and the keys to come take.
+fn bytes(rows: &[Row], documents: &Parts<u8>) -> usize {
+    documents.bytes() + size_of_val(rows) + rows.len() * DOCUMENT_BANDS * size_of::<u32>()
+}
+
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn take_values(
+    _index: pg_sys::Relation,
+    tid: pg_sys::ItemPointer,
+    values: *mut pg_sys::Datum,
+    is_null: *mut bool,
+    _alive: bool,
+    take: *mut c_void,
+) {
+    // SAFETY: the table scan calls this with a row's values and the state that it was given.
+    unsafe { (*take.cast::<&mut TakeValues<'_>>())(*tid, values, is_null) }
+}
