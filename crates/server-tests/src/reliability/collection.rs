@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use postgres::Client;
+use postgres::error::SqlState;
 
 /// Makes `docs (id, body, sig)` with an index, and `make_body(id)`: fifty families of documents
 /// whose members differ in up to a quarter of sixty words.
@@ -16,6 +17,66 @@ pub fn create(client: &mut Client) -> Result<()> {
              sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
          CREATE INDEX docs_sig ON docs USING neardup (sig)",
     )?;
+    Ok(())
+}
+
+/// Tables beside `docs` that have all other kinds of objects: values of other forms, indexes on text and on bit
+/// strings, a guard, a constraint, and kept clusters.
+pub const OTHERS: &str = "
+    CREATE TABLE forms (id int PRIMARY KEY, sig minhash_signature, bits bit(64));
+    INSERT INTO forms SELECT i, minhash(repeat('Some words ' || i, i % 4), 1 + i % 5, 'char', 'none',
+        1 + i * 5 % 1024, i), simhash('Some words ' || i / 3) FROM generate_series(1, 2000) i;
+    CREATE INDEX ON forms USING hash (sig);
+    CREATE INDEX forms_bits ON forms USING neardup (bits hamming_ops (distance = 4));
+    CREATE INDEX docs_body ON docs USING neardup (body);
+    SELECT near_dup_track('docs', 'sig', 0.8);
+    CREATE TABLE guarded (id int, body text,
+        sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED);
+    CREATE INDEX ON guarded USING neardup (sig);
+    SELECT near_dup_protect('guarded', 'sig', 0.8);
+    INSERT INTO guarded (id, body) SELECT id, body FROM docs d WHERE NOT EXISTS (
+        SELECT FROM docs e WHERE e.id < d.id AND near_dup(e.sig, d.sig, 0.8));
+    CREATE TABLE unlike (id int, body text, EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %));
+    INSERT INTO unlike SELECT id, body FROM docs WHERE id <= 50";
+
+/// Returns a digest of all that `docs` and [`OTHERS`] have stored, and of what indexes find.
+pub fn digest(client: &mut Client) -> Result<String> {
+    let digest = "SELECT md5(concat(
+        (SELECT string_agg(concat(id, sig::bytea, minhash(body)::bytea), ',' ORDER BY id) FROM docs),
+        (SELECT string_agg(concat(id, sig::bytea, bits), ',' ORDER BY sig) FROM forms),
+        (SELECT string_agg(concat(a.id, ' ', b.id), ',' ORDER BY a.id, b.id)
+         FROM forms a JOIN forms b ON hamming_within(a.bits, b.bits, 4) WHERE a.id < 50),
+        (SELECT string_agg(concat(id, sig::bytea), ',' ORDER BY id) FROM guarded),
+        (SELECT string_agg(u::text, ',' ORDER BY id) FROM unlike u),
+        (SELECT string_agg(t::text, ',') FROM near_dup_tracked t),
+        (SELECT string_agg(c::text, ',' ORDER BY key) FROM docs_clusters c)))";
+    Ok(client.query_one(digest, &[])?.get(0))
+}
+
+/// Checks that indexes of [`OTHERS`] are sound, guard and constraint refuse a copy, and clusters are kept.
+pub fn ensure_others_work(client: &mut Client) -> Result<()> {
+    client.batch_execute(
+        "SELECT near_dup_index_check(index) FROM unnest(ARRAY['docs_body', 'forms_bits']::regclass[]) index",
+    )?;
+    for table in ["guarded", "unlike"] {
+        let again = format!("INSERT INTO {table} (id, body) SELECT -1, body FROM {table} LIMIT 1");
+        let outcome = client.batch_execute(&again);
+        let code = outcome.as_ref().err().and_then(postgres::Error::code);
+        ensure!(
+            code == Some(&SqlState::EXCLUSION_VIOLATION),
+            "{table} let a copy in: {outcome:?}"
+        );
+    }
+    client.batch_execute(
+        "DELETE FROM docs WHERE id % 5 = 0;
+         INSERT INTO docs SELECT i, make_body(i) FROM generate_series(-100, -1) i;
+         SELECT near_dup_refresh('docs_clusters')",
+    )?;
+    let wrong = "SELECT count(*) FROM docs_clusters c
+        FULL JOIN near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs ORDER BY id', 0.8) d USING (key)
+        WHERE c.canonical IS DISTINCT FROM d.cluster";
+    let wrong: i64 = client.query_one(wrong, &[])?.get(0);
+    ensure!(wrong == 0, "{wrong} rows are kept in other clusters");
     Ok(())
 }
 

@@ -47,6 +47,10 @@ const ALL: &[Test] = &[
         versions::upgrade_equals_fresh,
     ),
     (
+        "versions_next_keeps_everything",
+        versions::next_keeps_everything,
+    ),
+    (
         "aggregates_parallel_as_serial",
         aggregates::parallel_as_serial,
     ),

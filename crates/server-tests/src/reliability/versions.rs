@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
@@ -13,6 +14,7 @@ use testbed::server::database::Database;
 use testbed::server::installation::copy_file;
 use testbed::{shell, workspace};
 
+use super::collection;
 use crate::harness::{Outcome, Scale, figure};
 
 const EXTENSION: &str = "pg_neardup";
@@ -23,21 +25,120 @@ pub fn upgrade_equals_fresh(server: &Server, _: Scale) -> Result<Outcome> {
     let dir = server.main.installation.extension_dir(&server.pg);
     let dir = dir.context("the scripts would go to the server's own directories")?;
     ensure_difference_is_seen(server, &dir)?;
-    let released = workspace::root().join("sql/released");
-    ensure_unchanged(&mut server.main.connect("postgres")?, &released)?;
-    let scripts = install_scripts(&released)?;
-    let fresh = definitions(server, EXTENSION, None, None)?;
+    let count = update_released(server, &dir, &workspace::root().join("sql/released"), None)?;
+    figure!("{count} released versions, empty differences; a made extension's difference was seen");
+    Ok(Outcome::Passed)
+}
+
+/// The made version that follows the present one.
+const NEXT: &str = "next";
+
+/// The upgrade script of the made version.
+const STEP: &str = "ALTER FUNCTION minhash_sim(minhash_signature, minhash_signature) COST 11;
+    COMMENT ON TYPE minhash_signature IS 'Signature of the next version.';";
+
+/// Checks the upgrade to a made next version, after the present one has been released as `sql/released` says,
+/// in a database with everything: it stays as it is, in old sessions and new ones.
+pub fn next_keeps_everything(server: &Server, _: Scale) -> Result<Outcome> {
+    let dir = server.main.installation.extension_dir(&server.pg);
+    let dir = dir.context("the scripts would go to the server's own directories")?;
+    let version: String = server
+        .main
+        .connect("postgres")?
+        .query_one(
+            "SELECT default_version FROM pg_available_extensions WHERE name = $1",
+            &[&EXTENSION],
+        )?
+        .get(0);
+    let install = fs::read_to_string(dir.join(format!("{EXTENSION}--{version}.sql")))?;
+    let made = [
+        (
+            format!("{EXTENSION}--{version}--{NEXT}.sql"),
+            STEP.to_string(),
+        ),
+        (
+            format!("{EXTENSION}--{NEXT}.sql"),
+            format!("{install}\n{STEP}"),
+        ),
+    ];
+    for (name, text) in &made {
+        fs::write(dir.join(name), text)?;
+    }
+    let outcome =
+        release(server, &dir, &version, &install).and_then(|()| upgrade_with_data(server));
+    for (name, _) in &made {
+        fs::remove_file(dir.join(name))?;
+    }
+    outcome?;
+    Ok(Outcome::Passed)
+}
+
+/// Releases the present version by the documented command in a scratch folder, and updates it to the next.
+fn release(server: &Server, dir: &Path, version: &str, install: &str) -> Result<()> {
+    let scratch = workspace::scratch_dir().join("next_version");
+    let released = scratch.join("sql/released");
+    fs::create_dir_all(&released)?;
+    let script = released.join(format!("{EXTENSION}--{version}.sql"));
+    fs::write(&script, install)?;
+    fs::write(released.join("sha256sums"), "")?;
+    let readme = fs::read_to_string(workspace::root().join("sql/released/README.md"))?;
+    let mut quoted = readme.split('`');
+    let command = quoted.find(|text| text.starts_with("cd sql && sha256sum"));
+    let command = command
+        .context("the command is gone")?
+        .replace("<version>", version);
+    shell::run_quietly(
+        Command::new("sh")
+            .current_dir(&scratch)
+            .args(["-c", &command]),
+    )?;
+    ensure!(
+        update_released(server, dir, &released, Some(NEXT))? == 1,
+        "no script was released"
+    );
+    fs::write(&script, format!("{install} "))?;
+    let changed = ensure_unchanged(&mut server.main.connect("postgres")?, &released);
+    ensure!(changed.is_err(), "a changed script is not seen");
+    Ok(fs::remove_dir_all(&scratch)?)
+}
+
+fn upgrade_with_data(server: &Server) -> Result<()> {
+    let database = Database::with_extension(&server.main, "next_version")?;
+    let mut before = database.connect()?;
+    collection::create(&mut before)?;
+    collection::insert(&mut before, 1, 500)?;
+    before.batch_execute(collection::OTHERS)?;
+    let digest = collection::digest(&mut before)?;
+    let update = format!("ALTER EXTENSION {EXTENSION} UPDATE TO '{NEXT}'");
+    database.connect()?.batch_execute(&update)?;
+    for mut client in [before, database.connect()?] {
+        ensure!(
+            collection::digest(&mut client)? == digest,
+            "other values after the update"
+        );
+        collection::ensure_index_equals_scan(&mut client)?;
+    }
+    collection::ensure_others_work(&mut database.connect()?)
+}
+
+/// Updates every released version, to version `to` or the present one, and compares it with a fresh
+/// installation of that. Returns the number of released versions.
+fn update_released(
+    server: &Server,
+    dir: &Path,
+    released: &Path,
+    to: Option<&str>,
+) -> Result<usize> {
+    ensure_unchanged(&mut server.main.connect("postgres")?, released)?;
+    let scripts = install_scripts(released)?;
+    let fresh = definitions(server, EXTENSION, None, to)?;
     for (version, script) in &scripts {
         let name = script.file_name().context("a script has a name")?;
         copy_file(script, &dir.join(name))?;
-        let updated = definitions(server, EXTENSION, Some(version), None)?;
+        let updated = definitions(server, EXTENSION, Some(version), to)?;
         ensure_equal(&fresh, &updated).with_context(|| format!("from version {version}"))?;
     }
-    match scripts.len() {
-        0 => figure!("no released versions yet; a made extension's difference was seen"),
-        count => figure!("{count} released versions, empty differences"),
-    }
-    Ok(Outcome::Passed)
+    Ok(scripts.len())
 }
 
 /// Versions and install scripts of the releases.
@@ -59,7 +160,7 @@ fn ensure_unchanged(client: &mut Client, released: &Path) -> Result<()> {
     let digests = fs::read_to_string(released.join("sha256sums"))?;
     for line in digests.lines() {
         let (digest, script) = line.split_once("  ").context("odd line in sha256sums")?;
-        let text = fs::read(workspace::root().join("sql").join(script))
+        let text = fs::read(released.with_file_name(script))
             .with_context(|| format!("the released script {script} is gone"))?;
         let found: String = client
             .query_one("SELECT encode(sha256($1), 'hex')", &[&text])?
