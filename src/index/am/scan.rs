@@ -324,6 +324,10 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
     // SAFETY: vouched for by the caller.
     unsafe {
         count_scan(scan.indexRelation);
+        #[cfg(feature = "pg18")]
+        if let Some(instrument) = scan.instrument.as_mut() {
+            instrument.nsearches += 1;
+        }
         let index = Index::new(scan.indexRelation);
         let conditions = conditions(scan);
         let (search, parameters) = row_keys.search(conditions);

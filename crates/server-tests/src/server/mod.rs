@@ -117,6 +117,7 @@ const ALL: &[Test] = &[
         "neardup_old_map_of_free_space",
         neardup::old_map_of_free_space,
     ),
+    ("neardup_explains_searches", neardup::explains_searches),
     ("neardup_replica", neardup::replica),
     (
         "neardup_checked_by_old_transaction",

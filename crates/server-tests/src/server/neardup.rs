@@ -16,7 +16,7 @@ use testbed::server::Server;
 use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 
-use crate::harness::Outcome;
+use crate::harness::{Missing, Outcome};
 
 /// Documents in groups of ten that differ in up to nine of forty words.
 pub const SIGNATURES: &str = "
@@ -315,6 +315,38 @@ pub fn other_version(server: &Server) -> Result<Outcome> {
     client.batch_execute("REINDEX INDEX sigs_sig")?;
     client.batch_execute(insert)?;
     check(&mut client)?;
+    Ok(Outcome::Passed)
+}
+
+/// Checks that EXPLAIN ANALYZE counts the searches of an index, one for each row of a join; before PostgreSQL 18
+/// it counts none.
+pub fn explains_searches(server: &Server) -> Result<Outcome> {
+    if server.pg.major < 18 {
+        return Ok(Outcome::Skipped(Missing::ServerVersion));
+    }
+    let database = Database::with_extension(&server.main, "neardup_searches")?;
+    let mut client = database.connect()?;
+    client.batch_execute(SIGNATURES)?;
+    client.batch_execute(
+        "INSERT INTO sigs (sig) SELECT minhash(body(i)) FROM generate_series(1, 100) i;
+         CREATE INDEX sigs_sig ON sigs USING neardup (sig);
+         SET enable_seqscan = off",
+    )?;
+    for other in ["enable_bitmapscan", "enable_indexscan"] {
+        client.batch_execute(&format!("SET {other} = off"))?;
+        let plan = client.query(
+            "EXPLAIN (ANALYZE, COSTS OFF, BUFFERS OFF) SELECT count(*)
+             FROM (SELECT sig FROM sigs OFFSET 97) q JOIN sigs s ON near_dup(s.sig, q.sig)",
+            &[],
+        )?;
+        let plan: Vec<String> = plan.iter().map(|line| line.get(0)).collect();
+        ensure!(
+            plan.iter().any(|line| line.trim() == "Index Searches: 3"),
+            "{}",
+            plan.join("\n")
+        );
+        client.batch_execute(&format!("RESET {other}"))?;
+    }
     Ok(Outcome::Passed)
 }
 
