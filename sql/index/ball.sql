@@ -1,5 +1,5 @@
 COMMENT ON TYPE _ball IS
-    'implementation of lookups: a signature, bit string or set, and the bound within which others are in the ball: <center,bound>';
+    'implementation of lookups: a signature, bit string or set, and the bound within which others are in the ball';
 
 COMMENT ON FUNCTION _ball_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION _out(_ball) IS 'I/O';

@@ -1,6 +1,6 @@
 //! The query type `_ball`: a center, and the bound within which values are in the ball, as the right
-//! operand of `<@` and, of sets, of `%>`, `<%` and `<%>`. Its text form is that of PostgreSQL's circle:
-//! `<center,bound>`.
+//! operand of `<@` and, of sets, of `%>`, `<%` and `<%>`. It prints short, for plans print it: a digest of the
+//! center, and the bound.
 //!
 //! Layout, little endian: the bound, the center, and the kind of the center in one byte.
 
@@ -15,13 +15,14 @@ use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, result};
 use crate::text::measures::{is_contained, is_resembling, shingle_set};
 use bitvec::prelude::*;
-use neardup::memory::{Grow, GrowText, collected, filled, joined, with_room};
+use neardup::hash::split_mix;
+use neardup::memory::{Grow, collected, joined, with_room};
 use neardup::minhash::{Signature, estimate, least_similarity, near_duplicates};
-use neardup::set::{jaccard_at_least, sort_distinct};
+use neardup::set::jaccard_at_least;
+use neardup::shingle::{Key, Shingling};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
-use std::fmt::Write;
 
 /// A `_ball` argument.
 pub struct Ball<'a>(Varlena<'a>);
@@ -74,6 +75,45 @@ impl Within<'_> {
             }
         }
     }
+}
+
+impl Within<'_> {
+    /// Returns the text of a ball: a digest of its center, which tells centers apart, and the bound.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Signature(center, threshold) => {
+                let header = center.header;
+                let content = match header.empty {
+                    true => String::from("empty"),
+                    false => digest(center.payload()),
+                };
+                format!("<{header}:{content},{threshold}>")
+            }
+            Self::Bits(center, distance) => {
+                format!("<{} bits:{},{distance}>", center.len, digest(center.bytes))
+            }
+            Self::Set(set, share) => {
+                format!("<{} elements:{},{share}>", set.len(), digest_of_set(set))
+            }
+            Self::Document(center) => {
+                let Shingling { k, unit, fold } = center.shingling;
+                let (count, content) = (center.set.len(), digest_of_set(&center.set));
+                let threshold = center.threshold;
+                format!("<{count} shingles of {unit}:{k}:{fold}:{content},{threshold}>")
+            }
+        }
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    format!("{:016x}", Key::from_seed(0).token_hash(bytes))
+}
+
+fn digest_of_set(set: &[i64]) -> String {
+    let digest = set
+        .iter()
+        .fold(0, |digest, &element| split_mix(digest ^ element as u64));
+    format!("{digest:016x}")
 }
 
 /// A bit string: its bytes, and the number of its bits.
@@ -315,105 +355,23 @@ pub fn set_ball_resembles(b: Ball<'_>, a: Bigints<'_>) -> bool {
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
-fn _ball_in(text: &CStr) -> NewBall {
-    let text = text.to_string_lossy();
-    let parsed = text_fields(&text).and_then(|(center, bound)| match center.trim() {
-        set if set.starts_with('{') => parse_set(set, bound),
-        signature if signature.starts_with("minhash:") => parse_signature(signature, bound),
-        bits => parse_bits(bits, bound),
-    });
-    parsed.unwrap_or_else(|| {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION,
-            "invalid input syntax for type _ball",
-            "The text form is <signature,threshold>, <bits,distance> as in <0110,2>, or \
-             <{elements},threshold> as in <{3,5,8},0.8>, with 0 < threshold <= 1.",
-        )
-    })
+fn _ball_in(_text: &CStr) -> NewBall {
+    refuse_text("_ball", "Such a value is made by _ball(center, bound).")
 }
 
-/// Returns the two fields of `<center,bound>`.
-fn text_fields(text: &str) -> Option<(&str, &str)> {
-    text.trim()
-        .strip_prefix('<')?
-        .strip_suffix('>')?
-        .rsplit_once(',')
-}
-
-fn parse_threshold(bound: &str) -> Option<f64> {
-    let threshold = bound.trim().parse().ok();
-    threshold.filter(|&threshold| options::is_threshold(threshold))
-}
-
-fn parse_signature(center: &str, bound: &str) -> Option<NewBall> {
-    let threshold = parse_threshold(bound)?;
-    let center = Signature::parse_text(center)
-        .or_raise_as(PgSqlErrorCode::ERRCODE_INVALID_TEXT_REPRESENTATION);
-    Some(NewBall::of_signature(&center, threshold))
-}
-
-fn parse_bits(center: &str, bound: &str) -> Option<NewBall> {
-    let distance = bound.trim().parse::<i32>().ok()?.try_into().ok()?;
-    let mut bytes = filled(0u8, center.len().div_ceil(8)).or_raise();
-    let bits = bytes.view_bits_mut::<Msb0>();
-    let mut count = 0;
-    for digit in center.chars() {
-        let is_set = match digit {
-            '0' => false,
-            '1' => true,
-            _ => return None,
-        };
-        bits.set(count, is_set);
-        count += 1;
-    }
-    Some(NewBall::of_bits(&bytes, count, distance))
-}
-
-fn parse_set(center: &str, bound: &str) -> Option<NewBall> {
-    let share = parse_threshold(bound)?;
-    let elements = center.strip_prefix('{')?.strip_suffix('}')?;
-    let mut set = Vec::new();
-    if !elements.trim().is_empty() {
-        for element in elements.split(',') {
-            set.try_push(element.trim().parse().ok()?).or_raise();
-        }
-    }
-    sort_distinct(&mut set, &mut check_interrupts);
-    Some(NewBall::of_set(&set, share))
+/// # Errors
+/// ERROR `feature_not_supported`: values of the type `name` are made, not written.
+pub fn refuse_text(name: &str, hint: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        &format!("cannot accept a value of type {name}"),
+        hint,
+    )
 }
 
 #[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn ball_out(ball: Ball<'_>) -> CString {
-    let text = match ball.read() {
-        Within::Signature(center, threshold) => format!("<{center},{threshold}>\0"),
-        Within::Bits(center, distance) => bits_text(center.bits(), distance),
-        Within::Set(set, share) => set_text(&set, share),
-        Within::Document(center) => center.text(),
-    };
-    CString::from_vec_with_nul(text.into_bytes()).expect("the text form has no NUL")
-}
-
-fn bits_text(center: &BitSlice<u8, Msb0>, distance: u32) -> String {
-    let distance = format!(",{distance}>\0");
-    let mut text = with_room(1 + center.len() + distance.len()).or_raise();
-    let digits = center.iter().map(|bit| if *bit { b'1' } else { b'0' });
-    let bytes = [b'<'].into_iter().chain(digits).chain(distance.bytes());
-    text.try_extend(bytes).or_raise();
-    String::from_utf8(text).expect("digits are ASCII")
-}
-
-fn set_text(set: &[i64], share: f64) -> String {
-    let mut text = String::new();
-    text.try_push_str("<{").or_raise();
-    let mut element_text = String::new();
-    for (place, element) in set.iter().enumerate() {
-        element_text.clear();
-        let comma = if place > 0 { "," } else { "" };
-        write!(element_text, "{comma}{element}").expect("a string takes it");
-        text.try_push_str(&element_text).or_raise();
-    }
-    text.try_push_str(&format!("}},{share}>\0")).or_raise();
-    text
+    CString::new(ball.read().text()).expect("the text form has no NUL")
 }
 
 pgrx::extension_sql!(

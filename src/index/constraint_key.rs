@@ -6,23 +6,21 @@
 //! The label, an expression over the row such as its id, is all that a violation prints.
 
 use crate::index::ball::{self, NewBall, Within, corrupt};
-use crate::index::document_ball::Resembling;
 use crate::index::kind::Kind;
 use crate::index::terms::Terms;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
 use crate::pg::catalog::{CFunction, function_beside, is_named_function};
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::OrRaise;
 use crate::pg::nodes;
 use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, new_varlena, result};
 use crate::text::measures::is_resembling;
 use neardup::memory::{copied, joined};
 use neardup::minhash::near_duplicates;
-use neardup::shingle::{Key, Shingling};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// The bytes of a label at most: more are cut off.
@@ -200,48 +198,18 @@ pub fn near_dup_key_near(a: ConstraintKey<'_>, b: ConstraintKey<'_>) -> bool {
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn near_dup_key_in(_text: &CStr) -> NewConstraintKey {
-    raise(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        &format!("cannot accept a value of type {NAME}"),
-        "Such a value is made by near_dup_key(body, threshold), and is not stored in a table.",
-    )
+    let hint =
+        "Such a value is made by near_dup_key(body, threshold), and is not stored in a table.";
+    ball::refuse_text(NAME, hint)
 }
 
 #[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn near_dup_key_out(key: ConstraintKey<'_>) -> CString {
     let label = match key.split().1 {
-        b"" => description(&key).into_bytes(),
+        b"" => key.read().text().into_bytes(),
         label => copied(label).or_raise(),
     };
     CString::new(label).unwrap_or_else(|_| corrupt("label"))
-}
-
-/// Returns the text of a key without a label.
-fn description(key: &ConstraintKey<'_>) -> String {
-    match key.read() {
-        Within::Signature(signature, threshold) => {
-            let header = signature.header;
-            let content = match header.empty {
-                true => String::from("empty"),
-                false => digest(signature.payload()),
-            };
-            format!("<{header}:{content},{threshold}>")
-        }
-        Within::Bits(bits, distance) => {
-            format!("<{} bits:{},{distance}>", bits.len, digest(bits.bytes))
-        }
-        Within::Set(..) => corrupt(NAME),
-        Within::Document(Resembling {
-            threshold,
-            shingling: Shingling { k, unit, fold },
-            ..
-        }) => format!("<{unit}:{k}:{fold}:{},{threshold}>", digest(key.split().0)),
-    }
-}
-
-/// Returns what tells values apart in a message.
-fn digest(bytes: &[u8]) -> String {
-    format!("{:016x}", Key::from_seed(0).token_hash(bytes))
 }
 
 /// The C functions that make keys of one kind.

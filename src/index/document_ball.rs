@@ -1,5 +1,5 @@
 //! Balls of documents: every document that resembles a center. They hold the center's set of shingle
-//! hashes, so that a row is decided by the truth and the center is cut into shingles once, and print short.
+//! hashes, so that a row is decided by the truth and the center is cut into shingles once.
 
 use crate::index::ball::{Ball, NewBall, OF_DOCUMENT, Within};
 use crate::options;
@@ -57,15 +57,6 @@ impl NewBall {
         bytes.try_extend(hashes).or_raise();
         bytes.try_push(OF_DOCUMENT).or_raise();
         Self(bytes)
-    }
-}
-
-impl Resembling {
-    /// Returns the text of a ball.
-    pub fn text(&self) -> String {
-        let Shingling { k, unit, fold } = self.shingling;
-        let (count, threshold) = (self.set.len(), self.threshold);
-        format!("<{count} shingles of {unit}:{k}:{fold},{threshold}>\0")
     }
 }
 

@@ -88,8 +88,6 @@ SET enable_seqscan = off;
 EXPLAIN (COSTS OFF) SELECT id FROM papers WHERE near_dup(body, 'a paper of five words');
 SELECT id FROM papers WHERE near_dup(body, 'a paper of five words') ORDER BY id;
 RESET enable_seqscan;
--- A ball of a document has no text form.
-SELECT '<3 shingles of word:3:case,0.8>'::_ball;
 DROP TABLE docs, papers;
 DROP DOMAIN prose;
 

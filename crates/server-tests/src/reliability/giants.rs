@@ -41,7 +41,6 @@ const OF_TEXT: &[&str] = &[
     "cut_passages(DOC, '{[2,10), [900,1000000)}', 'replacement')",
     "DOC::bytea::minhash_signature",
     "DOC::minhash_signature",
-    "DOC::_ball",
     "near_dup(DOC, 'a short text')",
     "near_contained(shingle_hashes(DOC), shingle_hashes('a short text'), 0.5)",
     "length(_ball(shingle_hashes(DOC), 1)::text)",
