@@ -167,7 +167,33 @@ impl PostgresChoice {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_major;
+    use super::{SUPPORTED, parse_major, supported};
+    use crate::workspace;
+    use std::fs;
+
+    #[test]
+    fn supported_versions_are_the_same_everywhere() {
+        let listed = |entry: fn(u16) -> String, between: &str| {
+            SUPPORTED.map(entry).collect::<Vec<_>>().join(between)
+        };
+        let matrix = format!("pg: [{}]", listed(|major| major.to_string(), ", "));
+        let features = listed(|major| format!("pg{major} = [\"pgrx/pg{major}\"]"), "\n");
+        let known = listed(|major| format!("feature = \"pg{major}\""), ", ");
+        for (file, stated) in [
+            ("README.md", supported()),
+            (
+                "META.json",
+                format!("\"PostgreSQL\": \"{}.0.0\"", SUPPORTED.start()),
+            ),
+            (".github/workflows/ci.yml", matrix.clone()),
+            (".github/workflows/release.yml", matrix),
+            ("Cargo.toml", features + "\n\n"),
+            ("src/lib.rs", format!("any({known})")),
+        ] {
+            let text = fs::read_to_string(workspace::root().join(file)).expect(file);
+            assert!(text.contains(&stated), "{file} lacks {stated}");
+        }
+    }
 
     #[test]
     fn majors_of_releases_and_of_development_versions() {
