@@ -45,7 +45,10 @@ pub fn installed_and_removed(server: &Server) -> Result<Outcome> {
         );
     }
     match &packages.deb {
-        Some(deb) => deb_comes_and_goes(&bare, &root, deb)?,
+        Some(deb) => {
+            ensure_policy(deb)?;
+            deb_comes_and_goes(&bare, &root, deb)?;
+        }
         None => figure!("without a Debian package"),
     }
     ensure!(files(&root)? == before, "removing the package leaves files");
@@ -82,6 +85,18 @@ impl Packages {
         let read = |file: &PathBuf| fs::read(file).with_context(|| file.display().to_string());
         files.into_iter().flatten().map(read).collect()
     }
+}
+
+/// Lets Debian's own check look for errors, where it is installed.
+fn ensure_policy(deb: &Path) -> Result<()> {
+    match which::which("lintian") {
+        Ok(lintian) => {
+            let mut command = Command::new(lintian);
+            shell::run_quietly(command.args(["--fail-on", "error"]).arg(deb))?;
+        }
+        Err(_) => figure!("lintian is not installed"),
+    }
+    Ok(())
 }
 
 /// With a private copy of dpkg's data, so that its own check of the dependencies is tested.

@@ -18,6 +18,8 @@ const DESCRIPTION: &str = "near-duplicate documents inside PostgreSQL
  exclusion constraints that keep near-duplicates out, pairs and clusters of
  whole collections.";
 
+const MAINTAINER: &str = "the pg_neardup authors <pg_neardup@localhost>";
+
 /// Makes the package in `dist`; tells why if this PostgreSQL or this machine has none.
 pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, String>> {
     if which::which("dpkg-deb").is_err() {
@@ -40,9 +42,7 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
     copy_tree(built, &stage)?;
     let documents = doc_dir(pg, &package);
     add_documents(pg, &stage, &documents)?;
-    // Policy wants the license under this name.
-    let documents = below(&stage, &documents);
-    fs::rename(documents.join("LICENSE"), documents.join("copyright"))?;
+    follow_policy(&stage, &below(&stage, &documents), &package)?;
     let size = set_modes(&stage)?;
     let libc = least_libc(&stage)?;
     let fields = control(pg, &package, &architecture, size, &libc);
@@ -58,6 +58,36 @@ pub fn make(pg: &PgConfig, built: &Path, dist: &Path) -> Result<Result<PathBuf, 
         .arg(&deb);
     shell::run_quietly(&mut command)?;
     Ok(Ok(deb))
+}
+
+/// Gives the license its name, and adds the package's own changelog and what its check may find.
+fn follow_policy(stage: &Path, documents: &Path, package: &str) -> Result<()> {
+    fs::rename(documents.join("LICENSE"), documents.join("copyright"))?;
+    let date = ask(
+        "date",
+        &["--utc", "--rfc-email", &format!("--date=@{}", epoch())],
+    )?;
+    let changelog = documents.join("changelog.Debian");
+    fs::write(
+        &changelog,
+        format!(
+            "{package} ({VERSION}-1) unstable; urgency=medium\n\n  * CHANGELOG.md has the changes.\n\n \
+             -- {MAINTAINER}  {date}\n"
+        ),
+    )?;
+    let mut command = Command::new("gzip");
+    shell::run_quietly(command.args(["-9", "--no-name"]).arg(&changelog))?;
+    let overrides = stage.join("usr/share/lintian/overrides");
+    fs::create_dir_all(&overrides)?;
+    fs::write(
+        overrides.join(package),
+        format!(
+            "# Whoever builds the package is its maintainer.\n\
+             {package}: bogus-mail-host\n\
+             {package}: bogus-mail-host-in-debian-changelog\n"
+        ),
+    )?;
+    Ok(())
 }
 
 /// Returns the oldest version of the C library that has all that the libraries of a tree need of it.
@@ -90,7 +120,7 @@ fn control(pg: &PgConfig, package: &str, architecture: &str, size: u64, libc: &s
          Architecture: {architecture}\n\
          Section: database\n\
          Priority: optional\n\
-         Maintainer: the pg_neardup authors <pg_neardup@localhost>\n\
+         Maintainer: {MAINTAINER}\n\
          Installed-Size: {}\n\
          Depends: postgresql-{}, libc6 (>= {libc}), libgcc-s1\n\
          Description: {DESCRIPTION}\n",
