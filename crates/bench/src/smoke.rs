@@ -11,8 +11,8 @@ use crate::context::{Bench, Scale};
 use crate::peers::{self, Peers};
 use crate::report::table::Table;
 use crate::subjects::{
-    adopting, bursts, containment, cores, documents, groups, guard, index, live, lookup, pairs,
-    passages, pipelines, planning, scale,
+    adopting, bursts, cold, containment, cores, documents, groups, guard, index, live, lookup,
+    pairs, passages, pipelines, planning, scale,
 };
 
 /// Measures ourselves alone on so few documents that only the measuring is tested.
@@ -52,6 +52,7 @@ pub fn run(server: &Server) -> Result<()> {
         planning::measure,
         containment::measure,
         scale::measure,
+        cold::measure,
     ] {
         for table in measure(&bench)? {
             ensure!(!table.rows.is_empty(), "{} is empty", table.name);

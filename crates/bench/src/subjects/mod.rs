@@ -4,6 +4,7 @@ pub mod adopting;
 mod analytics;
 pub mod bursts;
 mod calibration;
+pub mod cold;
 mod compare;
 pub mod containment;
 pub mod cores;
@@ -55,7 +56,8 @@ pub enum Subject {
     Containment,
     Quality,
     Calibration,
-    Memory,
+    Scale,
+    Cold,
     Shards,
     Generate,
 }
@@ -106,6 +108,7 @@ pub const SUBJECTS: &[(Subject, &str, &[Measure])] = &[
         &[quality::measure, estimate::measure],
     ),
     (Subject::Calibration, "calibration", &[calibration::measure]),
-    (Subject::Memory, "memory", &[scale::measure]),
+    (Subject::Scale, "scale", &[scale::measure]),
+    (Subject::Cold, "cold", &[cold::measure]),
     (Subject::Shards, "shards", &[shards::measure]),
 ];

@@ -23,6 +23,11 @@ use crate::report::table::{Table, row};
 
 /// A corpus with a list of all pairs, where it is present.
 const CORPUS: &str = "newsgroups20";
+/// Bands as people build them without an extension.
+const BANDS: (&str, &str) = (
+    "bands in a B-tree, plain SQL",
+    include_str!("../../../../benches/peers/bands.sql"),
+);
 const OURS: &str = "two SQL statements";
 const STATEMENTS: &str = "CREATE TABLE clusters AS
     SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8, 'connected');
@@ -35,7 +40,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "From documents (a table, files of JSON) to one document of each cluster at 0.8, shingles of three words, \
          {PROCESSES} processes each. Precision and recall: of the pairs of documents in one cluster, against the \
          connected components of all pairs whose Jaccard similarity is at least 0.8. datatrove with its own bands, \
-         14 of 8 rows, text-dedup with those that it computes for 0.8; neither compares what its bands propose. Memory: \
+         14 of 8 rows, the bands in plain SQL alike, text-dedup with those that it computes for 0.8; none of them compares what \
+         its bands propose. Memory: \
          private memory of the backend; resident memory of the largest process of the others. Lines: those that a \
          user writes."
     );
@@ -89,12 +95,16 @@ fn contest(
     let input = dir().join("pipelines_input");
     let documents = export(session, &input)?;
     let runs: RefCell<HashMap<&str, Run>> = RefCell::default();
-    let mut contenders = vec![Contender::new(OURS, documents, || {
-        let run = ours(session)?;
-        let seconds = run.seconds;
-        runs.borrow_mut().insert(OURS, run);
-        Ok(seconds)
-    })];
+    let in_sql = [(OURS, STATEMENTS), BANDS].map(|(name, statements)| {
+        let runs = &runs;
+        Contender::new(name, documents, move || {
+            let run = run_sql(session, statements)?;
+            let seconds = run.seconds;
+            runs.borrow_mut().insert(name, run);
+            Ok(seconds)
+        })
+    });
+    let mut contenders = Vec::from(in_sql);
     for peer in pipelines.iter().flat_map(|_| PIPELINES) {
         let (input, runs) = (&input, &runs);
         contenders.push(Contender::new(peer, documents, move || {
@@ -144,14 +154,15 @@ fn export(session: &Session, into: &Path) -> Result<usize> {
     Ok(rows.len())
 }
 
-fn ours(session: &Session) -> Result<Run> {
+/// Runs statements that write each document's cluster into the table `clusters`.
+fn run_sql(session: &Session, statements: &str) -> Result<Run> {
     session.execute(&format!(
-        "SET max_parallel_maintenance_workers = {}; DROP TABLE IF EXISTS clusters, kept",
+        "SET max_parallel_maintenance_workers = {}; DROP TABLE IF EXISTS shingles, bands, edges, clusters, kept",
         PROCESSES - 1
     ))?;
     let mut seconds = 0.0;
     let kilobytes = memory::peak(session.pid()?, || {
-        seconds = session.seconds(STATEMENTS)?;
+        seconds = session.seconds(statements)?;
         Ok(())
     })?;
     let rows = session
@@ -160,7 +171,7 @@ fn ours(session: &Session) -> Result<Run> {
     Ok(Run {
         seconds,
         megabytes: kilobytes as f64 / 1024.0,
-        lines: STATEMENTS.lines().count(),
+        lines: statements.lines().count(),
         clusters: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
     })
 }

@@ -1,4 +1,4 @@
-//! Time and bytes per document as the collection grows.
+//! Time, memory and bytes per document as the collection grows.
 
 use anyhow::{Context, Result};
 use plotters::chart::SeriesLabelPosition;
@@ -6,6 +6,7 @@ use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::progress::bar;
 use testbed::server::database::Database;
+use testbed::server::memory;
 
 use crate::context::Bench;
 use crate::measure::latency::{Lookup, latencies};
@@ -21,24 +22,40 @@ const LOOKUPS: u64 = 500;
 /// Growth is looked at from here on.
 const LEAST: u64 = 10_000;
 
+/// One row in this many is deleted before VACUUM.
+const DELETED: u64 = 20;
+
+/// The documents that costs are extrapolated to.
+const PRICED: f64 = 1e8;
+
+/// Operations timed per document, in the order in which they run; the lookup runs before the insert.
+const STEPS: [&str; 8] = [
+    "signature",
+    "pairs",
+    "clusters",
+    "index build",
+    "lookup",
+    "index insert",
+    "track",
+    "vacuum",
+];
+
+/// The cost of a step.
+struct Cost {
+    /// Microseconds a document.
+    microseconds: f64,
+    /// The most private memory of the backend, in MB.
+    megabytes: f64,
+}
+
 /// Measurements taken at every size.
 struct Costs {
     documents: u64,
-    /// Microseconds a document: of every step, in the order of [`STEPS`].
-    steps: Vec<f64>,
-    /// Bytes a document: of its text in the table, its signature, its index entries.
-    bytes: [f64; 3],
+    /// In the order of [`STEPS`].
+    steps: Vec<Cost>,
+    /// Bytes a document: of its text in the table, its signature, its index entries, temporary files.
+    bytes: [f64; 4],
 }
-
-/// Operations timed per document.
-const STEPS: [&str; 6] = [
-    "signature",
-    "index build",
-    "index insert",
-    "lookup",
-    "pairs",
-    "clusters",
-];
 
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
@@ -57,37 +74,78 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     }
     progress.finish_and_clear();
     chart(bench, &all)?;
-    Ok(vec![times(&all), bytes(&all)])
+    Ok(vec![times(&all), hours(&all), memory_of(&all), bytes(&all)])
 }
 
 fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> {
     let plan = Plan::mixed(documents + INSERTS);
-    load_generated(
-        &mut session.client(),
-        "texts",
-        &Generator::new(bench.words, plan),
-    )?;
-    let each = |seconds: f64| 1e6 * seconds / documents as f64;
-    let signing = format!(
-        "CREATE UNLOGGED TABLE docs AS SELECT id, minhash(body) AS sig FROM texts WHERE id < {documents}"
-    );
-    let signature = each(session.seconds(&signing)?);
-    session.vacuum("docs")?;
-    let pairs = each(
-        session.seconds("SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'TABLE docs', 0.8)")?,
-    );
-    let clusters = each(
-        session
-            .seconds("SELECT count(*) FROM near_dup_clusters(NULL::bigint, 'TABLE docs', 0.8)")?,
-    );
-    let index = "CREATE INDEX measured ON docs USING neardup (sig)";
-    let build = each(session.seconds(index)?);
+    let generator = Generator::new(bench.words, plan);
+    load_generated(&mut session.client(), "texts", &generator)?;
+    // From a table of their own: finding them among the others takes as long as reading these.
+    session.execute(&format!(
+        "CREATE UNLOGGED TABLE more AS SELECT id, body FROM texts WHERE id >= {documents}"
+    ))?;
+    let mut steps = of_collection(session, documents)?;
     let size = |relation: &str| session.number(&format!("SELECT pg_relation_size('{relation}')"));
     let bytes = [
         session.number("SELECT avg(pg_column_size(body)) FROM texts")?,
         size("docs")? / documents as f64,
         size("measured")? / documents as f64,
+        session.temporary_bytes()? / documents as f64,
     ];
+    steps.extend(of_changes(session, documents)?);
+    Ok(Costs {
+        documents,
+        steps,
+        bytes,
+    })
+}
+
+/// Returns the costs of the steps over all documents.
+fn of_collection(session: &Session, documents: u64) -> Result<Vec<Cost>> {
+    let timed = |statements: &str| timed(session, documents, statements);
+    let signature = timed(&format!(
+        "CREATE UNLOGGED TABLE docs AS SELECT id, minhash(body) AS sig FROM texts WHERE id < {documents}"
+    ))?;
+    session.vacuum("docs")?;
+    let job = |name: &str| format!("SELECT count(*) FROM {name}(NULL::bigint, 'TABLE docs', 0.8)");
+    Ok(vec![
+        signature,
+        timed(&job("near_dup_pairs"))?,
+        timed(&job("near_dup_clusters"))?,
+        timed("CREATE INDEX measured ON docs USING neardup (sig)")?,
+    ])
+}
+
+/// Returns the costs of the steps that use the index, and change the table.
+fn of_changes(session: &Session, documents: u64) -> Result<Vec<Cost>> {
+    let lookup = lookups(session)?;
+    let insert = "INSERT INTO docs SELECT id, minhash(body) FROM more";
+    let insert = timed(session, INSERTS, insert)?;
+    session.execute("ALTER TABLE docs ADD PRIMARY KEY (id)")?;
+    let track = "SELECT near_dup_track('docs', 'sig', 0.8)";
+    let track = timed(session, documents, track)?;
+    session.execute(&format!(
+        "SELECT near_dup_untrack('docs_clusters'); DELETE FROM docs WHERE id % {DELETED} = 0"
+    ))?;
+    let vacuum = timed(session, documents / DELETED, "VACUUM docs")?;
+    Ok(vec![lookup, insert, track, vacuum])
+}
+
+/// Returns the cost of statements about some rows.
+fn timed(session: &Session, rows: u64, statements: &str) -> Result<Cost> {
+    let mut seconds = 0.0;
+    let kilobytes = memory::peak(session.pid()?, || {
+        seconds = session.seconds(statements)?;
+        Ok(())
+    })?;
+    Ok(Cost {
+        microseconds: 1e6 * seconds / rows as f64,
+        megabytes: kilobytes as f64 / 1024.0,
+    })
+}
+
+fn lookups(session: &Session) -> Result<Cost> {
     let lookup = Lookup {
         queries: &format!(
             "SELECT 0::bigint AS others, sig FROM docs ORDER BY hashint8(id) LIMIT {LOOKUPS}"
@@ -95,56 +153,88 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
         answer: "SELECT count(*) FROM docs WHERE near_dup(sig, query.sig, 0.8)",
     };
     latencies(session, &lookup)?;
-    let answer = latencies(session, &lookup)?
-        .pop()
-        .context("no lookups")?
-        .median
-        * 1e3;
-    // From a table of their own: finding them among the others takes as long as reading these.
-    session.execute(&format!(
-        "CREATE UNLOGGED TABLE more AS SELECT id, body FROM texts WHERE id >= {documents}"
-    ))?;
-    let inserting = "INSERT INTO docs SELECT id, minhash(body) FROM more";
-    let insert = 1e6 * session.seconds(inserting)? / INSERTS as f64;
-    Ok(Costs {
-        documents,
-        steps: vec![signature, build, insert, answer, pairs, clusters],
-        bytes,
+    let mut median = 0.0;
+    let kilobytes = memory::peak(session.pid()?, || {
+        let measured = latencies(session, &lookup)?.pop().context("no lookups")?;
+        median = measured.median;
+        Ok(())
+    })?;
+    Ok(Cost {
+        microseconds: 1e3 * median,
+        megabytes: kilobytes as f64 / 1024.0,
     })
 }
 
-/// Returns the times, and by which power of the number of documents they grow from the last size
-/// but one.
+/// Returns the exponents with which steps grow from the last size but one.
+fn slopes(all: &[Costs]) -> Option<Vec<f64>> {
+    let [.., before, last] = all else {
+        return None;
+    };
+    let growth = (last.documents as f64 / before.documents as f64).ln();
+    let steps = last.steps.iter().zip(&before.steps);
+    let slope =
+        |(last, before): (&Cost, &Cost)| (last.microseconds / before.microseconds).ln() / growth;
+    Some(steps.map(slope).collect())
+}
+
+fn columns() -> Vec<&'static str> {
+    [&["documents"], &STEPS[..]].concat()
+}
+
+/// Returns the times, and by which power of the number of documents they grow.
 fn times(all: &[Costs]) -> Table {
     let about = format!(
         "Microseconds for a document as the collection grows (generated documents, three in ten edited copies): \
          signature is writing a table of them, insert that of {INSERTS} more rows with theirs, lookup \
-         the median of {LOOKUPS}. The slope is the exponent of a document's cost from the last size but one to the last: 0 is flat, \
-         1 would be quadratic growth of the whole."
+         the median of {LOOKUPS}, track begins to keep clusters, vacuum is for each of a \
+         twentieth of the rows, which were deleted. The slope is the exponent of a document's cost from the last size but \
+         one to the last: 0 is flat, 1 would be quadratic growth of the whole."
     );
-    let columns = [
-        "documents",
-        STEPS[0],
-        STEPS[1],
-        STEPS[2],
-        STEPS[3],
-        STEPS[4],
-        STEPS[5],
-    ];
-    let mut table = Table::new("memory.growth", about, &columns);
+    let mut table = Table::new("scale.growth", about, &columns());
     for costs in all {
         let mut row: Vec<Cell> = row![costs.documents as f64];
-        row.extend(costs.steps.iter().map(|&us| Cell::from(us)));
+        row.extend(costs.steps.iter().map(|cost| Cell::from(cost.microseconds)));
         table.push(row);
     }
-    if let [.., before, last] = all {
-        let growth = (last.documents as f64 / before.documents as f64).ln();
-        let slopes = last.steps.iter().zip(&before.steps);
+    if let Some(slopes) = slopes(all) {
         let mut row: Vec<Cell> = row!["slope"];
-        row.extend(
-            slopes
-                .map(|(last, before)| Cell::from(format!("{:.2}", (last / before).ln() / growth))),
-        );
+        row.extend(slopes.iter().map(|slope| Cell::from(format!("{slope:.2}"))));
+        table.push(row);
+    }
+    table
+}
+
+/// Returns the hours of steps over all documents, and over more by the slope.
+fn hours(all: &[Costs]) -> Table {
+    let about = "Hours of one core for a step over all documents: those of the largest size as measured, those of 10^8 with the \
+                 slope, or none where it is below 0.";
+    let mut table = Table::new("scale.hours", about, &columns());
+    let Some(last) = all.last() else {
+        return table;
+    };
+    let slopes = slopes(all).unwrap_or_else(|| vec![0.0; STEPS.len()]);
+    let measured = last.documents as f64;
+    for documents in [measured, PRICED] {
+        let grown = |slope: &f64| (documents / measured).powf(slope.max(0.0));
+        let hours = |(cost, slope): (&Cost, &f64)| {
+            Cell::from(format!(
+                "{:.3}",
+                cost.microseconds * grown(slope) * documents / 3.6e9
+            ))
+        };
+        let mut row: Vec<Cell> = row![documents];
+        row.extend(last.steps.iter().zip(&slopes).map(hours));
+        table.push(row);
+    }
+    table
+}
+
+fn memory_of(all: &[Costs]) -> Table {
+    let about = "The most private memory of the backend, in MB, shared buffers not counted.";
+    let mut table = Table::new("scale.memory", about, &columns());
+    for costs in all {
+        let mut row: Vec<Cell> = row![costs.documents as f64];
+        row.extend(costs.steps.iter().map(|cost| Cell::from(cost.megabytes)));
         table.push(row);
     }
     table
@@ -152,15 +242,21 @@ fn times(all: &[Costs]) -> Table {
 
 fn bytes(all: &[Costs]) -> Table {
     let about = "Bytes a document: its text in the table, a table of identifiers and signatures of 128 slots, the index \
-                 at threshold 0.8.";
+                 at threshold 0.8, temporary files of pairs, clusters and the index build.";
     let mut table = Table::new(
-        "memory.bytes",
+        "scale.bytes",
         about,
-        &["documents", "text", "signature", "index"],
+        &["documents", "text", "signature", "index", "temporary files"],
     );
     for costs in all {
-        let [text, signature, index] = costs.bytes;
-        table.push(row![costs.documents as f64, text, signature, index]);
+        let [text, signature, index, temporary] = costs.bytes;
+        table.push(row![
+            costs.documents as f64,
+            text,
+            signature,
+            index,
+            temporary
+        ]);
     }
     table
 }
@@ -170,7 +266,7 @@ fn chart(bench: &Bench<'_>, all: &[Costs]) -> Result<()> {
         label: name.to_string(),
         points: all
             .iter()
-            .map(|costs| (costs.documents as f64, costs.steps[nth]))
+            .map(|costs| (costs.documents as f64, costs.steps[nth].microseconds))
             .collect(),
     };
     let [Some(first), Some(last)] = [all.first(), all.last()] else {
