@@ -1,8 +1,9 @@
 CREATE FUNCTION near_dup_protect(
     relation regclass, column_name name, threshold double precision,
     scope name[] = NULL, trigger_name name = NULL, within name = NULL, by interval = NULL,
-    k integer = NULL, unit text = NULL, fold text = NULL) RETURNS void
+    k integer = NULL, unit text = NULL, fold text = NULL,
+    action text = 'refuse', notes name = NULL, most integer = 10) RETURNS void
 VOLATILE PARALLEL UNSAFE COST 10000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_protect_wrapper';
-COMMENT ON FUNCTION near_dup_protect(regclass, name, double precision, name[], name, name, interval, integer, text, text) IS
-    'creates the triggers near_dup_guard on a table, after checking its columns and its index; k, unit and fold cut text as resemblance does (NULL: by its defaults)';
+COMMENT ON FUNCTION near_dup_protect(regclass, name, double precision, name[], name, name, interval, integer, text, text, text, name, integer) IS
+    'creates the triggers near_dup_guard on a table, after checking its columns and its index; they refuse near-duplicates, or let them in and note them (action note) in a table of notes that it makes, beside as many of the most similar earlier rows as most says; k, unit and fold cut text as resemblance does (NULL: by its defaults)';

@@ -2,6 +2,7 @@
 
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Standing, standing};
+use crate::guard::options::Notes;
 use crate::guard::row::{Slot, Tid, get, is_heap_only, is_of_same_command, tid};
 use crate::guard::search::{Change, OpenTable, Own, Pending};
 use crate::guard::table::Rule;
@@ -22,6 +23,8 @@ pub struct Row<'r> {
     pub table: pg_sys::Relation,
     /// The columns of its table that the guard reads.
     pub columns: &'r GuardColumns,
+    /// The version for which a trigger fired.
+    pub noted: *mut pg_sys::TupleTableSlot,
     /// Its newest version.
     pub slot: *mut pg_sys::TupleTableSlot,
     /// The version that an UPDATE replaced.
@@ -37,6 +40,19 @@ pub enum Verdict {
     Wait(Pending),
     /// There is a near-duplicate; the DETAIL of the message, if it may be told.
     Duplicate(Option<CString>),
+    /// There is a row to be noted that no look at all rows has found yet.
+    Neighbor,
+}
+
+/// A row near the one that is checked.
+pub struct Near<'t> {
+    /// The number of its table among those that the guard searches.
+    pub number: usize,
+    pub table: &'t OpenTable,
+    pub slot: *mut pg_sys::TupleTableSlot,
+    pub nearness: Nearness,
+    /// The transaction in progress that decides whether it is there.
+    pub pending: Option<Pending>,
 }
 
 /// The state that the checks of all rows of a root share.
@@ -65,7 +81,7 @@ impl Round {
 
     /// Returns the transaction that decides whether a row counts, if the running one has to wait for it;
     /// None otherwise.
-    fn obstacle(&mut self, row: &Row<'_>, pending: Pending) -> Option<Pending> {
+    pub fn obstacle(&mut self, row: &Row<'_>, pending: Pending) -> Option<Pending> {
         self.is_open = true;
         if pending.change == Change::Deleted {
             return Some(pending);
@@ -106,6 +122,7 @@ impl<'r> Row<'r> {
         Self {
             table,
             columns,
+            noted,
             slot: newest,
             old,
             is_indexed,
@@ -114,6 +131,11 @@ impl<'r> Row<'r> {
 }
 
 impl Guard {
+    /// Returns the notes of a guard that lets rows in.
+    pub fn notes(&self) -> Option<&Notes> {
+        self.rule.options.notes.as_ref()
+    }
+
     /// Checks a row against the rows that the round looks at.
     ///
     /// # Safety
@@ -138,7 +160,7 @@ impl Guard {
         }
     }
 
-    /// Looks through the tables for a row that the new version is near to and the old one was not.
+    /// Looks for a row that the new version is near to and the old one was not.
     ///
     /// # Safety
     /// As for [`Self::check`]; the versions are the row's.
@@ -153,13 +175,66 @@ impl Guard {
         // A near-duplicate that the same statement writes is rolled back with the row: it is named
         // only where there is no other.
         let mut companion = None;
-        let span = new.span;
+        let mut duplicate = None;
+        let mut familiar: Option<(usize, Vec<Tid>)> = None;
         let is_full = round.is_full;
-        let in_reach =
-            |table: &&OpenTable| (is_full || table.is_behind()) && table.table.span.meets(span);
-        for table in self.tables.iter().filter(in_reach) {
-            let mut familiar = None;
-            let mut duplicate = None;
+        let mut visit = |near: Near<'_>| {
+            // SAFETY: the slot holds a row of the table; the old version is the row's.
+            unsafe {
+                if let Some(old) = old {
+                    if familiar
+                        .as_ref()
+                        .is_none_or(|(number, _)| *number != near.number)
+                    {
+                        familiar = Some((near.number, near_before(near.table, old)));
+                    }
+                    let is_known = |(_, tids): &(_, Vec<Tid>)| tids.contains(&tid(near.slot));
+                    if familiar.as_ref().is_some_and(is_known) {
+                        return true;
+                    }
+                }
+                if let Some(pending) = near.pending {
+                    undecided = undecided.or_else(|| round.obstacle(row, pending));
+                    return true;
+                }
+                let describe = |origin| match round.is_gated {
+                    true => None,
+                    false => describe(row, &near, origin),
+                };
+                if is_of_same_command(row.slot, near.slot) {
+                    companion.get_or_insert_with(|| describe(", which the same statement writes"));
+                    return true;
+                }
+                duplicate = Some(describe(""));
+                false
+            }
+        };
+        // SAFETY: vouched for by the caller.
+        unsafe { self.for_each_near(row, new, is_full, &mut visit) };
+        match duplicate.or(companion) {
+            Some(detail) => Verdict::Duplicate(detail),
+            None => undecided.map_or(Verdict::Clear, Verdict::Wait),
+        }
+    }
+
+    /// Visits the other rows that a version of the row is near to, until `visit` returns false: all, or
+    /// only the rows that a round has to look at.
+    ///
+    /// # Safety
+    /// As for [`Self::check`]; the version is the row's.
+    pub unsafe fn for_each_near(
+        &self,
+        row: &Row<'_>,
+        version: &RowVersion<'_>,
+        is_full: bool,
+        visit: &mut dyn FnMut(Near<'_>) -> bool,
+    ) {
+        let mut goes_on = true;
+        for (number, table) in self.tables.iter().enumerate() {
+            let is_in_reach = is_full || table.is_behind();
+            if !is_in_reach || !table.table.span.meets(version.span) {
+                continue;
+            }
             // SAFETY: vouched for by the caller.
             unsafe {
                 let own = ((*row.table).rd_id == table.table.oid).then(|| Own {
@@ -167,41 +242,22 @@ impl Guard {
                     is_indexed: row.is_indexed,
                 });
                 let from = if is_full { 0 } else { table.from() };
-                table.for_each_live(&table.keys(new), own, from, &mut |found, pending| {
-                    let Some(nearness) = new.nearness(&table.table.columns, found) else {
-                        return true;
-                    };
-                    if let Some(old) = old
-                        && familiar
-                            .get_or_insert_with(|| near_before(table, old))
-                            .contains(&tid(found))
-                    {
-                        return true;
+                table.for_each_live(&table.keys(version), own, from, &mut |slot, pending| {
+                    if let Some(nearness) = version.nearness(&table.table.columns, slot) {
+                        goes_on = visit(Near {
+                            number,
+                            table,
+                            slot,
+                            nearness,
+                            pending,
+                        });
                     }
-                    if let Some(pending) = pending {
-                        undecided = undecided.or_else(|| round.obstacle(row, pending));
-                        return true;
-                    }
-                    let describe = |origin| match round.is_gated {
-                        true => None,
-                        false => describe(row, table, found, nearness, origin),
-                    };
-                    if is_of_same_command(row.slot, found) {
-                        companion
-                            .get_or_insert_with(|| describe(", which the same statement writes"));
-                        return true;
-                    }
-                    duplicate = Some(describe(""));
-                    false
+                    goes_on
                 });
             }
-            if let Some(detail) = duplicate {
-                return Verdict::Duplicate(detail);
+            if !goes_on {
+                return;
             }
-        }
-        match companion {
-            Some(detail) => Verdict::Duplicate(detail),
-            None => undecided.map_or(Verdict::Clear, Verdict::Wait),
         }
     }
 }
@@ -234,21 +290,15 @@ unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
 /// if the role may not see that row.
 ///
 /// # Safety
-/// `found` holds a row of the table.
-unsafe fn describe(
-    row: &Row<'_>,
-    table: &OpenTable,
-    found: *mut pg_sys::TupleTableSlot,
-    nearness: Nearness,
-    origin: &str,
-) -> Option<CString> {
-    let table = &table.table;
+/// The slots hold rows of their tables.
+unsafe fn describe(row: &Row<'_>, near: &Near<'_>, origin: &str) -> Option<CString> {
+    let (table, nearness) = (&near.table.table, near.nearness);
     if table.hides_rows() {
         return None;
     }
     // SAFETY: vouched for by the caller; the row is one of its table.
     unsafe {
-        let theirs = table.columns.key(found)?;
+        let theirs = table.columns.key(near.slot)?;
         let ours = row.columns.key(row.slot);
         let mut detail = match &ours {
             Some(key) => [&b"Row "[..], key.as_bytes()].concat(),

@@ -1,6 +1,7 @@
 //! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
 //! the keys.
 
+use crate::guard::keys::{KeyColumn, have_same_key, key_of};
 use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
 use crate::guard::window::Window;
@@ -78,7 +79,7 @@ impl ScopeColumn {
 
 /// The primary key of a table, by which rows are named.
 struct PrimaryKey {
-    columns: Vec<i16>,
+    columns: Vec<KeyColumn>,
     index: pg_sys::Oid,
 }
 
@@ -104,15 +105,20 @@ impl GuardColumns {
         unsafe {
             let oid = (*table).rd_id;
             let scope = options.scope.iter();
+            let relation = Relation::open_table(oid);
+            let key = relation.primary_key().map(|(index, numbers)| PrimaryKey {
+                columns: (numbers.iter())
+                    .map(|&number| KeyColumn::new(&relation, number))
+                    .collect(),
+                index,
+            });
             Self {
                 value: column_number(oid, &options.column),
                 scope: scope
                     .map(|name| ScopeColumn::new(table, column_number(oid, name)))
                     .collect(),
                 window: Self::window(table, options),
-                key: Relation::open_table(oid)
-                    .primary_key()
-                    .map(|(index, columns)| PrimaryKey { columns, index }),
+                key,
             }
         }
     }
@@ -133,6 +139,37 @@ impl GuardColumns {
         }
     }
 
+    /// Returns the key of a row as a column of type `held` holds it; None without a key.
+    ///
+    /// # Safety
+    /// The slot holds a row of the table, and `held` is of the key's type.
+    pub unsafe fn key_as(
+        &self,
+        held: pg_sys::Oid,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> Option<pg_sys::Datum> {
+        let key = self.key.as_ref()?;
+        // SAFETY: vouched for by the caller.
+        Some(unsafe { key_of(&key.columns, held, slot) })
+    }
+
+    /// Returns whether two versions of a row have the same key, and the same values in all columns that the
+    /// guard reads.
+    ///
+    /// # Safety
+    /// The slots hold rows of the table.
+    pub unsafe fn are_same_row(
+        &self,
+        a: *mut pg_sys::TupleTableSlot,
+        b: *mut pg_sys::TupleTableSlot,
+    ) -> bool {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let has_key = |key: &PrimaryKey| have_same_key(&key.columns, a, b);
+            self.are_same(a, b) && self.key.as_ref().is_none_or(has_key)
+        }
+    }
+
     /// Returns the key of a row as PostgreSQL writes it in messages, `(id)=(1)`; None without a key,
     /// and if the role may not see it.
     ///
@@ -146,7 +183,7 @@ impl GuardColumns {
             let mut values: Vec<pg_sys::Datum> = key
                 .columns
                 .iter()
-                .map(|&column| get(slot, column).unwrap_or(pg_sys::Datum::null()))
+                .map(|column| get(slot, column.number).unwrap_or(pg_sys::Datum::null()))
                 .collect();
             let mut nulls: Vec<bool> = values.iter().map(|_| false).collect();
             let index = Relation::open_index(key.index);

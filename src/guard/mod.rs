@@ -1,4 +1,4 @@
-//! The trigger `near_dup_guard`, which lets no near-duplicate into a table.
+//! The trigger `near_dup_guard`, which refuses near-duplicates of a table's rows, or notes them.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -7,7 +7,10 @@
 
 mod check;
 mod columns;
+pub mod keys;
 mod locks;
+mod notes;
+mod notes_table;
 pub mod options;
 mod passing;
 pub mod places;
@@ -15,6 +18,7 @@ mod protect;
 mod refusal;
 pub mod row;
 pub mod search;
+mod source;
 pub mod table;
 mod trigger;
 mod version;

@@ -14,7 +14,7 @@ use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
-/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'])`.
+/// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'most=10'])`.
 #[derive(PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
@@ -26,9 +26,40 @@ pub struct GuardOptions {
     pub within: Option<CString>,
     /// Microseconds by which rows differ at most in the column of `within`.
     pub by: Option<i64>,
+    /// None for a guard that refuses rows.
+    pub notes: Option<Notes>,
 }
 
-const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id').";
+/// The notes of a guard that lets rows in.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Notes {
+    /// The table of the notes, which a trigger's condition names.
+    pub table: pg_sys::Oid,
+    /// The most rows that one row is noted beside.
+    pub most: usize,
+}
+
+const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'most=...', and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id').";
+
+/// The largest number of rows that one row is noted beside.
+const MOST_NOTES: i32 = 1000;
+
+impl Notes {
+    /// Returns notes without a table.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value`.
+    pub fn none_yet(most: i32) -> Self {
+        if !(1..=MOST_NOTES).contains(&most) {
+            let message = format!("most is {most}");
+            Err(Error::invalid(message, "most is from 1 to 1000.")).or_raise()
+        }
+        Self {
+            table: pg_sys::InvalidOid,
+            most: most as usize,
+        }
+    }
+}
 
 fn invalid(message: String) -> ! {
     Err(Error::invalid(message, SHAPE)).or_raise()
@@ -43,6 +74,7 @@ impl GuardOptions {
             scope: Vec::new(),
             within: None,
             by: None,
+            notes: None,
         }
     }
 
@@ -84,6 +116,10 @@ impl GuardOptions {
             for (column, name) in options.columns_mut().zip(names) {
                 *column = server_text(&name);
             }
+            if let Some(notes) = &mut options.notes {
+                [notes.table] = condition::named(trigger.tgqual)
+                    .unwrap_or_else(|| invalid("near_dup_guard got most without notes".to_owned()));
+            }
             options
         }
     }
@@ -111,6 +147,7 @@ impl GuardOptions {
             b"fold" => self.shingling = cut(k as i64, unit, word.parse().or_raise()),
             b"scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
             b"within" => self.within = Some(column(value)),
+            b"most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
             b"by" => self.by = Some(microseconds_in(&column(value))),
             _ => invalid(format!(
                 "unknown option {}",

@@ -47,22 +47,24 @@
 //! one that meets two guards when it waits at the second: those can deadlock, and UPDATEs by their row
 //! locks.
 
-use crate::guard::check::{Guard, Round, Row, Verdict};
+use crate::guard::check::{Guard, Near, Round, Verdict};
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Gate, Standing, say_passed, standing};
+use crate::guard::notes::{Neighbors, Order, lock_for_notes};
 use crate::guard::options::GuardOptions;
 use crate::guard::places::Place;
 use crate::guard::refusal::Refusal;
-use crate::guard::row::Slot;
+use crate::guard::row::not_so;
 use crate::guard::search::{OpenTable, Pending};
+use crate::guard::source::{Source, in_memory_of_its_own, with_row};
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::am::hold;
 use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::relation::{Relation, blocks};
+use crate::pg::relation::Relation;
 use neardup::memory::filled;
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::mem::take;
 
 /// Lets rows pass, root by root. Returns the refusal of one.
@@ -85,27 +87,28 @@ pub unsafe fn pass(places: &[Place]) -> Option<Refusal> {
 }
 
 /// The rows of a root with the guards that they meet.
-struct Passing<'p> {
-    root: pg_sys::Oid,
-    places: &'p [Place],
-    sources: Vec<Source>,
-    guards: Vec<Guard>,
+pub struct Passing<'p> {
+    pub root: pg_sys::Oid,
+    pub places: &'p [Place],
+    pub sources: Vec<Source>,
+    pub guards: Vec<Guard>,
+    /// The order of the rows, where a guard notes them.
+    pub order: Order,
 }
 
-/// A table with a trigger that has noted rows.
-struct Source {
-    table: Relation,
-    trigger: pg_sys::Oid,
-    name: CString,
-    columns: GuardColumns,
-    guard: usize,
+/// The state of a row on its way.
+#[derive(Clone, Default)]
+pub struct Progress {
+    /// It has to be checked against all rows.
+    pub is_open: bool,
+    pub neighbors: Neighbors,
 }
 
 /// The outcome of a round.
 enum Outcome {
     Clear,
     Wait(Pending),
-    /// A committed row may refuse one of ours: only an open gate lets us say which.
+    /// There is another row near one of ours, of which more is to be known while the gate is open.
     Again,
     Refused(Refusal),
 }
@@ -117,6 +120,7 @@ impl<'p> Passing<'p> {
             places,
             sources: Vec::new(),
             guards: Vec::new(),
+            order: Order::default(),
         };
         for place in places.iter().filter(|place| place.root == root) {
             if passing.source(place).is_none() {
@@ -125,10 +129,13 @@ impl<'p> Passing<'p> {
         }
         // SAFETY: the transaction wrote the rows at the places.
         unsafe { passing.open_tables() };
+        if passing.guards.iter().any(|guard| guard.notes().is_some()) {
+            passing.order = Order::of(places);
+        }
         passing
     }
 
-    fn source(&self, place: &Place) -> Option<&Source> {
+    pub fn source(&self, place: &Place) -> Option<&Source> {
         let mut sources = self.sources.iter();
         sources.find(|source| source.trigger == place.trigger)
     }
@@ -148,6 +155,9 @@ impl<'p> Passing<'p> {
             // Copied before anything is looked up in the catalog, which may replace the trigger.
             let (name, function) = (CStr::from_ptr(trigger.tgname).to_owned(), trigger.tgfoid);
             let options = GuardOptions::of_trigger(trigger, place.table);
+            if place.new.is_none() && options.notes.is_none() {
+                not_so("near_dup_guard was fired by another event than INSERT or UPDATE");
+            }
             let columns = GuardColumns::of(table.as_ptr(), &options);
             let known = |guard: &Guard| guard.rule.options == options;
             let guard = self.guards.iter().position(known).unwrap_or_else(|| {
@@ -197,6 +207,7 @@ impl<'p> Passing<'p> {
             if let Some(reach) = reach {
                 let Guard { rule, tables } = &mut self.guards[number];
                 let in_reach = rule.tables_in(self.root, reach).into_iter();
+                let in_reach = in_reach.inspect(|table| lock_for_notes(rule, table));
                 tables.extend(in_reach.map(|table| OpenTable::new(table, rule)));
             }
         }
@@ -208,11 +219,17 @@ impl<'p> Passing<'p> {
     /// As for [`pass`].
     unsafe fn pass(&self) -> Option<Refusal> {
         let mut round = Round::new(self.root);
-        let mut open = filled(false, self.places.len()).or_raise();
+        let mut progress = filled(Progress::default(), self.places.len()).or_raise();
+        // SAFETY: vouched for by the caller.
+        unsafe { self.remove_notes() };
         loop {
             // SAFETY: vouched for by the caller.
-            match unsafe { self.try_to_pass(&mut round, &mut open) } {
-                Outcome::Clear => return None,
+            match unsafe { self.try_to_pass(&mut round, &mut progress) } {
+                Outcome::Clear => {
+                    // SAFETY: vouched for by the caller.
+                    unsafe { self.add_notes(&progress) };
+                    return None;
+                }
                 Outcome::Refused(refusal) => return Some(refusal),
                 Outcome::Wait(pending) => pending.wait(),
                 Outcome::Again => {}
@@ -224,14 +241,18 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self, round: &mut Round, open: &mut [bool]) -> Outcome {
+    unsafe fn try_to_pass(&self, round: &mut Round, progress: &mut [Progress]) -> Outcome {
         round.later.clear();
         for is_first in [true, false] {
             // SAFETY: vouched for by the caller.
-            let outcome = unsafe { self.look(round, open, is_first) };
+            let outcome = unsafe { self.look(round, progress, is_first) };
             if !matches!(outcome, Outcome::Clear) {
                 return outcome;
             }
+        }
+        // SAFETY: vouched for by the caller.
+        if !unsafe { self.lock_neighbors(progress) } {
+            return Outcome::Again;
         }
         hold::point("guard_has_searched");
         let gate = Gate::close(self.root);
@@ -243,7 +264,7 @@ impl<'p> Passing<'p> {
         let outcome = match round.later.iter().find(has_moved) {
             Some(&other) => Outcome::Wait(other),
             // SAFETY: vouched for by the caller.
-            None => unsafe { self.look(round, open, false) },
+            None => unsafe { self.look(round, progress, false) },
         };
         round.is_gated = false;
         if let Outcome::Clear = outcome {
@@ -258,23 +279,28 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn look(&self, round: &mut Round, open: &mut [bool], is_first: bool) -> Outcome {
+    unsafe fn look(&self, round: &mut Round, progress: &mut [Progress], is_first: bool) -> Outcome {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
         let behind = tables.filter(|table| table.begin_round()).count();
         let mut outcome = Outcome::Clear;
-        for (place, open) in self.places.iter().zip(open) {
+        for (number, (place, progress)) in self.places.iter().zip(progress).enumerate() {
             check_interrupts();
-            round.is_full = is_first && take(open);
+            round.is_full = is_first && take(&mut progress.is_open);
             let Some(source) = self.source(place).filter(|_| round.is_full || behind > 0) else {
                 continue;
             };
             // SAFETY: vouched for by the caller.
             let verdict = in_memory_of_its_own(|| unsafe {
-                with_row(place, source, |row| {
-                    self.guards[source.guard].check(row, round)
+                let guard = &self.guards[source.guard];
+                with_row(place, source, |row| match guard.notes() {
+                    None => guard.check(row, round),
+                    Some(notes) => {
+                        let is_earlier = |near: &Near<'_>| self.order.is_earlier(near, number);
+                        guard.find(row, round, notes.most, &is_earlier, &mut progress.neighbors)
+                    }
                 })
             });
-            *open |= take(&mut round.is_open);
+            progress.is_open |= take(&mut round.is_open);
             match verdict.unwrap_or(Verdict::Clear) {
                 Verdict::Wait(pending) if !matches!(outcome, Outcome::Again) => {
                     outcome = Outcome::Wait(pending);
@@ -282,7 +308,11 @@ impl<'p> Passing<'p> {
                 Verdict::Clear | Verdict::Wait(_) => {}
                 // The others have to be checked in this round, too.
                 Verdict::Duplicate(_) if round.is_gated => {
-                    *open = true;
+                    progress.is_open = true;
+                    outcome = Outcome::Again;
+                }
+                Verdict::Neighbor => {
+                    progress.is_open = true;
                     outcome = Outcome::Again;
                 }
                 Verdict::Duplicate(detail) => {
@@ -292,54 +322,5 @@ impl<'p> Passing<'p> {
             }
         }
         outcome
-    }
-}
-
-/// Calls a function with the row at a place, as it is now. Returns its result; None if the row is gone.
-///
-/// # Safety
-/// The place is one of the running transaction, in the table of the source.
-unsafe fn with_row<R>(
-    place: &Place,
-    source: &Source,
-    work: impl FnOnce(&Row<'_>) -> R,
-) -> Option<R> {
-    let table = source.table.as_ptr();
-    // SAFETY: vouched for by the caller; versions that the running transaction has written stay in
-    // the file.
-    unsafe {
-        if (*(*table).rd_rel).relfilenode != place.file || place.tid.0 >= blocks(table) {
-            return None;
-        }
-        let [noted, newest, old] = [(); 3].map(|()| Slot::new(table));
-        if !noted.fetch(table, place.tid) || !newest.fetch_newest(table, place.tid) {
-            return None;
-        }
-        let old = (place.old)
-            .filter(|&tid| old.fetch(table, tid))
-            .map(|_| old.as_ptr());
-        let [noted, newest] = [noted.as_ptr(), newest.as_ptr()];
-        let row = Row::new(table, &source.columns, noted, newest, old);
-        Some(work(&row))
-    }
-}
-
-/// Returns the result of some work, and frees the values of PostgreSQL's that it leaves behind.
-fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
-    // SAFETY: after an ERROR the memory is freed with the one that it is part of.
-    unsafe {
-        let before = pg_sys::CurrentMemoryContext;
-        let own = pg_sys::AllocSetContextCreateExtended(
-            before,
-            c"near_dup_guard".as_ptr(),
-            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        );
-        pg_sys::MemoryContextSwitchTo(own);
-        let result = work();
-        pg_sys::MemoryContextSwitchTo(before);
-        pg_sys::MemoryContextDelete(own);
-        result
     }
 }

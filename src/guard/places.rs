@@ -22,8 +22,9 @@ pub struct Place {
     /// The table's file, which a place belongs to.
     pub file: pg_sys::Oid,
     pub trigger: pg_sys::Oid,
-    pub tid: Tid,
-    /// The version that an UPDATE replaced.
+    /// The version that was written; None of a row that was deleted.
+    pub new: Option<Tid>,
+    /// The version that was replaced or deleted.
     pub old: Option<Tid>,
     pub subtransaction: pg_sys::SubTransactionId,
 }

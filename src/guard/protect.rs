@@ -1,21 +1,25 @@
 //! `near_dup_protect`: creates the triggers, and reports at once everything that would make them fail.
 
-use crate::guard::options::GuardOptions;
+use crate::guard::notes_table;
+use crate::guard::options::{GuardOptions, Notes};
 use crate::guard::table::{Rule, root_of};
 use crate::guard::window::{DAY, microseconds};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::catalog::depend;
 use crate::pg::condition;
+use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::Relation;
+use crate::pg::rights::check_owner;
 use crate::pg::statement::{Connection, server_text, utf8};
 use crate::pg::text::Text;
+use neardup::quoted;
 use pgrx::prelude::*;
 use std::ffi::CString;
 
 /// Implements `near_dup_protect(relation, column_name, threshold, scope, trigger_name, within, by, k, unit,
-/// fold)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
+/// fold, action, notes, most)`, which creates the triggers `near_dup_guard` on a table, or on all partitions of one.
 ///
 /// # Errors
 /// The errors of CREATE TRIGGER, and the errors that the trigger would raise for every row: for columns
@@ -27,9 +31,17 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let call = Call::new(fcinfo);
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
         let function = (*(*fcinfo).flinfo).fn_oid;
-        let arguments = trigger_arguments(&call);
+        let mut arguments = trigger_arguments(&call);
+        let notes = requested_notes(&call);
+        arguments.extend(notes.map(|notes| format!("most={}", notes.most)));
         let table = Relation::open_table(relation);
         let mut rule = Rule::new(table.as_ptr(), options(&arguments), function);
+        if let Some(notes) = &mut rule.options.notes {
+            check_owner(relation);
+            let name = call.optional_argument(11).map(|name| names::name(name));
+            let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "near_dups"));
+            notes.table = notes_table::create(&table, &name);
+        }
         create_triggers(&call, relation, &arguments, &mut rule.options);
         for table in rule.tables(root_of(table.as_ptr())) {
             table.index(&rule);
@@ -75,14 +87,42 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
     }
 }
 
+/// Returns the notes that a call asks for, without their table; None where it asks for refusals.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for another action, and for notes of a guard that refuses.
+///
+/// # Safety
+/// The call is one of `near_dup_protect`.
+unsafe fn requested_notes(call: &Call) -> Option<Notes> {
+    // SAFETY: the arguments are of the declared types.
+    let action = unsafe { Text::from_raw(call.argument(10, "action")) };
+    let action = action.name();
+    let most = call.argument(12, "most").value() as i32;
+    let has_name = call.optional_argument(11).is_some();
+    let invalid = |message: &str| {
+        raise(
+            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            message,
+            "Valid actions are refuse and note; notes names the table that action => 'note' makes.",
+        )
+    };
+    match &*action {
+        "note" => Some(Notes::none_yet(most)),
+        "refuse" if has_name => invalid("a guard that refuses rows has no notes"),
+        "refuse" => None,
+        _ => invalid(&format!("unknown action {}", quoted(&action))),
+    }
+}
+
 fn options(arguments: &[String]) -> GuardOptions {
     let arguments: Vec<CString> = arguments.iter().map(|text| server_text(text)).collect();
     GuardOptions::parse(&arguments.iter().map(CString::as_c_str).collect::<Vec<_>>())
 }
 
-/// Creates, with the caller's rights, the trigger that notes rows, whose condition keeps the columns,
-/// since their names may change; and the one that says before that the transaction will pass, which
-/// is dropped with it.
+/// Creates, with the caller's rights, the trigger that notes rows, whose condition keeps the columns and names
+/// the table of notes, since their names may change; and those that are dropped with it: the one that says
+/// before that the transaction will pass, and, where there are notes, those for rows that go.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
@@ -97,32 +137,69 @@ unsafe fn create_triggers(
         .optional_argument(4)
         .map(|name| unsafe { names::name(name) });
     let after = after.unwrap_or_else(|| names::derived(&names::bare(relation), "guard"));
-    let before = names::derived(&after, "before");
-    let columns = options.columns_mut();
-    let columns = columns.map(|name| format!("NEW.{}", names::identifier(&utf8(name))));
-    let condition = condition::keeping(&columns.collect::<Vec<_>>());
+    let columns = options
+        .columns_mut()
+        .map(|name| names::identifier(&utf8(name)));
+    let columns: Vec<String> = columns.collect();
+    let notes = options.notes.map(|notes| condition::naming(&[notes.table]));
+    let keeping = |version: &str| {
+        let columns = columns.iter().map(|name| format!("{version}.{name}"));
+        let kept = condition::keeping(&columns.collect::<Vec<_>>());
+        match &notes {
+            Some(notes) => format!("({notes} AND {kept})"),
+            None => kept,
+        }
+    };
     let arguments = arguments.iter().map(|argument| names::literal(argument));
     let arguments = arguments.collect::<Vec<_>>().join(", ");
     let table = names::relation(relation);
     let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
-    connection.execute(&format!(
-        "CREATE TRIGGER {} AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN {condition} EXECUTE FUNCTION {function}({arguments})",
-        names::identifier(&after),
-    ));
-    // A restored dump does not know that it goes with the other one.
-    connection.execute(&format!(
-        "CREATE OR REPLACE TRIGGER {} BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION {function}()",
-        names::identifier(&before),
-    ));
+    let create = |create: &str, name: &str, when: &str, condition: &str, arguments: &str| {
+        let name = names::identifier(name);
+        connection.execute(&format!(
+            "{create} {name} {when} {condition} EXECUTE FUNCTION {function}({arguments})"
+        ));
+    };
+    create(
+        "CREATE TRIGGER",
+        &after,
+        &format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN"),
+        &keeping("NEW"),
+        &arguments,
+    );
+    // A restored dump does not know that these go with the first.
+    let with_it = "CREATE OR REPLACE TRIGGER";
+    let mut others = vec![names::derived(&after, "before")];
+    let before = format!("BEFORE INSERT ON {table} FOR EACH ROW");
+    create(with_it, &others[0], &before, "", "");
+    if let Some(notes) = &notes {
+        let gone = [
+            ("delete", "AFTER DELETE", "FOR EACH ROW", keeping("OLD")),
+            (
+                "truncate",
+                "AFTER TRUNCATE",
+                "FOR EACH STATEMENT",
+                format!("({notes})"),
+            ),
+        ];
+        for (suffix, event, each, condition) in gone {
+            let name = names::derived(&after, suffix);
+            let when = format!("{event} ON {table} {each} WHEN");
+            create(with_it, &name, &when, &condition, &arguments);
+            others.push(name);
+        }
+    }
     connection.close();
-    let [before, after] = [before, after].map(|name| {
+    let trigger = |name: &str| {
         // SAFETY: the trigger has been created; the name is NUL-terminated.
         let trigger =
-            unsafe { pg_sys::get_trigger_oid(relation, server_text(&name).as_ptr(), false) };
+            unsafe { pg_sys::get_trigger_oid(relation, server_text(name).as_ptr(), false) };
         (pg_sys::TriggerRelationId, trigger)
-    });
-    depend(before, after);
+    };
+    for other in others {
+        depend(trigger(&other), trigger(&after));
+    }
 }
 
 pgrx::extension_sql_file!(

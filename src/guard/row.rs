@@ -13,14 +13,18 @@ pub enum Fired {
         *mut pg_sys::TupleTableSlot,
         Option<*mut pg_sys::TupleTableSlot>,
     ),
+    /// A row that was deleted.
+    Deleted(*mut pg_sys::TupleTableSlot),
+    /// The table was emptied.
+    Truncated,
 }
 
 impl Fired {
     /// Returns the row that a trigger is called for.
     ///
     /// # Errors
-    /// ERROR unless called as a trigger for each row, AFTER INSERT OR UPDATE, or BEFORE INSERT without
-    /// arguments.
+    /// ERROR unless called as a trigger for each row, AFTER INSERT, UPDATE or DELETE, or BEFORE INSERT
+    /// without arguments, or AFTER TRUNCATE.
     ///
     /// # Safety
     /// `fcinfo` is that of the running call.
@@ -29,6 +33,7 @@ impl Fired {
     ) -> (&'static pg_sys::TriggerData, Self) {
         const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
         const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
+        const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
         // SAFETY: vouched for by the caller; a trigger's context is its data.
         unsafe {
             let data = (*fcinfo).context.cast::<pg_sys::TriggerData>();
@@ -47,9 +52,8 @@ impl Fired {
                 (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => {
                     Self::After(data.tg_newslot, Some(data.tg_trigslot))
                 }
-                (AFTER_ROW, _) => {
-                    not_so("near_dup_guard was fired by another event than INSERT or UPDATE")
-                }
+                (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => Self::Deleted(data.tg_trigslot),
+                (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => Self::Truncated,
                 _ => not_so("near_dup_guard was not fired after each row"),
             };
             (data, fired)
@@ -57,7 +61,8 @@ impl Fired {
     }
 }
 
-fn not_so(message: &str) -> ! {
+/// Raises the ERROR of a trigger function that was called in another way than it is made for.
+pub fn not_so(message: &str) -> ! {
     raise(
         PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         message,
@@ -114,6 +119,32 @@ impl Slot {
         unsafe {
             let any = &raw mut pg_sys::SnapshotAnyData;
             pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
+        }
+    }
+
+    /// Locks a version of a row against changes until the transaction ends, FOR SHARE, once no other
+    /// transaction is changing it. Returns whether it is the newest one then.
+    ///
+    /// # Safety
+    /// As for [`Self::fetch`]; the table is locked, and another transaction wrote the version.
+    pub unsafe fn lock(&self, table: pg_sys::Relation, tid: Tid) -> bool {
+        let mut pointer = pg_sys::ItemPointerData::default();
+        pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.0, tid.1);
+        let mut failure = pg_sys::TM_FailureData::default();
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let result = pg_sys::table_tuple_lock(
+                table,
+                &mut pointer,
+                pg_sys::GetActiveSnapshot(),
+                self.0,
+                pg_sys::GetCurrentCommandId(true),
+                pg_sys::LockTupleMode::LockTupleShare,
+                pg_sys::LockWaitPolicy::LockWaitBlock,
+                0,
+                &mut failure,
+            );
+            result == pg_sys::TM_Result::TM_Ok
         }
     }
 
@@ -178,6 +209,18 @@ pub unsafe fn is_of_same_command(
         (fields.t_xmin, fields.t_field3.t_cid)
     });
     a == b
+}
+
+/// Returns whether the running transaction wrote the version of a row that a slot holds.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+pub unsafe fn is_own(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller; the header of a stored tuple has the field set.
+    unsafe {
+        let inserter = (*header(slot)).t_choice.t_heap.t_xmin;
+        pg_sys::TransactionIdIsCurrentTransactionId(inserter)
+    }
 }
 
 /// Returns whether no index has an entry for the version of a row that a slot holds.

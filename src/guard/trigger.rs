@@ -2,10 +2,13 @@
 //! will pass; afterwards it notes the row, which is checked when the statement passes.
 
 use crate::guard::locks::say_will_pass;
+use crate::guard::notes_table::NotesTable;
+use crate::guard::options::GuardOptions;
 use crate::guard::places::{self, Place};
-use crate::guard::row::{Fired, tid};
+use crate::guard::row::{Fired, Tid, tid};
 use crate::guard::table::root_of;
 use crate::pg::call::finfo;
+use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 
 /// Implements `near_dup_guard(column, threshold [, scope=column,...] [, ...])`.
@@ -25,15 +28,22 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
                 tuple.into()
             }
             Fired::After(slot, old) => {
-                places::note(Place {
-                    root,
-                    table: (*data.tg_relation).rd_id,
-                    file: (*(*data.tg_relation).rd_rel).relfilenode,
-                    trigger: (*data.tg_trigger).tgoid,
-                    tid: tid(slot),
-                    old: old.map(|old| tid(old)),
-                    subtransaction: pg_sys::GetCurrentSubTransactionId(),
-                });
+                let old = old.map(|old| tid(old));
+                places::note(place(data, root, Some(tid(slot)), old));
+                pg_sys::Datum::null()
+            }
+            Fired::Deleted(slot) => {
+                places::note(place(data, root, None, Some(tid(slot))));
+                pg_sys::Datum::null()
+            }
+            Fired::Truncated => {
+                let table = Relation::open_table((*data.tg_relation).rd_id);
+                let options = GuardOptions::of_trigger(&*data.tg_trigger, table.oid());
+                if let Some(notes) = options.notes {
+                    let notes = NotesTable::open(notes.table);
+                    notes.check(&table);
+                    notes.empty();
+                }
                 pg_sys::Datum::null()
             }
         }
@@ -41,6 +51,31 @@ pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo)
 }
 
 finfo!(pg_finfo_near_dup_guard);
+
+/// Returns the place of a row that the running transaction has written, in its versions from now on and
+/// before.
+///
+/// # Safety
+/// The data are those of the running call.
+unsafe fn place(
+    data: &pg_sys::TriggerData,
+    root: pg_sys::Oid,
+    new: Option<Tid>,
+    old: Option<Tid>,
+) -> Place {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        Place {
+            root,
+            table: (*data.tg_relation).rd_id,
+            file: (*(*data.tg_relation).rd_rel).relfilenode,
+            trigger: (*data.tg_trigger).tgoid,
+            new,
+            old,
+            subtransaction: pg_sys::GetCurrentSubTransactionId(),
+        }
+    }
+}
 
 /// Returns the root of the trigger's table, looked up once for each statement.
 ///

@@ -6,6 +6,7 @@ use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::ball::Ball;
 use crate::index::kind::Bound;
+use crate::pg::bits::Bits;
 use pgrx::pg_sys;
 use std::fmt;
 
@@ -23,7 +24,8 @@ pub struct RowVersion<'a> {
 #[derive(Clone, Copy)]
 pub enum Nearness {
     Similarity(f64),
-    DifferingBits(f64),
+    /// The number of bits that differ, and of all bits.
+    DifferingBits(f64, usize),
 }
 
 impl<'a> RowVersion<'a> {
@@ -91,9 +93,21 @@ impl<'a> RowVersion<'a> {
             let theirs = get(other, columns.value)?;
             let nearness = Ball::from_raw(self.ball).read().nearness(theirs)?;
             Some(match self.rule.bound {
-                Bound::Distance(_) => Nearness::DifferingBits(nearness),
+                Bound::Distance(_) => {
+                    Nearness::DifferingBits(nearness, Bits::from_raw(theirs).len())
+                }
                 _ => Nearness::Similarity(nearness),
             })
+        }
+    }
+}
+
+impl Nearness {
+    /// Returns the similarity, of bit strings the share of equal bits.
+    pub fn similarity(self) -> f64 {
+        match self {
+            Self::Similarity(similarity) => similarity,
+            Self::DifferingBits(bits, of) => 1.0 - bits / of.max(1) as f64,
         }
     }
 }
@@ -106,8 +120,8 @@ impl fmt::Display for Nearness {
                 let percent = (similarity * 100.0 + 1e-9).floor();
                 write!(f, "is {:.2} similar to", percent / 100.0)
             }
-            Self::DifferingBits(1.0) => write!(f, "differs in 1 bit from"),
-            Self::DifferingBits(bits) => write!(f, "differs in {bits} bits from"),
+            Self::DifferingBits(1.0, _) => write!(f, "differs in 1 bit from"),
+            Self::DifferingBits(bits, _) => write!(f, "differs in {bits} bits from"),
         }
     }
 }

@@ -1,28 +1,13 @@
-//! Access to a tracker: its owner, the rights of a refresh, and its locks.
+//! Access to a tracker: the rights of a refresh, and its locks.
 
 use crate::live::state::State;
 use crate::live::tracker::Tracker;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::Relation;
-use crate::pg::rights::{OwnerRights, owns};
+use crate::pg::rights::OwnerRights;
 use crate::pg::statement::Connection;
 use pgrx::{PgSqlErrorCode, pg_sys};
-
-/// # Errors
-/// ERROR `insufficient_privilege` unless the caller owns the tracked table.
-pub fn check_owner(relation: pg_sys::Oid) {
-    if !owns(relation) {
-        // SAFETY: raises the ERROR; the name is NUL-terminated.
-        unsafe {
-            pg_sys::aclcheck_error(
-                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                pg_sys::ObjectType::OBJECT_TABLE,
-                pg_sys::get_rel_name(relation),
-            );
-        }
-    }
-}
 
 /// Returns the rights of a table's owner, with the settings of a refresh.
 ///
@@ -35,16 +20,9 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
         refuse_row_security(relation);
     }
     let rights = OwnerRights::assume(table.owner());
-    for (name, value) in [
-        // Keys go through text and back.
-        (c"datestyle", c"ISO"),
-        (c"intervalstyle", c"postgres"),
-        (c"extra_float_digits", c"3"),
-        // Plans that are made for few rows are disliked by their cost, not slow.
-        (c"jit", c"off"),
-    ] {
-        rights.set(name, value);
-    }
+    rights.keep_texts();
+    // Plans that are made for few rows are disliked by their cost, not slow.
+    rights.set(c"jit", c"off");
     rights
 }
 

@@ -11,7 +11,6 @@ mod ahead;
 mod commit;
 mod create;
 mod indexes;
-mod keys;
 mod leaves;
 mod links;
 mod measure;

@@ -3,9 +3,8 @@
 //! It writes into the queue itself, without a statement, so that whoever may write the table needs no
 //! right on the queue, and no code runs with other rights than the writer's.
 
-use crate::guard::row::get;
+use crate::guard::keys::{KeyColumn, have_same_key, holds_keys, key_of};
 use crate::live::commit;
-use crate::live::keys::holds_keys;
 use crate::live::tracker::Tracker;
 use crate::live::trigger;
 use crate::pg::call::finfo;
@@ -45,13 +44,6 @@ struct Noting {
     key: Vec<KeyColumn>,
 }
 
-/// A column of the primary key.
-struct KeyColumn {
-    number: i16,
-    by_value: bool,
-    length: i16,
-}
-
 impl Noting {
     /// # Safety
     /// The data are those of the running call.
@@ -64,19 +56,7 @@ impl Noting {
         if !holds_keys(&queue, &table, &numbers) {
             numbers.clear();
         }
-        let column = |number: &i16| {
-            let (mut length, mut by_value) = (0, false);
-            // SAFETY: the table is open and has the column.
-            unsafe {
-                let (column_type, _) = column_type(table.as_ptr(), *number);
-                pg_sys::get_typlenbyval(column_type, &mut length, &mut by_value);
-            }
-            KeyColumn {
-                number: *number,
-                by_value,
-                length,
-            }
-        };
+        let column = |&number: &i16| KeyColumn::new(&table, number);
         Self {
             key: numbers.iter().map(column).collect(),
             tracker,
@@ -91,16 +71,17 @@ impl Noting {
         let queue = Queue::open(self.tracker.tables.queue);
         // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
         unsafe {
+            let key = |slot| Some(key_of(&self.key, queue.key_type(), slot));
             match operation ^ row {
                 _ if self.key.is_empty() => queue.insert(None),
                 pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_DELETE => {
-                    queue.insert(Some(self.key_of(&queue, data.tg_trigslot)));
+                    queue.insert(key(data.tg_trigslot));
                 }
                 pg_sys::TRIGGER_EVENT_UPDATE => {
-                    if !self.has_same_key(data.tg_trigslot, data.tg_newslot) {
-                        queue.insert(Some(self.key_of(&queue, data.tg_trigslot)));
+                    if !have_same_key(&self.key, data.tg_trigslot, data.tg_newslot) {
+                        queue.insert(key(data.tg_trigslot));
                     }
-                    queue.insert(Some(self.key_of(&queue, data.tg_newslot)));
+                    queue.insert(key(data.tg_newslot));
                 }
                 _ => queue.insert(None),
             }
@@ -114,52 +95,6 @@ impl Noting {
             }
         }
     }
-
-    /// Returns the key of a row as the queue has it.
-    ///
-    /// # Safety
-    /// The slot holds a row of the table.
-    unsafe fn key_of(&self, queue: &Queue, slot: *mut pg_sys::TupleTableSlot) -> pg_sys::Datum {
-        let value = |column: &KeyColumn| {
-            // SAFETY: vouched for by the caller; the columns of a primary key are not NULL.
-            unsafe { get(slot, column.number) }.expect("keys are not NULL")
-        };
-        match &self.key[..] {
-            [column] => value(column),
-            columns => queue.row(columns.iter().map(value).collect()),
-        }
-    }
-
-    /// Returns whether two rows have keys of the same bits.
-    ///
-    /// # Safety
-    /// The slots hold rows of the table.
-    unsafe fn has_same_key(
-        &self,
-        old: *mut pg_sys::TupleTableSlot,
-        new: *mut pg_sys::TupleTableSlot,
-    ) -> bool {
-        self.key.iter().all(|column| {
-            // SAFETY: vouched for by the caller; the values are of the column's type.
-            unsafe {
-                let values = (get(old, column.number), get(new, column.number));
-                let (Some(old), Some(new)) = values else {
-                    return false;
-                };
-                datumIsEqual(old, new, column.by_value, column.length.into())
-            }
-        })
-    }
-}
-
-unsafe extern "C-unwind" {
-    /// Compares values bit by bit; of values out of line, their pointers.
-    fn datumIsEqual(
-        a: pg_sys::Datum,
-        b: pg_sys::Datum,
-        by_value: bool,
-        length: std::ffi::c_int,
-    ) -> bool;
 }
 
 /// The open queue.
@@ -171,16 +106,9 @@ impl Queue {
         Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as i32) })
     }
 
-    /// Returns a row of the type of the queue's keys.
-    fn row(&self, mut values: Vec<pg_sys::Datum>) -> pg_sys::Datum {
-        let mut nulls: Vec<bool> = values.iter().map(|_| false).collect();
-        // SAFETY: the queue is open; its keys are of a row type with columns of these types.
-        unsafe {
-            let (row_type, _) = column_type(self.0, 1);
-            let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(row_type, -1);
-            let row = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
-            pg_sys::HeapTupleHeaderGetDatum((*row).t_data)
-        }
+    fn key_type(&self) -> pg_sys::Oid {
+        // SAFETY: the queue is open, and has one column.
+        unsafe { column_type(self.0, 1) }.0
     }
 
     /// Inserts a key; None says that any row may have changed.

@@ -1,6 +1,6 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
-use crate::live::access::{check_owner, check_tables, lock, rights_for};
+use crate::live::access::{check_tables, lock, rights_for};
 use crate::live::leaves::{Leaf, Unnoted};
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
@@ -12,6 +12,7 @@ use crate::live::{rebuild, repair};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
+use crate::pg::rights::check_owner;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
 use neardup::cluster::live::{Ceased, Event, Move, Numbers, number};

@@ -1,6 +1,6 @@
 //! The columns that a tracker reads, and the parts of its statements that are made of them.
 
-use crate::live::keys::holds_keys;
+use crate::guard::keys::holds_keys;
 use crate::live::order::Order;
 use crate::live::tracker::Tracker;
 use crate::pg::error::raise;

@@ -1,7 +1,7 @@
 //! `near_dup_track`: begins to keep clusters.
 
 use crate::index::kind::{COLUMN_TYPES, Kind};
-use crate::live::access::{check_owner, lock, rights_for};
+use crate::live::access::{lock, rights_for};
 use crate::live::create::{Creation, create_index};
 use crate::live::indexes::rule;
 use crate::live::leaves::Leaf;
@@ -17,6 +17,7 @@ use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
 use crate::pg::relation::Relation;
+use crate::pg::rights::check_owner;
 use crate::pg::statement::{Connection, Snapshot, utf8};
 use crate::pg::text::Text;
 use neardup::bands::{LOWEST_THRESHOLD, MAX_BLOCKS};

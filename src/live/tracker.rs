@@ -11,7 +11,6 @@ use crate::pg::catalog::function_beside;
 use crate::pg::condition;
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::nodes;
 use crate::pg::relation::{self, Relation, column_type};
 use crate::pg::statement::{Connection, utf8};
 use neardup::shingle::Shingling;
@@ -55,11 +54,7 @@ impl Tables {
 
     /// Returns the condition that names the tables.
     pub fn condition(&self) -> String {
-        let named = |table: pg_sys::Oid| {
-            let name = names::literal(&names::relation(table));
-            format!("{name}::pg_catalog.regclass")
-        };
-        format!("ROW({}) IS NOT NULL", self.all().map(named).join(", "))
+        condition::naming(&self.all())
     }
 
     /// Returns the tables that a condition names.
@@ -67,25 +62,15 @@ impl Tables {
     /// # Safety
     /// The condition is a trigger's.
     unsafe fn of_condition(condition: *const std::ffi::c_char) -> Option<Self> {
-        // SAFETY: vouched for by the caller; the tags tell the types.
-        unsafe {
-            let first = *condition::conjuncts(condition).first()?;
-            let row = condition::tested_row(first)?;
-            let elements = nodes::elements::<5>((*row).args)?;
-            let mut tables = [pg_sys::InvalidOid; 5];
-            for (table, element) in tables.iter_mut().zip(elements) {
-                let named = nodes::constant(element)?;
-                *table = pg_sys::Oid::from(named.value() as u32);
-            }
-            let [clusters, log, canonical, queue, state] = tables;
-            Some(Self {
-                clusters,
-                log,
-                canonical,
-                queue,
-                state,
-            })
-        }
+        // SAFETY: vouched for by the caller.
+        let [clusters, log, canonical, queue, state] = unsafe { condition::named(condition)? };
+        Some(Self {
+            clusters,
+            log,
+            canonical,
+            queue,
+            state,
+        })
     }
 }
 

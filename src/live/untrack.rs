@@ -1,12 +1,11 @@
 //! `near_dup_untrack`: ends keeping clusters.
 
-use crate::live::access::check_owner;
 use crate::live::links;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::pg::call::Call;
 use crate::pg::names;
 use crate::pg::relation::Relation;
-use crate::pg::rights::OwnerRights;
+use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::Connection;
 use pgrx::prelude::*;
 

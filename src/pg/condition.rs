@@ -1,15 +1,41 @@
-//! Expressions over a row that the condition of a trigger keeps. PostgreSQL follows when a column that
-//! they read is renamed, refuses to drop it, and dumps them.
+//! Tables that the condition of a trigger names, and expressions over a row that it keeps. PostgreSQL
+//! follows when a table or a column is renamed, refuses to drop it, and dumps it.
 #![allow(
     clippy::disallowed_methods,
     reason = "an entry an expression of a condition"
 )]
 
+use crate::pg::names;
 use crate::pg::nodes;
 use pgrx::{PgList, pg_sys};
 use std::ffi::c_char;
 
-/// Returns a condition that always holds, and keeps expressions over `NEW`.
+/// Returns a condition that always holds, and names tables.
+pub fn naming(tables: &[pg_sys::Oid]) -> String {
+    let named = tables.iter().map(|&table| {
+        let name = names::literal(&names::relation(table));
+        format!("{name}::pg_catalog.regclass")
+    });
+    format!("ROW({}) IS NOT NULL", named.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the tables that a condition names first; None if it does not name as many.
+///
+/// # Safety
+/// The condition is that of a trigger, or NULL.
+pub unsafe fn named<const N: usize>(condition: *const c_char) -> Option<[pg_sys::Oid; N]> {
+    // SAFETY: vouched for by the caller; the tags tell the types.
+    unsafe {
+        let row = tested_row(*conjuncts(condition).first()?)?;
+        let mut tables = [pg_sys::InvalidOid; N];
+        for (table, element) in tables.iter_mut().zip(nodes::elements::<N>((*row).args)?) {
+            *table = pg_sys::Oid::from(nodes::constant(element)?.value() as u32);
+        }
+        Some(tables)
+    }
+}
+
+/// Returns a condition that always holds, and keeps expressions over `NEW` or `OLD`.
 pub fn keeping(expressions: &[String]) -> String {
     format!("(ROW({}) IS NULL OR true)", expressions.join(", "))
 }

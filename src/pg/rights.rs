@@ -37,10 +37,36 @@ impl OwnerRights {
         self.settings.set(name, value);
     }
 
+    /// Lets values go through text and back unchanged.
+    pub fn keep_texts(&self) {
+        for (name, value) in [
+            (c"datestyle", c"ISO"),
+            (c"intervalstyle", c"postgres"),
+            (c"extra_float_digits", c"3"),
+        ] {
+            self.set(name, value);
+        }
+    }
+
     pub fn resign(self) {
         self.settings.restore();
         // SAFETY: what `assume` has read is set again.
         unsafe { pg_sys::SetUserIdAndSecContext(self.caller, self.context) };
+    }
+}
+
+/// # Errors
+/// ERROR `insufficient_privilege` unless the current role owns a table.
+pub fn check_owner(table: pg_sys::Oid) {
+    if !owns(table) {
+        // SAFETY: raises the ERROR; the name is NUL-terminated.
+        unsafe {
+            pg_sys::aclcheck_error(
+                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
+                pg_sys::ObjectType::OBJECT_TABLE,
+                pg_sys::get_rel_name(table),
+            );
+        }
     }
 }
 

@@ -166,6 +166,41 @@ impl Statement<'_> {
         arguments: &[Option<pg_sys::Datum>],
         visit: &mut dyn FnMut(&Tuple<'_>),
     ) -> u64 {
+        let snapshot = self.snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr);
+        // SAFETY: the snapshot is registered.
+        unsafe { self.run_under(snapshot, std::ptr::null_mut(), arguments, visit) }
+    }
+
+    /// Runs a statement that changes the rows committed by now, whatever the transaction's snapshot, as the
+    /// checks of foreign keys do.
+    ///
+    /// # Errors
+    /// ERROR `t_r_serialization_failure` for a row to be changed that the transaction cannot see.
+    pub fn run_latest(&self, arguments: &[Option<pg_sys::Datum>]) {
+        // SAFETY: a transaction is running; both snapshots are valid while the statement runs.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            let latest = pg_sys::GetLatestSnapshot();
+            let visible = match Snapshot::is_of_transaction() {
+                true => pg_sys::GetTransactionSnapshot(),
+                false => std::ptr::null_mut(),
+            };
+            self.run_under(latest, visible, arguments, &mut |_| {});
+        }
+    }
+
+    /// Runs the statement under a snapshot, or NULL for a new one; rows that it changes have to be in
+    /// `visible`, unless that is NULL.
+    ///
+    /// # Safety
+    /// The snapshots are valid.
+    unsafe fn run_under(
+        &self,
+        snapshot: pg_sys::Snapshot,
+        visible: pg_sys::Snapshot,
+        arguments: &[Option<pg_sys::Datum>],
+        visit: &mut dyn FnMut(&Tuple<'_>),
+    ) -> u64 {
         let mut datums = [pg_sys::Datum::null(); MAX_ARGUMENTS];
         let mut flags = [b'n' as c_char; MAX_ARGUMENTS];
         for (number, value) in arguments.iter().enumerate() {
@@ -180,8 +215,8 @@ impl Statement<'_> {
                 self.plan,
                 datums.as_mut_ptr(),
                 flags.as_ptr(),
-                self.snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr),
-                std::ptr::null_mut(),
+                snapshot,
+                visible,
                 false,
                 true,
                 0,
@@ -334,7 +369,11 @@ pub fn text_datum(text: &[u8]) -> pg_sys::Datum {
 
 /// Returns texts in the database's encoding as a `text[]`.
 pub fn text_array<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> pg_sys::Datum {
-    let mut elements = collected(texts.into_iter().map(text_datum)).or_raise();
+    array_of_texts(collected(texts.into_iter().map(text_datum)).or_raise())
+}
+
+/// Returns datums of type text as a `text[]`.
+pub fn array_of_texts(mut elements: Vec<pg_sys::Datum>) -> pg_sys::Datum {
     // SAFETY: the elements are texts.
     unsafe {
         pg_sys::construct_array(

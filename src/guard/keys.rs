@@ -1,0 +1,107 @@
+//! Primary keys of rows, and the columns of other tables that hold them: of the type of the key's only column, or of
+//! a row type.
+
+use crate::guard::row::get;
+use crate::pg::relation::{Relation, column_type};
+use pgrx::pg_sys;
+
+/// A column of a primary key.
+#[derive(Clone, Copy)]
+pub struct KeyColumn {
+    pub number: i16,
+    by_value: bool,
+    length: i16,
+}
+
+impl KeyColumn {
+    pub fn new(table: &Relation, number: i16) -> Self {
+        let (mut length, mut by_value) = (0, false);
+        // SAFETY: the table is open and has the column.
+        unsafe {
+            let (column_type, _) = column_type(table.as_ptr(), number);
+            pg_sys::get_typlenbyval(column_type, &mut length, &mut by_value);
+        }
+        Self {
+            number,
+            by_value,
+            length,
+        }
+    }
+}
+
+/// Returns the key of a row as a column of type `held` holds it.
+///
+/// # Safety
+/// The slot holds a row of a table with that key, and `held` is of its type.
+pub unsafe fn key_of(
+    columns: &[KeyColumn],
+    held: pg_sys::Oid,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> pg_sys::Datum {
+    let value = |column: &KeyColumn| {
+        // SAFETY: vouched for by the caller; the columns of a primary key are not NULL.
+        unsafe { get(slot, column.number) }.expect("keys are not NULL")
+    };
+    if let [column] = columns {
+        return value(column);
+    }
+    let mut values: Vec<_> = columns.iter().map(value).collect();
+    let mut nulls: Vec<_> = values.iter().map(|_| false).collect();
+    // SAFETY: the row type has columns of these types.
+    unsafe {
+        let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(held, -1);
+        let row = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
+        pg_sys::HeapTupleHeaderGetDatum((*row).t_data)
+    }
+}
+
+/// Returns whether two rows have keys of the same bits.
+///
+/// # Safety
+/// The slots hold rows of a table with that key.
+pub unsafe fn have_same_key(
+    columns: &[KeyColumn],
+    a: *mut pg_sys::TupleTableSlot,
+    b: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    columns.iter().all(|column| {
+        // SAFETY: vouched for by the caller; the values are of the column's type.
+        unsafe {
+            match (get(a, column.number), get(b, column.number)) {
+                (Some(a), Some(b)) => datumIsEqual(a, b, column.by_value, column.length.into()),
+                _ => false,
+            }
+        }
+    })
+}
+
+unsafe extern "C-unwind" {
+    /// Compares values bit by bit; of values out of line, their pointers.
+    fn datumIsEqual(
+        a: pg_sys::Datum,
+        b: pg_sys::Datum,
+        by_value: bool,
+        length: std::ffi::c_int,
+    ) -> bool;
+}
+
+/// Returns whether the first column of a table holds keys of another table, whose primary key has
+/// these columns: of their type, or of a row type with columns of their types.
+pub fn holds_keys(keys: &Relation, table: &Relation, columns: &[i16]) -> bool {
+    // SAFETY: the tables are open and have these columns.
+    unsafe {
+        let type_of = |column: &i16| column_type(table.as_ptr(), *column).0;
+        let (held, _) = column_type(keys.as_ptr(), 1);
+        if let [column] = columns {
+            return type_of(column) == held;
+        }
+        let row = pg_sys::get_typ_typrelid(held);
+        if row == pg_sys::InvalidOid {
+            return false;
+        }
+        let behind_last = columns.len() as i16 + 1;
+        let mut numbers = (1..).zip(columns);
+        pg_sys::get_atttype(row, behind_last) == pg_sys::InvalidOid
+            && numbers.all(|(number, column)| pg_sys::get_atttype(row, number) == type_of(column))
+    }
+}

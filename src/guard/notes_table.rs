@@ -1,0 +1,255 @@
+//! The table that a guard writes its notes to, with the rights of the owner of both.
+
+use crate::guard::columns::GuardColumns;
+use crate::guard::keys::holds_keys;
+use crate::guard::table::root_of;
+use crate::pg::error::{OrRaise, raise};
+use crate::pg::names;
+use crate::pg::relation::{Relation, column_type};
+use crate::pg::rights::OwnerRights;
+use crate::pg::statement::{Connection, array_of_texts, server_text, text_datum};
+use neardup::memory::Grow;
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
+use std::ffi::CStr;
+
+/// Makes a table for the notes of a guard, in the schema of the guarded table.
+///
+/// # Errors
+/// ERROR `object_not_in_prerequisite_state` for a table without a primary key, and the errors of CREATE TABLE.
+pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
+    // SAFETY: the table is open.
+    let root = Relation::open_table(unsafe { root_of(guarded.as_ptr()) });
+    let Some((_, numbers)) = root.primary_key() else {
+        let table = names::relation(root.oid());
+        raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            &format!("notes need a primary key, which table {table} has not"),
+            &format!("ALTER TABLE {table} ADD PRIMARY KEY (...);"),
+        );
+    };
+    // SAFETY: looks the table up in the catalog.
+    let (schema, persistence) = unsafe {
+        let oid = guarded.oid();
+        (
+            pg_sys::get_rel_namespace(oid),
+            pg_sys::get_rel_persistence(oid) as u8,
+        )
+    };
+    let notes = names::qualified(schema, name);
+    let rights = OwnerRights::assume(guarded.owner());
+    let connection = Connection::open();
+    let definitions: Vec<_> = numbers
+        .iter()
+        .map(|&number| definition(&root, number))
+        .collect();
+    let key = match &definitions[..] {
+        [(_, definition)] => definition.clone(),
+        columns => {
+            let key = names::qualified(schema, &names::derived(name, "key"));
+            let columns = columns
+                .iter()
+                .map(|(name, definition)| format!("{name} {definition}"));
+            let columns = columns.collect::<Vec<_>>().join(", ");
+            connection.execute(&format!("CREATE TYPE {key} AS ({columns})"));
+            key
+        }
+    };
+    let unlogged = match persistence {
+        pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
+        _ => "",
+    };
+    connection.execute(&format!(
+        "CREATE {unlogged} TABLE {notes} (key {key}, near_key {key},
+             similarity double precision NOT NULL, noted_at timestamptz NOT NULL,
+             PRIMARY KEY (key, near_key))"
+    ));
+    connection.execute(&format!("CREATE INDEX ON {notes} (near_key)"));
+    let comment = format!(
+        "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
+        names::relation(guarded.oid())
+    );
+    connection.execute(&format!(
+        "COMMENT ON TABLE {notes} IS {}",
+        names::literal(&comment)
+    ));
+    connection.close();
+    rights.resign();
+    // SAFETY: the name is NUL-terminated.
+    unsafe { pg_sys::get_relname_relid(server_text(name).as_ptr(), schema) }
+}
+
+/// Returns a column's name, and its type with modifier and collation.
+fn definition(table: &Relation, number: i16) -> (String, String) {
+    let (mut type_, mut modifier, mut collation) = Default::default();
+    // SAFETY: the table is open and has the column.
+    unsafe {
+        let table = table.oid();
+        pg_sys::get_atttypetypmodcoll(table, number, &mut type_, &mut modifier, &mut collation);
+    }
+    let name = names::column(table.oid(), number).unwrap_or_default();
+    let type_ = names::type_of(type_, modifier) + &names::collate(collation);
+    (names::identifier(&name), type_)
+}
+
+/// An open table of notes.
+pub struct NotesTable {
+    table: Relation,
+    key_type: pg_sys::Oid,
+}
+
+impl NotesTable {
+    pub fn open(oid: pg_sys::Oid) -> Self {
+        let table = Relation::open_table(oid);
+        // SAFETY: the table is open.
+        let (key_type, _) = unsafe { column_type(table.as_ptr(), 1) };
+        Self { table, key_type }
+    }
+
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` unless the table belongs to the owner of the guarded one,
+    /// and holds its keys.
+    pub fn check(&self, guarded: &Relation) {
+        let names = || [guarded, &self.table].map(|table| names::relation(table.oid()));
+        let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+        if self.table.owner() != guarded.owner() {
+            let [table, notes] = names();
+            let message = format!("{notes} has another owner than {table}");
+            raise(
+                code,
+                &message,
+                "Give both the same owner: ALTER TABLE ... OWNER TO ...",
+            );
+        }
+        let (_, key) = guarded.primary_key().unwrap_or_default();
+        if key.is_empty() || !holds_keys(&self.table, guarded, &key) {
+            let [table, notes] = names();
+            raise(
+                code,
+                &format!("the primary key of {table} is not the one that {notes} was made for"),
+                "Drop the trigger and the notes, and call near_dup_protect again.",
+            );
+        }
+    }
+
+    /// Does some work with the rights of the table's owner.
+    pub fn write(&self, work: impl FnOnce(&Connection)) {
+        let rights = OwnerRights::assume(self.table.owner());
+        rights.keep_texts();
+        // Plans are kept, and may have been made while the table was empty.
+        rights.set(c"enable_seqscan", c"off");
+        let connection = Connection::open();
+        work(&connection);
+        connection.close();
+        rights.resign();
+    }
+
+    /// Returns the key of a row as text.
+    ///
+    /// # Safety
+    /// The slot holds a row of a table with these columns, which [`Self::check`] has passed.
+    pub unsafe fn key(
+        &self,
+        columns: &GuardColumns,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> pg_sys::Datum {
+        let (mut function, mut is_varlena) = (pg_sys::InvalidOid, false);
+        // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
+        unsafe {
+            let key = columns
+                .key_as(self.key_type, slot)
+                .expect("the table has a key");
+            pg_sys::getTypeOutputInfo(self.key_type, &mut function, &mut is_varlena);
+            let text = pg_sys::OidOutputFunctionCall(function, key);
+            text_datum(CStr::from_ptr(text).to_bytes())
+        }
+    }
+
+    /// Removes the notes that name rows with these keys, as texts.
+    ///
+    /// # Errors
+    /// ERROR `t_r_serialization_failure` for a note that the transaction cannot see.
+    pub fn remove(&self, connection: &Connection, keys: Vec<pg_sys::Datum>) {
+        if keys.is_empty() {
+            return;
+        }
+        let equal = self.equality();
+        let keys_of = |column| format!("{column} {equal} ANY ($1::{}[])", self.key_type_name());
+        let [key, near_key] = ["key", "near_key"].map(keys_of);
+        let notes = names::relation(self.table.oid());
+        connection
+            .prepare_kept(
+                &format!("DELETE FROM {notes} WHERE {key} OR {near_key}"),
+                &[pg_sys::TEXTARRAYOID],
+            )
+            .run_latest(&[Some(array_of_texts(keys))]);
+    }
+
+    /// Removes all notes.
+    pub fn empty(&self) {
+        let notes = names::relation(self.table.oid());
+        self.write(|connection| {
+            let delete = format!("DELETE FROM {notes}");
+            connection.prepare(&delete, &[]).run_latest(&[]);
+        });
+    }
+
+    pub fn add(&self, connection: &Connection, notes: NewNotes) {
+        if notes.keys.is_empty() {
+            return;
+        }
+        let (table, key) = (names::relation(self.table.oid()), self.key_type_name());
+        let equal = self.equality();
+        connection
+            .prepare_kept(
+                // A row of a trigger of the user's passes before the row that fired it, and a row can pass
+                // twice.
+                &format!(
+                    "INSERT INTO {table} (key, near_key, similarity, noted_at)
+                     SELECT u.key::{key}, u.near_key::{key}, u.similarity, pg_catalog.clock_timestamp()
+                     FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2),
+                         pg_catalog.unnest($3)) u (key, near_key, similarity)
+                     WHERE NOT EXISTS (SELECT FROM {table} n
+                         WHERE n.key {equal} u.near_key::{key} AND n.near_key {equal} u.key::{key})
+                     ON CONFLICT DO NOTHING"
+                ),
+                &[
+                    pg_sys::TEXTARRAYOID,
+                    pg_sys::TEXTARRAYOID,
+                    pg_sys::FLOAT8ARRAYOID,
+                ],
+            )
+            .run(
+                None,
+                &[
+                    Some(array_of_texts(notes.keys)),
+                    Some(array_of_texts(notes.near_keys)),
+                    notes.similarities.into_datum(),
+                ],
+                &mut |_| {},
+            );
+    }
+
+    fn equality(&self) -> String {
+        names::equality(self.key_type).expect("a primary key has equality")
+    }
+
+    fn key_type_name(&self) -> String {
+        names::type_of(self.key_type, -1)
+    }
+}
+
+/// Notes to be added: keys as texts.
+#[derive(Default)]
+pub struct NewNotes {
+    keys: Vec<pg_sys::Datum>,
+    near_keys: Vec<pg_sys::Datum>,
+    similarities: Vec<f64>,
+}
+
+impl NewNotes {
+    pub fn push(&mut self, key: pg_sys::Datum, near_key: pg_sys::Datum, similarity: f64) {
+        self.keys.try_push(key).or_raise();
+        self.near_keys.try_push(near_key).or_raise();
+        self.similarities.try_push(similarity).or_raise();
+    }
+}

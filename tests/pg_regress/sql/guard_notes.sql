@@ -1,0 +1,157 @@
+-- Near-duplicates are let in, and noted.
+CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text, seen int DEFAULT 0);
+
+-- What it insists on.
+SELECT near_dup_protect('docs', 'body', 0.5, action => 'note');
+SELECT to_regclass('docs_near_dups');
+CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.5));
+SELECT near_dup_protect('docs', 'body', 0.5, action => 'delete');
+SELECT near_dup_protect('docs', 'body', 0.5, notes => 'docs_near_dups');
+SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', most => 0);
+SELECT near_dup_protect('docs', 'body', 0.5, action => NULL);
+CREATE TABLE keyless (body text);
+CREATE INDEX ON keyless USING neardup (body text_ops (threshold = 0.5));
+SELECT near_dup_protect('keyless', 'body', 0.5, action => 'note');
+CREATE TABLE taken (key int);
+SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', notes => 'taken');
+CREATE TRIGGER guard AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION near_dup_guard('body', '0.5', 'most=10');
+INSERT INTO docs VALUES (1, 1, 'never there');
+DROP TRIGGER guard ON docs;
+
+-- A row that was there before counts.
+INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
+SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', most => 2);
+\d docs_near_dups
+SELECT obj_description('docs_near_dups'::regclass);
+SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'docs'::regclass ORDER BY tgname;
+CREATE VIEW noted AS SELECT key, near_key, round(similarity::numeric, 2) AS similarity FROM docs_near_dups ORDER BY key, similarity DESC, near_key;
+INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten, eleven!');
+INSERT INTO docs VALUES (3, 1, 'one two three four five six seven eight nine ten eleven twelve');
+-- Only so many of the most similar, and a SELECT in the same transaction sees them.
+BEGIN;
+INSERT INTO docs VALUES (4, 1, 'one two three four five six seven eight nine ten eleven twelve');
+SELECT * FROM noted;
+ROLLBACK;
+SELECT * FROM noted;
+
+-- The rows of one statement in their order, by COPY too.
+COPY docs (id, tenant, body) FROM stdin;
+6	1	alpha beta gamma delta epsilon
+5	1	alpha beta gamma delta epsilon zeta
+7	1	of its own
+\.
+SELECT * FROM noted WHERE key > 4;
+SELECT noted_at BETWEEN now() - interval '1 hour' AND clock_timestamp() AS now, count(*) FROM docs_near_dups GROUP BY 1;
+
+-- A change that nothing depends on leaves the notes, a deletion or a change of the text or of the key ends those that name the row.
+UPDATE docs SET seen = seen + 1;
+SELECT * FROM noted;
+UPDATE docs SET body = body || ' and twelve' WHERE id = 1;
+SELECT * FROM noted;
+UPDATE docs SET id = 20 WHERE id = 2;
+SELECT * FROM noted;
+DELETE FROM docs WHERE id IN (3, 6);
+SELECT * FROM noted;
+UPDATE docs SET body = NULL WHERE id = 20;
+SELECT * FROM noted;
+BEGIN;
+SAVEPOINT s;
+DELETE FROM docs WHERE id = 5;
+INSERT INTO docs VALUES (8, 1, 'of its own'), (9, 1, 'of its own');
+SELECT * FROM noted;
+ROLLBACK TO s;
+INSERT INTO docs VALUES (8, 1, 'of its own') ON CONFLICT DO NOTHING;
+INSERT INTO docs VALUES (8, 1, 'alpha beta gamma delta epsilon zeta') ON CONFLICT (id) DO UPDATE SET body = excluded.body;
+SELECT * FROM noted;
+COMMIT;
+-- An exchange of texts: both have changed.
+UPDATE docs SET body = other.body FROM docs AS other WHERE docs.id + other.id = 15 AND docs.id <> other.id;
+SELECT * FROM noted;
+
+-- Beside a guard that refuses.
+SELECT near_dup_protect('docs', 'body', 0.9, trigger_name => 'refusing');
+INSERT INTO docs VALUES (30, 1, 'of its own');
+DROP TRIGGER refusing ON docs;
+
+-- Triggers of the user's that write into the table themselves.
+CREATE FUNCTION copies() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.seen = 1 THEN
+        INSERT INTO docs VALUES (NEW.id + 1, 1, NEW.body, 2);
+        UPDATE docs SET seen = 3 WHERE id = NEW.id;
+    ELSIF NEW.seen = 4 THEN
+        UPDATE docs SET seen = 5, body = body || ' changed' WHERE id = NEW.id;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER a_copy AFTER INSERT ON docs FOR EACH ROW EXECUTE FUNCTION copies();
+INSERT INTO docs VALUES (40, 1, 'to be copied when it is there', 1);
+INSERT INTO docs VALUES (50, 1, 'to be changed when it is there', 4);
+INSERT INTO docs VALUES (51, 1, 'to be changed when it is there changed', 0);
+SELECT * FROM noted WHERE key >= 40;
+DROP TRIGGER a_copy ON docs;
+
+-- Names may change; a table of notes that is needed cannot go alone.
+ALTER TABLE docs_near_dups RENAME TO copies;
+ALTER TABLE docs RENAME body TO content;
+INSERT INTO docs VALUES (60, 1, 'to be copied when it is there');
+DELETE FROM docs WHERE id = 41;
+SELECT * FROM noted WHERE key >= 40;
+DROP TABLE copies;
+TRUNCATE docs;
+SELECT count(*) FROM copies;
+DROP TRIGGER docs_guard ON docs;
+SELECT tgname FROM pg_trigger WHERE tgrelid = 'docs'::regclass;
+DROP TABLE docs, keyless, taken;
+SELECT count(*) FROM copies;
+DROP TABLE copies CASCADE;
+
+-- Signatures, sets and bits; keys of several columns, partitions, scopes, a window.
+CREATE TABLE parted (id text, part int, tenant int, at date, body text,
+    sig minhash_signature GENERATED ALWAYS AS (minhash(body)) STORED,
+    hashes bigint[] GENERATED ALWAYS AS (shingle_hashes(body)) STORED,
+    bits bit(8), PRIMARY KEY (id, part)) PARTITION BY LIST (part);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2);
+CREATE INDEX ON parted USING neardup (sig);
+CREATE INDEX ON parted USING neardup (hashes);
+CREATE INDEX ON parted USING neardup (bits hamming_ops (distance = 2));
+SELECT near_dup_protect('parted', 'sig', 0.8, scope => '{tenant}', trigger_name => 'by_sig', action => 'note', notes => 'by_sig');
+SELECT near_dup_protect('parted', 'hashes', 0.8, within => 'at', by => '1 day', trigger_name => 'by_set', action => 'note', notes => 'by_set');
+SELECT near_dup_protect('parted', 'bits', 2, trigger_name => 'by_bits', action => 'note', notes => 'by_bits');
+INSERT INTO parted (id, part, tenant, at, body, bits) VALUES
+    ('a', 1, 1, '2026-01-01', 'one and the same text', B'00000000'),
+    ('b, "b"', 2, 1, '2026-01-02', 'one and the same text', B'00000011'),
+    ('b, "b"', 1, 2, '2026-01-09', 'one and the same text', B'00001111');
+\d by_sig
+SELECT (key).id, (key).part, near_key, similarity FROM by_sig ORDER BY key, near_key;
+SELECT key, near_key, similarity FROM by_set ORDER BY key, near_key;
+SELECT key, near_key, similarity FROM by_bits ORDER BY key, near_key;
+UPDATE parted SET part = 3 - part WHERE id = 'a';
+SELECT key, near_key, similarity FROM by_sig ORDER BY key, near_key;
+DELETE FROM parted WHERE id = 'a';
+SELECT key, near_key, similarity FROM by_bits ORDER BY key, near_key;
+ALTER TABLE parted DROP CONSTRAINT parted_pkey, ADD PRIMARY KEY (part, id);
+INSERT INTO parted (id, part, tenant, body) VALUES ('c', 1, 2, 'one and the same text');
+TRUNCATE parted_1;
+DROP TABLE parted, by_sig, by_set, by_bits;
+DROP TYPE by_sig_key, by_set_key, by_bits_key;
+
+-- Whoever may write the table needs no right on the notes; the owner of one table writes into no other's.
+CREATE ROLE notes_writer;
+CREATE ROLE notes_owner;
+CREATE TABLE docs (id int PRIMARY KEY, body text);
+CREATE INDEX ON docs USING neardup (body);
+SELECT near_dup_protect('docs', 'body', 0.8, action => 'note');
+GRANT INSERT, UPDATE, DELETE, TRUNCATE, SELECT, TRIGGER ON docs TO notes_writer;
+SET ROLE notes_writer;
+INSERT INTO docs VALUES (1, 'a b c d e'), (2, 'a b c d e'), (3, 'a b c d e');
+DELETE FROM docs WHERE id = 1;
+SELECT near_dup_protect('docs', 'body', 0.8, trigger_name => 'other', action => 'note', notes => 'other');
+SELECT * FROM docs_near_dups;
+RESET ROLE;
+SELECT key, near_key FROM docs_near_dups;
+ALTER TABLE docs OWNER TO notes_owner;
+INSERT INTO docs VALUES (4, 'a b c d e');
+DROP TABLE docs, docs_near_dups;
+DROP ROLE notes_writer, notes_owner;
