@@ -64,6 +64,10 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
              PRIMARY KEY (key, near_key))"
     ));
     connection.execute(&format!("CREATE INDEX ON {notes} (near_key)"));
+    // Of two rows only one is the later.
+    connection.execute(&format!(
+        "CREATE UNIQUE INDEX ON {notes} ((LEAST(key, near_key)), (GREATEST(key, near_key)))"
+    ));
     let comment = format!(
         "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
         names::relation(guarded.oid())
@@ -172,7 +176,7 @@ impl NotesTable {
         if keys.is_empty() {
             return;
         }
-        let equal = self.equality();
+        let equal = names::equality(self.key_type).expect("a primary key has equality");
         let keys_of = |column| format!("{column} {equal} ANY ($1::{}[])", self.key_type_name());
         let [key, near_key] = ["key", "near_key"].map(keys_of);
         let notes = names::relation(self.table.oid());
@@ -198,18 +202,15 @@ impl NotesTable {
             return;
         }
         let (table, key) = (names::relation(self.table.oid()), self.key_type_name());
-        let equal = self.equality();
         connection
             .prepare_kept(
-                // A row of a trigger of the user's passes before the row that fired it, and a row can pass
-                // twice.
+                // A row that a trigger has written can pass before the row that fired it, and a row can
+                // pass twice.
                 &format!(
                     "INSERT INTO {table} (key, near_key, similarity, noted_at)
                      SELECT u.key::{key}, u.near_key::{key}, u.similarity, pg_catalog.clock_timestamp()
                      FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2),
                          pg_catalog.unnest($3)) u (key, near_key, similarity)
-                     WHERE NOT EXISTS (SELECT FROM {table} n
-                         WHERE n.key {equal} u.near_key::{key} AND n.near_key {equal} u.key::{key})
                      ON CONFLICT DO NOTHING"
                 ),
                 &[
@@ -227,10 +228,6 @@ impl NotesTable {
                 ],
                 &mut |_| {},
             );
-    }
-
-    fn equality(&self) -> String {
-        names::equality(self.key_type).expect("a primary key has equality")
     }
 
     fn key_type_name(&self) -> String {

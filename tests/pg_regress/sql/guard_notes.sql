@@ -27,7 +27,7 @@ SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid = 'docs'::re
 CREATE VIEW noted AS SELECT key, near_key, round(similarity::numeric, 2) AS similarity FROM docs_near_dups ORDER BY key, similarity DESC, near_key;
 INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten, eleven!');
 INSERT INTO docs VALUES (3, 1, 'one two three four five six seven eight nine ten eleven twelve');
--- Only so many of the most similar, and a SELECT in the same transaction sees them.
+-- Only the two most similar, and a SELECT in the same transaction sees them.
 BEGIN;
 INSERT INTO docs VALUES (4, 1, 'one two three four five six seven eight nine ten eleven twelve');
 SELECT * FROM noted;

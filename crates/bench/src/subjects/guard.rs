@@ -1,4 +1,4 @@
-//! Cost of keeping near-duplicates out, row by row.
+//! Cost of keeping near-duplicates out, or of noting them, row by row.
 
 use anyhow::Result;
 use testbed::documents::generator::{Generator, Plan};
@@ -26,6 +26,15 @@ const TABLES: &[(&str, &str)] = &[
     (
         "guarded, by the text",
         "CREATE INDEX ON {} USING neardup (body); SELECT near_dup_protect('{}', 'body', 0.8)",
+    ),
+    (
+        "noted",
+        "CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
+    ),
+    (
+        "noted, each row beside a copy",
+        "INSERT INTO {} SELECT -1 - number, body, sig FROM originals;
+         CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
     ),
 ];
 

@@ -14,6 +14,7 @@ use testbed::server::Server;
 use testbed::server::database::Database;
 
 use super::interleavings::{LEVELS, Seen, any_table, make_tables};
+use super::noted::{ensure_noted, is_noted};
 use super::{held_cluster, holds};
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, Step};
@@ -51,7 +52,7 @@ enum Action {
     Release,
 }
 
-/// Random histories of both kinds: no copy gets in, and where every transaction is one INSERT or COPY
+/// Random histories of both kinds: no copy gets in, or each is noted, and where every transaction is one INSERT or COPY
 /// there is no deadlock either.
 pub fn histories(server: &Server) -> Result<Outcome> {
     let cluster = held_cluster(server, "guard_histories")?;
@@ -75,14 +76,16 @@ pub fn histories(server: &Server) -> Result<Outcome> {
             total.add(&seen.with_context(|| format!("{run:?}"))?);
         }
         ensure!(
-            total.waits > 0 && total.refusals > 0,
-            "{} waits, {} refusals: nothing was tested",
+            total.waits > 0 && total.refusals > 0 && total.notes > 0,
+            "{} waits, {} refusals, {} notes: nothing was tested",
             total.waits,
-            total.refusals
+            total.refusals,
+            total.notes
         );
         figure!(
-            "{work:?}: {} histories, no copy: {} waits, {} refusals, {} deadlocks and serialization failures, {:.1?}",
+            "{work:?}: {} histories, no copy but {} that are noted: {} waits, {} refusals, {} deadlocks and serialization failures, {:.1?}",
             total.runs,
+            total.notes,
             total.waits,
             total.refusals,
             total.victims,
@@ -244,12 +247,17 @@ impl Run<'_> {
             }
         }
         sessions.finish()?;
-        let seen = Seen::of(waits, &sessions.take_failures())?;
+        let mut seen = Seen::of(waits, &sessions.take_failures())?;
         ensure!(
             seen.victims == 0 || self.work == Work::Anything,
             "{} deadlocks and serialization failures",
             seen.victims
         );
+        if is_noted(table) {
+            let condition = format!("{{ID}} / 1000 = {}", self.number);
+            seen.notes = ensure_noted(client, table, &condition)?;
+            return Ok(seen);
+        }
         let copies = COPIES
             .replace("{TABLE}", table)
             .replace("{RUN}", &self.number.to_string());

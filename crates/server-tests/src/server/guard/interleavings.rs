@@ -1,4 +1,4 @@
-//! Every pair of changes in two sessions, their steps in every order: no copy is let in.
+//! Every pair of changes in two sessions, their steps in every order: no copy is let in, or each is noted.
 
 use std::time::Instant;
 
@@ -9,6 +9,7 @@ use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
+use super::noted::{ensure_noted, is_noted};
 use super::prepared_cluster;
 use crate::harness::{Outcome, figure};
 use crate::sessions::{Sessions, Step, orders};
@@ -18,13 +19,13 @@ use crate::sessions::{Sessions, Step, orders};
 const TABLES: &str = "
     CREATE TABLE plain_{TYPE} (id int PRIMARY KEY, tenant int, part int, body text{COLUMN});
     CREATE INDEX ON plain_{TYPE} USING neardup ({VALUE});
-    SELECT near_dup_protect('plain_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}');
+    SELECT near_dup_protect('plain_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}'{ACTION});
     CREATE TABLE parted_{TYPE} (id int, tenant int, part int, body text{COLUMN}, PRIMARY KEY (id, part))
         PARTITION BY LIST (part);
     CREATE TABLE parted_{TYPE}_1 PARTITION OF parted_{TYPE} FOR VALUES IN (1);
     CREATE TABLE parted_{TYPE}_2 PARTITION OF parted_{TYPE} FOR VALUES IN (2);
     CREATE INDEX ON parted_{TYPE} USING neardup ({VALUE});
-    SELECT near_dup_protect('parted_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}');";
+    SELECT near_dup_protect('parted_{TYPE}', '{VALUE}', {BOUND}, scope => '{tenant}'{ACTION});";
 
 /// The types of values that a guard compares: name, generated column beside the document, column compared,
 /// and bound.
@@ -50,15 +51,21 @@ const TYPES: [[&str; 4]; 4] = [
     ],
 ];
 
+/// The names and arguments of guards that refuse near-duplicates, and that note them.
+const ACTIONS: [[&str; 2]; 2] = [["", ""], ["_noted", ", action => 'note', most => 100"]];
+
 /// Makes the guarded tables of every type.
 pub fn make_tables(client: &mut Client) -> Result<()> {
     for [name, column, value, bound] in TYPES {
-        let tables = TABLES
-            .replace("{TYPE}", name)
-            .replace("{COLUMN}", column)
-            .replace("{VALUE}", value)
-            .replace("{BOUND}", bound);
-        client.batch_execute(&tables)?;
+        for [suffix, action] in ACTIONS {
+            let tables = TABLES
+                .replace("{TYPE}", &format!("{name}{suffix}"))
+                .replace("{COLUMN}", column)
+                .replace("{VALUE}", value)
+                .replace("{BOUND}", bound)
+                .replace("{ACTION}", action);
+            client.batch_execute(&tables)?;
+        }
     }
     client.batch_execute(
         "DO $$ BEGIN
@@ -71,7 +78,9 @@ pub fn make_tables(client: &mut Client) -> Result<()> {
 /// Returns the name of one of the tables.
 pub fn any_table(rng: &mut Rng) -> String {
     let shape = ["plain", "parted"][rng.usize(..2)];
-    format!("{shape}_{}", TYPES[rng.usize(..TYPES.len())][0])
+    let [type_, ..] = TYPES[rng.usize(..TYPES.len())];
+    let [suffix, _] = ACTIONS[rng.usize(..ACTIONS.len())];
+    format!("{shape}_{type_}{suffix}")
 }
 
 /// Rows before the changes. HELD is a document that row 1 has; rows of tenants 3 and 4 have it too.
@@ -193,14 +202,15 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
         runs,
         waits,
         refusals,
+        notes,
         victims,
     } = total;
     ensure!(
-        waits > 0 && refusals > 0 && victims > 0,
-        "{waits} waits, {refusals} refusals, {victims} victims: nothing was tested"
+        waits > 0 && refusals > 0 && notes > 0 && victims > 0,
+        "{waits} waits, {refusals} refusals, {notes} notes, {victims} victims: nothing was tested"
     );
     figure!(
-        "{runs} interleavings, no copy: {waits} waits, {refusals} refusals, {victims} deadlocks and serialization failures, {:.1?}",
+        "{runs} interleavings, no copy but {notes} that are noted: {waits} waits, {refusals} refusals, {victims} deadlocks and serialization failures, {:.1?}",
         start.elapsed()
     );
     Ok(Outcome::Passed)
@@ -230,6 +240,7 @@ pub struct Seen {
     pub runs: u32,
     pub waits: u32,
     pub refusals: u32,
+    pub notes: u32,
     pub victims: u32,
 }
 
@@ -292,7 +303,7 @@ impl Run {
             }
         }
         sessions.finish()?;
-        let seen = Seen::of(waits, &sessions.take_failures())?;
+        let mut seen = Seen::of(waits, &sessions.take_failures())?;
         ensure!(
             seen.victims == 0 || !self.inserts_once(),
             "{} deadlocks and serialization failures",
@@ -300,8 +311,13 @@ impl Run {
         );
         let row = client.query_one(&self.fill(COPIES, 0), &[])?;
         let (copies, free): (i64, i64) = (row.get(0), row.get(1));
-        ensure!(copies == 0, "{copies} copies");
-        ensure!(free <= 1, "{free} rows with the free document");
+        if is_noted(&self.table) {
+            let condition = format!("{{ID}} % 1000000 = {}", self.number);
+            seen.notes = ensure_noted(client, &self.table, &condition)?;
+        } else {
+            ensure!(copies == 0, "{copies} copies");
+            ensure!(free <= 1, "{free} rows with the free document");
+        }
         let is_lost = free == 0 && seen.victims == 0 && self.brings_free();
         ensure!(!is_lost, "nobody has brought the free document");
         Ok(seen)
@@ -313,6 +329,7 @@ impl Seen {
         self.runs += other.runs;
         self.waits += other.waits;
         self.refusals += other.refusals;
+        self.notes += other.notes;
         self.victims += other.victims;
     }
 

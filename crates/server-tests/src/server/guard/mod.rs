@@ -3,6 +3,7 @@
 mod histories;
 mod interleavings;
 mod moments;
+mod noted;
 mod truth;
 
 use std::fs;
