@@ -65,18 +65,18 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
         collection.read(Query::open(&call, 2, "query_b"));
         return put_containing(collection, threshold, call.rows());
     }
-    let (query_a, query_b) = ((1, "query_a"), (2, "query_b"));
-    let expected = |(number, name)| Query::open(&call, number, name).close_unread();
+    let [query_a, query_b] =
+        [(1, "query_a"), (2, "query_b")].map(|(number, name)| Query::open(&call, number, name));
     // The smaller side is read first: it tells which rows of the other one can be left out.
-    let is_reversed = expected(query_b) < expected(query_a);
+    let is_reversed = query_b.estimate().0 < query_a.estimate().0;
     let [first, second] = match is_reversed {
         true => [query_b, query_a],
         false => [query_a, query_b],
     };
     let mut collection = Collection::new(&call, threshold, 4);
-    collection.read(Query::open(&call, first.0, first.1));
+    collection.read(first);
     collection.end_first_side();
-    collection.read(Query::open(&call, second.0, second.1));
+    collection.read(second);
     put_pairs(collection, is_reversed, call.rows());
 }
 

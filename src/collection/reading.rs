@@ -3,7 +3,7 @@
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::outlines::{Outlines, Outlining, read_tokens};
 use crate::collection::outlining::{OutlinedRow, SignedColumns, outline_rows};
-use crate::collection::signing::sign_rows;
+use crate::collection::signing::{TakeRow, Waiting, sign_rows};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::minhash::sets::signature_of_set;
@@ -223,10 +223,20 @@ impl Collection {
 
     /// Reads rows without signatures, and signs their documents.
     fn read_unsigned(&mut self, query: Query, columns: [CheckedColumn; 2]) {
+        let key_type = self.key_type;
+        self.push_signed(|how, take| sign_rows(query, key_type, columns, how, take));
+    }
+
+    /// Adds the rows that wait, and signs their documents.
+    pub fn push_waiting(&mut self, waiting: &mut Waiting) {
+        self.push_signed(|how, take| waiting.sign(how, take));
+    }
+
+    /// Adds the rows whose documents `sign` signs.
+    fn push_signed(&mut self, sign: impl FnOnce((&Signing, &Outlining), TakeRow<'_>)) {
         let signing = self.signing.clone();
         let signing = signing.expect("a job that signs has the arguments for it");
         let outlining = Outlining::new(&signing.header(), self.threshold, true);
-        let key_type = self.key_type;
         let mut take = |key, outline: &[u8], record: &[u8]| match outline {
             [] => self.without.push(key),
             outline if self.may_join(&outlining, outline) => {
@@ -234,7 +244,7 @@ impl Collection {
             }
             _ => {}
         };
-        sign_rows(query, key_type, columns, (&signing, &outlining), &mut take);
+        sign((&signing, &outlining), &mut take);
     }
 
     /// Reads rows of sets, and signs them.

@@ -1,14 +1,16 @@
 //! Documents signed by helpers while the next rows are read.
 
+use crate::collection::documents::share_of_work_mem_bytes;
 use crate::collection::outlines::Outlining;
-use crate::collection::pieces::{self, read_in_pieces};
+use crate::collection::pieces::{self, Piece as _, read_in_pieces};
 use crate::pg::error::OrRaise;
-use crate::pg::helpers::piece_bytes;
+use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::query::{CheckedColumn, Query, Row};
 use crate::pg::stored_texts;
 use crate::pg::value::Keys;
 use neardup::Result;
+use neardup::memory::Grow;
 use neardup::minhash::Signing;
 use pgrx::pg_sys;
 
@@ -33,6 +35,57 @@ pub fn sign_rows(
     let mut take = |keys: Keys, signed: Signed| signed.hand_on(&keys, take);
     let rows = (query, key, key_type);
     read_in_pieces("reading and signing", rows, &mut push, &work, &mut take);
+}
+
+/// Rows under numbers as keys that come one by one, whose documents wait to be signed by helpers.
+pub struct Waiting {
+    keys: Keys,
+    documents: Piece,
+    full: Vec<(Keys, Piece)>,
+    /// Bytes of the full pieces.
+    bytes: usize,
+}
+
+impl Waiting {
+    pub fn new() -> Self {
+        Self {
+            keys: Keys::new(pg_sys::INT8OID),
+            documents: Piece::default(),
+            full: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Adds a row with a document of a type that has been checked, and returns whether it is time to sign.
+    pub fn push(&mut self, key: Option<pg_sys::Datum>, document: Option<pg_sys::Datum>) -> bool {
+        self.keys.push(key);
+        self.documents.push(document);
+        if self.documents.bytes() >= piece_bytes() {
+            self.end_piece();
+        }
+        self.bytes >= share_of_work_mem_bytes()
+    }
+
+    fn end_piece(&mut self) {
+        let keys = std::mem::replace(&mut self.keys, Keys::new(pg_sys::INT8OID));
+        let documents = std::mem::take(&mut self.documents);
+        self.bytes += documents.bytes();
+        self.full.try_push((keys, documents)).or_raise();
+    }
+
+    /// Signs the documents of all rows, and hands on the rows as [`sign_rows`] does.
+    pub fn sign(&mut self, (signing, outlining): (&Signing, &Outlining), take: TakeRow<'_>) {
+        self.end_piece();
+        self.bytes = 0;
+        let work = |piece: Piece, check: &mut dyn FnMut()| piece.sign(signing, outlining, check);
+        let mut take = |keys: Keys, signed: Result<Signed>| signed.or_raise().hand_on(&keys, take);
+        in_order(&work, &mut take, |line| {
+            for (keys, piece) in self.full.drain(..) {
+                let bytes = piece.bytes();
+                line.put(keys, piece, bytes);
+            }
+        });
+    }
 }
 
 /// Documents to be signed.

@@ -7,8 +7,10 @@ use crate::guard::row::{Slot, Tid, get, is_heap_only, is_of_same_command, tid};
 use crate::guard::search::{Change, OpenTable, Own, Pending};
 use crate::guard::table::Rule;
 use crate::guard::version::{Nearness, RowVersion};
+use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::statement::server_text;
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::CString;
 
@@ -188,7 +190,8 @@ impl Guard {
                     {
                         familiar = Some((near.number, near_before(near.table, old)));
                     }
-                    let is_known = |(_, tids): &(_, Vec<Tid>)| tids.contains(&tid(near.slot));
+                    let is_known =
+                        |(_, tids): &(_, Vec<Tid>)| tids.binary_search(&tid(near.slot)).is_ok();
                     if familiar.as_ref().is_some_and(is_known) {
                         return true;
                     }
@@ -262,7 +265,7 @@ impl Guard {
     }
 }
 
-/// Returns the places of the rows that the old version was near to when the statement began.
+/// Returns the places of the rows that the old version was near to when the statement began, ascending.
 ///
 /// # Safety
 /// The version is one of a row in the table that is searched. A snapshot is active.
@@ -278,11 +281,12 @@ unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
                 if old.nearness(&table.table.columns, found).is_some()
                     && newest.fetch_newest(table.relation(), tid(found))
                 {
-                    tids.push(tid(newest.as_ptr()));
+                    tids.try_push(tid(newest.as_ptr())).or_raise();
                 }
             },
         );
     }
+    tids.sort_unstable();
     tids
 }
 

@@ -220,7 +220,6 @@ impl NotesTable {
                 ],
             )
             .run(
-                None,
                 &[
                     Some(array_of_texts(notes.keys)),
                     Some(array_of_texts(notes.near_keys)),

@@ -4,7 +4,7 @@
 use crate::guard::row::{Slot, Tid, tid};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
-use crate::index::am::lookup::{Candidate, candidates, next_number};
+use crate::index::am::lookup::{Candidate, Looked, candidates, next_number};
 use crate::index::classes::EQUAL;
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
@@ -157,12 +157,12 @@ impl OpenTable {
         // the rows that the index has got since are looked at, too.
         loop {
             // SAFETY: vouched for by the caller.
-            let (next, found) = unsafe { self.candidates(keys, from) };
+            let (next, mut found) = unsafe { self.candidates(keys, from) };
             if let Some(own) = own.filter(|own| own.is_indexed && self.table.is_settled()) {
-                let is_own = |row: &&Candidate| item_pointer_get_both(row.tid) == own.tid;
+                let is_own = |row: &Candidate| item_pointer_get_both(row.tid) == own.tid;
                 // It is in the index already when a first round begins.
                 own_number = own_number
-                    .or_else(|| found.iter().find(is_own).map(|row| row.number))
+                    .or_else(|| Some(found.iter().find(is_own)?.number))
                     .or(from.checked_sub(1));
             }
             let mut is_complete = true;
@@ -198,7 +198,7 @@ impl OpenTable {
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot),
     ) {
         // SAFETY: vouched for by the caller.
-        for row in unsafe { self.candidates(keys, 0) }.1 {
+        for row in unsafe { self.candidates(keys, 0) }.1.iter() {
             check_interrupts();
             // SAFETY: vouched for by the caller.
             let snapshot = unsafe { &mut *snapshot };
@@ -213,7 +213,7 @@ impl OpenTable {
     ///
     /// # Safety
     /// As for [`Self::for_each_live`].
-    unsafe fn candidates(&self, keys: &[pg_sys::ScanKeyData], from: u64) -> (u64, Vec<Candidate>) {
+    unsafe fn candidates(&self, keys: &[pg_sys::ScanKeyData], from: u64) -> (u64, Looked) {
         // SAFETY: the index is open, and of our access method, which the keys are for.
         unsafe {
             let next = next_number(self.index.as_ptr());

@@ -87,12 +87,10 @@ impl Column {
     }
 }
 
-/// A query that is being read.
+/// A query that has been planned, and is to be read. Several may be open at once.
 pub struct Query {
     portal: pg_sys::Portal,
-    settings: Settings,
-    connection: Connection,
-    errors: QueryErrors,
+    text: *const c_char,
 }
 
 /// Returns the number of rows that the planner expects of a portal, and the bytes of each.
@@ -145,19 +143,16 @@ impl Query {
 
     /// Starts the query in `text`, a datum of type text, with further options of a cursor.
     fn start(text: pg_sys::Datum, parameters: &Parameters, options: u32) -> Self {
-        // SAFETY: the datum is of type text; the connection is closed in `read`, or by PostgreSQL after
-        // an ERROR, which takes back the setting too; the portal copies the parameters, of which there
-        // is a value for each type.
+        // SAFETY: the datum is of type text; the portal outlives the connection, and copies the parameters,
+        // of which there is a value for each type.
         unsafe {
-            let query = pg_sys::text_to_cstring(text.cast_mut_ptr());
-            let errors = QueryErrors::begin(query);
-            let settings = Settings::begin();
-            settings.set(c"synchronize_seqscans", c"off");
+            let text = pg_sys::text_to_cstring(text.cast_mut_ptr());
+            let errors = QueryErrors::begin(text);
             let connection = Connection::open();
             let portal = errors.during(Work::Planning, || {
                 pg_sys::SPI_cursor_open_with_args(
                     std::ptr::null(),
-                    query,
+                    text,
                     parameters.types.len() as i32,
                     parameters.types.as_ptr().cast_mut(),
                     parameters.values.as_ptr().cast_mut(),
@@ -166,12 +161,8 @@ impl Query {
                     (pg_sys::CURSOR_OPT_NO_SCROLL | options) as i32,
                 )
             });
-            Self {
-                portal,
-                settings,
-                connection,
-                errors,
-            }
+            connection.close();
+            Self { portal, text }
         }
     }
 
@@ -231,11 +222,15 @@ impl Query {
 
     /// Visits rows, fetched in batches, until `visit` returns false; false then.
     fn read(self, batch: i64, visit: &mut dyn FnMut(&Row<'_>) -> bool) -> bool {
+        // SAFETY: the text lives as long as the query; PostgreSQL takes the setting back after an ERROR.
+        let (errors, settings) = unsafe { (QueryErrors::begin(self.text), Settings::begin()) };
+        settings.set(c"synchronize_seqscans", c"off");
+        let connection = Connection::open();
         let (mut goes_on, mut is_exhausted) = (true, false);
         while goes_on && !is_exhausted {
             // SAFETY: the portal is open; table and tuples live until they are freed below.
             unsafe {
-                self.errors.during(Work::Fetching, || {
+                errors.during(Work::Fetching, || {
                     pg_sys::SPI_cursor_fetch(self.portal, true, batch as _);
                 });
                 let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
@@ -250,22 +245,11 @@ impl Query {
                 pg_sys::SPI_freetuptable(table);
             }
         }
-        self.close();
-        is_exhausted
-    }
-
-    /// Ends the query before its first row, and returns the number of rows that the planner expects.
-    pub fn close_unread(self) -> f64 {
-        let (rows, _) = self.estimate();
-        self.close();
-        rows
-    }
-
-    fn close(self) {
         // SAFETY: the portal is open.
         unsafe { pg_sys::SPI_cursor_close(self.portal) };
-        self.connection.close();
-        self.settings.take_back();
+        connection.close();
+        settings.take_back();
+        is_exhausted
     }
 }
 

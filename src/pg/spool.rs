@@ -4,6 +4,7 @@
 //! that PostgreSQL counts, limits and removes like those of its own sorts.
 
 use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::query::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;
@@ -114,6 +115,36 @@ impl Records {
             }
             _ => &self.memory[start as usize..end as usize],
         }
+    }
+}
+
+/// Pairs of numbers, those beyond work_mem in a temporary file.
+pub struct NumberPairs {
+    records: Records,
+    buffer: Vec<u8>,
+}
+
+impl NumberPairs {
+    pub fn new() -> Self {
+        Self {
+            records: Records::of_width(2 * size_of::<u64>(), work_mem_bytes()),
+            buffer: Vec::new(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub fn push(&mut self, pair: [u64; 2]) {
+        let [first, second] = pair.map(u64::to_ne_bytes);
+        self.records.push([first, second].as_flattened());
+    }
+
+    pub fn get(&mut self, place: usize) -> [u64; 2] {
+        let record = self.records.read(place, &mut self.buffer);
+        let (numbers, _) = record.as_chunks();
+        [numbers[0], numbers[1]].map(u64::from_ne_bytes)
     }
 }
 

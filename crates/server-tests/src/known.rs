@@ -108,6 +108,22 @@ impl Generated {
         Generated::new(english_vocabulary(), Edit::SLIGHT, Edit::SLIGHT, words)
     }
 
+    /// Texts of English words of which half are edited copies of one.
+    pub fn template() -> Generated {
+        let words = Generated::english().words;
+        let half = Groups {
+            others: DOCUMENTS / 2,
+            number: 1,
+        };
+        Generated::of_groups(
+            vec![half],
+            english_vocabulary(),
+            Edit::ALL,
+            Edit::SLIGHT,
+            words,
+        )
+    }
+
     /// Texts of ideographs, each of which is a word.
     pub fn han() -> Generated {
         let mut rng = Rng::with_seed(1);
@@ -153,7 +169,17 @@ impl Generated {
         words: fn(&str) -> Vec<String>,
     ) -> Generated {
         let groups = [(1, 200), (4, 40)].map(|(others, number)| Groups { others, number });
-        let plan = Plan::new(DOCUMENTS, groups.to_vec(), edits);
+        Generated::of_groups(groups.to_vec(), vocabulary, edits, copies, words)
+    }
+
+    fn of_groups(
+        groups: Vec<Groups>,
+        vocabulary: Words,
+        edits: &'static [Edit],
+        copies: &[Edit],
+        words: fn(&str) -> Vec<String>,
+    ) -> Generated {
+        let plan = Plan::new(DOCUMENTS, groups, edits);
         let documents: Vec<_> = Generator::new(&vocabulary, plan).documents().collect();
         let mut originals = HashMap::new();
         for (id, document) in (0i64..).zip(&documents) {

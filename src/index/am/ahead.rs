@@ -2,8 +2,9 @@
 //! for, and the next ones come into the processor's cache meanwhile.
 
 use super::page::{Index, Page, Pinned};
+use neardup::memory::Grow;
 use neardup::postings::Ahead;
-use std::collections::{TryReserveError, VecDeque};
+use std::collections::VecDeque;
 
 /// Pages that are pinned at a time, to be fetched while those before are read. Of more than 8 a backend
 /// keeps account in a hash table.
@@ -30,14 +31,10 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Too little memory.
-    pub fn announce(
-        &mut self,
-        pages: impl ExactSizeIterator<Item = Ahead>,
-    ) -> Result<(), TryReserveError> {
+    pub fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> neardup::Result<()> {
         self.pinned.clear();
         self.announced.clear();
-        self.announced.try_reserve(pages.len())?;
-        self.announced.extend(pages);
+        self.announced.try_extend(pages)?;
         if self.announced.len() > 1 {
             let blocks = self.announced.iter().map(|page| page.block);
             self.index.ask_ahead(blocks);

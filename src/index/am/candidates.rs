@@ -3,8 +3,7 @@
 use super::page::Index;
 use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
-use crate::pg::query::work_mem_bytes;
-use crate::pg::spool::Records;
+use crate::pg::spool::NumberPairs;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -20,47 +19,38 @@ pub struct Found {
 /// Candidates that are looked up together: the storage is asked for all of their pages.
 const TOGETHER: usize = 64;
 
-/// Bytes of a candidate: its row number, and how many keys it shares.
-const LEN: usize = size_of::<u64>() + size_of::<u32>();
-
-/// Candidates in ascending order, each taken once. Those beyond work_mem are in a temporary file.
+/// Candidates in ascending order. Those beyond work_mem are in a temporary file.
 pub struct Candidates {
-    records: Records,
+    pairs: NumberPairs,
     /// The number of those taken.
     taken: usize,
-    buffer: Vec<u8>,
 }
 
 impl Candidates {
     pub fn new() -> Self {
         Self {
-            records: Records::of_width(LEN, work_mem_bytes()),
+            pairs: NumberPairs::new(),
             taken: 0,
-            buffer: Vec::new(),
         }
     }
 
     /// Adds a candidate whose row number is above all others.
     pub fn push(&mut self, found: Found) {
-        let mut record = [0; LEN];
-        let (row, shared) = record.split_at_mut(size_of::<u64>());
-        row.copy_from_slice(&found.row.to_ne_bytes());
-        shared.copy_from_slice(&found.shared.to_ne_bytes());
-        self.records.push(&record);
+        self.pairs.push([found.row, found.shared.into()]);
+    }
+
+    /// Returns the candidate at a place; None behind the last.
+    pub fn get(&mut self, place: usize) -> Option<Found> {
+        let [row, shared] = (place < self.pairs.len()).then(|| self.pairs.get(place))?;
+        let shared = shared as u32;
+        Some(Found { row, shared })
     }
 
     /// Takes the next candidate.
     fn next(&mut self) -> Option<Found> {
-        if self.taken == self.records.len() {
-            return None;
-        }
-        let record = self.records.read(self.taken, &mut self.buffer);
-        let (row, shared) = record.split_first_chunk()?;
+        let found = self.get(self.taken)?;
         self.taken += 1;
-        Some(Found {
-            row: u64::from_ne_bytes(*row),
-            shared: u32::from_ne_bytes(*shared.first_chunk()?),
-        })
+        Some(found)
     }
 
     /// Takes the next candidates into `here`, at most [`TOGETHER`]; none if there are no more.

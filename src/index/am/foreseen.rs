@@ -11,6 +11,7 @@ use super::rows::Rows;
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
 use crate::pg::error::or_out_of_memory;
+use crate::pg::query::work_mem_bytes;
 use crate::pg::statement::Snapshot;
 use neardup::memory::{Grow, collected};
 use neardup::postings::Queries;
@@ -32,8 +33,8 @@ impl Foreseen {
     }
 
     /// Finds the candidates of searches of an index, and returns the number of each: those of at most
-    /// [`FEW`] are rows that the snapshot sees. Searches that meet keys of many rows are left to their
-    /// scans: None.
+    /// [`FEW`] are rows that the snapshot sees. Searches that meet keys of many rows, or whose candidates
+    /// work_mem does not hold, are left to their scans: None.
     ///
     /// # Safety
     /// The relation is an open index of this access method, whose table is locked.
@@ -159,9 +160,16 @@ fn search(
     searches: &[Search],
 ) -> Result<Vec<Option<Vec<Found>>>, Stop> {
     let mut found = collected(searches.iter().map(|_| Some(Vec::new())))?;
+    let mut room = work_mem_bytes() / size_of::<Found>();
     let mut add = |query: usize, row, shared| {
         if let Some(rows) = &mut found[query] {
+            if room == 0 {
+                room = rows.len();
+                found[query] = None;
+                return Ok(());
+            }
             rows.try_push(Found { row, shared })?;
+            room -= 1;
         }
         Ok(())
     };

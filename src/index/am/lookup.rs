@@ -5,10 +5,10 @@ use super::find::find_from;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::{Entry, Rows};
+use super::rows::{self, Entry, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::RowKeys;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::spool::NumberPairs;
 use pgrx::pg_sys;
 
 /// A row that an index finds.
@@ -17,6 +17,20 @@ pub struct Candidate {
     /// Grows with every row of the index: of two rows, a search for the later one finds the earlier.
     pub number: u64,
     pub tid: pg_sys::ItemPointerData,
+}
+
+/// Rows that an index finds, in the order of their numbers. Those beyond work_mem are in a temporary file.
+pub struct Looked(NumberPairs);
+
+impl Looked {
+    /// Goes through all rows.
+    pub fn iter(&mut self) -> impl Iterator<Item = Candidate> {
+        (0..self.0.len()).map(|place| {
+            let [number, tid] = self.0.get(place);
+            let tid = rows::tid_of(tid);
+            Candidate { number, tid }
+        })
+    }
 }
 
 /// Returns a number that no row of the index has reached yet.
@@ -38,7 +52,7 @@ pub unsafe fn candidates(
     relation: pg_sys::Relation,
     keys: &[pg_sys::ScanKeyData],
     from: u64,
-) -> Vec<Candidate> {
+) -> Looked {
     // SAFETY: vouched for by the caller.
     let (index, search) = unsafe {
         count_scan(relation);
@@ -47,11 +61,8 @@ pub unsafe fn candidates(
     };
     let (meta, mut remaining) = find_from(index, &search, from);
     let mut table = Rows::new(index, &meta);
-    let (mut found, mut here) = (Vec::new(), Vec::new());
-    let mut add = |number, Entry { tid, .. }| {
-        or_out_of_memory(found.try_reserve(1));
-        found.push(Candidate { number, tid });
-    };
+    let (mut found, mut here) = (NumberPairs::new(), Vec::new());
+    let mut add = |number, Entry { tid, .. }| found.push([number, rows::number_of(&tid)]);
     while remaining.look_up(&mut table, &mut here, &mut add) {}
-    found
+    Looked(found)
 }

@@ -5,17 +5,21 @@ use super::fetch::Fetch;
 use super::meta::{Mean, Meta, SHARES};
 use super::page::Index;
 use super::rows::Rows;
-use super::segment::{SegmentPages, Stop, by_size};
+use super::segment::{Searched, SegmentPages, Stop, by_size};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
+use neardup::memory::Grow;
 use neardup::postings::{Estimate, draw};
 use pgrx::pg_sys;
 
 /// Half the number of rows in a sample.
 const HALF: usize = 32;
 
-/// Pages that are read at most to estimate the matches of one row.
+/// Pages that are read at most to estimate the matches of one row in the segments that are searched together.
 const PAGES: usize = 40;
+
+/// The smallest share of all rows of a group that is searched; the others are taken to be like those.
+const SEARCHED: f64 = 1.0 / 16.0;
 
 /// The share of keys at which long lists are compared.
 const COMPARED: f64 = 0.5;
@@ -55,14 +59,19 @@ pub fn sample(index: &Index) {
 /// Returns how many rows have each of [`SHARES`] of a row's keys, on average; None if no row of the sample
 /// is seen.
 fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
-    let groups = by_size(index, meta);
-    let Some((rows, largest)) = groups.first() else {
-        return Ok(None);
-    };
-    let times = groups.iter().map(|(rows, _)| rows).sum::<f64>() / rows.max(1.0);
-    let group = largest.group();
+    let mut groups = by_size(index, meta);
+    let sum = |groups: &[(f64, Searched)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
+    let all_rows = sum(&groups).max(1.0);
+    groups.retain(|(rows, _)| *rows >= SEARCHED * all_rows);
+    let searched_rows = sum(&groups).max(1.0);
     let mut pages = SegmentPages::new(*index);
-    let mut drawn = draw(&mut pages, &group, HALF)?;
+    let mut drawn = Vec::new();
+    for (rows, group) in &groups {
+        let share = rows / searched_rows;
+        let mut of_group = draw(&mut pages, &group.group(), part(HALF, share))?;
+        of_group.iter_mut().for_each(|drawn| drawn.weight *= share);
+        drawn.try_extend(of_group)?;
+    }
     drawn.sort_unstable_by_key(|drawn| drawn.row);
     let mut rows = Sampled::open(index, meta);
     let mut means = [Mean::default(); SHARES.len()];
@@ -75,10 +84,17 @@ fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Sto
             continue;
         };
         seen += weight;
-        let estimate = Estimate::new(&mut pages, &group, keys, PAGES, COMPARED)?;
+        let mut found = [0.0; SHARES.len()];
+        for (rows, group) in &groups {
+            let most = part(PAGES, rows / searched_rows);
+            let estimate = Estimate::new(&mut pages, &group.group(), keys, most, COMPARED)?;
+            for (found, share) in found.iter_mut().zip(SHARES) {
+                *found += estimate.rows(share, 1.0);
+            }
+        }
         let weight = weight * meta.keys_per_row() / keys.len() as f64;
-        for (mean, share) in means.iter_mut().zip(SHARES) {
-            let others = (estimate.rows(share, 1.0) - 1.0).max(0.0) * times;
+        for (mean, found) in means.iter_mut().zip(found) {
+            let others = (found - 1.0).max(0.0) * all_rows / searched_rows;
             mean.rows += weight * others;
             mean.any += if others >= 0.5 { weight } else { 0.0 };
         }
@@ -89,6 +105,11 @@ fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Sto
         mean.any = (mean.any * all / seen).min(1.0);
     }
     Ok((seen > 0.0).then_some(means))
+}
+
+/// Returns a share of a number, at least 1.
+fn part(number: usize, share: f64) -> usize {
+    ((number as f64 * share).round() as usize).max(1)
 }
 
 /// Reads the keys of rows.

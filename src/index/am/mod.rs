@@ -15,6 +15,7 @@
 )]
 
 mod ahead;
+mod approaching;
 mod build;
 mod cache;
 mod candidates;

@@ -1,16 +1,18 @@
 //! Ordered scans: rows in the order of their distance from a query, exactly, the nearest first.
 //!
 //! Candidates come from the keys: one that shares few of them is known to be far. A candidate is read
-//! from the table when nothing nearer is left. The other rows, the tail, are farther than the index's
-//! own bound: the first of them to be asked for has all of them read and sorted.
+//! from the table when nothing nearer is left; where work_mem does not hold those that have been read,
+//! all others are read, too, and sorted. The other rows, the tail, are farther than the index's own bound:
+//! the first of them to be asked for has all of them read and sorted.
 
-use super::candidates::Found;
+use super::approaching::Approaching;
 use super::fetch::Fetch;
 use super::page::Index;
 use super::rows::{self, Entry, Rows};
 use super::statistics::count_rows;
 use crate::index::classes::{Order, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::query::work_mem_bytes;
 use crate::pg::sort::DistanceSort;
 use pgrx::pg_sys;
 use std::cmp::Reverse;
@@ -38,14 +40,42 @@ impl Known {
     }
 }
 
-/// The rows that are no candidates.
-enum Tail {
+/// Rows that are sorted when the first of them is asked for.
+enum Sorted {
     /// There are none, or none that match.
     Empty,
     /// None of them is nearer than this.
     Unread(f64),
     /// The next of them, and the others.
-    Sorted(Known, DistanceSort),
+    Read(Known, DistanceSort),
+}
+
+impl Sorted {
+    /// Returns what is left of a sort.
+    fn of(mut sort: DistanceSort) -> Self {
+        match sort.next() {
+            Some((distance, tid)) => Self::Read(Known::new(distance, tid as u64), sort),
+            None => {
+                sort.end();
+                Self::Empty
+            }
+        }
+    }
+
+    /// Returns a distance that no row is below; None if there are none.
+    fn least(&self) -> Option<f64> {
+        match self {
+            Self::Empty => None,
+            Self::Unread(least) => Some(*least),
+            Self::Read(first, _) => Some(first.distance()),
+        }
+    }
+
+    fn end(self) {
+        if let Self::Read(_, sort) = self {
+            sort.end();
+        }
+    }
 }
 
 /// Rows that are left to be returned, in order.
@@ -55,35 +85,25 @@ pub struct Ordered<'a> {
     fetch: Fetch,
     table: Rows<'a>,
     known: BinaryHeap<Reverse<Known>>,
-    /// Candidates by descending bound: row number, and the least distance that it can have.
-    candidates: Vec<(f64, u64)>,
-    /// The row numbers of all candidates, ascending.
-    rows: Vec<u64>,
-    tail: Tail,
+    candidates: Approaching,
+    /// Candidates that have been read.
+    read: Sorted,
+    /// Rows that are no candidates.
+    tail: Sorted,
     /// Rows of the tail that have been read.
     beyond: u64,
 }
 
 impl<'a> Ordered<'a> {
-    /// Takes the candidates. `least` returns the least distance of a candidate by the number of keys
-    /// that it shares, `tail` is the least distance of all other rows; None if they do not match.
+    /// Takes the candidates. `tail` is the least distance of all other rows; None if they do not match.
     pub fn new(
         index: Index<'a>,
         order: Box<dyn Order>,
         fetch: Fetch,
         table: Rows<'a>,
-        found: Vec<Found>,
-        least: impl Fn(&dyn Order, usize) -> f64,
+        candidates: Approaching,
         tail: Option<f64>,
     ) -> Self {
-        let (mut candidates, mut rows) = (Vec::new(), Vec::new());
-        or_out_of_memory(candidates.try_reserve_exact(found.len()));
-        or_out_of_memory(rows.try_reserve_exact(found.len()));
-        for found in found {
-            candidates.push((least(&*order, found.shared as usize), found.row));
-            rows.push(found.row);
-        }
-        candidates.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         Self {
             index,
             order,
@@ -91,8 +111,8 @@ impl<'a> Ordered<'a> {
             table,
             known: BinaryHeap::new(),
             candidates,
-            rows,
-            tail: tail.map_or(Tail::Empty, Tail::Unread),
+            read: Sorted::Empty,
+            tail: tail.map_or(Sorted::Empty, Sorted::Unread),
             beyond: 0,
         }
     }
@@ -108,11 +128,12 @@ impl<'a> Ordered<'a> {
     ) -> Option<(pg_sys::ItemPointerData, Option<pg_sys::Datum>)> {
         loop {
             check_interrupts();
-            let least = match (self.candidates.last(), &self.tail) {
-                (Some((least, _)), _) | (None, Tail::Unread(least)) => Some(*least),
-                (None, Tail::Sorted(first, _)) => Some(first.distance()),
-                (None, Tail::Empty) => None,
-            };
+            let all = [
+                self.candidates.least(),
+                self.read.least(),
+                self.tail.least(),
+            ];
+            let least = all.into_iter().flatten().min_by(f64::total_cmp);
             if let Some(Reverse(nearest)) = self.known.peek()
                 && least.is_none_or(|least| nearest.distance() <= least)
             {
@@ -120,23 +141,47 @@ impl<'a> Ordered<'a> {
                 self.known.pop();
                 return Some(self.returned(found));
             }
-            if let Some((_, row)) = self.candidates.pop() {
-                let known = self.look_at(keys, row);
-                self.keep(known);
+            let least = least?;
+            if self.candidates.least() == Some(least) {
+                self.take_candidate(keys);
                 continue;
             }
-            match std::mem::replace(&mut self.tail, Tail::Empty) {
-                Tail::Empty => return None,
-                Tail::Unread(_) => {
+            let sorted = match self.read.least() == Some(least) {
+                true => &mut self.read,
+                false => &mut self.tail,
+            };
+            match std::mem::replace(sorted, Sorted::Empty) {
+                Sorted::Empty => {}
+                Sorted::Unread(_) => {
                     // SAFETY: vouched for by the caller.
-                    let sort = unsafe { self.read_tail(keys, conditions) };
-                    self.advance(sort);
+                    self.tail = Sorted::of(unsafe { self.read_tail(keys, conditions) });
                 }
-                Tail::Sorted(first, sort) => {
-                    self.keep(Some(first));
-                    self.advance(sort);
+                Sorted::Read(first, sort) => {
+                    *sorted = Sorted::of(sort);
+                    self.keep(first);
                 }
             }
+        }
+    }
+
+    /// Reads the next candidate, or all that are left.
+    fn take_candidate(&mut self, keys: &RowKeys) {
+        let Some(row) = self.candidates.next() else {
+            return;
+        };
+        if let Some(known) = self.look_at(keys, row) {
+            self.keep(known);
+        }
+        if self.known.len() > work_mem_bytes() / size_of::<Known>() {
+            let mut sort = DistanceSort::begin();
+            let mut put = |known: Known| sort.put(known.distance(), known.tid as i64);
+            let known = std::mem::take(&mut self.known);
+            known.into_iter().for_each(|Reverse(known)| put(known));
+            while let Some(row) = self.candidates.next() {
+                self.look_at(keys, row).into_iter().for_each(&mut put);
+            }
+            sort.sort();
+            self.read = Sorted::of(sort);
         }
     }
 
@@ -146,21 +191,9 @@ impl<'a> Ordered<'a> {
         (rows::tid_of(known.tid), distance)
     }
 
-    fn keep(&mut self, known: Option<Known>) {
-        if let Some(known) = known {
-            or_out_of_memory(self.known.try_reserve(1));
-            self.known.push(Reverse(known));
-        }
-    }
-
-    /// Takes the next row of the sorted tail.
-    fn advance(&mut self, mut sort: DistanceSort) {
-        match sort.next() {
-            Some((distance, tid)) => {
-                self.tail = Tail::Sorted(Known::new(distance, tid as u64), sort);
-            }
-            None => sort.end(),
-        }
+    fn keep(&mut self, known: Known) {
+        or_out_of_memory(self.known.try_reserve(1));
+        self.known.push(Reverse(known));
     }
 
     /// Reads a candidate from the table; None if it is not visible.
@@ -190,7 +223,7 @@ impl<'a> Ordered<'a> {
         for place in self.table.places(&meta) {
             check_interrupts();
             self.table.read_page(place, &mut others);
-            others.retain(|(row, _)| self.rows.binary_search(row).is_err());
+            others.retain(|(row, _)| !self.candidates.contains(*row));
             // SAFETY: the scan is going on.
             unsafe { count_rows(self.index.as_ptr(), others.len()) };
             self.beyond += others.len() as u64;
@@ -218,9 +251,8 @@ impl<'a> Ordered<'a> {
 
     /// Releases what it holds.
     pub fn close(self) {
-        if let Tail::Sorted(_, sort) = self.tail {
-            sort.end();
-        }
+        self.read.end();
+        self.tail.end();
         self.fetch.close();
     }
 }

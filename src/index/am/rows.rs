@@ -231,7 +231,7 @@ impl<'a> Rows<'a> {
     pub fn ask_ahead(&mut self, places: impl Iterator<Item = u64>) {
         let index = self.index;
         index.ask_ahead(places.filter_map(|place| match self.find(place) {
-            Place::At { block, .. } => Some(block),
+            PagePlace::At { block, .. } => Some(block),
             _ => None,
         }));
     }

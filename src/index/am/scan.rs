@@ -1,6 +1,7 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
-use super::candidates::Found;
+use super::approaching::Approaching;
+use super::candidates::{Candidates, Found};
 use super::fetch::Fetch;
 use super::find::{Remaining, find};
 use super::meta::Meta;
@@ -10,7 +11,7 @@ use super::rows::{self, Entry, Rows};
 use super::statistics::count_scan;
 use crate::index::classes::{Order, Parameters, RowKeys, Search};
 use crate::minhash::incomparable::is_first_meeting;
-use crate::pg::error::{check_interrupts, or_out_of_memory, raise, tell};
+use crate::pg::error::{check_interrupts, raise, tell};
 use crate::pg::relation;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
@@ -388,23 +389,16 @@ fn start_ordered<'s>(
         (search, _) => (search, None),
     };
     let (meta, rows) = find(index, &search, true, look);
-    let (mut found, mut here) = (Vec::new(), Vec::new());
-    if let Remaining::Some(mut candidates, _) = rows {
-        loop {
-            candidates.take(&mut here);
-            if here.is_empty() {
-                break;
-            }
-            or_out_of_memory(found.try_reserve(here.len()));
-            found.extend_from_slice(&here);
-        }
-    }
-    let least = |order: &dyn Order, shared| match has_bounds {
-        true => order.least_distance(shared),
-        false => 0.0,
+    let candidates = match rows {
+        Remaining::Some(candidates, _) => candidates,
+        Remaining::All { .. } => Candidates::new(),
+    };
+    let approaching = match has_bounds {
+        true => Approaching::by_shared(candidates, &*order),
+        false => Approaching::unbounded(candidates),
     };
     let table = Rows::new(index, &meta);
-    Ordered::new(index, order, fetch, table, found, least, tail)
+    Ordered::new(index, order, fetch, table, approaching, tail)
 }
 
 /// Returns whether a scan looks for rows that an exclusion constraint forbids.

@@ -5,7 +5,6 @@ use super::meta::{Merge, Meta, Segment};
 use super::page::{Index, Kind, raise_corrupted};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use neardup::postings::{self, Ahead, Damaged, Group, Output, PageKind, Pages};
-use std::collections::TryReserveError;
 
 /// Why a search or a merge ended early.
 #[derive(Debug)]

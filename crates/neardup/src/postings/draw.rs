@@ -84,7 +84,7 @@ impl WeightedLeaf {
     fn read<P: Pages>(
         &self,
         pages: &mut P,
-        part: &SegmentPart,
+        part: &Part,
     ) -> std::result::Result<Vec<u64>, P::Error> {
         let first = (part.segment.depth > 0).then_some(self.entry.first);
         read_leaf(pages, part.segment, self.entry.block, first, |leaf| {
@@ -117,7 +117,7 @@ impl WeightedLeaf {
 /// Returns the leaves below some directory pages, evenly spread.
 fn leaves<P: Pages>(
     pages: &mut P,
-    part: &SegmentPart,
+    part: &Part,
 ) -> std::result::Result<Vec<WeightedLeaf>, P::Error> {
     let root = Entry {
         first: Posting::MIN,

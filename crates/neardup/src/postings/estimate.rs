@@ -8,7 +8,8 @@ use super::directory::{Directory, Entry};
 use super::part::{Part, parts};
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Ahead, Damaged, Group, Pages, Posting};
-use std::collections::TryReserveError;
+use crate::Result;
+use crate::memory::{Grow, copied};
 use std::ops::Range;
 
 /// About as many children as a directory page has: lengths of lists are estimated.
@@ -53,7 +54,7 @@ impl Estimate {
         sorted.dedup();
         sorted.truncate(MOST_KEYS);
         // While segments are merged a key is in the output or in the inputs.
-        let is_output = |part: &&SegmentPart| {
+        let is_output = |part: &&Part| {
             let output = group.output.as_ref();
             output.is_some_and(|output| output.segment.number == part.segment.number)
         };
@@ -233,7 +234,7 @@ impl PageToSample {
     /// Adds the lists that begin below a directory page of level 1, or the pages to look at below a higher one.
     fn descend(
         &self,
-        part: &SegmentPart,
+        part: &Part,
         directory: &Directory,
         lists: &mut Vec<SampledList>,
         below: &mut Vec<Self>,
@@ -278,7 +279,7 @@ impl PageToSample {
 /// read leaves.
 fn find<P: Pages>(
     pages: &mut P,
-    part: &SegmentPart,
+    part: &Part,
     keys: Vec<u32>,
     most_pages: usize,
 ) -> std::result::Result<(Vec<SampledList>, usize), P::Error> {
@@ -343,7 +344,7 @@ fn choose_leaves(lists: &mut [SampledList], share: f64) {
 /// returns the lists that have been read.
 fn read<P: Pages>(
     pages: &mut P,
-    part: &SegmentPart,
+    part: &Part,
     mut lists: Vec<SampledList>,
     most_pages: usize,
 ) -> std::result::Result<Vec<SampledList>, P::Error> {
@@ -373,7 +374,7 @@ fn read<P: Pages>(
 
 fn read_lists<P: Pages>(
     pages: &mut P,
-    part: &SegmentPart,
+    part: &Part,
     leaf: Entry,
     lists: &mut [SampledList],
 ) -> std::result::Result<(), P::Error> {

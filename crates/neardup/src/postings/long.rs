@@ -23,7 +23,7 @@ pub(super) fn scan<P: Pages>(
         let read = leaves.visit(pages, |leaf| {
             run.clear();
             if let Err(failed) = run.try_reserve(leaf.len()) {
-                return Ok(Err(failed));
+                return Ok(Err(crate::Error::from(failed)));
             }
             leaf.visit(first, last, &mut |numbers| {
                 for number in numbers {

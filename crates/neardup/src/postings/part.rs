@@ -2,7 +2,8 @@
 
 use super::merge::split_of_input;
 use super::{Damaged, Group, MAX_ROWS, Output, Posting, Segment};
-use std::collections::TryReserveError;
+use crate::Error;
+use crate::memory::with_room;
 use std::ops::Range;
 
 /// The postings of one segment that count: all, or those on its side of a merge's split.
@@ -73,13 +74,12 @@ impl<'g> Part<'g> {
 /// Returns a group's first row, and what counts of its segments.
 pub(super) fn parts<'g, E>(group: &'g Group) -> Result<(u64, Vec<Part<'g>>), E>
 where
-    E: From<Damaged> + From<TryReserveError>,
+    E: From<Damaged> + From<Error>,
 {
     let lowest_input = group.inputs.iter().map(|input| input.lo).min();
     let output_lo = group.output.map(|output| output.segment.lo);
     let lo = output_lo.or(lowest_input).unwrap_or(0);
-    let mut parts = Vec::new();
-    parts.try_reserve_exact(group.inputs.len() + 1)?;
+    let mut parts = with_room(group.inputs.len() + 1)?;
     if let Some(Output { segment, split }) = &group.output
         && let Some(last) = u64::from(*split).checked_sub(1)
     {

@@ -17,7 +17,8 @@ use super::long::{probe, scan};
 use super::part::{Part, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Ahead, Damaged, Group, MAX_DEPTH, Pages, Posting};
-use std::collections::TryReserveError;
+use crate::Error;
+use crate::memory::{Grow, collected, copied, with_room};
 use std::ops::Range;
 
 /// Postings of a list beyond which it is long.
@@ -63,8 +64,7 @@ pub fn search<P: Pages>(
         return Ok(());
     }
     let share = (query.most / groups.len().max(1) as u32).max(1);
-    let mut searches = Vec::new();
-    searches.try_reserve_exact(groups.len())?;
+    let mut searches = with_room(groups.len())?;
     for group in groups {
         let (lo, parts) = parts::<P::Error>(group)?;
         searches.push(Search::new(lo, parts, query, share)?);
@@ -78,9 +78,7 @@ pub fn search<P: Pages>(
         let end = offsets_of(&parts).end;
         for start in (0..end).step_by(query.most as usize) {
             let window = start..start.saturating_add(query.most).min(end);
-            let mut within = Vec::new();
-            within.try_reserve_exact(parts.len())?;
-            within.extend(parts.iter().filter_map(|part| part.within(&window)));
+            let within = collected(parts.iter().filter_map(|part| part.within(&window)))?;
             let mut alone = [Search::new(lo, within, query, query.most)?];
             count_short(pages, &mut alone)?;
             for counted in alone {
@@ -148,10 +146,10 @@ pub(super) struct List {
     unread: bool,
 }
 
-fn lists(keys: &[u32]) -> crate::Result<Vec<KeyList>> {
+fn lists(keys: &[u32]) -> crate::Result<Vec<List>> {
     let mut sorted = copied(keys)?;
     sorted.sort_unstable();
-    collected(sorted.chunk_by(|a, b| a == b).map(|same| KeyList {
+    collected(sorted.chunk_by(|a, b| a == b).map(|same| List {
         key: same[0],
         weight: same.len() as u32,
         long_postings: 0,
@@ -207,12 +205,7 @@ struct Search<'g> {
 }
 
 impl<'g> Search<'g> {
-    fn new(
-        lo: u64,
-        parts: Vec<Part<'g>>,
-        query: &Query,
-        most: u32,
-    ) -> Result<Self, TryReserveError> {
+    fn new(lo: u64, parts: Vec<Part<'g>>, query: &Query, most: u32) -> crate::Result<Self> {
         let lists = lists(query.keys)?;
         let needed = query.needed as u32;
         Ok(Self {
@@ -265,7 +258,7 @@ impl<'g> Search<'g> {
         number: usize,
         lists: &Range<usize>,
         levels: &mut [Vec<Visit>],
-    ) -> Result<(), TryReserveError> {
+    ) -> crate::Result<()> {
         if !self.wants(lists.start) {
             return Ok(());
         }
@@ -278,8 +271,7 @@ impl<'g> Search<'g> {
                 continue;
             }
             let visits = &mut levels[usize::from(part.segment.depth)];
-            visits.try_reserve(1)?;
-            visits.push(Visit {
+            visits.try_push(Visit {
                 search: number,
                 part: place,
                 level: part.segment.depth,
@@ -289,7 +281,7 @@ impl<'g> Search<'g> {
                 },
                 next: None,
                 lists: start..end,
-            });
+            })?;
         }
         Ok(())
     }
@@ -301,7 +293,7 @@ impl<'g> Search<'g> {
         below: &mut Vec<Visit>,
     ) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
-        below.try_reserve(visit.lists.len())?;
+        below.try_reserve(visit.lists.len()).map_err(Error::from)?;
         let (before, level) = (below.len(), visit.level);
         let (block, first) = (visit.page.block, visit.first(part));
         read_directory(pages, part.segment, level, block, first, |directory| {
@@ -361,13 +353,10 @@ impl<'g> Search<'g> {
                 }
                 let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
                 list.long_postings += here.max(1) as u64;
-                if let Err(failed) = long.try_reserve(1) {
+                let part = visit.part;
+                if let Err(failed) = long.try_push(Long { list: number, part }) {
                     return Ok(Err(failed));
                 }
-                long.push(Long {
-                    list: number,
-                    part: visit.part,
-                });
             }
             Ok(Ok(()))
         })??;
@@ -453,13 +442,13 @@ fn short_list(
 
 impl Visit {
     /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &SegmentPart) -> Option<Posting> {
+    fn first(&self, part: &Part) -> Option<Posting> {
         (self.level != part.segment.depth).then_some(self.page.first)
     }
 
     /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
     /// general.
-    fn ahead(&self, lists: &[KeyList]) -> Ahead {
+    fn ahead(&self, lists: &[List]) -> Ahead {
         let end = self.next.map_or(u32::MAX, |next| next.key);
         let key = lists.get(self.lists.start).map_or(0, |list| list.key);
         let from = |key: u32| key.saturating_sub(self.page.first.key) as f32;

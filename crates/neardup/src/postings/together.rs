@@ -114,7 +114,7 @@ impl Queries {
     }
 
     /// Finds the postings of a part.
-    fn look_up<P: Pages>(&mut self, pages: &mut P, part: &SegmentPart) -> Result<(), P::Error> {
+    fn look_up<P: Pages>(&mut self, pages: &mut P, part: &Part) -> Result<(), P::Error> {
         let Self { keys, hits, .. } = self;
         let counts = |number: &u64| part.range(key_of(*number)).is_some();
         let start = keys.iter().position(counts).unwrap_or(keys.len());
@@ -160,7 +160,7 @@ struct PageForKeys<'a> {
 
 impl<'a> PageForKeys<'a> {
     /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &SegmentPart, level: u8) -> Option<Posting> {
+    fn first(&self, part: &Part, level: u8) -> Option<Posting> {
         (level != part.segment.depth).then_some(self.page.first)
     }
 
@@ -168,7 +168,7 @@ impl<'a> PageForKeys<'a> {
     fn below(
         &self,
         directory: &Directory,
-        part: &SegmentPart,
+        part: &Part,
     ) -> Result<Result<Vec<PageForKeys<'a>>, Error>, Damaged> {
         let mut below = Vec::new();
         let mut keys = self.keys;
@@ -205,7 +205,7 @@ impl Hits {
     fn look_at<P: Pages>(
         &mut self,
         pages: &mut P,
-        part: &SegmentPart,
+        part: &Part,
         level: u8,
         visits: &[PageForKeys],
     ) -> Result<(), P::Error> {
@@ -237,7 +237,7 @@ impl Hits {
     fn take(
         &mut self,
         leaf: &Leaf,
-        part: &SegmentPart,
+        part: &Part,
         visit: &PageForKeys,
     ) -> Result<Result<(), Error>, Damaged> {
         let ranges = visit.keys.iter();

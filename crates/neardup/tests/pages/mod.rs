@@ -6,7 +6,7 @@ use neardup::postings::{
     AHEAD, Ahead, Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages,
     Place, Posting, Query, Segment, passed, search, split_of_input, sweep,
 };
-use std::collections::{HashMap, TryReserveError};
+use std::collections::HashMap;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {

@@ -187,10 +187,12 @@ const TEMPLATE: &str = "
 /// The condition of rows near that string.
 const NEAR: &str = "hamming_within(b, repeat('0', 64)::bit(64), 3)";
 
+/// Memory that a search may take besides, in kB.
+const MOST: u64 = 4_000;
+
 /// Candidates beyond work_mem, 300 000 of them in 64 kB, are in a temporary file: the rows are those of the
 /// sequential scan, memory is bounded, and the file goes with the scan however that ends.
 pub fn many_candidates(server: &Server) -> Result<Outcome> {
-    const MOST: u64 = 4_000;
     let database = Database::with_extension(&server.main, "many_candidates")?;
     let mut client = database.connect()?;
     client.batch_execute(TEMPLATE)?;
@@ -226,7 +228,52 @@ pub fn many_candidates(server: &Server) -> Result<Outcome> {
     }
     client.batch_execute("SET enable_bitmapscan = off")?;
     check_files(&mut client)?;
+    check_order(&mut client, pid, wanted)?;
+    check_guard(&mut client, pid)?;
     Ok(Outcome::Passed)
+}
+
+/// Checks that the rows of a search come in the order of their distances, in bounded memory.
+fn check_order(client: &mut Client, pid: i32, wanted: (i64, i64)) -> Result<()> {
+    let ordered = format!(
+        "SELECT id, b <-> repeat('0', 64)::bit(64) AS distance FROM strings WHERE {NEAR}
+         ORDER BY b <-> repeat('0', 64)::bit(64)"
+    );
+    let plan = client.query(&format!("EXPLAIN {ordered}"), &[])?;
+    let uses_index = |row: &postgres::Row| row.get::<_, String>(0).contains("Order By: ");
+    ensure!(plan.iter().any(uses_index), "the index does not order");
+    let count = format!(
+        "SELECT count(*), sum(hashint8(id)), bool_and(distance >= before) FROM (
+             SELECT *, lag(distance, 1, 0.0) OVER () AS before FROM ({ordered}) o) l"
+    );
+    let before = memory::private(pid)?;
+    let peak = memory::peak(pid, || {
+        let row = client.query_one(&count, &[])?;
+        let found = (row.get(0), row.get(1));
+        ensure!(found == wanted && row.get(2), "in order: {row:?}");
+        Ok(())
+    })?;
+    ensure!(peak < before + MOST, "in order: {} kB", peak - before);
+    Ok(())
+}
+
+/// Checks that a guard looks at the rows near another in bounded memory.
+fn check_guard(client: &mut Client, pid: i32) -> Result<()> {
+    client.batch_execute(
+        "ALTER TABLE strings ADD PRIMARY KEY (id);
+         SELECT near_dup_protect('strings', 'b', 6);
+         INSERT INTO strings VALUES (0, ('x' || md5('0'))::bit(64))",
+    )?;
+    let before = memory::private(pid)?;
+    let peak = memory::peak(pid, || {
+        let insert = "INSERT INTO strings VALUES (-1, repeat('0', 64)::bit(64))";
+        let refused = client.batch_execute(insert).err().context("let in")?;
+        let code = refused.code();
+        ensure!(code == Some(&SqlState::EXCLUSION_VIOLATION), "{refused}");
+        Ok(())
+    })?;
+    ensure!(peak < before + MOST, "a guard: {} kB", peak - before);
+    Ok(())
 }
 
 /// Temporary files are there while a scan goes on, and go when it is closed, fails or is canceled.

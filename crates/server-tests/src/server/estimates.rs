@@ -97,6 +97,29 @@ fn literal(client: &mut Client, column: &str, row: i64) -> Result<String> {
     Ok(format!("{text}::{type_}"))
 }
 
+/// 40 000 strangers, and 8 000 rows of one group that came after them.
+const LATER_GROUP: &str = "
+    CREATE TABLE later AS SELECT hashint8extended(i, 0)::bit(64) AS b FROM generate_series(1, 40000) i;
+    CREATE INDEX ON later USING neardup (b);
+    INSERT INTO later SELECT hashint8extended(0, 0)::bit(64) # (1::bit(64) << i % 64) FROM generate_series(1, 8000) i;
+    VACUUM ANALYZE later";
+
+/// Checks that an unknown value is expected to find the mean over all segments, and not that of the largest.
+pub fn of_later_groups(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "estimates")?;
+    let mut client = database.connect()?;
+    for statement in LATER_GROUP.split(';') {
+        client.batch_execute(statement)?;
+    }
+    client.batch_execute(
+        "SET plan_cache_mode = force_generic_plan;
+         PREPARE lookup AS SELECT FROM later WHERE hamming_within(b, $1, 3)",
+    )?;
+    let mean = (8000.0 * 8000.0 + 40000.0) / 48000.0;
+    check(&mut client, "EXECUTE lookup (NULL)", Some(mean))?;
+    Ok(Outcome::Passed)
+}
+
 /// Checks that the planner's number of pairs in a join is that of the pairs, and does not depend on the
 /// spelling.
 pub fn of_joins(server: &Server) -> Result<Outcome> {

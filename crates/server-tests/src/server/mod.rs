@@ -71,6 +71,7 @@ const ALL: &[Test] = &[
     ("neardup_equals_scan", neardup::equals_scan),
     ("estimates_near_the_truth", estimates::near_the_truth),
     ("estimates_of_joins", estimates::of_joins),
+    ("estimates_of_later_groups", estimates::of_later_groups),
     ("estimates_of_large_sets", estimates::of_large_sets),
     ("planning_few_pages", planning::few_pages),
     ("planning_beside_a_btree", planning::beside_a_btree),
@@ -92,10 +93,8 @@ const ALL: &[Test] = &[
         containment::near_contained_documents,
     ),
     ("documents_index_equals_scan", documents::index_equals_scan),
-    (
-        "documents_index_equals_exact_lists",
-        documents::index_equals_exact_lists,
-    ),
+    ("documents_equal_exact_lists", documents::equal_exact_lists),
+    ("documents_join_plans_once", documents::join_plans_once),
     ("documents_large", documents::large_documents),
     (
         "documents_pairs_equal_comparison",
