@@ -5,7 +5,8 @@ mod pages;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
-    Group, Leaf, LeafBuilder, Needed, Place, Posting, Queries, Query, policy, sort_distinct, sweep,
+    Group, KeyAndRow, Leaf, LeafBuilder, Needed, Posting, Queries, Query, policy, sort_distinct,
+    sweep,
 };
 use neardup::set::{containment, jaccard};
 use pages::{Merging, Store, check};

@@ -3,8 +3,8 @@
 
 use neardup::postings::directory::{self, Directories, Entry};
 use neardup::postings::{
-    AHEAD, Ahead, Damaged, Directory, Group, Leaf, LeafBuilder, Merge, Output, PageKind, Pages,
-    Place, Posting, Query, Segment, passed, search, split_of_input, sweep,
+    AHEAD, Ahead, Damaged, Directory, Group, KeyAndRow, Leaf, LeafBuilder, Merge, Output, PageKind,
+    Pages, Posting, Query, Segment, passed, search, split_of_input, sweep,
 };
 use std::collections::HashMap;
 
