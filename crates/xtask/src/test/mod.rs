@@ -3,13 +3,15 @@
 mod tally;
 
 use std::process::{Command, ExitCode};
+use std::sync::mpsc;
+use std::thread;
 
 use anyhow::Result;
 use testbed::pg_config::{PgConfig, PostgresChoice};
 use testbed::setup::{self, pgrx};
 use testbed::workspace;
 
-use tally::Tally;
+use tally::{Tally, print};
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -31,27 +33,43 @@ impl Options {
     }
 }
 
-/// Runs the selected tests, the quickest to fail first; the last line tells how many passed and
-/// failed.
+/// Runs the selected tests; the last line tells how many passed and failed.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<ExitCode> {
     let pg = setup::ensure(choice)?;
     let mut tally = Tally::default();
     match options.name.as_deref() {
-        None => {
-            tally.check("fmt", &mut fmt())?;
-            tally.check("clippy", &mut clippy(&pg))?;
-            tally.count_all(&mut unit_tests())?;
-            tally.count(&mut server_tests(&pg, "", options.bless))?;
-        }
+        None => run_all(&pg, options.bless, &mut tally)?,
         Some("fmt") => tally.check("fmt", &mut fmt())?,
         Some("clippy") => tally.check("clippy", &mut clippy(&pg))?,
         Some("unit") => tally.count_all(&mut unit_tests())?,
         Some(part @ ("regress" | "server" | "reliability" | "docs")) => {
-            tally.count(&mut server_tests(&pg, &format!("{part}::"), options.bless))?;
+            let filter = format!("{part}::");
+            tally.count(&mut server_tests(&pg, &filter, options.bless), &mut print)?;
         }
-        Some(name) => tally.count(&mut server_tests(&pg, name, options.bless))?,
+        Some(name) => tally.count(&mut server_tests(&pg, name, options.bless), &mut print)?,
     }
     Ok(tally.finish())
+}
+
+/// Runs everything: the tests that need a server, which leave a processor idle, beside all others. Their
+/// output follows.
+fn run_all(pg: &PgConfig, bless: bool, tally: &mut Tally) -> Result<()> {
+    let (sender, lines) = mpsc::channel();
+    thread::scope(|scope| {
+        let with_server = scope.spawn(move || {
+            let mut tally = Tally::default();
+            let mut say = |line| drop(sender.send(line));
+            tally.count(&mut server_tests(pg, "", bless), &mut say)?;
+            anyhow::Ok(tally)
+        });
+        tally.check("fmt", &mut fmt())?;
+        tally.check("clippy", &mut clippy(pg))?;
+        tally.count_all(&mut unit_tests())?;
+        lines.into_iter().for_each(print);
+        let with_server = with_server.join();
+        tally.add(&with_server.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        Ok(())
+    })
 }
 
 fn fmt() -> Command {

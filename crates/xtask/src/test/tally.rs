@@ -28,32 +28,39 @@ impl Tally {
     /// Runs tests that need nothing of the machine: each that is ignored counts as failed.
     pub fn count_all(&mut self, command: &mut Command) -> Result<()> {
         let skipped_before = self.skipped;
-        self.count(command)?;
+        self.count(command, &mut print)?;
         self.failed += self.skipped - skipped_before;
         self.skipped = skipped_before;
         Ok(())
     }
 
-    /// Runs test programs and counts what they report. Failing without a failed test, as where one
-    /// cannot be built, counts as a failure.
-    pub fn count(&mut self, command: &mut Command) -> Result<()> {
+    /// Runs test programs, hands on each line that they print, and counts what they report. Failing
+    /// without a failed test, as where one cannot be built, counts as a failure.
+    pub fn count(&mut self, command: &mut Command, say: &mut dyn FnMut(String)) -> Result<()> {
         let failed_before = self.failed;
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().context("no output")?;
         for line in BufReader::new(output).lines() {
             let line = line?;
-            println!("{line}");
             if let Some([passed, failed, skipped]) = counts(&line) {
                 self.passed += passed;
                 self.failed += failed;
                 self.skipped += skipped;
             }
+            say(line);
         }
         if !child.wait()?.success() && self.failed == failed_before {
-            println!("FAILED: {}", shell::describe(command));
+            say(format!("FAILED: {}", shell::describe(command)));
             self.failed += 1;
         }
         Ok(())
+    }
+
+    /// Adds the numbers of another tally.
+    pub fn add(&mut self, other: &Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
     }
 
     /// Prints the sum.
@@ -69,6 +76,11 @@ impl Tally {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Prints a line.
+pub fn print(line: String) {
+    println!("{line}");
 }
 
 /// Reads passed, failed and ignored of `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
