@@ -1,6 +1,7 @@
 //! k-shingles of a document: as strings, as a stream of hashes, and the fingerprints chosen among
 //! them.
 
+mod shingler;
 mod spaces;
 mod stop;
 mod stream;

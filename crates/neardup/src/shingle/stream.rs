@@ -1,12 +1,11 @@
 //! The hashes of a document's shingles, as a stream in constant memory.
 
-use super::stop::StopHashes;
+use super::shingler::Shingler;
 use super::units::{CharHashes, CharText, WordText};
-use super::{BLOCK, Key, Shingling};
+use super::{Key, Shingling};
 use crate::Result;
-use crate::hash::combine;
 use crate::kernels::active;
-use crate::memory::{FirstError, with_room};
+use crate::memory::with_room;
 use crate::set::Distinct;
 use crate::text::{Fold, ROOM, Unit, fold_quickly};
 use std::cell::Cell;
@@ -28,7 +27,7 @@ pub fn for_each_block(
     sink: &mut dyn FnMut(&[u64]) -> Result<()>,
 ) -> Result<()> {
     let mut room = ROOM_KEPT.take().unwrap_or_default();
-    let mut shingler = Shingler::new(shingling, key, &mut room, sink);
+    let mut shingler = Shingler::new(shingling, key, take(&mut room.lists), sink);
     let fold = shingling.fold;
     match shingling.unit {
         Unit::Word | Unit::Stop => {
@@ -44,7 +43,10 @@ pub fn for_each_block(
             fold_quickly(doc, fold, &mut room.chars, chars)?;
         }
     }
-    shingler.finish(room)
+    let (result, lists) = shingler.finish();
+    room.lists = lists;
+    ROOM_KEPT.set(Some(room));
+    result
 }
 
 /// Returns the set of a document's shingle hashes.
@@ -89,8 +91,8 @@ struct Room {
     bytes: [u8; ROOM],
     chars: [u32; ROOM],
     char_hashes: Option<CharHashes>,
-    tokens: Vec<u64>,
-    hashes: Vec<u64>,
+    /// Tokens and hashes.
+    lists: (Vec<u64>, Vec<u64>),
 }
 
 impl Default for Room {
@@ -99,82 +101,7 @@ impl Default for Room {
             bytes: [0; ROOM],
             chars: [0; ROOM],
             char_hashes: None,
-            tokens: Vec::new(),
-            hashes: Vec::new(),
+            lists: Default::default(),
         }
-    }
-}
-
-/// Makes shingle hashes of token hashes.
-pub(super) struct Shingler<'a> {
-    k: usize,
-    /// Tokens whose shingles are not handed on yet.
-    pub tokens: Vec<u64>,
-    hashes: Vec<u64>,
-    stop: Option<StopHashes>,
-    is_long_enough: bool,
-    sink: &'a mut dyn FnMut(&[u64]) -> Result<()>,
-    error: FirstError,
-}
-
-impl<'a> Shingler<'a> {
-    fn new(
-        shingling: &Shingling,
-        key: &Key,
-        room: &mut Room,
-        sink: &'a mut dyn FnMut(&[u64]) -> Result<()>,
-    ) -> Self {
-        let (mut tokens, hashes) = (take(&mut room.tokens), take(&mut room.hashes));
-        tokens.clear();
-        Self {
-            k: shingling.k,
-            tokens,
-            hashes,
-            stop: (shingling.unit == Unit::Stop).then(|| StopHashes::new(shingling.fold, key)),
-            is_long_enough: false,
-            sink,
-            error: FirstError::default(),
-        }
-    }
-
-    pub fn heartbeat(&mut self) {
-        self.error.run(|| (self.sink)(&[]));
-    }
-
-    /// Hands on shingles where there are enough for a block.
-    pub fn flush_if_full(&mut self) {
-        if self.tokens.len() >= BLOCK + self.k - 1 {
-            self.flush();
-        }
-    }
-
-    /// Hands on the shingles of the tokens so far, and keeps those that begin further ones.
-    fn flush(&mut self) {
-        if self.tokens.len() < self.k {
-            return;
-        }
-        self.is_long_enough = true;
-        self.hashes.clear();
-        active().combine_windows(&self.tokens, self.k, &mut self.hashes);
-        if let Some(stop) = &self.stop {
-            let mut firsts = self.tokens.iter();
-            self.hashes
-                .retain(|_| firsts.next().is_some_and(|first| stop.contains(*first)));
-        }
-        for block in self.hashes.chunks(BLOCK) {
-            self.error.run(|| (self.sink)(block));
-        }
-        self.tokens.drain(..=self.tokens.len() - self.k);
-    }
-
-    fn finish(mut self, mut room: Box<Room>) -> Result<()> {
-        self.flush();
-        if !self.is_long_enough && !self.tokens.is_empty() && self.stop.is_none() {
-            let whole = combine(&self.tokens);
-            self.error.run(|| (self.sink)(&[whole]));
-        }
-        (room.tokens, room.hashes) = (self.tokens, self.hashes);
-        ROOM_KEPT.set(Some(room));
-        self.error.into_result()
     }
 }

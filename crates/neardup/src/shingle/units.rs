@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most ROOM tokens at a time")]
 
 use super::Key;
-use super::stream::Shingler;
+use super::shingler::Shingler;
 use crate::kernels::active;
 use crate::text::{Cell, Fold, ROOM, Units};
 use siphasher::sip::SipHasher13;

@@ -5,7 +5,8 @@
 //! NFD of that, without nonspacing marks, then NFC. Both are one mapping by code point followed by
 //! canonical ordering and composition (UAX #15) inside segments that no mark can leave.
 
-use super::properties::{Class, Info, Mapped, Table, info};
+use super::properties::{Class, Info, Mapped};
+use super::table::{Table, info};
 use super::{Fold, HEARTBEAT};
 use crate::Result;
 use crate::memory::{FirstError, Grow, copied};

@@ -14,6 +14,7 @@ mod properties;
 mod quick;
 mod split;
 mod stop_words;
+mod table;
 mod words;
 
 pub use split::{SplitBy, split};

@@ -1,11 +1,7 @@
 //! Properties of code points that the folds and the word rule need, from Unicode 17.
-//!
-//! Read from the Unicode crates a page of 256 code points at a time and kept: a text touches few
-//! pages, and a look-up then costs two loads.
-#![allow(clippy::disallowed_methods, reason = "what 256 code points fold to")]
+#![allow(clippy::disallowed_methods, reason = "what one code point folds to")]
 
 use super::Fold;
-use super::cell::Cell;
 use icu_casemap::{CaseMapper, CaseMapperBorrowed};
 use icu_properties::props::{
     DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, LineBreak, Script,
@@ -15,7 +11,7 @@ use icu_properties::script::{ScriptWithExtensions, ScriptWithExtensionsBorrowed}
 use icu_properties::{
     CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
 };
-use std::sync::OnceLock;
+use std::ops::Range;
 use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
@@ -50,7 +46,7 @@ impl Info {
     /// Stands for a code point that the fold drops.
     pub const DROPPED: Self = Self(1 << 63);
 
-    fn new(c: char, properties: &Properties) -> Self {
+    pub fn new(c: char, properties: &Properties) -> Self {
         let mut bits = u64::from(u32::from(c));
         bits |= (properties.class(c) as u64) << CLASS_SHIFT;
         bits |= u64::from(canonical_combining_class(c)) << CCC_SHIFT;
@@ -70,8 +66,17 @@ impl Info {
         Self(bits)
     }
 
-    fn expansion(start: usize, length: usize) -> Self {
-        Self(start as u64 | EXPANDS | (length as u64) << LENGTH_SHIFT)
+    /// Stands for a code point that expands to the infos at some places of its page.
+    pub fn expanding(to: Range<usize>) -> Self {
+        Self(to.start as u64 | EXPANDS | (to.len() as u64) << LENGTH_SHIFT)
+    }
+
+    /// Returns the places of the infos that it expands to.
+    #[inline]
+    pub fn expansion(self) -> Option<Range<usize>> {
+        let start = self.0 as u32 as usize & 0xFFFF;
+        let length = (self.0 >> LENGTH_SHIFT) as usize;
+        (self.0 & EXPANDS != 0).then(|| start..start + length)
     }
 
     #[inline]
@@ -118,11 +123,6 @@ impl Info {
     pub fn is_dropped(self) -> bool {
         self == Self::DROPPED
     }
-
-    #[inline]
-    fn expands(self) -> bool {
-        self.0 & EXPANDS != 0
-    }
 }
 
 /// Result of folding one code point.
@@ -133,117 +133,8 @@ pub(crate) enum Mapped<'a> {
     Several(&'a [Info]),
 }
 
-const PAGE: usize = 256;
-const PAGES: usize = (char::MAX as usize + 1) / PAGE;
-
-struct Page {
-    infos: [Info; PAGE],
-    expansions: Vec<Info>,
-    cells: [Cell; PAGE],
-}
-
-/// The infos of all code points under one fold.
-pub(crate) struct Table {
-    fold: Fold,
-    pages: [OnceLock<Box<Page>>; PAGES],
-}
-
-static NONE: Table = Table::new(Fold::None);
-static CASE: Table = Table::new(Fold::Case);
-static MARKS: Table = Table::new(Fold::Marks);
-
-impl Table {
-    const fn new(fold: Fold) -> Self {
-        Self {
-            fold,
-            pages: [const { OnceLock::new() }; PAGES],
-        }
-    }
-
-    pub fn of(fold: Fold) -> &'static Self {
-        match fold {
-            Fold::None => &NONE,
-            Fold::Case => &CASE,
-            Fold::Marks => &MARKS,
-        }
-    }
-
-    #[inline]
-    pub fn map(&'static self, c: char) -> Mapped<'static> {
-        self.page(c as usize / PAGE).mapped(c as usize % PAGE)
-    }
-
-    /// Returns the cell of a code point, given as a number.
-    #[inline(always)]
-    pub fn cell(&'static self, code: usize) -> Cell {
-        self.page(code / PAGE).cells[code % PAGE]
-    }
-
-    #[inline(always)]
-    fn page(&'static self, number: usize) -> &'static Page {
-        self.pages[number].get_or_init(|| Page::read(self.fold, number))
-    }
-}
-
-/// Returns the properties of a code point itself.
-#[inline]
-pub(crate) fn info(c: char) -> Info {
-    match NONE.map(c) {
-        Mapped::One(info) => info,
-        Mapped::Several(infos) => infos[0],
-    }
-}
-
-impl Page {
-    #[cold]
-    fn read(fold: Fold, number: usize) -> Box<Self> {
-        let properties = Properties::new();
-        let mut page = Self {
-            infos: [Info::DROPPED; PAGE],
-            expansions: Vec::new(),
-            cells: [Cell::BEFORE; PAGE],
-        };
-        for (i, info) in page.infos.iter_mut().enumerate() {
-            // Surrogates occur in no text.
-            let Some(c) = char::from_u32((number * PAGE + i) as u32) else {
-                continue;
-            };
-            if fold == Fold::None {
-                *info = Info::new(c, &properties);
-                continue;
-            }
-            let mapped = properties.fold(c, fold);
-            let mut composed = mapped.chars().nfc();
-            *info = match (composed.next(), composed.next()) {
-                (None, _) => Info::DROPPED,
-                (Some(one), None) => Info::new(one, &properties),
-                _ => {
-                    let start = page.expansions.len();
-                    let parts = mapped.chars().map(|part| Info::new(part, &properties));
-                    page.expansions.extend(parts);
-                    Info::expansion(start, page.expansions.len() - start)
-                }
-            };
-        }
-        page.cells = std::array::from_fn(|i| Cell::new(&page.mapped(i), fold == Fold::None));
-        Box::new(page)
-    }
-
-    #[inline]
-    fn mapped(&self, i: usize) -> Mapped<'_> {
-        let info = self.infos[i];
-        if info.expands() {
-            let start = info.0 as u32 as usize & 0xFFFF;
-            let length = (info.0 >> LENGTH_SHIFT) as usize;
-            Mapped::Several(&self.expansions[start..start + length])
-        } else {
-            Mapped::One(info)
-        }
-    }
-}
-
 /// Handles on the crates' data.
-struct Properties {
+pub(crate) struct Properties {
     category: CodePointMapDataBorrowed<'static, GeneralCategory>,
     line_break: CodePointMapDataBorrowed<'static, LineBreak>,
     scripts: ScriptWithExtensionsBorrowed<'static>,
@@ -254,7 +145,7 @@ struct Properties {
 }
 
 impl Properties {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             category: CodePointMapData::<GeneralCategory>::new(),
             line_break: CodePointMapData::<LineBreak>::new(),
@@ -314,7 +205,7 @@ impl Properties {
     }
 
     /// Returns the canonically decomposed form of what a fold makes of one code point.
-    fn fold(&self, c: char, fold: Fold) -> String {
+    pub fn fold(&self, c: char, fold: Fold) -> String {
         let folded = self.nfkc_casefold(c).nfd().collect::<String>();
         if fold == Fold::Marks {
             let is_kept = |c: &char| self.category.get(*c) != GeneralCategory::NonspacingMark;
@@ -338,60 +229,5 @@ impl Properties {
             }
             folded = next.into_owned();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::text::STOP_WORDS;
-    use siphasher::sip::SipHasher13;
-    use std::hash::Hasher;
-
-    /// Of what the tables say about every code point. It never changes: signatures that are stored
-    /// were made by it. A crate with another Unicode version has to stay out.
-    const DIGEST: u64 = 8_598_111_518_627_044_643;
-
-    #[test]
-    fn scheme_1_is_unicode_17() {
-        assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));
-        // Assigned in 17.0: SIDETIC LETTER N01, TAI YO LETTER LOW KO, CJK extension J.
-        for c in ['\u{10940}', '\u{1E6C0}', '\u{323B0}'] {
-            assert_ne!(info(c).class(), Class::Separator, "{c:?}");
-        }
-        // Unassigned in it.
-        for c in ['\u{378}', '\u{E0FFF}', '\u{3347A}'] {
-            assert_eq!(info(c).class(), Class::Separator, "{c:?}");
-        }
-    }
-
-    #[test]
-    fn every_code_point_is_as_it_was() {
-        let mut digest = SipHasher13::new();
-        for c in '\0'..=char::MAX {
-            for fold in [Fold::None, Fold::Case, Fold::Marks] {
-                let mapped = match Table::of(fold).map(c) {
-                    Mapped::One(info) if info.is_dropped() => &[],
-                    Mapped::One(info) => &[info][..],
-                    Mapped::Several(infos) => infos,
-                };
-                for info in mapped {
-                    digest.write_u32(u32::from(info.char()));
-                    digest.write_u8(info.class() as u8);
-                }
-                digest.write_u8(fold as u8);
-            }
-        }
-        assert_eq!(digest.finish(), DIGEST);
-    }
-
-    #[test]
-    fn stop_words_are_as_they_were() {
-        let mut digest = SipHasher13::new();
-        for word in STOP_WORDS {
-            digest.write(word.as_bytes());
-        }
-        assert!(STOP_WORDS.is_sorted());
-        assert_eq!(digest.finish(), 6_033_025_158_976_981_417);
     }
 }

@@ -1,6 +1,7 @@
 //! Paragraphs, lines and sentences.
 
-use super::properties::{Class, info};
+use super::properties::Class;
+use super::table::info;
 use crate::error::listed;
 use crate::{Error, quoted};
 use strum::{EnumString, VariantNames};

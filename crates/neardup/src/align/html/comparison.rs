@@ -1,28 +1,14 @@
-//! Two documents and what they share, as a part of a page.
+//! Two documents, aligned, and how they look on a page.
 
-use super::column::Column;
 use crate::Result;
 use crate::align::alignment::Alignment;
 use crate::align::chunks::Similarity;
 use crate::align::explain::{self, Explanation};
 use crate::align::pace::Pace;
-use crate::align::tiling::CommonRun;
 use crate::align::words::Words;
-use crate::html::{Number, Text};
+use crate::html::Text;
 use crate::memory::collected;
-use askama::Template;
-use askama::filters::HtmlSafe;
 use std::cmp::Reverse;
-
-/// Words of either side that are listed, and bytes of each.
-const WORDS: usize = 12;
-const BYTES: usize = 48;
-
-/// Ribbons of a map, the longest chunks first: more would cover each other.
-const RIBBONS: usize = 1000;
-
-/// Width of the longer document's bar in a map.
-const WIDTH: f64 = 1000.0;
 
 /// Two documents, their words aligned.
 pub(crate) struct Comparison<'d> {
@@ -102,82 +88,6 @@ pub(crate) struct Look<'l> {
     pub is_panes: bool,
 }
 
-/// The map of a comparison, and its documents as columns.
-#[derive(Template)]
-#[template(path = "side_by_side.html")]
-pub(crate) struct SideBySide<'s> {
-    pub map: Map<'s>,
-    pub columns: [Column<'s>; 2],
-}
-
-impl HtmlSafe for SideBySide<'_> {}
-
-impl<'s> SideBySide<'s> {
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn new(comparison: &'s Comparison<'s>, look: Look<'s>) -> Result<Self> {
-        let map = Map {
-            comparison,
-            longest: comparison.longest(RIBBONS)?,
-        };
-        let columns = [0, 1].map(|side| Column::new(comparison, side, &look));
-        Ok(Self { map, columns })
-    }
-}
-
-/// Both documents as bars, each common chunk as a ribbon from one to the other.
-#[derive(Template)]
-#[template(path = "map.html")]
-pub(crate) struct Map<'m> {
-    comparison: &'m Comparison<'m>,
-    longest: Vec<usize>,
-}
-
-impl HtmlSafe for Map<'_> {}
-
-impl Map<'_> {
-    fn scaled(&self, words: usize) -> f64 {
-        let longer = self.comparison.similarity().longer.max(1);
-        (words as f64 / longer as f64 * 10.0 * WIDTH).round() / 10.0
-    }
-
-    fn bars(&self) -> [f64; 2] {
-        let words = &self.comparison.words;
-        [self.scaled(words.a.len()), self.scaled(words.b.len())]
-    }
-
-    /// Returns the color of each ribbon, and where it begins and ends in the first document and in the
-    /// second.
-    fn ribbons(&self) -> impl Iterator<Item = (u32, [f64; 4])> {
-        self.longest.iter().map(|&chunk| {
-            let CommonRun { a, b, words } = self.comparison.alignment.chunks[chunk];
-            let ends = [a, a + words, b, b + words];
-            (hue(chunk), ends.map(|word| self.scaled(word as usize)))
-        })
-    }
-}
-
-/// In what two documents differ: the kind, and the words of one side only.
-#[derive(Template)]
-#[template(path = "difference.html")]
-pub(crate) struct Difference {
-    pub explanation: Explanation,
-    /// Each document in a sentence.
-    pub names: [&'static str; 2],
-}
-
-impl HtmlSafe for Difference {}
-
-impl Difference {
-    /// Returns the words, the element and the name of each side that has words of its own.
-    fn sides(&self) -> impl Iterator<Item = (&Vec<Vec<u8>>, &str, &str)> {
-        let [a, b] = self.names;
-        let found = &self.explanation;
-        let sides = [(&found.only_in_a, "del", a), (&found.only_in_b, "ins", b)];
-        sides.into_iter().filter(|(words, ..)| !words.is_empty())
-    }
-}
-
 /// Returns the color of a chunk, an angle on the color wheel from cyan to magenta: red and green mark
 /// words of one side. Steps of the golden ratio keep any number of neighbors apart.
 pub(super) fn hue(chunk: usize) -> u32 {
@@ -187,26 +97,6 @@ pub(super) fn hue(chunk: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::align::explain;
-
-    fn written(a: &str, b: &str) -> String {
-        let explanation = explain(a.as_bytes(), b.as_bytes(), &mut || {}).unwrap();
-        let names = ["A", "B"];
-        Difference { explanation, names }.to_string()
-    }
-
-    #[test]
-    fn words_of_one_side() {
-        assert_eq!(written("same", "same"), "identical");
-        assert_eq!(
-            written("twelve chairs", "twelve <b>tables</b> here"),
-            "rewritten<br>\n<small>only in A:</small> <del dir=\"auto\">chairs</del><br>\n\
-             <small>only in B:</small> <ins dir=\"auto\">b, tables, here</ins>"
-        );
-        let many: String = (0..30).map(|i| format!("w{i} ")).collect();
-        assert!(written("x", &many).ends_with("w11</ins> <small>and 18 more</small>"));
-        assert!(written("x", &"w".repeat(99)).contains("ww\u{2026}</ins>"));
-    }
 
     /// Red and green belong to words of one side.
     #[test]

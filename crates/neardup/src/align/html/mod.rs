@@ -3,6 +3,8 @@
 mod column;
 mod comparison;
 mod pages;
+mod side_by_side;
 
-pub(crate) use comparison::{Comparison, Difference, Look, SideBySide};
+pub(crate) use comparison::{Comparison, Look};
 pub use pages::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
+pub(crate) use side_by_side::{Difference, SideBySide};

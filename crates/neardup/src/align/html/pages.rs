@@ -1,6 +1,7 @@
 //! The pages of `diff_html`.
 
-use super::comparison::{Comparison, Difference, Look, SideBySide};
+use super::comparison::{Comparison, Look};
+use super::side_by_side::{Difference, SideBySide};
 use crate::align::chunks::{Similarity, valid_min_words};
 use crate::html::{Number, Page, Percent, Text};
 use crate::memory::{Grow, collected, with_room};
