@@ -120,7 +120,7 @@ impl KeyedDocuments {
 
     fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
         let [key, document] = check_columns(&query, self.key_type);
-        let mut progress = Progress::reading("reading", &query);
+        let mut progress = Progress::about("reading", query.estimate().0);
         fingerprints(self.reader(), |visit| {
             query.for_each(&mut |row| {
                 progress.step();

@@ -32,7 +32,7 @@ pub fn read_in_pieces<P: Piece, R: Send>(
     take: &mut dyn FnMut(Keys, R),
 ) {
     let mut take = |keys: Keys, made: Result<R>| take(keys, made.or_raise());
-    let mut progress = Progress::reading(stage, &query);
+    let mut progress = Progress::about(stage, query.estimate().0);
     in_order(work, &mut take, |line| {
         let (mut keys, mut piece) = (Keys::new(key_type), P::default());
         query.for_each(&mut |row| {

@@ -249,7 +249,7 @@ impl Collection {
 
     /// Reads rows of sets, and signs them.
     fn read_sets(&mut self, query: Query, [key, set]: [CheckedColumn; 2]) {
-        let mut progress = Progress::reading("reading and signing", &query);
+        let mut progress = Progress::about("reading and signing", query.estimate().0);
         query.for_each(&mut |row| {
             progress.step();
             self.push_unsigned(row.get(key), row.get(set));

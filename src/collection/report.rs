@@ -6,11 +6,12 @@ use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
+use crate::pg::encoding::Utf8;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, Row};
 use crate::pg::spool::Records;
-use crate::pg::text::{NewText, Text, Utf8};
+use crate::pg::text::{NewText, Text};
 use neardup::memory::{Grow, copied, with_room};
 use neardup::report::{self, Census, Date, Documents, Facts, MAX_GROUPS, Report};
 use neardup::shingle::Shingling;
@@ -135,7 +136,7 @@ impl Rows {
             signature_type,
             threshold,
         );
-        let mut progress = Progress::reading("reading", &query);
+        let mut progress = Progress::about("reading", query.estimate().0);
         query.for_each(&mut |row| {
             progress.step();
             let number = collection.rows();
@@ -165,7 +166,7 @@ impl Rows {
         let mut documents = collection::Documents::new(DocumentKind::Text);
         let mut rows: Vec<report::Row> = Vec::new();
         let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
-        let mut progress = Progress::reading("reading", &query);
+        let mut progress = Progress::about("reading", query.estimate().0);
         query.for_each(&mut |row| {
             progress.step();
             let Some(similarity) = row.get(similarity) else {

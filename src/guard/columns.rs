@@ -5,10 +5,10 @@ use crate::guard::keys::{KeyColumn, have_same_key, key_of};
 use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
 use crate::guard::window::Window;
+use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::{Relation, column_type};
-use crate::pg::statement::utf8;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 

@@ -4,10 +4,10 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
 use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
+use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::relation::{Relation, column_type};
-use crate::pg::statement::utf8;
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 
 /// The arguments of a guard, for the tables under one root.

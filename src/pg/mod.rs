@@ -7,6 +7,7 @@ pub mod bits;
 pub mod call;
 pub mod catalog;
 pub mod condition;
+pub mod encoding;
 pub mod error;
 pub mod helpers;
 pub mod memo;

@@ -1,7 +1,8 @@
 //! Names and values as SQL writes them, in UTF-8 whatever the database's encoding.
 
+use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
-use crate::pg::statement::{server_text, utf8};
+use crate::pg::statement::server_text;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char};
 

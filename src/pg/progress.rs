@@ -2,7 +2,6 @@
 //! `pg_neardup.progress` as NOTICEs.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};
-use crate::pg::query::Query;
 use neardup::memory::joined;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, notice, pg_sys};
 use std::ffi::{CStr, c_char};
@@ -65,11 +64,6 @@ impl Progress {
         let mut progress = Self::new(stage, total);
         progress.show();
         progress
-    }
-
-    /// Returns the stage of reading a query, and reports that it begins.
-    pub fn reading(stage: &'static str, query: &Query) -> Self {
-        Self::about(stage, query.estimate().0)
     }
 
     /// Returns a stage of about `total` steps, and reports that it begins.

@@ -1,11 +1,12 @@
 //! Reading a query given as text, row by row, in an order that depends on nothing but the query.
 
 use crate::pg::call::Call;
+use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, server_text, text_datum, utf8};
+use crate::pg::statement::{Connection, estimate, server_text, text_datum};
 use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char};
@@ -91,24 +92,6 @@ impl Column {
 pub struct Query {
     portal: pg_sys::Portal,
     text: *const c_char,
-}
-
-/// Returns the number of rows that the planner expects of a portal, and the bytes of each.
-///
-/// # Safety
-/// The portal is open.
-pub(super) unsafe fn estimate(portal: pg_sys::Portal) -> (f64, usize) {
-    // SAFETY: vouched for by the caller; a portal that has a plan has a list of statements.
-    unsafe {
-        let statement = pg_sys::PortalGetPrimaryStmt(portal);
-        match statement
-            .as_ref()
-            .and_then(|statement| statement.planTree.as_ref())
-        {
-            Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
-            None => (0.0, 0),
-        }
-    }
 }
 
 impl Query {

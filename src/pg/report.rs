@@ -2,8 +2,7 @@
 //! database's encoding. An error context callback, which PostgreSQL calls before it sends the report,
 //! puts converted texts in their place.
 
-use crate::pg::statement::server_text;
-use crate::pg::text::{first_lacking, is_converted};
+use crate::pg::encoding::{before_nul, first_lacking, is_converted, to_server};
 use pgrx::pg_sys;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -46,10 +45,10 @@ pub fn convert_next(message: &str, hint: &str) {
 }
 
 fn converted(text: &str) -> CString {
-    match first_lacking(text.as_bytes()) {
-        None => server_text(text),
-        Some(_) => server_text(&text.replace(|c: char| !c.is_ascii(), "?")),
-    }
+    let replaced =
+        first_lacking(text.as_bytes()).map(|_| text.replace(|c: char| !c.is_ascii(), "?"));
+    let text = replaced.as_deref().unwrap_or(text).as_bytes();
+    before_nul(to_server(text).as_deref().unwrap_or(text))
 }
 
 unsafe extern "C-unwind" {

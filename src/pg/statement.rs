@@ -1,15 +1,15 @@
 //! Statements of the extension's own, prepared once and run under a snapshot.
 
+use crate::pg::encoding::{before_nul, in_utf8};
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::estimate;
-use crate::pg::text::{Utf8, to_server_encoding};
+use crate::pg::text::to_server_encoding;
 use crate::pg::varlena::Varlena;
 use neardup::memory::{collected, copied};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
@@ -361,6 +361,24 @@ impl Tuple<'_> {
     }
 }
 
+/// Returns the number of rows that the planner expects of a portal, and the bytes of each.
+///
+/// # Safety
+/// The portal is open.
+pub(super) unsafe fn estimate(portal: pg_sys::Portal) -> (f64, usize) {
+    // SAFETY: vouched for by the caller; a portal that has a plan has a list of statements.
+    unsafe {
+        let statement = pg_sys::PortalGetPrimaryStmt(portal);
+        match statement
+            .as_ref()
+            .and_then(|statement| statement.planTree.as_ref())
+        {
+            Some(plan) => (plan.plan_rows, plan.plan_width.max(0) as usize),
+            None => (0.0, 0),
+        }
+    }
+}
+
 /// Returns a text in the database's encoding as a datum.
 pub fn text_datum(text: &[u8]) -> pg_sys::Datum {
     // SAFETY: the bytes are copied.
@@ -388,22 +406,7 @@ pub fn array_of_texts(mut elements: Vec<pg_sys::Datum>) -> pg_sys::Datum {
     .into()
 }
 
-/// Returns a text of the server's own, such as a name, in UTF-8.
-pub fn utf8(text: &CStr) -> String {
-    in_utf8(text.to_bytes())
-}
-
-#[allow(clippy::disallowed_methods, reason = "names and texts of statements")]
-fn in_utf8(text: &[u8]) -> String {
-    String::from_utf8_lossy(&Utf8::new(text)).into_owned()
-}
-
 /// Returns a text for the server, in the database's encoding. What follows a NUL is left out.
 pub fn server_text(text: &str) -> CString {
-    let bytes = to_server_encoding(text);
-    let end = bytes
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(bytes.len());
-    CString::new(&bytes[..end]).expect("it ends before the first NUL")
+    before_nul(&to_server_encoding(text))
 }

@@ -1,7 +1,7 @@
 //! The lexemes of a `tsvector`, in the order in which they stand in the document.
 
+use crate::pg::encoding::Utf8;
 use crate::pg::error::{OrRaise, raise};
-use crate::pg::text::Utf8;
 use crate::pg::varlena::{Varlena, argument};
 use neardup::Error;
 use neardup::memory::{Grow, collected};

@@ -6,9 +6,9 @@
 //! page that has been reused in the meantime notices it.
 
 use super::recent;
+use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::relation;
-use crate::pg::statement::utf8;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::marker::PhantomData;

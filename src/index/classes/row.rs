@@ -1,8 +1,8 @@
 //! The keys of a row: those of its compared value, within the scope of the columns in front.
 
 use super::{Class, Column, DocumentClass, EQUAL, OF_OTHER_KIND, Order, Parameters, Search};
+use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, tell};
-use crate::pg::statement::utf8;
 use neardup::bands::Scope;
 use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;

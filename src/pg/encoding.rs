@@ -1,0 +1,151 @@
+//! Texts in UTF-8 and in the database's encoding.
+
+use pgrx::pg_sys;
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+/// Bytes in another encoding.
+pub struct Converted {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+impl Deref for Converted {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `start` is valid for `len` bytes while `self` lives.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Converted {
+    fn drop(&mut self) {
+        // SAFETY: allocated by the encoding conversion for this value alone.
+        unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
+    }
+}
+
+/// Bytes of a text in UTF-8, with the rules of [`crate::pg::text::Text`].
+pub enum Utf8<'a> {
+    Stored(&'a [u8]),
+    Converted(Converted),
+}
+
+impl<'a> Utf8<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        match to_utf8(bytes) {
+            Some(converted) => Self::Converted(converted),
+            None => Self::Stored(bytes),
+        }
+    }
+}
+
+impl Deref for Utf8<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Stored(bytes) => bytes,
+            Self::Converted(converted) => converted,
+        }
+    }
+}
+
+/// Returns the bytes in UTF-8; `None` where they are already.
+pub fn to_utf8(bytes: &[u8]) -> Option<Converted> {
+    convert(bytes, pg_sys::pg_server_to_any)
+}
+
+/// Returns the bytes, which are UTF-8, in the database's encoding; `None` where they are already. PostgreSQL
+/// raises an ERROR where the encoding lacks a character.
+pub fn to_server(bytes: &[u8]) -> Option<Converted> {
+    convert(bytes, pg_sys::pg_any_to_server)
+}
+
+/// Returns the first character that the database's encoding lacks, and the encoding's name.
+pub fn first_lacking(bytes: &[u8]) -> Option<(char, String)> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut encoded = [0; 4];
+    let mut others = text.chars().filter(|c| !c.is_ascii());
+    // SAFETY: source and destination are valid for their lengths, the latter for any encoding's
+    // longest character and NUL; the name is NUL-terminated.
+    unsafe {
+        let encoding = pg_sys::GetDatabaseEncoding();
+        let unicode = pg_sys::pg_enc::PG_UTF8 as c_int;
+        let conversion = pg_sys::FindDefaultConversionProc(unicode, encoding);
+        let lacking = others.find(|c| {
+            let len = c.encode_utf8(&mut encoded).len() as c_int;
+            let mut converted = [0; 32];
+            pg_sys::pg_do_encoding_conversion_buf(
+                conversion,
+                unicode,
+                encoding,
+                encoded.as_mut_ptr(),
+                len,
+                converted.as_mut_ptr(),
+                converted.len() as c_int,
+                true,
+            ) < len
+        })?;
+        let name = CStr::from_ptr(pg_sys::GetDatabaseEncodingName());
+        Some((lacking, name.to_string_lossy().into_owned()))
+    }
+}
+
+/// Returns whether the database's encoding differs from ours. Asked once: it stays the same while
+/// the backend runs, and every text argument depends on it.
+pub fn is_converted() -> bool {
+    static IS_CONVERTED: OnceLock<bool> = OnceLock::new();
+    *IS_CONVERTED.get_or_init(|| {
+        // SAFETY: reads a global of the backend, without side effects.
+        let encoding = unsafe { pg_sys::GetDatabaseEncoding() } as u32;
+        !matches!(
+            encoding,
+            pg_sys::pg_enc::PG_UTF8 | pg_sys::pg_enc::PG_SQL_ASCII
+        )
+    })
+}
+
+type Conversion = unsafe fn(*const c_char, c_int, c_int) -> *mut c_char;
+
+/// Converts between UTF-8 and the database's encoding; `None` where that changes nothing.
+fn convert(bytes: &[u8], conversion: Conversion) -> Option<Converted> {
+    if !is_converted() || bytes.is_ascii() {
+        return None;
+    }
+    // SAFETY: the source is valid for its length, which fits an int as every varlena's does. The
+    // result is a new NUL-terminated string unless it is the source.
+    unsafe {
+        let start = conversion(
+            bytes.as_ptr().cast(),
+            bytes.len() as c_int,
+            pg_sys::pg_enc::PG_UTF8 as c_int,
+        )
+        .cast::<u8>();
+        if start.cast_const() == bytes.as_ptr() {
+            return None;
+        }
+        let len = CStr::from_ptr(start.cast()).count_bytes();
+        NonNull::new(start).map(|start| Converted { start, len })
+    }
+}
+
+/// Returns a text of the server's own, such as a name, in UTF-8.
+pub fn utf8(text: &CStr) -> String {
+    in_utf8(text.to_bytes())
+}
+
+/// Returns a text of the server's own in UTF-8.
+#[allow(clippy::disallowed_methods, reason = "names and texts of statements")]
+pub fn in_utf8(text: &[u8]) -> String {
+    String::from_utf8_lossy(&Utf8::new(text)).into_owned()
+}
+
+/// Returns the bytes before the first NUL.
+pub fn before_nul(bytes: &[u8]) -> CString {
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    CString::new(text).expect("it ends before the first NUL")
+}
