@@ -106,7 +106,7 @@ pub fn threshold_argument(call: &Call, number: usize) -> f64 {
 /// Returns the similarity threshold that a text holds.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` outside 0 < threshold <= 1, and for what is no number.
+/// ERROR `invalid_parameter_value` outside 0 < threshold <= 1, and for NaN.
 pub fn threshold_in(text: &str) -> f64 {
     match text.trim().parse() {
         Ok(threshold) if is_threshold(threshold) => threshold,
@@ -145,7 +145,7 @@ pub fn distance_argument(call: &Call, number: usize) -> u32 {
 /// Returns the Hamming distance that a text holds.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` outside 0 to `most`, and for what is no number.
+/// ERROR `invalid_parameter_value` outside 0 to `most`, and for NaN.
 pub fn distance_in(text: &str, most: u32) -> u32 {
     match text.trim().parse() {
         Ok(distance) if distance <= most => distance,

@@ -12,7 +12,7 @@ COMMENT ON CAST (bytea AS minhash_signature) IS 'signature from its binary form;
 COMMENT ON CAST (minhash_signature AS bytea) IS 'binary form of a signature';
 COMMENT ON FUNCTION _minhash_from_bytea(bytea) IS 'implementation of the cast from bytea';
 
--- Order and equality of the stored bytes are those of bytea.
+-- Ordered and compared as bytea, by the stored bytes.
 CREATE FUNCTION _minhash_eq(minhash_signature, minhash_signature) RETURNS boolean
 IMMUTABLE STRICT PARALLEL SAFE COST 5 LANGUAGE internal AS 'byteaeq';
 CREATE FUNCTION _minhash_ne(minhash_signature, minhash_signature) RETURNS boolean

@@ -24,7 +24,7 @@ pub struct Column {
     pub expression: String,
 }
 
-/// The size of batches, and what is done between them.
+/// The size of batches, and the pause between them.
 pub struct Rhythm {
     /// In rows.
     pub batch: i64,

@@ -51,7 +51,7 @@ fn kind(relation: pg_sys::Oid) -> u8 {
 }
 
 /// # Errors
-/// ERROR `wrong_object_type` for what is neither a table nor a partitioned one.
+/// ERROR `wrong_object_type` unless the relation is a table or a partitioned table.
 fn has_rows(relation: pg_sys::Oid) -> bool {
     match kind(relation) {
         pg_sys::RELKIND_RELATION => true,
@@ -125,7 +125,8 @@ fn check_column(table: pg_sys::Oid, column: &Column) {
 }
 
 /// # Errors
-/// ERROR `syntax_error` for what is no expression, and those of preparing the statement of a batch.
+/// ERROR `syntax_error` unless `column.expression` is an expression, and any error of preparing the
+/// statement of a batch.
 fn check_expression(connection: &Connection, table: pg_sys::Oid, column: &Column) {
     let beginning = Place::start();
     let statement = column.batch(&names::relation(table), &beginning, &beginning);

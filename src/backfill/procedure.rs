@@ -21,8 +21,8 @@ use std::time::Duration;
 /// # Errors
 /// `active_sql_transaction` in a transaction block, `insufficient_privilege` without SELECT on the table and
 /// UPDATE on the column, `undefined_column`, `generated_always` for a generated column,
-/// `wrong_object_type` for what is no table, `datatype_mismatch` for an expression of another type, and
-/// those of the expression.
+/// `wrong_object_type` unless the relation is a table, `datatype_mismatch` for an expression of another
+/// type, and any error of the expression.
 #[pg_extern(sql = false)]
 fn near_dup_backfill(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.

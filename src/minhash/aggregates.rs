@@ -103,7 +103,7 @@ impl State {
     /// Returns the state behind an argument; `None` before the first row.
     fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
         let datum = argument.unwrap()?;
-        // SAFETY: arguments of type internal cannot be written in SQL; those of these functions
+        // SAFETY: arguments of type internal cannot be written in SQL; here they
         // come from `argument`.
         NonNull::new(datum.cast_mut_ptr::<Self>()).map(|mut state| unsafe { state.as_mut() })
     }
@@ -262,7 +262,7 @@ fn minhash_agg_combine(
     state.argument()
 }
 
-/// Bytes of the seed in a serialized state, before those of the signature.
+/// Bytes of the seed in a serialized state, before the signature.
 const SEED_LEN: usize = size_of::<i64>();
 
 #[pg_extern(immutable, parallel_safe, strict)]

@@ -38,8 +38,8 @@ fn minhash(
     }
 }
 
-/// Returns the signature of a document without the shingles in `boilerplate`, comparable with those of
-/// [`minhash`]. A document that is all boilerplate is empty.
+/// Returns the signature of a document without the shingles in `boilerplate`, comparable with the signatures
+/// of [`minhash`]. A document that is all boilerplate is empty.
 ///
 /// # Errors
 /// As [`minhash`].
@@ -100,8 +100,7 @@ impl Excluded {
     }
 }
 
-/// Hands on the set of the elements, which is made anew where they differ from those of the last call:
-/// mostly the same come for every row.
+/// Passes on the set of the elements. It is kept for the next call, which mostly has the same elements.
 fn with_set(
     elements: &Array<'_, i64>,
     fcinfo: pg_sys::FunctionCallInfo,

@@ -46,8 +46,8 @@ pub unsafe extern "C-unwind" fn minhash_sim_wrapper(fcinfo: FunctionCallInfo) ->
 
 finfo!(pg_finfo_minhash_sim_wrapper);
 
-/// Returns whether `minhash_sim(a, b) >= threshold`; not for signatures made with different
-/// parameters, nor for those of empty documents.
+/// Returns whether `minhash_sim(a, b) >= threshold`; false for signatures with different
+/// parameters, and for signatures of empty documents.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.

@@ -47,7 +47,7 @@ impl State {
     /// Returns the state behind an argument; `None` before the first row.
     fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
         let datum = argument.unwrap()?;
-        // SAFETY: arguments of type internal cannot be written in SQL; those of these functions
+        // SAFETY: arguments of type internal cannot be written in SQL; here they
         // come from `as_internal`.
         NonNull::new(datum.cast_mut_ptr::<Self>()).map(|mut state| unsafe { state.as_mut() })
     }

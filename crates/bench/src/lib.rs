@@ -48,7 +48,7 @@ pub struct Options {
     out: Option<PathBuf>,
 }
 
-/// Measures what is asked for, prints and writes the results.
+/// Measures the subjects that the user named, prints and writes the results.
 pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let words = Texts::vocabulary(options.docs.as_deref())?;
     let documents = options.documents.unwrap_or(match options.quick {

@@ -189,7 +189,7 @@ pub struct Line<'a, 'scope, 'env, P, R, T> {
 }
 
 impl<P: Send, R: Send, T> Line<'_, '_, '_, P, R, T> {
-    /// Puts a piece of that many bytes into the line, and takes results where it has grown too long.
+    /// Puts a piece of `bytes` bytes into the line, and takes results where it has grown too long.
     pub fn put(&mut self, tag: T, piece: P, bytes: usize) {
         while !self.waiting.is_empty() && self.bytes + bytes > self.limits.bytes {
             self.take_first();

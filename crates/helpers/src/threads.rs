@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{Builder, Scope, ScopedJoinHandle, sleep};
 use std::time::Duration;
 
-/// Bytes that a helper needs for its start: its stack, and what the C library keeps for a thread.
+/// Bytes that a helper needs for its start: its stack, and the C library's data of a thread.
 /// Without these there is no helper: the C library might end the process.
 const HEADROOM: usize = STACK + (1 << 20);
 

@@ -1,7 +1,7 @@
 //! Columns of other libraries through the Arrow C data interface, without a copy.
 //!
 //! Apache Arrow: "The Arrow C data interface", "The Arrow C stream interface" and "The Arrow
-//! PyCapsule interface" in its format specification, of which this has what strings and bytes need.
+//! PyCapsule interface" in its format specification. This module reads columns of strings and bytes.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -121,11 +121,11 @@ enum Layout {
     Offsets32,
     /// 64-bit offsets into one buffer.
     Offsets64,
-    /// Views of 16 bytes, of which short values are part, into several buffers.
+    /// Views of 16 bytes into several buffers; short values are in the view itself.
     Views,
     /// Nothing but NULLs.
     Nulls,
-    /// Integers of that many bytes.
+    /// Integers, with the bytes of each.
     Numbers(usize),
 }
 
@@ -199,7 +199,7 @@ impl Array {
     /// Returns the chunks of a column; None if it has not the methods of the interface.
     ///
     /// # Errors
-    /// TypeError for other columns than of strings and bytes; what the producer raises.
+    /// TypeError unless the column has strings or bytes; any exception of the producer.
     pub fn read(column: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Self>>> {
         if column.hasattr("__arrow_c_stream__")? {
             let capsule = column.call_method0("__arrow_c_stream__")?;
@@ -287,7 +287,7 @@ impl<'a> Values<'a> {
     /// # Safety
     /// The array has the value `i`, offset included, and it is not NULL.
     unsafe fn value(self, i: usize) -> PyResult<&'a [u8]> {
-        // SAFETY: the layouts are those of the format specification, for which the producer vouches.
+        // SAFETY: the producer vouches for a layout of the format specification.
         unsafe {
             match self.layout {
                 Layout::Offsets32 => {
@@ -320,7 +320,7 @@ impl<'a> Values<'a> {
     }
 
     /// # Safety
-    /// The buffer has so many bytes.
+    /// The buffer has `end` bytes.
     unsafe fn slice(self, buffer: i64, start: i64, end: i64) -> PyResult<&'a [u8]> {
         if !(2..self.raw.n_buffers).contains(&buffer) || start < 0 || end < start {
             return Err(PyValueError::new_err("invalid offsets in the Arrow data"));
@@ -369,7 +369,7 @@ fn read_stream(mut stream: Owned<Stream>) -> PyResult<Vec<Array>> {
     }
 }
 
-/// Raises what the producer says about its last failure.
+/// Raises the producer's message about its last failure.
 fn check(stream: &mut Owned<Stream>, code: c_int) -> PyResult<()> {
     if code == 0 {
         return Ok(());

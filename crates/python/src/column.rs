@@ -40,7 +40,7 @@ impl<'py> Column<'py> {
     /// Returns the texts in UTF-8.
     ///
     /// # Errors
-    /// TypeError for what is no text, ValueError for unpaired surrogates; both name the item.
+    /// TypeError unless each item is a text, ValueError for unpaired surrogates; both name the item.
     pub fn texts(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
         self.values("a text", |value| {
             let text = value.cast::<PyString>().ok()?;
@@ -51,7 +51,7 @@ impl<'py> Column<'py> {
     /// Returns the bytes.
     ///
     /// # Errors
-    /// TypeError for what is no bytes object; it names the item.
+    /// TypeError unless each item is a bytes object; it names the item.
     pub fn bytes(&self) -> impl Iterator<Item = PyResult<Option<&[u8]>>> {
         self.values("a bytes object", |value| {
             let bytes = value.cast::<PyBytes>().ok()?;

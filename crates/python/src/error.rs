@@ -46,11 +46,10 @@ pub fn at_item(item: usize, message: &dyn Display) -> String {
     format!("item {item}: {message}")
 }
 
-/// Returns an argument, of which one beyond 64 bits is the nearest within: no argument but a seed can
-/// be as large.
+/// Returns an integer argument; beyond 64 bits the nearest within: no argument but a seed can be as large.
 ///
 /// # Errors
-/// TypeError for what is no integer.
+/// TypeError unless the value is an integer.
 pub fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract::<i64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {
@@ -63,7 +62,7 @@ pub fn integer(value: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// Returns the argument `seed`.
 ///
 /// # Errors
-/// ValueError for one beyond 64 bits, TypeError for what is no integer.
+/// ValueError beyond 64 bits, TypeError unless the value is an integer.
 pub fn seed(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract::<i64>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(value.py()) => {

@@ -1,5 +1,5 @@
-//! The native part of the Python package `pg-neardup`: what the server's functions compute, from
-//! columns of Python, on all processors.
+//! The native part of the Python package `pg-neardup`: computes the results of the server's
+//! functions from columns of Python, on all processors.
 
 mod arrow;
 mod column;

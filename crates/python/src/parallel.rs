@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// under it.
 ///
 /// # Errors
-/// The first of a document's lookup, and of `work`; what a signal handler raises.
+/// The first error of a document's lookup or of `work`, and any exception of a signal handler.
 pub fn map<'a, T: Send, R>(
     py: Python<'_>,
     mut documents: impl Iterator<Item = PyResult<Option<&'a [u8]>>>,

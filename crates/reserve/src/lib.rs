@@ -12,8 +12,8 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-/// The size and the number of slots of each kind: 5 MiB in all, of which pages that are never
-/// touched take none. The largest slot is the largest request that the reserve serves; a failure
+/// The size and the number of slots of each kind: 5 MiB in all; pages that are never
+/// touched take no memory. The largest slot is the largest request that the reserve serves; a failure
 /// to allocate more is the caller's to handle.
 const KINDS: [(usize, usize); 4] = [(64, 16_384), (1024, 1024), (16_384, 64), (131_072, 16)];
 

@@ -15,7 +15,7 @@ pub enum Outcome {
     Skipped(Missing),
 }
 
-/// A part that a machine may lack. Nothing else may skip a test: what is missing otherwise is a failure.
+/// A part that a machine may lack. Nothing else may skip a test: any other lack is a failure.
 pub enum Missing {
     /// A second major version of PostgreSQL.
     ServerVersion,

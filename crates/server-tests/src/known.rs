@@ -29,7 +29,7 @@ pub const WITH_EXACT_PAIRS: &[&str] = &[
 ];
 
 impl Collection {
-    /// Returns the generated collection, and those of the corpora that are there.
+    /// Returns the generated collection, and the corpora that are present.
     pub fn all(generated: Generated, corpora: &[&'static str]) -> Vec<Collection> {
         let corpora = corpora.iter().filter_map(|name| Corpus::find(name));
         let mut all = vec![Collection::Generated(generated)];
@@ -108,7 +108,7 @@ impl Generated {
         Generated::new(english_vocabulary(), Edit::SLIGHT, Edit::SLIGHT, words)
     }
 
-    /// Texts of English words of which half are edited copies of one.
+    /// Texts of English words, half of them edited copies of one.
     pub fn template() -> Generated {
         let words = Generated::english().words;
         let half = Groups {
@@ -124,7 +124,7 @@ impl Generated {
         )
     }
 
-    /// Texts of ideographs, each of which is a word.
+    /// Texts of ideographs, each a word.
     pub fn han() -> Generated {
         let mut rng = Rng::with_seed(1);
         let word = |rng: &mut Rng| -> String {

@@ -201,7 +201,7 @@ fn ending(result: Result<(), Error>) -> Result<Step> {
     }
 }
 
-/// Returns every order in which two sessions can take so many steps, as the numbers of the sessions.
+/// Returns every order in which two sessions can take `first` and `second` steps, as the numbers of the sessions.
 pub fn orders(first: usize, second: usize) -> Vec<Vec<usize>> {
     if first == 0 || second == 0 {
         return vec![[vec![0; first], vec![1; second]].concat()];

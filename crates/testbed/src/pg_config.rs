@@ -124,7 +124,7 @@ pub fn installed() -> Vec<PgConfig> {
     found
 }
 
-/// Tell programs that have no command line for it what the user chose.
+/// Tells programs without such an option the user's choice.
 const MAJOR: &str = "NEARDUP_PG";
 const PROGRAM: &str = "NEARDUP_PG_CONFIG";
 

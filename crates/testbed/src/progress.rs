@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Returns a bar of so many steps.
+/// Returns a progress bar of `steps` steps.
 pub fn bar(steps: u64, what: &str) -> Result<ProgressBar> {
     let style = "{bar:30} {pos}/{len} {eta:>4} left  {wide_msg}";
     let bar = ProgressBar::new(steps).with_style(ProgressStyle::with_template(style)?);

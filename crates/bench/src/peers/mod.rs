@@ -95,8 +95,8 @@ fn sources() -> PathBuf {
     workspace::root().join("benches/peers")
 }
 
-/// Returns the Python of an environment that holds what a file requires, and packages without what they
-/// depend on, making it unless it is there.
+/// Returns the Python of an environment with the packages of the file `requirements`, and the packages
+/// `alone` without their dependencies. Makes it unless it is there.
 fn environment(name: &str, requirements: &str, alone: &[&str]) -> Result<PathBuf> {
     let environment = dir().join(name);
     let (program, stamp) = (

@@ -86,7 +86,7 @@ const LENGTHS: [(&str, i32); 8] = [
 const SHORT: [(i32, f64); 6] = [(3, 0.8), (3, 0.5), (2, 0.8), (2, 0.6), (1, 0.8), (1, 0.6)];
 const CODE: [(i32, f64); 6] = [(3, 0.5), (5, 0.5), (8, 0.5), (12, 0.5), (5, 0.3), (12, 0.3)];
 
-/// The numbers of pairs drawn beside those of a truth, and of poems' pairs taken.
+/// The number of pairs drawn to compare with a truth, and the number of pairs of poems.
 const DRAWN: i32 = 1500;
 const POEM_PAIRS: i32 = 20_000;
 

@@ -1,4 +1,4 @@
-//! Lookups in an index of which a tenth fits into memory: the pages that they touch and read, and how often they
+//! Lookups in an index ten times as large as memory: the pages that they touch and read, and how often they
 //! wait for a slow storage.
 
 use std::time::{Duration, Instant};

@@ -24,7 +24,7 @@ const QUERIES: u32 = 200;
 /// Documents that the sketches can bear.
 const MOST: u64 = 20_000;
 
-/// Passages of forty words, of which a tenth is lost.
+/// Passages of forty words, a tenth of them lost.
 const PASSAGES: &str = "
     CREATE TABLE passages AS
     SELECT id, string_agg(word, ' ' ORDER BY nth) AS body

@@ -217,7 +217,7 @@ fn look_up(session: &Session, indexed: &Indexed, rounds: usize) -> Result<Vec<La
         .collect())
 }
 
-/// Returns how many rows the index hands on for each that is found, looking up documents with that many
+/// Returns the number of candidates for each row that is found, looking up documents with `others`
 /// near-duplicates.
 fn candidates(session: &Session, indexed: &Indexed, others: i64) -> Result<f64> {
     let Indexed {

@@ -99,7 +99,7 @@ fn ours(set: &[u64]) -> Vec<u64> {
     sketch.slots().iter().map(|&slot| u64::from(slot)).collect()
 }
 
-/// Returns the minimum of each of so many hash functions.
+/// Returns the minimum of each of `SLOTS` hash functions.
 fn textbook(set: &[u64]) -> Vec<u64> {
     let function = |n: u64| {
         let key = split_mix(n);

@@ -1,4 +1,4 @@
-//! Documents of which all true pairs are known.
+//! Documents whose true pairs are all known.
 
 use anyhow::Result;
 use testbed::corpora::Corpus;

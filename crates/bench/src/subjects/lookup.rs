@@ -13,8 +13,8 @@ use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Documents with that many near-duplicates are looked up, and how many groups of them there are
-/// among a million documents.
+/// The near-duplicates of each document that is looked up, and the number of such groups among a
+/// million documents.
 const GROUPS: [(u64, f64); 3] = [(1, 2000.0), (10, 2000.0), (1000, 20.0)];
 
 /// Names of the indexes in the table of results and in the server, and their definitions.
@@ -56,7 +56,7 @@ pub fn plan(documents: u64) -> Plan {
     Plan::new(documents, groups.to_vec(), Edit::SLIGHT)
 }
 
-/// The documents with their signatures, and those of them to look up.
+/// Makes the tables of documents with their signatures, and of the documents to look up.
 fn prepare(bench: &Bench<'_>, session: &Session) -> Result<()> {
     load_generated(
         &mut session.client(),

@@ -1,4 +1,4 @@
-//! From text to pairs, beside the peers, on documents of which all true pairs are known.
+//! From text to pairs, beside the peers, on documents whose true pairs are all known.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};

@@ -45,7 +45,7 @@ const LABELED: Truth = Truth {
     query: "SELECT a.id, b.id FROM truth e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b",
 };
 
-/// Documents of which all true pairs are known.
+/// Documents whose true pairs are all known.
 struct Collection {
     name: &'static str,
     truths: &'static [Truth],

@@ -14,8 +14,8 @@ use crate::measure::session::Session;
 use crate::report::chart::{Axis, Chart, Curve};
 use crate::report::table::{Cell, Table, row};
 
-/// Inserts into the index, and lookups, at every size. The inserts are those of several segments, so that
-/// merging has its share.
+/// Inserts into the index, and lookups, at every size. The inserts fill several segments, so that merging
+/// has its share.
 const INSERTS: u64 = 10_000;
 const LOOKUPS: u64 = 500;
 

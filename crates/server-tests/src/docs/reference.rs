@@ -17,7 +17,7 @@ use super::subjects::{Entry, SUBJECTS, Subject};
 use crate::harness::Outcome;
 use crate::shared;
 
-/// The page. Its examples are those of other pages and are run there.
+/// The page. Its examples come from other pages and run there.
 pub const NAME: &str = "docs/reference.md";
 
 const INTRODUCTION: &str = "# Reference
@@ -117,8 +117,8 @@ fn section(entry: &Entry, objects: &[&Object], samples: &Samples) -> Result<Stri
 /// The arguments up to which a signature stands in one line.
 const SHORT: usize = 3;
 
-/// Returns a signature, and the arguments to list below it: of a long one all of them, of which the
-/// signature then has the names alone.
+/// Returns a signature, and the arguments to list below it. A long signature keeps only the names of its
+/// arguments, and lists them all.
 fn split_arguments(signature: &str) -> (String, Vec<&str>) {
     let parts = signature.split_once('(').and_then(|(name, rest)| {
         let (arguments, result) = rest.rsplit_once(") -> ")?;

@@ -35,7 +35,7 @@ pub struct Subject {
     pub entries: &'static [Entry],
 }
 
-/// All of them; what is in none must be support functions.
+/// All of them; a function in none must be a support function.
 pub const SUBJECTS: &[Subject] = &[
     Subject {
         title: "Text and shingles",

@@ -1,4 +1,4 @@
-//! Our functions in the hands of a superuser who attaches them to what is not ours.
+//! Our functions in the hands of a superuser who attaches them to objects that are not ours.
 
 use anyhow::{Result, ensure};
 use postgres::Client;

@@ -33,7 +33,7 @@ const SETUP: &str = r#"
         RETURN format('NULL::%s', type);
     END $$"#;
 
-/// A table with a column `x` of the type TYPE, of which VALUE is a value, and one with that column as
+/// A table with a column `x` of the type TYPE, VALUE being one of its values, and one with that column as
 /// its key where it can be one.
 const TABLES: &[&str] = &[
     "DROP SCHEMA IF EXISTS fuzz CASCADE",

@@ -171,7 +171,7 @@ fn signature_bytes(rng: &mut Rng) -> String {
     )
 }
 
-/// Returns every third value of a type whose stored bytes we read: those of a sound one, mutated.
+/// Returns every third value of a type whose stored bytes we read: the bytes of a sound one, mutated.
 fn forged(kind: &str, rng: &mut Rng) -> Option<String> {
     let (forge, sound) = match kind {
         "minhash_signature" => ("forge_signature", signature_bytes(rng)),

@@ -100,7 +100,7 @@ impl Holds {
         })
     }
 
-    /// Makes a table of which all rows, or the later ones, have been deleted, and whose next row but a few
+    /// Makes a table whose rows, or the later ones, have been deleted, and whose next row but a few
     /// begins a page of the index's row table.
     fn prepare(&mut self, cases: &[&Case]) -> Result<()> {
         let statements = "DROP INDEX IF EXISTS built; TRUNCATE sets";

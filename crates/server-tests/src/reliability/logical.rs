@@ -108,7 +108,7 @@ pub fn kept_clusters(server: &Server, _scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// A guard on a subscriber checks what is replicated where its triggers are ENABLE ALWAYS: a copy stops the
+/// A guard on a subscriber checks replicated rows where its triggers are ENABLE ALWAYS: a copy stops the
 /// subscription until the row that is there has gone.
 pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     let publisher = server.scratch_cluster("guard_publisher")?;
@@ -135,7 +135,7 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     )?;
     from.batch_execute("INSERT INTO docs VALUES (3, 'a stranger'), (4, 'another one')")?;
     wait_until_equal(&mut from, &mut to, DOCS, "strangers")?;
-    // The row in the open transaction has passed: what is replicated waits for it.
+    // The row in the open transaction has passed: the replicated row waits for it.
     to.batch_execute("BEGIN; INSERT INTO docs VALUES (5, 'wanted by two')")?;
     from.batch_execute("INSERT INTO docs VALUES (6, 'wanted by two')")?;
     let mut observer = subscriber.connect("guarded")?;

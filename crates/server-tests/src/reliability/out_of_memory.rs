@@ -73,7 +73,7 @@ const TABLES: &str = "
     SELECT near_dup_track('many', 'sig', 0.8), near_dup_track('many', 'body', 0.8, clusters => 'by_text');
     ALTER TABLE big ALTER a SET STORAGE EXTERNAL, ALTER b SET STORAGE EXTERNAL;";
 
-/// Statements that run others, whose errors pass through several callers, each of which copies them
+/// Statements that run others, whose errors pass through several callers, each copying them
 /// while memory is short.
 const NESTED: &[&str] = &[
     "SELECT length(near_dup_report(NULL::int, 'SELECT id, sig, body FROM many', 0.5))",

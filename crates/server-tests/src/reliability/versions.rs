@@ -177,7 +177,7 @@ fn ensure_unchanged(client: &mut Client, released: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the statements that make the extension's objects, sorted: those of version `from`
+/// Returns the statements that make the extension's objects, sorted: the statements of version `from`
 /// updated to version `to`, or of a fresh installation.
 fn definitions(
     server: &Server,

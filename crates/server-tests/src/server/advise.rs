@@ -27,7 +27,7 @@ const TRUTH_OF_CORPUS: &str =
     "SELECT count(*), avg((minhash_sim(a.sig, b.sig) >= 0.5)::int)::float8
     FROM exact e JOIN docs a ON a.id = e.a JOIN docs b ON b.id = e.b";
 
-/// A call, and the number of seeds of which the intervals have to cover the truth.
+/// A call, and the number of seeds whose intervals have to cover the truth.
 struct Trial {
     threshold: f64,
     sample_rows: i32,

@@ -35,7 +35,7 @@ const PAIRS: &str = "SELECT a.id, b.id FROM bands a JOIN bands b USING (band)
       AND band = minhash_shared_band(a.sig, b.sig, 0.8)";
 const UNION: &str = "SELECT minhash_union(sig)::text FROM docs";
 
-/// Checks that lookups, nearest rows, pairs and unions are those of a plain table and are found on the
+/// Checks that lookups, nearest rows, pairs and unions are as in a plain table and are found on the
 /// shards, and that a constraint holds within the column by which its table is distributed.
 pub fn recipe(server: &Server) -> Result<Outcome> {
     if !server.main.offers(citus::EXTENSION)? {

@@ -21,7 +21,7 @@ const TABLE: &str = "
         SELECT string_agg(hashint4extended(w, i % 26000)::text, ' ') || ' ' || i FROM generate_series(1, 30) w $$;
     CREATE TABLE sigs (id int, sig minhash_signature)";
 
-/// Keys of a row, and those of them that a match shares: b and T.
+/// The number of keys of a row, b, and of the keys that a match shares, T.
 const KEYS: usize = 30;
 const NEEDED: usize = 5;
 

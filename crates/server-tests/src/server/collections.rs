@@ -71,7 +71,7 @@ const EXACT: [Exact; 6] = [
 /// On ASCII documents words are the same by every rule.
 const ASCII: &str = "octet_length(body) = char_length(body)";
 
-/// Pairs by estimate are those of comparing all.
+/// Pairs by estimate equal the pairs found by comparing all.
 pub fn pairs_equal_brute_force(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["mccormick_2500"]) {
         let database = Database::with_extension(&server.main, "pairs")?;
@@ -258,7 +258,7 @@ fn check_stars(client: &mut Client, columns: &str, threshold: f64) -> Result<()>
 /// Tables half of which are one template: how many of 40 words its rows share.
 const SHARED_WORDS: [u32; 3] = [38, 35, 31];
 
-/// Clusters are those of the definition where half of the table is one template, whether its rows reach
+/// Clusters follow the definition where half of the table is one template, whether its rows reach
 /// the threshold, a part of them, or none, in memory and beyond it, by estimate and verified, and of bit strings.
 pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "templates")?;

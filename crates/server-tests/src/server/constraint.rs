@@ -57,7 +57,7 @@ const PROMISED: [SqlState; 3] = [
     SqlState::T_R_DEADLOCK_DETECTED,
 ];
 
-/// Documents of 20 kB, each of which shares three quarters of its words with all others, and a constraint that
+/// Documents of 20 kB, each sharing three quarters of its words with all others, and a constraint that
 /// has to compare them.
 const TEMPLATE: &str = "
     CREATE TABLE docs (id int, body text);
@@ -66,7 +66,7 @@ const TEMPLATE: &str = "
         INSERT INTO docs SELECT i, string_agg(CASE WHEN w <= 2580 THEN 'shared' || w ELSE i || 'x' || w END, ' ')
         FROM generate_series(first, last) i, generate_series(1, 3000) w GROUP BY i $$";
 
-/// A row that is compared with ten times the others, none of which is in its way, takes no more memory.
+/// A row that is compared with ten times as many others, none in its way, takes no more memory.
 pub fn compares_in_little_memory(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "constraint_memory")?;
     let mut client = database.connect()?;
@@ -160,7 +160,7 @@ fn interleave(cluster: &Cluster, form: Form, levels: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Runs two transactions of one change each, of which the second is prepared before it is committed,
+/// Runs two transactions of one change each. The second is prepared before it is committed,
 /// in an order of their steps. Returns how statements failed.
 fn run_pair(
     sessions: &mut Sessions,

@@ -190,7 +190,7 @@ const NEAR: &str = "hamming_within(b, repeat('0', 64)::bit(64), 3)";
 /// Memory that a search may take besides, in kB.
 const MOST: u64 = 4_000;
 
-/// Candidates beyond work_mem, 300 000 of them in 64 kB, are in a temporary file: the rows are those of the
+/// Candidates beyond work_mem, 300 000 of them in 64 kB, are in a temporary file: the rows equal the rows of the
 /// sequential scan, memory is bounded, and the file goes with the scan however that ends.
 pub fn many_candidates(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "many_candidates")?;

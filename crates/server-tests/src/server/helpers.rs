@@ -79,7 +79,7 @@ pub fn change_no_answer(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Indexes on text: one within scopes of which some are NULL, and a partial one over an expression.
+/// Indexes on text: one within scopes, some of them NULL, and a partial one over an expression.
 const INDEXES: &[&str] = &[
     "docs USING neardup (body)",
     "docs USING neardup ((NULLIF(id % 3, 0)), body text_ops (threshold = 0.6, unit = 'char', k = 5, seed = 7))",

@@ -19,7 +19,7 @@ const PAGE: &str = "docs/python.md";
 /// How docs/python.md has the package installed.
 const INSTALL: [&str; 3] = ["pip", "install", "./crates/python"];
 
-/// Signatures, SimHashes, fingerprints, what is read off them, and errors are the server's.
+/// Signatures, SimHashes, fingerprints, functions of them, and errors equal the server's.
 pub fn signatures(server: &Server) -> Result<Outcome> {
     let database = Database::with_extension(&server.main, "python")?;
     load(&mut database.connect()?)?;

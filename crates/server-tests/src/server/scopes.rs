@@ -1,4 +1,4 @@
-//! Scope columns, order and constraint keys: on random tables the answers of every index are those of
+//! Scope columns, order and constraint keys: on random tables the answers of every index equal the answers of
 //! the sequential scan.
 
 use anyhow::{Result, ensure};

@@ -17,7 +17,7 @@ const SHARD: &str = "CREATE EXTENSION pg_neardup;
     CREATE INDEX docs_sig ON docs USING neardup (sig);
     ALTER DATABASE postgres SET enable_seqscan = off";
 
-/// Documents of which every one has a near-duplicate, put in through the coordinator; few enough are asked
+/// Documents that each have a near-duplicate, put in through the coordinator; few enough are asked
 /// for that it is cheaper than to fetch all, also where a disabled scan costs no more (PostgreSQL 18).
 const ROWS: &str = "INSERT INTO docs (id, body)
     SELECT i, 'Document about ' || string_agg('topic' || (i % 3000 * 31 + w * 7) % 9973, ' ' ORDER BY w)

@@ -24,7 +24,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Documents of which three in ten are edited copies of others, mostly in pairs.
+    /// Returns a plan where three in ten documents are edited copies of others, mostly in pairs.
     pub fn mixed(documents: u64) -> Plan {
         let groups = |others, share: f64| Groups {
             others,

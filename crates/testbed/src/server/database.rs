@@ -15,7 +15,7 @@ pub struct Database<'a> {
 }
 
 impl<'a> Database<'a> {
-    /// Creates an empty database; `options` are those of `CREATE DATABASE`, for instance
+    /// Creates an empty database; `options` go to `CREATE DATABASE`, for instance
     /// `ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`.
     pub fn create(cluster: &'a Cluster, name: &str, options: &str) -> Result<Database<'a>> {
         let name = format!("{name}_{}", std::process::id());

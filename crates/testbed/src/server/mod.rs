@@ -30,8 +30,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Builds the extension, installs it privately and starts the server; what is up to date is
-    /// left as it is.
+    /// Builds the extension, installs it privately and starts the server. Skips
+    /// each step that is up to date.
     pub fn start(pg: PgConfig) -> Result<Server> {
         let account = Account::for_server()?;
         let home = Home::create(pg.major, &account)?;

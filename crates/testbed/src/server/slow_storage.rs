@@ -1,4 +1,4 @@
-//! A storage whose reads take some time, those that are asked for ahead together, and that tells what was read.
+//! A slow storage: every read takes a while, reads asked for ahead take it together, and all are counted.
 
 use std::fs;
 use std::path::PathBuf;

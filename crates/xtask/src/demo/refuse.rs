@@ -13,7 +13,7 @@ const TABLE: &str = "CREATE TABLE one_of_each (
         CONSTRAINT no_near_duplicates EXCLUDE USING neardup
             (near_dup_key(body, 0.8, label => name) WITH %))";
 
-/// Inserts the documents, and leaves out what is near-duplicate of one already there.
+/// Inserts the documents, and leaves out each near-duplicate of one already there.
 const INSERT: &str = "INSERT INTO one_of_each (id, name, body) SELECT id, name, body FROM documents
     WHERE id <= $1 ON CONFLICT DO NOTHING";
 

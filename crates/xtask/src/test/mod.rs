@@ -97,8 +97,8 @@ fn unit_tests() -> Command {
     command
 }
 
-/// Returns the tests that need a server and have the filter in their name; all, with those of their
-/// harness, where it is empty.
+/// Returns the tests that need a server and have `filter` in their name; an empty filter selects all, and
+/// the harness's own tests.
 fn server_tests(pg: &PgConfig, filter: &str, bless: bool) -> Command {
     let mut command = workspace::cargo();
     command.args(["test", "--package", "server-tests", "--no-fail-fast"]);

@@ -39,7 +39,7 @@ pub fn table() -> Table {
     Table::new("index.lookup", about, &columns)
 }
 
-/// Makes the table of what is looked up.
+/// Makes the table of values to look up.
 pub fn choose_queries(session: &Session) -> Result<()> {
     session.execute(&format!(
         "CREATE UNLOGGED TABLE queries AS SELECT others, sig FROM (

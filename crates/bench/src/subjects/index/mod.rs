@@ -1,5 +1,5 @@
 //! The access method `neardup` beside GIN over the same keys: building, inserting, looking up, sizes,
-//! what a long life does to it, and the longest wait for a single row.
+//! the effects of a long life, and the longest wait for a single row.
 
 mod build;
 mod lookup;
@@ -43,7 +43,7 @@ const NEARDUP: Indexed = Indexed {
 /// The table without any index.
 const BARE: &str = "bare";
 
-/// One in so many documents is inserted later in bulk, and another one row by row.
+/// One in `PARTS` documents is inserted later in bulk, and another one row by row.
 const PARTS: u64 = 12;
 
 /// Fewer documents say nothing about an index.

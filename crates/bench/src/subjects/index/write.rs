@@ -16,7 +16,7 @@ const CHUNK: usize = 1000;
 /// Every row is replaced in as many portions, with a VACUUM after each.
 const PORTIONS: usize = 10;
 
-/// One in so many single rows is inserted with every commit on disk before the next.
+/// One in `FLUSHED` single rows is inserted with every commit on disk before the next.
 const FLUSHED: i64 = 10;
 
 /// The tables that take turns.

@@ -15,7 +15,7 @@ use lasting::{ensure_lasting, stars};
 /// Thresholds of indexes and conditions, from the lowest on that an index on text serves.
 const THRESHOLDS: [&str; 4] = ["0.5", "0.6666666666666666", "0.8", "0.9"];
 
-/// Edited copies, of which half share a template with small parts of their own, and documents that
+/// Edited copies, half of them sharing a template with small parts of their own, and documents that
 /// are short, empty, periodic, repeated, without words, or in several scripts.
 const DOCUMENTS: &str = "
     CREATE TABLE docs (id bigserial PRIMARY KEY, body text);
@@ -202,7 +202,7 @@ fn ensure_pairs(client: &mut Client, threshold: &str, cut: &str) -> Result<()> {
     Ok(())
 }
 
-/// Two texts of 90 words, of which they share 80, made of such words that the estimate falls far short of
+/// Two texts of 90 words that share 80, of words chosen so that the estimate falls far short of
 /// their resemblance, and 200 copies of each.
 const UNDERRATED: &str = "
     CREATE TABLE shared AS SELECT string_agg('shared' || w, ' ') AS body FROM generate_series(1, 80) w;

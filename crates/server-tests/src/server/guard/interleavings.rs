@@ -166,7 +166,7 @@ const ENDS: [[&str; 2]; 4] = [
     ["PREPARE", "ROLLBACK"],
 ];
 
-/// Copies that are there, and those of the free document.
+/// The copies that are there, and the copies of the free document.
 const COPIES: &str = "SELECT
     (SELECT count(*) FROM (SELECT FROM {TABLE} WHERE id % 1000000 = {ID}
         GROUP BY tenant, body HAVING count(*) > 1) copies),

@@ -134,7 +134,7 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// 16 sessions insert documents in statements of many rows, in random order, of which some are everybody's:
+/// 16 sessions insert documents in statements of many rows, in random order. Some are everybody's:
 /// no near-duplicates get in, and there is no deadlock.
 pub fn bursts(server: &Server) -> Result<Outcome> {
     const STATEMENTS: u64 = 20;

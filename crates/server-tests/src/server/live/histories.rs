@@ -347,7 +347,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// Plays what is new in the log, and compares.
+    /// Replays the new entries of the log, and compares.
     fn play(&mut self, client: &mut Client, clusters: &str) -> Result<()> {
         let log = format!("\"{}_log\"", clusters.trim_matches('"'));
         let events = format!(
