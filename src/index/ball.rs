@@ -190,12 +190,16 @@ fn read_bits(bytes: &[u8]) -> Option<Within<'_>> {
 fn read_set(bytes: &[u8]) -> Option<Within<'_>> {
     let (share, elements) = bytes.split_first_chunk()?;
     let share = f64::from_le_bytes(*share);
-    let (elements, rest) = elements.as_chunks();
+    let elements = read_elements(elements)?;
+    options::is_threshold(share).then_some(Within::Set(elements, share))
+}
+
+/// Returns the elements of a set; None unless they are whole, and ascend.
+pub fn read_elements(bytes: &[u8]) -> Option<Vec<i64>> {
+    let (elements, rest) = bytes.as_chunks();
     let elements = elements.iter().map(|element| i64::from_le_bytes(*element));
-    let is_valid = options::is_threshold(share)
-        && rest.is_empty()
-        && elements.clone().is_sorted_by(|a, b| a < b);
-    is_valid.then(|| Within::Set(collected(elements).or_raise(), share))
+    let is_valid = rest.is_empty() && elements.clone().is_sorted_by(|a, b| a < b);
+    is_valid.then(|| collected(elements).or_raise())
 }
 
 /// # Errors
@@ -224,11 +228,16 @@ impl NewBall {
     }
 
     pub fn of_set(set: &[i64], share: f64) -> Self {
-        let mut bytes = with_room(size_of::<f64>() + size_of_val(set) + 1).or_raise();
-        bytes.try_extend(share.to_le_bytes()).or_raise();
+        Self::with_elements(&share.to_le_bytes(), set, OF_SET)
+    }
+
+    /// Returns a ball of a head, the elements of a set, and the kind of the center.
+    pub fn with_elements(head: &[u8], set: &[i64], kind: u8) -> Self {
+        let mut bytes = with_room(head.len() + size_of_val(set) + 1).or_raise();
+        bytes.try_extend_from_slice(head).or_raise();
         let elements = set.iter().flat_map(|element| element.to_le_bytes());
         bytes.try_extend(elements).or_raise();
-        bytes.try_push(OF_SET).or_raise();
+        bytes.try_push(kind).or_raise();
         Self(bytes)
     }
 }

@@ -98,17 +98,18 @@ pub struct NewConstraintKey(Vec<u8>);
 result!(NewConstraintKey, "near_dup_key");
 
 impl NewConstraintKey {
-    fn new(ball: NewBall, label: &[u8]) -> Self {
+    fn new(ball: NewBall, label: Option<Label<'_>>) -> Self {
+        let label = label.as_ref().map_or(&b""[..], Label::clipped);
         Self(joined(&[&ball.0, label, &[label.len() as u8]]).or_raise())
     }
 
-    fn of_signature(sig: &StoredSignature<'_>, threshold: f64, label: &[u8]) -> Self {
+    fn of_signature(sig: &StoredSignature<'_>, threshold: f64, label: Option<Label<'_>>) -> Self {
         sig.read();
         let threshold = options::threshold(threshold);
         Self::new(NewBall::of_signature(sig.bytes(), threshold), label)
     }
 
-    fn of_bits(bits: &Bits<'_>, distance: i32, label: &[u8]) -> Self {
+    fn of_bits(bits: &Bits<'_>, distance: i32, label: Option<Label<'_>>) -> Self {
         let distance = options::distance(distance);
         Self::new(NewBall::of_bits(bits.bytes(), bits.len(), distance), label)
     }
@@ -120,7 +121,7 @@ impl NewConstraintKey {
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
 #[pg_extern(immutable, parallel_safe, strict, cost = 5)]
 pub fn near_dup_key(sig: StoredSignature<'_>, threshold: f64) -> NewConstraintKey {
-    NewConstraintKey::of_signature(&sig, threshold, b"")
+    NewConstraintKey::of_signature(&sig, threshold, None)
 }
 
 /// Returns [`near_dup_key`], which a violation prints as `label`.
@@ -132,7 +133,6 @@ pub fn near_dup_key_labeled(
     threshold: Option<f64>,
     label: Option<Label<'_>>,
 ) -> Option<NewConstraintKey> {
-    let label = label.as_ref().map_or(&b""[..], Label::clipped);
     Some(NewConstraintKey::of_signature(&sig?, threshold?, label))
 }
 
@@ -142,7 +142,7 @@ pub fn near_dup_key_labeled(
 /// `invalid_parameter_value` for a negative distance.
 #[pg_extern(immutable, parallel_safe, strict, cost = 5, name = "near_dup_key")]
 pub fn near_dup_key_of_bits(bits: Bits<'_>, distance: i32) -> NewConstraintKey {
-    NewConstraintKey::of_bits(&bits, distance, b"")
+    NewConstraintKey::of_bits(&bits, distance, None)
 }
 
 /// Returns [`near_dup_key_of_bits`], which a violation prints as `label`.
@@ -152,7 +152,6 @@ pub fn near_dup_key_of_bits_labeled(
     distance: Option<i32>,
     label: Option<Label<'_>>,
 ) -> Option<NewConstraintKey> {
-    let label = label.as_ref().map_or(&b""[..], Label::clipped);
     Some(NewConstraintKey::of_bits(&bits?, distance?, label))
 }
 
@@ -170,7 +169,6 @@ pub fn near_dup_key_of_document(
     fold: default!(Option<Text<'_>>, "'case'"),
     label: default!(Option<Label<'_>>, "NULL"),
 ) -> Option<NewConstraintKey> {
-    let label = label.as_ref().map_or(&b""[..], Label::clipped);
     let shingling = options::shingling(k?, &unit?, &fold?);
     let ball = NewBall::of_document(&doc?, options::threshold(threshold?), &shingling);
     Some(NewConstraintKey::new(ball, label))

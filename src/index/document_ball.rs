@@ -1,13 +1,11 @@
 //! Balls of documents: every document that resembles a center. They hold the center's set of shingle
 //! hashes, so that a row is decided by the truth and the center is cut into shingles once.
 
-use crate::index::ball::{Ball, NewBall, OF_DOCUMENT, Within};
+use crate::index::ball::{Ball, NewBall, OF_DOCUMENT, Within, read_elements};
 use crate::options;
-use crate::pg::error::OrRaise;
 use crate::pg::memo::{Document, Remembered, remembered};
 use crate::pg::text::Text;
 use crate::text::measures::{is_resembling, shingle_set};
-use neardup::memory::{Grow, collected, with_room};
 use neardup::shingle::Shingling;
 use neardup::text::{Fold, Unit};
 use pgrx::pg_sys;
@@ -31,16 +29,12 @@ pub fn read_document(bytes: &[u8]) -> Option<Within<'_>> {
     let unit = Unit::from_repr(unit)?;
     let fold = Fold::from_repr(fold)?;
     let threshold = f64::from_le_bytes(*threshold);
-    let (hashes, rest) = hashes.as_chunks();
-    let hashes = hashes.iter().map(|hash| i64::from_le_bytes(*hash));
-    let is_valid = options::is_threshold(threshold)
-        && rest.is_empty()
-        && hashes.clone().is_sorted_by(|a, b| a < b);
-    let shingling = Shingling::new(k, unit, fold).ok().filter(|_| is_valid)?;
-    Some(Within::Document(Resembling {
+    let shingling = Shingling::new(k, unit, fold).ok()?;
+    let set = read_elements(hashes)?;
+    options::is_threshold(threshold).then_some(Within::Document(Resembling {
         threshold,
         shingling,
-        set: collected(hashes).or_raise(),
+        set,
     }))
 }
 
@@ -50,13 +44,7 @@ impl NewBall {
         let [k0, k1] = (shingling.k as u16).to_le_bytes();
         let [unit, fold] = [shingling.unit as u8, shingling.fold as u8];
         let head = [threshold.to_le_bytes(), [k0, k1, unit, fold, 0, 0, 0, 0]];
-        let head = head.as_flattened();
-        let mut bytes = with_room(head.len() + size_of_val(&*set) + 1).or_raise();
-        bytes.try_extend_from_slice(head).or_raise();
-        let hashes = set.iter().flat_map(|hash| hash.to_le_bytes());
-        bytes.try_extend(hashes).or_raise();
-        bytes.try_push(OF_DOCUMENT).or_raise();
-        Self(bytes)
+        Self::with_elements(head.as_flattened(), &set, OF_DOCUMENT)
     }
 }
 

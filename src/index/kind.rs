@@ -137,7 +137,7 @@ impl Kind {
     /// The kinds that have constraint keys.
     pub const WITH_KEYS: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Documents];
 
-    const ALL: [Self; 5] = [
+    pub const ALL: [Self; 5] = [
         Self::Minhash,
         Self::Hamming,
         Self::Containing,
@@ -217,13 +217,6 @@ impl Kind {
             .find(|kind| is_at(&address, kind.predicate().1))
     }
 
-    /// Returns the kind of values of an operator family; None if it is none of ours.
-    pub fn of_family(family: pg_sys::Oid, column_type: pg_sys::Oid) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.has_family(family, column_type))
-    }
-
     /// Returns whether an operator family is the kind's, whatever its name and schema: it has the
     /// predicate for a support function.
     pub fn has_family(self, family: pg_sys::Oid, column_type: pg_sys::Oid) -> bool {
@@ -292,9 +285,9 @@ impl Kind {
         unsafe {
             match self {
                 Self::Minhash => MinhashClass::from_options(options)
-                    .map(|class| Bound::Threshold(class.keys.threshold())),
+                    .map(|class| Bound::Threshold(class.threshold)),
                 Self::Hamming => HammingClass::from_options(options)
-                    .map(|class| Bound::Distance(class.keys.distance())),
+                    .map(|class| Bound::Distance(class.distance())),
                 Self::Containing | Self::Resembling => None,
                 Self::Documents => DocumentClass::from_options(options)
                     .map(|class| Bound::Resemblance(class.threshold, *class.keys.shingling())),
@@ -375,11 +368,10 @@ impl Bound {
         let occurrence = unsafe {
             match *self {
                 Self::Threshold(threshold) => MinhashClass::from_options(options)?
-                    .keys
                     .occurrence(&Header::from_parameters(parameters).ok()?, threshold),
                 Self::Distance(distance) => HammingClass::from_options(options)?
-                    .keys
-                    .occurrence(distance),
+                    .blocks
+                    .occurrence(distance as usize),
                 Self::Share(share) if strategy == RESEMBLES => {
                     return Some(2.0 * share / (1.0 + share));
                 }
@@ -444,10 +436,10 @@ impl Bound {
                     let center = center.map(|datum| StoredSignature::from_raw(datum));
                     let header = center.as_ref().map(|center| center.read().header);
                     MinhashClass::from_options(options)
-                        .is_some_and(|class| class.keys.serve(header.as_ref(), threshold))
+                        .is_some_and(|class| class.serves(header.as_ref(), threshold))
                 }
                 Self::Distance(distance) => HammingClass::from_options(options)
-                    .is_some_and(|class| class.keys.occurrence(distance).is_some()),
+                    .is_some_and(|class| class.blocks.occurrence(distance as usize).is_some()),
                 Self::Share(_) => true,
                 Self::Resemblance(threshold, shingling) => DocumentClass::from_options(options)
                     .is_some_and(|class| {

@@ -6,7 +6,7 @@ pub mod ball;
 pub mod classes;
 pub mod constraint_key;
 pub mod document_ball;
-pub mod keys;
 pub mod kind;
+pub mod planned_column;
 pub mod planner;
 pub mod terms;

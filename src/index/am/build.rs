@@ -219,7 +219,7 @@ impl<'a> Build<'a> {
         while let Some(range) = choose(&plain(Meta::read(&self.index).segments())) {
             Phase::Merge.report();
             let merging = Merging::wait(&self.index);
-            merging.begin_merge(range);
+            merging.begin_merge(range, false);
             while merging.advance(0, LEAVES_AT_ONCE, &mut |_| true).is_none() {}
         }
     }

@@ -2,8 +2,9 @@
 
 use super::page::Index;
 use crate::index::classes::Search;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::spool::NumberPairs;
+use neardup::memory::copied;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -91,10 +92,7 @@ pub fn keep(index: pg_sys::Oid, searches: &[Search], found: Vec<Option<Vec<Found
         or_out_of_memory(by_keys.try_reserve(searches.len()));
         for (search, rows) in searches.iter().zip(found) {
             if let (Search::Keys { keys, needed }, Some(rows)) = (search, rows) {
-                let mut own = Vec::new();
-                or_out_of_memory(own.try_reserve_exact(keys.len()));
-                own.extend_from_slice(keys);
-                by_keys.insert(own, (*needed, rows));
+                by_keys.insert(copied(keys).or_raise(), (*needed, rows));
             }
         }
     });

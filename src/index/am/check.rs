@@ -20,12 +20,12 @@ use super::segment::{SegmentPages, Stop, groups};
 use super::table::TableScan;
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
 use crate::pg::rights::OwnerRights;
 use crate::pg::sort::DistanceSort;
 use neardup::hash::{GOLDEN, split_mix};
-use neardup::memory::with_room;
+use neardup::memory::{Grow, filled, with_room};
 use neardup::postings::{KeyAndRow, sweep};
 use pgrx::prelude::*;
 use std::ops::Range;
@@ -129,13 +129,10 @@ impl Sums {
         let count = rows.end - rows.start;
         let rows_each = count.div_ceil(most).max(1);
         let len = count.div_ceil(rows_each) as usize;
-        let mut sums = Vec::new();
-        or_out_of_memory(sums.try_reserve_exact(len));
-        sums.resize(len, 0);
         Self {
             rows: rows.clone(),
             rows_each,
-            sums,
+            sums: filled(0, len).or_raise(),
         }
     }
 
@@ -182,10 +179,8 @@ struct Seen {
 
 impl Seen {
     fn push_page(&mut self, place: u64) {
-        or_out_of_memory(self.pages.try_reserve(1));
-        or_out_of_memory(self.bits.try_reserve(1));
-        self.pages.push(place);
-        self.bits.push([0; _]);
+        self.pages.try_push(place).or_raise();
+        self.bits.try_push([0; _]).or_raise();
     }
 
     /// Returns the place in `pages` of a row's page: as a rule no page is missing before it.
@@ -287,8 +282,7 @@ impl Entries {
                     raise_corrupted(index, None, reason);
                 }
                 if row.tid >> 16 == tid >> 16 {
-                    or_out_of_memory(self.block.try_reserve(1));
-                    self.block.push(row);
+                    self.block.try_push(row).or_raise();
                 }
                 self.next = self.read();
             }
@@ -387,8 +381,8 @@ fn subtract_log(index: &Index, seen: &Seen, sums: &mut Sums) -> u64 {
             for (number, row) in (start..).zip(log.iter()) {
                 let row = row?;
                 if seen.contains(number) {
-                    or_out_of_memory(places.try_reserve(row.len()));
-                    places.extend(row.keys().map(|key| (key, number)));
+                    let of_row = row.keys().map(|key| (key, number));
+                    places.try_extend(of_row).or_raise();
                 }
             }
             Ok(())

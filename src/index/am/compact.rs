@@ -8,13 +8,13 @@
 use super::hold;
 use super::merge::Merging;
 use super::meta::Meta;
-use super::page::{Changes, Index, Kind, META_BLOCK, Page, raise_corrupted};
+use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows;
 use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
 use neardup::postings::directory::{self, Directory};
 use neardup::postings::policy::is_to_be_shortened;
-use neardup::postings::{Damaged, Leaf, Posting};
+use neardup::postings::{Leaf, Posting};
 use pgrx::pg_sys;
 use std::iter::Peekable;
 use std::time::Duration;
@@ -143,11 +143,10 @@ impl Held {
                 .map(|directory| directory.get(0).map(|entry| entry.first)),
             _ => Ok(None),
         };
-        let damaged = |Damaged(reason)| raise_corrupted(index, Some(page.block()), reason);
         Some(Self {
             kind,
             number: page.number(),
-            first: first.unwrap_or_else(damaged),
+            first: index.sound(page.block(), first),
         })
     }
 }
@@ -190,9 +189,7 @@ fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u3
         Link::Segment(parent, place) => {
             let at = parent.block();
             let mut image = changes.change(parent);
-            if let Err(Damaged(reason)) = directory::redirect(image.payload(), *place, to) {
-                raise_corrupted(index, Some(at), reason);
-            }
+            index.sound(at, directory::redirect(image.payload(), *place, to));
         }
     }
     changes
@@ -219,16 +216,12 @@ fn next_free<'a>(
 ) -> Option<Page<'a>> {
     while let Some(&block) = room.peek() {
         let page = index.try_lock(block);
-        if let Some(page) = page.filter(|page| is_free(page) && !meta.free().contains(&block)) {
+        if let Some(page) = page.filter(|page| page.is_free() && !meta.free().contains(&block)) {
             return Some(page);
         }
         room.next();
     }
     None
-}
-
-fn is_free(page: &Page) -> bool {
-    page.is_new() || page.kind() == Some(Kind::Free)
 }
 
 /// Cuts free pages off the end of the file, unless somebody uses the index.
@@ -303,7 +296,7 @@ fn free_end(index: &Index, ends_early: impl Fn() -> bool) -> u32 {
     let mut end = index.blocks();
     while end > META_BLOCK + 1 {
         let page = index.read(end - 1);
-        if !is_free(&page) && !meta.free().contains(&(end - 1)) {
+        if !page.is_free() && !meta.free().contains(&(end - 1)) {
             break;
         }
         drop(page);

@@ -3,6 +3,7 @@
 use super::planned;
 use crate::index::classes::RowKeys;
 use crate::index::kind::Kind;
+use crate::index::planned_column::PlannedColumn;
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
@@ -142,7 +143,7 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
         let last = (*info).nkeycolumns - 1;
         let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
         let row_keys = RowKeys::of_index(relation);
-        let family = *(*info).opfamily.add(last as usize);
+        let family = PlannedColumn::of(info).family();
         let mut found = false;
         for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
             if i32::from((*clause).indexcol) != last {
@@ -241,19 +242,14 @@ unsafe fn share_nearest(
     info: *mut pg_sys::IndexOptInfo,
     order: *mut pg_sys::Node,
 ) -> Option<f64> {
-    // SAFETY: vouched for by the caller; the arrays have an element for every column.
+    // SAFETY: vouched for by the caller.
     unsafe {
-        let last = (*info).nkeycolumns as usize - 1;
-        let (family, type_) = (*(*info).opfamily.add(last), *(*info).opcintype.add(last));
-        let kind = Kind::of_family(family, type_)?;
-        let options = match (*info).opclassoptions.is_null() {
-            true => std::ptr::null_mut(),
-            false => *(*info).opclassoptions.add(last),
-        };
+        let compared = PlannedColumn::of(info);
+        let kind = Kind::ALL.into_iter().find(|kind| compared.is_of(*kind))?;
         let (function, operands) = nodes::call(order)?;
         let [column, center] = elements(operands)?;
         let objects = kind.objects(function);
-        let ball = [center, kind.own_bound(options)?.node()];
+        let ball = [center, kind.own_bound(compared.options())?.node()];
         let ball = nodes::new_call(root, objects.make_ball, ball);
         Some(pg_sys::restriction_selectivity(
             root,

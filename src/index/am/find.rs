@@ -8,8 +8,9 @@ use super::page::Index;
 use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
 use super::segment::{Searched, SegmentPages, Stop, groups};
 use crate::index::classes::Search;
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::query::work_mem_bytes;
+use neardup::memory::Grow;
 use neardup::postings::{self, Needed, Query};
 
 /// Bytes for each row whose keys are counted, at most.
@@ -158,8 +159,7 @@ fn candidates(
     // The log is read first, since its pages are the first to be reused.
     let mut newest = Vec::new();
     find_in_log(index, meta, keys, needed, 0, &mut |found| {
-        or_out_of_memory(newest.try_reserve(1));
-        newest.push(found);
+        newest.try_push(found).or_raise();
     })?;
     let mut found = Candidates::new();
     let mut pages = SegmentPages::new(*index);

@@ -10,10 +10,10 @@ use super::page::Index;
 use super::rows::Rows;
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::Search;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
 use crate::pg::query::work_mem_bytes;
 use crate::pg::statement::Snapshot;
-use neardup::memory::{Grow, collected};
+use neardup::memory::{Grow, collected, with_room};
 use neardup::postings::Queries;
 use pgrx::pg_sys;
 
@@ -51,8 +51,7 @@ impl Foreseen {
         }
         // SAFETY: vouched for by the caller.
         let (index, oid) = unsafe { (Index::new(relation), (*relation).rd_id) };
-        let mut counts = Vec::new();
-        or_out_of_memory(counts.try_reserve_exact(searches.len()));
+        let mut counts = with_room(searches.len()).or_raise();
         let mut left = searches;
         while !left.is_empty() {
             let mut keys = 0;
@@ -93,7 +92,7 @@ fn find_together(index: Index, searches: &[Search]) -> (Meta, Vec<Option<Vec<Fou
     let mut queries = Queries::default();
     for search in searches {
         let (keys, needed) = known_keys(search).unwrap_or_default();
-        or_out_of_memory(queries.add(keys, needed));
+        queries.add(keys, needed).or_raise();
     }
     queries.sort();
     let (meta, mut found) = with_meta(index, &mut |meta| {
@@ -120,9 +119,7 @@ unsafe fn keep_seen(
     found: &mut [Option<Vec<Found>>],
 ) {
     let few = || found.iter().flatten().filter(|rows| rows.len() <= FEW);
-    let mut seen = Vec::new();
-    or_out_of_memory(seen.try_reserve_exact(few().map(Vec::len).sum()));
-    seen.extend(few().flatten().map(|found| found.row));
+    let mut seen = collected(few().flatten().map(|found| found.row)).or_raise();
     // Rows that were inserted together lie together.
     seen.sort_unstable();
     seen.dedup();

@@ -29,7 +29,9 @@ pub unsafe extern "C-unwind" fn insert(
     unsafe {
         let index = Index::new(relation);
         let mut keys = Vec::new();
-        let parameters = row_keys(relation, info).keys(values, is_null, &mut keys);
+        let row_keys = row_keys(relation, info);
+        let (values, is_null) = row_keys.row(values, is_null);
+        let parameters = row_keys.keys(values, is_null, &mut keys);
         insert_row(&index, *tid, &keys, parameters.as_ref());
     }
     false

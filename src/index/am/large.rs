@@ -7,11 +7,12 @@ use super::hold;
 use super::log;
 use super::merge::{Merging, Writer, add_leaf};
 use super::meta::{self, Meta, Segment};
-use super::page::{Changes, Index, Kind, PAYLOAD_LEN, Page, raise_corrupted};
+use super::page::{Changes, Index, Kind, PAYLOAD_LEN, Page};
 use super::rows::{self, Entry};
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
+use neardup::memory::collected;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
-use neardup::postings::{Damaged, LeafBuilder, Posting, sort_distinct};
+use neardup::postings::{LeafBuilder, Posting, sort_distinct};
 
 /// Attempts to switch a segment in before others fill one more page of the log.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
@@ -44,10 +45,8 @@ fn try_insert(index: &Index, entry: &Entry, keys: &[u32]) -> bool {
 
 /// Writes the segment of one row, whose number is not known yet.
 fn write(index: &Index, keys: &[u32]) -> Segment {
-    let mut postings = Vec::new();
-    or_out_of_memory(postings.try_reserve_exact(keys.len()));
     let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
-    postings.extend(keys.iter().map(posting));
+    let mut postings = collected(keys.iter().map(posting)).or_raise();
     sort_distinct(&mut postings, &mut check_interrupts);
     let mut writer = Writer::begin(index, 0, 1);
     writer.segment.rows = 1;
@@ -101,8 +100,7 @@ fn tail_segment(index: &Index, meta_page: &mut Page, meta: &mut Meta, tail: &Pag
     let (end, _) = log::next_row(index, tail, 0);
     let mut postings = Vec::new();
     let rows = log::add_postings(&log::parse(index, tail), 0, &mut postings);
-    let rows =
-        rows.unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(tail.block()), reason));
+    let rows = index.sound(tail.block(), rows);
     sort_distinct(&mut postings, &mut || ());
     let mut segment = Segment {
         number: meta.next_segment,
@@ -112,7 +110,7 @@ fn tail_segment(index: &Index, meta_page: &mut Page, meta: &mut Meta, tail: &Pag
         ..Segment::default()
     };
     meta.next_segment += 1;
-    let mut leaf = or_out_of_memory(LeafBuilder::new(PAYLOAD_LEN));
+    let mut leaf = LeafBuilder::new(PAYLOAD_LEN).or_raise();
     let nothing = |_: &mut Meta, _: &Segment| Vec::new();
     for posting in postings {
         if !leaf.push(posting.into()) {

@@ -7,7 +7,8 @@ use super::meta::{MAX_LOG_PAGES, Meta};
 use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
 use super::rows::{self, Entry};
 use super::segment::Stop;
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
+use neardup::memory::Grow;
 use neardup::postings::{Ahead, Damaged, Log, LogQuery, Posting, log};
 
 /// Returns whether an empty page of the log has room for a row of `keys` keys.
@@ -35,11 +36,8 @@ pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Op
     let block = tail.block();
     let mut changes = Changes::start(index);
     let mut image = changes.change(&mut tail);
-    match log::append(image.payload(), keys) {
-        Ok(Some(used)) => image.set_used(used),
-        Ok(None) => raise_corrupted(index, Some(block), "log page fuller than it says"),
-        Err(Damaged(reason)) => raise_corrupted(index, Some(block), reason),
-    }
+    let appended = log::append(image.payload(), keys);
+    image.set_used(index.used(block, appended));
     rows::put(&mut changes.change(&mut row_page), row, entry);
     changes.finish();
     Some(row)
@@ -53,8 +51,7 @@ pub fn next_row(index: &Index, tail: &Page, keys: usize) -> (u64, bool) {
 }
 
 pub fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
-    Log::parse(page.payload())
-        .unwrap_or_else(|Damaged(reason)| raise_corrupted(index, Some(page.block()), reason))
+    index.sound(page.block(), Log::parse(page.payload()))
 }
 
 /// Adds the postings of a page's rows, of which the first has the offset `first`, and returns how
@@ -66,8 +63,8 @@ pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u6
     let mut rows = 0;
     for (offset, row) in (first..).zip(log.iter()) {
         let row = row?;
-        or_out_of_memory(postings.try_reserve(row.len()));
-        postings.extend(row.keys().map(|key| u64::from(Posting { key, offset })));
+        let of_row = row.keys().map(|key| u64::from(Posting { key, offset }));
+        postings.try_extend(of_row).or_raise();
         rows += u64::from(!row.is_empty());
     }
     Ok(rows)
@@ -156,9 +153,8 @@ pub fn for_each_page(
         if !page.is(Kind::Log, start) && !page.is(Kind::Tail, start) {
             return Err(Stop::Restart(block));
         }
-        let damaged = |Damaged(reason)| Stop::Damaged(Some(block), reason);
-        let log = Log::parse(page.payload()).map_err(damaged)?;
-        look(start, log).map_err(damaged)?;
+        let log = Log::parse(page.payload()).map_err(Stop::at(block))?;
+        look(start, log).map_err(Stop::at(block))?;
         start += log.len() as u64;
     }
     Ok(())

@@ -146,7 +146,7 @@ impl<'a> Sampled<'a> {
         keys.clear();
         self.fetch.row_that_stays(entry.tid, |values, is_null| {
             // SAFETY: the values are those of a row.
-            unsafe { row_keys.keys(values.as_ptr(), is_null.as_ptr(), keys) };
+            unsafe { row_keys.keys(values, is_null, keys) };
         })?;
         Some(keys)
     }

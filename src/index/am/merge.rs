@@ -8,9 +8,9 @@ use super::hold;
 use super::log;
 use super::matches;
 use super::meta::{self, Merge, Meta, Segment};
-use super::page::{Changes, Image, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::page::{Changes, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page};
 use super::segment::{SegmentPages, Stop, plain};
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::postings::directory::{self, Directories, Entry};
 use neardup::postings::policy::{
     self, FLUSHED_PAGES, LEAVES_PER_PAGE, MAX_MERGES, MAX_SEGMENTS, MOST_WITHOUT_VACUUM,
@@ -131,21 +131,13 @@ impl Merging<'_> {
                 return;
             };
             hold::point("merge_is_due");
-            self.begin_merge(range);
+            self.begin_merge(range, false);
         }
     }
 
-    /// Begins to merge neighbors, none of which is being merged.
-    pub fn begin_merge(&self, range: std::ops::Range<usize>) {
-        self.begin_merge_for(range, 0);
-    }
-
-    /// Begins a merge, also of one segment alone, that sessions that insert leave alone.
-    pub fn begin_purge(&self, range: std::ops::Range<usize>) {
-        self.begin_merge_for(range, 1);
-    }
-
-    fn begin_merge_for(&self, range: std::ops::Range<usize>, purges: u32) {
+    /// Begins to merge neighbors, none of which is being merged. Sessions that insert leave a merge that
+    /// `purges` alone, which may be of one segment.
+    pub fn begin_merge(&self, range: std::ops::Range<usize>, purges: bool) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let inputs = &meta.segments[range.clone()];
         meta.merges[meta.merge_count as usize] = Merge {
@@ -158,7 +150,7 @@ impl Merging<'_> {
             },
             first_input: meta.segments[range.start].number,
             inputs: range.len() as u32,
-            purges,
+            purges: purges.into(),
             ..Merge::default()
         };
         meta.next_segment += 1;
@@ -170,12 +162,7 @@ impl Merging<'_> {
     /// rows from here on, of which there are `live`.
     pub fn take_over(&self, output: u64, live: u64) {
         let (mut page, mut meta) = Meta::lock(&self.index);
-        let count = meta.merge_count as usize;
-        let merges = &mut meta.merges[..count];
-        let Some(place) = merges
-            .iter()
-            .position(|merge| merge.output.number == output)
-        else {
+        let Some(place) = meta.merge_to(output) else {
             return;
         };
         let Some(inputs) = meta.inputs(&meta.merges[place]) else {
@@ -215,13 +202,7 @@ impl Merging<'_> {
         let index = &self.index;
         let meta = Meta::read(index);
         let mut state = meta.merges[place];
-        let Some(range) = meta.inputs(&state) else {
-            raise_corrupted(
-                index,
-                Some(META_BLOCK),
-                "a merge of segments that do not exist",
-            );
-        };
+        let range = meta.known_inputs(index, &state);
         let inputs = plain(&meta.segments[range.clone()]);
         let mut pages = SegmentPages::new(*index);
         let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
@@ -313,14 +294,7 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     let segments = plain(meta.segments());
     let mut free = vec![true; segments.len()];
     for merge in meta.merges() {
-        let Some(inputs) = meta.inputs(merge) else {
-            raise_corrupted(
-                index,
-                Some(META_BLOCK),
-                "a merge of segments that do not exist",
-            );
-        };
-        free[inputs].fill(false);
+        free[meta.known_inputs(index, merge)].fill(false);
     }
     let mut start = 0;
     for run in free.chunk_by(|a, b| a == b) {
@@ -364,7 +338,7 @@ impl<'a> Writer<'a> {
                 hi,
                 ..Segment::default()
             },
-            leaf: or_out_of_memory(LeafBuilder::new(PAYLOAD_LEN)),
+            leaf: LeafBuilder::new(PAYLOAD_LEN).or_raise(),
         }
     }
 
@@ -444,19 +418,12 @@ pub(super) fn add_leaf(
     if let Some((page, entry)) = &mut appended {
         let block = page.block();
         let mut image = changes.change(page);
-        append(index, block, &mut image, *entry);
+        let appended = directory::append(image.payload(), *entry);
+        image.set_used(index.used(block, appended));
     }
     meta.write(&mut changes.change(meta_page));
     changes.finish();
     rest
-}
-
-fn append(index: &Index, block: u32, image: &mut Image, entry: Entry) {
-    match directory::append(image.payload(), entry) {
-        Ok(Some(used)) => image.set_used(used),
-        Ok(None) => raise_corrupted(index, Some(block), "a directory page fuller than it says"),
-        Err(Damaged(reason)) => raise_corrupted(index, Some(block), reason),
-    }
 }
 
 /// The directory of a segment that is written. New pages are written at once, since nothing leads
@@ -480,11 +447,9 @@ impl Tree<'_, '_> {
         if !page.is(kind, self.number) {
             return Err(Stop::Restart(block));
         }
-        match look(page.payload()) {
-            Ok(Some(result)) => Ok(result),
-            Ok(None) => Err(Stop::Damaged(Some(block), "directory page without entries")),
-            Err(Damaged(reason)) => Err(Stop::Damaged(Some(block), reason)),
-        }
+        const EMPTY: Damaged = Damaged("directory page without entries");
+        let found = look(page.payload()).and_then(|found| found.ok_or(EMPTY));
+        found.map_err(Stop::at(block))
     }
 }
 
@@ -515,8 +480,7 @@ impl Directories for Tree<'_, '_> {
         if !page.is(Kind::Directory, self.number) {
             return Err(Stop::Restart(block));
         }
-        let directory = Directory::parse(page.payload())
-            .map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))?;
+        let directory = Directory::parse(page.payload()).map_err(Stop::at(block))?;
         if !directory::has_room(directory.len(), PAYLOAD_LEN) {
             return Ok(false);
         }
@@ -532,7 +496,8 @@ impl Directories for Tree<'_, '_> {
         let used = directory::init(image.payload(), level);
         image.set_used(used);
         for &entry in entries {
-            append(self.index, block, &mut image, entry);
+            let appended = directory::append(image.payload(), entry);
+            image.set_used(self.index.used(block, appended));
         }
         changes.finish();
         self.created += 1;

@@ -289,6 +289,23 @@ impl Meta {
         self.segment_count += 1;
     }
 
+    /// Returns the place of the merge whose output has a number.
+    pub fn merge_to(&self, number: u64) -> Option<usize> {
+        let mut merges = self.merges().iter();
+        merges.position(|merge| merge.output.number == number)
+    }
+
+    /// Returns the places of the inputs of a merge among the segments.
+    ///
+    /// # Errors
+    /// ERROR `index_corrupted` if they are not there.
+    pub fn known_inputs(&self, index: &Index, merge: &Merge) -> std::ops::Range<usize> {
+        self.inputs(merge).unwrap_or_else(|| {
+            let reason = "a merge of segments that do not exist";
+            raise_corrupted(index, Some(META_BLOCK), reason)
+        })
+    }
+
     /// Returns the places of the inputs of a merge among the segments; None if they are not there.
     pub fn inputs(&self, merge: &Merge) -> Option<std::ops::Range<usize>> {
         let first = self
@@ -352,7 +369,7 @@ impl Meta {
             // The map is a hint, and after a crash an old one: the page may be one that is locked here.
             if block < index.blocks()
                 && let Some(page) = index.try_lock(block)
-                && (page.is_new() || page.kind() == Some(Kind::Free))
+                && page.is_free()
             {
                 return page;
             }

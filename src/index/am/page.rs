@@ -9,6 +9,7 @@ use super::recent;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::relation;
+use neardup::postings::Damaged;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -136,6 +137,23 @@ impl<'a> Index<'a> {
     pub fn blocks(&self) -> u32 {
         // SAFETY: the relation is open.
         unsafe { relation::blocks(self.relation) }
+    }
+
+    /// Returns what looking into a page of a block has found.
+    ///
+    /// # Errors
+    /// ERROR `index_corrupted` if the page is damaged.
+    pub fn sound<T>(&self, block: u32, found: Result<T, Damaged>) -> T {
+        found.unwrap_or_else(|Damaged(reason)| raise_corrupted(self, Some(block), reason))
+    }
+
+    /// Returns the bytes of a payload in use after something has been appended to it.
+    ///
+    /// # Errors
+    /// ERROR `index_corrupted` if the page is damaged, or has no room for what it should have room for.
+    pub fn used(&self, block: u32, appended: Result<Option<usize>, Damaged>) -> usize {
+        const FULL: Damaged = Damaged("page fuller than it says");
+        self.sound(block, appended.and_then(|used| used.ok_or(FULL)))
     }
 
     /// Returns the number of blocks of the index's table.
@@ -388,8 +406,13 @@ impl Page<'_> {
     }
 
     /// Returns whether the page is all zeros: added to the file, but never written.
-    pub fn is_new(&self) -> bool {
+    fn is_new(&self) -> bool {
         self.header().pd_upper == 0
+    }
+
+    /// Returns whether the page is free for any use, as far as it says itself.
+    pub fn is_free(&self) -> bool {
+        self.is_new() || self.kind() == Some(Kind::Free)
     }
 
     /// Returns the kind of the page; None if it is not one of ours.

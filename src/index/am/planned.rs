@@ -9,7 +9,7 @@ use super::meta::Meta;
 use super::page::{Index, Kind};
 use super::segment::{Searched, SegmentPages, Stop, by_size};
 use crate::index::classes::{RowKeys, Search};
-use neardup::postings::{Damaged, Estimate, Needed};
+use neardup::postings::{Estimate, Needed};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -253,7 +253,7 @@ fn in_log_pages(
             return Err(Stop::Restart(block));
         }
         for row in log::parse(index, &page).iter() {
-            let row = row.map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))?;
+            let row = row.map_err(Stop::at(block))?;
             let share = needed.share(keys.len(), row.len() as f64);
             let least = (share * keys.len() as f64).round().max(1.0);
             found += u32::from(f64::from(query.shared(row)) >= least);

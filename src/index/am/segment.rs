@@ -30,6 +30,11 @@ impl From<neardup::Error> for Stop {
 }
 
 impl Stop {
+    /// Returns a function that says that damage is on the page of a block.
+    pub fn at(block: u32) -> impl Fn(Damaged) -> Self {
+        move |Damaged(reason)| Self::Damaged(Some(block), reason)
+    }
+
     /// Ends the statement; where the search would have to start anew, because nobody has reused a page.
     pub fn raise(self, index: &Index) -> ! {
         match self {
@@ -74,7 +79,7 @@ impl Pages for SegmentPages<'_> {
         if !page.is(kind, segment.number) {
             return Err(Stop::Restart(block));
         }
-        look(page.payload()).map_err(|Damaged(reason)| Stop::Damaged(Some(block), reason))
+        look(page.payload()).map_err(Stop::at(block))
     }
 
     fn interrupt(&mut self) -> Result<(), Stop> {
@@ -144,10 +149,7 @@ pub fn groups(index: &Index, meta: &Meta) -> Vec<Searched> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];
     for merge in meta.merges() {
-        let Some(inputs) = meta.inputs(merge) else {
-            raise_corrupted(index, None, "a merge of segments that do not exist");
-        };
-        output_of[inputs].fill(Some(merge));
+        output_of[meta.known_inputs(index, merge)].fill(Some(merge));
     }
     let mut groups = Vec::new();
     let mut end = segments.len();

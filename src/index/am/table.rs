@@ -2,7 +2,7 @@
 //! while the next rows are read.
 
 use crate::index::classes::{DocumentClass, OF_DOCUMENTS, Parameters, RowKeys};
-use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::text::Text;
@@ -17,7 +17,7 @@ use std::mem::take;
 pub type TakeRow<'a> = &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<Parameters>, &mut [u32]);
 
 /// Takes the place of a row and its values, one a column of the index.
-type TakeValues<'a> = dyn FnMut(pg_sys::ItemPointerData, *const pg_sys::Datum, *const bool) + 'a;
+type TakeValues<'a> = dyn FnMut(pg_sys::ItemPointerData, &[pg_sys::Datum], &[bool]) + 'a;
 
 /// A scan of a table for one of its indexes.
 pub struct TableScan {
@@ -29,7 +29,7 @@ pub struct TableScan {
 }
 
 /// A row whose document is being signed.
-struct Row {
+struct SignedRow {
     tid: pg_sys::ItemPointerData,
     parameters: Option<Parameters>,
     scope: Option<Scope>,
@@ -49,7 +49,7 @@ impl TableScan {
         let mut keys = Vec::new();
         // SAFETY: vouched for by the caller; the values are those of a row.
         unsafe {
-            self.read(&mut |tid, values, is_null| {
+            self.read(row_keys, &mut |tid, values, is_null| {
                 keys.clear();
                 let parameters = row_keys.keys(values, is_null, &mut keys);
                 take(tid, parameters, &mut keys);
@@ -68,7 +68,7 @@ impl TableScan {
         let work = |documents: Parts<u8>, check: &mut dyn FnMut()| {
             documents.each(|doc, keys| class.push_keys(doc, keys, check))
         };
-        let mut take_signed = |rows: Vec<Row>, signed: Result<Parts<u32>>| {
+        let mut take_signed = |rows: Vec<SignedRow>, signed: Result<Parts<u32>>| {
             let mut signed = signed.or_raise();
             for (number, row) in rows.iter().enumerate() {
                 let keys = signed.part_mut(number);
@@ -81,12 +81,10 @@ impl TableScan {
         let mut count = 0.0;
         in_order(&work, &mut take_signed, |line| {
             let (mut rows, mut documents) = (Vec::new(), Parts::default());
-            let mut read = |tid, values, is_null| {
+            let mut read = |tid, values: &[pg_sys::Datum], is_null: &[bool]| {
+                let value = row_keys.compared(values, is_null);
                 // SAFETY: the values are those of a row.
-                let (value, scope) = unsafe {
-                    let value = row_keys.compared_value(values, is_null);
-                    (value, row_keys.scope_of(values, is_null))
-                };
+                let scope = unsafe { row_keys.scope_of(values, is_null) };
                 // A row that equals none has no keys, as an empty document.
                 if let Some(value) = value.filter(|_| scope.is_some()) {
                     // SAFETY: a value of the class's type.
@@ -94,20 +92,19 @@ impl TableScan {
                     documents.items.try_extend_from_slice(&doc).or_raise();
                 }
                 documents.end().or_raise();
-                or_out_of_memory(rows.try_reserve(1));
-                let parameters = value.map(|_| OF_DOCUMENTS);
-                rows.push(Row {
+                let row = SignedRow {
                     tid,
-                    parameters,
+                    parameters: value.map(|_| OF_DOCUMENTS),
                     scope,
-                });
+                };
+                rows.try_push(row).or_raise();
                 let bytes = bytes(&rows, &documents);
                 if bytes >= piece_bytes() {
                     line.put(take(&mut rows), take(&mut documents), bytes);
                 }
             };
             // SAFETY: vouched for by the caller.
-            count = unsafe { self.read(&mut read) };
+            count = unsafe { self.read(row_keys, &mut read) };
             let bytes = bytes(&rows, &documents);
             line.put(rows, documents, bytes);
         });
@@ -116,7 +113,8 @@ impl TableScan {
 
     /// # Safety
     /// As of [`Self::for_each`].
-    unsafe fn read(&self, mut take: &mut TakeValues<'_>) -> f64 {
+    unsafe fn read(&self, row_keys: &RowKeys, take: &mut TakeValues<'_>) -> f64 {
+        let mut state = (row_keys, take);
         let shows_progress = self.scan.is_null();
         // SAFETY: vouched for by the caller; the callback gets its own state.
         unsafe {
@@ -127,7 +125,7 @@ impl TableScan {
                 true,
                 shows_progress,
                 Some(take_values),
-                (&raw mut take).cast(),
+                (&raw mut state).cast(),
                 self.scan,
             )
         }
@@ -135,7 +133,7 @@ impl TableScan {
 }
 
 /// Returns how many bytes rows, their documents, and the keys to come take.
-fn bytes(rows: &[Row], documents: &Parts<u8>) -> usize {
+fn bytes(rows: &[SignedRow], documents: &Parts<u8>) -> usize {
     documents.bytes() + size_of_val(rows) + rows.len() * DOCUMENT_BANDS * size_of::<u32>()
 }
 
@@ -146,8 +144,12 @@ unsafe extern "C-unwind" fn take_values(
     values: *mut pg_sys::Datum,
     is_null: *mut bool,
     _alive: bool,
-    take: *mut c_void,
+    state: *mut c_void,
 ) {
     // SAFETY: the table scan calls this with a row's values and the state that it was given.
-    unsafe { (*take.cast::<&mut TakeValues<'_>>())(*tid, values, is_null) }
+    unsafe {
+        let (row_keys, take) = &mut *state.cast::<(&RowKeys, &mut TakeValues<'_>)>();
+        let (values, is_null) = row_keys.row(values, is_null);
+        take(*tid, values, is_null);
+    }
 }

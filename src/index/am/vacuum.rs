@@ -9,7 +9,8 @@ use super::meta::{self, Merge, Meta, Segment};
 use super::page::{Changes, Index, Kind, META_BLOCK, Page};
 use super::rows::{self, Rows};
 use super::segment::plain;
-use crate::pg::error::{or_out_of_memory, vacuum_delay};
+use crate::pg::error::{OrRaise, vacuum_delay};
+use neardup::memory::{Grow, filled};
 use neardup::postings::policy::{self, MAX_MERGES, VACUUM_TIMES};
 use pgrx::prelude::*;
 use std::collections::HashSet;
@@ -159,8 +160,7 @@ impl Dead {
             live: Vec::new(),
         };
         let words = rows.div_ceil(dead.rows_per_bit).div_ceil(64) as usize;
-        or_out_of_memory(dead.live.try_reserve_exact(words));
-        dead.live.resize(words, 0);
+        dead.live = filled(0, words).or_raise();
         let mut table = Rows::new(*index, meta);
         let (mut live, mut rows) = (0, Vec::new());
         for place in rows::page_of(segment.lo)..=rows::page_of(segment.hi.max(1) - 1) {
@@ -238,7 +238,7 @@ fn begin(index: &Index, inputs: &[Segment]) {
         && !taken(&range)
         && meta.segments().get(range.clone()) == Some(inputs)
     {
-        merging.begin_purge(range);
+        merging.begin_merge(range, true);
     }
 }
 
@@ -252,11 +252,7 @@ fn drive(index: &Index, merge: &Merge) {
         vacuum_delay();
         let merging = Merging::wait(index);
         let meta = Meta::read(index);
-        let place = meta
-            .merges()
-            .iter()
-            .position(|merge| merge.output.number == number);
-        let Some(place) = place else {
+        let Some(place) = meta.merge_to(number) else {
             return;
         };
         let done = merging.advance(place, LEAVES_AT_ONCE, &mut |row| dead.is_live(row));
@@ -307,8 +303,7 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
             unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), found) };
             count += 1;
             if free.len() < most {
-                or_out_of_memory(free.try_reserve(1));
-                free.push(found);
+                free.try_push(found).or_raise();
             }
         }
         block = end;
@@ -343,7 +338,7 @@ enum Use {
 /// Returns the use of a page, whose segment or place in the log nobody changes meanwhile.
 fn judge(page: &Page, meta: &Meta) -> Use {
     let block = page.block();
-    if page.is_new() || page.kind() == Some(Kind::Free) {
+    if page.is_free() {
         return Use::Free;
     }
     let number = page.number();
@@ -352,10 +347,7 @@ fn judge(page: &Page, meta: &Meta) -> Use {
             meta.segments()
                 .iter()
                 .any(|segment| segment.number == number)
-                || meta
-                    .merges()
-                    .iter()
-                    .any(|merge| merge.output.number == number)
+                || meta.merge_to(number).is_some()
         }
         Some(Kind::Log | Kind::Tail) => meta.log().contains(&block),
         _ => true,

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::index::ball::{Within, corrupt};
 use crate::index::constraint_key::{ConstraintKey, KeyCall, near_dup_key_near};
-use crate::index::keys::{HammingKeys, MinhashKeys};
 use crate::index::kind::Bound;
 use crate::pg::error::raise;
 use neardup::bands::MAX_BLOCKS;
@@ -41,10 +40,10 @@ impl Class for KeyClass {
         let key = unsafe { ConstraintKey::from_raw(query) };
         match (self, key.read()) {
             (Self::Minhash(class), Within::Signature(center, threshold)) => {
-                class.search_for(&center, threshold.max(class.keys.threshold()))
+                class.search_for(&center, threshold.max(class.threshold))
             }
             (Self::Hamming(class), Within::Bits(center, distance)) => {
-                class.search_for(center.bits(), distance.min(class.keys.distance()))
+                class.search_for(center.bits(), distance.min(class.distance()))
             }
             (Self::Document(class), Within::Document(center)) => {
                 class.search_for(&center, center.threshold.max(class.threshold))
@@ -99,18 +98,17 @@ fn stated_bound(column: &Column) -> Bound {
 pub fn open(column: &Column) -> Option<Box<dyn Class>> {
     let class = match stated_bound(column) {
         Bound::Distance(distance) => {
-            let keys = HammingKeys::new(distance as i32).unwrap_or_else(|_| {
+            let class = HammingClass::new(distance.into());
+            KeyClass::Hamming(class.unwrap_or_else(|_| {
                 raise(
                     PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
                     &format!("an index cannot find a Hamming distance of {distance} by its keys"),
                     &format!("Valid are distances from 0 to {}.", MAX_BLOCKS - 1),
                 )
-            });
-            KeyClass::Hamming(HammingClass { keys })
+            }))
         }
         Bound::Threshold(threshold) | Bound::Share(threshold) => {
-            let keys = MinhashKeys::new(threshold)?;
-            KeyClass::Minhash(MinhashClass { keys })
+            KeyClass::Minhash(MinhashClass::new(threshold)?)
         }
         Bound::Resemblance(threshold, shingling) => {
             check_threshold(threshold);

@@ -7,11 +7,10 @@
 use super::options::{Declared, read_options};
 use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
 use crate::index::ball::{Ball, Within};
-use crate::index::keys::HammingKeys;
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
 use bitvec::prelude::*;
-use neardup::bands::MAX_BLOCKS;
+use neardup::bands::{HammingBlocks, MAX_BLOCKS};
 use neardup::memory::copied;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -30,7 +29,7 @@ struct StoredOptions {
 /// `hamming_ops` at the distance of an index column.
 #[derive(Clone, Copy)]
 pub struct HammingClass {
-    pub keys: HammingKeys,
+    pub blocks: HammingBlocks,
 }
 
 impl HammingClass {
@@ -43,25 +42,33 @@ impl HammingClass {
         // SAFETY: vouched for by the caller.
         let stored: Option<StoredOptions> = unsafe { read_options(options) };
         let distance = stored.map_or(DEFAULT_DISTANCE, |stored| stored.distance);
-        HammingKeys::new(distance).ok().map(|keys| Self { keys })
+        Self::new(distance.into()).ok()
     }
-}
 
-/// Strings of different length do not compare.
-fn parameters(bits: usize) -> Parameters {
-    (bits as u128).to_le_bytes()
-}
+    /// Returns the class with the keys for lookups up to `distance`.
+    ///
+    /// # Errors
+    /// `Invalid` unless 0 <= distance < 64.
+    pub fn new(distance: i64) -> neardup::Result<Self> {
+        let blocks = HammingBlocks::new(distance, distance + 1)?;
+        Ok(Self { blocks })
+    }
 
-impl HammingClass {
+    /// Returns the distance that the keys are made for.
+    pub fn distance(&self) -> u32 {
+        self.blocks.distance() as u32
+    }
+
     /// Appends the keys of a bit string and returns its parameters.
     pub fn keys_of(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> Parameters {
-        keys.extend(self.keys.of(bits).into_iter().map(shorten));
+        keys.extend(self.blocks.block_hashes(bits).map(shorten));
         parameters(bits.len())
     }
 
     /// Returns the search for bit strings within a distance of a center, and the center's parameters.
     pub fn search_for(&self, center: &BitSlice<u8, Msb0>, distance: u32) -> (Search, Parameters) {
-        let search = Search::of(self.keys.of(center), self.keys.occurrence(distance));
+        let occurrence = self.blocks.occurrence(distance as usize);
+        let search = Search::of(self.blocks.block_hashes(center), occurrence);
         (search, parameters(center.len()))
     }
 }
@@ -86,7 +93,7 @@ impl Class for HammingClass {
         // SAFETY: vouched for by the caller.
         let bits = unsafe { Bits::from_raw(query) };
         Some(Box::new(HammingOrder {
-            keys: self.keys,
+            blocks: self.blocks,
             query: copied(bits.bytes()).or_raise(),
             len: bits.len(),
         }))
@@ -97,9 +104,14 @@ impl Class for HammingClass {
     }
 }
 
+/// Strings of different length do not compare.
+fn parameters(bits: usize) -> Parameters {
+    (bits as u128).to_le_bytes()
+}
+
 /// The order by `<->`.
 struct HammingOrder {
-    keys: HammingKeys,
+    blocks: HammingBlocks,
     query: Vec<u8>,
     len: usize,
 }
@@ -107,11 +119,12 @@ struct HammingOrder {
 impl Order for HammingOrder {
     fn search(&self) -> Search {
         let query = &self.query.view_bits()[..self.len];
-        Search::of(self.keys.of(query), self.keys.own_occurrence())
+        let occurrence = self.blocks.occurrence(self.blocks.distance());
+        Search::of(self.blocks.block_hashes(query), occurrence)
     }
 
     fn least_distance(&self, shared: usize) -> f64 {
-        self.keys.least_distance(shared) as f64
+        self.blocks.least_distance(shared) as f64
     }
 
     unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {

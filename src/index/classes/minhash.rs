@@ -8,13 +8,13 @@
 use super::options::{Declared, read_options};
 use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
 use crate::index::ball::{Ball, EVERYTHING, Within};
-use crate::index::keys::MinhashKeys;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::error::OrRaise;
 use neardup::Error;
+use neardup::bands::{Bands, Occurrence, band_hashes};
 use neardup::memory::copied;
-use neardup::minhash::{Header, Signature, estimate_stored};
+use neardup::minhash::{Header, Signature, estimate_stored, is_estimate_between};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::ffi::{c_int, c_void};
@@ -31,10 +31,10 @@ struct StoredOptions {
     threshold: f64,
 }
 
-/// `minhash_ops` at the threshold of an index column.
+/// `minhash_ops` at the threshold of an index column: one key for each pigeonhole band.
 #[derive(Clone, Copy)]
 pub struct MinhashClass {
-    pub keys: MinhashKeys,
+    pub threshold: f64,
 }
 
 impl MinhashClass {
@@ -47,14 +47,45 @@ impl MinhashClass {
         // SAFETY: vouched for by the caller.
         let stored: Option<StoredOptions> = unsafe { read_options(options) };
         let threshold = stored.map_or(DEFAULT_THRESHOLD, |stored| stored.threshold);
-        MinhashKeys::new(threshold).map(|keys| Self { keys })
+        Self::new(threshold)
     }
-}
 
-impl MinhashClass {
+    /// Returns None for a threshold out of range.
+    pub fn new(threshold: f64) -> Option<Self> {
+        options::is_threshold(threshold).then_some(Self { threshold })
+    }
+
+    fn bands(&self, header: &Header) -> Bands {
+        let slots = usize::from(header.slots);
+        Bands::for_threshold(slots, u32::from(header.slot_bits), self.threshold)
+    }
+
+    /// Returns the keys of a signature, one a band; none if it is empty.
+    fn hashes(&self, signature: &Signature<'_>) -> Vec<u64> {
+        band_hashes(signature, &self.bands(&signature.header)).collect()
+    }
+
+    /// Returns how many keys every signature at or above `threshold` shares with one of these
+    /// parameters; None if it may share none.
+    pub fn occurrence(&self, header: &Header, threshold: f64) -> Option<Occurrence> {
+        self.bands(header)
+            .occurrence(u32::from(header.slot_bits), threshold)
+    }
+
+    /// Returns whether lookups at `threshold` find everything by the keys: those for signatures of
+    /// these parameters or, without any, those for all. A threshold that is lower by a rounding is
+    /// reached by the same numbers of equal slots.
+    pub fn serves(&self, header: Option<&Header>, threshold: f64) -> bool {
+        threshold >= self.threshold
+            || match header {
+                Some(header) => self.occurrence(header, threshold).is_some(),
+                None => !is_estimate_between(threshold, self.threshold),
+            }
+    }
+
     /// Appends the keys of a signature and returns its parameters.
     pub fn keys_of(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> Parameters {
-        keys.extend(self.keys.of(signature).into_iter().map(shorten));
+        keys.extend(self.hashes(signature).into_iter().map(shorten));
         signature.header.parameters()
     }
 
@@ -67,8 +98,8 @@ impl MinhashClass {
         if center.header.empty {
             return (Search::Nothing, parameters);
         }
-        let occurrence = self.keys.occurrence(&center.header, threshold);
-        (Search::of(self.keys.of(center), occurrence), parameters)
+        let occurrence = self.occurrence(&center.header, threshold);
+        (Search::of(self.hashes(center), occurrence), parameters)
     }
 }
 
@@ -93,7 +124,7 @@ impl Class for MinhashClass {
         let stored = unsafe { StoredSignature::from_raw(query) };
         let header = stored.read().header;
         Some(Box::new(MinhashOrder {
-            keys: self.keys,
+            class: *self,
             query: copied(stored.bytes()).or_raise(),
             header,
         }))
@@ -107,7 +138,7 @@ impl Class for MinhashClass {
 
 /// The order by `<=>`.
 struct MinhashOrder {
-    keys: MinhashKeys,
+    class: MinhashClass,
     query: Vec<u8>,
     header: Header,
 }
@@ -115,11 +146,16 @@ struct MinhashOrder {
 impl Order for MinhashOrder {
     fn search(&self) -> Search {
         let query = Signature::from_bytes(&self.query).or_raise();
-        Search::of(self.keys.of(&query), self.keys.own_occurrence(&self.header))
+        let occurrence = self.class.occurrence(&self.header, self.class.threshold);
+        Search::of(self.class.hashes(&query), occurrence)
     }
 
     fn least_distance(&self, shared: usize) -> f64 {
-        1.0 - self.keys.greatest_similarity(&self.header, shared)
+        let slot_bits = u32::from(self.header.slot_bits);
+        1.0 - self
+            .class
+            .bands(&self.header)
+            .greatest_similarity(slot_bits, shared)
     }
 
     unsafe fn distance(&self, value: pg_sys::Datum) -> Option<f64> {

@@ -51,7 +51,7 @@ fn shorten(hash: u64) -> u32 {
 impl Search {
     /// Returns the search for rows that share `occurrence` of the keys of bands; without it the index
     /// reads all rows.
-    fn of(keys: Vec<u64>, occurrence: Option<Occurrence>) -> Self {
+    fn of(keys: impl IntoIterator<Item = u64>, occurrence: Option<Occurrence>) -> Self {
         match occurrence {
             None => Self::Everything,
             Some(occurrence) => Self::Keys {

@@ -72,17 +72,17 @@ impl RowKeys {
     /// NULL in a scope column has no keys: it equals none.
     ///
     /// # Safety
-    /// The arrays hold a row's values, one a column of the index.
+    /// The values are a row's, one a column of the index.
     pub unsafe fn keys(
         &self,
-        values: *const pg_sys::Datum,
-        is_null: *const bool,
+        values: &[pg_sys::Datum],
+        is_null: &[bool],
         keys: &mut Vec<u32>,
     ) -> Option<Parameters> {
         let start = keys.len();
         // SAFETY: vouched for by the caller.
         unsafe {
-            let value = self.compared_value(values, is_null)?;
+            let value = self.compared(values, is_null)?;
             let parameters = self.class.keys(value, keys);
             match self.scope_of(values, is_null) {
                 Some(scope) => self.within(scope, &mut keys[start..]),
@@ -97,35 +97,33 @@ impl RowKeys {
         self.class.documents()
     }
 
-    /// Returns the value of a row's compared column; None for NULL.
-    ///
-    /// # Safety
-    /// As of [`Self::keys`].
-    pub unsafe fn compared_value(
-        &self,
-        values: *const pg_sys::Datum,
-        is_null: *const bool,
-    ) -> Option<pg_sys::Datum> {
-        let last = self.scope.len();
-        // SAFETY: vouched for by the caller.
-        unsafe { (!*is_null.add(last)).then(|| *values.add(last)) }
-    }
-
     /// Returns the scope of a row; None if a scope column is NULL.
     ///
     /// # Safety
     /// As of [`Self::keys`].
-    pub unsafe fn scope_of(
+    pub unsafe fn scope_of(&self, values: &[pg_sys::Datum], is_null: &[bool]) -> Option<Scope> {
+        self.scope(|place, column| {
+            let value = (!is_null[place]).then_some(values[place])?;
+            // SAFETY: vouched for by the caller: a value of the column's type.
+            unsafe { column.hash(value, None) }
+        })
+    }
+
+    /// Returns a row's values, and which are NULL, as slices.
+    ///
+    /// # Safety
+    /// The arrays hold a row's values, one a column of the index, and outlive the result.
+    pub unsafe fn row<'r>(
         &self,
         values: *const pg_sys::Datum,
         is_null: *const bool,
-    ) -> Option<Scope> {
-        self.scope(|place, column| {
-            // SAFETY: vouched for by the caller.
-            let value = unsafe { (!*is_null.add(place)).then(|| *values.add(place)) }?;
-            // SAFETY: a value of the column's type.
-            unsafe { column.hash(value, None) }
-        })
+    ) -> (&'r [pg_sys::Datum], &'r [bool]) {
+        let columns = self.scope.len() + 1;
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let values = std::slice::from_raw_parts(values, columns);
+            (values, std::slice::from_raw_parts(is_null, columns))
+        }
     }
 
     /// Returns what scan keys look for: of several conditions the most selective, within the scope

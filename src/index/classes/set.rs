@@ -3,13 +3,13 @@
 //! The keys are those of all elements, so that one index serves every threshold: rows that contain a
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
-#![allow(clippy::disallowed_methods, reason = "reserved before")]
 
 use super::{CONTAINS, Class, Column, OF_OTHER_KIND, Order, Parameters, RESEMBLES, Search};
 use crate::index::ball::{Ball, Within};
 use crate::pg::arrays::Bigints;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::error::OrRaise;
 use neardup::bands::{Occurrence, element_key};
+use neardup::memory::Grow;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 
@@ -19,8 +19,8 @@ struct SetClass;
 const PARAMETERS: Parameters = [0; 16];
 
 fn add_keys(elements: &[i64], keys: &mut Vec<u32>) {
-    or_out_of_memory(keys.try_reserve(elements.len()));
-    keys.extend(elements.iter().copied().map(element_key));
+    let of_elements = elements.iter().copied().map(element_key);
+    keys.try_extend(of_elements).or_raise();
 }
 
 impl Class for SetClass {

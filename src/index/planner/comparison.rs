@@ -12,6 +12,7 @@ use crate::simhash::hamming::bit_hamming_wrapper;
 use crate::text::measures::{containment_wrapper, jaccard_wrapper, resemblance_wrapper};
 use neardup::minhash::least_similarity;
 use pgrx::{FromDatum, pg_sys};
+use std::cmp::Ordering;
 use std::ffi::CStr;
 
 /// A comparison from which it follows that two values are near each other.
@@ -79,23 +80,15 @@ impl Measure {
     }
 }
 
-/// How an operator compares.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    Above,
-    Below,
-    Equal,
-}
-
 /// Returns how the operator's left operand stands to the right one, if both are float8 or int4, and
 /// whether strictly so.
-fn order(function: pg_sys::Oid) -> Option<(Order, bool)> {
+fn ordering(function: pg_sys::Oid) -> Option<(Ordering, bool)> {
     match u32::from(function) {
-        pg_sys::F_FLOAT8GT | pg_sys::F_INT4GT => Some((Order::Above, true)),
-        pg_sys::F_FLOAT8GE | pg_sys::F_INT4GE => Some((Order::Above, false)),
-        pg_sys::F_FLOAT8LT | pg_sys::F_INT4LT => Some((Order::Below, true)),
-        pg_sys::F_FLOAT8LE | pg_sys::F_INT4LE => Some((Order::Below, false)),
-        pg_sys::F_FLOAT8EQ | pg_sys::F_INT4EQ => Some((Order::Equal, false)),
+        pg_sys::F_FLOAT8GT | pg_sys::F_INT4GT => Some((Ordering::Greater, true)),
+        pg_sys::F_FLOAT8GE | pg_sys::F_INT4GE => Some((Ordering::Greater, false)),
+        pg_sys::F_FLOAT8LT | pg_sys::F_INT4LT => Some((Ordering::Less, true)),
+        pg_sys::F_FLOAT8LE | pg_sys::F_INT4LE => Some((Ordering::Less, false)),
+        pg_sys::F_FLOAT8EQ | pg_sys::F_INT4EQ => Some((Ordering::Equal, false)),
         _ => None,
     }
 }
@@ -112,15 +105,10 @@ impl Comparison {
                 return None;
             }
             let (compare, operands) = call(node)?;
-            let (order, is_strict) = order(compare)?;
+            let (ordering, is_strict) = ordering(compare)?;
             let [left, right] = elements(operands)?;
-            let flipped = match order {
-                Order::Above => Order::Below,
-                Order::Below => Order::Above,
-                Order::Equal => Order::Equal,
-            };
-            let found = Self::measured(left, order, right)
-                .or_else(|| Self::measured(right, flipped, left))?;
+            let found = Self::measured(left, ordering, right)
+                .or_else(|| Self::measured(right, ordering.reverse(), left))?;
             Some(Self { is_strict, ..found })
         }
     }
@@ -128,7 +116,7 @@ impl Comparison {
     /// Returns the comparison of a measure that stands so to a bound.
     unsafe fn measured(
         node: *mut pg_sys::Node,
-        order: Order,
+        ordering: Ordering,
         bound: *mut pg_sys::Node,
     ) -> Option<Self> {
         // SAFETY: vouched for by the caller.
@@ -136,13 +124,13 @@ impl Comparison {
             let (function, args) = call(node)?;
             let measure = Measure::of(function)?;
             let far = match measure.is_distance {
-                Some(true) => Order::Above,
-                _ => Order::Below,
+                Some(true) => Ordering::Greater,
+                _ => Ordering::Less,
             };
             let args = all_elements(args);
             let (values, cut) = args.split_first_chunk()?;
             let terms = Terms::new(measure.kind, bound, cut)?;
-            (order != far).then_some(Self {
+            (ordering != far).then_some(Self {
                 measure,
                 function,
                 values: *values,

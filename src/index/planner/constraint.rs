@@ -7,6 +7,7 @@ use super::comparison::Comparison;
 use crate::index::am;
 use crate::index::constraint_key::{ConstraintKey, KeyCall};
 use crate::index::kind::{Bound, Kind};
+use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::catalog::{is_named_function, operator_beside};
 use crate::pg::nodes::{self, constant, elements};
@@ -82,8 +83,8 @@ impl Nearness {
     ) -> Option<*mut pg_sys::Expr> {
         // SAFETY: vouched for by the caller; the key compared is the last column.
         unsafe {
-            let last = (*index).nkeycolumns as usize - 1;
-            if *(*index).indexkeys.add(last) != 0 {
+            let last = PlannedColumn::of(index);
+            if *(*index).indexkeys.add(last.at) != 0 {
                 return None;
             }
             let expressions = PgList::<pg_sys::Node>::from_pg((*index).indexprs);
@@ -99,7 +100,7 @@ impl Nearness {
             }
             let type_ = pg_sys::exprType(expression);
             let operator = operator_beside(key.function, c"%", [type_, type_])?;
-            if !pg_sys::op_in_opfamily(operator, *(*index).opfamily.add(last)) {
+            if !pg_sys::op_in_opfamily(operator, last.family()) {
                 return None;
             }
             let mut terms = self.terms;

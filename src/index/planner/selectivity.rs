@@ -7,6 +7,7 @@
 use super::constraint::as_containment;
 use crate::index::am::{self, Mean, planned};
 use crate::index::kind::{Bound, Containment, Kind};
+use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::nodes::{all_elements, call, constant, elements, is_null, pointer};
 use pgrx::prelude::*;
@@ -21,27 +22,6 @@ const UNKNOWN: Mean = Mean {
     any: 0.5,
 };
 
-/// A column of an index with an operator class of ours.
-#[derive(Clone, Copy)]
-pub struct IndexColumn {
-    index: *mut pg_sys::IndexOptInfo,
-    at: usize,
-}
-
-impl IndexColumn {
-    /// Returns the parsed options; a hypothetical index may lack them.
-    pub fn options(&self) -> *mut pg_sys::bytea {
-        // SAFETY: the array, where there is one, has an element for every column.
-        unsafe {
-            let options = (*self.index).opclassoptions;
-            if options.is_null() {
-                return std::ptr::null_mut();
-            }
-            *options.add(self.at)
-        }
-    }
-}
-
 /// Returns the columns of a kind by which the indexes of a table compare.
 ///
 /// # Safety
@@ -49,18 +29,13 @@ impl IndexColumn {
 pub unsafe fn columns(
     rel: *mut pg_sys::RelOptInfo,
     kind: Kind,
-) -> impl Iterator<Item = IndexColumn> {
-    // SAFETY: vouched for by the caller; the arrays have an element for every column.
+) -> impl Iterator<Item = PlannedColumn> {
+    // SAFETY: vouched for by the caller.
     unsafe {
         let indexes = PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist);
-        let indexes: Vec<_> = indexes.iter_ptr().collect();
-        indexes.into_iter().filter_map(move |index| {
-            // The last column is the one that is compared.
-            let at = (*index).nkeycolumns as usize - 1;
-            let (family, type_) = (*(*index).opfamily.add(at), *(*index).opcintype.add(at));
-            kind.has_family(family, type_)
-                .then_some(IndexColumn { index, at })
-        })
+        let columns = indexes.iter_ptr().map(|index| PlannedColumn::of(index));
+        let columns: Vec<_> = columns.filter(|column| column.is_of(kind)).collect();
+        columns.into_iter()
     }
 }
 
@@ -267,11 +242,11 @@ impl Ball {
         &self,
         rel: *mut pg_sys::RelOptInfo,
         value: *mut pg_sys::Node,
-    ) -> Option<IndexColumn> {
+    ) -> Option<PlannedColumn> {
         // SAFETY: the planner's structures are valid.
         unsafe {
-            let own = |column: &IndexColumn| self.kind.own_bound(column.options());
-            let is_usable = |column: &IndexColumn| {
+            let own = |column: &PlannedColumn| self.kind.own_bound(column.options());
+            let is_usable = |column: &PlannedColumn| {
                 let index = column.index;
                 am::is_ours(index)
                     && (*index).nkeycolumns == 1

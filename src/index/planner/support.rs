@@ -3,6 +3,7 @@
 
 use super::contained_documents::condition_of_sets;
 use crate::index::kind::{BALL, Kind};
+use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
 use crate::pg::catalog;
 use crate::pg::nodes::{self, constant, pointer};
@@ -60,13 +61,12 @@ unsafe fn index_condition(
             _ => return None,
         };
         let (root, index) = (request.root, request.index);
-        let at = request.indexcol as usize;
-        let column_type = *(*index).opcintype.add(at);
-        let usable = at + 1 == (*index).nkeycolumns as usize
-            && kind.has_family(request.opfamily, column_type)
+        let compared = PlannedColumn::of(index);
+        let usable = compared.at == request.indexcol as usize
+            && compared.is_of(kind)
             && pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, terms.bound, index)
-            && serves(options_of(index, at), center, &terms, kind);
+            && serves(compared.options(), center, &terms, kind);
         if !usable {
             return None;
         }
@@ -97,18 +97,6 @@ unsafe fn arguments(
             return None;
         }
         Terms::of_call((*node.cast::<pg_sys::FuncExpr>()).args, kind)
-    }
-}
-
-/// Returns the parsed options of a column of an index; a hypothetical index may lack them.
-unsafe fn options_of(index: *mut pg_sys::IndexOptInfo, column: usize) -> *mut pg_sys::bytea {
-    // SAFETY: the array, where there is one, has an element for every column.
-    unsafe {
-        let options = (*index).opclassoptions;
-        if options.is_null() {
-            return std::ptr::null_mut();
-        }
-        *options.add(column)
     }
 }
 

@@ -1,0 +1,44 @@
+//! The compared column of an index, as the planner describes it.
+
+use crate::index::kind::Kind;
+use pgrx::pg_sys;
+
+/// The last column of an index that the planner describes: the one that is compared, if the index is of ours.
+#[derive(Clone, Copy)]
+pub struct PlannedColumn {
+    pub index: *mut pg_sys::IndexOptInfo,
+    pub at: usize,
+}
+
+impl PlannedColumn {
+    /// # Safety
+    /// The planner describes the index.
+    pub unsafe fn of(index: *mut pg_sys::IndexOptInfo) -> Self {
+        // SAFETY: vouched for by the caller.
+        let at = unsafe { (*index).nkeycolumns } as usize - 1;
+        Self { index, at }
+    }
+
+    /// Returns the parsed options of its operator class; NULL of a hypothetical index that lacks them.
+    pub fn options(&self) -> *mut pg_sys::bytea {
+        // SAFETY: the array, where there is one, has an element for every column.
+        unsafe {
+            match (*self.index).opclassoptions {
+                options if options.is_null() => std::ptr::null_mut(),
+                options => *options.add(self.at),
+            }
+        }
+    }
+
+    pub fn family(&self) -> pg_sys::Oid {
+        // SAFETY: the array has an element for every column.
+        unsafe { *(*self.index).opfamily.add(self.at) }
+    }
+
+    /// Returns whether its values are of a kind.
+    pub fn is_of(&self, kind: Kind) -> bool {
+        // SAFETY: the array has an element for every column.
+        let type_ = unsafe { *(*self.index).opcintype.add(self.at) };
+        kind.has_family(self.family(), type_)
+    }
+}
