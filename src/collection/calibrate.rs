@@ -14,7 +14,7 @@ use crate::pg::text::{NewText, Text};
 use neardup::arguments::out_of_range;
 use neardup::bands::relax;
 use neardup::calibrate::{
-    BITS, Calibration, Grid, Measure, Method, Scored, best_cut, intervals, whole_weights,
+    BITS, Calibration, Grid, GridMeasure, GridMethod, Scored, best_cut, intervals, whole_weights,
 };
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::simhash::Weighting;
@@ -76,7 +76,7 @@ fn names<T: FromStr<Err = neardup::Error>>(call: &Call, number: usize, name: &st
     })
 }
 
-fn calibrate(pairs: &mut LabeledPairs, methods: &[Method], seed: i64) -> Vec<Calibration> {
+fn calibrate(pairs: &mut LabeledPairs, methods: &[GridMethod], seed: i64) -> Vec<Calibration> {
     let mut progress = Progress::begin("calibrating", Some(methods.len() * pairs.len()));
     let mut calibrations = with_room(methods.len()).or_raise();
     let weights = pairs.whole_weights();
@@ -278,12 +278,12 @@ impl Target {
         let shingling = &method.shingling;
         let text = |value: &str| NewText(value.to_string().into_bytes()).into_datum();
         let weighting = match method.measure {
-            Measure::Resemblance => None,
-            Measure::SimHash(weighting) => Some(weighting_name(weighting)),
+            GridMeasure::Resemblance => None,
+            GridMeasure::SimHash(weighting) => Some(weighting_name(weighting)),
         };
         let (threshold, distance) = match method.measure {
-            Measure::Resemblance => (Some(cut.roundest()), None),
-            Measure::SimHash(_) => (None, Some(method.middle_distance(cut) as i32)),
+            GridMeasure::Resemblance => (Some(cut.roundest()), None),
+            GridMeasure::SimHash(_) => (None, Some(method.middle_distance(cut) as i32)),
         };
         let statements = match weighting {
             None => self.minhash_statements(method, estimate_threshold(cut.roundest())),
@@ -312,7 +312,7 @@ impl Target {
         ]
     }
 
-    fn minhash_statements(&self, method: &Method, threshold: f64) -> [String; 2] {
+    fn minhash_statements(&self, method: &GridMethod, threshold: f64) -> [String; 2] {
         let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
         [
             format!(
@@ -324,7 +324,12 @@ impl Target {
         ]
     }
 
-    fn simhash_statements(&self, method: &Method, weighting: &str, distance: u32) -> [String; 2] {
+    fn simhash_statements(
+        &self,
+        method: &GridMethod,
+        weighting: &str,
+        distance: u32,
+    ) -> [String; 2] {
         let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
         [
             format!(
@@ -336,7 +341,7 @@ impl Target {
         ]
     }
 
-    fn arguments(&self, method: &Method) -> String {
+    fn arguments(&self, method: &GridMethod) -> String {
         let (column, shingling) = (&self.column, &method.shingling);
         let (k, unit, fold) = (shingling.k, shingling.unit, shingling.fold);
         format!("{column}, k => {k}, unit => '{unit}', fold => '{fold}'")

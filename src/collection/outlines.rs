@@ -3,7 +3,7 @@
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::spool::Records;
 use neardup::Result;
-use neardup::bands::plan::{Plan, VerifiedPlan};
+use neardup::bands::plan::{BandPlan, VerifiedPlan};
 use neardup::bands::{Bands, band_hashes};
 use neardup::candidates::token;
 use neardup::memory::{Grow, collected};
@@ -28,7 +28,7 @@ pub fn digest(record: &[u8]) -> Digest {
 pub struct Outlining {
     /// Of all signatures.
     pub header: Header,
-    pub plan: Plan,
+    pub plan: BandPlan,
     /// Of pairs that are verified by their documents.
     pub verified: Option<Verified>,
 }
@@ -49,7 +49,7 @@ impl Outlining {
         if !has_documents {
             return Self {
                 header: *header,
-                plan: Plan::estimate(slots, u32::from(header.slot_bits), threshold),
+                plan: BandPlan::estimate(slots, u32::from(header.slot_bits), threshold),
                 verified: None,
             };
         }
@@ -60,7 +60,7 @@ impl Outlining {
         };
         Self {
             header: *header,
-            plan: Plan {
+            plan: BandPlan {
                 bands: plan.bands,
                 needed: 1,
             },

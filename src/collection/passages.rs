@@ -16,9 +16,9 @@ use crate::pg::value::Keys;
 use neardup::Result;
 use neardup::memory::Grow;
 use neardup::passages::{
-    Batch, Batches, Boundaries, Candidates, Comparison, Divided, Documents, Fingerprints, Found,
-    Hashes, Listed, Listing, Located, Numbering, Part, Passages, Places, Reader, Repeated, Search,
-    Winnowed, min_words,
+    Batches, Boundaries, BoundaryBatch, Divided, DocumentReader, DocumentTexts, Fingerprints,
+    FoundWindows, Hashes, Listed, Listing, Located, Numbering, PassagePlaces, PassageSearch,
+    Passages, PlaceComparison, Repeated, WindowCandidates, WindowPart, Winnowed, min_words,
 };
 use neardup::text::Fold;
 use pgrx::PgSqlErrorCode;
@@ -89,7 +89,7 @@ struct Texts {
     buffer: Vec<u8>,
 }
 
-impl Documents for Texts {
+impl DocumentTexts for Texts {
     fn length(&self, document: usize) -> usize {
         self.records.length(document)
     }
@@ -114,8 +114,8 @@ impl KeyedDocuments {
         }
     }
 
-    fn reader(&self) -> Reader {
-        Reader::new(self.min_words, self.fold, draw_hashes())
+    fn reader(&self) -> DocumentReader {
+        DocumentReader::new(self.min_words, self.fold, draw_hashes())
     }
 
     fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
@@ -162,13 +162,13 @@ impl KeyedDocuments {
     }
 
     /// Reads all documents again for the windows whose fingerprints repeat.
-    fn candidates(&mut self, repeated: &Repeated) -> Candidates<TemporaryFile> {
-        let candidates = Candidates::new(work_mem_bytes()).or_raise();
+    fn candidates(&mut self, repeated: &Repeated) -> WindowCandidates<TemporaryFile> {
+        let candidates = WindowCandidates::new(work_mem_bytes()).or_raise();
         let candidates = RefCell::new(candidates);
         let work = |(number, docs): (usize, Parts<u8>), check: &mut dyn FnMut()| {
             repeated.find(number, docs.iter(), check)
         };
-        let mut take = |(), found: Result<Found>| {
+        let mut take = |(), found: Result<FoundWindows>| {
             let mut candidates = candidates.borrow_mut();
             candidates.add(found.or_raise()).or_raise();
         };
@@ -203,7 +203,7 @@ impl KeyedDocuments {
         let fold = *fold;
         let texts = RefCell::new(texts);
         let is_true = Cell::new(true);
-        let mut comparison = Comparison::new(fold);
+        let mut comparison = PlaceComparison::new(fold);
         let mut put = |listed: &Listed, _: &mut dyn FnMut()| {
             rows.put(columns(listed, keys));
             Ok(())
@@ -262,7 +262,7 @@ fn push(piece: &mut Parts<u8>, doc: &[u8]) {
 
 /// Returns the fingerprints of documents that `visit_all` goes through.
 fn fingerprints(
-    reader: Reader,
+    reader: DocumentReader,
     visit_all: impl FnOnce(&mut dyn FnMut(&[u8])),
 ) -> Fingerprints<TemporaryFile> {
     let mut fingerprints = Fingerprints::new(reader, work_mem_bytes());
@@ -285,7 +285,7 @@ fn sorting(stage: &'static str, records: u64) -> impl FnMut(u64) {
 /// Searches all windows for boundaries.
 fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<TemporaryFile> {
     let divided = RefCell::new(divided);
-    let work = |part: Part, check: &mut dyn FnMut()| repeated.boundaries(part, check);
+    let work = |part: WindowPart, check: &mut dyn FnMut()| repeated.boundaries(part, check);
     let mut take = |(), found: Result<Boundaries>| {
         let mut divided = divided.borrow_mut();
         divided.add(found.or_raise()).or_raise();
@@ -310,11 +310,11 @@ fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<T
 fn places(
     mut batches: Batches<TemporaryFile>,
     count: u64,
-    search: &Search,
+    search: &PassageSearch,
 ) -> Numbering<TemporaryFile> {
     let mut numbering = Numbering::new(work_mem_bytes());
-    let work = |batch: Batch, check: &mut dyn FnMut()| search.places(&batch, check);
-    let mut take = |(), places: Result<Places>| {
+    let work = |batch: BoundaryBatch, check: &mut dyn FnMut()| search.places(&batch, check);
+    let mut take = |(), places: Result<PassagePlaces>| {
         numbering
             .add(places.or_raise(), &mut check_interrupts)
             .or_raise();

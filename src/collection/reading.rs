@@ -17,7 +17,7 @@ use crate::pg::spool::Records;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::bands::plan::VerifiedPlan;
-use neardup::candidates::{Counts, GroupSizes, Sides};
+use neardup::candidates::{GroupSizes, Sides, TokenCounts};
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
 use pgrx::{PgSqlErrorCode, pg_sys};

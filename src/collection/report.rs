@@ -13,7 +13,7 @@ use crate::pg::query::{CheckedColumn, Query, Row};
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
 use neardup::memory::{Grow, copied, with_room};
-use neardup::report::{self, Census, Date, Documents, Facts, MAX_GROUPS, Report};
+use neardup::report::{self, Census, CollectionReport, Date, Facts, MAX_GROUPS, ReportDocuments};
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let mut rows = Rows::new();
     let (census, stored) = rows.read(&call, threshold);
     let Rows { keys, sources, .. } = rows;
-    let report = Report {
+    let report = CollectionReport {
         title: &title,
         threshold,
         census: &census,
@@ -164,7 +164,7 @@ impl Rows {
         output: &KeyOutput,
     ) -> (Census, Option<collection::Documents>) {
         let mut documents = collection::Documents::new(DocumentKind::Text);
-        let mut rows: Vec<report::Row> = Vec::new();
+        let mut rows: Vec<report::CensusRow> = Vec::new();
         let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
         let mut progress = Progress::about("reading", query.estimate().0);
         query.for_each(&mut |row| {
@@ -188,7 +188,7 @@ impl Rows {
             }
             documents.push(&record);
             let facts = self.push(row, columns, Some(key));
-            let row = report::Row {
+            let row = report::CensusRow {
                 canonical: group,
                 similarity: f64::from_bits(similarity.value() as u64),
                 facts,
@@ -247,7 +247,7 @@ impl Rows {
             let [row, canonical] =
                 [row, canonical].map(|datum| datum.map_or(0, |datum| datum.value()));
             debug_assert_eq!(row, rows.len());
-            let row = report::Row {
+            let row = report::CensusRow {
                 canonical: canonical as u32,
                 similarity,
                 facts: self.facts[row],
@@ -297,7 +297,7 @@ struct Shown<'s> {
     buffer: Vec<u8>,
 }
 
-impl Documents for Shown<'_> {
+impl ReportDocuments for Shown<'_> {
     fn read(&mut self, row: u32) -> neardup::Result<[Vec<u8>; 2]> {
         if self.census.row(row).canonical == row {
             self.progress.step();

@@ -4,7 +4,7 @@
 use crate::guard::row::{Slot, Tid, tid};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
-use crate::index::am::lookup::{Candidate, Looked, candidates, next_number};
+use crate::index::am::lookup::{Looked, NumberedRow, candidates, next_number};
 use crate::index::classes::EQUAL;
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
@@ -159,7 +159,7 @@ impl OpenTable {
             // SAFETY: vouched for by the caller.
             let (next, mut found) = unsafe { self.candidates(keys, from) };
             if let Some(own) = own.filter(|own| own.is_indexed && self.table.is_settled()) {
-                let is_own = |row: &Candidate| item_pointer_get_both(row.tid) == own.tid;
+                let is_own = |row: &NumberedRow| item_pointer_get_both(row.tid) == own.tid;
                 // It is in the index already when a first round begins.
                 own_number = own_number
                     .or_else(|| Some(found.iter().find(is_own)?.number))

@@ -10,7 +10,7 @@ use crate::pg::progress::Progress;
 use crate::pg::query::Query;
 use crate::pg::text::Text;
 use neardup::bands::advise::{Sample, bytes_per_row};
-use neardup::bands::recall::{DrawnPairs, Shares, recall};
+use neardup::bands::recall::{DrawnPairs, DrawnShares, recall};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::candidates::for_each_pair;
 use neardup::memory::{Grow, collected, copied, filled};
@@ -272,7 +272,7 @@ fn sample_recall(
     }
     let all = pairs.len() as f64;
     let part = searched as f64 / rows.len() as f64;
-    let shares = Shares {
+    let shares = DrawnShares {
         rows: share * part,
         pairs: drawn.share(),
     };

@@ -9,8 +9,8 @@ use crate::index::ball::{
     set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
-    CONTAINED, CONTAINS, DocumentClass, HammingClass, MinhashClass, PREDICATE_FUNCTION, Parameters,
-    RESEMBLES,
+    CONTAINED, CONTAINS, DocumentClass, HammingClass, MinhashClass, PREDICATE_FUNCTION, RESEMBLES,
+    ValueParameters,
 };
 use crate::index::constraint_key::{
     MAKE_KEY_OF_BITS, MAKE_KEY_OF_DOCUMENT, MAKE_KEY_OF_SIGNATURE, MakeKey,
@@ -362,7 +362,7 @@ impl Bound {
         &self,
         options: *mut pg_sys::bytea,
         strategy: u16,
-        parameters: &Parameters,
+        parameters: &ValueParameters,
     ) -> Option<f64> {
         // SAFETY: vouched for by the caller.
         let occurrence = unsafe {

@@ -4,7 +4,7 @@
 use crate::guard::search::scan_key;
 use crate::guard::table::UsableIndex;
 use crate::index::am::foreseen::{FEW, Foreseen};
-use crate::index::classes::{EQUAL, RowKeys, Search};
+use crate::index::classes::{EQUAL, KeySearch, RowKeys};
 use crate::live::indexes::rule;
 use crate::live::measure::Measure;
 use crate::live::shape::Shape;
@@ -34,7 +34,7 @@ struct Searched {
     scope: Vec<usize>,
     /// The strategy of the operator that compares a value with a ball.
     strategy: u16,
-    searches: Vec<Search>,
+    searches: Vec<KeySearch>,
 }
 
 /// Rows by the number of candidates near them.
@@ -91,7 +91,7 @@ impl Ahead {
     pub fn find(self, foreseen: &Foreseen, connection: &Connection) -> Surrounded {
         let snapshot = connection.snapshot();
         let snapshot = snapshot.expect("a refresh reads under a snapshot");
-        let find = |searched: &Searched, searches: &[Search]| {
+        let find = |searched: &Searched, searches: &[KeySearch]| {
             // SAFETY: the index is open, of our access method, and its table locked for the refresh.
             unsafe { foreseen.find(searched.index.as_ptr(), searches, snapshot) }
         };
@@ -166,7 +166,7 @@ impl Searched {
 
     /// Adds the search for the values in a row's ball, within its scope columns.
     fn add(&mut self, ball: Option<(pg_sys::Datum, &[pg_sys::Datum])>) {
-        let mut search = Search::Nothing;
+        let mut search = KeySearch::Nothing;
         if let Some((ball, scope)) = ball {
             let in_front = self.scope.iter().zip(1..);
             let mut keys: Vec<_> = in_front

@@ -9,7 +9,7 @@ use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::statement::{Connection, Statement, Tuple, text_array};
-use neardup::cluster::live::{Collection, Found, Nearness};
+use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical};
 use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -34,7 +34,7 @@ pub struct Neighborhood<'a> {
     rows: RefCell<Rows>,
     /// The rows near others, with their similarity, where they have been read before they were asked
     /// for.
-    near: RefCell<HashMap<u32, Vec<(Found, f64)>>>,
+    near: RefCell<HashMap<u32, Vec<(AffectedRow, f64)>>>,
 }
 
 impl<'a> Neighborhood<'a> {
@@ -63,7 +63,7 @@ impl<'a> Neighborhood<'a> {
     ///
     /// # Errors
     /// ERROR `invalid_parameter_value` for a signature made with other parameters than those before.
-    pub fn affected(&self, count: i64, most: usize) -> Option<Vec<Found>> {
+    pub fn affected(&self, count: i64, most: usize) -> Option<Vec<AffectedRow>> {
         let mut ahead = Ahead::new(self.shape, count);
         self.read_changed(&mut ahead);
         for canonicals in self.changed_canonicals().chunks(CANONICALS) {
@@ -140,7 +140,7 @@ impl<'a> Neighborhood<'a> {
 
     /// Returns rows, each with the unchanged canonical rows near it. All neighbors are read of rows that have
     /// few, since most of these will be asked for.
-    fn search(&self, ahead: Ahead) -> Vec<Found> {
+    fn search(&self, ahead: Ahead) -> Vec<AffectedRow> {
         let Surrounded {
             by_none,
             by_few,
@@ -157,7 +157,7 @@ impl<'a> Neighborhood<'a> {
             or_out_of_memory(near.try_reserve(rows.len()));
             for (&row, neighbors) in rows.iter().zip(self.read_neighbors(rows)) {
                 let canonicals = neighbors.iter().filter(|(near, _)| near.was_canonical);
-                let canonicals = canonicals.map(|(near, similarity)| Nearness {
+                let canonicals = canonicals.map(|(near, similarity)| NearCanonical {
                     canonical: near.row,
                     similarity: *similarity,
                 });
@@ -175,7 +175,7 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Returns the unchanged rows that were canonical near each of some rows.
-    fn read_canonicals(&self, near: &[u32]) -> Vec<Vec<Nearness>> {
+    fn read_canonicals(&self, near: &[u32]) -> Vec<Vec<NearCanonical>> {
         self.read_near(&self.canonicals, near, canonicals::NUMBER, |tuple| {
             self.read_canonical(tuple)
         })
@@ -200,7 +200,7 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Returns a row that was canonical, near another one; None if it is changed.
-    fn read_canonical(&self, tuple: &Tuple<'_>) -> Option<Nearness> {
+    fn read_canonical(&self, tuple: &Tuple<'_>) -> Option<NearCanonical> {
         let rows = &mut *self.rows.borrow_mut();
         let canonical = rows.number(&tuple.text(canonicals::KEY)?);
         let cluster = tuple.get(canonicals::CLUSTER)?;
@@ -209,21 +209,21 @@ impl<'a> Neighborhood<'a> {
         }
         rows.set_place(canonical, &self.comparison, tuple, canonicals::PLACE);
         rows.set_canonical(canonical, cluster);
-        Some(Nearness {
+        Some(NearCanonical {
             canonical,
             similarity: tuple.get(canonicals::SIMILARITY)?,
         })
     }
 
     /// Returns the rows near each of some rows, with their similarity to it.
-    fn read_neighbors(&self, near: &[u32]) -> Vec<Vec<(Found, f64)>> {
+    fn read_neighbors(&self, near: &[u32]) -> Vec<Vec<(AffectedRow, f64)>> {
         self.read_near(&self.neighbors, near, neighbors::NUMBER, |tuple| {
             self.read_neighbor(tuple)
         })
     }
 
     /// Returns a row near another one, with its similarity to that.
-    fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(Found, f64)> {
+    fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
         let number = rows.number(&tuple.text(neighbors::KEY)?);
         rows.set_place(number, &self.comparison, tuple, neighbors::PLACES);
@@ -244,7 +244,7 @@ impl<'a> Neighborhood<'a> {
         rows: &mut Rows,
         number: u32,
         tuple: &Tuple<'_>,
-    ) -> Option<Nearness> {
+    ) -> Option<NearCanonical> {
         let before = rows.get(number).before.as_ref()?;
         let (canonical, similarity) = (before.canonical, before.similarity?);
         let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
@@ -254,7 +254,7 @@ impl<'a> Neighborhood<'a> {
         let place = neighbors::PLACES + self.comparison.len();
         rows.set_place(canonical, &self.comparison, tuple, place);
         rows.set_canonical(canonical, cluster);
-        Some(Nearness {
+        Some(NearCanonical {
             canonical,
             similarity,
         })
@@ -286,15 +286,15 @@ fn number_of(tuple: &Tuple<'_>, column: usize) -> usize {
 }
 
 /// Returns a row that was not canonical, with the canonical rows near it.
-fn searched(row: u32, canonicals: Vec<Nearness>) -> Found {
-    Found {
+fn searched(row: u32, canonicals: Vec<NearCanonical>) -> AffectedRow {
+    AffectedRow {
         row,
         was_canonical: false,
         canonicals,
     }
 }
 
-impl Collection for Neighborhood<'_> {
+impl ClusteredRows for Neighborhood<'_> {
     fn compare(&self, a: u32, b: u32) -> Ordering {
         let rows = self.rows.borrow();
         let place = |number: u32| rows.get(number).place.as_ref().expect("its place is known");
@@ -302,13 +302,13 @@ impl Collection for Neighborhood<'_> {
         unsafe { self.comparison.compare(place(a), place(b)) }
     }
 
-    fn members(&self, canonical: u32) -> neardup::Result<Vec<Found>> {
+    fn members(&self, canonical: u32) -> neardup::Result<Vec<AffectedRow>> {
         let mut ahead = Ahead::new(self.shape, 1);
         self.read_members(&[canonical], &mut ahead);
         Ok(self.search(ahead))
     }
 
-    fn neighbors(&self, row: u32) -> neardup::Result<Vec<(Found, f64)>> {
+    fn neighbors(&self, row: u32) -> neardup::Result<Vec<(AffectedRow, f64)>> {
         if let Some(near) = self.near.borrow_mut().remove(&row) {
             return Ok(near);
         }

@@ -15,7 +15,7 @@ use crate::pg::names;
 use crate::pg::rights::check_owner;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
-use neardup::cluster::live::{Ceased, Event, Move, Numbers, number};
+use neardup::cluster::live::{Ceased, ClusterNumbers, Event, Move, number};
 use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
 use std::time::Instant;
@@ -239,7 +239,7 @@ impl Refresh<'_> {
     }
 
     /// Returns the numbers of the clusters that the rows are in now.
-    fn numbers(&self, rows: &Rows, order: &[u32]) -> Numbers {
+    fn numbers(&self, rows: &Rows, order: &[u32]) -> ClusterNumbers {
         let (mut moves, mut ceased) = (Vec::new(), Vec::new());
         for (number, row) in rows.iter() {
             let canonical = match row.after {
@@ -289,7 +289,7 @@ impl Refresh<'_> {
     }
 
     /// Writes the state, and deletes from the queue the entries that have been read.
-    fn end(&self, rows: &Rows, numbers: &Numbers, written: &Written) -> Changes {
+    fn end(&self, rows: &Rows, numbers: &ClusterNumbers, written: &Written) -> Changes {
         let Self {
             connection,
             shape,

@@ -6,7 +6,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
-use neardup::cluster::live::{Event, Numbers};
+use neardup::cluster::live::{ClusterNumbers, Event};
 use neardup::memory::{Grow, collected};
 use pgrx::{IntoDatum, pg_sys};
 
@@ -21,7 +21,12 @@ pub struct Written {
 }
 
 /// Writes the clusters of the rows that have changed them.
-pub fn clusters(connection: &Connection, shape: &Shape, rows: &Rows, numbers: &Numbers) -> Written {
+pub fn clusters(
+    connection: &Connection,
+    shape: &Shape,
+    rows: &Rows,
+    numbers: &ClusterNumbers,
+) -> Written {
     let (table, type_) = (shape.clusters(), &shape.key.type_);
     let put = connection.prepare_kept(
         &format!(
@@ -84,7 +89,7 @@ struct Assigned<'a> {
 
 impl<'a> Assigned<'a> {
     /// Returns the cluster row to be written; None if it is as before.
-    fn of(rows: &'a Rows, numbers: &Numbers, row: &'a Row) -> Option<Self> {
+    fn of(rows: &'a Rows, numbers: &ClusterNumbers, row: &'a Row) -> Option<Self> {
         let After::In {
             canonical,
             similarity,
@@ -122,7 +127,7 @@ impl<'a> Assigned<'a> {
 }
 
 /// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
-pub fn canonicals(connection: &Connection, shape: &Shape, rows: &Rows, numbers: &Numbers) {
+pub fn canonicals(connection: &Connection, shape: &Shape, rows: &Rows, numbers: &ClusterNumbers) {
     let (mut ended, mut begun) = (Vec::new(), Vec::new());
     for (number, row) in rows.iter() {
         let is_canonical = row.is_canonical(number);

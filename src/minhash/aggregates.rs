@@ -26,7 +26,7 @@ const PENDING: usize = 512;
 const FIRST_PENDING: usize = 16;
 
 /// The state of an aggregate between rows.
-struct State {
+struct UnionState {
     /// Of the signature that will result, but for emptiness.
     header: Header,
     /// Of the elements' hashes; 0 where there are none.
@@ -75,7 +75,7 @@ impl<T: Copy> PallocArray<T> {
     }
 }
 
-impl State {
+impl UnionState {
     /// Returns a state without elements in the memory context of the aggregate that `call` belongs
     /// to.
     ///
@@ -86,7 +86,7 @@ impl State {
         let context = unsafe {
             aggregate::context(call, "Use the aggregates minhash_agg and minhash_union.")
         };
-        // SAFETY: the state and its arrays live in the aggregate's context; a `State` needs no drop.
+        // SAFETY: the state and its arrays live in the aggregate's context; a `UnionState` needs no drop.
         unsafe {
             let room = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
             room.write(Self {
@@ -166,11 +166,11 @@ const SEED: i64 = 0;
 /// Adds the element with this hash by the key of the seed; NULLs are ignored. Slots and seed are the
 /// arguments after the element, where the function is declared with them.
 fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal {
-    let state = State::of(call.optional_argument(0).into());
+    let state = UnionState::of(call.optional_argument(0).into());
     let slots = call.trailing_argument(2, SLOTS);
     let seed = call.trailing_argument(3, SEED);
     let (Some(hash), Some(slots), Some(seed)) = (hash, slots, seed) else {
-        return state.map_or_else(|| Internal::from(None), State::argument);
+        return state.map_or_else(|| Internal::from(None), UnionState::argument);
     };
     let key = Key::from_seed(seed);
     let state = state.unwrap_or_else(|| {
@@ -184,7 +184,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
             seed_id: key.id(),
         };
         // SAFETY: the call is running.
-        unsafe { State::new(call.fcinfo(), header, seed) }
+        unsafe { UnionState::new(call.fcinfo(), header, seed) }
     });
     if i32::from(state.header.slots) != slots || state.seed != seed {
         raise(
@@ -229,15 +229,15 @@ fn minhash_union_add(
     m: Option<StoredSignature<'_>>,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let state = State::of(state);
+    let state = UnionState::of(state);
     let Some(m) = m else {
-        return state.map_or_else(|| Internal::from(None), State::argument);
+        return state.map_or_else(|| Internal::from(None), UnionState::argument);
     };
     let signature = m.read();
     let state = state.unwrap_or_else(|| {
         combine::check_full_width(&signature).or_raise();
         // SAFETY: PostgreSQL passes the current call.
-        unsafe { State::new(call, signature.header, 0) }
+        unsafe { UnionState::new(call, signature.header, 0) }
     });
     state.header.check_comparable(&signature.header).or_raise();
     state.merge(&signature.slots().collect::<Vec<_>>());
@@ -251,12 +251,12 @@ fn minhash_agg_combine(
     other: Internal,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let state = State::of(state);
-    let Some(other) = State::of(other) else {
-        return state.map_or_else(|| Internal::from(None), State::argument);
+    let state = UnionState::of(state);
+    let Some(other) = UnionState::of(other) else {
+        return state.map_or_else(|| Internal::from(None), UnionState::argument);
     };
     // SAFETY: PostgreSQL passes the current call.
-    let state = state.unwrap_or_else(|| unsafe { State::new(call, other.header, other.seed) });
+    let state = state.unwrap_or_else(|| unsafe { UnionState::new(call, other.header, other.seed) });
     state.header.check_comparable(&other.header).or_raise();
     state.merge(&other.finished_slots());
     state.argument()
@@ -267,7 +267,7 @@ const SEED_LEN: usize = size_of::<i64>();
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_agg_serialize(state: Internal) -> Vec<u8> {
-    let state = State::of(state).expect("the function is strict");
+    let state = UnionState::of(state).expect("the function is strict");
     [&state.seed.to_le_bytes()[..], &state.encode()].concat()
 }
 
@@ -289,7 +289,7 @@ fn minhash_agg_deserialize(
     let signature = Signature::from_foreign_bytes(bytes).or_raise();
     combine::check_full_width(&signature).or_raise();
     // SAFETY: PostgreSQL passes the current call.
-    let state = unsafe { State::new(call, signature.header, i64::from_le_bytes(*seed)) };
+    let state = unsafe { UnionState::new(call, signature.header, i64::from_le_bytes(*seed)) };
     state.merge(&signature.slots().collect::<Vec<_>>());
     state.argument()
 }
@@ -297,7 +297,7 @@ fn minhash_agg_deserialize(
 /// Returns the signature; NULL without rows.
 #[pg_extern(immutable, parallel_safe)]
 fn minhash_agg_result(state: Internal) -> Option<NewSignature> {
-    State::of(state).map(|state| NewSignature(state.encode()))
+    UnionState::of(state).map(|state| NewSignature(state.encode()))
 }
 
 pgrx::extension_sql_file!(

@@ -32,7 +32,7 @@ fn minhash_pack(m: StoredSignature<'_>, bits: i32) -> NewSignature {
 
 /// The parameters behind a signature.
 #[derive(Serialize)]
-struct Parameters {
+struct FormParameters {
     version: u8,
     unit: String,
     k: u16,
@@ -57,7 +57,7 @@ IMMUTABLE STRICT PARALLEL SAFE COST 500 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCT
 fn minhash_describe(m: StoredSignature<'_>) -> Description {
     let signature = m.read();
     let header = &signature.header;
-    let parameters = Parameters {
+    let parameters = FormParameters {
         version: neardup::minhash::signature::VERSION,
         unit: header.unit.to_string(),
         k: header.k,

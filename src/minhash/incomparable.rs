@@ -8,7 +8,7 @@ use pgrx::{PgLogLevel, pg_sys};
 use std::cell::RefCell;
 
 /// Parameters of a signature or of a bit string, byte by byte.
-type Parameters = [u8; 16];
+pub type ValueParameters = [u8; 16];
 
 /// The pairs of parameters that a session is warned of at most.
 const MOST: usize = 8;
@@ -31,9 +31,9 @@ pub fn never_near(a: &Header, b: &Header) -> bool {
 
 /// Returns whether the session has to be warned of a pair of parameters: the first time, and not in a
 /// worker, which lives for one query, beside its leader.
-pub fn is_first_meeting(a: Parameters, b: Parameters) -> bool {
+pub fn is_first_meeting(a: ValueParameters, b: ValueParameters) -> bool {
     thread_local! {
-        static MET: RefCell<Vec<[Parameters; 2]>> = const { RefCell::new(Vec::new()) };
+        static MET: RefCell<Vec<[ValueParameters; 2]>> = const { RefCell::new(Vec::new()) };
     }
     let pair = [a.min(b), a.max(b)];
     MET.with_borrow_mut(|met| {

@@ -8,9 +8,9 @@ use neardup::bands;
 use neardup::minhash::{interval, measures};
 use pgrx::prelude::*;
 
-type Interval = Record<(f64, f64, f64)>;
+type IntervalRecord = Record<(f64, f64, f64)>;
 
-pgrx::impl_sql_translatable!(Interval, "record");
+pgrx::impl_sql_translatable!(IntervalRecord, "record");
 
 /// Returns the estimate of `minhash_sim` between its Clopper-Pearson limits, corrected for packing
 /// as the estimate is.
@@ -23,7 +23,11 @@ CREATE FUNCTION minhash_interval(a minhash_signature, b minhash_signature, confi
     OUT low float8, OUT estimate float8, OUT high float8)
 IMMUTABLE STRICT PARALLEL SAFE COST 200 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#)]
-fn minhash_interval(a: StoredSignature<'_>, b: StoredSignature<'_>, confidence: f64) -> Interval {
+fn minhash_interval(
+    a: StoredSignature<'_>,
+    b: StoredSignature<'_>,
+    confidence: f64,
+) -> IntervalRecord {
     let limits = interval::interval(&a.read(), &b.read(), confidence).or_raise();
     Record((limits.low, limits.estimate, limits.high))
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// The header of a multirange in memory (utils/multirangetypes.h).
 #[repr(C)]
-struct Header {
+struct MultirangeHeader {
     length: i32,
     multirange_type: pg_sys::Oid,
     ranges: u32,
@@ -17,7 +17,7 @@ unsafe extern "C-unwind" {
     /// Raises no ERROR.
     fn multirange_get_bounds(
         range_type: *mut pg_sys::TypeCacheEntry,
-        multirange: *const Header,
+        multirange: *const MultirangeHeader,
         number: u32,
         lower: *mut pg_sys::RangeBound,
         upper: *mut pg_sys::RangeBound,
@@ -32,7 +32,7 @@ unsafe extern "C-unwind" {
 pub unsafe fn integer_ranges(datum: pg_sys::Datum) -> Vec<Range<i32>> {
     // SAFETY: the caller vouches for the type; detoasting gives an aligned value with that header.
     unsafe {
-        let multirange = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<Header>();
+        let multirange = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast::<MultirangeHeader>();
         let wanted = pg_sys::TYPECACHE_RANGE_INFO as i32;
         let range_type = pg_sys::lookup_type_cache(pg_sys::INT4RANGEOID, wanted);
         let mut ranges = Vec::new();

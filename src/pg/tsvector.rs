@@ -30,7 +30,7 @@ pub struct Frequency<'a> {
 const CLASS_TENTHS: [u32; 4] = [1, 2, 4, 10];
 
 /// One occurrence of a lexeme.
-struct Occurrence<'a> {
+struct LexemeOccurrence<'a> {
     position: u16,
     lexeme: Utf8<'a>,
 }
@@ -77,7 +77,7 @@ impl TsVector<'_> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
             check_positions(&entry).or_raise();
-            let more = entry.positions().map(|position| Occurrence {
+            let more = entry.positions().map(|position| LexemeOccurrence {
                 position,
                 lexeme: Utf8::new(entry.lexeme),
             });

@@ -17,12 +17,12 @@ use pgrx::{Internal, pg_sys};
 use std::ptr::NonNull;
 
 /// The state of the aggregate between rows.
-struct State {
+struct SumState {
     seed: i64,
     sums: Sums<&'static mut [i64]>,
 }
 
-impl State {
+impl SumState {
     /// Returns a state without terms in the memory context of the aggregate that `call` belongs to.
     ///
     /// # Safety
@@ -31,7 +31,7 @@ impl State {
         // SAFETY: vouched for by the caller.
         let context = unsafe { aggregate::context(call, "Use the aggregate simhash_agg.") };
         // SAFETY: both allocations are as large as asked for, or raise an ERROR, and live as long as
-        // the aggregate; zeros are numbers; a `State` needs no drop.
+        // the aggregate; zeros are numbers; a `SumState` needs no drop.
         unsafe {
             let zeros = pg_sys::MemoryContextAllocZero(context, numbers * size_of::<i64>());
             let numbers = std::slice::from_raw_parts_mut(zeros.cast::<i64>(), numbers);
@@ -77,21 +77,21 @@ const SEED: i64 = 0;
 fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let state = State::of(call.optional_argument(0).into());
+    let state = SumState::of(call.optional_argument(0).into());
     let (Some(term), Some(weight), Some(bits), Some(seed)) = (
         call.optional_argument(1),
         call.optional_argument(2),
         call.trailing_argument(3, BITS),
         call.trailing_argument(4, SEED),
     ) else {
-        return state.map_or_else(|| Internal::from(None), State::as_internal);
+        return state.map_or_else(|| Internal::from(None), SumState::as_internal);
     };
     // SAFETY: the term is declared as text, and outlives the call.
     let term = unsafe { Text::from_raw(term) };
     let weight = f64::from_bits(weight.value() as u64);
     let numbers = Sums::numbers_needed(width(bits));
     // SAFETY: the call is running.
-    let state = state.unwrap_or_else(|| unsafe { State::new(fcinfo, numbers, seed) });
+    let state = state.unwrap_or_else(|| unsafe { SumState::new(fcinfo, numbers, seed) });
     state.check_parameters(numbers, seed);
     let hash = Key::from_seed(seed).element_hash(&term);
     let weight = fixed_point(weight).or_raise();
@@ -106,13 +106,13 @@ fn simhash_agg_combine(
     other: Internal,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let state = State::of(state);
-    let Some(other) = State::of(other) else {
-        return state.map_or_else(|| Internal::from(None), State::as_internal);
+    let state = SumState::of(state);
+    let Some(other) = SumState::of(other) else {
+        return state.map_or_else(|| Internal::from(None), SumState::as_internal);
     };
     let numbers = other.sums.numbers().len();
     // SAFETY: PostgreSQL passes the current call.
-    let state = state.unwrap_or_else(|| unsafe { State::new(call, numbers, other.seed) });
+    let state = state.unwrap_or_else(|| unsafe { SumState::new(call, numbers, other.seed) });
     state.check_parameters(numbers, other.seed);
     state.sums.merge(&other.sums).or_raise();
     state.as_internal()
@@ -120,7 +120,7 @@ fn simhash_agg_combine(
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn simhash_agg_serialize(state: Internal) -> Vec<u8> {
-    let state = State::of(state).expect("the function is strict");
+    let state = SumState::of(state).expect("the function is strict");
     [&state.seed.to_le_bytes()[..], &state.sums.to_bytes()].concat()
 }
 
@@ -143,7 +143,7 @@ fn simhash_agg_deserialize(
             )
         });
     // SAFETY: PostgreSQL passes the current call.
-    let state = unsafe { State::new(call, sums.numbers().len(), seed) };
+    let state = unsafe { SumState::new(call, sums.numbers().len(), seed) };
     state.sums.merge(&sums).or_raise();
     state.as_internal()
 }
@@ -151,7 +151,7 @@ fn simhash_agg_deserialize(
 /// Returns the SimHash; NULL if no term has a weight other than 0.
 #[pg_extern(immutable, parallel_safe)]
 fn simhash_agg_result(state: Internal) -> Option<NewBits> {
-    let state = State::of(state)?;
+    let state = SumState::of(state)?;
     (!state.sums.is_empty()).then(|| NewBits::new(state.sums.signature()))
 }
 

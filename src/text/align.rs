@@ -8,11 +8,11 @@ use neardup::align::{self, ChunkPlace, Costs};
 use neardup::memory::{collected, copied};
 use pgrx::prelude::*;
 
-type Similarity = Record<(i32, i32, i32, f64, f64)>;
-type Explanation = Record<(NewText, f64, Vec<NewText>, Vec<NewText>)>;
+type SimilarityRecord = Record<(i32, i32, i32, f64, f64)>;
+type ExplanationRecord = Record<(NewText, f64, Vec<NewText>, Vec<NewText>)>;
 
-pgrx::impl_sql_translatable!(Similarity, "record");
-pgrx::impl_sql_translatable!(Explanation, "record");
+pgrx::impl_sql_translatable!(SimilarityRecord, "record");
+pgrx::impl_sql_translatable!(ExplanationRecord, "record");
 
 /// Bytes of two documents for each check for interrupts while their words are aligned, about.
 const BYTES_A_CHECK: usize = 1200;
@@ -92,7 +92,12 @@ fn from_one(place: &ChunkPlace) -> (i32, i32, i32) {
 /// # Errors
 /// As [`common_chunks`].
 #[pg_extern(sql = false)]
-fn chunk_similarity(a: Text<'_>, b: Text<'_>, min_words: i32, matching: Text<'_>) -> Similarity {
+fn chunk_similarity(
+    a: Text<'_>,
+    b: Text<'_>,
+    min_words: i32,
+    matching: Text<'_>,
+) -> SimilarityRecord {
     let matching = matching.name().parse().or_raise();
     let found = align::chunk_similarity(
         &a,
@@ -147,7 +152,7 @@ fn edit_distance(
 /// # Errors
 /// `program_limit_exceeded` for documents above [`align::MAX_UNITS`] words.
 #[pg_extern(sql = false)]
-fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> Explanation {
+fn near_dup_explain(a: Text<'_>, b: Text<'_>) -> ExplanationRecord {
     let found = align::explain(&a, &b, &mut comparing([a.len(), b.len()])).or_raise();
     let texts = |words: Vec<Vec<u8>>| collected(words.into_iter().map(NewText)).or_raise();
     Record((

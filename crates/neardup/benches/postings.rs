@@ -7,7 +7,7 @@ mod pages;
 
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::postings::log::{self, Log, LogQuery};
-use neardup::postings::{Group, LeafBuilder, Merge, Posting, sort_distinct};
+use neardup::postings::{LeafBuilder, Merge, Posting, SegmentGroup, sort_distinct};
 use pages::{Merging, Store};
 use std::hint::black_box;
 use std::time::Instant;
@@ -76,7 +76,7 @@ fn main() {
             let row = rows(i) / 10 * 10 + u32::from(!hot);
             let query = query(row);
             let start = Instant::now();
-            let found = store.find(&Group::alone(&segment), &query, NEEDED);
+            let found = store.find(&SegmentGroup::alone(&segment), &query, NEEDED);
             times.push(start.elapsed().as_nanos() as f64 / 1000.0);
             let found = found.expect("sound pages");
             assert!(found.iter().any(|(found, _)| *found == u64::from(row)));

@@ -111,7 +111,7 @@ pub fn jaccard_at_least(
     let both = a.len() + b.len();
     // Rounding makes less than one element of a difference.
     let least = (threshold / (1.0 + threshold) * both as f64) as usize;
-    let shared = vectorized(Shared {
+    let shared = vectorized(SharedElements {
         a,
         b,
         least: least.saturating_sub(1),
@@ -128,14 +128,14 @@ pub fn jaccard_at_least(
 /// block is compared with all of the other set's block, and the block that ends first makes room for
 /// the next (Inoue, Ohara, Taura, "Faster set intersection with SIMD instructions by reducing branch
 /// mispredictions", VLDB 2014).
-struct Shared<'a> {
+struct SharedElements<'a> {
     a: &'a [i64],
     b: &'a [i64],
     least: usize,
     check: &'a mut dyn FnMut(),
 }
 
-impl Vectorize for Shared<'_> {
+impl Vectorize for SharedElements<'_> {
     type Output = Option<usize>;
 
     #[inline(always)]

@@ -1,6 +1,8 @@
 //! The measures of a pair, on examples worked by hand and on generated pairs.
 
-use neardup::align::{Kind, Matching, Similarity, chunk_similarity, common_chunks, explain};
+use neardup::align::{
+    DifferenceKind, Matching, Similarity, chunk_similarity, common_chunks, explain,
+};
 use neardup::hash::Key;
 use neardup::set::jaccard;
 use neardup::shingle::{Shingling, shingle_hashes};
@@ -187,7 +189,7 @@ fn positions_of_chunks() {
     assert_eq!(&b[chunk.b.bytes.clone()], "one two three four five");
 }
 
-fn explained(a: &str, b: &str) -> (Kind, Vec<String>, Vec<String>) {
+fn explained(a: &str, b: &str) -> (DifferenceKind, Vec<String>, Vec<String>) {
     let found = explain(a.as_bytes(), b.as_bytes(), &mut || {}).unwrap();
     let text = |words: Vec<Vec<u8>>| {
         words
@@ -203,82 +205,82 @@ fn kinds_of_difference() {
     const INVOICE: &str =
         "Invoice 2041 of 3 March: 12 chairs at 80.00, total 960.00 EUR, due in 30 days.";
     let cases = [
-        (INVOICE.to_owned(), Kind::Identical, "", ""),
+        (INVOICE.to_owned(), DifferenceKind::Identical, "", ""),
         (
             INVOICE.to_uppercase().replace(' ', "\n"),
-            Kind::Format,
+            DifferenceKind::Format,
             "",
             "",
         ),
         (
             INVOICE.replace("960", "690").replace("2041", "2042"),
-            Kind::Numbers,
+            DifferenceKind::Numbers,
             "2041 960",
             "2042 690",
         ),
         (
             INVOICE.replace("12 chairs at 80", "80 chairs at 12"),
-            Kind::Numbers,
+            DifferenceKind::Numbers,
             "12 80",
             "80 12",
         ),
         (
             format!("Second reminder. {INVOICE}"),
-            Kind::AddedAtStart,
+            DifferenceKind::AddedAtStart,
             "",
             "Second reminder",
         ),
         (
             format!("{INVOICE} Thank you!"),
-            Kind::AddedAtEnd,
+            DifferenceKind::AddedAtEnd,
             "",
             "Thank you",
         ),
         (
             INVOICE.replace("total", "plus shipping, total"),
-            Kind::AddedInMiddle,
+            DifferenceKind::AddedInMiddle,
             "",
             "plus shipping",
         ),
         (
             INVOICE.replace("Invoice ", ""),
-            Kind::RemovedAtStart,
+            DifferenceKind::RemovedAtStart,
             "Invoice",
             "",
         ),
         (
             INVOICE.replace("chairs ", ""),
-            Kind::RemovedInMiddle,
+            DifferenceKind::RemovedInMiddle,
             "chairs",
             "",
         ),
         (
             INVOICE.replace(" EUR, due in 30 days.", ""),
-            Kind::Truncated,
+            DifferenceKind::Truncated,
             "EUR due in 30 days",
             "",
         ),
         (
             INVOICE.replace(", due in 30 days.", ", d"),
-            Kind::Truncated,
+            DifferenceKind::Truncated,
             "due in 30 days",
             "d",
         ),
         (
             "Due in 30 days. Invoice 2041 of 3 March: 12 chairs at 80.00, total 960.00 EUR".into(),
-            Kind::Reordered,
+            DifferenceKind::Reordered,
             "",
             "",
         ),
         (
             INVOICE.replace("chairs", "tables"),
-            Kind::Rewritten,
+            DifferenceKind::Rewritten,
             "chairs",
             "tables",
         ),
         (
             String::new(),
-            Kind::Rewritten,
+            DifferenceKind::Rewritten,
             "Invoice 2041 of 3 March 12 chairs at 80 00 total 960 EUR due in 30 days",
             "",
         ),

@@ -8,10 +8,10 @@ use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::{UnionFind, connect_group};
 use neardup::minhash::{Header, Signature, Sketch};
 use neardup::passages::{
-    self, Candidates, Comparison, Documents, Fingerprints, Hashes, Listing, Numbering, Reader,
-    Scratch,
+    self, DocumentReader, DocumentTexts, Fingerprints, Hashes, Listing, Numbering, PlaceComparison,
+    Scratch, WindowCandidates,
 };
-use neardup::report::{self, Census, Facts, Report, Row};
+use neardup::report::{self, Census, CensusRow, CollectionReport, Facts};
 use neardup::shingle::{self, Key, Shingling};
 use neardup::simhash::{self, Weighting, Width};
 use neardup::text::{self, Fold, Unit};
@@ -244,7 +244,7 @@ fn signatures() {
 /// The documents of a report, as their keys also.
 struct Pair<'a>([&'a [u8]; 2]);
 
-impl report::Documents for Pair<'_> {
+impl report::ReportDocuments for Pair<'_> {
     fn read(&mut self, row: u32) -> Result<[Vec<u8>; 2]> {
         let text = self.0[row as usize];
         Ok([memory::copied(text)?, memory::copied(text)?])
@@ -280,7 +280,7 @@ fn pairs_of_documents() {
     let documents = [&a[..], &b[..]];
     let census = || {
         let facts = Facts::default();
-        let row = |similarity| Row {
+        let row = |similarity| CensusRow {
             canonical: 0,
             similarity,
             facts,
@@ -288,7 +288,7 @@ fn pairs_of_documents() {
         Census::new(vec![row(1.0), row(0.9)], Vec::new())
     };
     refuse_each("near_dup_report", &|| {
-        let report = Report {
+        let report = CollectionReport {
             title: b"title",
             threshold: 0.8,
             census: &census()?,
@@ -369,7 +369,7 @@ impl Scratch for NoScratch {
 
 struct Texts<'a>(&'a [&'a [u8]]);
 
-impl Documents for Texts<'_> {
+impl DocumentTexts for Texts<'_> {
     fn length(&self, document: usize) -> usize {
         self.0[document].len()
     }
@@ -385,11 +385,11 @@ impl Documents for Texts<'_> {
 fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let check = &mut || ();
     let docs = || documents.iter().copied();
-    let reader = Reader::new(min_words, Fold::Case, Hashes::from_seed(0));
+    let reader = DocumentReader::new(min_words, Fold::Case, Hashes::from_seed(0));
     let mut fingerprints = Fingerprints::<NoScratch>::new(reader, usize::MAX);
     fingerprints.add(&reader.winnow(docs(), check)?, check)?;
     let repeated = fingerprints.repeated(&mut |_| check())?;
-    let mut candidates = Candidates::<NoScratch>::new(usize::MAX)?;
+    let mut candidates = WindowCandidates::<NoScratch>::new(usize::MAX)?;
     candidates.add(repeated.find(0, docs(), check)?)?;
     let mut divided = candidates.divided(&repeated)?;
     while let Some(part) = divided.next(&repeated, check)? {
@@ -405,7 +405,7 @@ fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let mut listing = Listing::default();
     passages.for_each(check, &mut |place, _| listing.push(place, &mut texts))?;
     let located = listing.locate(Fold::Case, check)?;
-    Comparison::new(Fold::Case).visit(&located, &mut texts, check, &mut |listed, _| {
+    PlaceComparison::new(Fold::Case).visit(&located, &mut texts, check, &mut |listed, _| {
         all ^= digest((listed.place, &listed.characters));
         Ok(())
     })?;

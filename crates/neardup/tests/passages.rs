@@ -2,8 +2,8 @@
 
 use neardup::Result;
 use neardup::passages::{
-    Candidates, Comparison, Documents, Fingerprints, Hashes, Listed, Listing, Numbering, Passages,
-    Place, Reader, Scratch,
+    DocumentReader, DocumentTexts, Fingerprints, Hashes, Listed, Listing, Numbering, PassagePlace,
+    Passages, PlaceComparison, Scratch, WindowCandidates,
 };
 use neardup::text::{Fold, words};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ impl Scratch for Memory {
 
 struct Texts<'a>(&'a [String]);
 
-impl Documents for Texts<'_> {
+impl DocumentTexts for Texts<'_> {
     fn length(&self, document: usize) -> usize {
         self.0[document].len()
     }
@@ -59,13 +59,13 @@ fn passages(
     (seed, memory): (i64, usize),
 ) -> Result<Passages<Memory>> {
     let check = &mut || ();
-    let reader = Reader::new(min_words, Fold::Case, Hashes::from_seed(seed));
+    let reader = DocumentReader::new(min_words, Fold::Case, Hashes::from_seed(seed));
     let mut fingerprints = Fingerprints::<Memory>::new(reader, memory);
     for documents in documents.chunks(TOGETHER) {
         fingerprints.add(&reader.winnow(piece(documents), check)?, check)?;
     }
     let repeated = fingerprints.repeated(&mut |_| check())?;
-    let mut candidates = Candidates::<Memory>::new(memory)?;
+    let mut candidates = WindowCandidates::<Memory>::new(memory)?;
     for number in (0..repeated.pieces()).rev() {
         let documents = piece(&documents[repeated.documents(number)]);
         if number % 2 == 0 {
@@ -96,7 +96,7 @@ fn listed_within(documents: &[String], min_words: usize, within: (i64, usize)) -
     let passages = passages(documents, min_words, within).unwrap();
     let (count, mut places) = (passages.len(), Vec::new());
     let (check, texts) = (&mut || (), &mut Texts(documents));
-    let mut comparison = Comparison::new(Fold::Case);
+    let mut comparison = PlaceComparison::new(Fold::Case);
     let mut put = |listing: &mut Listing, texts: &mut Texts<'_>, check: &mut dyn FnMut()| {
         let located = std::mem::take(listing).locate(Fold::Case, check).unwrap();
         let visit = &mut |place: &Listed, _: &mut dyn FnMut()| {
@@ -120,7 +120,7 @@ fn listed_within(documents: &[String], min_words: usize, within: (i64, usize)) -
     places
 }
 
-fn found(documents: &[String], min_words: usize) -> Vec<Place> {
+fn found(documents: &[String], min_words: usize) -> Vec<PassagePlace> {
     let listed = listed(documents, min_words, 0);
     listed.into_iter().map(|listed| listed.place).collect()
 }
@@ -171,7 +171,7 @@ fn maximal_repeats(texts: &[Vec<String>], min_words: usize) -> BTreeMap<Vec<Stri
 }
 
 /// Returns the listing by the definition: passages by their first place, longest first.
-fn expected(texts: &[Vec<String>], min_words: usize) -> Vec<Place> {
+fn expected(texts: &[Vec<String>], min_words: usize) -> Vec<PassagePlace> {
     let repeats = maximal_repeats(texts, min_words);
     let documents =
         |places: &[Start]| -> BTreeSet<usize> { places.iter().map(|place| place.0).collect() };
@@ -221,7 +221,7 @@ fn expected(texts: &[Vec<String>], min_words: usize) -> Vec<Place> {
             .binary_search(&(repeats[*run][0], usize::MAX - run.len()))
             .unwrap();
         for &(document, start) in places {
-            rows.push(Place {
+            rows.push(PassagePlace {
                 passage: number as u32 + 1,
                 document,
                 word: start as u64,
@@ -257,7 +257,7 @@ fn check(documents: &[String], min_words: usize) {
     }
 }
 
-fn cutting_leaves_no_repeat(texts: &[Vec<String>], places: &[Place], min_words: usize) {
+fn cutting_leaves_no_repeat(texts: &[Vec<String>], places: &[PassagePlace], min_words: usize) {
     let mut is_cut: Vec<Vec<bool>> = texts.iter().map(|text| vec![false; text.len()]).collect();
     let mut passages = BTreeSet::new();
     for place in places {
@@ -376,7 +376,7 @@ fn rows_of_one_word() {
 }
 
 /// Checks the laws on documents too large for the definition. Runs of words are numbered.
-fn keeps_the_laws(documents: &[String], min_words: usize) -> Vec<Place> {
+fn keeps_the_laws(documents: &[String], min_words: usize) -> Vec<PassagePlace> {
     let texts: Vec<_> = documents
         .iter()
         .map(|document| words_of(document))

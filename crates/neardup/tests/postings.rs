@@ -5,8 +5,8 @@ mod pages;
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
-    Group, KeyAndRow, Leaf, LeafBuilder, Needed, Posting, Queries, Query, policy, sort_distinct,
-    sweep,
+    KeyAndRow, KeyQuery, Leaf, LeafBuilder, Needed, Posting, Queries, SegmentGroup, policy,
+    sort_distinct, sweep,
 };
 use neardup::set::{containment, jaccard};
 use pages::{Merging, Store, check};
@@ -66,7 +66,7 @@ fn places_of(rows: &Rows) -> Vec<KeyAndRow> {
 }
 
 /// Returns the places of the postings of groups, read in parts of `most`.
-fn swept(store: &mut Store, groups: &[Group], most: usize) -> Vec<KeyAndRow> {
+fn swept(store: &mut Store, groups: &[SegmentGroup], most: usize) -> Vec<KeyAndRow> {
     let (mut found, mut next) = (Vec::new(), Some((0, 0)));
     while let Some(from) = next {
         let end = found.len() + most;
@@ -115,7 +115,7 @@ fn sets_found(
     let mut store = Store::new(8140);
     let segment = store.write(1, 0, rows.len() as u64, &postings(&rows, 0));
     let found = store
-        .find(&Group::alone(&segment), &query, needed.least())
+        .find(&SegmentGroup::alone(&segment), &query, needed.least())
         .unwrap();
     let in_segment = found
         .into_iter()
@@ -184,7 +184,7 @@ proptest! {
 /// rows have excepted.
 fn find_together(
     store: &mut Store,
-    group: &Group,
+    group: &SegmentGroup,
     queries: &[(Vec<u32>, usize)],
 ) -> Result<(), TestCaseError> {
     let mut together = Queries::default();
@@ -212,7 +212,7 @@ fn find_together(
 /// needed.
 fn search_finds(
     store: &mut Store,
-    groups: &[Group],
+    groups: &[SegmentGroup],
     rows: &Rows,
     keys: &[u32],
     needed: usize,
@@ -221,7 +221,7 @@ fn search_finds(
     let needed = needed.max(1);
     let expected = expected(rows, keys, needed);
     for is_exact in [true, false] {
-        let query = Query {
+        let query = KeyQuery {
             keys,
             needed,
             is_exact,
@@ -322,11 +322,11 @@ proptest! {
         let rows: Rows = (lo..).zip(rows).collect();
         let mut store = Store::new(capacity);
         let segment = store.write(1, lo, lo + rows.len() as u64, &postings(&rows, lo));
-        find_together(&mut store, &Group::alone(&segment), &queries)?;
+        find_together(&mut store, &SegmentGroup::alone(&segment), &queries)?;
         for (query, needed) in queries {
-            let found = store.find(&Group::alone(&segment), &query, needed).unwrap();
+            let found = store.find(&SegmentGroup::alone(&segment), &query, needed).unwrap();
             prop_assert_eq!(found, expected(&rows, &query, needed));
-            search_finds(&mut store, &[Group::alone(&segment)], &rows, &query, needed, most)?;
+            search_finds(&mut store, &[SegmentGroup::alone(&segment)], &rows, &query, needed, most)?;
         }
         let mut checked = Vec::new();
         check(&mut store, &segment, None, &mut |place| checked.push(place)).unwrap();
@@ -350,7 +350,7 @@ proptest! {
             all.extend(rows);
             lo = hi;
         }
-        let groups: Vec<Group> = segments.iter().map(Group::alone).collect();
+        let groups: Vec<SegmentGroup> = segments.iter().map(SegmentGroup::alone).collect();
         for (query, needed) in queries {
             search_finds(&mut store, &groups, &all, &query, needed, most)?;
         }
@@ -383,10 +383,10 @@ proptest! {
         loop {
             outputs.push(merging.output);
             let more = merging.step(&mut store, &mut |row| !dead(row)).unwrap();
-            let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
+            let group = if more { merging.group() } else { SegmentGroup::alone(&merging.output.segment) };
             find_together(&mut store, &group, &queries)?;
             for (query, needed) in &queries {
-                let group = if more { merging.group() } else { Group::alone(&merging.output.segment) };
+                let group = if more { merging.group() } else { SegmentGroup::alone(&merging.output.segment) };
                 let mut found = store.find(&group, query, *needed).unwrap();
                 let mut expected = expected(&all, query, *needed);
                 found.retain(|(row, _)| !dead(*row));

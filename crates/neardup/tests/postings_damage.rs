@@ -5,7 +5,7 @@ mod hostile;
 
 use hostile::pages::check;
 use neardup::hash::{GOLDEN, split_mix};
-use neardup::postings::{Group, Leaf, PageKind, Segment};
+use neardup::postings::{Leaf, PageKind, Segment, SegmentGroup};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
@@ -126,7 +126,7 @@ fn a_metapage_may_be_wrong() {
     ];
     for segment in wrong {
         assert!(
-            store.find(&Group::alone(&segment), &[7], 1).is_err(),
+            store.find(&SegmentGroup::alone(&segment), &[7], 1).is_err(),
             "{segment:?}"
         );
         assert!(
@@ -159,7 +159,11 @@ fn a_leaf_in_the_place_of_another_is_noticed() {
             .key;
         store.pages[neighbors[0]] = sound.pages[neighbors[1]].clone();
         assert!(check(&mut store, &segment, None, &mut |_| ()).is_err());
-        assert!(store.find(&Group::alone(&segment), &[key], 1).is_err());
+        assert!(
+            store
+                .find(&SegmentGroup::alone(&segment), &[key], 1)
+                .is_err()
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 mod pages;
 
 use neardup::hash::split_mix;
-use neardup::postings::{Estimate, Group, Posting, Segment, draw, sort_distinct};
+use neardup::postings::{Estimate, Posting, Segment, SegmentGroup, draw, sort_distinct};
 use pages::{Failure, Store};
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ fn estimates_are_near_the_truth() {
                 let query = &rows[(split_mix(number) % ROWS) as usize];
                 let truth = counted(&rows, query, 12) as f64;
                 store.fuel = most_pages;
-                let group = Group::alone(&segment);
+                let group = SegmentGroup::alone(&segment);
                 let estimate = Estimate::new(&mut store, &group, query, most_pages, 0.5).unwrap();
                 let found = estimate.rows(0.5, 1.0).max(1.0);
                 let factor = (found / truth).max(truth / found);
@@ -89,7 +89,7 @@ fn samples_stand_for_all_postings() {
             let mut store = Store::new(capacity);
             let segment = write(&mut store, &rows);
             store.fuel = 2 * HALF + 16 * usize::from(segment.depth);
-            let drawn = draw(&mut store, &Group::alone(&segment), HALF).unwrap();
+            let drawn = draw(&mut store, &SegmentGroup::alone(&segment), HALF).unwrap();
             assert!(drawn.len() <= 2 * HALF);
             let all: f64 = drawn.iter().map(|drawn| drawn.weight).sum();
             let late = drawn.iter().filter(|drawn| drawn.row >= ROWS / 2);
@@ -116,7 +116,7 @@ proptest! {
         let mut store = Store::new(capacity);
         let segment = write(&mut store, &rows);
         store.fuel = most_pages;
-        let group = Group::alone(&segment);
+        let group = SegmentGroup::alone(&segment);
         let estimate = Estimate::new(&mut store, &group, &query, most_pages, share);
         prop_assert!(!matches!(estimate, Err(Failure::Endless)));
         let found = estimate.unwrap().rows(share, 1.0);

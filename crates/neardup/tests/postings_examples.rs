@@ -3,8 +3,10 @@
 mod pages;
 
 use neardup::hash::{GOLDEN, Key, split_mix};
-use neardup::postings::directory::{self, Entry};
-use neardup::postings::{Group, LeafBuilder, Posting, Query, Segment, log, sort_distinct};
+use neardup::postings::directory::{self, DirectoryEntry};
+use neardup::postings::{
+    KeyQuery, LeafBuilder, Posting, Segment, SegmentGroup, log, sort_distinct,
+};
 use pages::{Merging, Store};
 
 /// Payload of a page of 8192 bytes.
@@ -56,7 +58,7 @@ fn leaves_are_laid_out_as_they_were() {
 fn directories_are_laid_out_as_they_were() {
     let mut page = [0xAA; 40];
     assert_eq!(directory::init(&mut page, 2), 4);
-    let entry = |key, offset, block| Entry {
+    let entry = |key, offset, block| DirectoryEntry {
         first: Posting { key, offset },
         block,
     };
@@ -127,7 +129,7 @@ fn hot_query(row: u32) -> Vec<u32> {
 }
 
 /// The rows found and pages read by lookups of a row with hot keys, by the keys needed.
-fn look_up(store: &mut Store, group: &Group) {
+fn look_up(store: &mut Store, group: &SegmentGroup) {
     let row = 123_450;
     let hot_leaves = (HOT_ROWS * HOT_KEYS) as usize / 64 * 92 / CAPACITY;
     for needed in 1..=10 {
@@ -161,7 +163,7 @@ fn look_up(store: &mut Store, group: &Group) {
 fn hot_lists_are_left_unread_where_they_can() {
     let mut store = Store::new(CAPACITY);
     let segment = store.write(1, 0, ROWS.into(), &hot_postings(0, ROWS));
-    look_up(&mut store, &Group::alone(&segment));
+    look_up(&mut store, &SegmentGroup::alone(&segment));
     let half = ROWS / 2;
     let mut store = Store::new(CAPACITY);
     let halves: Vec<Segment> = [(1, 0, half), (2, half, ROWS)]
@@ -176,7 +178,7 @@ fn hot_lists_are_left_unread_where_they_can() {
             break;
         }
     }
-    look_up(&mut store, &Group::alone(&merging.output.segment));
+    look_up(&mut store, &SegmentGroup::alone(&merging.output.segment));
 }
 
 /// Keys of a row that strangers share with none but the one before it, one.
@@ -207,11 +209,11 @@ fn a_search_waits_twice_for_the_leaves_of_all_segments() {
         segments.push(store.write(segments.len() as u64, lo, lo + rows, &postings));
         lo += rows;
     }
-    let groups: Vec<Group> = segments.iter().map(Group::alone).collect();
+    let groups: Vec<SegmentGroup> = segments.iter().map(SegmentGroup::alone).collect();
     assert!(segments[0].depth > 1, "the directory has one level");
     for row in [50_001, 120_000, 165_500, lo - 1] {
         let keys = keys_of(row);
-        let query = Query {
+        let query = KeyQuery {
             keys: &keys,
             needed: NEEDED,
             is_exact: false,

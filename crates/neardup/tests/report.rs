@@ -3,7 +3,7 @@
 mod html;
 
 use html::{HOSTILE, Reader};
-use neardup::report::{Census, Date, Documents, Facts, Report, Row};
+use neardup::report::{Census, CensusRow, CollectionReport, Date, Facts, ReportDocuments};
 use proptest::prelude::*;
 
 /// A document of the tests.
@@ -38,7 +38,7 @@ fn date_of(day: i32) -> Date {
 
 struct Docs<'d>(&'d [Doc]);
 
-impl Documents for Docs<'_> {
+impl ReportDocuments for Docs<'_> {
     fn read(&mut self, row: u32) -> neardup::Result<[Vec<u8>; 2]> {
         let Doc { key, text, .. } = &self.0[row as usize];
         Ok([key, text].map(|text| text.clone().into_bytes()))
@@ -50,7 +50,7 @@ impl Documents for Docs<'_> {
 /// Returns the page of documents, the last `uncompared` of which were not compared.
 fn page_of(title: &str, docs: &[Doc], groups: usize, uncompared: usize) -> neardup::Result<String> {
     let mut sources: Vec<Vec<u8>> = Vec::new();
-    let rows = docs.iter().map(|doc| Row {
+    let rows = docs.iter().map(|doc| CensusRow {
         canonical: doc.canonical,
         similarity: doc.similarity,
         facts: Facts {
@@ -65,10 +65,10 @@ fn page_of(title: &str, docs: &[Doc], groups: usize, uncompared: usize) -> neard
             day: doc.day,
         },
     });
-    let mut rows: Vec<Row> = rows.collect();
+    let mut rows: Vec<CensusRow> = rows.collect();
     let others = rows.split_off(docs.len() - uncompared);
     let others = others.into_iter().map(|row| row.facts);
-    let report = Report {
+    let report = CollectionReport {
         title: title.as_bytes(),
         threshold: 0.8,
         census: &Census::new(rows, others.collect())?,

@@ -3,7 +3,7 @@
 
 use super::page::{Index, Page, Pinned};
 use neardup::memory::Grow;
-use neardup::postings::Ahead;
+use neardup::postings::PageAhead;
 use std::collections::VecDeque;
 
 /// Pages that are pinned at a time, to be fetched while those before are read. Of more than 8 a backend
@@ -11,14 +11,14 @@ use std::collections::VecDeque;
 const PINNED: usize = 6;
 
 /// Reads pages, those announced quickly.
-pub struct Reader<'a> {
+pub struct PageReader<'a> {
     index: Index<'a>,
     /// Pages that are read next, and those behind them, the last first.
     pinned: VecDeque<Pinned<'a>>,
-    announced: Vec<Ahead>,
+    announced: Vec<PageAhead>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> PageReader<'a> {
     pub fn new(index: Index<'a>) -> Self {
         Self {
             index,
@@ -31,7 +31,10 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Too little memory.
-    pub fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> neardup::Result<()> {
+    pub fn announce(
+        &mut self,
+        pages: impl ExactSizeIterator<Item = PageAhead>,
+    ) -> neardup::Result<()> {
         self.pinned.clear();
         self.announced.clear();
         self.announced.try_extend(pages)?;

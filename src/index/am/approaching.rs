@@ -1,7 +1,7 @@
 //! Candidates of a scan by distance, the nearest possible first.
 
-use super::candidates::Candidates;
-use crate::index::classes::Order;
+use super::candidates::SearchCandidates;
+use crate::index::classes::DistanceOrder;
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 /// Candidates by the least distance that they can have, which follows from the number of keys that they share.
 /// They are gone through once for each such number, so that memory does not grow with them.
 pub struct Approaching {
-    candidates: Candidates,
+    candidates: SearchCandidates,
     /// Numbers of shared keys with the least distance, the nearest last.
     levels: Vec<(RangeInclusive<u32>, f64)>,
     /// The place of the next candidate to look at.
@@ -20,7 +20,7 @@ pub struct Approaching {
 
 impl Approaching {
     /// Returns candidates by the bounds of an order.
-    pub fn by_shared(mut candidates: Candidates, order: &dyn Order) -> Self {
+    pub fn by_shared(mut candidates: SearchCandidates, order: &dyn DistanceOrder) -> Self {
         let mut levels: Vec<(RangeInclusive<u32>, f64)> = Vec::new();
         let mut place = 0;
         while let Some(found) = candidates.get(place) {
@@ -37,11 +37,11 @@ impl Approaching {
     }
 
     /// Returns candidates of which nothing is known.
-    pub fn unbounded(candidates: Candidates) -> Self {
+    pub fn unbounded(candidates: SearchCandidates) -> Self {
         Self::new(candidates, vec![(0..=u32::MAX, 0.0)])
     }
 
-    fn new(candidates: Candidates, levels: Vec<(RangeInclusive<u32>, f64)>) -> Self {
+    fn new(candidates: SearchCandidates, levels: Vec<(RangeInclusive<u32>, f64)>) -> Self {
         Self {
             candidates,
             levels,

@@ -2,13 +2,13 @@
 //! merged into one. Pages are logged at the end, all at once.
 
 use super::matches;
-use super::merge::{Merging, Writer, store};
+use super::merge::{Merging, SegmentWriter, store};
 use super::meta::Meta;
-use super::page::{Changes, Index, Kind, META_BLOCK, Page};
-use super::rows::{self, Entry, ROWS_PER_PAGE};
+use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
+use super::rows::{self, ROWS_PER_PAGE, RowEntry};
 use super::segment::plain;
 use super::table::TableScan;
-use crate::index::classes::{Parameters, RowKeys};
+use crate::index::classes::{RowKeys, ValueParameters};
 use crate::pg::error::{check_interrupts, or_out_of_memory, raise};
 use neardup::postings::{self, MAX_ROWS, Posting, policy, sort_distinct};
 use pgrx::prelude::*;
@@ -20,14 +20,14 @@ const LEAVES_AT_ONCE: usize = 1024;
 
 /// The phase of a build, as pg_stat_progress_create_index shows it.
 #[derive(Clone, Copy)]
-enum Phase {
+enum BuildPhase {
     Scan = 2,
     Sort = 3,
     Merge = 4,
     Log = 5,
 }
 
-impl Phase {
+impl BuildPhase {
     fn report(self) {
         // SAFETY: writes to the backend's own entry.
         unsafe {
@@ -67,8 +67,8 @@ pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
 }
 
 fn write_meta(index: &Index, page: &mut Page) {
-    let mut changes = Changes::start(index);
-    Meta::new().write(&mut changes.init(page, Kind::Meta, 0));
+    let mut changes = PageChanges::start(index);
+    Meta::new().write(&mut changes.init(page, PageType::Meta, 0));
     changes.finish();
 }
 
@@ -93,7 +93,7 @@ pub unsafe extern "C-unwind" fn build(
         let row_keys = RowKeys::of_index(relation);
         row_keys.warn_of_two_texts();
         let mut build = Build::new(index);
-        Phase::Scan.report();
+        BuildPhase::Scan.report();
         let scan = TableScan {
             table: heap,
             index: relation,
@@ -125,7 +125,7 @@ struct Build<'a> {
     /// The number of the next row.
     row: u64,
     /// Entries of the last page of the row table, which is not written yet.
-    entries: Vec<Entry>,
+    entries: Vec<RowEntry>,
     /// The metapage as far as parameters go.
     meta: Meta,
 }
@@ -147,21 +147,26 @@ impl<'a> Build<'a> {
     }
 
     /// Adds a row with its keys.
-    fn take(&mut self, tid: pg_sys::ItemPointerData, parameters: Option<Parameters>, keys: &[u32]) {
+    fn take(
+        &mut self,
+        tid: pg_sys::ItemPointerData,
+        parameters: Option<ValueParameters>,
+        keys: &[u32],
+    ) {
         if let Some(parameters) = parameters {
             self.meta.add_parameters(&parameters);
         }
         let too_far = self.row - self.start >= MAX_ROWS;
         if self.postings.len() + keys.len() > self.most_postings || too_far {
             self.write_segment();
-            Phase::Scan.report();
+            BuildPhase::Scan.report();
         }
         self.reserve(keys.len());
         let offset = (self.row - self.start) as u32;
         let postings = keys.iter().map(|&key| u64::from(Posting { key, offset }));
         self.postings.extend(postings);
         self.rows_with_keys += u64::from(!keys.is_empty());
-        self.entries.push(Entry::new(tid, keys.len()));
+        self.entries.push(RowEntry::new(tid, keys.len()));
         self.row += 1;
         if self.entries.len() as u64 == ROWS_PER_PAGE {
             self.write_entries();
@@ -183,7 +188,7 @@ impl<'a> Build<'a> {
         let (mut meta_page, mut meta) = Meta::lock(&self.index);
         rows::add_page(&self.index, &mut meta_page, &mut meta, rows::page_of(first));
         let mut page = self.index.lock(meta.last_rows_block);
-        let mut changes = Changes::start(&self.index);
+        let mut changes = PageChanges::start(&self.index);
         let mut image = changes.change(&mut page);
         for (row, entry) in (first..).zip(&self.entries) {
             rows::put(&mut image, row, entry);
@@ -196,10 +201,10 @@ impl<'a> Build<'a> {
     }
 
     fn write_segment(&mut self) {
-        Phase::Sort.report();
+        BuildPhase::Sort.report();
         sort_distinct(&mut self.postings, &mut check_interrupts);
         if !self.postings.is_empty() {
-            let mut writer = Writer::begin(&self.index, self.start, self.row);
+            let mut writer = SegmentWriter::begin(&self.index, self.start, self.row);
             writer.segment.rows = self.rows_with_keys;
             for posting in self.postings.drain(..) {
                 writer.push(posting.into());
@@ -217,7 +222,7 @@ impl<'a> Build<'a> {
     /// Merges the segments that `choose` returns until it returns none.
     fn merge(&self, choose: impl Fn(&[postings::Segment]) -> Option<Range<usize>>) {
         while let Some(range) = choose(&plain(Meta::read(&self.index).segments())) {
-            Phase::Merge.report();
+            BuildPhase::Merge.report();
             let merging = Merging::wait(&self.index);
             merging.begin_merge(range, false);
             while merging.advance(0, LEAVES_AT_ONCE, &mut |_| true).is_none() {}
@@ -239,7 +244,7 @@ impl<'a> Build<'a> {
         drop(page);
         matches::sample(&self.index);
         if self.index.needs_wal() {
-            Phase::Log.report();
+            BuildPhase::Log.report();
             // SAFETY: the index is open, and nobody else reads it yet.
             unsafe {
                 pg_sys::log_newpage_range(

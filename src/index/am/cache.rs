@@ -3,12 +3,12 @@
 
 use super::meta::{MAX_PARAMETERS, Meta};
 use super::page::{Index, NO_BLOCK};
-use crate::index::classes::Parameters;
+use crate::index::classes::ValueParameters;
 use pgrx::pg_sys;
 
 /// The places of the next row, as far as is known: pages tell whether they are still the same.
 #[derive(Clone, Copy)]
-pub struct Places {
+pub struct NextPlaces {
     /// The last page of the log, or [`NO_BLOCK`].
     pub tail: u32,
     /// The last page of the row table, or [`NO_BLOCK`], and its place there.
@@ -16,7 +16,7 @@ pub struct Places {
     pub rows_page: u64,
 }
 
-impl Places {
+impl NextPlaces {
     pub fn of(meta: &Meta) -> Self {
         Self {
             tail: meta.tail().unwrap_or(NO_BLOCK),
@@ -28,14 +28,14 @@ impl Places {
 
 /// Kept in the relation's `rd_amcache`, which PostgreSQL frees when it invalidates the relation.
 struct Cached {
-    places: Places,
+    places: NextPlaces,
     /// Of the index's parameters, which are never removed, those that this session has seen.
-    parameters: [Parameters; MAX_PARAMETERS],
+    parameters: [ValueParameters; MAX_PARAMETERS],
     parameters_count: usize,
 }
 
 /// Returns where the next row goes if the index is known to have the parameters of its value.
-pub fn recall(index: &Index, parameters: Option<&Parameters>) -> Option<Places> {
+pub fn recall(index: &Index, parameters: Option<&ValueParameters>) -> Option<NextPlaces> {
     // SAFETY: the relation is open; nobody else writes what `remember` has put there.
     let cached = unsafe { (*index.as_ptr()).rd_amcache.cast::<Cached>().as_ref()? };
     let known = &cached.parameters[..cached.parameters_count];
@@ -54,7 +54,7 @@ pub fn remember(index: &Index, meta: &Meta) {
                 pg_sys::MemoryContextAlloc(relation.rd_indexcxt, size_of::<Cached>());
         }
         relation.rd_amcache.cast::<Cached>().write(Cached {
-            places: Places::of(meta),
+            places: NextPlaces::of(meta),
             parameters: meta.parameters,
             parameters_count: meta.parameters().map_or(0, <[_]>::len),
         });

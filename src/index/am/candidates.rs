@@ -1,7 +1,7 @@
 //! Candidates of searches, and those that have been found ahead of the scans that ask for them.
 
 use super::page::Index;
-use crate::index::classes::Search;
+use crate::index::classes::KeySearch;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::spool::NumberPairs;
 use neardup::memory::copied;
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 /// A candidate: its row number and how many keys it shares.
 #[derive(Clone, Copy)]
-pub struct Found {
+pub struct FoundRow {
     pub row: u64,
     pub shared: u32,
 }
@@ -21,13 +21,13 @@ pub struct Found {
 const TOGETHER: usize = 64;
 
 /// Candidates in ascending order. Those beyond work_mem are in a temporary file.
-pub struct Candidates {
+pub struct SearchCandidates {
     pairs: NumberPairs,
     /// The number of those taken.
     taken: usize,
 }
 
-impl Candidates {
+impl SearchCandidates {
     pub fn new() -> Self {
         Self {
             pairs: NumberPairs::new(),
@@ -36,26 +36,26 @@ impl Candidates {
     }
 
     /// Adds a candidate whose row number is above all others.
-    pub fn push(&mut self, found: Found) {
+    pub fn push(&mut self, found: FoundRow) {
         self.pairs.push([found.row, found.shared.into()]);
     }
 
     /// Returns the candidate at a place; None behind the last.
-    pub fn get(&mut self, place: usize) -> Option<Found> {
+    pub fn get(&mut self, place: usize) -> Option<FoundRow> {
         let [row, shared] = (place < self.pairs.len()).then(|| self.pairs.get(place))?;
         let shared = shared as u32;
-        Some(Found { row, shared })
+        Some(FoundRow { row, shared })
     }
 
     /// Takes the next candidate.
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<FoundRow> {
         let found = self.get(self.taken)?;
         self.taken += 1;
         Some(found)
     }
 
     /// Takes the next candidates into `here`, at most [`TOGETHER`]; none if there are no more.
-    pub fn take(&mut self, here: &mut Vec<Found>) {
+    pub fn take(&mut self, here: &mut Vec<FoundRow>) {
         here.clear();
         while here.len() < TOGETHER
             && let Some(found) = self.next()
@@ -66,7 +66,7 @@ impl Candidates {
 }
 
 /// Candidates by the keys of their search.
-type ByKeys = HashMap<Vec<u32>, (Needed, Vec<Found>)>;
+type ByKeys = HashMap<Vec<u32>, (Needed, Vec<FoundRow>)>;
 
 thread_local! {
     /// Of each index; a backend has one thread that scans.
@@ -74,11 +74,11 @@ thread_local! {
 }
 
 /// Returns the candidates of a search of an index if they have been found ahead.
-pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<Candidates> {
+pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<SearchCandidates> {
     FOUND.with_borrow(|found| {
         let (of, rows) = found.get(&index.oid())?.get(keys)?;
         (of == needed).then(|| {
-            let mut candidates = Candidates::new();
+            let mut candidates = SearchCandidates::new();
             rows.iter().for_each(|found| candidates.push(*found));
             candidates
         })
@@ -86,12 +86,12 @@ pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<Candidat
 }
 
 /// Keeps the candidates of searches until [`forget`]; None where they have not been found.
-pub fn keep(index: pg_sys::Oid, searches: &[Search], found: Vec<Option<Vec<Found>>>) {
+pub fn keep(index: pg_sys::Oid, searches: &[KeySearch], found: Vec<Option<Vec<FoundRow>>>) {
     FOUND.with_borrow_mut(|all| {
         let by_keys = all.entry(index).or_default();
         or_out_of_memory(by_keys.try_reserve(searches.len()));
         for (search, rows) in searches.iter().zip(found) {
-            if let (Search::Keys { keys, needed }, Some(rows)) = (search, rows) {
+            if let (KeySearch::Keys { keys, needed }, Some(rows)) = (search, rows) {
                 by_keys.insert(copied(keys).or_raise(), (*needed, rows));
             }
         }

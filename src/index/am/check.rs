@@ -15,7 +15,7 @@ use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
-use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
+use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
 use super::segment::{SegmentPages, Stop, groups};
 use super::table::TableScan;
 use crate::index::classes::RowKeys;
@@ -69,7 +69,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
     let index = opened.index();
     let end = log::end(&index, &Meta::read(&index));
     let meta = Meta::read(&index);
-    if end > Rows::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
+    if end > RowTable::new(index, &meta).places(&meta).end * ROWS_PER_PAGE {
         raise_corrupted(&index, meta.tail(), "rows behind the end of its row table");
     }
     let mut rows = 0..end;
@@ -80,7 +80,7 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
             entries: Entries::new(sort),
             is_whole: rows == (0..end),
             seen,
-            sums: Sums::new(&rows),
+            sums: KeySums::new(&rows),
             // SAFETY: the table is open.
             progress: Progress::about("checking the table", unsafe { rows_of(opened.table) }),
         };
@@ -117,13 +117,13 @@ fn half_of_memory() -> i32 {
 }
 
 /// Sums of the hashes of keys and rows, each for some neighboring rows.
-struct Sums {
+struct KeySums {
     rows: Range<u64>,
     rows_each: u64,
     sums: Vec<u128>,
 }
 
-impl Sums {
+impl KeySums {
     fn new(rows: &Range<u64>) -> Self {
         let most = (half_of_memory() as usize * 1024 / size_of::<u128>()) as u64;
         let count = rows.end - rows.start;
@@ -210,7 +210,7 @@ impl Seen {
 /// Returns the pages of the row table, and its rows in a range that are not blank, sorted by their places in
 /// the table.
 fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
-    let mut table = Rows::new(*index, &Meta::read(index));
+    let mut table = RowTable::new(*index, &Meta::read(index));
     let mut seen = Seen::default();
     let mut sort = DistanceSort::within(half_of_memory());
     let places = rows::page_of(rows.start)..rows.end.div_ceil(ROWS_PER_PAGE);
@@ -299,7 +299,7 @@ struct TableComparison<'a> {
     /// The entries are of all rows, not of a range.
     is_whole: bool,
     seen: Seen,
-    sums: Sums,
+    sums: KeySums,
     progress: Progress,
 }
 
@@ -354,7 +354,7 @@ impl TableComparison<'_> {
             return;
         };
         let (number, said) = (row.number, row.keys);
-        if Entry::new(tid, keys.len()).keys != said {
+        if RowEntry::new(tid, keys.len()).keys != said {
             let message = format!("the row at {} of the table has not {said} keys", at(&tid));
             raise_corrupted(&self.index, None, &message);
         }
@@ -373,7 +373,7 @@ fn at(tid: &pg_sys::ItemPointerData) -> String {
 }
 
 /// Subtracts the keys of the log, and returns the number of its first row.
-fn subtract_log(index: &Index, seen: &Seen, sums: &mut Sums) -> u64 {
+fn subtract_log(index: &Index, seen: &Seen, sums: &mut KeySums) -> u64 {
     let (meta, mut places) = with_meta(*index, &mut |meta| {
         check_segments(meta)?;
         let mut places: Vec<KeyAndRow> = Vec::new();
@@ -426,7 +426,7 @@ fn check_segments(meta: &Meta) -> Result<(), Stop> {
 }
 
 /// Subtracts the keys of the rows before `end`, which segments hold.
-fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut Sums) {
+fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut KeySums) {
     let meta = Meta::read(index);
     let postings: u64 = meta.segments().iter().map(|segment| segment.postings).sum();
     let mut progress = Progress::about("reading keys", postings as f64);
@@ -479,8 +479,8 @@ fn read_part(
 }
 
 /// Ends the statement, and names the first rows whose keys differ.
-fn raise_different(index: &Index, sums: &Sums) -> ! {
-    let mut table = Rows::new(*index, &Meta::read(index));
+fn raise_different(index: &Index, sums: &KeySums) -> ! {
+    let mut table = RowTable::new(*index, &Meta::read(index));
     let mut named = Vec::new();
     for row in sums.all_differing().flatten().take(NAMED) {
         named.extend(table.live_entry(row).map(|entry| at(&entry.tid)));

@@ -8,7 +8,7 @@
 use super::hold;
 use super::merge::Merging;
 use super::meta::Meta;
-use super::page::{Changes, Index, Kind, META_BLOCK, Page};
+use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
 use super::rows;
 use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
@@ -74,20 +74,22 @@ impl<'a> Link<'a> {
     fn find(index: &Index<'a>, meta: &Meta, block: u32, held: &Held) -> Option<Self> {
         let Held { kind, number, .. } = *held;
         match kind {
-            Kind::Log | Kind::Tail => {
+            PageType::Log | PageType::Tail => {
                 let place = meta.log().iter().position(|known| *known == block);
                 place.map(Link::Log)
             }
-            Kind::Leaf | Kind::Directory => {
+            PageType::Leaf | PageType::Directory => {
                 Self::in_segment(index, meta, block, number, held.first?)
             }
-            Kind::Rows | Kind::RowsDirectory => rows::parent(index, meta, block, kind, number)
-                .map(|(page, place)| Link::Rows(page, place)),
-            Kind::RowsTop => {
+            PageType::Rows | PageType::RowsDirectory => {
+                rows::parent(index, meta, block, kind, number)
+                    .map(|(page, place)| Link::Rows(page, place))
+            }
+            PageType::RowsTop => {
                 let place = meta.row_tops.iter().position(|known| *known == block);
                 place.map(Link::Top)
             }
-            Kind::Meta | Kind::Free => None,
+            PageType::Meta | PageType::Free => None,
         }
     }
 
@@ -111,7 +113,7 @@ impl<'a> Link<'a> {
         let mut parent = segment.root;
         for _ in 0..segment.depth {
             let page = index.lock(parent);
-            if !page.is(Kind::Directory, number) {
+            if !page.is(PageType::Directory, number) {
                 return None;
             }
             let directory = Directory::parse(page.payload()).ok()?;
@@ -128,7 +130,7 @@ impl<'a> Link<'a> {
 
 /// The contents of a page, as far as they tell which pages lead to it.
 struct Held {
-    kind: Kind,
+    kind: PageType,
     number: u64,
     /// The first posting of a segment's page, or of those below it.
     first: Option<Posting>,
@@ -138,8 +140,8 @@ impl Held {
     fn of(index: &Index, page: &Page) -> Option<Self> {
         let kind = page.kind()?;
         let first = match kind {
-            Kind::Leaf => Leaf::parse(page.payload()).map(|leaf| Some(leaf.first())),
-            Kind::Directory => Directory::parse(page.payload())
+            PageType::Leaf => Leaf::parse(page.payload()).map(|leaf| Some(leaf.first())),
+            PageType::Directory => Directory::parse(page.payload())
                 .map(|directory| directory.get(0).map(|entry| entry.first)),
             _ => Ok(None),
         };
@@ -180,7 +182,7 @@ fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u3
     if meta.last_rows_block == block {
         meta.last_rows_block = to;
     }
-    let mut changes = Changes::start(index);
+    let mut changes = PageChanges::start(index);
     match &mut link {
         Link::Log(place) => meta.log[*place] = to,
         Link::Root(place) => meta.segments[*place].root = to,
@@ -195,7 +197,7 @@ fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u3
     changes
         .init(&mut target, held.kind, held.number)
         .fill(page.payload());
-    changes.init(&mut page, Kind::Free, 0);
+    changes.init(&mut page, PageType::Free, 0);
     meta.write(&mut changes.change(&mut meta_page));
     changes.finish();
     drop((link, target, page, meta_page));

@@ -1,17 +1,17 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
-use super::candidates::{Candidates, Found, foreseen};
+use super::candidates::{FoundRow, SearchCandidates, foreseen};
 use super::hold;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::{self, Entry, ROWS_PER_PAGE, Rows};
-use super::segment::{Searched, SegmentPages, Stop, groups};
-use crate::index::classes::Search;
+use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
+use super::segment::{SearchedGroup, SegmentPages, Stop, groups};
+use crate::index::classes::KeySearch;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::query::work_mem_bytes;
 use neardup::memory::Grow;
-use neardup::postings::{self, Needed, Query};
+use neardup::postings::{self, KeyQuery, Needed};
 
 /// Bytes for each row whose keys are counted, at most.
 const COUNTED: usize = 16;
@@ -22,7 +22,7 @@ const LEAST_COUNTED: usize = 1 << 16;
 /// Rows that a search leaves to be looked at.
 pub enum Remaining {
     /// Candidates, and how many of the query's keys they need.
-    Some(Candidates, Needed),
+    Some(SearchCandidates, Needed),
     /// All rows from a page of the row table on, up to before a row.
     All { page: u64, end: u64 },
 }
@@ -33,9 +33,9 @@ impl Remaining {
     /// themselves. Returns false if there are no more.
     pub fn look_up(
         &mut self,
-        table: &mut Rows,
-        here: &mut Vec<Found>,
-        visit: &mut dyn FnMut(u64, Entry),
+        table: &mut RowTable,
+        here: &mut Vec<FoundRow>,
+        visit: &mut dyn FnMut(u64, RowEntry),
     ) -> bool {
         let needed = match self {
             Self::Some(candidates, needed) => {
@@ -46,12 +46,12 @@ impl Remaining {
                 let first = *page * ROWS_PER_PAGE;
                 let rows = first..(*end).min(first + ROWS_PER_PAGE);
                 here.clear();
-                here.extend(rows.map(|row| Found { row, shared: 1 }));
+                here.extend(rows.map(|row| FoundRow { row, shared: 1 }));
                 *page += 1;
                 Needed::Bands(1)
             }
         };
-        let place = |found: &Found| rows::page_of(found.row);
+        let place = |found: &FoundRow| rows::page_of(found.row);
         let pages = || here.chunk_by(|a, b| place(a) == place(b));
         table.ask_ahead(pages().map(|here| place(&here[0])));
         for here in pages() {
@@ -76,7 +76,7 @@ impl Remaining {
 /// before.
 pub fn find(
     index: Index,
-    search: &Search,
+    search: &KeySearch,
     is_exact: bool,
     look: &dyn Fn(&Meta),
 ) -> (Meta, Remaining) {
@@ -88,16 +88,16 @@ pub fn find(
 
 /// Finds all rows of a search from a row number on, and maybe earlier ones. New rows are found without a look
 /// at the segments.
-pub fn find_from(index: Index, search: &Search, from: u64) -> (Meta, Remaining) {
+pub fn find_from(index: Index, search: &KeySearch, from: u64) -> (Meta, Remaining) {
     with_meta(index, &mut |meta| match search {
-        Search::Keys { keys, needed } if from > 0 && from >= meta.log_start => {
-            let mut found = Candidates::new();
+        KeySearch::Keys { keys, needed } if from > 0 && from >= meta.log_start => {
+            let mut found = SearchCandidates::new();
             find_in_log(&index, meta, keys, needed, from, &mut |newest| {
                 found.push(newest)
             })?;
             Ok(Remaining::Some(found, *needed))
         }
-        Search::Everything => Ok(Remaining::All {
+        KeySearch::Everything => Ok(Remaining::All {
             page: rows::page_of(from),
             end: log::end(&index, meta),
         }),
@@ -126,16 +126,16 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
 fn remaining(
     index: Index,
     meta: &Meta,
-    search: &Search,
+    search: &KeySearch,
     is_exact: bool,
 ) -> Result<Remaining, Stop> {
     match search {
-        Search::Nothing => Ok(Remaining::Some(Candidates::new(), Needed::Bands(1))),
-        Search::Everything => {
+        KeySearch::Nothing => Ok(Remaining::Some(SearchCandidates::new(), Needed::Bands(1))),
+        KeySearch::Everything => {
             let end = log::end(&index, meta);
             Ok(Remaining::All { page: 0, end })
         }
-        Search::Keys { keys, needed } => {
+        KeySearch::Keys { keys, needed } => {
             let found = match foreseen(&index, keys, needed) {
                 Some(found) => found,
                 None => candidates(&index, meta, keys, needed, is_exact)?,
@@ -155,25 +155,25 @@ fn candidates(
     keys: &[u32],
     needed: &Needed,
     is_exact: bool,
-) -> Result<Candidates, Stop> {
+) -> Result<SearchCandidates, Stop> {
     // The log is read first, since its pages are the first to be reused.
     let mut newest = Vec::new();
     find_in_log(index, meta, keys, needed, 0, &mut |found| {
         newest.try_push(found).or_raise();
     })?;
-    let mut found = Candidates::new();
+    let mut found = SearchCandidates::new();
     let mut pages = SegmentPages::new(*index);
     let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
     let searched = groups(index, meta);
-    let groups: Vec<_> = searched.iter().rev().map(Searched::group).collect();
-    let query = Query {
+    let groups: Vec<_> = searched.iter().rev().map(SearchedGroup::group).collect();
+    let query = KeyQuery {
         keys,
         needed: needed.least(),
         is_exact: is_exact || needed.depends_on_row(),
         most,
     };
     postings::search(&mut pages, &groups, &query, &mut |row, shared| {
-        found.push(Found { row, shared });
+        found.push(FoundRow { row, shared });
         Ok(())
     })?;
     newest.into_iter().for_each(|newest| found.push(newest));
@@ -190,7 +190,7 @@ fn find_in_log(
     keys: &[u32],
     needed: &Needed,
     from: u64,
-    visit: &mut dyn FnMut(Found),
+    visit: &mut dyn FnMut(FoundRow),
 ) -> Result<(), Stop> {
     let query = needed.log_query(keys)?;
     log::search(
@@ -199,6 +199,6 @@ fn find_in_log(
         from,
         &query,
         needed.least(),
-        &mut |row, shared| visit(Found { row, shared }),
+        &mut |row, shared| visit(FoundRow { row, shared }),
     )
 }

@@ -1,15 +1,15 @@
 //! Searches that are known before the scans that ask for them: their candidates are found together,
 //! which takes a fraction of the time of one search after the other.
 
-use super::candidates::{self, Found};
+use super::candidates::{self, FoundRow};
 use super::fetch::Versions;
 use super::find::with_meta;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::Rows;
+use super::rows::RowTable;
 use super::segment::{SegmentPages, Stop, groups};
-use crate::index::classes::Search;
+use crate::index::classes::KeySearch;
 use crate::pg::error::OrRaise;
 use crate::pg::query::work_mem_bytes;
 use crate::pg::statement::Snapshot;
@@ -41,7 +41,7 @@ impl Foreseen {
     pub unsafe fn find(
         &self,
         relation: pg_sys::Relation,
-        searches: &[Search],
+        searches: &[KeySearch],
         snapshot: &Snapshot,
     ) -> Vec<Option<usize>> {
         // SAFETY: vouched for by the caller; a lock as of a scan, for transactions that are serializable.
@@ -73,9 +73,11 @@ impl Foreseen {
 
 /// Returns the keys of a search and how many of them a row needs; None of one for which that depends
 /// on the row, or that has no keys.
-fn known_keys(search: &Search) -> Option<(&[u32], usize)> {
+fn known_keys(search: &KeySearch) -> Option<(&[u32], usize)> {
     match search {
-        Search::Keys { keys, needed } if !needed.depends_on_row() => Some((keys, needed.least())),
+        KeySearch::Keys { keys, needed } if !needed.depends_on_row() => {
+            Some((keys, needed.least()))
+        }
         _ => None,
     }
 }
@@ -88,7 +90,7 @@ impl Drop for Foreseen {
 
 /// Returns the candidates of each search, ascending; None where its keys are not known, or are those
 /// of many rows.
-fn find_together(index: Index, searches: &[Search]) -> (Meta, Vec<Option<Vec<Found>>>) {
+fn find_together(index: Index, searches: &[KeySearch]) -> (Meta, Vec<Option<Vec<FoundRow>>>) {
     let mut queries = Queries::default();
     for search in searches {
         let (keys, needed) = known_keys(search).unwrap_or_default();
@@ -116,14 +118,14 @@ unsafe fn keep_seen(
     index: Index,
     meta: &Meta,
     snapshot: &Snapshot,
-    found: &mut [Option<Vec<Found>>],
+    found: &mut [Option<Vec<FoundRow>>],
 ) {
     let few = || found.iter().flatten().filter(|rows| rows.len() <= FEW);
     let mut seen = collected(few().flatten().map(|found| found.row)).or_raise();
     // Rows that were inserted together lie together.
     seen.sort_unstable();
     seen.dedup();
-    let mut table = Rows::new(index, meta);
+    let mut table = RowTable::new(index, meta);
     // SAFETY: vouched for by the caller.
     unsafe {
         let heap = pg_sys::table_open(
@@ -154,10 +156,10 @@ fn search(
     index: &Index,
     meta: &Meta,
     queries: &mut Queries,
-    searches: &[Search],
-) -> Result<Vec<Option<Vec<Found>>>, Stop> {
+    searches: &[KeySearch],
+) -> Result<Vec<Option<Vec<FoundRow>>>, Stop> {
     let mut found = collected(searches.iter().map(|_| Some(Vec::new())))?;
-    let mut room = work_mem_bytes() / size_of::<Found>();
+    let mut room = work_mem_bytes() / size_of::<FoundRow>();
     let mut add = |query: usize, row, shared| {
         if let Some(rows) = &mut found[query] {
             if room == 0 {
@@ -165,7 +167,7 @@ fn search(
                 found[query] = None;
                 return Ok(());
             }
-            rows.try_push(Found { row, shared })?;
+            rows.try_push(FoundRow { row, shared })?;
             room -= 1;
         }
         Ok(())

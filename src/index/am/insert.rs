@@ -1,13 +1,13 @@
 //! Insertion of a row.
 
-use super::cache::{self, Places};
+use super::cache::{self, NextPlaces};
 use super::hold;
 use super::large;
-use super::log::{self, Room};
+use super::log::{self, LogRoom};
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::Entry;
-use crate::index::classes::{Parameters, RowKeys};
+use super::rows::RowEntry;
+use crate::index::classes::{RowKeys, ValueParameters};
 use crate::pg::error::check_interrupts;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
@@ -59,9 +59,9 @@ fn insert_row(
     index: &Index,
     tid: pg_sys::ItemPointerData,
     keys: &[u32],
-    parameters: Option<&Parameters>,
+    parameters: Option<&ValueParameters>,
 ) {
-    let entry = Entry::new(tid, keys.len());
+    let entry = RowEntry::new(tid, keys.len());
     let is_large = !log::is_room_for(keys.len());
     loop {
         if let Some(places) = cache::recall(index, parameters)
@@ -82,20 +82,20 @@ fn insert_row(
             return large::insert(index, &entry, keys);
         }
         cache::remember(index, &meta);
-        if log::append(index, &Places::of(&meta), &entry, keys).is_some() {
+        if log::append(index, &NextPlaces::of(&meta), &entry, keys).is_some() {
             return;
         }
         check_interrupts();
         hold::point("insert_finds_no_room");
         match log::make_room(index, keys.len()) {
-            Room::Made => {}
-            Room::NewPage => super::merge::help(index),
-            Room::Full => super::merge::wait_for_room(index),
+            LogRoom::Made => {}
+            LogRoom::NewPage => super::merge::help(index),
+            LogRoom::Full => super::merge::wait_for_room(index),
         }
     }
 }
 
-fn add_parameters(index: &Index, parameters: &Parameters) {
+fn add_parameters(index: &Index, parameters: &ValueParameters) {
     let (mut page, mut meta) = Meta::lock(index);
     if meta.add_parameters(parameters) {
         meta.store(index, &mut page);

@@ -5,10 +5,10 @@
 
 use super::hold;
 use super::log;
-use super::merge::{Merging, Writer, add_leaf};
-use super::meta::{self, Meta, Segment};
-use super::page::{Changes, Index, Kind, PAYLOAD_LEN, Page};
-use super::rows::{self, Entry};
+use super::merge::{Merging, SegmentWriter, add_leaf};
+use super::meta::{self, Meta, StoredSegment};
+use super::page::{Index, PAYLOAD_LEN, Page, PageChanges, PageType};
+use super::rows::{self, RowEntry};
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::collected;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
@@ -18,13 +18,13 @@ use neardup::postings::{LeafBuilder, Posting, sort_distinct};
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
 
 /// Inserts a row, and does the share of the merging that falls to the pages of its segment.
-pub fn insert(index: &Index, entry: &Entry, keys: &[u32]) {
+pub fn insert(index: &Index, entry: &RowEntry, keys: &[u32]) {
     while !try_insert(index, entry, keys) {
         check_interrupts();
     }
 }
 
-fn try_insert(index: &Index, entry: &Entry, keys: &[u32]) -> bool {
+fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
     let merging = Merging::wait(index);
     if Meta::read(index).segments().len() + SEGMENTS_WITH_ROW > MAX_SEGMENTS {
         merging.share(1);
@@ -44,11 +44,11 @@ fn try_insert(index: &Index, entry: &Entry, keys: &[u32]) -> bool {
 }
 
 /// Writes the segment of one row, whose number is not known yet.
-fn write(index: &Index, keys: &[u32]) -> Segment {
+fn write(index: &Index, keys: &[u32]) -> StoredSegment {
     let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
     let mut postings = collected(keys.iter().map(posting)).or_raise();
     sort_distinct(&mut postings, &mut check_interrupts);
-    let mut writer = Writer::begin(index, 0, 1);
+    let mut writer = SegmentWriter::begin(index, 0, 1);
     writer.segment.rows = 1;
     for posting in postings {
         writer.push(posting.into());
@@ -58,7 +58,7 @@ fn write(index: &Index, keys: &[u32]) -> Segment {
 
 /// Draws the row's number, makes it visible with its segment, and ends the log's tail; false if there
 /// are full pages of the log before that.
-fn switch_in(index: &Index, entry: &Entry, own: Segment) -> bool {
+fn switch_in(index: &Index, entry: &RowEntry, own: StoredSegment) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);
     if meta.log().len() > 1 {
         return false;
@@ -75,17 +75,17 @@ fn switch_in(index: &Index, entry: &Entry, own: Segment) -> bool {
     if let Some(before) = before.filter(|before| before.postings > 0) {
         meta.push_segment(index, before);
     }
-    let own = Segment {
+    let own = StoredSegment {
         lo: row,
         hi: row + 1,
         ..own
     };
     meta.push_segment(index, own);
     let rest = meta.push_free(&freed);
-    let mut changes = Changes::start(index);
+    let mut changes = PageChanges::start(index);
     if let Some(tail) = &mut tail {
         // Whoever still takes it for the tail looks for the new one.
-        changes.change(tail).set_kind(Kind::Log);
+        changes.change(tail).set_kind(PageType::Log);
     }
     rows::put(&mut changes.change(&mut row_page), row, entry);
     meta.write(&mut changes.change(&mut meta_page));
@@ -96,22 +96,27 @@ fn switch_in(index: &Index, entry: &Entry, own: Segment) -> bool {
 }
 
 /// Writes the segment of the rows of the tail, which is locked, as is the metapage.
-fn tail_segment(index: &Index, meta_page: &mut Page, meta: &mut Meta, tail: &Page) -> Segment {
+fn tail_segment(
+    index: &Index,
+    meta_page: &mut Page,
+    meta: &mut Meta,
+    tail: &Page,
+) -> StoredSegment {
     let (end, _) = log::next_row(index, tail, 0);
     let mut postings = Vec::new();
     let rows = log::add_postings(&log::parse(index, tail), 0, &mut postings);
     let rows = index.sound(tail.block(), rows);
     sort_distinct(&mut postings, &mut || ());
-    let mut segment = Segment {
+    let mut segment = StoredSegment {
         number: meta.next_segment,
         lo: tail.number(),
         hi: end,
         rows,
-        ..Segment::default()
+        ..StoredSegment::default()
     };
     meta.next_segment += 1;
     let mut leaf = LeafBuilder::new(PAYLOAD_LEN).or_raise();
-    let nothing = |_: &mut Meta, _: &Segment| Vec::new();
+    let nothing = |_: &mut Meta, _: &StoredSegment| Vec::new();
     for posting in postings {
         if !leaf.push(posting.into()) {
             add_leaf(index, meta_page, meta, &mut segment, &mut leaf, nothing);

@@ -1,15 +1,15 @@
 //! The log: the newest rows, on a few pages that every lookup reads whole. The lock of its last page,
 //! the tail, makes a row visible and draws its number.
 
-use super::ahead::Reader;
-use super::cache::Places;
+use super::ahead::PageReader;
+use super::cache::NextPlaces;
 use super::meta::{MAX_LOG_PAGES, Meta};
-use super::page::{Changes, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
-use super::rows::{self, Entry};
+use super::page::{Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted};
+use super::rows::{self, RowEntry};
 use super::segment::Stop;
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::Grow;
-use neardup::postings::{Ahead, Damaged, Log, LogQuery, Posting, log};
+use neardup::postings::{Damaged, Log, LogQuery, PageAhead, Posting, log};
 
 /// Returns whether an empty page of the log has room for a row of `keys` keys.
 pub fn is_room_for(keys: usize) -> bool {
@@ -17,12 +17,12 @@ pub fn is_room_for(keys: usize) -> bool {
 }
 
 /// Appends a row and returns its number; None where a page has no room for it.
-pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Option<u64> {
+pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]) -> Option<u64> {
     if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
         return None;
     }
     let mut tail = index.lock_remembered(places.tail)?;
-    if tail.kind() != Some(Kind::Tail) {
+    if tail.kind() != Some(PageType::Tail) {
         return None;
     }
     let (row, fits) = next_row(index, &tail, keys.len());
@@ -30,11 +30,11 @@ pub fn append(index: &Index, places: &Places, entry: &Entry, keys: &[u32]) -> Op
         return None;
     }
     let mut row_page = index.lock_remembered(places.rows_block)?;
-    if !row_page.is(Kind::Rows, rows::page_of(row)) {
+    if !row_page.is(PageType::Rows, rows::page_of(row)) {
         return None;
     }
     let block = tail.block();
-    let mut changes = Changes::start(index);
+    let mut changes = PageChanges::start(index);
     let mut image = changes.change(&mut tail);
     let appended = log::append(image.payload(), keys);
     image.set_used(index.used(block, appended));
@@ -78,7 +78,7 @@ pub fn end(index: &Index, meta: &Meta) -> u64 {
             return meta.log_start;
         };
         let page = index.read(tail);
-        if let Some(Kind::Tail | Kind::Log) = page.kind() {
+        if let Some(PageType::Tail | PageType::Log) = page.kind() {
             return page.number() + parse(index, &page).len() as u64;
         }
         drop(page);
@@ -92,7 +92,7 @@ pub fn end(index: &Index, meta: &Meta) -> u64 {
 
 /// The outcome of [`make_room`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Room {
+pub enum LogRoom {
     /// A row can be appended.
     Made,
     /// So it can, and the log has one more page.
@@ -102,34 +102,34 @@ pub enum Room {
 }
 
 /// Adds what lacks to append a row: a page of the log, a page of the row table.
-pub fn make_room(index: &Index, keys: usize) -> Room {
+pub fn make_room(index: &Index, keys: usize) -> LogRoom {
     let (mut meta_page, mut meta) = Meta::lock(index);
-    let mut made = Room::Made;
+    let mut made = LogRoom::Made;
     let mut row = meta.log_start;
     let mut tail = meta.tail().map(|block| index.lock(block));
     let mut has_room = false;
     if let Some(page) = &tail {
-        if page.kind() != Some(Kind::Tail) {
+        if page.kind() != Some(PageType::Tail) {
             raise_corrupted(index, Some(page.block()), "it is not the log's last page");
         }
         (row, has_room) = next_row(index, page, keys);
     }
     if !has_room {
         if meta.log().len() == MAX_LOG_PAGES {
-            return Room::Full;
+            return LogRoom::Full;
         }
         let mut page = meta.allocate(index);
         meta.push_log(page.block());
-        let mut changes = Changes::start(index);
-        let mut image = changes.init(&mut page, Kind::Tail, row);
+        let mut changes = PageChanges::start(index);
+        let mut image = changes.init(&mut page, PageType::Tail, row);
         let used = log::init(image.payload());
         image.set_used(used);
         if let Some(tail) = &mut tail {
-            changes.change(tail).set_kind(Kind::Log);
+            changes.change(tail).set_kind(PageType::Log);
         }
         meta.write(&mut changes.change(&mut meta_page));
         changes.finish();
-        made = Room::NewPage;
+        made = LogRoom::NewPage;
     }
     drop(tail);
     rows::ensure_page(index, &mut meta_page, &mut meta, rows::page_of(row));
@@ -146,11 +146,15 @@ pub fn for_each_page(
     mut look: impl FnMut(u64, Log) -> Result<(), Damaged>,
 ) -> Result<(), Stop> {
     let mut start = meta.log_start;
-    let mut pages = Reader::new(*index);
-    pages.announce(meta.log().iter().map(|&block| Ahead { block, place: 0.5 }))?;
+    let mut pages = PageReader::new(*index);
+    pages.announce(
+        meta.log()
+            .iter()
+            .map(|&block| PageAhead { block, place: 0.5 }),
+    )?;
     for &block in meta.log() {
         let page = pages.read(block);
-        if !page.is(Kind::Log, start) && !page.is(Kind::Tail, start) {
+        if !page.is(PageType::Log, start) && !page.is(PageType::Tail, start) {
             return Err(Stop::Restart(block));
         }
         let log = Log::parse(page.payload()).map_err(Stop::at(block))?;

@@ -5,7 +5,7 @@ use super::find::find_from;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
-use super::rows::{self, Entry, Rows};
+use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count_scan;
 use crate::index::classes::RowKeys;
 use crate::pg::spool::NumberPairs;
@@ -13,7 +13,7 @@ use pgrx::pg_sys;
 
 /// A row that an index finds.
 #[derive(Clone, Copy)]
-pub struct Candidate {
+pub struct NumberedRow {
     /// Grows with every row of the index: of two rows, a search for the later one finds the earlier.
     pub number: u64,
     pub tid: pg_sys::ItemPointerData,
@@ -24,11 +24,11 @@ pub struct Looked(NumberPairs);
 
 impl Looked {
     /// Goes through all rows.
-    pub fn iter(&mut self) -> impl Iterator<Item = Candidate> {
+    pub fn iter(&mut self) -> impl Iterator<Item = NumberedRow> {
         (0..self.0.len()).map(|place| {
             let [number, tid] = self.0.get(place);
             let tid = rows::tid_of(tid);
-            Candidate { number, tid }
+            NumberedRow { number, tid }
         })
     }
 }
@@ -60,9 +60,9 @@ pub unsafe fn candidates(
         (Index::new(relation), search)
     };
     let (meta, mut remaining) = find_from(index, &search, from);
-    let mut table = Rows::new(index, &meta);
+    let mut table = RowTable::new(index, &meta);
     let (mut found, mut here) = (NumberPairs::new(), Vec::new());
-    let mut add = |number, Entry { tid, .. }| found.push([number, rows::number_of(&tid)]);
+    let mut add = |number, RowEntry { tid, .. }| found.push([number, rows::number_of(&tid)]);
     while remaining.look_up(&mut table, &mut here, &mut add) {}
     Looked(found)
 }

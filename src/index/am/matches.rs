@@ -4,8 +4,8 @@
 use super::fetch::Fetch;
 use super::meta::{Mean, Meta, SHARES};
 use super::page::Index;
-use super::rows::Rows;
-use super::segment::{Searched, SegmentPages, Stop, by_size};
+use super::rows::RowTable;
+use super::segment::{SearchedGroup, SegmentPages, Stop, by_size};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
 use neardup::memory::Grow;
@@ -60,7 +60,7 @@ pub fn sample(index: &Index) {
 /// is seen.
 fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
     let mut groups = by_size(index, meta);
-    let sum = |groups: &[(f64, Searched)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
+    let sum = |groups: &[(f64, SearchedGroup)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
     let all_rows = sum(&groups).max(1.0);
     groups.retain(|(rows, _)| *rows >= SEARCHED * all_rows);
     let searched_rows = sum(&groups).max(1.0);
@@ -114,7 +114,7 @@ fn part(number: usize, share: f64) -> usize {
 
 /// Reads the keys of rows.
 struct Sampled<'a> {
-    table: Rows<'a>,
+    table: RowTable<'a>,
     heap: pg_sys::Relation,
     fetch: Fetch,
     row_keys: RowKeys,
@@ -130,7 +130,7 @@ impl<'a> Sampled<'a> {
             let heap = pg_sys::table_open((*(*relation).rd_index).indrelid, pg_sys::NoLock as i32);
             let snapshot = (&raw const pg_sys::SnapshotSelfData).cast_mut();
             Self {
-                table: Rows::new(*index, meta),
+                table: RowTable::new(*index, meta),
                 heap,
                 fetch: Fetch::open(heap, relation, snapshot),
                 row_keys: RowKeys::of_index(relation),

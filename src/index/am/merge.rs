@@ -7,16 +7,16 @@
 use super::hold;
 use super::log;
 use super::matches;
-use super::meta::{self, Merge, Meta, Segment};
-use super::page::{Changes, Index, Kind, META_BLOCK, PAYLOAD_LEN, Page};
+use super::meta::{self, Meta, StoredMerge, StoredSegment};
+use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use super::segment::{SegmentPages, Stop, plain};
 use crate::pg::error::{OrRaise, check_interrupts};
-use neardup::postings::directory::{self, Directories, Entry};
+use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::policy::{
     self, FLUSHED_PAGES, LEAVES_PER_PAGE, MAX_MERGES, MAX_SEGMENTS, MOST_WITHOUT_VACUUM,
     SEGMENTS_WITH_ROW,
 };
-use neardup::postings::{self, Damaged, Directory, Filled, Leaf, LeafBuilder, Posting};
+use neardup::postings::{self, Damaged, Directory, FilledLeaf, Leaf, LeafBuilder, Posting};
 use pgrx::pg_sys;
 
 /// The right to change segments, until it is dropped or the transaction ends.
@@ -109,7 +109,7 @@ impl Merging<'_> {
         postings::sort_distinct(&mut postings, &mut check_interrupts);
         hold::point("flush_reads_log");
         let lo = meta.log_start;
-        let mut writer = Writer::begin(index, lo, end);
+        let mut writer = SegmentWriter::begin(index, lo, end);
         writer.segment.rows = rows;
         for posting in postings {
             writer.push(posting.into());
@@ -140,18 +140,18 @@ impl Merging<'_> {
     pub fn begin_merge(&self, range: std::ops::Range<usize>, purges: bool) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let inputs = &meta.segments[range.clone()];
-        meta.merges[meta.merge_count as usize] = Merge {
-            output: Segment {
+        meta.merges[meta.merge_count as usize] = StoredMerge {
+            output: StoredSegment {
                 number: meta.next_segment,
                 lo: meta.segments[range.start].lo,
                 hi: meta.segments[range.end - 1].hi,
                 rows: inputs.iter().map(|input| input.rows).sum(),
-                ..Segment::default()
+                ..StoredSegment::default()
             },
             first_input: meta.segments[range.start].number,
             inputs: range.len() as u32,
             purges: purges.into(),
-            ..Merge::default()
+            ..StoredMerge::default()
         };
         meta.next_segment += 1;
         meta.merge_count += 1;
@@ -209,7 +209,7 @@ impl Merging<'_> {
         let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
         for left in (0..leaves).rev() {
             check_interrupts();
-            let Filled { next, .. } = merge.fill(&mut pages, &mut leaf, keep)?;
+            let FilledLeaf { next, .. } = merge.fill(&mut pages, &mut leaf, keep)?;
             let mut freed = Vec::new();
             for input in &inputs {
                 let shift = input.lo - state.output.lo;
@@ -232,7 +232,7 @@ impl Merging<'_> {
                 let freed = &freed;
                 let range = range.clone();
                 move |meta, output| {
-                    meta.merges[place] = Merge {
+                    meta.merges[place] = StoredMerge {
                         output: *output,
                         ..state
                     };
@@ -256,7 +256,7 @@ impl Merging<'_> {
 /// fewest postings left. Those of VACUUM, which may have been canceled, are among them only where
 /// the number of segments would keep rows from being inserted before the next VACUUM.
 fn nearest(meta: &Meta) -> Option<usize> {
-    let left = |merge: &Merge| -> u64 {
+    let left = |merge: &StoredMerge| -> u64 {
         let inputs = meta.inputs(merge).map(|inputs| &meta.segments[inputs]);
         let postings = inputs
             .unwrap_or_default()
@@ -272,7 +272,12 @@ fn nearest(meta: &Meta) -> Option<usize> {
 }
 
 /// Puts the output of a merge in the place of its inputs.
-fn finish_merge(meta: &mut Meta, place: usize, inputs: std::ops::Range<usize>, output: &Segment) {
+fn finish_merge(
+    meta: &mut Meta,
+    place: usize,
+    inputs: std::ops::Range<usize>,
+    output: &StoredSegment,
+) {
     let kept = usize::from(output.postings > 0);
     if kept == 1 {
         meta.segments[inputs.start] = *output;
@@ -317,13 +322,13 @@ pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
 }
 
 /// Writes a segment that nothing refers to yet.
-pub struct Writer<'a> {
+pub struct SegmentWriter<'a> {
     index: Index<'a>,
-    pub segment: Segment,
+    pub segment: StoredSegment,
     leaf: LeafBuilder,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> SegmentWriter<'a> {
     /// Begins the segment of the rows from `lo` to before `hi`.
     pub fn begin(index: &Index<'a>, lo: u64, hi: u64) -> Self {
         let (mut page, mut meta) = Meta::lock(index);
@@ -332,11 +337,11 @@ impl<'a> Writer<'a> {
         meta.store(index, &mut page);
         Self {
             index: *index,
-            segment: Segment {
+            segment: StoredSegment {
                 number,
                 lo,
                 hi,
-                ..Segment::default()
+                ..StoredSegment::default()
             },
             leaf: LeafBuilder::new(PAYLOAD_LEN).or_raise(),
         }
@@ -354,7 +359,7 @@ impl<'a> Writer<'a> {
     fn write(&mut self) {
         check_interrupts();
         let (mut page, mut meta) = Meta::lock(&self.index);
-        let nothing = |_: &mut Meta, _: &Segment| Vec::new();
+        let nothing = |_: &mut Meta, _: &StoredSegment| Vec::new();
         add_leaf(
             &self.index,
             &mut page,
@@ -366,7 +371,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes what is left; returns the segment, and the metapage to enter it in.
-    pub fn finish(mut self) -> (Page<'a>, Meta, Segment) {
+    pub fn finish(mut self) -> (Page<'a>, Meta, StoredSegment) {
         if !self.leaf.is_empty() {
             self.write();
         }
@@ -381,19 +386,19 @@ pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,
     meta: &mut Meta,
-    segment: &mut Segment,
+    segment: &mut StoredSegment,
     leaf: &mut LeafBuilder,
-    change: impl FnOnce(&mut Meta, &Segment) -> Vec<u32>,
+    change: impl FnOnce(&mut Meta, &StoredSegment) -> Vec<u32>,
 ) -> Vec<u32> {
     let first = leaf.first().expect("the leaf is not empty");
     let postings = leaf.len() as u64;
     let mut page = meta.allocate(index);
-    let entry = Entry {
+    let entry = DirectoryEntry {
         first,
         block: page.block(),
     };
     let mut grown = postings::Segment::from(&*segment);
-    let mut tree = Tree {
+    let mut tree = SegmentTree {
         index,
         meta,
         number: segment.number,
@@ -401,7 +406,7 @@ pub(super) fn add_leaf(
         created: 0,
     };
     directory::add_leaf(&mut tree, &mut grown, entry).unwrap_or_else(|stop| stop.raise(index));
-    let Tree {
+    let SegmentTree {
         appended, created, ..
     } = tree;
     segment.root = grown.root;
@@ -410,8 +415,8 @@ pub(super) fn add_leaf(
     segment.leaves += 1;
     segment.directory_pages += created;
     let rest = change(meta, segment);
-    let mut changes = Changes::start(index);
-    let mut image = changes.init(&mut page, Kind::Leaf, segment.number);
+    let mut changes = PageChanges::start(index);
+    let mut image = changes.init(&mut page, PageType::Leaf, segment.number);
     let used = leaf.finish(image.payload());
     image.set_used(used);
     let mut appended = appended;
@@ -428,18 +433,18 @@ pub(super) fn add_leaf(
 
 /// The directory of a segment that is written. New pages are written at once, since nothing leads
 /// to them; the one page that is appended to is kept for the leaf's record.
-struct Tree<'t, 'a> {
+struct SegmentTree<'t, 'a> {
     index: &'t Index<'a>,
     meta: &'t mut Meta,
     number: u64,
-    appended: Option<(Page<'a>, Entry)>,
+    appended: Option<(Page<'a>, DirectoryEntry)>,
     created: u32,
 }
 
-impl Tree<'_, '_> {
+impl SegmentTree<'_, '_> {
     fn read<R>(
         &self,
-        kind: Kind,
+        kind: PageType,
         block: u32,
         look: impl FnOnce(&[u8]) -> Result<Option<R>, Damaged>,
     ) -> Result<R, Stop> {
@@ -453,31 +458,31 @@ impl Tree<'_, '_> {
     }
 }
 
-impl Directories for Tree<'_, '_> {
+impl Directories for SegmentTree<'_, '_> {
     type Error = Stop;
 
     fn first(&mut self, level: u8, block: u32) -> Result<Posting, Stop> {
         if level == 0 {
-            return self.read(Kind::Leaf, block, |payload| {
+            return self.read(PageType::Leaf, block, |payload| {
                 Leaf::parse(payload).map(|leaf| Some(leaf.first()))
             });
         }
-        self.read(Kind::Directory, block, |payload| {
+        self.read(PageType::Directory, block, |payload| {
             let directory = Directory::parse(payload)?;
             Ok(directory.get(0).map(|entry| entry.first))
         })
     }
 
     fn last(&mut self, _level: u8, block: u32) -> Result<u32, Stop> {
-        self.read(Kind::Directory, block, |payload| {
+        self.read(PageType::Directory, block, |payload| {
             let directory = Directory::parse(payload)?;
             Ok(directory.last().map(|entry| entry.block))
         })
     }
 
-    fn append(&mut self, _level: u8, block: u32, entry: Entry) -> Result<bool, Stop> {
+    fn append(&mut self, _level: u8, block: u32, entry: DirectoryEntry) -> Result<bool, Stop> {
         let page = self.index.lock(block);
-        if !page.is(Kind::Directory, self.number) {
+        if !page.is(PageType::Directory, self.number) {
             return Err(Stop::Restart(block));
         }
         let directory = Directory::parse(page.payload()).map_err(Stop::at(block))?;
@@ -488,11 +493,11 @@ impl Directories for Tree<'_, '_> {
         Ok(true)
     }
 
-    fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Stop> {
+    fn create(&mut self, level: u8, entries: &[DirectoryEntry]) -> Result<u32, Stop> {
         let mut page = self.meta.allocate(self.index);
         let block = page.block();
-        let mut changes = Changes::start(self.index);
-        let mut image = changes.init(&mut page, Kind::Directory, self.number);
+        let mut changes = PageChanges::start(self.index);
+        let mut image = changes.init(&mut page, PageType::Directory, self.number);
         let used = directory::init(image.payload(), level);
         image.set_used(used);
         for &entry in entries {

@@ -1,8 +1,8 @@
 //! The metapage: where everything in an index begins.
 
 use super::page::raise_corrupted;
-use super::page::{Changes, Image, Index, Kind, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page};
-use crate::index::classes::Parameters;
+use super::page::{Image, Index, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
+use crate::index::classes::ValueParameters;
 use crate::pg::error::raise;
 use neardup::postings::log;
 use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
@@ -22,7 +22,7 @@ pub const MAX_PARAMETERS: usize = 64;
 /// Sorted postings of the rows from `lo` to before `hi`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Segment {
+pub struct StoredSegment {
     /// Never used twice; its pages bear it.
     pub number: u64,
     pub lo: u64,
@@ -41,8 +41,8 @@ pub struct Segment {
 /// output, the others in the inputs.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Merge {
-    pub output: Segment,
+pub struct StoredMerge {
+    pub output: StoredSegment,
     /// Number of the first input.
     pub first_input: u64,
     /// The first posting that is not in the output, which counts offsets from the output's `lo`.
@@ -59,17 +59,17 @@ pub const SHARES: [f64; 8] = [0.1, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.0];
 /// How many rows match a row of the index, from a sample of its rows.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Matches {
+pub struct RowMatches {
     /// The number of the first row after those among which a sample was drawn last.
     pub end: u64,
     /// For each of [`SHARES`].
-    levels: [Level; SHARES.len()],
+    levels: [MatchLevel; SHARES.len()],
 }
 
 /// Two numbers, as their bits: plain bytes compare.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Level {
+struct MatchLevel {
     rows: u32,
     any: u32,
 }
@@ -82,10 +82,10 @@ pub struct Mean {
     pub any: f64,
 }
 
-impl Matches {
+impl RowMatches {
     pub fn set(&mut self, means: [Mean; SHARES.len()]) {
         let bits = |number: f64| (number as f32).to_bits();
-        self.levels = means.map(|mean| Level {
+        self.levels = means.map(|mean| MatchLevel {
             rows: bits(mean.rows),
             any: bits(mean.any),
         });
@@ -98,7 +98,7 @@ impl Matches {
         let (low, high) = (above.saturating_sub(1), above.min(SHARES.len() - 1));
         let between = (share - SHARES[low]) / (SHARES[high] - SHARES[low]);
         let between = if low == high { 0.0 } else { between };
-        let number = |of: fn(&Level) -> u32| {
+        let number = |of: fn(&MatchLevel) -> u32| {
             let [low, high] = [low, high].map(|at| f64::from(f32::from_bits(of(&self.levels[at]))));
             low + (high - low) * between
         };
@@ -129,20 +129,20 @@ pub struct Meta {
     pub free_count: u32,
     /// More than the most that are kept if there were too many.
     pub parameters_count: u32,
-    pub matches: Matches,
+    pub matches: RowMatches,
     /// Blocks of the highest pages of the row table's directory, used as a ring.
     pub row_tops: [u32; TOPS],
     /// Blocks of the log, oldest first; the last is the tail.
     pub log: [u32; MAX_LOG_PAGES],
-    pub segments: [Segment; MAX_SEGMENTS],
-    pub merges: [Merge; MAX_MERGES],
+    pub segments: [StoredSegment; MAX_SEGMENTS],
+    pub merges: [StoredMerge; MAX_MERGES],
     /// Blocks that are free for reuse; their pages still bear what they held.
     pub free: [u32; MAX_FREE],
-    pub parameters: [Parameters; MAX_PARAMETERS],
+    pub parameters: [ValueParameters; MAX_PARAMETERS],
 }
 
 const _: () = assert!(size_of::<Meta>() <= PAYLOAD_LEN);
-const _: () = assert!(offset_of!(Meta, matches) == 56 && size_of::<Matches>() == 72);
+const _: () = assert!(offset_of!(Meta, matches) == 56 && size_of::<RowMatches>() == 72);
 
 impl Meta {
     /// Returns the metapage of an index without rows.
@@ -159,11 +159,11 @@ impl Meta {
             merge_count: 0,
             free_count: 0,
             parameters_count: 0,
-            matches: Matches::default(),
+            matches: RowMatches::default(),
             row_tops: [NO_BLOCK; _],
             log: [NO_BLOCK; _],
-            segments: [Segment::default(); _],
-            merges: [Merge::default(); _],
+            segments: [StoredSegment::default(); _],
+            merges: [StoredMerge::default(); _],
             free: [NO_BLOCK; _],
             parameters: [[0; 16]; _],
         }
@@ -186,7 +186,7 @@ impl Meta {
         let [magic, version, ..] = *payload.as_chunks().0 else {
             raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
         };
-        if !page.is(Kind::Meta, 0) || u32::from_ne_bytes(magic) != MAGIC {
+        if !page.is(PageType::Meta, 0) || u32::from_ne_bytes(magic) != MAGIC {
             raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
         }
         let version = u32::from_ne_bytes(version);
@@ -219,7 +219,7 @@ impl Meta {
 
     /// Replaces the metapage alone.
     pub fn store(&self, index: &Index, page: &mut Page) {
-        let mut changes = Changes::start(index);
+        let mut changes = PageChanges::start(index);
         self.write(&mut changes.change(page));
         changes.finish();
     }
@@ -235,11 +235,11 @@ impl Meta {
     }
 
     /// Returns the segments, in the order of their rows.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[StoredSegment] {
         &self.segments[..self.segment_count as usize]
     }
 
-    pub fn merges(&self) -> &[Merge] {
+    pub fn merges(&self) -> &[StoredMerge] {
         &self.merges[..self.merge_count as usize]
     }
 
@@ -281,7 +281,7 @@ impl Meta {
         self.log_start = start;
     }
 
-    pub fn push_segment(&mut self, index: &Index, segment: Segment) {
+    pub fn push_segment(&mut self, index: &Index, segment: StoredSegment) {
         if self.segments().len() == MAX_SEGMENTS {
             raise_full(index);
         }
@@ -299,7 +299,7 @@ impl Meta {
     ///
     /// # Errors
     /// ERROR `index_corrupted` if they are not there.
-    pub fn known_inputs(&self, index: &Index, merge: &Merge) -> std::ops::Range<usize> {
+    pub fn known_inputs(&self, index: &Index, merge: &StoredMerge) -> std::ops::Range<usize> {
         self.inputs(merge).unwrap_or_else(|| {
             let reason = "a merge of segments that do not exist";
             raise_corrupted(index, Some(META_BLOCK), reason)
@@ -307,7 +307,7 @@ impl Meta {
     }
 
     /// Returns the places of the inputs of a merge among the segments; None if they are not there.
-    pub fn inputs(&self, merge: &Merge) -> Option<std::ops::Range<usize>> {
+    pub fn inputs(&self, merge: &StoredMerge) -> Option<std::ops::Range<usize>> {
         let first = self
             .segments()
             .iter()
@@ -377,7 +377,7 @@ impl Meta {
     }
 
     /// Remembers the parameters of a value; tells whether they are new.
-    pub fn add_parameters(&mut self, parameters: &Parameters) -> bool {
+    pub fn add_parameters(&mut self, parameters: &ValueParameters) -> bool {
         let count = self.parameters_count as usize;
         if count > MAX_PARAMETERS || self.parameters[..count].contains(parameters) {
             return false;
@@ -390,13 +390,13 @@ impl Meta {
     }
 
     /// Returns whether parameters are among those that are kept, or cannot be kept any more.
-    pub fn knows(&self, parameters: &Parameters) -> bool {
+    pub fn knows(&self, parameters: &ValueParameters) -> bool {
         self.parameters()
             .is_none_or(|known| known.contains(parameters))
     }
 
     /// Returns the parameters of the indexed values; None if there were too many to be kept.
-    pub fn parameters(&self) -> Option<&[Parameters]> {
+    pub fn parameters(&self) -> Option<&[ValueParameters]> {
         self.parameters.get(..self.parameters_count as usize)
     }
 }
@@ -426,8 +426,8 @@ pub fn raise_full(index: &Index) -> ! {
 pub fn release(index: &Index, blocks: &[u32]) {
     for &block in blocks {
         let mut page = index.lock(block);
-        let mut changes = Changes::start(index);
-        changes.init(&mut page, Kind::Free, 0);
+        let mut changes = PageChanges::start(index);
+        changes.init(&mut page, PageType::Free, 0);
         changes.finish();
         drop(page);
         // SAFETY: the relation is open.

@@ -8,9 +8,9 @@
 use super::approaching::Approaching;
 use super::fetch::Fetch;
 use super::page::Index;
-use super::rows::{self, Entry, Rows};
+use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count_rows;
-use crate::index::classes::{Order, RowKeys};
+use crate::index::classes::{DistanceOrder, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::query::work_mem_bytes;
 use crate::pg::sort::DistanceSort;
@@ -41,7 +41,7 @@ impl Known {
 }
 
 /// Rows that are sorted when the first of them is asked for.
-enum Sorted {
+enum SortedRows {
     /// There are none, or none that match.
     Empty,
     /// None of them is nearer than this.
@@ -50,7 +50,7 @@ enum Sorted {
     Read(Known, DistanceSort),
 }
 
-impl Sorted {
+impl SortedRows {
     /// Returns what is left of a sort.
     fn of(mut sort: DistanceSort) -> Self {
         match sort.next() {
@@ -81,15 +81,15 @@ impl Sorted {
 /// Rows that are left to be returned, in order.
 pub struct Ordered<'a> {
     index: Index<'a>,
-    order: Box<dyn Order>,
+    order: Box<dyn DistanceOrder>,
     fetch: Fetch,
-    table: Rows<'a>,
+    table: RowTable<'a>,
     known: BinaryHeap<Reverse<Known>>,
     candidates: Approaching,
     /// Candidates that have been read.
-    read: Sorted,
+    read: SortedRows,
     /// Rows that are no candidates.
-    tail: Sorted,
+    tail: SortedRows,
     /// Rows of the tail that have been read.
     beyond: u64,
 }
@@ -98,9 +98,9 @@ impl<'a> Ordered<'a> {
     /// Takes the candidates. `tail` is the least distance of all other rows; None if they do not match.
     pub fn new(
         index: Index<'a>,
-        order: Box<dyn Order>,
+        order: Box<dyn DistanceOrder>,
         fetch: Fetch,
-        table: Rows<'a>,
+        table: RowTable<'a>,
         candidates: Approaching,
         tail: Option<f64>,
     ) -> Self {
@@ -111,8 +111,8 @@ impl<'a> Ordered<'a> {
             table,
             known: BinaryHeap::new(),
             candidates,
-            read: Sorted::Empty,
-            tail: tail.map_or(Sorted::Empty, Sorted::Unread),
+            read: SortedRows::Empty,
+            tail: tail.map_or(SortedRows::Empty, SortedRows::Unread),
             beyond: 0,
         }
     }
@@ -150,14 +150,14 @@ impl<'a> Ordered<'a> {
                 true => &mut self.read,
                 false => &mut self.tail,
             };
-            match std::mem::replace(sorted, Sorted::Empty) {
-                Sorted::Empty => {}
-                Sorted::Unread(_) => {
+            match std::mem::replace(sorted, SortedRows::Empty) {
+                SortedRows::Empty => {}
+                SortedRows::Unread(_) => {
                     // SAFETY: vouched for by the caller.
-                    self.tail = Sorted::of(unsafe { self.read_tail(keys, conditions) });
+                    self.tail = SortedRows::of(unsafe { self.read_tail(keys, conditions) });
                 }
-                Sorted::Read(first, sort) => {
-                    *sorted = Sorted::of(sort);
+                SortedRows::Read(first, sort) => {
+                    *sorted = SortedRows::of(sort);
                     self.keep(first);
                 }
             }
@@ -181,7 +181,7 @@ impl<'a> Ordered<'a> {
                 self.look_at(keys, row).into_iter().for_each(&mut put);
             }
             sort.sort();
-            self.read = Sorted::of(sort);
+            self.read = SortedRows::of(sort);
         }
     }
 
@@ -227,7 +227,7 @@ impl<'a> Ordered<'a> {
             // SAFETY: the scan is going on.
             unsafe { count_rows(self.index.as_ptr(), others.len()) };
             self.beyond += others.len() as u64;
-            for (_, Entry { tid, .. }) in &others {
+            for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
                 let order = &*self.order;
                 let distance = self.fetch.row(*tid, |values, is_null| {
@@ -257,7 +257,7 @@ impl<'a> Ordered<'a> {
     }
 }
 
-fn distance(order: &dyn Order, value: Option<pg_sys::Datum>) -> f64 {
+fn distance(order: &dyn DistanceOrder, value: Option<pg_sys::Datum>) -> f64 {
     // SAFETY: the value is one of the compared column, of which the order is.
     let distance = value.and_then(|value| unsafe { order.distance(value) });
     distance.unwrap_or(NONE)

@@ -40,7 +40,7 @@ const NEW_BLOCK: u32 = pg_sys::InvalidBlockNumber;
 /// The contents of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRepr)]
 #[repr(u16)]
-pub enum Kind {
+pub enum PageType {
     Meta = 1,
     /// Keys of new rows; its number is that of its first row.
     Log = 2,
@@ -412,18 +412,18 @@ impl Page<'_> {
 
     /// Returns whether the page is free for any use, as far as it says itself.
     pub fn is_free(&self) -> bool {
-        self.is_new() || self.kind() == Some(Kind::Free)
+        self.is_new() || self.kind() == Some(PageType::Free)
     }
 
     /// Returns the kind of the page; None if it is not one of ours.
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<PageType> {
         let header = self.header();
         let lower = usize::from(header.pd_lower);
         let special = self.special();
         let valid = usize::from(header.pd_special) == SPECIAL_START
             && (HEADER_LEN..=SPECIAL_START).contains(&lower)
             && special.page_id == PAGE_ID;
-        Kind::from_repr(special.kind).filter(|_| valid)
+        PageType::from_repr(special.kind).filter(|_| valid)
     }
 
     pub fn number(&self) -> u64 {
@@ -431,7 +431,7 @@ impl Page<'_> {
     }
 
     /// Returns whether the page is what a reader looks for; if not, it has been reused.
-    pub fn is(&self, kind: Kind, number: u64) -> bool {
+    pub fn is(&self, kind: PageType, number: u64) -> bool {
         self.kind() == Some(kind) && self.number() == number
     }
 
@@ -468,7 +468,7 @@ impl Drop for Page<'_> {
 }
 
 /// Changes of up to four exclusively locked pages that take effect together.
-pub struct Changes<'a> {
+pub struct PageChanges<'a> {
     state: *mut pg_sys::GenericXLogState,
     /// Without a log: the buffers to mark as changed.
     buffers: [pg_sys::Buffer; pg_sys::MAX_GENERIC_XLOG_PAGES as usize],
@@ -476,7 +476,7 @@ pub struct Changes<'a> {
     index: PhantomData<&'a ()>,
 }
 
-impl<'a> Changes<'a> {
+impl<'a> PageChanges<'a> {
     pub fn start(index: &Index<'a>) -> Self {
         let state = if index.unlogged {
             std::ptr::null_mut()
@@ -515,7 +515,7 @@ impl<'a> Changes<'a> {
     }
 
     /// Returns the page emptied, to be filled.
-    pub fn init<'p>(&mut self, page: &'p mut Page, kind: Kind, number: u64) -> Image<'p> {
+    pub fn init<'p>(&mut self, page: &'p mut Page, kind: PageType, number: u64) -> Image<'p> {
         let mut image = self.register(page, pg_sys::GENERIC_XLOG_FULL_IMAGE);
         image.init(kind, number);
         image
@@ -543,7 +543,7 @@ pub struct Image<'p> {
 }
 
 impl Image<'_> {
-    fn init(&mut self, kind: Kind, number: u64) {
+    fn init(&mut self, kind: PageType, number: u64) {
         // SAFETY: the image is a page, aligned for its header and its special space.
         unsafe {
             pg_sys::PageInit(self.start.cast(), BLOCK_LEN, SPECIAL_LEN);
@@ -559,7 +559,7 @@ impl Image<'_> {
         }
     }
 
-    pub fn set_kind(&mut self, kind: Kind) {
+    pub fn set_kind(&mut self, kind: PageType) {
         // SAFETY: as of `init`.
         unsafe {
             (*self.start.add(SPECIAL_START).cast::<Special>()).kind = kind as u16;

@@ -6,9 +6,9 @@
 
 use super::log;
 use super::meta::Meta;
-use super::page::{Index, Kind};
-use super::segment::{Searched, SegmentPages, Stop, by_size};
-use crate::index::classes::{RowKeys, Search};
+use super::page::{Index, PageType};
+use super::segment::{SearchedGroup, SegmentPages, Stop, by_size};
+use crate::index::classes::{KeySearch, RowKeys};
 use neardup::postings::{Estimate, Needed};
 use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
@@ -27,7 +27,7 @@ const GROUPS: usize = 4;
 const LEAVES: usize = 2;
 
 /// The pages that have been read for a plan, and the counts made of them.
-struct Plan {
+struct PlanPages {
     of: *mut pg_sys::PlannerGlobal,
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,
     /// The search of each table for which the pages have been read that may be read besides metapages.
@@ -44,7 +44,7 @@ struct Counted {
 }
 
 thread_local! {
-    static PLAN: RefCell<Option<Plan>> = const { RefCell::new(None) };
+    static PLAN: RefCell<Option<PlanPages>> = const { RefCell::new(None) };
 }
 
 /// Forgets a plan whose memory is released.
@@ -58,7 +58,10 @@ unsafe extern "C-unwind" fn forget(plan: *mut c_void) {
 ///
 /// # Safety
 /// The planner's structures are valid.
-unsafe fn with_plan<R>(root: *mut pg_sys::PlannerInfo, look: impl FnOnce(&mut Plan) -> R) -> R {
+unsafe fn with_plan<R>(
+    root: *mut pg_sys::PlannerInfo,
+    look: impl FnOnce(&mut PlanPages) -> R,
+) -> R {
     // SAFETY: vouched for by the caller; the callback lives as long as the plan's memory.
     unsafe {
         let of = (*root).glob;
@@ -74,7 +77,7 @@ unsafe fn with_plan<R>(root: *mut pg_sys::PlannerInfo, look: impl FnOnce(&mut Pl
         }
         PLAN.with_borrow_mut(|known| {
             let of_this = known.take().filter(|known| known.of == of);
-            look(known.insert(of_this.unwrap_or_else(|| Plan {
+            look(known.insert(of_this.unwrap_or_else(|| PlanPages {
                 of,
                 metas: HashMap::new(),
                 counted: HashMap::new(),
@@ -145,9 +148,9 @@ pub unsafe fn count(
         };
         let (search, _) = RowKeys::of_index(relation).search(&[condition]);
         let rows = match search {
-            Search::Nothing => Some(0.0),
-            Search::Everything => None,
-            Search::Keys { keys, needed } => {
+            KeySearch::Nothing => Some(0.0),
+            KeySearch::Everything => None,
+            KeySearch::Keys { keys, needed } => {
                 let mut hasher = DefaultHasher::new();
                 keys.hash(&mut hasher);
                 let of_search = Counted {
@@ -201,7 +204,7 @@ fn rows(
     most_pages: usize,
 ) -> Option<f64> {
     let groups = by_size(index, meta);
-    let sum = |groups: &[(f64, Searched)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
+    let sum = |groups: &[(f64, SearchedGroup)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
     let in_log = meta.rows_in_log();
     let (all, largest) = (in_log + sum(&groups), &groups[..groups.len().min(GROUPS)]);
     let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + sum(largest)).max(1.0);
@@ -249,7 +252,7 @@ fn in_log_pages(
     let mut found = 0u32;
     for &block in meta.log().iter().step_by(step) {
         let page = index.read(block);
-        if !matches!(page.kind(), Some(Kind::Log | Kind::Tail)) {
+        if !matches!(page.kind(), Some(PageType::Log | PageType::Tail)) {
             return Err(Stop::Restart(block));
         }
         for row in log::parse(index, &page).iter() {

@@ -12,12 +12,12 @@ const PAGES: usize = 1 << 15;
 const LOOKED_UP: u32 = 16;
 
 thread_local! {
-    static BUFFERS: RefCell<Vec<Remembered>> = const { RefCell::new(Vec::new()) };
+    static BUFFERS: RefCell<Vec<RecentBuffer>> = const { RefCell::new(Vec::new()) };
     static READS: Cell<u32> = const { Cell::new(0) };
 }
 
 #[derive(Clone, Copy, Default)]
-struct Remembered {
+struct RecentBuffer {
     /// Tells most pages of one place apart; PostgreSQL compares the rest.
     tag: u32,
     /// 0: none.
@@ -130,10 +130,10 @@ unsafe fn remember(relation: pg_sys::Relation, block: u32, buffer: pg_sys::Buffe
     BUFFERS.with_borrow_mut(|buffers| {
         // Without memory for it nothing is remembered.
         if buffers.is_empty() && buffers.try_reserve_exact(PAGES).is_ok() {
-            buffers.resize(PAGES, Remembered::default());
+            buffers.resize(PAGES, RecentBuffer::default());
         }
         if let Some(remembered) = buffers.get_mut(place) {
-            *remembered = Remembered { tag, buffer };
+            *remembered = RecentBuffer { tag, buffer };
         }
     });
 }

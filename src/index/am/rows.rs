@@ -6,7 +6,9 @@
 
 use super::hold;
 use super::meta::{Meta, TOPS};
-use super::page::{Changes, Image, Index, Kind, NO_BLOCK, PAYLOAD_LEN, Page, raise_corrupted};
+use super::page::{
+    Image, Index, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType, raise_corrupted,
+};
 use super::segment::Stop;
 use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
@@ -54,13 +56,13 @@ fn place_of(row: u64) -> usize {
 
 /// One row of the table.
 #[derive(Clone, Copy)]
-pub struct Entry {
+pub struct RowEntry {
     pub tid: pg_sys::ItemPointerData,
     /// The number of keys, at most `u16::MAX`.
     pub keys: u16,
 }
 
-impl Entry {
+impl RowEntry {
     /// Returns the entry of a row of `keys` keys at a place of the heap.
     pub fn new(tid: pg_sys::ItemPointerData, keys: usize) -> Self {
         let keys = u16::try_from(keys).unwrap_or(u16::MAX);
@@ -109,20 +111,20 @@ impl Entry {
 }
 
 /// Returns the entries of a page of the table; an entry that was never written is blank.
-pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = Entry> {
-    payload.as_chunks().0.iter().map(Entry::read)
+pub fn entries(payload: &[u8]) -> impl ExactSizeIterator<Item = RowEntry> {
+    payload.as_chunks().0.iter().map(RowEntry::read)
 }
 
 /// Returns the entry of a row on the page that it is on; None if it is blank.
-pub fn live_entry(page: &Page, row: u64) -> Option<Entry> {
+pub fn live_entry(page: &Page, row: u64) -> Option<RowEntry> {
     let (all, _) = page.payload().as_chunks();
     all.get(place_of(row))
-        .map(Entry::read)
+        .map(RowEntry::read)
         .filter(|entry| !entry.is_blank())
 }
 
 /// Writes a row's entry into the image of its page.
-pub fn put(image: &mut Image, row: u64, entry: &Entry) {
+pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
     let start = place_of(row) * ENTRY_LEN;
     image.payload()[start..start + ENTRY_LEN].copy_from_slice(&entry.write());
     let used = image.used().max(start + ENTRY_LEN);
@@ -131,7 +133,7 @@ pub fn put(image: &mut Image, row: u64, entry: &Entry) {
 
 /// Reads the row table. Blocks of the directory are remembered; a page that has been moved is looked up
 /// anew.
-pub struct Rows<'a> {
+pub struct RowTable<'a> {
     index: Index<'a>,
     tops: [u32; TOPS],
     /// A page of the directory: its place, its block, the blocks on it.
@@ -140,7 +142,7 @@ pub struct Rows<'a> {
     table_blocks: u32,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> RowTable<'a> {
     pub fn new(index: Index<'a>, meta: &Meta) -> Self {
         Self {
             index,
@@ -172,11 +174,12 @@ impl<'a> Rows<'a> {
             .is_none_or(|(known, ..)| *known != place)
         {
             let top = self.tops[(place / FANOUT) as usize % TOPS];
-            let block = match self.block_on(top, Kind::RowsTop, place / FANOUT, place % FANOUT) {
+            let block = match self.block_on(top, PageType::RowsTop, place / FANOUT, place % FANOUT)
+            {
                 PagePlace::At { block, .. } => block,
                 other => return other,
             };
-            let Some(blocks) = self.blocks(block, Kind::RowsDirectory, place) else {
+            let Some(blocks) = self.blocks(block, PageType::RowsDirectory, place) else {
                 return PagePlace::Moved(block);
             };
             self.directory = Some((place, block, blocks));
@@ -187,7 +190,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn block_on(&self, parent: u32, kind: Kind, number: u64, place: u64) -> PagePlace {
+    fn block_on(&self, parent: u32, kind: PageType, number: u64, place: u64) -> PagePlace {
         if parent == NO_BLOCK {
             return PagePlace::Nowhere;
         }
@@ -197,7 +200,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn blocks(&self, block: u32, kind: Kind, number: u64) -> Option<Vec<u32>> {
+    fn blocks(&self, block: u32, kind: PageType, number: u64) -> Option<Vec<u32>> {
         let page = self.index.read(block);
         page.is(kind, number).then(|| {
             let (blocks, _) = page.payload().as_chunks();
@@ -243,7 +246,7 @@ impl<'a> Rows<'a> {
 
     /// Reads the rows of the table's page at a place that are not blank, and their entries, into `live`;
     /// false if the page is gone, all its rows being dead.
-    pub fn read_page(&mut self, place: u64, live: &mut Vec<(u64, Entry)>) -> bool {
+    pub fn read_page(&mut self, place: u64, live: &mut Vec<(u64, RowEntry)>) -> bool {
         live.clear();
         let Some(page) = self.page(place) else {
             return false;
@@ -254,7 +257,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the entry of a row; None if it is blank.
-    pub fn live_entry(&mut self, row: u64) -> Option<Entry> {
+    pub fn live_entry(&mut self, row: u64) -> Option<RowEntry> {
         live_entry(&self.page(page_of(row))?, row)
     }
 
@@ -273,7 +276,7 @@ impl<'a> Rows<'a> {
                 PagePlace::At { block, .. } => {
                     hold::point("row_table_finds_page");
                     let page = lock(&self.index, block);
-                    if page.is(Kind::Rows, place) {
+                    if page.is(PageType::Rows, place) {
                         return Some(page);
                     }
                     block
@@ -317,17 +320,17 @@ pub fn parent<'a>(
     index: &Index<'a>,
     meta: &Meta,
     block: u32,
-    kind: Kind,
+    kind: PageType,
     number: u64,
 ) -> Option<(Page<'a>, u64)> {
-    let mut table = Rows::new(*index, meta);
+    let mut table = RowTable::new(*index, meta);
     let above = number / FANOUT;
     let (found, kind) = match kind {
-        Kind::Rows => (table.find(number), Kind::RowsDirectory),
+        PageType::Rows => (table.find(number), PageType::RowsDirectory),
         _ => {
             let top = meta.row_tops[above as usize % TOPS];
-            let found = table.block_on(top, Kind::RowsTop, above, number % FANOUT);
-            (found, Kind::RowsTop)
+            let found = table.block_on(top, PageType::RowsTop, above, number % FANOUT);
+            (found, PageType::RowsTop)
         }
     };
     match found {
@@ -345,7 +348,7 @@ pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: 
     let last = meta.last_rows_block;
     if last == NO_BLOCK || meta.last_rows_page != place {
         add_page(index, meta_page, meta, place);
-    } else if !index.read(last).is(Kind::Rows, place) {
+    } else if !index.read(last).is(PageType::Rows, place) {
         raise_corrupted(index, Some(last), "it is not the row table's last page");
     }
 }
@@ -357,9 +360,9 @@ pub fn add_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64
     let mut page = meta.allocate(index);
     meta.last_rows_page = place;
     meta.last_rows_block = page.block();
-    let mut changes = Changes::start(index);
+    let mut changes = PageChanges::start(index);
     let block = page.block();
-    changes.init(&mut page, Kind::Rows, place);
+    changes.init(&mut page, PageType::Rows, place);
     put_block(&mut changes.change(&mut directory), place % FANOUT, block);
     meta.write(&mut changes.change(meta_page));
     changes.finish();
@@ -371,22 +374,22 @@ pub fn remove_page(index: &Index, place: u64) {
     if place == meta.last_rows_page {
         return;
     }
-    let PagePlace::At { parent, block } = Rows::new(*index, &meta).find(place) else {
+    let PagePlace::At { parent, block } = RowTable::new(*index, &meta).find(place) else {
         return;
     };
-    let mut directory = known_page(index, parent, Kind::RowsDirectory, place / FANOUT);
+    let mut directory = known_page(index, parent, PageType::RowsDirectory, place / FANOUT);
     let mut page = index.lock(block);
     // When the caller looked it may have been the last.
-    if !page.is(Kind::Rows, place) || entries(page.payload()).any(|entry| !entry.is_blank()) {
+    if !page.is(PageType::Rows, place) || entries(page.payload()).any(|entry| !entry.is_blank()) {
         return;
     }
-    let mut changes = Changes::start(index);
+    let mut changes = PageChanges::start(index);
     put_block(
         &mut changes.change(&mut directory),
         place % FANOUT,
         NO_BLOCK,
     );
-    changes.init(&mut page, Kind::Free, 0);
+    changes.init(&mut page, PageType::Free, 0);
     changes.finish();
     drop((page, directory, meta_page));
     // SAFETY: the relation is open.
@@ -419,12 +422,12 @@ fn directory_page<'a>(
     let mut top = top_page(index, meta_page, meta, place / FANOUT);
     let block = block_at(&top, place % FANOUT);
     if block != NO_BLOCK {
-        return known_page(index, block, Kind::RowsDirectory, place);
+        return known_page(index, block, PageType::RowsDirectory, place);
     }
     let mut page = meta.allocate(index);
     let block = page.block();
-    let mut changes = Changes::start(index);
-    changes.init(&mut page, Kind::RowsDirectory, place);
+    let mut changes = PageChanges::start(index);
+    changes.init(&mut page, PageType::RowsDirectory, place);
     put_block(&mut changes.change(&mut top), place % FANOUT, block);
     meta.write(&mut changes.change(meta_page));
     changes.finish();
@@ -434,18 +437,18 @@ fn directory_page<'a>(
 fn top_page<'a>(index: &Index<'a>, meta_page: &mut Page, meta: &mut Meta, place: u64) -> Page<'a> {
     let slot = place as usize % TOPS;
     if meta.row_tops[slot] != NO_BLOCK {
-        return known_page(index, meta.row_tops[slot], Kind::RowsTop, place);
+        return known_page(index, meta.row_tops[slot], PageType::RowsTop, place);
     }
     let mut page = meta.allocate(index);
     meta.row_tops[slot] = page.block();
-    let mut changes = Changes::start(index);
-    changes.init(&mut page, Kind::RowsTop, place);
+    let mut changes = PageChanges::start(index);
+    changes.init(&mut page, PageType::RowsTop, place);
     meta.write(&mut changes.change(meta_page));
     changes.finish();
     page
 }
 
-fn known_page<'a>(index: &Index<'a>, block: u32, kind: Kind, number: u64) -> Page<'a> {
+fn known_page<'a>(index: &Index<'a>, block: u32, kind: PageType, number: u64) -> Page<'a> {
     let page = index.lock(block);
     if !page.is(kind, number) {
         raise_corrupted(

@@ -1,15 +1,15 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
 use super::approaching::Approaching;
-use super::candidates::{Candidates, Found};
+use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
 use super::find::{Remaining, find};
 use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
-use super::rows::{self, Entry, Rows};
+use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count_scan;
-use crate::index::classes::{Order, Parameters, RowKeys, Search};
+use crate::index::classes::{DistanceOrder, KeySearch, RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, raise, tell};
 use crate::pg::relation;
@@ -21,7 +21,7 @@ struct Scan<'a> {
     row_keys: RowKeys,
     /// The memory context of the scan.
     context: pg_sys::MemoryContext,
-    left: Phase<'a>,
+    left: RowsLeft<'a>,
     /// Rows of orders that have been ended, which were read beyond the index's own bound.
     beyond: u64,
 }
@@ -30,12 +30,12 @@ impl Scan<'_> {
     /// Releases what the scan holds. After an ERROR that goes with its memory context and resource
     /// owner.
     fn close(&mut self) {
-        match std::mem::replace(&mut self.left, Phase::Start) {
-            Phase::Ordered(ordered) => {
+        match std::mem::replace(&mut self.left, RowsLeft::Start) {
+            RowsLeft::Ordered(ordered) => {
                 self.beyond += ordered.beyond();
                 ordered.close();
             }
-            Phase::Unordered(Left {
+            RowsLeft::Unordered(Left {
                 conflicts: Some(conflicts),
                 ..
             }) => conflicts.fetch.close(),
@@ -45,7 +45,7 @@ impl Scan<'_> {
 }
 
 /// The rows that are left to be returned.
-enum Phase<'a> {
+enum RowsLeft<'a> {
     /// All: the first row has not been asked for.
     Start,
     Unordered(Left<'a>),
@@ -56,10 +56,10 @@ enum Phase<'a> {
 struct Left<'a> {
     /// NULL in a scan for a bitmap.
     heap: pg_sys::Relation,
-    table: Rows<'a>,
+    table: RowTable<'a>,
     rows: Remaining,
     /// Those that were looked up last.
-    here: Vec<Found>,
+    here: Vec<FoundRow>,
     /// The places of some of them, in reverse.
     tids: Vec<pg_sys::ItemPointerData>,
     conflicts: Option<Conflicts>,
@@ -97,7 +97,7 @@ impl Left<'_> {
         while self.tids.is_empty() {
             check_interrupts();
             let tids = &mut self.tids;
-            let mut add = |_, entry: Entry| tids.push(entry.tid);
+            let mut add = |_, entry: RowEntry| tids.push(entry.tid);
             if !self.rows.look_up(&mut self.table, &mut self.here, &mut add) {
                 return false;
             }
@@ -139,7 +139,7 @@ pub unsafe extern "C-unwind" fn begin_scan(
         let state = Scan {
             row_keys: RowKeys::of_index(relation),
             context: pg_sys::CurrentMemoryContext,
-            left: Phase::Start,
+            left: RowsLeft::Start,
             beyond: 0,
         };
         (*scan).opaque = PgMemoryContexts::CurrentMemoryContext
@@ -200,7 +200,7 @@ pub unsafe fn rows_beyond(scan: pg_sys::IndexScanDesc) -> Option<u64> {
         }
         let state = state(scan);
         Some(match &state.left {
-            Phase::Ordered(ordered) => state.beyond + ordered.beyond(),
+            RowsLeft::Ordered(ordered) => state.beyond + ordered.beyond(),
             _ => state.beyond,
         })
     }
@@ -223,14 +223,14 @@ pub unsafe extern "C-unwind" fn get_tuple(
             );
         }
         let state = state(scan);
-        if let Phase::Start = state.left {
+        if let RowsLeft::Start = state.left {
             let before = pg_sys::MemoryContextSwitchTo(state.context);
             state.left = start(scan, &state.row_keys);
             pg_sys::MemoryContextSwitchTo(before);
         }
         scan.xs_recheck = true;
         match &mut state.left {
-            Phase::Ordered(ordered) => {
+            RowsLeft::Ordered(ordered) => {
                 let before = pg_sys::MemoryContextSwitchTo(state.context);
                 let next = ordered.next(&state.row_keys, conditions(scan));
                 pg_sys::MemoryContextSwitchTo(before);
@@ -241,7 +241,7 @@ pub unsafe extern "C-unwind" fn get_tuple(
                 report_distance(scan, distance);
                 true
             }
-            Phase::Unordered(left) => {
+            RowsLeft::Unordered(left) => {
                 let before = pg_sys::MemoryContextSwitchTo(state.context);
                 let next = left.next(&state.row_keys);
                 pg_sys::MemoryContextSwitchTo(before);
@@ -252,7 +252,7 @@ pub unsafe extern "C-unwind" fn get_tuple(
                 report_distance(scan, None);
                 true
             }
-            Phase::Start => false,
+            RowsLeft::Start => false,
         }
     }
 }
@@ -285,7 +285,7 @@ pub unsafe extern "C-unwind" fn get_bitmap(
     unsafe {
         let scan = &mut *scan;
         let state = state(scan);
-        let Phase::Unordered(mut left) = start(scan, &state.row_keys) else {
+        let RowsLeft::Unordered(mut left) = start(scan, &state.row_keys) else {
             return 0;
         };
         let mut count = 0;
@@ -321,7 +321,7 @@ unsafe fn conditions<'s>(scan: &pg_sys::IndexScanDescData) -> &'s mut [pg_sys::S
 ///
 /// # Safety
 /// The scan was made by [`begin_scan`], its keys and orders set.
-unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> Phase<'s> {
+unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> RowsLeft<'s> {
     // SAFETY: vouched for by the caller.
     unsafe {
         count_scan(scan.indexRelation);
@@ -344,16 +344,16 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
         {
             let fetch = Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot);
             let ordered = start_ordered(index, search, &look, order, nearest, fetch);
-            return Phase::Ordered(ordered);
+            return RowsLeft::Ordered(ordered);
         }
         let (meta, rows) = find(index, &search, false, &look);
         let decide = match is_check {
             true => row_keys.decide(conditions),
             false => None,
         };
-        Phase::Unordered(Left {
+        RowsLeft::Unordered(Left {
             heap: scan.heapRelation,
-            table: Rows::new(index, &meta),
+            table: RowTable::new(index, &meta),
             rows,
             here: Vec::new(),
             tids: Vec::new(),
@@ -369,35 +369,35 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
 /// of the order.
 fn start_ordered<'s>(
     index: Index<'s>,
-    search: Search,
+    search: KeySearch,
     look: &dyn Fn(&Meta),
-    order: Box<dyn Order>,
-    nearest: Search,
+    order: Box<dyn DistanceOrder>,
+    nearest: KeySearch,
     fetch: Fetch,
 ) -> Ordered<'s> {
-    let keys_of = |search: &Search| match search {
-        Search::Keys { keys, .. } => keys.clone(),
+    let keys_of = |search: &KeySearch| match search {
+        KeySearch::Keys { keys, .. } => keys.clone(),
         _ => Vec::new(),
     };
-    let has_bounds = search == Search::Everything || keys_of(&search) == keys_of(&nearest);
+    let has_bounds = search == KeySearch::Everything || keys_of(&search) == keys_of(&nearest);
     let (search, tail) = match (search, &nearest) {
-        (Search::Everything, Search::Keys { needed, .. }) => {
+        (KeySearch::Everything, KeySearch::Keys { needed, .. }) => {
             let least = order.least_distance(needed.least() - 1);
             (nearest, Some(least))
         }
-        (Search::Everything, _) => (Search::Nothing, Some(0.0)),
+        (KeySearch::Everything, _) => (KeySearch::Nothing, Some(0.0)),
         (search, _) => (search, None),
     };
     let (meta, rows) = find(index, &search, true, look);
     let candidates = match rows {
         Remaining::Some(candidates, _) => candidates,
-        Remaining::All { .. } => Candidates::new(),
+        Remaining::All { .. } => SearchCandidates::new(),
     };
     let approaching = match has_bounds {
         true => Approaching::by_shared(candidates, &*order),
         false => Approaching::unbounded(candidates),
     };
-    let table = Rows::new(index, &meta);
+    let table = RowTable::new(index, &meta);
     Ordered::new(index, order, fetch, table, approaching, tail)
 }
 
@@ -411,7 +411,12 @@ fn is_constraint_check(scan: &pg_sys::IndexScanDescData) -> bool {
 }
 
 /// Warns, once a session for a pair of parameters, that no indexed value has those of a query.
-fn warn_of_parameters(index: &Index, meta: &Meta, row_keys: &RowKeys, parameters: &Parameters) {
+fn warn_of_parameters(
+    index: &Index,
+    meta: &Meta,
+    row_keys: &RowKeys,
+    parameters: &ValueParameters,
+) {
     let Some(known) = meta.parameters() else {
         return;
     };

@@ -1,10 +1,10 @@
 //! Segments: reading their pages, and writing them leaf by leaf.
 
-use super::ahead::Reader;
-use super::meta::{Merge, Meta, Segment};
-use super::page::{Index, Kind, raise_corrupted};
+use super::ahead::PageReader;
+use super::meta::{Meta, StoredMerge, StoredSegment};
+use super::page::{Index, PageType, raise_corrupted};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
-use neardup::postings::{self, Ahead, Damaged, Group, Output, PageKind, Pages};
+use neardup::postings::{self, Damaged, MergeOutput, PageAhead, PageKind, Pages, SegmentGroup};
 
 /// Why a search or a merge ended early.
 #[derive(Debug)]
@@ -49,18 +49,18 @@ impl Stop {
 }
 
 /// Reads the pages of segments.
-pub struct SegmentPages<'a>(Reader<'a>);
+pub struct SegmentPages<'a>(PageReader<'a>);
 
 impl<'a> SegmentPages<'a> {
     pub fn new(index: Index<'a>) -> Self {
-        Self(Reader::new(index))
+        Self(PageReader::new(index))
     }
 }
 
 impl Pages for SegmentPages<'_> {
     type Error = Stop;
 
-    fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Stop> {
+    fn announce(&mut self, pages: impl ExactSizeIterator<Item = PageAhead>) -> Result<(), Stop> {
         Ok(self.0.announce(pages)?)
     }
 
@@ -72,8 +72,8 @@ impl Pages for SegmentPages<'_> {
         look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
     ) -> Result<R, Stop> {
         let kind = match kind {
-            PageKind::Leaf => Kind::Leaf,
-            PageKind::Directory => Kind::Directory,
+            PageKind::Leaf => PageType::Leaf,
+            PageKind::Directory => PageType::Directory,
         };
         let page = self.0.read(block);
         if !page.is(kind, segment.number) {
@@ -88,8 +88,8 @@ impl Pages for SegmentPages<'_> {
     }
 }
 
-impl From<&Segment> for postings::Segment {
-    fn from(segment: &Segment) -> Self {
+impl From<&StoredSegment> for postings::Segment {
+    fn from(segment: &StoredSegment) -> Self {
         Self {
             number: segment.number,
             lo: segment.lo,
@@ -102,17 +102,17 @@ impl From<&Segment> for postings::Segment {
 }
 
 /// Returns segments without what only the access method needs of them.
-pub fn plain(segments: &[Segment]) -> Vec<postings::Segment> {
+pub fn plain(segments: &[StoredSegment]) -> Vec<postings::Segment> {
     segments.iter().map(Into::into).collect()
 }
 
 /// Segments that are searched as one.
-pub struct Searched {
+pub struct SearchedGroup {
     inputs: Vec<postings::Segment>,
-    output: Option<Output>,
+    output: Option<MergeOutput>,
 }
 
-impl Searched {
+impl SearchedGroup {
     /// Returns the levels of directory pages of the highest tree.
     pub fn depth(&self) -> usize {
         let output = self.output.map(|output| output.segment);
@@ -124,8 +124,8 @@ impl Searched {
         depth.max().map_or(0, usize::from)
     }
 
-    pub fn group(&self) -> Group<'_> {
-        Group {
+    pub fn group(&self) -> SegmentGroup<'_> {
+        SegmentGroup {
             inputs: &self.inputs,
             output: self.output,
         }
@@ -133,8 +133,8 @@ impl Searched {
 }
 
 /// Returns the groups with the numbers of their rows, dead ones among them, the largest first.
-pub fn by_size(index: &Index, meta: &Meta) -> Vec<(f64, Searched)> {
-    let rows_of = |group: &Searched| {
+pub fn by_size(index: &Index, meta: &Meta) -> Vec<(f64, SearchedGroup)> {
+    let rows_of = |group: &SearchedGroup| {
         let rows = |input: &postings::Segment| input.hi.saturating_sub(input.lo) as f64;
         group.inputs.iter().map(rows).sum::<f64>()
     };
@@ -145,7 +145,7 @@ pub fn by_size(index: &Index, meta: &Meta) -> Vec<(f64, Searched)> {
 }
 
 /// Returns the groups of an index, the newest, which are the smallest, first.
-pub fn groups(index: &Index, meta: &Meta) -> Vec<Searched> {
+pub fn groups(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];
     for merge in meta.merges() {
@@ -154,11 +154,11 @@ pub fn groups(index: &Index, meta: &Meta) -> Vec<Searched> {
     let mut groups = Vec::new();
     let mut end = segments.len();
     while end > 0 {
-        let merge: Option<&Merge> = output_of[end - 1];
+        let merge: Option<&StoredMerge> = output_of[end - 1];
         let start = end - merge.map_or(1, |merge| (merge.inputs as usize).clamp(1, end));
-        groups.push(Searched {
+        groups.push(SearchedGroup {
             inputs: plain(&segments[start..end]),
-            output: merge.map(|merge| Output {
+            output: merge.map(|merge| MergeOutput {
                 segment: (&merge.output).into(),
                 split: merge.split.into(),
             }),

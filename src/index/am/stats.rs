@@ -4,7 +4,7 @@ use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{BLOCK_LEN, Index};
-use super::rows::Rows;
+use super::rows::RowTable;
 use super::segment::plain;
 use super::vacuum::{Dead, free_pages};
 use crate::pg::call::Call;
@@ -44,7 +44,7 @@ fn near_dup_index_stats(fcinfo: pg_sys::FunctionCallInfo) {
 
 /// Returns the number of rows that are not known to be dead.
 fn live_rows(index: &Index, meta: &Meta) -> u64 {
-    let mut table = Rows::new(*index, meta);
+    let mut table = RowTable::new(*index, meta);
     let (mut live, mut rows) = (0, Vec::new());
     for place in table.places(meta) {
         check_interrupts();

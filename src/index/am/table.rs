@@ -1,7 +1,7 @@
 //! The rows of a table with their keys, as a build and a check of an index read them. Helpers sign documents
 //! while the next rows are read.
 
-use crate::index::classes::{DocumentClass, OF_DOCUMENTS, Parameters, RowKeys};
+use crate::index::classes::{DocumentClass, OF_DOCUMENTS, RowKeys, ValueParameters};
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
@@ -14,7 +14,8 @@ use std::ffi::c_void;
 use std::mem::take;
 
 /// Takes the place of a row, the parameters of its value, and its keys.
-pub type TakeRow<'a> = &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<Parameters>, &mut [u32]);
+pub type TakeKeys<'a> =
+    &'a mut dyn FnMut(pg_sys::ItemPointerData, Option<ValueParameters>, &mut [u32]);
 
 /// Takes the place of a row and its values, one a column of the index.
 type TakeValues<'a> = dyn FnMut(pg_sys::ItemPointerData, &[pg_sys::Datum], &[bool]) + 'a;
@@ -31,7 +32,7 @@ pub struct TableScan {
 /// A row whose document is being signed.
 struct SignedRow {
     tid: pg_sys::ItemPointerData,
-    parameters: Option<Parameters>,
+    parameters: Option<ValueParameters>,
     scope: Option<Scope>,
 }
 
@@ -41,7 +42,7 @@ impl TableScan {
     ///
     /// # Safety
     /// The relations are open, and the scan is one of the table.
-    pub unsafe fn for_each(&self, row_keys: &RowKeys, take: TakeRow<'_>) -> f64 {
+    pub unsafe fn for_each(&self, row_keys: &RowKeys, take: TakeKeys<'_>) -> f64 {
         if let Some(class) = row_keys.documents() {
             // SAFETY: vouched for by the caller.
             return unsafe { self.for_each_signed(row_keys, class, take) };
@@ -63,7 +64,7 @@ impl TableScan {
         &self,
         row_keys: &RowKeys,
         class: DocumentClass,
-        take_row: TakeRow<'_>,
+        take_row: TakeKeys<'_>,
     ) -> f64 {
         let work = |documents: Parts<u8>, check: &mut dyn FnMut()| {
             documents.each(|doc, keys| class.push_keys(doc, keys, check))

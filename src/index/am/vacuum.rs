@@ -5,9 +5,9 @@ use super::compact;
 use super::hold;
 use super::matches;
 use super::merge::Merging;
-use super::meta::{self, Merge, Meta, Segment};
-use super::page::{Changes, Index, Kind, META_BLOCK, Page};
-use super::rows::{self, Rows};
+use super::meta::{self, Meta, StoredMerge, StoredSegment};
+use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
+use super::rows::{self, RowTable};
 use super::segment::plain;
 use crate::pg::error::{OrRaise, vacuum_delay};
 use neardup::memory::{Grow, filled};
@@ -63,7 +63,7 @@ fn blank_rows(
     mut is_dead: impl FnMut(&mut pg_sys::ItemPointerData) -> bool,
 ) -> (u64, u64) {
     let meta = Meta::read(index);
-    let mut table = Rows::new(*index, &meta);
+    let mut table = RowTable::new(*index, &meta);
     let (mut live, mut removed) = (0, 0);
     let mut rows = Vec::new();
     for place in table.places(&meta) {
@@ -87,11 +87,11 @@ fn blank_rows(
     (live, removed)
 }
 
-fn blank(index: &Index, table: &mut Rows, place: u64, dead: &[(u64, rows::Entry)]) {
+fn blank(index: &Index, table: &mut RowTable, place: u64, dead: &[(u64, rows::RowEntry)]) {
     let Some(mut page) = table.lock_page(place) else {
         return;
     };
-    let mut changes = Changes::start(index);
+    let mut changes = PageChanges::start(index);
     let mut image = changes.change(&mut page);
     for (row, entry) in dead {
         rows::put(&mut image, *row, entry);
@@ -150,7 +150,7 @@ pub struct Dead {
 impl Dead {
     /// Reads the row table. Within maintenance_work_mem, so that of a very large range only groups
     /// of dead rows are known.
-    pub fn read(index: &Index, meta: &Meta, segment: &Segment) -> (Self, u64) {
+    pub fn read(index: &Index, meta: &Meta, segment: &StoredSegment) -> (Self, u64) {
         // SAFETY: reads a setting of the backend.
         let most_bits = unsafe { pg_sys::maintenance_work_mem } as u64 * 1024 * 8;
         let rows = segment.hi - segment.lo;
@@ -161,7 +161,7 @@ impl Dead {
         };
         let words = rows.div_ceil(dead.rows_per_bit).div_ceil(64) as usize;
         dead.live = filled(0, words).or_raise();
-        let mut table = Rows::new(*index, meta);
+        let mut table = RowTable::new(*index, meta);
         let (mut live, mut rows) = (0, Vec::new());
         for place in rows::page_of(segment.lo)..=rows::page_of(segment.hi.max(1) - 1) {
             vacuum_delay();
@@ -222,7 +222,7 @@ fn tidy(index: &Index) {
 }
 
 /// Begins a merge that nobody else goes on with, unless its inputs are being merged already.
-fn begin(index: &Index, inputs: &[Segment]) {
+fn begin(index: &Index, inputs: &[StoredSegment]) {
     let merging = Merging::wait(index);
     let meta = Meta::read(index);
     let first = meta.segments().iter().position(|s| *s == inputs[0]);
@@ -243,7 +243,7 @@ fn begin(index: &Index, inputs: &[Segment]) {
 }
 
 /// Goes on with a merge to its end, a few leaves at a time, without the postings of dead rows.
-fn drive(index: &Index, merge: &Merge) {
+fn drive(index: &Index, merge: &StoredMerge) {
     let number = merge.output.number;
     let (dead, live) = Dead::read(index, &Meta::read(index), &merge.output);
     hold::point("vacuum_reads_dead");
@@ -270,7 +270,7 @@ pub fn free_pages(index: &Index) -> u32 {
     let used: u32 = of_segments
         .map(|segment| segment.leaves.saturating_add(segment.directory_pages))
         .fold(0, u32::saturating_add);
-    let rows = Rows::new(*index, &meta).count_pages(&meta);
+    let rows = RowTable::new(*index, &meta).count_pages(&meta);
     let used = used.saturating_add(rows).saturating_add(meta.log_pages + 1);
     index.blocks().saturating_sub(used)
 }
@@ -343,13 +343,13 @@ fn judge(page: &Page, meta: &Meta) -> Use {
     }
     let number = page.number();
     let is_used = match page.kind() {
-        Some(Kind::Leaf | Kind::Directory) => {
+        Some(PageType::Leaf | PageType::Directory) => {
             meta.segments()
                 .iter()
                 .any(|segment| segment.number == number)
                 || meta.merge_to(number).is_some()
         }
-        Some(Kind::Log | Kind::Tail) => meta.log().contains(&block),
+        Some(PageType::Log | PageType::Tail) => meta.log().contains(&block),
         _ => true,
     };
     if is_used || meta.free().contains(&block) {

@@ -1,18 +1,18 @@
 //! A column of an open index.
 
-use super::{CLASSES, Class, EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
+use super::{CLASSES, ComparedClass, EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
 use crate::pg::catalog::is_at;
 use crate::pg::relation::column_type;
 use pgrx::pg_sys;
 
 /// A column of an open index of the access method, counted from 1.
 #[derive(Clone, Copy)]
-pub struct Column {
+pub struct IndexColumn {
     index: pg_sys::Relation,
     number: i16,
 }
 
-impl Column {
+impl IndexColumn {
     /// # Safety
     /// The relation is an index of this access method, open as long as the value lives, and has
     /// such a column.
@@ -76,7 +76,7 @@ impl Column {
 
     /// Returns its class, if it [`Self::is_compared`]; None for options out of range, and for a class that
     /// is none of ours.
-    pub fn open(&self) -> Option<Box<dyn Class>> {
+    pub fn open(&self) -> Option<Box<dyn ComparedClass>> {
         // SAFETY: the class has the support function.
         let function = unsafe {
             (*pg_sys::index_getprocinfo(self.index, self.number, PREDICATE_FUNCTION)).fn_addr

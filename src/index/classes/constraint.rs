@@ -6,8 +6,8 @@
 
 use super::document::check_threshold;
 use super::{
-    Class, Column, DocumentClass, HammingClass, MinhashClass, OF_OTHER_KIND, Order, Parameters,
-    Search,
+    ComparedClass, DistanceOrder, DocumentClass, HammingClass, IndexColumn, KeySearch,
+    MinhashClass, OF_OTHER_KIND, ValueParameters,
 };
 use crate::index::ball::{Within, corrupt};
 use crate::index::constraint_key::{ConstraintKey, KeyCall, near_dup_key_near};
@@ -23,8 +23,8 @@ enum KeyClass {
     Document(DocumentClass),
 }
 
-impl Class for KeyClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+impl ComparedClass for KeyClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(value) };
         match (self, key.read()) {
@@ -35,7 +35,7 @@ impl Class for KeyClass {
         }
     }
 
-    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(query) };
         match (self, key.read()) {
@@ -48,11 +48,11 @@ impl Class for KeyClass {
             (Self::Document(class), Within::Document(center)) => {
                 class.search_for(&center, center.threshold.max(class.threshold))
             }
-            _ => (Search::Nothing, OF_OTHER_KIND),
+            _ => (KeySearch::Nothing, OF_OTHER_KIND),
         }
     }
 
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
         None
     }
 
@@ -67,7 +67,7 @@ impl Class for KeyClass {
         }))
     }
 
-    fn describe(&self, parameters: &Parameters) -> String {
+    fn describe(&self, parameters: &ValueParameters) -> String {
         match self {
             Self::Minhash(class) => class.describe(parameters),
             Self::Hamming(class) => class.describe(parameters),
@@ -80,7 +80,7 @@ impl Class for KeyClass {
 ///
 /// # Errors
 /// ERROR `invalid_object_definition` if there is none, or one out of range.
-fn stated_bound(column: &Column) -> Bound {
+fn stated_bound(column: &IndexColumn) -> Bound {
     let stated = column.expression().and_then(|expression| {
         // SAFETY: an expression of the index.
         unsafe { KeyCall::of(expression)?.terms.bound() }
@@ -95,7 +95,7 @@ fn stated_bound(column: &Column) -> Bound {
 }
 
 /// Opens a column of the class.
-pub fn open(column: &Column) -> Option<Box<dyn Class>> {
+pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
     let class = match stated_bound(column) {
         Bound::Distance(distance) => {
             let class = HammingClass::new(distance.into());

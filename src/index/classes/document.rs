@@ -6,7 +6,10 @@
 #![allow(clippy::disallowed_methods, reason = "64 keys")]
 
 use super::options::{Declared, read_options};
-use super::{CONTAINED, Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
+use super::{
+    CONTAINED, ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND,
+    ValueParameters, shorten,
+};
 use crate::index::ball::{Ball, Within};
 use crate::index::document_ball::Resembling;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
@@ -23,7 +26,7 @@ use std::mem::offset_of;
 /// The options of an index column, as PostgreSQL fills them in.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct StoredOptions {
+struct DocumentOptions {
     varlena_header: i32,
     k: i32,
     threshold: f64,
@@ -32,7 +35,7 @@ struct StoredOptions {
     seed: i32,
 }
 
-const DEFAULT: StoredOptions = StoredOptions {
+const DEFAULT: DocumentOptions = DocumentOptions {
     varlena_header: 0,
     k: 3,
     threshold: 0.8,
@@ -42,7 +45,7 @@ const DEFAULT: StoredOptions = StoredOptions {
 };
 
 /// All documents compare.
-pub const PARAMETERS: Parameters = [0; 16];
+pub const PARAMETERS: ValueParameters = [0; 16];
 
 /// `text_ops` with the options of an index column.
 #[derive(Clone, Copy)]
@@ -59,7 +62,7 @@ impl DocumentClass {
     /// `options` is NULL or those of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
-        let stored: StoredOptions = unsafe { read_options(options) }.unwrap_or(DEFAULT);
+        let stored: DocumentOptions = unsafe { read_options(options) }.unwrap_or(DEFAULT);
         let unit = Unit::from_repr(stored.unit.try_into().ok()?)?;
         let fold = Fold::from_repr(stored.fold.try_into().ok()?)?;
         let shingling = Shingling::new(i64::from(stored.k), unit, fold).ok()?;
@@ -87,7 +90,7 @@ impl DocumentClass {
     }
 
     /// Appends the keys of a document's set and returns its parameters.
-    pub fn keys_of(&self, doc: &Resembling, keys: &mut Vec<u32>) -> Parameters {
+    pub fn keys_of(&self, doc: &Resembling, keys: &mut Vec<u32>) -> ValueParameters {
         let of_set = self.keys.of_set(&doc.set, &mut check_interrupts).or_raise();
         keys.extend(of_set.into_iter().map(shorten));
         PARAMETERS
@@ -95,21 +98,21 @@ impl DocumentClass {
 
     /// Returns the search for documents that resemble a center. One cut into other shingles has to be
     /// compared with every row.
-    pub fn search_for(&self, center: &Resembling, threshold: f64) -> (Search, Parameters) {
+    pub fn search_for(&self, center: &Resembling, threshold: f64) -> (KeySearch, ValueParameters) {
         if center.set.is_empty() {
-            return (Search::Nothing, PARAMETERS);
+            return (KeySearch::Nothing, PARAMETERS);
         }
         if center.shingling != *self.keys.shingling() {
-            return (Search::Everything, PARAMETERS);
+            return (KeySearch::Everything, PARAMETERS);
         }
         let keys = self.keys.of_set(&center.set, &mut check_interrupts);
-        let search = Search::of(keys.or_raise(), self.keys.occurrence(threshold));
+        let search = KeySearch::of(keys.or_raise(), self.keys.occurrence(threshold));
         (search, PARAMETERS)
     }
 }
 
-impl Class for DocumentClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+impl ComparedClass for DocumentClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let doc = unsafe { Text::from_raw(value) };
         self.push_keys(&doc, keys, &mut check_interrupts).or_raise();
@@ -120,31 +123,31 @@ impl Class for DocumentClass {
         Some(*self)
     }
 
-    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         if strategy != CONTAINED {
-            return (Search::Everything, PARAMETERS);
+            return (KeySearch::Everything, PARAMETERS);
         }
         // SAFETY: vouched for by the caller.
         match unsafe { Ball::from_raw(query) }.read() {
             Within::Document(center) => self.search_for(&center, center.threshold),
-            _ => (Search::Nothing, OF_OTHER_KIND),
+            _ => (KeySearch::Nothing, OF_OTHER_KIND),
         }
     }
 
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
         None
     }
 
-    fn describe(&self, _parameters: &Parameters) -> String {
+    fn describe(&self, _parameters: &ValueParameters) -> String {
         String::from("a document")
     }
 }
 
 /// Opens a column of the class.
-pub fn open(column: &Column) -> Option<Box<dyn Class>> {
+pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
     // SAFETY: the column is of this class.
     let class = unsafe { DocumentClass::from_options(column.options()) };
-    class.map(|class| Box::new(class) as Box<dyn Class>)
+    class.map(|class| Box::new(class) as Box<dyn ComparedClass>)
 }
 
 /// Declares the options of `text_ops`.
@@ -152,15 +155,15 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
 fn document_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with its options; the offsets are those of values of their types.
     unsafe {
-        let declared = Declared::begin::<StoredOptions>(&mut relopts);
+        let declared = Declared::begin::<DocumentOptions>(&mut relopts);
         let description = c"lowest resemblance for which the keys are chosen";
-        let offset = offset_of!(StoredOptions, threshold);
+        let offset = offset_of!(DocumentOptions, threshold);
         declared.threshold(description, DEFAULT.threshold, offset);
         let limits = [DEFAULT.k, 1, MAX_K as i32];
-        let offset = offset_of!(StoredOptions, k);
+        let offset = offset_of!(DocumentOptions, k);
         declared.integer(c"k", c"units of a shingle", limits, offset);
         let limits = [DEFAULT.seed, i32::MIN, i32::MAX];
-        let offset = offset_of!(StoredOptions, seed);
+        let offset = offset_of!(DocumentOptions, seed);
         declared.integer(c"seed", c"seed of the keys", limits, offset);
         let units = [
             (c"word", Unit::Word as i32),
@@ -176,10 +179,10 @@ fn document_options(mut relopts: Internal) {
         ];
         let description = c"how documents are cut into shingles";
         let valid = c"Valid units are \"word\", \"char\" and \"stop\".";
-        let offset = offset_of!(StoredOptions, unit);
+        let offset = offset_of!(DocumentOptions, unit);
         declared.choice([c"unit", description, valid], &units, DEFAULT.unit, offset);
         let valid = c"Valid folds are \"none\", \"case\" and \"marks\".";
-        let offset = offset_of!(StoredOptions, fold);
+        let offset = offset_of!(DocumentOptions, fold);
         declared.choice([c"fold", description, valid], &folds, DEFAULT.fold, offset);
         declared.checked_by(check_options);
     }
@@ -196,7 +199,7 @@ unsafe extern "C-unwind" fn check_options(
     _count: c_int,
 ) {
     // SAFETY: PostgreSQL passes the options that it has just filled in.
-    let threshold = unsafe { stored.cast::<StoredOptions>().read_unaligned() }.threshold;
+    let threshold = unsafe { stored.cast::<DocumentOptions>().read_unaligned() }.threshold;
     check_threshold(threshold);
 }
 

@@ -5,7 +5,9 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
+use super::{
+    ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND, ValueParameters, shorten,
+};
 use crate::index::ball::{Ball, Within};
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
@@ -21,7 +23,7 @@ const DEFAULT_DISTANCE: i32 = 3;
 /// The options of an index column, as PostgreSQL fills them in.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct StoredOptions {
+struct HammingOptions {
     varlena_header: i32,
     distance: i32,
 }
@@ -40,7 +42,7 @@ impl HammingClass {
     /// `options` is NULL or those of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
-        let stored: Option<StoredOptions> = unsafe { read_options(options) };
+        let stored: Option<HammingOptions> = unsafe { read_options(options) };
         let distance = stored.map_or(DEFAULT_DISTANCE, |stored| stored.distance);
         Self::new(distance.into()).ok()
     }
@@ -60,36 +62,40 @@ impl HammingClass {
     }
 
     /// Appends the keys of a bit string and returns its parameters.
-    pub fn keys_of(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> Parameters {
+    pub fn keys_of(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.blocks.block_hashes(bits).map(shorten));
         parameters(bits.len())
     }
 
     /// Returns the search for bit strings within a distance of a center, and the center's parameters.
-    pub fn search_for(&self, center: &BitSlice<u8, Msb0>, distance: u32) -> (Search, Parameters) {
+    pub fn search_for(
+        &self,
+        center: &BitSlice<u8, Msb0>,
+        distance: u32,
+    ) -> (KeySearch, ValueParameters) {
         let occurrence = self.blocks.occurrence(distance as usize);
-        let search = Search::of(self.blocks.block_hashes(center), occurrence);
+        let search = KeySearch::of(self.blocks.block_hashes(center), occurrence);
         (search, parameters(center.len()))
     }
 }
 
-impl Class for HammingClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+impl ComparedClass for HammingClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let bits = unsafe { Bits::from_raw(value) };
         self.keys_of(bits.as_bitslice(), keys)
     }
 
-    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { Ball::from_raw(query) };
         match ball.read() {
             Within::Bits(center, distance) => self.search_for(center.bits(), distance),
-            _ => (Search::Nothing, OF_OTHER_KIND),
+            _ => (KeySearch::Nothing, OF_OTHER_KIND),
         }
     }
 
-    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
         // SAFETY: vouched for by the caller.
         let bits = unsafe { Bits::from_raw(query) };
         Some(Box::new(HammingOrder {
@@ -99,13 +105,13 @@ impl Class for HammingClass {
         }))
     }
 
-    fn describe(&self, parameters: &Parameters) -> String {
+    fn describe(&self, parameters: &ValueParameters) -> String {
         format!("{} bits", u128::from_le_bytes(*parameters))
     }
 }
 
 /// Strings of different length do not compare.
-fn parameters(bits: usize) -> Parameters {
+fn parameters(bits: usize) -> ValueParameters {
     (bits as u128).to_le_bytes()
 }
 
@@ -116,11 +122,11 @@ struct HammingOrder {
     len: usize,
 }
 
-impl Order for HammingOrder {
-    fn search(&self) -> Search {
+impl DistanceOrder for HammingOrder {
+    fn search(&self) -> KeySearch {
         let query = &self.query.view_bits()[..self.len];
         let occurrence = self.blocks.occurrence(self.blocks.distance());
-        Search::of(self.blocks.block_hashes(query), occurrence)
+        KeySearch::of(self.blocks.block_hashes(query), occurrence)
     }
 
     fn least_distance(&self, shared: usize) -> f64 {
@@ -140,10 +146,10 @@ impl Order for HammingOrder {
 }
 
 /// Opens a column of the class.
-pub fn open(column: &Column) -> Option<Box<dyn Class>> {
+pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
     // SAFETY: the column is of this class.
     let class = unsafe { HammingClass::from_options(column.options()) };
-    class.map(|class| Box::new(class) as Box<dyn Class>)
+    class.map(|class| Box::new(class) as Box<dyn ComparedClass>)
 }
 
 /// Declares the options of `hamming_ops`.
@@ -151,12 +157,12 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
 fn hamming_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with its options; the offset is that of an integer.
     unsafe {
-        let declared = Declared::begin::<StoredOptions>(&mut relopts);
+        let declared = Declared::begin::<HammingOptions>(&mut relopts);
         declared.integer(
             c"distance",
             c"greatest Hamming distance that the index finds by its keys",
             [DEFAULT_DISTANCE, 0, MAX_BLOCKS as i32 - 1],
-            offset_of!(StoredOptions, distance),
+            offset_of!(HammingOptions, distance),
         );
     }
 }

@@ -6,7 +6,9 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{Class, Column, OF_OTHER_KIND, Order, Parameters, Search, shorten};
+use super::{
+    ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND, ValueParameters, shorten,
+};
 use crate::index::ball::{Ball, EVERYTHING, Within};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -25,7 +27,7 @@ const DEFAULT_THRESHOLD: f64 = 0.8;
 /// The options of an index column, as PostgreSQL fills them in.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct StoredOptions {
+struct MinhashOptions {
     varlena_header: i32,
     unused: i32,
     threshold: f64,
@@ -45,7 +47,7 @@ impl MinhashClass {
     /// `options` is NULL or those of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
-        let stored: Option<StoredOptions> = unsafe { read_options(options) };
+        let stored: Option<MinhashOptions> = unsafe { read_options(options) };
         let threshold = stored.map_or(DEFAULT_THRESHOLD, |stored| stored.threshold);
         Self::new(threshold)
     }
@@ -84,42 +86,46 @@ impl MinhashClass {
     }
 
     /// Appends the keys of a signature and returns its parameters.
-    pub fn keys_of(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> Parameters {
+    pub fn keys_of(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.hashes(signature).into_iter().map(shorten));
         signature.header.parameters()
     }
 
     /// Returns the search for signatures within a threshold of a center, and the center's parameters.
-    pub fn search_for(&self, center: &Signature<'_>, threshold: f64) -> (Search, Parameters) {
+    pub fn search_for(
+        &self,
+        center: &Signature<'_>,
+        threshold: f64,
+    ) -> (KeySearch, ValueParameters) {
         let parameters = center.header.parameters();
         if threshold == EVERYTHING {
-            return (Search::Everything, parameters);
+            return (KeySearch::Everything, parameters);
         }
         if center.header.empty {
-            return (Search::Nothing, parameters);
+            return (KeySearch::Nothing, parameters);
         }
         let occurrence = self.occurrence(&center.header, threshold);
-        (Search::of(self.hashes(center), occurrence), parameters)
+        (KeySearch::of(self.hashes(center), occurrence), parameters)
     }
 }
 
-impl Class for MinhashClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+impl ComparedClass for MinhashClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let stored = unsafe { StoredSignature::from_raw(value) };
         self.keys_of(&stored.read(), keys)
     }
 
-    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { Ball::from_raw(query) };
         match ball.read() {
             Within::Signature(center, threshold) => self.search_for(&center, threshold),
-            _ => (Search::Nothing, OF_OTHER_KIND),
+            _ => (KeySearch::Nothing, OF_OTHER_KIND),
         }
     }
 
-    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
         // SAFETY: vouched for by the caller.
         let stored = unsafe { StoredSignature::from_raw(query) };
         let header = stored.read().header;
@@ -130,7 +136,7 @@ impl Class for MinhashClass {
         }))
     }
 
-    fn describe(&self, parameters: &Parameters) -> String {
+    fn describe(&self, parameters: &ValueParameters) -> String {
         Header::from_parameters(parameters)
             .map_or_else(|_| String::from("unknown"), |header| header.to_string())
     }
@@ -143,11 +149,11 @@ struct MinhashOrder {
     header: Header,
 }
 
-impl Order for MinhashOrder {
-    fn search(&self) -> Search {
+impl DistanceOrder for MinhashOrder {
+    fn search(&self) -> KeySearch {
         let query = Signature::from_bytes(&self.query).or_raise();
         let occurrence = self.class.occurrence(&self.header, self.class.threshold);
-        Search::of(self.class.hashes(&query), occurrence)
+        KeySearch::of(self.class.hashes(&query), occurrence)
     }
 
     fn least_distance(&self, shared: usize) -> f64 {
@@ -173,10 +179,10 @@ impl Order for MinhashOrder {
 }
 
 /// Opens a column of the class.
-pub fn open(column: &Column) -> Option<Box<dyn Class>> {
+pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
     // SAFETY: the column is of this class.
     let class = unsafe { MinhashClass::from_options(column.options()) };
-    class.map(|class| Box::new(class) as Box<dyn Class>)
+    class.map(|class| Box::new(class) as Box<dyn ComparedClass>)
 }
 
 /// Declares the options of `minhash_ops`.
@@ -184,9 +190,9 @@ pub fn open(column: &Column) -> Option<Box<dyn Class>> {
 fn minhash_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with its options; the offset is that of a threshold.
     unsafe {
-        let declared = Declared::begin::<StoredOptions>(&mut relopts);
+        let declared = Declared::begin::<MinhashOptions>(&mut relopts);
         let description = c"lowest similarity that the index finds by its keys";
-        let offset = offset_of!(StoredOptions, threshold);
+        let offset = offset_of!(MinhashOptions, threshold);
         declared.threshold(description, DEFAULT_THRESHOLD, offset);
         declared.checked_by(check_options);
     }
@@ -203,7 +209,7 @@ unsafe extern "C-unwind" fn check_options(
     _count: c_int,
 ) {
     // SAFETY: PostgreSQL passes the options that it has just filled in.
-    options::threshold(unsafe { stored.cast::<StoredOptions>().read_unaligned() }.threshold);
+    options::threshold(unsafe { stored.cast::<MinhashOptions>().read_unaligned() }.threshold);
 }
 
 pgrx::extension_sql_file!(

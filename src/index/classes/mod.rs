@@ -11,11 +11,13 @@ mod options;
 mod row;
 mod set;
 
-pub use column::Column;
+pub use column::IndexColumn;
 pub use document::{DocumentClass, PARAMETERS as OF_DOCUMENTS, check_threshold};
 pub use hamming::HammingClass;
 pub use minhash::MinhashClass;
 pub use row::RowKeys;
+
+pub use crate::minhash::incomparable::ValueParameters;
 
 use crate::index::constraint_key::near_dup_key_near_wrapper;
 use crate::minhash::similarity::near_dup_wrapper;
@@ -26,15 +28,12 @@ use neardup::bands::Occurrence;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 
-/// The parameters of a value that decide whether it compares with another at all.
-pub type Parameters = [u8; 16];
-
 /// The parameters of a query that compares with no value of the class.
-const OF_OTHER_KIND: Parameters = [u8::MAX; 16];
+const OF_OTHER_KIND: ValueParameters = [u8::MAX; 16];
 
 /// The rows that a scan has to look for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Search {
+pub enum KeySearch {
     /// No row can match.
     Nothing,
     /// Every match has as many of the keys as are needed.
@@ -48,7 +47,7 @@ fn shorten(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-impl Search {
+impl KeySearch {
     /// Returns the search for rows that share `occurrence` of the keys of bands; without it the index
     /// reads all rows.
     fn of(keys: impl IntoIterator<Item = u64>, occurrence: Option<Occurrence>) -> Self {
@@ -72,13 +71,13 @@ impl Search {
 }
 
 /// The operator class of the compared column, with the options of an index.
-pub trait Class {
+pub trait ComparedClass {
     /// Appends the keys of a value and returns its parameters. Two values compare by the keys in
     /// equal places, or as sets: what is needed of a search says which.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters;
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters;
 
     /// Returns the class of documents, if it is that one: any thread can make their keys.
     fn documents(&self) -> Option<DocumentClass> {
@@ -89,7 +88,7 @@ pub trait Class {
     ///
     /// # Safety
     /// `query` is a datum of the type on the right of the class's operator with this strategy.
-    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters);
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters);
 
     /// Returns what tells of a value whether it conflicts with a query, where the check of a constraint must
     /// be handed nothing else: PostgreSQL computes the key of every row that it is handed in memory that it
@@ -105,16 +104,16 @@ pub trait Class {
     ///
     /// # Safety
     /// `query` is a datum of the class's type.
-    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn Order>>;
+    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>>;
 
     /// Returns parameters in words.
-    fn describe(&self, parameters: &Parameters) -> String;
+    fn describe(&self, parameters: &ValueParameters) -> String;
 }
 
 /// The order of values by their distance from a query.
-pub trait Order {
+pub trait DistanceOrder {
     /// Returns the search for everything within the index's own bound of the query.
-    fn search(&self) -> Search;
+    fn search(&self) -> KeySearch;
 
     /// Returns the least distance of a value that shares `shared` of the query's keys, by the
     /// function of the distance operator: it never exceeds what the operator says.
@@ -132,7 +131,7 @@ pub trait Order {
 }
 
 /// Makes a class for a column of an index; None if its options are out of range.
-type Open = fn(column: &Column) -> Option<Box<dyn Class>>;
+type Open = fn(column: &IndexColumn) -> Option<Box<dyn ComparedClass>>;
 
 /// The classes, each by its support function [`PREDICATE_FUNCTION`].
 const CLASSES: [(CFunction, Open); 5] = [

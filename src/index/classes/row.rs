@@ -1,6 +1,9 @@
 //! The keys of a row: those of its compared value, within the scope of the columns in front.
 
-use super::{Class, Column, DocumentClass, EQUAL, OF_OTHER_KIND, Order, Parameters, Search};
+use super::{
+    ComparedClass, DistanceOrder, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
+    ValueParameters,
+};
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, tell};
 use neardup::bands::Scope;
@@ -9,9 +12,9 @@ use std::ffi::CStr;
 
 /// The columns of an index as far as they make keys.
 pub struct RowKeys {
-    scope: Vec<Column>,
-    compared: Column,
-    class: Box<dyn Class>,
+    scope: Vec<IndexColumn>,
+    compared: IndexColumn,
+    class: Box<dyn ComparedClass>,
 }
 
 impl RowKeys {
@@ -25,9 +28,12 @@ impl RowKeys {
         // SAFETY: vouched for by the caller.
         let (count, columns) = unsafe {
             let count = (*(*index).rd_index).indnkeyatts;
-            (count, (1..=count).map(|number| Column::new(index, number)))
+            (
+                count,
+                (1..=count).map(|number| IndexColumn::new(index, number)),
+            )
         };
-        let (mut scope, mut compared): (Vec<Column>, _) = (columns.collect(), None);
+        let (mut scope, mut compared): (Vec<IndexColumn>, _) = (columns.collect(), None);
         if let Some(last) = scope.pop_if(|last| last.is_compared()) {
             compared = Some(last);
         }
@@ -57,7 +63,7 @@ impl RowKeys {
     /// Warns of a column of text in front of the documents, which may be the wrong way round; not where
     /// the documents have options.
     pub fn warn_of_two_texts(&self) {
-        let is_text = |column: &Column| column.is_compared() && column.is_scope();
+        let is_text = |column: &IndexColumn| column.is_compared() && column.is_scope();
         if is_text(&self.compared) && self.scope.iter().any(is_text) && !self.compared.has_options()
         {
             tell(
@@ -78,7 +84,7 @@ impl RowKeys {
         values: &[pg_sys::Datum],
         is_null: &[bool],
         keys: &mut Vec<u32>,
-    ) -> Option<Parameters> {
+    ) -> Option<ValueParameters> {
         let start = keys.len();
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -134,11 +140,11 @@ impl RowKeys {
     pub unsafe fn search(
         &self,
         conditions: &[pg_sys::ScanKeyData],
-    ) -> (Search, Option<Parameters>) {
-        let mut best = (Search::Everything, None);
+    ) -> (KeySearch, Option<ValueParameters>) {
+        let mut best = (KeySearch::Everything, None);
         for condition in conditions {
             if is_null(condition) {
-                return (Search::Nothing, None);
+                return (KeySearch::Nothing, None);
             }
             if condition.sk_attno as usize <= self.scope.len() {
                 continue;
@@ -162,7 +168,7 @@ impl RowKeys {
     /// `query` is the right operand of such a condition, of the operator with this strategy.
     pub unsafe fn finds(&self, strategy: u16, query: pg_sys::Datum) -> bool {
         // SAFETY: vouched for by the caller.
-        unsafe { self.class.search(strategy, query) }.0 != Search::Everything
+        unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
     }
 
     /// Returns what decides of a row's compared value whether it conflicts with the condition of a
@@ -192,7 +198,7 @@ impl RowKeys {
         &self,
         by: &pg_sys::ScanKeyData,
         conditions: &[pg_sys::ScanKeyData],
-    ) -> Option<(Box<dyn Order>, Search)> {
+    ) -> Option<(Box<dyn DistanceOrder>, KeySearch)> {
         if is_null(by) {
             return None;
         }
@@ -241,7 +247,7 @@ impl RowKeys {
     }
 
     /// Returns parameters in words.
-    pub fn describe(&self, parameters: &Parameters) -> String {
+    pub fn describe(&self, parameters: &ValueParameters) -> String {
         if *parameters == OF_OTHER_KIND {
             return String::from("values of another kind");
         }
@@ -253,8 +259,12 @@ impl RowKeys {
     ///
     /// # Safety
     /// The conditions are those of a scan of the index.
-    unsafe fn search_within(&self, search: Search, conditions: &[pg_sys::ScanKeyData]) -> Search {
-        let Search::Keys { mut keys, needed } = search else {
+    unsafe fn search_within(
+        &self,
+        search: KeySearch,
+        conditions: &[pg_sys::ScanKeyData],
+    ) -> KeySearch {
+        let KeySearch::Keys { mut keys, needed } = search else {
             return search;
         };
         // SAFETY: vouched for by the caller.
@@ -276,9 +286,9 @@ impl RowKeys {
         match scope {
             Some(scope) => {
                 self.within(scope, &mut keys);
-                Search::Keys { keys, needed }
+                KeySearch::Keys { keys, needed }
             }
-            None => Search::Everything,
+            None => KeySearch::Everything,
         }
     }
 
@@ -291,7 +301,7 @@ impl RowKeys {
 
     /// Returns the scope of the hashes that a function gives of every scope column; None where one is
     /// lacking.
-    fn scope(&self, hash: impl Fn(usize, &Column) -> Option<u64>) -> Option<Scope> {
+    fn scope(&self, hash: impl Fn(usize, &IndexColumn) -> Option<u64>) -> Option<Scope> {
         let mut scope = Scope::default();
         for (place, column) in self.scope.iter().enumerate() {
             scope = scope.with(hash(place, column)?);

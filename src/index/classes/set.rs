@@ -4,7 +4,10 @@
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
 
-use super::{CONTAINS, Class, Column, OF_OTHER_KIND, Order, Parameters, RESEMBLES, Search};
+use super::{
+    CONTAINS, ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND, RESEMBLES,
+    ValueParameters,
+};
 use crate::index::ball::{Ball, Within};
 use crate::pg::arrays::Bigints;
 use crate::pg::error::OrRaise;
@@ -16,29 +19,29 @@ use pgrx::pg_sys;
 struct SetClass;
 
 /// All sets compare.
-const PARAMETERS: Parameters = [0; 16];
+const PARAMETERS: ValueParameters = [0; 16];
 
 fn add_keys(elements: &[i64], keys: &mut Vec<u32>) {
     let of_elements = elements.iter().copied().map(element_key);
     keys.try_extend(of_elements).or_raise();
 }
 
-impl Class for SetClass {
-    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> Parameters {
+impl ComparedClass for SetClass {
+    unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let array = unsafe { Bigints::from_raw(value) };
         add_keys(&array.set(), keys);
         PARAMETERS
     }
 
-    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (Search, Parameters) {
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         // SAFETY: vouched for by the caller.
         let ball = unsafe { Ball::from_raw(query) };
         let Within::Set(elements, share) = ball.read() else {
-            return (Search::Nothing, OF_OTHER_KIND);
+            return (KeySearch::Nothing, OF_OTHER_KIND);
         };
         let Some(occurrence) = Occurrence::contained(elements.len(), share) else {
-            return (Search::Nothing, PARAMETERS);
+            return (KeySearch::Nothing, PARAMETERS);
         };
         let needed = match strategy {
             CONTAINS => Needed::Elements(occurrence.needed()),
@@ -52,20 +55,20 @@ impl Class for SetClass {
         };
         let mut keys = Vec::new();
         add_keys(&elements, &mut keys);
-        (Search::Keys { keys, needed }, PARAMETERS)
+        (KeySearch::Keys { keys, needed }, PARAMETERS)
     }
 
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn Order>> {
+    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
         None
     }
 
-    fn describe(&self, _parameters: &Parameters) -> String {
+    fn describe(&self, _parameters: &ValueParameters) -> String {
         String::from("a set")
     }
 }
 
 /// Opens a column of the class.
-pub fn open(_column: &Column) -> Option<Box<dyn Class>> {
+pub fn open(_column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
     Some(Box::new(SetClass))
 }
 

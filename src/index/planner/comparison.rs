@@ -17,8 +17,8 @@ use std::ffi::CStr;
 
 /// A comparison from which it follows that two values are near each other.
 #[derive(Clone, Copy)]
-pub struct Comparison {
-    measure: &'static Measure,
+pub struct BoundComparison {
+    measure: &'static MeasureFunction,
     function: pg_sys::Oid,
     pub values: [*mut pg_sys::Node; 2],
     pub terms: Terms,
@@ -27,7 +27,7 @@ pub struct Comparison {
 }
 
 /// A function that says how near two values are, or how much of one is in the other.
-struct Measure {
+struct MeasureFunction {
     name: &'static CStr,
     function: CFunction,
     kind: Kind,
@@ -35,31 +35,31 @@ struct Measure {
     is_distance: Option<bool>,
 }
 
-static MEASURES: [Measure; 6] = [
-    Measure::new(
+static MEASURES: [MeasureFunction; 6] = [
+    MeasureFunction::new(
         c"minhash_sim",
         minhash_sim_wrapper,
         Kind::Minhash,
         Some(false),
     ),
-    Measure::new(
+    MeasureFunction::new(
         c"minhash_distance",
         minhash_distance_wrapper,
         Kind::Minhash,
         Some(true),
     ),
-    Measure::new(
+    MeasureFunction::new(
         c"bit_hamming",
         bit_hamming_wrapper,
         Kind::Hamming,
         Some(true),
     ),
-    Measure::new(c"containment", containment_wrapper, Kind::Containing, None),
-    Measure::new(c"jaccard", jaccard_wrapper, Kind::Resembling, None),
-    Measure::new(c"resemblance", resemblance_wrapper, Kind::Documents, None),
+    MeasureFunction::new(c"containment", containment_wrapper, Kind::Containing, None),
+    MeasureFunction::new(c"jaccard", jaccard_wrapper, Kind::Resembling, None),
+    MeasureFunction::new(c"resemblance", resemblance_wrapper, Kind::Documents, None),
 ];
 
-impl Measure {
+impl MeasureFunction {
     const fn new(
         name: &'static CStr,
         function: CFunction,
@@ -93,7 +93,7 @@ fn ordering(function: pg_sys::Oid) -> Option<(Ordering, bool)> {
     }
 }
 
-impl Comparison {
+impl BoundComparison {
     /// Returns the comparison that a condition is, if it asks for nearness.
     ///
     /// # Safety
@@ -122,7 +122,7 @@ impl Comparison {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = call(node)?;
-            let measure = Measure::of(function)?;
+            let measure = MeasureFunction::of(function)?;
             let far = match measure.is_distance {
                 Some(true) => Ordering::Greater,
                 _ => Ordering::Less,

@@ -3,7 +3,7 @@
 //! `near_dup(a, b, t)` if t is at least s; the same with bit strings and distances.
 #![allow(clippy::disallowed_methods, reason = "an entry an index of the table")]
 
-use super::comparison::Comparison;
+use super::comparison::BoundComparison;
 use crate::index::am;
 use crate::index::constraint_key::{ConstraintKey, KeyCall};
 use crate::index::kind::{Bound, Kind};
@@ -14,16 +14,16 @@ use crate::pg::nodes::{self, constant, elements};
 use pgrx::{PgList, pg_sys};
 
 /// A condition that two values are within a constant bound of each other, however it is written.
-pub struct Nearness {
+pub struct NearCondition {
     kind: Kind,
     pub values: [*mut pg_sys::Node; 2],
     terms: Terms,
     bound: Bound,
 }
 
-impl Nearness {
+impl NearCondition {
     /// Returns the nearness that a comparison asks for; None unless its bound is constant.
-    pub fn of_comparison(comparison: &Comparison) -> Option<Self> {
+    pub fn of_comparison(comparison: &BoundComparison) -> Option<Self> {
         Some(Self {
             kind: comparison.kind(),
             values: comparison.values,

@@ -10,8 +10,8 @@
     reason = "an entry an index of the table, or a condition"
 )]
 
-use super::comparison::Comparison;
-use super::constraint::{self, Nearness};
+use super::comparison::BoundComparison;
+use super::constraint::{self, NearCondition};
 use super::selectivity;
 use crate::pg::nodes;
 
@@ -98,11 +98,11 @@ unsafe fn derived(
                     is_served,
                 });
             };
-            let found = Comparison::of(clause);
+            let found = BoundComparison::of(clause);
             let near = match &found {
                 _ if !has_keys => None,
-                Some(found) => Nearness::of_comparison(found),
-                None => Nearness::of_call(clause),
+                Some(found) => NearCondition::of_comparison(found),
+                None => NearCondition::of_call(clause),
             };
             let values = found.map(|found| found.values);
             let Some(values) = values.or(near.as_ref().map(|near| near.values)) else {
@@ -161,7 +161,7 @@ unsafe fn mentions(
 /// not known yet may be one that it does not: then the index reads all its rows.
 unsafe fn is_served(
     rel: *mut pg_sys::RelOptInfo,
-    comparison: &Comparison,
+    comparison: &BoundComparison,
     center: *mut pg_sys::Node,
 ) -> bool {
     let bound = comparison.bound();
@@ -232,7 +232,7 @@ unsafe fn add_up_children(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelO
         let compares = |conditions| {
             PgList::<pg_sys::RestrictInfo>::from_pg(conditions)
                 .iter_ptr()
-                .any(|condition| Comparison::of((*condition).clause.cast()).is_some())
+                .any(|condition| BoundComparison::of((*condition).clause.cast()).is_some())
         };
         if !compares((*rel).baserestrictinfo) || pg_sys::is_dummy_rel(rel) {
             return;

@@ -45,7 +45,7 @@ fn near_dup_ballsel(root: Internal, operator: pg_sys::Oid, args: Internal, relat
     // SAFETY: the planner calls this with its structures.
     let matches = unsafe {
         let function = pg_sys::get_opcode(operator);
-        Matches::of(pointer(root), function, pointer(args), relation)
+        TableMatches::of(pointer(root), function, pointer(args), relation)
     };
     matches.map_or(DEFAULT, |matches| matches.share())
 }
@@ -85,9 +85,9 @@ pub unsafe fn of_pairs(
     args: *mut pg_sys::List,
 ) -> PairShare {
     // SAFETY: vouched for by the caller.
-    let matches = unsafe { Matches::of(root, function, args, 0) };
+    let matches = unsafe { TableMatches::of(root, function, args, 0) };
     PairShare {
-        inner: matches.as_ref().map_or(DEFAULT, Matches::share),
+        inner: matches.as_ref().map_or(DEFAULT, TableMatches::share),
         semi: matches.map_or(UNKNOWN.any, |matches| matches.mean.any),
     }
 }
@@ -96,13 +96,13 @@ pub unsafe fn of_pairs(
 const USUAL: Bound = Bound::Share(0.8);
 
 /// The rows of a table that match a value.
-struct Matches {
+struct TableMatches {
     mean: Mean,
     /// The rows of the table.
     all: f64,
 }
 
-impl Matches {
+impl TableMatches {
     /// Estimates the rows that an operator's function keeps, in the first table whose values are compared and
     /// of which an index knows something; only in `relation` unless that is 0.
     ///
@@ -128,7 +128,7 @@ impl Matches {
                 let mean = Mean::default();
                 return Some(Self { mean, all: 1.0 });
             }
-            let ball = Ball::of(containment, ball);
+            let ball = BallOperand::of(containment, ball);
             let of_table = |value| {
                 let mut table = 0;
                 let tables = pg_sys::pull_varnos(root, value);
@@ -153,7 +153,7 @@ impl Matches {
         root: *mut pg_sys::PlannerInfo,
         table: i32,
         value: *mut pg_sys::Node,
-        ball: &Ball,
+        ball: &BallOperand,
     ) -> Option<Self> {
         // SAFETY: the planner's structures are valid.
         unsafe {
@@ -199,7 +199,7 @@ impl Matches {
 
 /// The operand that is a ball.
 #[derive(Clone, Copy)]
-struct Ball {
+struct BallOperand {
     kind: Kind,
     strategy: u16,
     /// None unless it is constant.
@@ -208,7 +208,7 @@ struct Ball {
     center: Option<*mut pg_sys::Node>,
 }
 
-impl Ball {
+impl BallOperand {
     /// # Safety
     /// The node is the operand that is a ball.
     unsafe fn of(containment: Containment, node: *mut pg_sys::Node) -> Self {

@@ -8,7 +8,7 @@
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{CommonRun, tiles};
-use super::words::{TABLES, Words};
+use super::words::{NumberedWords, TABLES};
 use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
 use std::collections::HashMap;
@@ -38,7 +38,7 @@ impl Alignment {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(words: &Words, min_words: u32, pace: &mut Pace) -> Result<Self> {
+    pub fn new(words: &NumberedWords, min_words: u32, pace: &mut Pace) -> Result<Self> {
         let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
         let chunks = tiles(&suffixes, min_words, pace)?;
         drop(suffixes);
@@ -75,7 +75,7 @@ impl Alignment {
     }
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
-    fn match_rest(&mut self, words: &Words, pace: &mut Pace) -> Result<()> {
+    fn match_rest(&mut self, words: &NumberedWords, pace: &mut Pace) -> Result<()> {
         let mut numbers = GapNumbers::default();
         let a = self.rest(0, &words.a.ids, &mut numbers, pace)?;
         let b = self.rest(1, &words.b.ids, &mut numbers, pace)?;

@@ -5,7 +5,7 @@ use super::information::information;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{CommonRun, tiles};
-use super::words::{Side, Words};
+use super::words::{NumberedWords, Side};
 use crate::memory::{Grow, collected, with_room};
 use crate::{Error, Result, unknown};
 use std::ops::Range;
@@ -92,7 +92,7 @@ pub fn common_chunks(
 ) -> Result<Vec<Chunk>> {
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
-    let words = Words::new(a, b, pace)?;
+    let words = NumberedWords::new(a, b, pace)?;
     let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
     let runs = match matching {
         Matching::Literal => tiles(&suffixes, min_words, pace)?,
@@ -117,7 +117,7 @@ pub fn chunk_similarity(
 ) -> Result<Similarity> {
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
-    let words = Words::new(a, b, pace)?;
+    let words = NumberedWords::new(a, b, pace)?;
     let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
     let (common, sizes) = match matching {
         Matching::Literal => {
@@ -151,7 +151,7 @@ pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
 fn located(
     a: &[u8],
     b: &[u8],
-    words: &Words,
+    words: &NumberedWords,
     runs: &[CommonRun],
     pace: &mut Pace,
 ) -> Result<Vec<Chunk>> {

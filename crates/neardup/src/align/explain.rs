@@ -2,7 +2,7 @@
 
 use super::alignment::{Alignment, Fate};
 use super::pace::Pace;
-use super::words::{Side, Words};
+use super::words::{NumberedWords, Side};
 use crate::Result;
 use crate::memory::{Grow, collected, copied, filled};
 use strum::Display;
@@ -13,7 +13,7 @@ const MIN_WORDS: u32 = 5;
 /// The difference, on the way from the first document to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 #[strum(serialize_all = "lowercase")]
-pub enum Kind {
+pub enum DifferenceKind {
     /// The same bytes.
     Identical,
     /// The same words; other case, spacing, punctuation or layout.
@@ -41,7 +41,7 @@ pub enum Kind {
 /// The kinds of difference between two documents.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
-    pub kind: Kind,
+    pub kind: DifferenceKind,
     /// Words that stand at the same place in both, as a share of the different word positions:
     /// kept / (a + b - kept). 0 for documents without words.
     pub similarity: f64,
@@ -58,7 +58,7 @@ pub struct Explanation {
 /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
 pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanation> {
     let pace = &mut Pace::new(check);
-    let words = Words::new(a, b, pace)?;
+    let words = NumberedWords::new(a, b, pace)?;
     let alignment = Alignment::new(&words, MIN_WORDS, pace)?;
     explain_aligned([a, b], &words, &alignment, pace)
 }
@@ -69,7 +69,7 @@ pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanatio
 /// `OutOfMemory`.
 pub(super) fn explain_aligned(
     [a, b]: [&[u8]; 2],
-    words: &Words,
+    words: &NumberedWords,
     alignment: &Alignment,
     pace: &mut Pace,
 ) -> Result<Explanation> {
@@ -79,11 +79,11 @@ pub(super) fn explain_aligned(
     ];
     let kept = words.a.len() - changed[0].len();
     let kind = match a == b {
-        true => Kind::Identical,
+        true => DifferenceKind::Identical,
         false => kind([a, b], words, &changed, pace)?,
     };
     let [gone, new] = match kind {
-        Kind::Numbers => changed,
+        DifferenceKind::Numbers => changed,
         _ => without_moved(words, changed, pace)?,
     };
     let positions = words.a.len() + words.b.len() - kept;
@@ -106,16 +106,16 @@ fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Result<Vec<usize>> {
 /// The kind of two documents whose bytes differ.
 fn kind(
     docs: [&[u8]; 2],
-    words: &Words,
+    words: &NumberedWords,
     changed: &[Vec<usize>; 2],
     pace: &mut Pace,
-) -> Result<Kind> {
+) -> Result<DifferenceKind> {
     let (a, b) = (&words.a.ids[..], &words.b.ids[..]);
     if a == b {
-        return Ok(Kind::Format);
+        return Ok(DifferenceKind::Format);
     }
     if a.is_empty() || b.is_empty() {
-        return Ok(Kind::Rewritten);
+        return Ok(DifferenceKind::Rewritten);
     }
     let numbers_only = [&words.a, &words.b].into_iter().zip(docs).zip(changed);
     if numbers_only
@@ -125,19 +125,19 @@ fn kind(
             has_digit(word)
         })
     {
-        return Ok(Kind::Numbers);
+        return Ok(DifferenceKind::Numbers);
     }
     if let Some(kind) = one_block(a, b).or_else(|| cut_inside_a_word(docs, words)) {
         return Ok(kind);
     }
     if same_words(words, pace)? {
-        return Ok(Kind::Reordered);
+        return Ok(DifferenceKind::Reordered);
     }
-    Ok(Kind::Rewritten)
+    Ok(DifferenceKind::Rewritten)
 }
 
 /// Returns one of the documents is the other without one block.
-fn one_block(a: &[u32], b: &[u32]) -> Option<Kind> {
+fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
     let end = a
         .iter()
@@ -147,8 +147,16 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<Kind> {
         .count();
     let shorter = a.len().min(b.len());
     let (at_start, in_middle, at_end) = match a.len() < b.len() {
-        true => (Kind::AddedAtStart, Kind::AddedInMiddle, Kind::AddedAtEnd),
-        false => (Kind::RemovedAtStart, Kind::RemovedInMiddle, Kind::Truncated),
+        true => (
+            DifferenceKind::AddedAtStart,
+            DifferenceKind::AddedInMiddle,
+            DifferenceKind::AddedAtEnd,
+        ),
+        false => (
+            DifferenceKind::RemovedAtStart,
+            DifferenceKind::RemovedInMiddle,
+            DifferenceKind::Truncated,
+        ),
     };
     if start == shorter {
         Some(at_end)
@@ -160,7 +168,7 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<Kind> {
 }
 
 /// Returns one of the documents ends in the middle of a word of the other.
-fn cut_inside_a_word(docs: [&[u8]; 2], words: &Words) -> Option<Kind> {
+fn cut_inside_a_word(docs: [&[u8]; 2], words: &NumberedWords) -> Option<DifferenceKind> {
     let (mut short, mut long) = ((&words.a, docs[0]), (&words.b, docs[1]));
     if short.0.len() > long.0.len() {
         std::mem::swap(&mut short, &mut long);
@@ -171,7 +179,7 @@ fn cut_inside_a_word(docs: [&[u8]; 2], words: &Words) -> Option<Kind> {
             .0
             .written(long.1, last)
             .starts_with(short.0.written(short.1, last));
-    cut.then_some(Kind::Truncated)
+    cut.then_some(DifferenceKind::Truncated)
 }
 
 fn has_digit(word: &[u8]) -> bool {
@@ -180,7 +188,7 @@ fn has_digit(word: &[u8]) -> bool {
 }
 
 /// Returns whether every word occurs as often in one document as in the other.
-fn same_words(words: &Words, pace: &mut Pace) -> Result<bool> {
+fn same_words(words: &NumberedWords, pace: &mut Pace) -> Result<bool> {
     let mut surplus = filled(0i32, words.distinct)?;
     for (side, sign) in [(&words.a, 1), (&words.b, -1)] {
         for &id in &side.ids {
@@ -193,7 +201,7 @@ fn same_words(words: &Words, pace: &mut Pace) -> Result<bool> {
 
 /// Takes out of both lists what stands in the other as often.
 fn without_moved(
-    words: &Words,
+    words: &NumberedWords,
     changed: [Vec<usize>; 2],
     pace: &mut Pace,
 ) -> Result<[Vec<usize>; 2]> {
@@ -222,7 +230,7 @@ fn without_moved(
 /// Returns every different word once, as it is written where it first occurs.
 fn written(
     doc: &[u8],
-    words: &Words,
+    words: &NumberedWords,
     side: &Side,
     positions: &[usize],
     pace: &mut Pace,

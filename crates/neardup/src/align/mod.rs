@@ -25,12 +25,12 @@ mod words;
 pub use chunks::{Chunk, ChunkPlace, Matching, Similarity, chunk_similarity, common_chunks};
 pub use costs::{Costs, MAX_COST};
 pub use edit::edit_distance;
-pub use explain::{Explanation, Kind, explain};
+pub use explain::{DifferenceKind, Explanation, explain};
 pub use html::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
 pub use substring::{Substring, longest_common_substring};
 pub use suffixes::MAX_UNITS;
 
-pub(crate) use html::{Comparison, Difference, Look, SideBySide};
+pub(crate) use html::{AlignedPair, Difference, Look, SideBySide};
 pub(crate) use pace::Pace;
 pub(crate) use suffix_array::suffix_array;
 pub(crate) use suffixes::shared_with_previous;

@@ -22,7 +22,7 @@ pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Res
         1 => return filled(0, 1),
         _ => {}
     }
-    let level = Level::new(text, letters, pace)?;
+    let level = SuffixLevel::new(text, letters, pace)?;
     let mut marks = Vec::new();
     for p in 1..text.len() {
         pace.step();
@@ -40,7 +40,7 @@ pub(crate) fn suffix_array(text: &[u32], letters: usize, pace: &mut Pace) -> Res
 }
 
 /// One level of the recursion.
-struct Level<'t> {
+struct SuffixLevel<'t> {
     text: &'t [u32],
     /// True for a suffix that is smaller than the next one (type S).
     rises: Vec<bool>,
@@ -48,7 +48,7 @@ struct Level<'t> {
     starts: Vec<u32>,
 }
 
-impl<'t> Level<'t> {
+impl<'t> SuffixLevel<'t> {
     fn new(text: &'t [u32], letters: usize, pace: &mut Pace) -> Result<Self> {
         let mut starts = filled(0, letters + 1)?;
         let mut rises = filled(false, text.len())?;

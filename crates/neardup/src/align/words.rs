@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 /// Equal folded words have equal numbers, in both documents.
-pub(super) struct Words {
+pub(super) struct NumberedWords {
     pub a: Side,
     pub b: Side,
     /// Different words in both: every number is below it.
@@ -25,7 +25,7 @@ pub(super) struct Side {
     pub places: Vec<Range<u32>>,
 }
 
-impl Words {
+impl NumberedWords {
     /// Returns words as shingles have them by default: upper and lower case are one.
     ///
     /// # Errors

@@ -30,12 +30,12 @@ const WIDE_KEY_BITS: usize = 24;
 
 /// Bands of signatures, and how many of them similar rows share at least.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct BandPlan {
     pub bands: Bands,
     pub needed: usize,
 }
 
-impl Plan {
+impl BandPlan {
     /// Plans for pairs whose estimate reaches `threshold`: none is missed. With at most m differing
     /// slots, b bands leave b - m intact. Twice as many bands as could differ, where they stay wide
     /// enough: a row then looks for partners in the rarer half of its bands only, so that text
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn estimate_plans_for_common_thresholds() {
         let plan = |threshold| {
-            let plan = Plan::estimate(128, 32, threshold);
+            let plan = BandPlan::estimate(128, 32, threshold);
             (plan.bands.bands, plan.needed)
         };
         assert_eq!(plan(0.8), (52, 27));
@@ -268,7 +268,7 @@ mod tests {
             bits in prop::sample::select(vec![1u32, 2, 4, 8, 16, 32]),
             threshold in 0.001f64..=1.0,
         ) {
-            let plan = Plan::estimate(slots, bits, threshold);
+            let plan = BandPlan::estimate(slots, bits, threshold);
             let differing = slots - equal_slots_needed(slots, bits, threshold);
             prop_assert!(plan.needed >= 1);
             prop_assert!(plan.bands.bands <= slots);

@@ -50,7 +50,7 @@ impl DrawnPairs {
 
 /// The shares of the rows of a table, and of their pairs, that were drawn.
 #[derive(Debug, Clone, Copy)]
-pub struct Shares {
+pub struct DrawnShares {
     pub rows: f64,
     pub pairs: f64,
 }
@@ -70,7 +70,7 @@ pub struct Shares {
 pub fn recall(
     pairs: &[(usize, usize, bool)],
     rows: usize,
-    drawn: Shares,
+    drawn: DrawnShares,
 ) -> Result<Option<Interval>> {
     let all = pairs.len() as f64;
     let found = pairs.iter().filter(|pair| pair.2).count() as f64;
@@ -155,7 +155,7 @@ mod tests {
                         .filter(|&&(a, b, _)| chance([5, seed, a as u64, b as u64]) < of_pairs)
                         .copied()
                         .collect();
-                    let shares = Shares {
+                    let shares = DrawnShares {
                         rows,
                         pairs: of_pairs,
                     };
@@ -175,13 +175,13 @@ mod tests {
     #[test]
     fn all_pairs_leave_no_doubt_and_few_do() {
         let pairs = table(100, 5);
-        let all = Shares {
+        let all = DrawnShares {
             rows: 1.0,
             pairs: 1.0,
         };
         let exact = recall(&pairs, 500, all).unwrap().unwrap();
         assert_eq!([exact.low, exact.estimate, exact.high], [share(&pairs); 3]);
-        let few = Shares {
+        let few = DrawnShares {
             rows: 0.01,
             pairs: 1.0,
         };

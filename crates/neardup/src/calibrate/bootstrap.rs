@@ -26,7 +26,7 @@ const HEARTBEAT: u64 = 1 << 16;
 
 /// The limits of 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub struct ConfidenceLimits {
     pub low: f64,
     pub high: f64,
 }
@@ -34,9 +34,9 @@ pub struct Interval {
 /// The intervals of a threshold's figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Intervals {
-    pub precision: Interval,
-    pub recall: Interval,
-    pub f1: Interval,
+    pub precision: ConfidenceLimits,
+    pub recall: ConfidenceLimits,
+    pub f1: ConfidenceLimits,
 }
 
 /// Returns how precision, recall and F1 of a threshold vary from one sample of as many pairs to another.
@@ -85,9 +85,9 @@ pub fn intervals(
     })
 }
 
-fn interval(mut figures: Vec<f64>) -> Interval {
+fn interval(mut figures: Vec<f64>) -> ConfidenceLimits {
     figures.sort_unstable_by(f64::total_cmp);
-    Interval {
+    ConfidenceLimits {
         low: figures[OUTSIDE],
         high: figures[figures.len() - 1 - OUTSIDE],
     }
@@ -230,7 +230,8 @@ mod tests {
     #[test]
     fn known_answers() {
         let found = of([40, 5, 10, 45], 0);
-        let limits = |interval: Interval| [interval.low, interval.high].map(|x| (x * 1e6).round());
+        let limits =
+            |interval: ConfidenceLimits| [interval.low, interval.high].map(|x| (x * 1e6).round());
         assert_eq!(limits(found.precision), KNOWN[0]);
         assert_eq!(limits(found.recall), KNOWN[1]);
         assert_eq!(limits(found.f1), KNOWN[2]);

@@ -18,7 +18,7 @@ pub const MAX_METHODS: usize = 1000;
 
 /// How alike two documents are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
+pub enum GridMeasure {
     /// The Jaccard similarity of their sets of shingles.
     Resemblance,
     /// The Hamming distance of their SimHashes of [`BITS`] bits.
@@ -27,12 +27,12 @@ pub enum Measure {
 
 /// A measure of documents cut into shingles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Method {
-    pub measure: Measure,
+pub struct GridMethod {
+    pub measure: GridMeasure,
     pub shingling: Shingling,
 }
 
-impl Method {
+impl GridMethod {
     /// Returns how alike two documents are: their similarity, or their distance with a minus. A
     /// document without a shingle is at the floor of the scale from every other.
     ///
@@ -41,12 +41,12 @@ impl Method {
     pub fn score(&self, a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<f64> {
         let key = Key::from_seed(0);
         let score = match self.measure {
-            Measure::Resemblance => {
+            GridMeasure::Resemblance => {
                 let a = shingle_hashes(a, &self.shingling, &key, check)?;
                 let b = shingle_hashes(b, &self.shingling, &key, check)?;
                 set::jaccard(&a, &b, check)
             }
-            Measure::SimHash(weighting) => {
+            GridMeasure::SimHash(weighting) => {
                 let mut bits = |doc| {
                     let width = Width::new(i64::from(BITS))?;
                     simhash::document(doc, &self.shingling, &key, width, weighting, check)
@@ -65,11 +65,11 @@ impl Method {
     /// Returns the scores that a threshold can take.
     pub fn scale(&self) -> Scale {
         match self.measure {
-            Measure::Resemblance => Scale {
+            GridMeasure::Resemblance => Scale {
                 floor: 0.0,
                 top: 1.0,
             },
-            Measure::SimHash(_) => Scale {
+            GridMeasure::SimHash(_) => Scale {
                 floor: -f64::from(MAX_DISTANCE) - 1.0,
                 top: 0.0,
             },
@@ -99,12 +99,12 @@ impl Grid {
     ///
     /// # Errors
     /// `Invalid` for none or more than [`MAX_METHODS`], and for lengths out of range; `OutOfMemory`.
-    pub fn methods(&self) -> Result<Vec<Method>> {
+    pub fn methods(&self) -> Result<Vec<GridMethod>> {
         let simhash = self
             .weightings
             .iter()
-            .map(|&weighting| Measure::SimHash(weighting));
-        let measures = collected(std::iter::once(Measure::Resemblance).chain(simhash))?;
+            .map(|&weighting| GridMeasure::SimHash(weighting));
+        let measures = collected(std::iter::once(GridMeasure::Resemblance).chain(simhash))?;
         let factors = [
             measures.len(),
             self.units.len(),
@@ -128,7 +128,7 @@ impl Grid {
                 for &length in &self.lengths {
                     for &fold in &self.folds {
                         let shingling = Shingling::new(length, unit, fold)?;
-                        methods.try_push(Method { measure, shingling })?;
+                        methods.try_push(GridMethod { measure, shingling })?;
                     }
                 }
             }
@@ -141,8 +141,8 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn method(measure: Measure, k: i64) -> Method {
-        Method {
+    fn method(measure: GridMeasure, k: i64) -> GridMethod {
+        GridMethod {
             measure,
             shingling: Shingling::new(k, Unit::Word, Fold::Case).unwrap(),
         }
@@ -150,11 +150,11 @@ mod tests {
 
     #[test]
     fn scores_are_those_of_the_measures() {
-        let resemblance = method(Measure::Resemblance, 1);
+        let resemblance = method(GridMeasure::Resemblance, 1);
         let score = |a: &str, b: &str| resemblance.score(a.as_bytes(), b.as_bytes(), &mut || {});
         assert_eq!(score("a b c", "B c d").unwrap(), 0.5);
         assert_eq!(score("", "").unwrap(), 0.0);
-        let simhash = method(Measure::SimHash(Weighting::Set), 1);
+        let simhash = method(GridMeasure::SimHash(Weighting::Set), 1);
         let score = |a: &str, b: &str| simhash.score(a.as_bytes(), b.as_bytes(), &mut || {});
         assert_eq!(score("a b c", "c b a").unwrap(), 0.0);
         assert!(score("a b c", "x y z").unwrap() < 0.0);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn distances_in_the_middle() {
-        let simhash = method(Measure::SimHash(Weighting::Set), 1);
+        let simhash = method(GridMeasure::SimHash(Weighting::Set), 1);
         let middle = |lowest: f64, below: f64| {
             simhash.middle_distance(&Cut {
                 lowest,
@@ -187,10 +187,10 @@ mod tests {
         };
         let methods = grid.methods().unwrap();
         assert_eq!(methods.len(), 8);
-        assert_eq!(methods[1], method(Measure::Resemblance, 3));
+        assert_eq!(methods[1], method(GridMeasure::Resemblance, 3));
         assert_eq!(
             methods[4],
-            method(Measure::SimHash(Weighting::Logarithm), 1)
+            method(GridMeasure::SimHash(Weighting::Logarithm), 1)
         );
         assert!(Grid::default().methods().is_err());
         let lengths = vec![0];

@@ -7,9 +7,9 @@ mod grid;
 mod outcomes;
 mod strata;
 
-pub use bootstrap::{Interval, Intervals, RESAMPLES, intervals};
+pub use bootstrap::{ConfidenceLimits, Intervals, RESAMPLES, intervals};
 pub use cut::{Cut, Scale, Scored, best_cut, whole_weights};
-pub use grid::{BITS, Grid, MAX_METHODS, Measure, Method};
+pub use grid::{BITS, Grid, GridMeasure, GridMethod, MAX_METHODS};
 pub use outcomes::Outcomes;
 pub use strata::{MAX_DRAWN, SampledPair, Strata};
 
@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 /// The best threshold of a method, and how well it does.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Calibration {
-    pub method: Method,
+    pub method: GridMethod,
     pub cut: Cut,
     pub intervals: Intervals,
 }

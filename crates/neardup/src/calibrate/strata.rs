@@ -26,13 +26,13 @@ pub struct Strata {
     wanted: usize,
     seed: u64,
     /// The pairs of each stratum with the lowest hashes.
-    kept: [Kept; STRATA],
+    kept: [SampledPairs; STRATA],
     /// The number of pairs in each layer.
     sizes: [f64; LAYERS],
 }
 
 /// Pairs by their hashes, each with its similarity and its layer.
-type Kept = BTreeMap<(u64, u32, u32), (f64, usize)>;
+type SampledPairs = BTreeMap<(u64, u32, u32), (f64, usize)>;
 
 /// Layers of pairs that stand for each other: one of all that are not counted, then one a stratum.
 const LAYERS: usize = 1 + STRATA;
@@ -119,7 +119,7 @@ impl Strata {
 }
 
 /// Returns the pairs, those first whose documents none before them has.
-fn varied(kept: Kept) -> Result<Vec<(SampledPair, usize)>> {
+fn varied(kept: SampledPairs) -> Result<Vec<(SampledPair, usize)>> {
     let (mut first, mut rest) = (Vec::new(), Vec::new());
     let mut shown = HashSet::new();
     for ((_, a, b), (similarity, layer)) in kept {

@@ -1,6 +1,6 @@
 //! Approximate counts of the rows that have a token.
 
-use super::Counts;
+use super::TokenCounts;
 use crate::hash::{GOLDEN, finish};
 use std::collections::TryReserveError;
 
@@ -65,7 +65,7 @@ impl Frequencies {
     }
 }
 
-impl Counts for Frequencies {
+impl TokenCounts for Frequencies {
     fn count(&self, band: usize, token: u32) -> u8 {
         self.read(place(band, token) & self.mask)
     }

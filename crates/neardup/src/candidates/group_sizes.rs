@@ -1,6 +1,6 @@
 //! The keys that several rows have, and how many have them.
 
-use super::Counts;
+use super::TokenCounts;
 use super::frequencies::place;
 use crate::Result;
 use crate::memory::filled;
@@ -25,12 +25,12 @@ const SIZES: usize = 32;
 /// Filter and size of a key lie on one line of the cache. Lines ascend with the keys, so that groups
 /// added in the order of their keys are added from one end to the other.
 pub struct GroupSizes {
-    lines: Vec<Line>,
+    lines: Vec<GroupLine>,
 }
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line {
+struct GroupLine {
     filter: [u64; WORDS],
     sizes: [u8; SIZES],
 }
@@ -41,13 +41,13 @@ impl GroupSizes {
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(tokens: usize, max_bytes: usize) -> Result<Self> {
-        let least = 2 * size_of::<Line>();
+        let least = 2 * size_of::<GroupLine>();
         let bytes = (tokens / 2).clamp(least, max_bytes.max(least));
-        let empty = Line {
+        let empty = GroupLine {
             filter: [0; _],
             sizes: [0; _],
         };
-        let lines = filled(empty, 1 << (bytes / size_of::<Line>()).ilog2())?;
+        let lines = filled(empty, 1 << (bytes / size_of::<GroupLine>()).ilog2())?;
         Ok(Self { lines })
     }
 
@@ -90,7 +90,7 @@ fn size_place(key: u64) -> (usize, u32) {
     ((key >> 27) as usize % SIZES, 4 * (key >> 26 & 1) as u32)
 }
 
-impl Counts for GroupSizes {
+impl TokenCounts for GroupSizes {
     fn count(&self, band: usize, token: u32) -> u8 {
         let key = Self::key(band, token);
         let line = &self.lines[self.line(key)];

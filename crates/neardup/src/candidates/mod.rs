@@ -19,4 +19,4 @@ pub use group_sizes::GroupSizes;
 pub use pairs::{Sides, pairs_of_row};
 pub use prefix::rarest;
 pub use sample::for_each_pair;
-pub use tokens::{Counts, Tokens, choose, keys, token};
+pub use tokens::{TokenCounts, Tokens, choose, keys, token};

@@ -4,7 +4,7 @@
 //! n - T + 1. The rarest are taken, which the fewest other sets have (Chaudhuri, Ganti, Kaushik, "A
 //! primitive operator for similarity joins in data cleaning", ICDE 2006).
 
-use super::{Counts, Frequencies};
+use super::{Frequencies, TokenCounts};
 use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;

@@ -3,7 +3,7 @@
 use super::{Frequencies, Tokens, token};
 use crate::Result;
 use crate::bands::band_hashes;
-use crate::bands::plan::Plan;
+use crate::bands::plan::BandPlan;
 use crate::memory::Grow;
 use crate::minhash::{Signature, estimate};
 
@@ -35,7 +35,7 @@ pub fn for_each_pair(
         usize::from(first.header.slots),
         u32::from(first.header.slot_bits),
     );
-    let plan = Plan::estimate(slots, bits, low);
+    let plan = BandPlan::estimate(slots, bits, low);
     let (tokens, rows) = tokens(signatures, &plan, check)?;
     let searched = searched(&tokens, signatures.len(), check)?;
     let kept = rows.partition_point(|row| (*row as usize) < searched);
@@ -61,7 +61,7 @@ pub fn for_each_pair(
 /// Returns the tokens of the signatures that may have partners, and their numbers.
 fn tokens(
     signatures: &[Signature<'_>],
-    plan: &Plan,
+    plan: &BandPlan,
     check: &mut dyn FnMut(),
 ) -> Result<(Tokens, Vec<u32>)> {
     let bands = &plan.bands;

@@ -64,7 +64,7 @@ impl Tokens {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn keep(&mut self, row: &[u32], counts: &dyn Counts) -> Result<bool> {
+    pub fn keep(&mut self, row: &[u32], counts: &dyn TokenCounts) -> Result<bool> {
         let mut chosen = std::mem::take(&mut self.chosen);
         chosen.clear();
         let is_kept = choose(row, self.needed, counts, &mut chosen)?;
@@ -144,7 +144,7 @@ pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
 }
 
 /// The numbers of rows that have a token.
-pub trait Counts: Sync {
+pub trait TokenCounts: Sync {
     /// Returns 0 to 15, rising with the number of rows: at least 2 for two.
     fn count(&self, band: usize, token: u32) -> u8;
 
@@ -160,7 +160,7 @@ pub trait Counts: Sync {
 pub fn choose(
     row: &[u32],
     needed: usize,
-    counts: &dyn Counts,
+    counts: &dyn TokenCounts,
     chosen: &mut Vec<u32>,
 ) -> Result<bool> {
     counts.load(row);

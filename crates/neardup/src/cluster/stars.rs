@@ -12,7 +12,7 @@ pub struct Canonicals {
     heads: Vec<u32>,
     /// A canonical row, and the index of the next entry in its chain: every entry follows later ones.
     entries: Vec<(u32, u32)>,
-    places: Vec<Placed>,
+    places: Vec<BestCanonical>,
     /// The last row that each canonical row met.
     met: Vec<u32>,
 }
@@ -20,7 +20,7 @@ pub struct Canonicals {
 /// The canonical row that a row is most similar to, among those of the first entries; itself where it is
 /// canonical.
 #[derive(Debug, Clone, Copy)]
-struct Placed {
+struct BestCanonical {
     canonical: u32,
     similarity: f64,
     entries: u32,
@@ -45,7 +45,7 @@ impl Canonicals {
         let chains = (rows * tokens.looked_for())
             .clamp(1, MAX_CHAINS)
             .next_power_of_two();
-        let unplaced = Placed {
+        let unplaced = BestCanonical {
             canonical: NONE,
             similarity: 0.0,
             entries: 0,
@@ -92,7 +92,7 @@ impl Canonicals {
         tokens: &Tokens,
         row: u32,
         key: u32,
-        place: &mut Placed,
+        place: &mut BestCanonical,
         similarity: SimilarityOf<'_>,
     ) {
         let mut entry = self.heads[self.chain(key)];

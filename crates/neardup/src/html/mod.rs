@@ -3,8 +3,8 @@
 mod number;
 mod text;
 
-pub(crate) use number::{Number, Percent, Similarity};
-pub(crate) use text::{Text, beginning};
+pub(crate) use number::{Number, Percent, ThreeDecimals};
+pub(crate) use text::{HtmlText, beginning};
 
 use crate::memory::GrowText;
 use crate::{Error, Result};
@@ -14,9 +14,9 @@ use std::fmt;
 
 /// A page as far as it is written: its template can ask for the length while it is written.
 #[derive(Default)]
-pub(crate) struct Page(RefCell<String>);
+pub(crate) struct HtmlPage(RefCell<String>);
 
-impl Page {
+impl HtmlPage {
     /// Returns the number of bytes written.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
@@ -38,7 +38,7 @@ impl Page {
     }
 }
 
-impl fmt::Write for &Page {
+impl fmt::Write for &HtmlPage {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let mut page = self.0.borrow_mut();
         page.try_push_str(text).map_err(|_| fmt::Error)

@@ -25,9 +25,9 @@ impl fmt::Display for Percent<'_> {
 }
 
 /// A similarity from 0 to 1, with three decimals.
-pub(crate) struct Similarity<'s>(pub &'s f64);
+pub(crate) struct ThreeDecimals<'s>(pub &'s f64);
 
-impl fmt::Display for Similarity<'_> {
+impl fmt::Display for ThreeDecimals<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         rounded(f, *self.0, 1.0, 3)
     }
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn only_all_is_all_and_only_nothing_is_nothing() {
-        let similarity = |value: f64| Similarity(&value).to_string();
+        let similarity = |value: f64| ThreeDecimals(&value).to_string();
         assert_eq!(similarity(1.0), "1.000");
         assert_eq!(similarity(0.99995), ">\u{a0}0.999");
         assert_eq!(similarity(0.9994), "0.999");

@@ -9,14 +9,14 @@ use std::fmt::{self, Formatter};
 /// UTF-8 appear as marks: they could hide text, reorder it or be lost on the way. Line feeds and tabs
 /// stay, and so do the joiners that Persian, Indian scripts and emoji need.
 #[derive(Clone, Copy)]
-pub(crate) struct Text<'t> {
+pub(crate) struct HtmlText<'t> {
     text: &'t [u8],
     is_cut: bool,
     /// The tags around marks.
     tags: [&'static str; 2],
 }
 
-impl<'t> Text<'t> {
+impl<'t> HtmlText<'t> {
     pub fn new(text: &'t [u8]) -> Self {
         Self {
             text,
@@ -72,9 +72,9 @@ impl<'t> Text<'t> {
     }
 }
 
-impl HtmlSafe for Text<'_> {}
+impl HtmlSafe for HtmlText<'_> {}
 
-impl fmt::Display for Text<'_> {
+impl fmt::Display for HtmlText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let [begin, end] = self.tags;
         for chunk in self.text.utf8_chunks() {
@@ -114,12 +114,12 @@ mod tests {
     use super::*;
 
     fn escaped(text: &[u8]) -> String {
-        Text::new(text).to_string()
+        HtmlText::new(text).to_string()
     }
 
     #[test]
     fn nothing_but_text_in_a_title() {
-        let title = Text::bare("</title>\u{202e}x".as_bytes());
+        let title = HtmlText::bare("</title>\u{202e}x".as_bytes());
         assert_eq!(title.to_string(), "&#60;/title&#62;U+202E x");
     }
 
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        let cut = |text, bytes| Text::cut(text, bytes).to_string();
+        let cut = |text, bytes| HtmlText::cut(text, bytes).to_string();
         assert_eq!(
             cut("\u{e9}\u{e9}\u{e9}".as_bytes(), 5),
             "\u{e9}\u{e9}\u{2026}"

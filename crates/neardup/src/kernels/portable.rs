@@ -3,7 +3,7 @@
 //! Loops that are always inlined are those that the compiler vectorizes for the caller's instructions.
 
 use super::bit_sums::{add_weight, add_where_set};
-use super::words::{Limits, PieceText, Steps, hash_words, positions};
+use super::words::{PieceText, Steps, WordLimits, hash_words, positions};
 use super::{Kernels, siphash};
 use crate::hash::slot::MAX_SLOTS;
 use crate::hash::slot::{code, first_code, slot};
@@ -24,7 +24,7 @@ pub static KERNELS: Kernels = Kernels {
 };
 
 fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    let hash = |source: &PieceText<'_>, limits: &[Limits; 4], hashes: &mut [u64; 4]| {
+    let hash = |source: &PieceText<'_>, limits: &[WordLimits; 4], hashes: &mut [u64; 4]| {
         let mut longest = 0;
         for (limits, hash) in limits.iter().zip(hashes) {
             let [start, end] = limits.map(usize::from);

@@ -8,7 +8,7 @@ use crate::hash::Key;
 const PIECE: usize = 2048;
 
 /// The start and the end of a word, counted from the beginning of a piece.
-pub type Limits = [u16; 2];
+pub type WordLimits = [u16; 2];
 
 /// Room for the positions of 64 bits; any 8 can be written as a whole.
 pub type Positions = [u16; 72];
@@ -66,7 +66,7 @@ pub fn hash_words<const LANES: usize>(
     steps: &Steps<
         impl Fn(&[u8; 64]) -> u64,
         impl Fn(u64, u16, &mut Positions) -> usize,
-        impl Fn(&PieceText<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool,
+        impl Fn(&PieceText<'_>, &[WordLimits; LANES], &mut [u64; LANES]) -> bool,
     >,
 ) {
     let mut edges = Edges::new();
@@ -97,7 +97,7 @@ fn hash_found<const LANES: usize, C, P>(
     edges: &mut Edges,
     key: &Key,
     out: &mut Vec<u64>,
-    steps: &Steps<C, P, impl Fn(&PieceText<'_>, &[Limits; LANES], &mut [u64; LANES]) -> bool>,
+    steps: &Steps<C, P, impl Fn(&PieceText<'_>, &[WordLimits; LANES], &mut [u64; LANES]) -> bool>,
 ) {
     let words = edges.count / 2;
     let begin = out.len();
@@ -171,7 +171,7 @@ impl Edges {
 
     /// Returns the limits of the words and of the empty ones behind them.
     #[inline(always)]
-    fn groups<const LANES: usize>(&self) -> &[[Limits; LANES]] {
+    fn groups<const LANES: usize>(&self) -> &[[WordLimits; LANES]] {
         self.positions.as_chunks::<2>().0.as_chunks().0
     }
 }

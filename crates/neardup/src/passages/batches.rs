@@ -4,7 +4,7 @@ use super::boundaries::Boundary;
 use super::file::Scratch;
 use super::groups::Groups;
 use super::place::document_of;
-use super::sort::{HEARTBEAT, Sort, Sorted};
+use super::sort::{HEARTBEAT, Sort, SortedRecords};
 use super::spool::Spool;
 use crate::Result;
 use crate::memory::Grow;
@@ -17,9 +17,9 @@ const BYTES_A_BOUNDARY: usize = 160;
 const LEAST: usize = 1 << 10;
 
 /// Boundaries of whole documents, in the order of their first words.
-pub struct Batch(pub(super) Vec<Boundary>);
+pub struct BoundaryBatch(pub(super) Vec<Boundary>);
 
-impl Batch {
+impl BoundaryBatch {
     /// Returns the number of boundaries.
     pub fn boundaries(&self) -> usize {
         self.0.len()
@@ -34,7 +34,7 @@ impl Batch {
 /// All boundaries in batches.
 pub struct Batches<S: Scratch> {
     /// Batch, first word, hash, word behind, period.
-    sorted: Peekable<Sorted<5, S>>,
+    sorted: Peekable<SortedRecords<5, S>>,
 }
 
 impl<S: Scratch> Batches<S> {
@@ -70,7 +70,7 @@ impl<S: Scratch> Batches<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn next(&mut self, check: &mut dyn FnMut()) -> Result<Option<Batch>> {
+    pub fn next(&mut self, check: &mut dyn FnMut()) -> Result<Option<BoundaryBatch>> {
         let Some(number) = self.sorted.peek().map(|record| record[0]) else {
             return Ok(None);
         };
@@ -81,6 +81,6 @@ impl<S: Scratch> Batches<S> {
             }
             batch.try_push(Boundary::from(place))?;
         }
-        Ok(Some(Batch(batch)))
+        Ok(Some(BoundaryBatch(batch)))
     }
 }

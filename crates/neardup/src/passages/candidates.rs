@@ -2,20 +2,20 @@
 
 use super::divided::Divided;
 use super::file::Scratch;
-use super::parts::Parts;
-use super::repeated::{Found, Repeated};
+use super::parts::WindowParts;
+use super::repeated::{FoundWindows, Repeated};
 use super::series::Series;
 use crate::Result;
 use crate::memory::Grow;
 
 /// The windows of all documents whose fingerprints repeat.
-pub struct Candidates<S> {
+pub struct WindowCandidates<S> {
     memory: usize,
-    windows: Parts<S>,
+    windows: WindowParts<S>,
     series: Vec<Series>,
 }
 
-impl<S: Scratch> Candidates<S> {
+impl<S: Scratch> WindowCandidates<S> {
     /// Returns none. `memory`, in bytes, is the limit for windows, here and in later steps.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ impl<S: Scratch> Candidates<S> {
     pub fn new(memory: usize) -> Result<Self> {
         Ok(Self {
             memory,
-            windows: Parts::new(memory / 2)?,
+            windows: WindowParts::new(memory / 2)?,
             series: Vec::new(),
         })
     }
@@ -32,7 +32,7 @@ impl<S: Scratch> Candidates<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn add(&mut self, found: Found) -> Result<()> {
+    pub fn add(&mut self, found: FoundWindows) -> Result<()> {
         for window in found.windows {
             self.windows.push(window)?;
         }

@@ -1,14 +1,14 @@
 //! The words of places, compared with those of their passage's first place.
 
-use super::listing::{Documents, Listed, Located, Stretch};
-use super::place::{Place, Visit};
+use super::listing::{DocumentTexts, Listed, Located, Stretch};
+use super::place::{PassagePlace, VisitPlace};
 use crate::Result;
 use crate::memory::Grow;
 use crate::text::{Fold, words};
 use std::ops::Range;
 
 /// The comparison of places with the first of their passages. 32 bytes a passage.
-pub struct Comparison {
+pub struct PlaceComparison {
     fold: Fold,
     /// Of every passage so far: their first places come in the order of their numbers.
     firsts: Vec<First>,
@@ -22,7 +22,7 @@ struct First {
     source: Stretch,
 }
 
-impl Comparison {
+impl PlaceComparison {
     /// Returns one for documents none of whose places has been visited.
     pub fn new(fold: Fold) -> Self {
         Self {
@@ -42,9 +42,9 @@ impl Comparison {
     pub fn visit(
         &mut self,
         located: &Located,
-        documents: &mut dyn Documents,
+        documents: &mut dyn DocumentTexts,
         check: &mut dyn FnMut(),
-        visit: &mut Visit<'_, Listed>,
+        visit: &mut VisitPlace<'_, Listed>,
     ) -> Result<bool> {
         let mut sources = located.sources.iter();
         for (text, places) in located.listing.documents() {
@@ -73,7 +73,7 @@ impl Comparison {
     fn is_of_passage(
         &mut self,
         here: &Here<'_>,
-        documents: &mut dyn Documents,
+        documents: &mut dyn DocumentTexts,
         check: &mut dyn FnMut(),
     ) -> Result<bool> {
         let Here {
@@ -112,7 +112,7 @@ impl Comparison {
 /// A place in its document.
 struct Here<'a> {
     text: &'a [u8],
-    place: &'a Place,
+    place: &'a PassagePlace,
     source: &'a Stretch,
 }
 
@@ -155,12 +155,14 @@ const BETWEEN_WORDS: u8 = 0xFF;
 #[cfg(test)]
 mod tests {
     use super::super::boundaries::InMemory;
-    use super::super::{Candidates, Fingerprints, Hashes, Listing, Numbering, Reader};
+    use super::super::{
+        DocumentReader, Fingerprints, Hashes, Listing, Numbering, WindowCandidates,
+    };
     use super::*;
 
     struct Texts<'a>(&'a [&'a str]);
 
-    impl Documents for Texts<'_> {
+    impl DocumentTexts for Texts<'_> {
         fn length(&self, document: usize) -> usize {
             self.0[document].len()
         }
@@ -173,12 +175,12 @@ mod tests {
     fn outcome(documents: &[&str], hashes: Hashes) -> (bool, usize) {
         let check = &mut || ();
         let docs = || documents.iter().map(|document| document.as_bytes());
-        let reader = Reader::new(4, Fold::Case, hashes);
+        let reader = DocumentReader::new(4, Fold::Case, hashes);
         let mut fingerprints = Fingerprints::<InMemory>::new(reader, 0);
         let read = reader.winnow(docs(), check).expect("memory");
         fingerprints.add(&read, check).expect("memory");
         let repeated = fingerprints.repeated(&mut |_| check()).expect("memory");
-        let mut candidates = Candidates::<InMemory>::new(0).expect("memory");
+        let mut candidates = WindowCandidates::<InMemory>::new(0).expect("memory");
         let found = candidates.find(&repeated, 0, docs(), check);
         found.expect("memory");
         let mut divided = candidates.divided(&repeated).expect("memory");
@@ -205,7 +207,7 @@ mod tests {
         let all = passages.for_each(check, &mut |place, _| listing.push(place, texts));
         all.expect("memory");
         let located = listing.locate(Fold::Case, check).expect("memory");
-        let is_true = Comparison::new(Fold::Case).visit(&located, texts, check, visit);
+        let is_true = PlaceComparison::new(Fold::Case).visit(&located, texts, check, visit);
         (is_true.expect("memory"), places)
     }
 

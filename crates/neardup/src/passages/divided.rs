@@ -4,10 +4,10 @@ use super::batches::Batches;
 use super::boundaries::{Boundaries, InMemory, for_each};
 use super::file::Scratch;
 use super::groups::Groups;
-use super::parts::{Next, Part, Parts};
+use super::parts::{NextPart, WindowPart, WindowParts};
 use super::place::document_of;
 use super::repeated::Repeated;
-use super::search::Search;
+use super::search::PassageSearch;
 use super::series::{LongSeries, Series};
 use super::sort::Sort;
 use super::spool::Spool;
@@ -18,7 +18,7 @@ use crate::set::sort;
 /// The windows of a collection in parts, and the boundaries among those that have been searched.
 pub struct Divided<S> {
     memory: usize,
-    windows: Parts<S>,
+    windows: WindowParts<S>,
     places: Spool<4, S>,
     groups: Groups,
     series: Vec<Series>,
@@ -28,7 +28,7 @@ impl<S: Scratch> Divided<S> {
     /// Returns the windows and series of that many documents, with nothing searched yet. `memory`, in
     /// bytes, is what sorts may take.
     pub(super) fn new(
-        (windows, series): (Parts<S>, Vec<Series>),
+        (windows, series): (WindowParts<S>, Vec<Series>),
         documents: usize,
         memory: usize,
     ) -> Result<Self> {
@@ -56,12 +56,16 @@ impl<S: Scratch> Divided<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn next(&mut self, repeated: &Repeated, check: &mut dyn FnMut()) -> Result<Option<Part>> {
+    pub fn next(
+        &mut self,
+        repeated: &Repeated,
+        check: &mut dyn FnMut(),
+    ) -> Result<Option<WindowPart>> {
         loop {
             let large = match self.windows.next()? {
                 None => return Ok(None),
-                Some(Next::Part(part)) => return Ok(Some(part)),
-                Some(Next::Large(large)) => large,
+                Some(NextPart::WindowPart(part)) => return Ok(Some(part)),
+                Some(NextPart::Large(large)) => large,
             };
             let mut sort = Sort::<4, S>::new(self.memory / 4);
             large.for_each(&mut |window| sort.push(window, check))?;
@@ -105,13 +109,13 @@ impl<S: Scratch> Divided<S> {
         mut self,
         repeated: Repeated,
         look: &mut dyn FnMut(u64),
-    ) -> Result<(Batches<S>, Search)> {
+    ) -> Result<(Batches<S>, PassageSearch)> {
         let Repeated { reader, starts, .. } = repeated;
         let all = self.places.len();
         let batches = Batches::new(self.places, self.groups, &starts, self.memory / 2, look)?;
         self.series.sort_unstable_by_key(|series| series.first);
         let series = LongSeries::new(self.series, &starts, &mut || look(all))?;
-        let search = Search {
+        let search = PassageSearch {
             min_words: reader.min_words,
             starts,
             series,
@@ -136,8 +140,8 @@ impl Repeated {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn boundaries(&self, part: Part, check: &mut dyn FnMut()) -> Result<Boundaries> {
-        let Part(mut windows) = part;
+    pub fn boundaries(&self, part: WindowPart, check: &mut dyn FnMut()) -> Result<Boundaries> {
+        let WindowPart(mut windows) = part;
         sort(&mut windows, check);
         let mut found = Boundaries::default();
         let waiting = Spool::<4, InMemory>::new(usize::MAX);

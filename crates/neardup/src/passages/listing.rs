@@ -1,6 +1,6 @@
 //! The listed places in the characters of their documents.
 
-use super::place::Place;
+use super::place::PassagePlace;
 use crate::Result;
 use crate::memory::{Grow, filled, with_room};
 use crate::text::{Fold, words};
@@ -11,7 +11,7 @@ use std::ops::Range;
 const TOGETHER: usize = 1 << 14;
 
 /// The documents of a collection, in UTF-8, which can be read in any order.
-pub trait Documents {
+pub trait DocumentTexts {
     /// Returns the bytes of a document.
     fn length(&self, document: usize) -> usize;
     /// Appends bytes of a document.
@@ -24,14 +24,14 @@ pub trait Documents {
 /// A listed place, and its characters, counted from 0 in its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    pub place: Place,
+    pub place: PassagePlace,
     pub characters: Range<u32>,
 }
 
 /// Places that follow each other, with the texts of their documents.
 #[derive(Default)]
 pub struct Listing {
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<PassagePlace>,
     texts: Vec<u8>,
     /// Of each document the end of its text, and of its places.
     ends: Vec<[usize; 2]>,
@@ -42,7 +42,7 @@ impl Listing {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn push(&mut self, place: &Place, documents: &mut dyn Documents) -> Result<()> {
+    pub fn push(&mut self, place: &PassagePlace, documents: &mut dyn DocumentTexts) -> Result<()> {
         self.places.try_push(*place)?;
         if self.is_of_last(place) {
             self.ends.pop();
@@ -53,13 +53,13 @@ impl Listing {
         self.ends.try_push([self.texts.len(), self.places.len()])
     }
 
-    fn is_of_last(&self, place: &Place) -> bool {
+    fn is_of_last(&self, place: &PassagePlace) -> bool {
         let last = self.ends.last().map(|[_, places]| &self.places[places - 1]);
         last.is_some_and(|last| last.document == place.document)
     }
 
     /// Returns whether the next place begins another listing: one takes about `bytes` bytes.
-    pub fn ends_before(&self, place: &Place, bytes: usize) -> bool {
+    pub fn ends_before(&self, place: &PassagePlace, bytes: usize) -> bool {
         self.places.len() >= TOGETHER || (self.bytes() >= bytes && !self.is_of_last(place))
     }
 
@@ -85,7 +85,7 @@ impl Listing {
     }
 
     /// Returns the text of each document, and its places.
-    pub(super) fn documents(&self) -> impl Iterator<Item = (&[u8], &[Place])> {
+    pub(super) fn documents(&self) -> impl Iterator<Item = (&[u8], &[PassagePlace])> {
         let starts = std::iter::once([0, 0]).chain(self.ends.iter().copied());
         let ranges = starts.zip(&self.ends);
         ranges.map(|(start, end)| {
@@ -122,7 +122,7 @@ impl Stretch {
 fn sources(
     text: &[u8],
     fold: Fold,
-    places: &[Place],
+    places: &[PassagePlace],
     check: &mut dyn FnMut(),
     found: &mut Vec<Stretch>,
 ) -> Result<()> {

@@ -21,9 +21,9 @@
 //!    of these sequences are the passages. Their suffix tree has one node for each. Documents that
 //!    share no boundary, not even through others, have trees of their own, made one after the other.
 //!
-//! Reading documents, and searching windows and batches, is work for any thread ([`Reader::winnow`],
-//! [`Repeated::find`], [`Repeated::boundaries`], [`Search::places`], [`Listing::locate`]); between stand
-//! sorts ([`Fingerprints`], [`Candidates`], [`Divided`], [`Numbering`]), which take the results of the
+//! Reading documents, and searching windows and batches, is work for any thread ([`DocumentReader::winnow`],
+//! [`Repeated::find`], [`Repeated::boundaries`], [`PassageSearch::places`], [`Listing::locate`]); between stand
+//! sorts ([`Fingerprints`], [`WindowCandidates`], [`Divided`], [`Numbering`]), which take the results of the
 //! work in one thread, and free it of any order.
 //!
 //! Windows and words are the same where their 64-bit hashes are.
@@ -53,20 +53,20 @@ mod tree;
 mod windows;
 mod winnowing;
 
-pub use batches::{Batch, Batches};
+pub use batches::{Batches, BoundaryBatch};
 pub use boundaries::Boundaries;
-pub use candidates::Candidates;
-pub use comparison::Comparison;
+pub use candidates::WindowCandidates;
+pub use comparison::PlaceComparison;
 pub use cut::cut;
 pub use divided::Divided;
 pub use file::Scratch;
-pub use listing::{Documents, Listed, Listing, Located};
+pub use listing::{DocumentTexts, Listed, Listing, Located};
 pub use numbering::{Numbering, Passages};
-pub use parts::Part;
-pub use place::{Place, Visit};
-pub use reader::{Reader, Winnowed};
-pub use repeated::{Found, Repeated};
-pub use search::{Places, Search};
+pub use parts::WindowPart;
+pub use place::{PassagePlace, VisitPlace};
+pub use reader::{DocumentReader, Winnowed};
+pub use repeated::{FoundWindows, Repeated};
+pub use search::{PassagePlaces, PassageSearch};
 pub use windows::Hashes;
 pub use winnowing::Fingerprints;
 

@@ -1,9 +1,9 @@
 //! The passages of all batches together, numbered in the order of the documents.
 
 use super::file::Scratch;
-use super::place::{Chosen, Place, Visit};
-use super::search::{Places, Search};
-use super::sort::{HEARTBEAT, Sort, Sorted};
+use super::place::{Chosen, PassagePlace, VisitPlace};
+use super::search::{PassagePlaces, PassageSearch};
+use super::sort::{HEARTBEAT, Sort, SortedRecords};
 use crate::Result;
 
 /// Listed places, to be numbered.
@@ -26,7 +26,7 @@ impl<S: Scratch> Numbering<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn add(&mut self, places: Places, check: &mut dyn FnMut()) -> Result<()> {
+    pub fn add(&mut self, places: PassagePlaces, check: &mut dyn FnMut()) -> Result<()> {
         for place in places.0 {
             self.push(&place, check)?;
         }
@@ -49,7 +49,11 @@ impl<S: Scratch> Numbering<S> {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn passages(mut self, search: Search, look: &mut dyn FnMut(u64)) -> Result<Passages<S>> {
+    pub fn passages(
+        mut self,
+        search: PassageSearch,
+        look: &mut dyn FnMut(u64),
+    ) -> Result<Passages<S>> {
         for place in search.series.places() {
             self.push(&place, &mut || look(0))?;
         }
@@ -101,7 +105,7 @@ fn words(name: u64) -> u64 {
 /// not repeat, and every word that is cut stands at the same place of a passage that is left.
 pub struct Passages<S> {
     /// By first word and name; then the passage's number, and the counts.
-    places: Sorted<4, S>,
+    places: SortedRecords<4, S>,
     starts: Vec<u64>,
     len: usize,
 }
@@ -121,7 +125,11 @@ impl<S: Scratch> Passages<S> {
     ///
     /// # Errors
     /// `OutOfMemory`; those of `visit`.
-    pub fn for_each(self, check: &mut dyn FnMut(), visit: &mut Visit<'_, Place>) -> Result<()> {
+    pub fn for_each(
+        self,
+        check: &mut dyn FnMut(),
+        visit: &mut VisitPlace<'_, PassagePlace>,
+    ) -> Result<()> {
         let mut document = 0;
         for (count, [first, name, number, counts]) in self.places.enumerate() {
             if count % HEARTBEAT == 0 {
@@ -129,7 +137,7 @@ impl<S: Scratch> Passages<S> {
             }
             let later = self.starts[document..].partition_point(|start| *start <= first);
             document += later - 1;
-            let place = Place {
+            let place = PassagePlace {
                 passage: number as u32,
                 document,
                 word: first - self.starts[document],

@@ -14,9 +14,9 @@ const SHARE: usize = 8;
 const WINDOW: usize = size_of::<[u64; 4]>();
 
 /// Windows in any order: of a hash that occurs all of them.
-pub struct Part(pub(super) Vec<[u64; 4]>);
+pub struct WindowPart(pub(super) Vec<[u64; 4]>);
 
-impl Part {
+impl WindowPart {
     /// Returns how many bytes it takes, with those of its boundaries.
     pub fn bytes(&self) -> usize {
         2 * size_of_val(&self.0[..])
@@ -24,8 +24,8 @@ impl Part {
 }
 
 /// Windows as (hash, first word, word before, word behind).
-pub(super) struct Parts<S> {
-    parts: Vec<Stored>,
+pub(super) struct WindowParts<S> {
+    parts: Vec<StoredPart>,
     /// The bits of a hash behind those that tell its part.
     rest: u32,
     /// Windows of a part that are in memory, and written at once.
@@ -35,27 +35,27 @@ pub(super) struct Parts<S> {
 }
 
 #[derive(Default)]
-struct Stored {
+struct StoredPart {
     windows: Vec<[u64; 4]>,
     /// Where blocks of them begin in the file.
     blocks: Vec<u64>,
 }
 
 /// The next part.
-pub(super) enum Next<'a, S> {
-    Part(Part),
+pub(super) enum NextPart<'a, S> {
+    WindowPart(WindowPart),
     /// One of more windows than memory is meant for.
     Large(Large<'a, S>),
 }
 
-impl<S: Scratch> Parts<S> {
+impl<S: Scratch> WindowParts<S> {
     /// Keeps up to `memory` bytes of windows in memory.
     pub fn new(memory: usize) -> Result<Self> {
         let memory = memory.max(LEAST_MEMORY);
         let count = (memory / BLOCK).min(MOST_PARTS);
         let bits = count.ilog2();
         let mut parts = with_room(1 << bits)?;
-        parts.resize_with(1 << bits, Stored::default);
+        parts.resize_with(1 << bits, StoredPart::default);
         Ok(Self {
             parts,
             rest: u64::BITS - bits,
@@ -96,7 +96,7 @@ impl<S: Scratch> Parts<S> {
     }
 
     /// Returns the next part that has windows, and forgets it; None after the last.
-    pub fn next(&mut self) -> Result<Option<Next<'_, S>>> {
+    pub fn next(&mut self) -> Result<Option<NextPart<'_, S>>> {
         let Some(part) = self.next_stored() else {
             return Ok(None);
         };
@@ -107,17 +107,17 @@ impl<S: Scratch> Parts<S> {
             file: &mut self.file,
         };
         if windows * WINDOW > self.memory / SHARE {
-            return Ok(Some(Next::Large(large)));
+            return Ok(Some(NextPart::Large(large)));
         }
         let mut all = with_room(windows)?;
         large.for_each(&mut |window| {
             all.push(window);
             Ok(())
         })?;
-        Ok(Some(Next::Part(Part(all))))
+        Ok(Some(NextPart::WindowPart(WindowPart(all))))
     }
 
-    fn next_stored(&mut self) -> Option<Stored> {
+    fn next_stored(&mut self) -> Option<StoredPart> {
         loop {
             let part = self.parts.pop()?;
             if !part.windows.is_empty() {
@@ -129,7 +129,7 @@ impl<S: Scratch> Parts<S> {
 
 /// A part that is still where it was stored.
 pub(super) struct Large<'a, S> {
-    part: Stored,
+    part: StoredPart,
     most: usize,
     file: &'a mut File<S>,
 }

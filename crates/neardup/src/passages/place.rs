@@ -3,11 +3,11 @@
 use crate::Result;
 
 /// Takes a place, and the check for interrupts.
-pub type Visit<'a, T> = dyn FnMut(&T, &mut dyn FnMut()) -> Result<()> + 'a;
+pub type VisitPlace<'a, T> = dyn FnMut(&T, &mut dyn FnMut()) -> Result<()> + 'a;
 
 /// A place of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct PassagePlace {
     /// The passage's number, from 1: by its first place, the longer passage first.
     pub passage: u32,
     /// Counted from 0.

@@ -3,7 +3,7 @@
 use super::place::Chosen;
 use super::series::LongSeries;
 use super::symbols::{BETWEEN, Sequences};
-use super::tree::{Node, ROOT, Tree};
+use super::tree::{BoundaryTree, Node, ROOT};
 use crate::Result;
 use crate::align::Pace;
 use crate::memory::{Grow, filled};
@@ -11,12 +11,12 @@ use crate::memory::{Grow, filled};
 /// The passages of a batch.
 pub(super) struct Chooser<'a> {
     sequences: &'a Sequences,
-    tree: &'a Tree,
+    tree: &'a BoundaryTree,
     series: &'a LongSeries,
 }
 
 impl<'a> Chooser<'a> {
-    pub fn new(sequences: &'a Sequences, tree: &'a Tree, series: &'a LongSeries) -> Self {
+    pub fn new(sequences: &'a Sequences, tree: &'a BoundaryTree, series: &'a LongSeries) -> Self {
         Self {
             sequences,
             tree,
@@ -30,7 +30,7 @@ impl<'a> Chooser<'a> {
     /// `OutOfMemory`.
     pub fn places(&self, pace: &mut Pace) -> Result<Vec<Chosen>> {
         let mut is_listed = filled(false, self.tree.nodes.len())?;
-        let (mut walk, mut nodes, mut chosen) = (Walk::new(), Vec::new(), Vec::new());
+        let (mut walk, mut nodes, mut chosen) = (SuffixWalk::new(), Vec::new(), Vec::new());
         for at in 0..self.symbols() {
             walk.listed_at(self, at, &mut nodes, pace)?;
             pace.sort_by_key(&mut nodes, |node| *node);
@@ -101,12 +101,12 @@ impl<'a> Chooser<'a> {
 }
 
 /// Goes through the suffixes in order.
-struct Walk {
+struct SuffixWalk {
     /// The end of the longest run from the suffix before that stood before, as a symbol's number.
     end: u32,
 }
 
-impl Walk {
+impl SuffixWalk {
     fn new() -> Self {
         Self { end: 0 }
     }

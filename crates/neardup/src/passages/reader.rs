@@ -7,7 +7,7 @@ use crate::text::Fold;
 
 /// Reads documents, in any thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader {
+pub struct DocumentReader {
     pub(super) min_words: usize,
     fold: Fold,
     hashes: Hashes,
@@ -19,7 +19,7 @@ pub struct Winnowed {
     pub(super) words: Vec<u64>,
 }
 
-impl Reader {
+impl DocumentReader {
     /// Returns a reader for passages of `min_words`, one that [`super::min_words`] accepts.
     pub fn new(min_words: usize, fold: Fold, hashes: Hashes) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! The second reading of a collection: the windows whose fingerprints repeat.
 
-use super::reader::Reader;
+use super::reader::DocumentReader;
 use super::series::{Series, SeriesFilter};
 use crate::Result;
 use crate::memory::Grow;
@@ -8,17 +8,17 @@ use bitvec::vec::BitVec;
 use std::ops::Range;
 
 /// Documents that are read together.
-pub(super) struct Piece {
+pub(super) struct DocumentPiece {
     pub first_document: usize,
     pub first_fingerprint: u64,
 }
 
 /// The fingerprints that repeat. 8 bytes a document, and one bit a fingerprint.
 pub struct Repeated {
-    pub(super) reader: Reader,
+    pub(super) reader: DocumentReader,
     /// One bit for each fingerprint of the first reading.
     pub(super) repeats: BitVec<u64>,
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<DocumentPiece>,
     /// The number of the first word of every document, in all documents together.
     pub(super) starts: Vec<u64>,
 }
@@ -49,12 +49,12 @@ impl Repeated {
         piece: usize,
         docs: impl Iterator<Item = &'a [u8]>,
         check: &mut dyn FnMut(),
-    ) -> Result<Found> {
+    ) -> Result<FoundWindows> {
         let mut windows = Vec::new();
         let series = self.visit(piece, docs, check, &mut |window, _| {
             windows.try_push(window)
         })?;
-        Ok(Found { windows, series })
+        Ok(FoundWindows { windows, series })
     }
 
     /// Visits the windows of a piece, but for the middle of long series, which are returned.
@@ -89,7 +89,7 @@ impl Repeated {
 }
 
 /// Windows whose fingerprints repeat.
-pub struct Found {
+pub struct FoundWindows {
     pub(super) windows: Vec<[u64; 4]>,
     pub(super) series: Vec<Series>,
 }

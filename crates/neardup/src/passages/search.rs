@@ -1,16 +1,16 @@
 //! From the boundaries of documents to the places of their passages.
 
-use super::batches::Batch;
+use super::batches::BoundaryBatch;
 use super::place::Chosen;
 use super::places::Chooser;
 use super::series::LongSeries;
 use super::symbols::Sequences;
-use super::tree::Tree;
+use super::tree::BoundaryTree;
 use crate::Result;
 use crate::align::Pace;
 
 /// The search for passages in batches, in any thread.
-pub struct Search {
+pub struct PassageSearch {
     pub(super) min_words: usize,
     /// The number of the first word of every document.
     pub(super) starts: Vec<u64>,
@@ -18,19 +18,19 @@ pub struct Search {
 }
 
 /// The places of passages in a batch that are listed.
-pub struct Places(pub(super) Vec<Chosen>);
+pub struct PassagePlaces(pub(super) Vec<Chosen>);
 
-impl Search {
+impl PassageSearch {
     /// Returns the places of a batch that are listed. Linear time, but for those that lie within each
     /// other.
     ///
     /// # Errors
     /// `OutOfMemory`; `TooLarge` beyond 2^31 boundaries.
-    pub fn places(&self, batch: &Batch, check: &mut dyn FnMut()) -> Result<Places> {
+    pub fn places(&self, batch: &BoundaryBatch, check: &mut dyn FnMut()) -> Result<PassagePlaces> {
         let pace = &mut Pace::new(check);
         let sequences = Sequences::new(&batch.0, self.min_words, pace)?;
-        let tree = Tree::new(&sequences, &self.starts, pace)?;
+        let tree = BoundaryTree::new(&sequences, &self.starts, pace)?;
         let chosen = Chooser::new(&sequences, &tree, &self.series).places(pace)?;
-        Ok(Places(chosen))
+        Ok(PassagePlaces(chosen))
     }
 }

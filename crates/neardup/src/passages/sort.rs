@@ -70,10 +70,10 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
     }
 
     /// Returns the records in order.
-    pub fn sorted(mut self, check: &mut dyn FnMut()) -> Result<Sorted<N, S>> {
+    pub fn sorted(mut self, check: &mut dyn FnMut()) -> Result<SortedRecords<N, S>> {
         if self.runs.is_empty() {
             sort(&mut self.records, check);
-            return Ok(Sorted::Memory(self.records.into_iter()));
+            return Ok(SortedRecords::Memory(self.records.into_iter()));
         }
         self.write_run(check)?;
         self.records = Vec::new();
@@ -81,7 +81,7 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
         while self.runs.len() > at_once {
             self.merge_first(at_once, check)?;
         }
-        Ok(Sorted::RunMerge(RunMerge::new(
+        Ok(SortedRecords::RunMerge(RunMerge::new(
             self.runs,
             self.file,
             self.memory,
@@ -111,12 +111,12 @@ impl<const N: usize, S: Scratch> Sort<N, S> {
 }
 
 /// The records of a [`Sort`].
-pub(super) enum Sorted<const N: usize, S> {
+pub(super) enum SortedRecords<const N: usize, S> {
     Memory(std::vec::IntoIter<[u64; N]>),
     RunMerge(RunMerge<N, S>),
 }
 
-impl<const N: usize, S: Scratch> Iterator for Sorted<N, S> {
+impl<const N: usize, S: Scratch> Iterator for SortedRecords<N, S> {
     type Item = [u64; N];
 
     #[inline]
@@ -131,14 +131,14 @@ impl<const N: usize, S: Scratch> Iterator for Sorted<N, S> {
 /// A merge of runs.
 pub(super) struct RunMerge<const N: usize, S> {
     file: File<S>,
-    readers: Vec<Reader>,
+    readers: Vec<RunReader>,
     /// The next record of every run that has one.
     heap: BinaryHeap<Reverse<([u64; N], usize)>>,
     bytes: Vec<u8>,
 }
 
 /// The rest of a run.
-struct Reader {
+struct RunReader {
     unread: Range<u64>,
     /// The range in [`RunMerge::bytes`] of its records that were read.
     buffer: Range<usize>,
@@ -152,7 +152,7 @@ impl<const N: usize, S: Scratch> RunMerge<N, S> {
         let block = (memory / runs.len().max(1)).max(BLOCK) / Self::RECORD * Self::RECORD;
         let bytes = filled(0, block * runs.len())?;
         let mut readers = with_room(runs.len())?;
-        readers.extend(runs.into_iter().enumerate().map(|(run, unread)| Reader {
+        readers.extend(runs.into_iter().enumerate().map(|(run, unread)| RunReader {
             unread,
             buffer: run * block..(run + 1) * block,
             buffered: 0..0,

@@ -37,13 +37,13 @@ impl Node {
     }
 }
 
-pub(super) struct Tree {
+pub(super) struct BoundaryTree {
     pub nodes: Vec<Node>,
     /// The deepest node over every suffix.
     pub parents: Vec<u32>,
 }
 
-impl Tree {
+impl BoundaryTree {
     /// Time O(n log n), mostly linear.
     ///
     /// # Errors

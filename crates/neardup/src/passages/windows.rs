@@ -12,7 +12,7 @@ pub(super) const NO_WORD: u64 = 0;
 
 /// A window.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct WordWindow {
     pub hash: u64,
     /// The number of its first word.
     pub first: u64,
@@ -27,7 +27,7 @@ pub(super) struct Window {
 }
 
 /// Takes a window and the check for interrupts.
-pub(super) type VisitWindow<'a> = dyn FnMut(Window, &mut dyn FnMut()) -> Result<()> + 'a;
+pub(super) type VisitWindow<'a> = dyn FnMut(WordWindow, &mut dyn FnMut()) -> Result<()> + 'a;
 
 /// The hashes of one search. Where equal hashes stood for different words, the search is made again
 /// with another one.
@@ -74,7 +74,7 @@ pub(super) struct Windows {
     candidates: VecDeque<(u64, u64)>,
     last_anchor: Option<Anchor>,
     /// Complete but for the word behind.
-    pending: Option<Window>,
+    pending: Option<WordWindow>,
 }
 
 impl Windows {
@@ -130,9 +130,9 @@ impl Windows {
 
     /// Takes the next word; returns the window that ends before it.
     #[inline]
-    fn push(&mut self, word: u64) -> Option<Window> {
+    fn push(&mut self, word: u64) -> Option<WordWindow> {
         let word = word.max(NO_WORD + 1);
-        let complete = self.pending.take().map(|window| Window {
+        let complete = self.pending.take().map(|window| WordWindow {
             right: word,
             ..window
         });
@@ -151,7 +151,7 @@ impl Windows {
             let first = self.count - self.words as u64;
             let (at, anchor) = self.anchor(first);
             let is_new_anchor = self.is_new_anchor(at, anchor);
-            self.pending = Some(Window {
+            self.pending = Some(WordWindow {
                 hash,
                 first,
                 left: left.unwrap_or(NO_WORD),
@@ -199,7 +199,7 @@ impl Windows {
     }
 
     /// Ends the document: its words, and its last window.
-    fn finish(&mut self) -> (u64, Option<Window>) {
+    fn finish(&mut self) -> (u64, Option<WordWindow>) {
         let count = std::mem::take(&mut self.count);
         self.recent.clear();
         self.candidates.clear();

@@ -1,8 +1,8 @@
 //! The first reading of a collection: which fingerprints repeat.
 
 use super::file::Scratch;
-use super::reader::{Reader, Winnowed};
-use super::repeated::{Piece, Repeated};
+use super::reader::{DocumentReader, Winnowed};
+use super::repeated::{DocumentPiece, Repeated};
 use super::sort::{HEARTBEAT, Sort};
 use crate::Result;
 use crate::memory::{Grow, filled};
@@ -13,17 +13,17 @@ use bitvec::vec::BitVec;
 /// `memory`, in bytes, is the limit of a sort; records beyond it go to an `S`. Every document that
 /// is added takes 8 bytes besides, every fingerprint one bit.
 pub struct Fingerprints<S> {
-    reader: Reader,
+    reader: DocumentReader,
     sort: Sort<2, S>,
     count: u64,
-    pieces: Vec<Piece>,
+    pieces: Vec<DocumentPiece>,
     starts: Vec<u64>,
     end: u64,
 }
 
 impl<S: Scratch> Fingerprints<S> {
     /// Returns none, to be read by a reader.
-    pub fn new(reader: Reader, memory: usize) -> Self {
+    pub fn new(reader: DocumentReader, memory: usize) -> Self {
         Self {
             reader,
             sort: Sort::new(memory),
@@ -39,7 +39,7 @@ impl<S: Scratch> Fingerprints<S> {
     /// # Errors
     /// `OutOfMemory`.
     pub fn add(&mut self, read: &Winnowed, check: &mut dyn FnMut()) -> Result<()> {
-        self.pieces.try_push(Piece {
+        self.pieces.try_push(DocumentPiece {
             first_document: self.starts.len(),
             first_fingerprint: self.count,
         })?;

@@ -23,7 +23,7 @@ const BLOCK: usize = 32;
 const RUNS: usize = 8;
 
 /// Ascending runs of row offsets, one a list.
-pub(super) struct Tally {
+pub(super) struct RowTally {
     offsets: Vec<u32>,
     ends: Vec<usize>,
     /// The rows: their offsets are among these, in a sound index.
@@ -38,12 +38,12 @@ pub(super) struct Tally {
 
 /// A row, by its offset, and the lists that it was found in.
 #[derive(Clone, Copy)]
-pub(super) struct Candidate {
+pub(super) struct CountedRow {
     pub offset: u32,
     pub count: u32,
 }
 
-impl Tally {
+impl RowTally {
     /// Returns an empty tally of rows, by their offsets. It holds at most `limit` offsets and counters,
     /// 4 bytes each.
     pub fn new(rows: Range<u32>, limit: usize) -> Self {
@@ -97,7 +97,7 @@ impl Tally {
         mut self,
         least: u32,
         interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
-    ) -> std::result::Result<Vec<Candidate>, E> {
+    ) -> std::result::Result<Vec<CountedRow>, E> {
         let (first, last) = (self.offsets.iter().min(), self.offsets.iter().max());
         let span = u64::from(last.copied().unwrap_or(0) - first.copied().unwrap_or(0));
         let offsets = self.offsets.len();
@@ -116,7 +116,7 @@ impl Tally {
         let mut candidates = Vec::new();
         for same in self.offsets.chunk_by(|a, b| a == b) {
             if same.len() >= least as usize {
-                candidates.try_push(Candidate {
+                candidates.try_push(CountedRow {
                     offset: same[0],
                     count: same.len() as u32,
                 })?;
@@ -129,14 +129,14 @@ impl Tally {
         &self,
         least: u32,
         interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
-    ) -> std::result::Result<Vec<Candidate>, E> {
+    ) -> std::result::Result<Vec<CountedRow>, E> {
         let mut candidates = Vec::new();
         for (window, counts) in self.counts.chunks(WINDOW).enumerate() {
             interrupt()?;
             for (place, &count) in counts.iter().enumerate() {
                 if count >= least {
                     let offset = self.rows.start + (window * WINDOW + place) as u32;
-                    candidates.try_push(Candidate { offset, count })?;
+                    candidates.try_push(CountedRow { offset, count })?;
                 }
             }
         }
@@ -147,12 +147,12 @@ impl Tally {
         &self,
         least: u32,
         interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
-    ) -> std::result::Result<Vec<Candidate>, E> {
+    ) -> std::result::Result<Vec<CountedRow>, E> {
         let starts = std::iter::once(&0).chain(&self.ends);
         let runs = starts.zip(&self.ends);
         let mut runs = collected(runs.map(|(start, end)| &self.offsets[*start..*end]))?;
         let mut counts = filled(0u16, WINDOW)?;
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut candidates: Vec<CountedRow> = Vec::new();
         while let Some(next) = runs.iter().filter_map(|run| run.first()).min() {
             interrupt()?;
             let window = next / WINDOW as u32;
@@ -173,7 +173,7 @@ impl Tally {
                 for (offset, count) in (first..).zip(counts) {
                     let count = u32::from(std::mem::take(count));
                     if count >= least {
-                        candidates.try_push(Candidate { offset, count })?;
+                        candidates.try_push(CountedRow { offset, count })?;
                     }
                 }
             }
@@ -183,14 +183,14 @@ impl Tally {
 }
 
 /// The numbers of keys that rows have.
-pub(super) enum Counts {
+pub(super) enum RowCounts {
     /// Of all rows.
-    All(Tally),
+    All(RowTally),
     /// Of some rows, ascending.
-    Of(Vec<Candidate>),
+    Of(Vec<CountedRow>),
 }
 
-impl Counts {
+impl RowCounts {
     /// Adds the rows of a run, which are ascending, as those that have a key of this weight.
     #[inline]
     pub fn add(&mut self, run: &[u32], weight: u32) -> Result<()> {
@@ -231,7 +231,7 @@ impl Counts {
         &mut self,
         least: u32,
         interrupt: &mut impl FnMut() -> std::result::Result<(), E>,
-    ) -> std::result::Result<Vec<Candidate>, E> {
+    ) -> std::result::Result<Vec<CountedRow>, E> {
         match std::mem::replace(self, Self::Of(Vec::new())) {
             Self::All(tally) => tally.candidates(least, interrupt),
             Self::Of(mut candidates) => {
@@ -258,9 +258,9 @@ mod tests {
             least in 1u32..4,
         ) {
             let rows = 0..100_000 * stretch;
-            let mut tally = Tally::new(rows.clone(), usize::MAX);
-            let mut folded = Tally::new(rows.clone(), usize::MAX);
-            let mut small = Tally::new(rows, 1000);
+            let mut tally = RowTally::new(rows.clone(), usize::MAX);
+            let mut folded = RowTally::new(rows.clone(), usize::MAX);
+            let mut small = RowTally::new(rows, 1000);
             let mut expected = BTreeMap::new();
             for run in &runs {
                 let run: Vec<u32> = run.iter().map(|offset| offset * stretch).collect();
@@ -273,7 +273,7 @@ mod tests {
                 run.iter().for_each(|offset| *expected.entry(*offset).or_insert(0u32) += 1);
             }
             expected.retain(|_, count| *count >= least);
-            let pairs = |found: Vec<Candidate>| -> BTreeMap<u32, u32> {
+            let pairs = |found: Vec<CountedRow>| -> BTreeMap<u32, u32> {
                 found.iter().map(|found| (found.offset, found.count)).collect()
             };
             let go_on = &mut || Ok::<(), Error>(());

@@ -1,6 +1,6 @@
 //! Looks ascending keys up in a leaf. Every block is unpacked once, as far as it has to be.
 
-use super::leaf::{DAMAGED, Leaf, Stored};
+use super::leaf::{DAMAGED, Leaf, StoredBlock};
 use super::{Damaged, Posting};
 
 /// A place among the postings of a leaf.
@@ -8,7 +8,7 @@ pub(super) struct Cursor<'a> {
     leaf: Leaf<'a>,
     /// The block that it is in.
     number: usize,
-    block: Stored<'a>,
+    block: StoredBlock<'a>,
     /// Its place in the block, and the key there; the block's length at its end.
     place: usize,
     key: u64,

@@ -10,12 +10,12 @@ const ENTRY: usize = 12;
 
 /// A page of the level below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     pub first: Posting,
     pub block: u32,
 }
 
-impl Entry {
+impl DirectoryEntry {
     fn to_bytes(self) -> [u8; ENTRY] {
         let mut bytes = [0; ENTRY];
         bytes[..8].copy_from_slice(&u64::from(self.first).to_le_bytes());
@@ -48,7 +48,7 @@ pub fn has_room(entries: usize, capacity: usize) -> bool {
 ///
 /// # Errors
 /// Damage, if the payload is no directory or the entry is out of order.
-pub fn append(payload: &mut [u8], entry: Entry) -> Result<Option<usize>, Damaged> {
+pub fn append(payload: &mut [u8], entry: DirectoryEntry) -> Result<Option<usize>, Damaged> {
     let directory = Directory::parse(payload)?;
     let used = directory.used();
     if directory
@@ -122,22 +122,26 @@ impl<'a> Directory<'a> {
     }
 
     #[inline]
-    pub fn get(&self, index: usize) -> Option<Entry> {
-        self.entries.get(index).copied().map(Entry::from_bytes)
+    pub fn get(&self, index: usize) -> Option<DirectoryEntry> {
+        self.entries
+            .get(index)
+            .copied()
+            .map(DirectoryEntry::from_bytes)
     }
 
-    pub fn last(&self) -> Option<Entry> {
-        self.entries.last().copied().map(Entry::from_bytes)
+    pub fn last(&self) -> Option<DirectoryEntry> {
+        self.entries.last().copied().map(DirectoryEntry::from_bytes)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = Entry> + 'a {
-        self.entries.iter().copied().map(Entry::from_bytes)
+    pub fn iter(&self) -> impl Iterator<Item = DirectoryEntry> + 'a {
+        self.entries.iter().copied().map(DirectoryEntry::from_bytes)
     }
 
     /// Returns the last child that begins at or before a posting, or child 0.
     #[inline]
     pub fn child_of(&self, posting: Posting) -> usize {
-        let begins_before = |entry: &[u8; ENTRY]| Entry::from_bytes(*entry).first <= posting;
+        let begins_before =
+            |entry: &[u8; ENTRY]| DirectoryEntry::from_bytes(*entry).first <= posting;
         // Searched for around its place among evenly spread keys, since a bisection of the page
         // would wait for one cache line after the other.
         let (mut low, mut high) = (self.guess(posting), self.entries.len());
@@ -199,13 +203,14 @@ pub trait Directories {
     ///
     /// # Errors
     /// The store's, if the page cannot be read or written.
-    fn append(&mut self, level: u8, block: u32, entry: Entry) -> Result<bool, Self::Error>;
+    fn append(&mut self, level: u8, block: u32, entry: DirectoryEntry)
+    -> Result<bool, Self::Error>;
 
     /// Writes a new page of a level and returns its block.
     ///
     /// # Errors
     /// The store's, if there is no room for it.
-    fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Self::Error>;
+    fn create(&mut self, level: u8, entries: &[DirectoryEntry]) -> Result<u32, Self::Error>;
 }
 
 /// Adds a leaf, already written, behind all others of a segment.
@@ -219,7 +224,7 @@ pub trait Directories {
 pub fn add_leaf<D: Directories>(
     directories: &mut D,
     segment: &mut Segment,
-    leaf: Entry,
+    leaf: DirectoryEntry,
 ) -> Result<(), D::Error> {
     if segment.postings == 0 {
         (segment.root, segment.depth) = (leaf.block, 0);
@@ -237,7 +242,7 @@ pub fn add_leaf<D: Directories>(
         }
         entry.block = directories.create(level, &[entry])?;
     }
-    let left = Entry {
+    let left = DirectoryEntry {
         first: directories.first(segment.depth, segment.root)?,
         block: segment.root,
     };

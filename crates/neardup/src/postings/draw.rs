@@ -1,10 +1,10 @@
 //! A random sample of a segment's postings, in which those of keys that many rows have are more
 //! frequent: the pairs of rows that share keys are mostly theirs.
 
-use super::directory::Entry;
-use super::part::{Part, parts};
+use super::directory::DirectoryEntry;
+use super::part::{SegmentPart, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{Group, Pages, Posting};
+use super::{Pages, Posting, SegmentGroup};
 use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
 use crate::memory::{Grow, with_room};
@@ -27,7 +27,7 @@ pub struct Drawn {
 /// Those of `pages`; damaged pages; too little memory.
 pub fn draw<P: Pages>(
     pages: &mut P,
-    group: &Group,
+    group: &SegmentGroup,
     half: usize,
 ) -> std::result::Result<Vec<Drawn>, P::Error> {
     let (lo, parts) = parts::<P::Error>(group)?;
@@ -74,7 +74,7 @@ pub fn draw<P: Pages>(
 
 /// A leaf that may be drawn.
 struct WeightedLeaf {
-    entry: Entry,
+    entry: DirectoryEntry,
     /// The number of leaves that begin with the same key.
     of_list: f64,
 }
@@ -84,7 +84,7 @@ impl WeightedLeaf {
     fn read<P: Pages>(
         &self,
         pages: &mut P,
-        part: &Part,
+        part: &SegmentPart,
     ) -> std::result::Result<Vec<u64>, P::Error> {
         let first = (part.segment.depth > 0).then_some(self.entry.first);
         read_leaf(pages, part.segment, self.entry.block, first, |leaf| {
@@ -117,9 +117,9 @@ impl WeightedLeaf {
 /// Returns the leaves below some directory pages, evenly spread.
 fn leaves<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
 ) -> std::result::Result<Vec<WeightedLeaf>, P::Error> {
-    let root = Entry {
+    let root = DirectoryEntry {
         first: Posting::MIN,
         block: part.segment.root,
     };

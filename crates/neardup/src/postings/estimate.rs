@@ -4,10 +4,10 @@
 //! all rows are known. A longer one is as long as the directory says, and the rows on one of its leaves
 //! are known: of all long lists the leaf around the same row, so that they can be compared.
 
-use super::directory::{Directory, Entry};
-use super::part::{Part, parts};
+use super::directory::{Directory, DirectoryEntry};
+use super::part::{SegmentPart, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, Ahead, Damaged, Group, Pages, Posting};
+use super::{AHEAD, Damaged, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Result;
 use crate::memory::{Grow, copied};
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl Estimate {
     /// Those of `pages`; damaged pages; too little memory.
     pub fn new<P: Pages>(
         pages: &mut P,
-        group: &Group,
+        group: &SegmentGroup,
         keys: &[u32],
         most_pages: usize,
         share: f64,
@@ -54,7 +54,7 @@ impl Estimate {
         sorted.dedup();
         sorted.truncate(MOST_KEYS);
         // While segments are merged a key is in the output or in the inputs.
-        let is_output = |part: &&Part| {
+        let is_output = |part: &&SegmentPart| {
             let output = group.output.as_ref();
             output.is_some_and(|output| output.segment.number == part.segment.number)
         };
@@ -132,10 +132,10 @@ struct SampledList {
     /// Leaves that it goes on for behind its first, roughly.
     leaves: f64,
     /// Its leaves below one directory page, and the beginning of the one behind them.
-    children: Vec<Entry>,
+    children: Vec<DirectoryEntry>,
     end: Option<Posting>,
     /// The leaf that is read.
-    leaf: Entry,
+    leaf: DirectoryEntry,
     postings: f64,
     /// Rows that have been read, as offsets.
     rows: Vec<u32>,
@@ -144,7 +144,12 @@ struct SampledList {
 }
 
 impl SampledList {
-    fn new(key: u32, leaves: f64, children: Vec<Entry>, end: Option<Posting>) -> Option<Self> {
+    fn new(
+        key: u32,
+        leaves: f64,
+        children: Vec<DirectoryEntry>,
+        end: Option<Posting>,
+    ) -> Option<Self> {
         Some(Self {
             key,
             leaves,
@@ -222,7 +227,7 @@ fn enough(share: f64, keys: usize) -> usize {
 
 /// A directory page to look at for some keys.
 struct PageToSample {
-    page: Entry,
+    page: DirectoryEntry,
     /// The beginning of the page behind it.
     end: Option<Posting>,
     keys: Vec<u32>,
@@ -234,7 +239,7 @@ impl PageToSample {
     /// Adds the lists that begin below a directory page of level 1, or the pages to look at below a higher one.
     fn descend(
         &self,
-        part: &Part,
+        part: &SegmentPart,
         directory: &Directory,
         lists: &mut Vec<SampledList>,
         below: &mut Vec<Self>,
@@ -279,11 +284,11 @@ impl PageToSample {
 /// read leaves.
 fn find<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
     keys: Vec<u32>,
     most_pages: usize,
 ) -> std::result::Result<(Vec<SampledList>, usize), P::Error> {
-    let page = Entry {
+    let page = DirectoryEntry {
         first: Posting::MIN,
         block: part.segment.root,
     };
@@ -344,7 +349,7 @@ fn choose_leaves(lists: &mut [SampledList], share: f64) {
 /// returns the lists that have been read.
 fn read<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
     mut lists: Vec<SampledList>,
     most_pages: usize,
 ) -> std::result::Result<Vec<SampledList>, P::Error> {
@@ -354,7 +359,7 @@ fn read<P: Pages>(
         .take(most_pages.min(AHEAD));
     let blocks: Vec<u32> = leaves.map(|same| same[0].leaf.block).collect();
     if !blocks.is_empty() {
-        pages.announce(blocks.iter().map(|&block| Ahead { block, place: 0.0 }))?;
+        pages.announce(blocks.iter().map(|&block| PageAhead { block, place: 0.0 }))?;
     }
     for same in lists.chunk_by_mut(|a, b| a.leaf == b.leaf).take(most_pages) {
         read_lists(pages, part, same[0].leaf, same)?;
@@ -374,8 +379,8 @@ fn read<P: Pages>(
 
 fn read_lists<P: Pages>(
     pages: &mut P,
-    part: &Part,
-    leaf: Entry,
+    part: &SegmentPart,
+    leaf: DirectoryEntry,
     lists: &mut [SampledList],
 ) -> std::result::Result<(), P::Error> {
     pages.interrupt()?;

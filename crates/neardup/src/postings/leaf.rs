@@ -314,7 +314,7 @@ impl<'a> Leaf<'a> {
     /// # Errors
     /// Fails where its head is impossible.
     #[inline]
-    pub(super) fn stored(&self, number: usize) -> Result<Stored<'a>, Damaged> {
+    pub(super) fn stored(&self, number: usize) -> Result<StoredBlock<'a>, Damaged> {
         let [.., key_bits, offset_bits] = self.rests[number];
         let (key_bits, offset_bits) = (u32::from(key_bits), u32::from(offset_bits));
         let len = (self.len - number * BLOCK).min(BLOCK);
@@ -327,7 +327,7 @@ impl<'a> Leaf<'a> {
         }
         let first = self.first_of(number);
         let (differences, offsets) = bits.split_at(keys_len);
-        Ok(Stored {
+        Ok(StoredBlock {
             first,
             len,
             differences,
@@ -463,7 +463,7 @@ impl<'a> Leaf<'a> {
 pub(super) const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
 
 /// A block of a leaf page.
-pub(super) struct Stored<'a> {
+pub(super) struct StoredBlock<'a> {
     pub first: Posting,
     pub len: usize,
     /// Of each key to the one before.
@@ -477,7 +477,7 @@ pub(super) struct Stored<'a> {
     bias: u32,
 }
 
-impl Stored<'_> {
+impl StoredBlock<'_> {
     /// Returns the difference of the key at a place to the one before.
     #[inline]
     pub fn difference(&self, place: usize) -> u32 {

@@ -1,8 +1,8 @@
 //! Lists of keys that many rows have, in one segment: read as a whole, or looked into.
 
-use super::count::{Candidate, Counts};
+use super::count::{CountedRow, RowCounts};
 use super::leaf::{Block, Leaf};
-use super::part::Part;
+use super::part::SegmentPart;
 use super::search::List;
 use super::walk::Leaves;
 use super::{Damaged, Pages, Posting};
@@ -10,9 +10,9 @@ use super::{Damaged, Pages, Posting};
 /// Reads the part of a list that lies in a segment.
 pub(super) fn scan<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
     list: &List,
-    counts: &mut Counts,
+    counts: &mut RowCounts,
 ) -> Result<(), P::Error> {
     let Some((first, last)) = part.range(list.key) else {
         return Ok(());
@@ -49,22 +49,24 @@ pub(super) fn scan<P: Pages>(
 /// Looks candidates up in the part of a list that lies in a segment.
 pub(super) fn probe<P: Pages>(
     pages: &mut P,
-    part: &Part,
+    part: &SegmentPart,
     list: &List,
-    candidates: &mut [Candidate],
+    candidates: &mut [CountedRow],
 ) -> Result<(), P::Error> {
     let Some((first, last)) = part.range(list.key) else {
         return Ok(());
     };
-    let posting_of = |candidate: &Candidate| {
+    let posting_of = |candidate: &CountedRow| {
         let offset = candidate.offset.checked_sub(part.shift)?;
         Some(Posting {
             key: list.key,
             offset,
         })
     };
-    let below = |candidate: &Candidate| posting_of(candidate).is_none_or(|posting| posting < first);
-    let above = |candidate: &Candidate| posting_of(candidate).is_some_and(|posting| posting > last);
+    let below =
+        |candidate: &CountedRow| posting_of(candidate).is_none_or(|posting| posting < first);
+    let above =
+        |candidate: &CountedRow| posting_of(candidate).is_some_and(|posting| posting > last);
     let start = candidates.partition_point(below);
     let end = candidates.partition_point(|candidate| !above(candidate));
     let mut left = candidates.get_mut(start..end).unwrap_or_default();
@@ -88,7 +90,7 @@ pub(super) fn probe<P: Pages>(
         let Some(next) = leaves.next() else {
             return Ok(());
         };
-        let passed = |candidate: &Candidate| posting_of(candidate) < Some(next.first);
+        let passed = |candidate: &CountedRow| posting_of(candidate) < Some(next.first);
         let passed = left.partition_point(passed).max(looked_up.unwrap_or(0));
         if passed == 0 {
             return Err(Damaged("entries of a directory out of order").into());

@@ -1,6 +1,6 @@
 //! Makes one segment of several, a leaf at a time.
 
-use super::walk::Walk;
+use super::walk::SegmentWalk;
 use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
 use crate::memory::{collected, with_room};
 
@@ -18,7 +18,7 @@ pub struct Merge {
 }
 
 struct Input {
-    walk: Walk,
+    walk: SegmentWalk,
     /// From the output's first row to the input's.
     shift: u64,
 }
@@ -28,7 +28,7 @@ const END: u64 = u64::MAX;
 
 /// The outcome of [`Merge::fill`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filled {
+pub struct FilledLeaf {
     /// The new split: the first posting not taken, `None` at the end.
     pub next: Option<Posting>,
     /// Postings taken for rows that are not kept.
@@ -43,7 +43,7 @@ impl Merge {
     pub fn new(inputs: &[Segment], lo: u64, split: Posting) -> crate::Result<Self> {
         let input = |segment: &Segment| {
             let shift = segment.lo.saturating_sub(lo);
-            let walk = Walk::new(segment, split_of_input(split, shift));
+            let walk = SegmentWalk::new(segment, split_of_input(split, shift));
             Input { walk, shift }
         };
         Ok(Self {
@@ -66,14 +66,14 @@ impl Merge {
         pages: &mut P,
         leaf: &mut LeafBuilder,
         keep: &mut impl FnMut(u64) -> bool,
-    ) -> Result<Filled, P::Error> {
+    ) -> Result<FilledLeaf, P::Error> {
         self.begin(pages)?;
         let mut dropped = 0;
         loop {
             let (input, number) = self.least();
             if number == END {
                 let next = None;
-                return Ok(Filled { next, dropped });
+                return Ok(FilledLeaf { next, dropped });
             }
             self.check_order(number)?;
             let posting = Posting::from(number);
@@ -81,7 +81,7 @@ impl Merge {
                 dropped += 1;
             } else if !leaf.push(posting) {
                 let next = Some(posting);
-                return Ok(Filled { next, dropped });
+                return Ok(FilledLeaf { next, dropped });
             }
             self.take(pages, input, number)?;
         }

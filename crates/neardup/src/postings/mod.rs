@@ -36,10 +36,10 @@ pub use draw::{Drawn, draw};
 pub use estimate::Estimate;
 pub use leaf::{Leaf, LeafBuilder};
 pub use log::{Log, LogQuery};
-pub use merge::{Filled, Merge, split_of_input};
+pub use merge::{FilledLeaf, Merge, split_of_input};
 pub use needed::Needed;
 pub use passed::passed;
-pub use search::{Query, search};
+pub use search::{KeyQuery, search};
 pub use sort::sort_distinct;
 pub use sweep::{KeyAndRow, sweep};
 pub use together::Queries;
@@ -124,21 +124,21 @@ impl Segment {
 
 /// Segments that are searched as one: a segment by itself, or a merge in progress.
 #[derive(Debug, Clone, Copy)]
-pub struct Group<'a> {
+pub struct SegmentGroup<'a> {
     /// Of disjoint ranges of rows.
     pub inputs: &'a [Segment],
-    pub output: Option<Output>,
+    pub output: Option<MergeOutput>,
 }
 
 /// The progress of a merge: the postings below `split`, which counts offsets from the output's
 /// `lo`, are found in the output, the others in the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Output {
+pub struct MergeOutput {
     pub segment: Segment,
     pub split: Posting,
 }
 
-impl<'a> Group<'a> {
+impl<'a> SegmentGroup<'a> {
     pub fn alone(segment: &'a Segment) -> Self {
         Self {
             inputs: std::slice::from_ref(segment),
@@ -152,7 +152,7 @@ pub const AHEAD: usize = 512;
 
 /// A page that will be read.
 #[derive(Debug, Clone, Copy)]
-pub struct Ahead {
+pub struct PageAhead {
     pub block: u32,
     /// The part of the page needed besides its beginning: from 0, its first byte, to 1, its last; perhaps not
     /// a number.
@@ -174,7 +174,10 @@ pub trait Pages {
     ///
     /// # Errors
     /// Fails where a page cannot be read.
-    fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Self::Error>;
+    fn announce(
+        &mut self,
+        pages: impl ExactSizeIterator<Item = PageAhead>,
+    ) -> Result<(), Self::Error>;
 
     /// Calls `look` with the payload of a page, which may be followed by anything.
     ///

@@ -1,13 +1,13 @@
 //! The postings of a group that count, segment by segment.
 
 use super::merge::split_of_input;
-use super::{Damaged, Group, MAX_ROWS, Output, Posting, Segment};
+use super::{Damaged, MAX_ROWS, MergeOutput, Posting, Segment, SegmentGroup};
 use crate::Error;
 use crate::memory::with_room;
 use std::ops::Range;
 
 /// The postings of one segment that count: all, or those on its side of a merge's split.
-pub(super) struct Part<'g> {
+pub(super) struct SegmentPart<'g> {
     pub(super) segment: &'g Segment,
     pub(super) rows: u64,
     /// From the group's first row to the segment's.
@@ -19,7 +19,7 @@ pub(super) struct Part<'g> {
     offsets: (u32, u32),
 }
 
-impl<'g> Part<'g> {
+impl<'g> SegmentPart<'g> {
     /// Returns the postings from `first` to `last` of a segment, if there can be any.
     fn new(segment: &'g Segment, lo: u64, first: u64, last: u64) -> Result<Option<Self>, Damaged> {
         let rows = segment.rows()?;
@@ -72,7 +72,7 @@ impl<'g> Part<'g> {
 }
 
 /// Returns a group's first row, and what counts of its segments.
-pub(super) fn parts<'g, E>(group: &'g Group) -> Result<(u64, Vec<Part<'g>>), E>
+pub(super) fn parts<'g, E>(group: &'g SegmentGroup) -> Result<(u64, Vec<SegmentPart<'g>>), E>
 where
     E: From<Damaged> + From<Error>,
 {
@@ -80,22 +80,22 @@ where
     let output_lo = group.output.map(|output| output.segment.lo);
     let lo = output_lo.or(lowest_input).unwrap_or(0);
     let mut parts = with_room(group.inputs.len() + 1)?;
-    if let Some(Output { segment, split }) = &group.output
+    if let Some(MergeOutput { segment, split }) = &group.output
         && let Some(last) = u64::from(*split).checked_sub(1)
     {
-        parts.extend(Part::new(segment, lo, 0, last)?);
+        parts.extend(SegmentPart::new(segment, lo, 0, last)?);
     }
     for input in group.inputs {
         let split = group.output.map_or(Posting::MIN, |output| {
             split_of_input(output.split, input.lo.saturating_sub(lo))
         });
-        parts.extend(Part::new(input, lo, split.into(), u64::MAX)?);
+        parts.extend(SegmentPart::new(input, lo, split.into(), u64::MAX)?);
     }
     Ok((lo, parts))
 }
 
 /// Returns the offsets of the rows of parts.
-pub(super) fn offsets_of(parts: &[Part]) -> Range<u32> {
+pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
     let first = parts.iter().map(|part| part.shift + part.offsets.0);
     let end = parts.iter().map(|part| {
         let rows = part.rows.min(u64::from(part.offsets.1) + 1);

@@ -1,6 +1,6 @@
 //! Pages of a merge's inputs that are needed no more.
 
-use super::directory::Entry;
+use super::directory::DirectoryEntry;
 use super::walk::read_directory;
 use super::{Pages, Posting, Segment};
 use crate::memory::collected;
@@ -24,11 +24,11 @@ pub fn passed<P: Pages>(
     if segment.postings == 0 {
         return Ok(());
     }
-    let root = Entry {
+    let root = DirectoryEntry {
         first: Posting::MIN,
         block: segment.root,
     };
-    let mut steps = Steps {
+    let mut steps = PassedPages {
         pages,
         segment,
         from,
@@ -38,7 +38,7 @@ pub fn passed<P: Pages>(
     steps.visit(root, None, segment.depth)
 }
 
-struct Steps<'p, P, F> {
+struct PassedPages<'p, P, F> {
     pages: &'p mut P,
     segment: &'p Segment,
     from: Posting,
@@ -46,10 +46,15 @@ struct Steps<'p, P, F> {
     found: &'p mut F,
 }
 
-impl<P: Pages, F: FnMut(u32)> Steps<'_, P, F> {
+impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
     /// Looks at a page of a level and those below it; `end` is where the next page of the level
     /// begins.
-    fn visit(&mut self, page: Entry, end: Option<Posting>, level: u8) -> Result<(), P::Error> {
+    fn visit(
+        &mut self,
+        page: DirectoryEntry,
+        end: Option<Posting>,
+        level: u8,
+    ) -> Result<(), P::Error> {
         if level > 0 {
             let (children, after) = self.children(page.block, level)?;
             let ends = children
@@ -75,7 +80,11 @@ impl<P: Pages, F: FnMut(u32)> Steps<'_, P, F> {
 
     /// Returns the children from that of the one split to that of the other, and the one after
     /// them.
-    fn children(&mut self, block: u32, level: u8) -> Result<(Vec<Entry>, Option<Entry>), P::Error> {
+    fn children(
+        &mut self,
+        block: u32,
+        level: u8,
+    ) -> Result<(Vec<DirectoryEntry>, Option<DirectoryEntry>), P::Error> {
         let (from, to) = (self.from, self.to);
         let children = read_directory(self.pages, self.segment, level, block, None, |directory| {
             let first = directory.child_of(from);

@@ -10,13 +10,13 @@
 //! All groups are gone through together, level by level, so that a search waits for its storage once a
 //! level, and not once a page.
 
-use super::count::{Candidate, Counts, Tally};
-use super::directory::Entry;
+use super::count::{CountedRow, RowCounts, RowTally};
+use super::directory::DirectoryEntry;
 use super::leaf::Leaf;
 use super::long::{probe, scan};
-use super::part::{Part, offsets_of, parts};
+use super::part::{SegmentPart, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, Ahead, Damaged, Group, MAX_DEPTH, Pages, Posting};
+use super::{AHEAD, Damaged, MAX_DEPTH, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Error;
 use crate::memory::{Grow, collected, copied, with_room};
 use std::ops::Range;
@@ -35,7 +35,7 @@ const FEW: usize = 4;
 
 /// A question to [`search`].
 #[derive(Debug, Clone, Copy)]
-pub struct Query<'q> {
+pub struct KeyQuery<'q> {
     pub keys: &'q [u32],
     /// The number of keys that a row must have, 1 or more; a key that the query repeats counts as often.
     pub needed: usize,
@@ -56,8 +56,8 @@ pub struct Query<'q> {
 /// Those of `pages` and `found`; damaged pages; too little memory.
 pub fn search<P: Pages>(
     pages: &mut P,
-    groups: &[Group],
-    query: &Query,
+    groups: &[SegmentGroup],
+    query: &KeyQuery,
     found: &mut impl FnMut(u64, u32) -> Result<(), P::Error>,
 ) -> Result<(), P::Error> {
     if query.keys.len() < query.needed {
@@ -67,7 +67,7 @@ pub fn search<P: Pages>(
     let mut searches = with_room(groups.len())?;
     for group in groups {
         let (lo, parts) = parts::<P::Error>(group)?;
-        searches.push(Search::new(lo, parts, query, share)?);
+        searches.push(GroupSearch::new(lo, parts, query, share)?);
     }
     count_short(pages, &mut searches)?;
     for (group, counted) in groups.iter().zip(searches) {
@@ -79,7 +79,7 @@ pub fn search<P: Pages>(
         for start in (0..end).step_by(query.most as usize) {
             let window = start..start.saturating_add(query.most).min(end);
             let within = collected(parts.iter().filter_map(|part| part.within(&window)))?;
-            let mut alone = [Search::new(lo, within, query, query.most)?];
+            let mut alone = [GroupSearch::new(lo, within, query, query.most)?];
             count_short(pages, &mut alone)?;
             for counted in alone {
                 counted.finish(pages, found)?;
@@ -90,7 +90,7 @@ pub fn search<P: Pages>(
 }
 
 /// Counts the short lists of searches, as far as they decide which rows are found.
-fn count_short<P: Pages>(pages: &mut P, searches: &mut [Search]) -> Result<(), P::Error> {
+fn count_short<P: Pages>(pages: &mut P, searches: &mut [GroupSearch]) -> Result<(), P::Error> {
     let Some(first) = searches.first() else {
         return Ok(());
     };
@@ -109,10 +109,10 @@ fn count_short<P: Pages>(pages: &mut P, searches: &mut [Search]) -> Result<(), P
 /// Looks lists up in the searches that want more of them. All pages of a level are announced together.
 fn look_up<P: Pages>(
     pages: &mut P,
-    searches: &mut [Search],
+    searches: &mut [GroupSearch],
     lists: Range<usize>,
 ) -> Result<(), P::Error> {
-    let mut levels: [Vec<Visit>; MAX_DEPTH as usize + 1] = Default::default();
+    let mut levels: [Vec<PageVisit>; MAX_DEPTH as usize + 1] = Default::default();
     for (number, search) in searches.iter_mut().enumerate() {
         search.push_roots(number, &lists, &mut levels)?;
     }
@@ -171,12 +171,12 @@ fn fewest(lists: &[List], mut most: u32) -> usize {
 }
 
 /// A page to look at for some lists.
-struct Visit {
+struct PageVisit {
     /// The numbers of the search and of its part.
     search: usize,
     part: usize,
     level: u8,
-    page: Entry,
+    page: DirectoryEntry,
     /// The beginning of the page behind it.
     next: Option<Posting>,
     lists: Range<usize>,
@@ -189,10 +189,10 @@ struct Long {
 }
 
 /// The search of a group.
-struct Search<'g> {
+struct GroupSearch<'g> {
     /// The group's first row.
     lo: u64,
-    parts: Vec<Part<'g>>,
+    parts: Vec<SegmentPart<'g>>,
     lists: Vec<List>,
     needed: u32,
     is_exact: bool,
@@ -201,16 +201,21 @@ struct Search<'g> {
     /// Keys of the query that lists left unread may make up.
     most_unread: u32,
     long: Vec<Long>,
-    counts: Counts,
+    counts: RowCounts,
 }
 
-impl<'g> Search<'g> {
-    fn new(lo: u64, parts: Vec<Part<'g>>, query: &Query, most: u32) -> crate::Result<Self> {
+impl<'g> GroupSearch<'g> {
+    fn new(
+        lo: u64,
+        parts: Vec<SegmentPart<'g>>,
+        query: &KeyQuery,
+        most: u32,
+    ) -> crate::Result<Self> {
         let lists = lists(query.keys)?;
         let needed = query.needed as u32;
         Ok(Self {
             lo,
-            counts: Counts::All(Tally::new(offsets_of(&parts), most as usize)),
+            counts: RowCounts::All(RowTally::new(offsets_of(&parts), most as usize)),
             least: fewest(&lists, needed - 1),
             parts,
             lists,
@@ -230,7 +235,7 @@ impl<'g> Search<'g> {
         self.most_unread = rest.map(|list| list.weight).sum();
         let reached = self.needed - self.most_unread;
         let candidates = self.counts.candidates(reached, &mut || pages.interrupt())?;
-        self.counts = Counts::Of(candidates);
+        self.counts = RowCounts::Of(candidates);
         Ok(())
     }
 
@@ -241,10 +246,10 @@ impl<'g> Search<'g> {
         let lists = self.lists.iter().enumerate().filter(uncounted);
         let uncounted: u32 = lists.map(|(_, list)| list.weight).sum();
         match &mut self.counts {
-            Counts::All(_) => !self.counts.is_full(),
-            Counts::Of(candidates) => {
+            RowCounts::All(_) => !self.counts.is_full(),
+            RowCounts::Of(candidates) => {
                 candidates.retain(|candidate| candidate.count + uncounted >= self.needed);
-                let is_open = |candidate: &Candidate| candidate.count < self.needed;
+                let is_open = |candidate: &CountedRow| candidate.count < self.needed;
                 candidates
                     .iter()
                     .any(|candidate| self.is_exact || is_open(candidate))
@@ -257,7 +262,7 @@ impl<'g> Search<'g> {
         &mut self,
         number: usize,
         lists: &Range<usize>,
-        levels: &mut [Vec<Visit>],
+        levels: &mut [Vec<PageVisit>],
     ) -> crate::Result<()> {
         if !self.wants(lists.start) {
             return Ok(());
@@ -271,11 +276,11 @@ impl<'g> Search<'g> {
                 continue;
             }
             let visits = &mut levels[usize::from(part.segment.depth)];
-            visits.try_push(Visit {
+            visits.try_push(PageVisit {
                 search: number,
                 part: place,
                 level: part.segment.depth,
-                page: Entry {
+                page: DirectoryEntry {
                     first: Posting::MIN,
                     block: part.segment.root,
                 },
@@ -289,8 +294,8 @@ impl<'g> Search<'g> {
     fn look_at_directory<P: Pages>(
         &mut self,
         pages: &mut P,
-        visit: &Visit,
-        below: &mut Vec<Visit>,
+        visit: &PageVisit,
+        below: &mut Vec<PageVisit>,
     ) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
         below.try_reserve(visit.lists.len()).map_err(Error::from)?;
@@ -316,7 +321,7 @@ impl<'g> Search<'g> {
                     let at = below.len() - 1;
                     below[at].lists.end = number + 1;
                 } else {
-                    below.push(Visit {
+                    below.push(PageVisit {
                         level: level - 1,
                         page,
                         next: next.or(visit.next),
@@ -332,7 +337,7 @@ impl<'g> Search<'g> {
     }
 
     /// Counts those of a leaf's lists that are short, and notes the long ones.
-    fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &Visit) -> Result<(), P::Error> {
+    fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &PageVisit) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
         let (block, first) = (visit.page.block, visit.first(part));
         let (lists, counts, long) = (&mut self.lists, &mut self.counts, &mut self.long);
@@ -420,7 +425,7 @@ impl<'g> Search<'g> {
 /// Puts the rows of a list on a leaf into `short`, and returns their number; None if there are more.
 fn short_list(
     leaf: &Leaf,
-    part: &Part,
+    part: &SegmentPart,
     first: Posting,
     last: Posting,
     short: &mut [u32; SHORT],
@@ -440,19 +445,19 @@ fn short_list(
     Ok((!is_long).then_some(found))
 }
 
-impl Visit {
+impl PageVisit {
     /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &Part) -> Option<Posting> {
+    fn first(&self, part: &SegmentPart) -> Option<Posting> {
         (self.level != part.segment.depth).then_some(self.page.first)
     }
 
     /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
     /// general.
-    fn ahead(&self, lists: &[List]) -> Ahead {
+    fn ahead(&self, lists: &[List]) -> PageAhead {
         let end = self.next.map_or(u32::MAX, |next| next.key);
         let key = lists.get(self.lists.start).map_or(0, |list| list.key);
         let from = |key: u32| key.saturating_sub(self.page.first.key) as f32;
-        Ahead {
+        PageAhead {
             block: self.page.block,
             place: (from(key) / from(end)).clamp(0.0, 1.0),
         }

@@ -1,7 +1,7 @@
 //! Reads all postings of an index in one order, a part at a time.
 
-use super::walk::Walk;
-use super::{Group, Pages, Posting, Segment, split_of_input};
+use super::walk::SegmentWalk;
+use super::{Pages, Posting, Segment, SegmentGroup, split_of_input};
 use crate::Error;
 
 /// A key and the number of a row that has it. Merges move postings, but keep their places.
@@ -17,7 +17,7 @@ const END: KeyAndRow = (u32::MAX, u64::MAX);
 /// The errors of `pages`, and damage where pages or postings are out of order.
 pub fn sweep<P: Pages>(
     pages: &mut P,
-    groups: &[Group],
+    groups: &[SegmentGroup],
     from: KeyAndRow,
     take: &mut impl FnMut(KeyAndRow) -> bool,
 ) -> Result<Option<KeyAndRow>, P::Error> {
@@ -71,7 +71,7 @@ fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
 
 /// A segment, up to where a merge goes on writing it.
 struct SweptSegment {
-    walk: Walk,
+    walk: SegmentWalk,
     lo: u64,
     end: u64,
     next: KeyAndRow,
@@ -83,7 +83,7 @@ impl SweptSegment {
         let offset = row.saturating_sub(segment.lo).min(u64::from(u32::MAX)) as u32;
         let from = Posting { key, offset }.max(least);
         Self {
-            walk: Walk::new(segment, from),
+            walk: SegmentWalk::new(segment, from),
             lo: segment.lo,
             end,
             next: END,

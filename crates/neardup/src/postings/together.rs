@@ -2,11 +2,11 @@
 //! all of them.
 
 use super::cursor::Cursor;
-use super::directory::Entry;
-use super::part::{Part, parts};
+use super::directory::DirectoryEntry;
+use super::part::{SegmentPart, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, Ahead, Damaged, Directory, Group, Leaf, Log, Pages, Posting};
+use super::{AHEAD, Damaged, Directory, Leaf, Log, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Error;
 use crate::memory::Grow;
 
@@ -79,7 +79,7 @@ impl Queries {
     pub fn search<P: Pages>(
         &mut self,
         pages: &mut P,
-        group: &Group,
+        group: &SegmentGroup,
         found: &mut impl FnMut(usize, u64, u32) -> Result<(), P::Error>,
     ) -> Result<(), P::Error> {
         let (lo, parts) = parts::<P::Error>(group)?;
@@ -114,7 +114,7 @@ impl Queries {
     }
 
     /// Finds the postings of a part.
-    fn look_up<P: Pages>(&mut self, pages: &mut P, part: &Part) -> Result<(), P::Error> {
+    fn look_up<P: Pages>(&mut self, pages: &mut P, part: &SegmentPart) -> Result<(), P::Error> {
         let Self { keys, hits, .. } = self;
         let counts = |number: &u64| part.range(key_of(*number)).is_some();
         let start = keys.iter().position(counts).unwrap_or(keys.len());
@@ -123,7 +123,7 @@ impl Queries {
             return Ok(());
         }
         let root = PageForKeys {
-            page: Entry {
+            page: DirectoryEntry {
                 first: Posting::MIN,
                 block: part.segment.root,
             },
@@ -152,7 +152,7 @@ impl Queries {
 
 /// A page to look at for some of the keys, which begin on it if they are there at all.
 struct PageForKeys<'a> {
-    page: Entry,
+    page: DirectoryEntry,
     /// The beginning of the page behind it.
     next: Option<Posting>,
     keys: &'a [u64],
@@ -160,7 +160,7 @@ struct PageForKeys<'a> {
 
 impl<'a> PageForKeys<'a> {
     /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &Part, level: u8) -> Option<Posting> {
+    fn first(&self, part: &SegmentPart, level: u8) -> Option<Posting> {
         (level != part.segment.depth).then_some(self.page.first)
     }
 
@@ -168,7 +168,7 @@ impl<'a> PageForKeys<'a> {
     fn below(
         &self,
         directory: &Directory,
-        part: &Part,
+        part: &SegmentPart,
     ) -> Result<Result<Vec<PageForKeys<'a>>, Error>, Damaged> {
         let mut below = Vec::new();
         let mut keys = self.keys;
@@ -205,14 +205,14 @@ impl Hits {
     fn look_at<P: Pages>(
         &mut self,
         pages: &mut P,
-        part: &Part,
+        part: &SegmentPart,
         level: u8,
         visits: &[PageForKeys],
     ) -> Result<(), P::Error> {
         for together in visits.chunks(AHEAD) {
             pages.interrupt()?;
             if level == 0 {
-                let ahead = together.iter().map(|visit| Ahead {
+                let ahead = together.iter().map(|visit| PageAhead {
                     block: visit.page.block,
                     place: 0.0,
                 });
@@ -237,7 +237,7 @@ impl Hits {
     fn take(
         &mut self,
         leaf: &Leaf,
-        part: &Part,
+        part: &SegmentPart,
         visit: &PageForKeys,
     ) -> Result<Result<(), Error>, Damaged> {
         let ranges = visit.keys.iter();

@@ -1,7 +1,7 @@
 //! Walks along the leaves of a segment.
 
 use super::bits::BLOCK;
-use super::directory::Entry;
+use super::directory::DirectoryEntry;
 use super::{Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segment};
 use crate::Error;
 
@@ -12,7 +12,7 @@ pub(super) struct Leaves {
     segment: Segment,
     /// Of each level of directories, from the lowest: the page, and the entry to go on with.
     path: [(u32, usize); MAX_DEPTH as usize],
-    next: Option<Entry>,
+    next: Option<DirectoryEntry>,
 }
 
 impl Leaves {
@@ -29,7 +29,7 @@ impl Leaves {
             next: None,
         };
         if segment.postings > 0 {
-            let root = Entry {
+            let root = DirectoryEntry {
                 first: Posting::MIN,
                 block: segment.root,
             };
@@ -42,10 +42,10 @@ impl Leaves {
     fn descend<P: Pages>(
         &mut self,
         pages: &mut P,
-        mut entry: Entry,
+        mut entry: DirectoryEntry,
         level: u8,
         from: Posting,
-    ) -> Result<Entry, P::Error> {
+    ) -> Result<DirectoryEntry, P::Error> {
         for level in (1..=level).rev() {
             let is_root = level == self.segment.depth;
             let expected = (!is_root).then_some(entry.first);
@@ -63,7 +63,7 @@ impl Leaves {
 
     /// Returns the leaf that will be visited next: its first posting, [`Posting::MIN`] where it is
     /// the root.
-    pub fn next(&self) -> Option<Entry> {
+    pub fn next(&self) -> Option<DirectoryEntry> {
         self.next
     }
 
@@ -103,7 +103,7 @@ impl Leaves {
         &mut self,
         pages: &mut P,
         before: Posting,
-    ) -> Result<Option<Entry>, P::Error> {
+    ) -> Result<Option<DirectoryEntry>, P::Error> {
         for level in 1..=self.segment.depth {
             let (block, index) = self.path[usize::from(level) - 1];
             let entry = read_directory(pages, &self.segment, level, block, None, |d| d.get(index))?;
@@ -170,7 +170,7 @@ pub(super) fn read_leaf<P: Pages, R>(
 const LOADED: usize = 512;
 
 /// The postings of a segment from some posting on.
-pub(super) struct Walk {
+pub(super) struct SegmentWalk {
     segment: Segment,
     /// The first posting that has not been loaded yet, at the earliest.
     from: Posting,
@@ -180,7 +180,7 @@ pub(super) struct Walk {
     last: Option<u64>,
 }
 
-impl Walk {
+impl SegmentWalk {
     pub fn new(segment: &Segment, from: Posting) -> Self {
         Self {
             segment: *segment,

@@ -17,7 +17,7 @@ pub struct Facts {
 
 /// A document in its group.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Row {
+pub struct CensusRow {
     /// The row that stands for its group: itself perhaps.
     pub canonical: u32,
     /// To that row.
@@ -27,7 +27,7 @@ pub struct Row {
 
 /// Numbers of documents. Those are redundant for which another one stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct DocumentTally {
     pub documents: u64,
     pub redundant: u64,
     pub bytes: u64,
@@ -36,7 +36,7 @@ pub struct Tally {
 
 /// A group and the members of it that a report shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct CensusGroup {
     pub canonical: u32,
     /// With the canonical document.
     pub documents: u64,
@@ -63,7 +63,7 @@ const SIMILARITIES: usize = 10;
 /// All documents of a report.
 pub struct Census {
     /// Those that were compared, then the others, each alone.
-    rows: Vec<Row>,
+    rows: Vec<CensusRow>,
     /// Documents of the group for which a row stands, 0 for one that does not.
     sizes: Vec<u32>,
     /// Documents that were not compared: they have no word, or no signature.
@@ -73,9 +73,9 @@ pub struct Census {
 impl Census {
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(mut rows: Vec<Row>, uncompared: Vec<Facts>) -> Result<Self> {
+    pub fn new(mut rows: Vec<CensusRow>, uncompared: Vec<Facts>) -> Result<Self> {
         let alone = (rows.len() as u32..).zip(&uncompared);
-        rows.try_extend(alone.map(|(canonical, facts)| Row {
+        rows.try_extend(alone.map(|(canonical, facts)| CensusRow {
             canonical,
             similarity: 1.0,
             facts: *facts,
@@ -91,7 +91,7 @@ impl Census {
         })
     }
 
-    pub fn row(&self, number: u32) -> &Row {
+    pub fn row(&self, number: u32) -> &CensusRow {
         &self.rows[number as usize]
     }
 
@@ -112,8 +112,8 @@ impl Census {
         rows.map(|(number, row)| (&row.facts, row.canonical != number))
     }
 
-    pub fn total(&self) -> Tally {
-        let mut total = Tally::default();
+    pub fn total(&self) -> DocumentTally {
+        let mut total = DocumentTally::default();
         self.documents().for_each(|document| total.count(document));
         total
     }
@@ -165,10 +165,13 @@ impl Census {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn by_source(&self) -> Result<Vec<(Option<u32>, Tally)>> {
+    pub fn by_source(&self) -> Result<Vec<(Option<u32>, DocumentTally)>> {
         let last = self.documents().filter_map(|(facts, _)| facts.source).max();
-        let mut tallies = filled(Tally::default(), last.map_or(0, |last| last as usize + 1))?;
-        let mut none = Tally::default();
+        let mut tallies = filled(
+            DocumentTally::default(),
+            last.map_or(0, |last| last as usize + 1),
+        )?;
+        let mut none = DocumentTally::default();
         for document in self.documents() {
             let tally = match document.0.source {
                 Some(source) => &mut tallies[source as usize],
@@ -192,7 +195,7 @@ impl Census {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn largest(&self, count: usize, members: usize) -> Result<Vec<Group>> {
+    pub fn largest(&self, count: usize, members: usize) -> Result<Vec<CensusGroup>> {
         let mut groups = collected(self.groups())?;
         groups.sort_unstable_by_key(|&(canonical, size)| (Reverse(size), canonical));
         groups.truncate(count);
@@ -215,7 +218,7 @@ impl Census {
         });
         let mut largest = Vec::new();
         for (of_group, (canonical, documents)) in found.chunk_by(|x, y| x.0 == y.0).zip(groups) {
-            largest.try_push(Group {
+            largest.try_push(CensusGroup {
                 canonical,
                 documents: documents.into(),
                 members: collected(of_group.iter().take(members).map(|(_, number)| *number))?,
@@ -225,7 +228,7 @@ impl Census {
     }
 }
 
-impl Tally {
+impl DocumentTally {
     /// Returns the share of the documents that are redundant; 0 of none.
     pub fn redundant_share(&self) -> f64 {
         self.redundant as f64 / self.documents.max(1) as f64
@@ -276,8 +279,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn row(canonical: u32, similarity: f64) -> Row {
-        Row {
+    fn row(canonical: u32, similarity: f64) -> CensusRow {
+        CensusRow {
             canonical,
             similarity,
             facts: Facts {
@@ -313,7 +316,7 @@ mod tests {
     fn a_worked_example() {
         let census = census();
         assert_eq!(census.group_count(), 2);
-        let total = Tally {
+        let total = DocumentTally {
             documents: 8,
             redundant: 4,
             bytes: 91,
@@ -381,7 +384,7 @@ mod tests {
     #[test]
     fn sources_by_redundance() {
         let by_source = census().by_source().unwrap();
-        let of = |tally: &Tally| (tally.documents, tally.redundant);
+        let of = |tally: &DocumentTally| (tally.documents, tally.redundant);
         let found: Vec<_> = by_source.iter().map(|(s, t)| (*s, of(t))).collect();
         assert_eq!(
             found,
@@ -392,7 +395,7 @@ mod tests {
     #[test]
     fn groups_by_size_and_members_by_similarity() {
         let largest = census().largest(9, 2).unwrap();
-        let group = |canonical, documents, members: &[u32]| Group {
+        let group = |canonical, documents, members: &[u32]| CensusGroup {
             canonical,
             documents,
             members: members.to_vec(),
@@ -406,9 +409,9 @@ mod tests {
         fn every_document_is_counted_once(
             rows in prop::collection::vec((0u32..6, 0.5f64..1.0, 0u32..4), 1..60), alone in 0usize..3
         ) {
-            let rows: Vec<Row> = (0..).zip(rows).map(|(number, (canonical, similarity, source))| {
+            let rows: Vec<CensusRow> = (0..).zip(rows).map(|(number, (canonical, similarity, source))| {
                 let canonical = if number < 6 { number } else { canonical };
-                Row { canonical, similarity, facts: Facts { bytes: 1, source: source.checked_sub(1), day: None } }
+                CensusRow { canonical, similarity, facts: Facts { bytes: 1, source: source.checked_sub(1), day: None } }
             }).collect();
             let documents = (rows.len() + alone) as u64;
             let census = Census::new(rows, vec![Facts::default(); alone]).unwrap();

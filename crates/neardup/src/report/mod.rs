@@ -4,14 +4,14 @@ mod census;
 mod chart;
 mod timeline;
 
-pub use census::{Census, Facts, Row};
+pub use census::{Census, CensusRow, Facts};
 pub use timeline::Date;
 
 use crate::Result;
-use crate::align::{Comparison, Difference, Look, SideBySide, explain};
-use crate::html::{Number, Page, Percent, Similarity, Text, beginning};
+use crate::align::{AlignedPair, Difference, Look, SideBySide, explain};
+use crate::html::{HtmlPage, HtmlText, Number, Percent, ThreeDecimals, beginning};
 use askama::Template;
-use census::{Group, Tally};
+use census::{CensusGroup, DocumentTally};
 use chart::Chart;
 use std::cell::{Cell, RefCell};
 use timeline::Timeline;
@@ -41,7 +41,7 @@ const SOURCES: usize = 50;
 const MIN_WORDS: u32 = 5;
 
 /// A collection and how it is reported on.
-pub struct Report<'r> {
+pub struct CollectionReport<'r> {
     pub title: &'r [u8],
     pub threshold: f64,
     pub census: &'r Census,
@@ -54,7 +54,7 @@ pub struct Report<'r> {
 }
 
 /// The documents of a report.
-pub trait Documents {
+pub trait ReportDocuments {
     /// Returns key and text of a row; groups are read in order, the canonical document first.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ pub trait Documents {
     fn check(&mut self);
 }
 
-impl Report<'_> {
+impl CollectionReport<'_> {
     /// Returns the number of groups that are shown if there is room for all of them.
     pub fn shown_groups(&self) -> usize {
         self.groups.min(self.census.group_count() as usize)
@@ -75,7 +75,7 @@ impl Report<'_> {
     ///
     /// # Errors
     /// `OutOfMemory`, and errors of `documents`.
-    pub fn page(&self, documents: &mut dyn Documents) -> Result<String> {
+    pub fn page(&self, documents: &mut dyn ReportDocuments) -> Result<String> {
         let Self {
             census, threshold, ..
         } = self;
@@ -84,7 +84,7 @@ impl Report<'_> {
             by_source.clear();
         }
         let documents = RefCell::new(documents);
-        let page = Page::default();
+        let page = HtmlPage::default();
         page.render(&Writing {
             report: self,
             page: &page,
@@ -112,14 +112,14 @@ impl Report<'_> {
 #[derive(Template)]
 #[template(path = "report.html")]
 struct Writing<'w, 'd> {
-    report: &'w Report<'w>,
-    page: &'w Page,
+    report: &'w CollectionReport<'w>,
+    page: &'w HtmlPage,
     groups: u64,
     charts: [Chart; 2],
-    by_source: Vec<(Option<u32>, Tally)>,
+    by_source: Vec<(Option<u32>, DocumentTally)>,
     timeline: Option<Timeline>,
-    largest: Vec<Group>,
-    documents: &'w RefCell<&'d mut dyn Documents>,
+    largest: Vec<CensusGroup>,
+    documents: &'w RefCell<&'d mut dyn ReportDocuments>,
     check: &'w dyn Fn(),
     /// Groups written so far, side-by-side views, and members without a view.
     shown: Cell<u64>,
@@ -130,16 +130,16 @@ struct Writing<'w, 'd> {
     names: [&'static str; 2],
 }
 
-struct Document {
+struct ReportDocument {
     key: Vec<u8>,
     text: Vec<u8>,
     facts: Facts,
     similarity: f64,
 }
 
-impl Document {
-    fn name(&self) -> Text<'_> {
-        Text::cut(&self.key, KEY)
+impl ReportDocument {
+    fn name(&self) -> HtmlText<'_> {
+        HtmlText::cut(&self.key, KEY)
     }
 }
 
@@ -148,7 +148,7 @@ struct ComparedPair<'p> {
     /// None of documents that are too long.
     difference: Option<Difference>,
     /// The parts that are shown side by side.
-    view: Option<Comparison<'p>>,
+    view: Option<AlignedPair<'p>>,
 }
 
 /// Source and day of a document, after its key.
@@ -159,7 +159,7 @@ struct ComparedPair<'p> {
               {% if let Some(date) = date %} <small>{{ date }}</small>{% endif %}"
 )]
 struct Origin<'o> {
-    source: Option<Text<'o>>,
+    source: Option<HtmlText<'o>>,
     date: Option<Date>,
 }
 
@@ -173,17 +173,17 @@ struct LeftOut {
 
 impl Writing<'_, '_> {
     /// Returns the groups in turn, as long as there is room for them.
-    fn groups(&self) -> impl Iterator<Item = &Group> {
+    fn groups(&self) -> impl Iterator<Item = &CensusGroup> {
         let groups = self.largest.iter();
         groups
             .take_while(|_| self.page.len() <= PAGE_BYTES)
             .inspect(|_| self.shown.update(|shown| shown + 1))
     }
 
-    fn read(&self, row: &u32) -> Result<Document> {
+    fn read(&self, row: &u32) -> Result<ReportDocument> {
         let [key, text] = self.documents.borrow_mut().read(*row)?;
         let row = self.report.census.row(*row);
-        Ok(Document {
+        Ok(ReportDocument {
             key,
             text,
             facts: row.facts,
@@ -191,9 +191,9 @@ impl Writing<'_, '_> {
         })
     }
 
-    fn origin(&self, document: &Document) -> Origin<'_> {
+    fn origin(&self, document: &ReportDocument) -> Origin<'_> {
         let Facts { source, day, .. } = document.facts;
-        let name = |source: u32| Text::cut(self.report.source(&source), KEY);
+        let name = |source: u32| HtmlText::cut(self.report.source(&source), KEY);
         Origin {
             source: source.map(name),
             date: day.map(self.report.date_of),
@@ -206,15 +206,15 @@ impl Writing<'_, '_> {
     /// `OutOfMemory`.
     fn pair<'p>(
         &'p self,
-        canonical: &'p Document,
-        member: &'p Document,
+        canonical: &'p ReportDocument,
+        member: &'p ReportDocument,
     ) -> Result<ComparedPair<'p>> {
         let docs = [&*canonical.text, &*member.text];
         let shown = docs.map(|doc| beginning(doc, VIEWED));
         let (is_whole, differ) = (shown == docs, docs[0] != docs[1]);
         let is_viewed = differ && self.page.len() <= VIEW_BYTES;
         let view = match is_viewed || is_whole {
-            true => Some(Comparison::new(shown, MIN_WORDS, self.check)?),
+            true => Some(AlignedPair::new(shown, MIN_WORDS, self.check)?),
             false => None,
         };
         let explanation = match &view {
@@ -235,20 +235,20 @@ impl Writing<'_, '_> {
 
     fn sides<'s>(
         &'s self,
-        view: &'s Comparison<'s>,
-        canonical: &'s Document,
-        member: &'s Document,
+        view: &'s AlignedPair<'s>,
+        canonical: &'s ReportDocument,
+        member: &'s ReportDocument,
     ) -> Result<SideBySide<'s>> {
         self.views.update(|views| views + 1);
         let documents = [canonical, member];
-        let note = |document: &Document| match document.text.len() > VIEWED {
+        let note = |document: &ReportDocument| match document.text.len() > VIEWED {
             true => " in the first 32 kB",
             false => "",
         };
         let look = Look {
             prefix: format!("v{}", self.views.get()),
             level: 5,
-            names: documents.map(Document::name),
+            names: documents.map(ReportDocument::name),
             notes: documents.map(note),
             is_panes: false,
         };

@@ -172,7 +172,7 @@ impl Period {
 
 #[cfg(test)]
 mod tests {
-    use super::super::census::{Facts, Row};
+    use super::super::census::{CensusRow, Facts};
     use super::*;
 
     /// Returns a date of a calendar with months of 30 days.
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn timeline(days: impl IntoIterator<Item = i32>) -> Timeline {
-        let rows = (0u32..).zip(days).map(|(number, day)| Row {
+        let rows = (0u32..).zip(days).map(|(number, day)| CensusRow {
             canonical: number,
             similarity: 1.0,
             facts: Facts {

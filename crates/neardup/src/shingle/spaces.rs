@@ -1,6 +1,6 @@
 //! White space in units of characters.
 
-use crate::text::{Class, Fold};
+use crate::text::{Fold, WordClass};
 
 /// Collapses white space to one space and trims it, unless the text is to be taken as it is.
 pub(super) struct Spaces {
@@ -20,8 +20,8 @@ impl Spaces {
 
     /// Returns whether a space comes now, and what comes behind it.
     #[inline]
-    pub fn next(&mut self, c: char, class: Class) -> (bool, Option<char>) {
-        if self.is_collapsing && class == Class::Space {
+    pub fn next(&mut self, c: char, class: WordClass) -> (bool, Option<char>) {
+        if self.is_collapsing && class == WordClass::Space {
             self.is_pending = self.is_begun;
             return (false, None);
         }

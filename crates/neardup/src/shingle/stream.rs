@@ -84,10 +84,10 @@ pub fn sequence_hashes(tokens: &[u64], k: usize) -> Result<Vec<u64>> {
 
 thread_local! {
     /// Room for the next document.
-    static ROOM_KEPT: Cell<Option<Box<Room>>> = const { Cell::new(None) };
+    static ROOM_KEPT: Cell<Option<Box<ShingleRoom>>> = const { Cell::new(None) };
 }
 
-struct Room {
+struct ShingleRoom {
     bytes: [u8; ROOM],
     chars: [u32; ROOM],
     char_hashes: Option<CharHashes>,
@@ -95,7 +95,7 @@ struct Room {
     lists: (Vec<u64>, Vec<u64>),
 }
 
-impl Default for Room {
+impl Default for ShingleRoom {
     fn default() -> Self {
         Self {
             bytes: [0; ROOM],

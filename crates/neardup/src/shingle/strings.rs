@@ -4,7 +4,7 @@ use super::spaces::Spaces;
 use super::stop::StopHashes;
 use super::{Key, Shingling};
 use crate::memory::{FirstError, GrowText, collected, owned};
-use crate::text::{Class, FoldedText, Unit, WordSink, Words, fold_document};
+use crate::text::{FoldedText, Unit, WordClass, WordSink, Words, fold_document};
 use crate::{Error, Result};
 use indexmap::IndexSet;
 use std::collections::VecDeque;
@@ -53,7 +53,7 @@ pub fn for_each_shingle(
     check: &mut dyn FnMut(),
     emit: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<()> {
-    let window = Window::new(shingling, check, emit);
+    let window = ShingleWindow::new(shingling, check, emit);
     let window = match shingling.unit {
         Unit::Word | Unit::Stop => {
             let mut words = Words::new(window);
@@ -73,7 +73,7 @@ pub fn for_each_shingle(
 }
 
 /// The last k units, joined.
-struct Window<'a> {
+struct ShingleWindow<'a> {
     k: usize,
     separator: &'static str,
     stop: Option<StopHashes>,
@@ -90,7 +90,7 @@ struct Window<'a> {
 /// Bytes done with from which on they are dropped.
 const SLACK: usize = 4096;
 
-impl<'a> Window<'a> {
+impl<'a> ShingleWindow<'a> {
     fn new(
         shingling: &Shingling,
         check: &'a mut dyn FnMut(),
@@ -162,7 +162,7 @@ impl<'a> Window<'a> {
     }
 }
 
-impl WordSink for Window<'_> {
+impl WordSink for ShingleWindow<'_> {
     fn word(&mut self, word: &str, _: Range<usize>) {
         self.push(word);
     }
@@ -174,11 +174,11 @@ impl WordSink for Window<'_> {
 
 struct Chars<'a> {
     spaces: Spaces,
-    window: Window<'a>,
+    window: ShingleWindow<'a>,
 }
 
 impl FoldedText for Chars<'_> {
-    fn put(&mut self, c: char, class: Class, _: Range<usize>) {
+    fn put(&mut self, c: char, class: WordClass, _: Range<usize>) {
         let (space, c) = self.spaces.next(c, class);
         if space {
             self.window.push(" ");

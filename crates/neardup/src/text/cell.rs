@@ -1,6 +1,6 @@
 //! Code points as the quick fold takes them.
 
-use super::properties::{Class, Info, Mapped};
+use super::properties::{Info, Mapped, WordClass};
 use unicode_normalization::char::compose;
 
 /// Result of folding one code point, in 64 bits: its UTF-8 bytes, how many they are, its part in
@@ -75,18 +75,18 @@ impl Cell {
         } else {
             SLOW
         };
-        let is_simple = check & STARTER != 0 && info.class() != Class::Mark;
+        let is_simple = check & STARTER != 0 && info.class() != WordClass::Mark;
         let simple = if is_simple { SIMPLE } else { 0 };
         Self(bits | Self::part(info.class()) | check | simple)
     }
 
-    fn part(class: Class) -> u64 {
+    fn part(class: WordClass) -> u64 {
         match class {
-            Class::Separator => GAP,
-            Class::Space => GAP | SPACE,
-            Class::Letter => LETTER | IN_WORD,
-            Class::Alone => ALONE | GAP | IN_WORD,
-            Class::Mark => MARK,
+            WordClass::Separator => GAP,
+            WordClass::Space => GAP | SPACE,
+            WordClass::Letter => LETTER | IN_WORD,
+            WordClass::Alone => ALONE | GAP | IN_WORD,
+            WordClass::Mark => MARK,
         }
     }
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 const WINDOW: usize = 8192;
 
 /// Valid text, and the ill-formed bytes behind it that stand for one U+FFFD.
-pub(crate) struct Piece<'a> {
+pub(crate) struct TextPiece<'a> {
     pub text: &'a str,
     /// The beginning of `text` in the document.
     pub start: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Piece<'a> {
 }
 
 /// Returns the document in pieces of at most [`WINDOW`] bytes.
-pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = Piece<'_>> {
+pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = TextPiece<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
         if at == doc.len() {
@@ -37,7 +37,7 @@ pub(crate) fn pieces(doc: &[u8]) -> impl Iterator<Item = Piece<'_>> {
             }
         };
         at = start + text.len() + invalid;
-        Some(Piece {
+        Some(TextPiece {
             text,
             start,
             invalid: at - invalid..at,

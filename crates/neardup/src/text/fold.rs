@@ -5,7 +5,7 @@
 //! NFD of that, without nonspacing marks, then NFC. Both are one mapping by code point followed by
 //! canonical ordering and composition (UAX #15) inside segments that no mark can leave.
 
-use super::properties::{Class, Info, Mapped};
+use super::properties::{Info, Mapped, WordClass};
 use super::table::{Table, info};
 use super::{Fold, HEARTBEAT};
 use crate::Result;
@@ -16,7 +16,7 @@ use unicode_normalization::char::{compose, decompose_canonical};
 /// Takes a folded text.
 pub(crate) trait FoldedText {
     /// The next code point and the bytes of the document that it was made from.
-    fn put(&mut self, c: char, class: Class, source: Range<usize>);
+    fn put(&mut self, c: char, class: WordClass, source: Range<usize>);
     /// Called while a long sequence of marks is brought into order.
     fn check(&mut self);
 }

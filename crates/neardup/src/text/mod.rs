@@ -23,7 +23,7 @@ pub use stop_words::STOP_WORDS;
 pub(crate) use cell::Cell;
 pub(crate) use decode::{fold_document, pieces};
 pub(crate) use fold::FoldedText;
-pub(crate) use properties::Class;
+pub(crate) use properties::WordClass;
 pub(crate) use quick::{ROOM, Units, fold_quickly};
 pub(crate) use words::{WordSink, Words};
 

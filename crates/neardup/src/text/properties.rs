@@ -17,7 +17,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// The part a code point plays in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub(crate) enum WordClass {
     /// Ends a word.
     Separator,
     /// Ends a word, and is white space.
@@ -85,13 +85,13 @@ impl Info {
     }
 
     #[inline]
-    pub fn class(self) -> Class {
+    pub fn class(self) -> WordClass {
         match (self.0 >> CLASS_SHIFT) & 7 {
-            0 => Class::Separator,
-            1 => Class::Space,
-            2 => Class::Letter,
-            3 => Class::Alone,
-            _ => Class::Mark,
+            0 => WordClass::Separator,
+            1 => WordClass::Space,
+            2 => WordClass::Letter,
+            3 => WordClass::Alone,
+            _ => WordClass::Mark,
         }
     }
 
@@ -157,22 +157,22 @@ impl Properties {
         }
     }
 
-    fn class(&self, c: char) -> Class {
+    fn class(&self, c: char) -> WordClass {
         let category = self.category.get(c);
         if GeneralCategoryGroup::Mark.contains(category) {
-            Class::Mark
+            WordClass::Mark
         } else if GeneralCategoryGroup::Letter.contains(category)
             || GeneralCategoryGroup::Number.contains(category)
         {
             if self.is_written_without_spaces(c) {
-                Class::Alone
+                WordClass::Alone
             } else {
-                Class::Letter
+                WordClass::Letter
             }
         } else if self.white_space.contains(c) {
-            Class::Space
+            WordClass::Space
         } else {
-            Class::Separator
+            WordClass::Separator
         }
     }
 

@@ -5,7 +5,7 @@ use super::Fold;
 use super::cell::Cell;
 use super::decode::pieces;
 use super::fold::{FoldedText, Folder};
-use super::properties::Class;
+use super::properties::WordClass;
 use super::table::Table;
 use crate::Result;
 use crate::kernels::{Vectorize, vectorized};
@@ -92,7 +92,7 @@ pub(crate) fn fold_quickly<U: Units>(
     units: U,
 ) -> Result<U> {
     items[0] = U::SPACE;
-    let mut output = Output {
+    let mut output = FoldedItems {
         items,
         end: 1,
         last: Cell::BEFORE,
@@ -124,7 +124,7 @@ pub(crate) fn fold_quickly<U: Units>(
         }
     }
     folder.finish(&mut output)?;
-    let Output {
+    let FoldedItems {
         items,
         end,
         mut units,
@@ -153,7 +153,7 @@ fn fold_segment<'a>(
 }
 
 /// The items of a text, behind the last one that was taken away.
-struct Output<'a, U: Units> {
+struct FoldedItems<'a, U: Units> {
     items: &'a mut [U::Item; ROOM],
     end: usize,
     /// The last code point of the text.
@@ -170,7 +170,7 @@ struct Starter {
     item: usize,
 }
 
-impl<U: Units> Output<'_, U> {
+impl<U: Units> FoldedItems<'_, U> {
     /// Folds code points up to a segment that the quick check does not accept; without
     /// `is_ended`, the last segment is none that it accepts. Returns the length of what is done.
     fn write_run(&mut self, text: &[u8], table: &'static Table, is_ended: bool) -> usize {
@@ -322,8 +322,8 @@ impl Reached {
     }
 }
 
-impl<U: Units> FoldedText for Output<'_, U> {
-    fn put(&mut self, c: char, _: Class, _: Range<usize>) {
+impl<U: Units> FoldedText for FoldedItems<'_, U> {
+    fn put(&mut self, c: char, _: WordClass, _: Range<usize>) {
         if self.end > ROOM - SLACK {
             self.make_room(self.end);
         }

@@ -1,6 +1,6 @@
 //! Paragraphs, lines and sentences.
 
-use super::properties::Class;
+use super::properties::WordClass;
 use super::table::info;
 use crate::error::listed;
 use crate::{Error, quoted};
@@ -32,7 +32,7 @@ fn unknown_part(name: &str) -> Error {
 ///
 /// `check` is called for every line and every sentence. Linear time, constant memory.
 pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn FnMut(usize, &str)) {
-    let mut parts = Parts {
+    let mut parts = SplitParts {
         doc,
         counted: 0,
         characters: 0,
@@ -102,11 +102,11 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 }
 
 fn is_space(c: char) -> bool {
-    info(c).class() == Class::Space
+    info(c).class() == WordClass::Space
 }
 
 /// Counts characters up to the parts.
-struct Parts<'a> {
+struct SplitParts<'a> {
     doc: &'a str,
     /// Bytes of the document whose characters have been counted.
     counted: usize,
@@ -114,7 +114,7 @@ struct Parts<'a> {
     visit: &'a mut dyn FnMut(usize, &str),
 }
 
-impl Parts<'_> {
+impl SplitParts<'_> {
     fn put(&mut self, start: usize, part: &str) {
         let trimmed = part.trim_start_matches(is_space);
         let start = start + part.len() - trimmed.len();

@@ -13,7 +13,7 @@ use unicode_normalization::UnicodeNormalization;
 const PAGE: usize = 256;
 const PAGES: usize = (char::MAX as usize + 1) / PAGE;
 
-struct Page {
+struct TablePage {
     infos: [Info; PAGE],
     expansions: Vec<Info>,
     cells: [Cell; PAGE],
@@ -22,7 +22,7 @@ struct Page {
 /// The infos of all code points under one fold.
 pub(crate) struct Table {
     fold: Fold,
-    pages: [OnceLock<Box<Page>>; PAGES],
+    pages: [OnceLock<Box<TablePage>>; PAGES],
 }
 
 static NONE: Table = Table::new(Fold::None);
@@ -57,8 +57,8 @@ impl Table {
     }
 
     #[inline(always)]
-    fn page(&'static self, number: usize) -> &'static Page {
-        self.pages[number].get_or_init(|| Page::read(self.fold, number))
+    fn page(&'static self, number: usize) -> &'static TablePage {
+        self.pages[number].get_or_init(|| TablePage::read(self.fold, number))
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn info(c: char) -> Info {
     }
 }
 
-impl Page {
+impl TablePage {
     #[cold]
     fn read(fold: Fold, number: usize) -> Box<Self> {
         let properties = Properties::new();
@@ -120,7 +120,7 @@ impl Page {
 mod tests {
     use super::*;
     use crate::text::STOP_WORDS;
-    use crate::text::properties::Class;
+    use crate::text::properties::WordClass;
     use siphasher::sip::SipHasher13;
     use std::hash::Hasher;
 
@@ -133,11 +133,11 @@ mod tests {
         assert_eq!(unicode_normalization::UNICODE_VERSION, (17, 0, 0));
         // Assigned in 17.0: SIDETIC LETTER N01, TAI YO LETTER LOW KO, CJK extension J.
         for c in ['\u{10940}', '\u{1E6C0}', '\u{323B0}'] {
-            assert_ne!(info(c).class(), Class::Separator, "{c:?}");
+            assert_ne!(info(c).class(), WordClass::Separator, "{c:?}");
         }
         // Unassigned in it.
         for c in ['\u{378}', '\u{E0FFF}', '\u{3347A}'] {
-            assert_eq!(info(c).class(), Class::Separator, "{c:?}");
+            assert_eq!(info(c).class(), WordClass::Separator, "{c:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The word rule, applied to a folded text.
 
 use super::fold::FoldedText;
-use super::properties::Class;
+use super::properties::WordClass;
 use crate::Result;
 use crate::memory::{FirstError, GrowText};
 use std::ops::Range;
@@ -80,20 +80,20 @@ impl<W: WordSink> Words<W> {
 
 impl<W: WordSink> FoldedText for Words<W> {
     #[inline]
-    fn put(&mut self, c: char, class: Class, source: Range<usize>) {
+    fn put(&mut self, c: char, class: WordClass, source: Range<usize>) {
         match class {
-            Class::Letter => {
+            WordClass::Letter => {
                 if self.state != WordState::InWord {
                     self.begin_word(WordState::InWord, source.start);
                 }
                 self.append(c, source);
             }
-            Class::Alone => {
+            WordClass::Alone => {
                 self.begin_word(WordState::Alone, source.start);
                 self.append(c, source);
             }
-            Class::Mark if self.state != WordState::Outside => self.append(c, source),
-            Class::Mark | Class::Separator | Class::Space => self.end_word(),
+            WordClass::Mark if self.state != WordState::Outside => self.append(c, source),
+            WordClass::Mark | WordClass::Separator | WordClass::Space => self.end_word(),
         }
     }
 

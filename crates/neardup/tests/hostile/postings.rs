@@ -7,7 +7,8 @@ pub mod pages;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::postings::log::{Log, LogQuery, append};
 use neardup::postings::{
-    Directory, Estimate, Group, Leaf, Posting, Queries, Segment, directory, draw, sort_distinct,
+    Directory, Estimate, Leaf, Posting, Queries, Segment, SegmentGroup, directory, draw,
+    sort_distinct,
 };
 use pages::{Failure, Merging, Store, check};
 
@@ -59,7 +60,7 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
     store.fuel = FUEL;
     for needed in [1, 3] {
         for segment in &segments {
-            let group = Group::alone(segment);
+            let group = SegmentGroup::alone(segment);
             match store.find(&group, &[7, 7, 0, 12, 99, 1 << 20, u32::MAX], needed) {
                 Ok(found) => {
                     assert!(
@@ -74,7 +75,7 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
         }
     }
     for segment in &segments {
-        let group = Group::alone(segment);
+        let group = SegmentGroup::alone(segment);
         match Estimate::new(&mut store, &group, &[7, 0, 12, 99, u32::MAX], 12, 0.5) {
             Ok(estimate) => assert!(estimate.rows(0.3, 1.0) >= 0.0),
             Err(failure) => bearable(failure),
@@ -101,7 +102,7 @@ pub fn bear(mut store: Store, segments: [Segment; 2]) {
             assert!(rows.contains(&row));
             Ok(())
         };
-        let group = Group::alone(segment);
+        let group = SegmentGroup::alone(segment);
         queries
             .search(&mut store, &group, within)
             .unwrap_or_else(bearable);
@@ -150,7 +151,7 @@ pub fn payload(bytes: &[u8]) {
         assert!(directory.is_empty() || directory.child_of(Posting::MAX) < directory.len());
         let mut copy = bytes.to_vec();
         let first = Posting::MAX;
-        let _ = directory::append(&mut copy, directory::Entry { first, block: 1 });
+        let _ = directory::append(&mut copy, directory::DirectoryEntry { first, block: 1 });
     }
     if let Ok(log) = Log::parse(bytes) {
         assert!(log.used() <= bytes.len());

@@ -1,10 +1,11 @@
 //! Pages in memory, for everything that tests, measures or fuzzes postings.
 #![allow(dead_code, reason = "each user needs a part of it")]
 
-use neardup::postings::directory::{self, Directories, Entry};
+use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::{
-    AHEAD, Ahead, Damaged, Directory, Group, KeyAndRow, Leaf, LeafBuilder, Merge, Output, PageKind,
-    Pages, Posting, Query, Segment, passed, search, split_of_input, sweep,
+    AHEAD, Damaged, Directory, KeyAndRow, KeyQuery, Leaf, LeafBuilder, Merge, MergeOutput,
+    PageAhead, PageKind, Pages, Posting, Segment, SegmentGroup, passed, search, split_of_input,
+    sweep,
 };
 use std::collections::HashMap;
 
@@ -98,7 +99,7 @@ impl Store {
             number: segment.number,
             store: self,
         };
-        let entry = Entry { first, block };
+        let entry = DirectoryEntry { first, block };
         directory::add_leaf(&mut directories, segment, entry).expect("sound pages");
         segment.postings += postings;
     }
@@ -156,11 +157,11 @@ impl Store {
     /// Returns the findings of [`search`] in one group, all keys counted.
     pub fn find(
         &mut self,
-        group: &Group,
+        group: &SegmentGroup,
         keys: &[u32],
         needed: usize,
     ) -> Result<Vec<(u64, u32)>, Failure> {
-        let query = Query {
+        let query = KeyQuery {
             keys,
             needed: needed.max(1),
             is_exact: true,
@@ -170,7 +171,11 @@ impl Store {
     }
 
     /// Returns the findings of [`search`].
-    pub fn search(&mut self, groups: &[Group], query: &Query) -> Result<Vec<(u64, u32)>, Failure> {
+    pub fn search(
+        &mut self,
+        groups: &[SegmentGroup],
+        query: &KeyQuery,
+    ) -> Result<Vec<(u64, u32)>, Failure> {
         let mut rows = Vec::new();
         search(self, groups, query, &mut |row, shared| {
             rows.push((row, shared));
@@ -222,7 +227,7 @@ impl Directories for SegmentDirectories<'_> {
             .block)
     }
 
-    fn append(&mut self, _level: u8, block: u32, entry: Entry) -> Result<bool, Failure> {
+    fn append(&mut self, _level: u8, block: u32, entry: DirectoryEntry) -> Result<bool, Failure> {
         let capacity = self.store.capacity;
         let page = self.page(block);
         page.resize(capacity, 0);
@@ -231,7 +236,7 @@ impl Directories for SegmentDirectories<'_> {
         Ok(used.is_some())
     }
 
-    fn create(&mut self, level: u8, entries: &[Entry]) -> Result<u32, Failure> {
+    fn create(&mut self, level: u8, entries: &[DirectoryEntry]) -> Result<u32, Failure> {
         let mut payload = vec![0; self.store.capacity];
         let mut used = directory::init(&mut payload, level);
         for entry in entries {
@@ -245,7 +250,7 @@ impl Directories for SegmentDirectories<'_> {
 impl Pages for Store {
     type Error = Failure;
 
-    fn announce(&mut self, pages: impl ExactSizeIterator<Item = Ahead>) -> Result<(), Failure> {
+    fn announce(&mut self, pages: impl ExactSizeIterator<Item = PageAhead>) -> Result<(), Failure> {
         assert!((1..=AHEAD).contains(&pages.len()));
         for page in pages {
             self.there.entry(page.block).or_insert(self.waits + 1);
@@ -291,9 +296,9 @@ pub fn check(
     each: &mut impl FnMut(KeyAndRow),
 ) -> Result<(), Failure> {
     let split = end.unwrap_or(Posting::MAX);
-    let group = Group {
+    let group = SegmentGroup {
         inputs: &[],
-        output: Some(Output {
+        output: Some(MergeOutput {
             segment: *segment,
             split,
         }),
@@ -314,7 +319,7 @@ pub fn check(
 #[derive(Clone)]
 pub struct Merging {
     pub inputs: Vec<Segment>,
-    pub output: Output,
+    pub output: MergeOutput,
 }
 
 impl Merging {
@@ -323,15 +328,15 @@ impl Merging {
         let hi = inputs.iter().map(|input| input.hi).max().expect("an input");
         Self {
             inputs: inputs.to_vec(),
-            output: Output {
+            output: MergeOutput {
                 segment: empty(number, lo, hi),
                 split: Posting::MIN,
             },
         }
     }
 
-    pub fn group(&self) -> Group<'_> {
-        Group {
+    pub fn group(&self) -> SegmentGroup<'_> {
+        SegmentGroup {
             inputs: &self.inputs,
             output: Some(self.output),
         }

@@ -1,10 +1,10 @@
 //! One document as a column of the page.
 
-use super::comparison::{Comparison, Look, hue};
+use super::comparison::{AlignedPair, Look, hue};
 use crate::align::alignment::Fate;
 use crate::align::pace::Pace;
-use crate::align::words::{Side, Words};
-use crate::html::Text;
+use crate::align::words::{NumberedWords, Side};
+use crate::html::HtmlText;
 use askama::filters::HtmlSafe;
 use std::fmt;
 
@@ -17,21 +17,21 @@ const BLOCK: usize = 4096;
 const WHOLE_LINES: usize = BLOCK / 4;
 
 /// A document, displayed with its chunks and differences marked up.
-pub(crate) struct Column<'c> {
-    comparison: &'c Comparison<'c>,
+pub(crate) struct DocumentColumn<'c> {
+    comparison: &'c AlignedPair<'c>,
     side: usize,
     /// Identifies the heading.
     pub id: String,
     pub level: u8,
-    pub name: Text<'c>,
+    pub name: HtmlText<'c>,
     pub note: &'c str,
     pub is_pane: bool,
 }
 
-impl HtmlSafe for Column<'_> {}
+impl HtmlSafe for DocumentColumn<'_> {}
 
-impl<'c> Column<'c> {
-    pub fn new(comparison: &'c Comparison<'c>, side: usize, look: &Look<'c>) -> Self {
+impl<'c> DocumentColumn<'c> {
+    pub fn new(comparison: &'c AlignedPair<'c>, side: usize, look: &Look<'c>) -> Self {
         Self {
             comparison,
             side,
@@ -44,7 +44,7 @@ impl<'c> Column<'c> {
     }
 
     fn side(&self) -> &Side {
-        let Words { a, b, .. } = &self.comparison.words;
+        let NumberedWords { a, b, .. } = &self.comparison.words;
         [a, b][self.side]
     }
 
@@ -54,9 +54,9 @@ impl<'c> Column<'c> {
     }
 }
 
-impl fmt::Display for Column<'_> {
+impl fmt::Display for DocumentColumn<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let writer = Writer {
+        let writer = ColumnWriter {
             f,
             column: self,
             fate: Fate::Same,
@@ -66,18 +66,18 @@ impl fmt::Display for Column<'_> {
     }
 }
 
-struct Writer<'w, 'f> {
+struct ColumnWriter<'w, 'f> {
     f: &'w mut fmt::Formatter<'f>,
-    column: &'w Column<'w>,
+    column: &'w DocumentColumn<'w>,
     /// The role of the text being written.
     fate: Fate,
     /// Bytes of the document in the block begun last.
     in_block: usize,
 }
 
-impl Writer<'_, '_> {
+impl ColumnWriter<'_, '_> {
     fn write(mut self) -> fmt::Result {
-        let Comparison {
+        let AlignedPair {
             docs,
             alignment,
             check,
@@ -112,7 +112,7 @@ impl Writer<'_, '_> {
 
     fn text(&mut self, mut text: &[u8]) -> fmt::Result {
         while let Some(end) = block_end(text, self.in_block) {
-            write!(self.f, "{}", Text::new(&text[..end]))?;
+            write!(self.f, "{}", HtmlText::new(&text[..end]))?;
             self.close()?;
             self.f.write_str("</div>\n<div dir=\"auto\">")?;
             self.open(false)?;
@@ -120,7 +120,7 @@ impl Writer<'_, '_> {
             text = &text[end..];
         }
         self.in_block += text.len();
-        write!(self.f, "{}", Text::new(text))
+        write!(self.f, "{}", HtmlText::new(text))
     }
 
     /// Opens the element of the text's fate; where it goes on from another block, without its number

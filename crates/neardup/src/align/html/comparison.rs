@@ -5,21 +5,21 @@ use crate::align::alignment::Alignment;
 use crate::align::chunks::Similarity;
 use crate::align::explain::{self, Explanation};
 use crate::align::pace::Pace;
-use crate::align::words::Words;
-use crate::html::Text;
+use crate::align::words::NumberedWords;
+use crate::html::HtmlText;
 use crate::memory::collected;
 use std::cmp::Reverse;
 
 /// Two documents, their words aligned.
-pub(crate) struct Comparison<'d> {
+pub(crate) struct AlignedPair<'d> {
     pub docs: [&'d [u8]; 2],
-    pub(super) words: Words,
+    pub(super) words: NumberedWords,
     pub(super) alignment: Alignment,
     /// Called now and then while the comparison is written; may unwind.
     pub(super) check: &'d dyn Fn(),
 }
 
-impl<'d> Comparison<'d> {
+impl<'d> AlignedPair<'d> {
     /// Aligns two documents by common chunks of at least `min_words` words. Time O(n log n).
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl<'d> Comparison<'d> {
     pub fn new(docs: [&'d [u8]; 2], min_words: u32, check: &'d dyn Fn()) -> Result<Self> {
         let call = &mut || check();
         let pace = &mut Pace::new(call);
-        let words = Words::new(docs[0], docs[1], pace)?;
+        let words = NumberedWords::new(docs[0], docs[1], pace)?;
         let alignment = Alignment::new(&words, min_words, pace)?;
         Ok(Self {
             docs,
@@ -81,7 +81,7 @@ pub(crate) struct Look<'l> {
     pub prefix: String,
     /// The level of the headings over the documents.
     pub level: u8,
-    pub names: [Text<'l>; 2],
+    pub names: [HtmlText<'l>; 2],
     /// Follows the number of words in each heading.
     pub notes: [&'l str; 2],
     /// Documents scroll by themselves, and chunks link to their other occurrence.

@@ -5,6 +5,6 @@ mod comparison;
 mod pages;
 mod side_by_side;
 
-pub(crate) use comparison::{Comparison, Look};
+pub(crate) use comparison::{AlignedPair, Look};
 pub use pages::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
 pub(crate) use side_by_side::{Difference, SideBySide};

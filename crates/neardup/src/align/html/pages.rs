@@ -1,9 +1,9 @@
 //! The pages of `diff_html`.
 
-use super::comparison::{Comparison, Look};
+use super::comparison::{AlignedPair, Look};
 use super::side_by_side::{Difference, SideBySide};
 use crate::align::chunks::{Similarity, valid_min_words};
-use crate::html::{Number, Page, Percent, Text};
+use crate::html::{HtmlPage, HtmlText, Number, Percent};
 use crate::memory::{Grow, collected, with_room};
 use crate::shingle::{Key, Shingling, shingle_hashes};
 use crate::text::{Fold, Unit};
@@ -47,11 +47,11 @@ pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) ->
     let resemblance = resemblance(a, b, check)?;
     let check = RefCell::new(check);
     let check = || (check.borrow_mut())();
-    let comparison = Comparison::new([a, b], min_words, &check)?;
+    let comparison = AlignedPair::new([a, b], min_words, &check)?;
     let look = Look {
         prefix: String::new(),
         level: 2,
-        names: [Text::new(b"A"), Text::new(b"B")],
+        names: [HtmlText::new(b"A"), HtmlText::new(b"B")],
         notes: [""; 2],
         is_panes: true,
     };
@@ -66,7 +66,7 @@ pub fn diff_html(a: &[u8], b: &[u8], min_words: i64, check: &mut dyn FnMut()) ->
         min_words,
         names: ["A", "B"],
     };
-    Page::default().render(&page)
+    HtmlPage::default().render(&page)
 }
 
 /// One document beside others.
@@ -81,7 +81,7 @@ struct Several<'s> {
 struct Other<'o> {
     number: usize,
     resemblance: f64,
-    comparison: Comparison<'o>,
+    comparison: AlignedPair<'o>,
 }
 
 impl Other<'_> {
@@ -96,7 +96,10 @@ impl Other<'_> {
         let look = Look {
             prefix: prefix.into(),
             level: 3,
-            names: [Text::new(b"The document"), Text::new(name.as_bytes())],
+            names: [
+                HtmlText::new(b"The document"),
+                HtmlText::new(name.as_bytes()),
+            ],
             notes: [""; 2],
             is_panes: false,
         };
@@ -129,10 +132,10 @@ pub fn diff_html_of_several(
         others.try_push(Other {
             number,
             resemblance: resemblance(a, b, &mut || check())?,
-            comparison: Comparison::new([a, b], min_words, &check)?,
+            comparison: AlignedPair::new([a, b], min_words, &check)?,
         })?;
     }
-    Page::default().render(&Several {
+    HtmlPage::default().render(&Several {
         others,
         min_words,
         names: ["the first", "the second"],

@@ -1,11 +1,11 @@
 //! Two documents and what they share, as a part of a page.
 
-use super::column::Column;
-use super::comparison::{Comparison, Look, hue};
+use super::column::DocumentColumn;
+use super::comparison::{AlignedPair, Look, hue};
 use crate::Result;
 use crate::align::explain::Explanation;
 use crate::align::tiling::CommonRun;
-use crate::html::{Number, Text};
+use crate::html::{HtmlText, Number};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
@@ -24,7 +24,7 @@ const WIDTH: f64 = 1000.0;
 #[template(path = "side_by_side.html")]
 pub(crate) struct SideBySide<'s> {
     pub map: Map<'s>,
-    pub columns: [Column<'s>; 2],
+    pub columns: [DocumentColumn<'s>; 2],
 }
 
 impl HtmlSafe for SideBySide<'_> {}
@@ -32,12 +32,12 @@ impl HtmlSafe for SideBySide<'_> {}
 impl<'s> SideBySide<'s> {
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(comparison: &'s Comparison<'s>, look: Look<'s>) -> Result<Self> {
+    pub fn new(comparison: &'s AlignedPair<'s>, look: Look<'s>) -> Result<Self> {
         let map = Map {
             comparison,
             longest: comparison.longest(RIBBONS)?,
         };
-        let columns = [0, 1].map(|side| Column::new(comparison, side, &look));
+        let columns = [0, 1].map(|side| DocumentColumn::new(comparison, side, &look));
         Ok(Self { map, columns })
     }
 }
@@ -46,7 +46,7 @@ impl<'s> SideBySide<'s> {
 #[derive(Template)]
 #[template(path = "map.html")]
 pub(crate) struct Map<'m> {
-    comparison: &'m Comparison<'m>,
+    comparison: &'m AlignedPair<'m>,
     longest: Vec<usize>,
 }
 

@@ -11,5 +11,5 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
-pub use numbers::{Ceased, Event, Move, Numbers, number};
-pub use repair::{Collection, Found, Nearness, Placed, repair};
+pub use numbers::{Ceased, ClusterNumbers, Event, Move, number};
+pub use repair::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};

@@ -46,7 +46,7 @@ pub enum Event {
 
 /// Numbers of the clusters of affected rows.
 #[derive(Debug, Default)]
-pub struct Numbers {
+pub struct ClusterNumbers {
     /// The number of the cluster of every canonical row that an affected row belongs to.
     pub of_canonical: HashMap<u32, i64>,
     /// The events, clusters before rows.
@@ -72,10 +72,10 @@ pub fn number(
     next: i64,
     kept: &dyn Fn(u32) -> Option<i64>,
     compare: &dyn Fn(u32, u32) -> Ordering,
-) -> Result<Numbers> {
-    let mut numbers = Numbers {
+) -> Result<ClusterNumbers> {
+    let mut numbers = ClusterNumbers {
         next,
-        ..Numbers::default()
+        ..ClusterNumbers::default()
     };
     let fresh = numbers.add_kept(moves, kept, compare)?;
     numbers.add_fresh(moves, ceased, &fresh)?;
@@ -84,7 +84,7 @@ pub fn number(
     Ok(numbers)
 }
 
-impl Numbers {
+impl ClusterNumbers {
     /// Notes the clusters whose canonical rows stay; returns the other canonical rows in order.
     fn add_kept(
         &mut self,
@@ -110,7 +110,7 @@ impl Numbers {
     /// Numbers the clusters of new canonical rows, which come in order.
     fn add_fresh(&mut self, moves: &[Move], ceased: &[Ceased], fresh: &[u32]) -> Result<()> {
         let before: HashMap<i64, u32> = pairs(ceased.iter().map(|c| (c.cluster, c.canonical)))?;
-        let shares = Shares::of(moves, fresh)?;
+        let shares = SharedRows::of(moves, fresh)?;
         let taken = shares.taken(&before)?;
         for (place, &row) in (0..).zip(fresh) {
             let (to, event) = match taken.get(&place) {
@@ -182,14 +182,14 @@ impl Numbers {
 }
 
 /// The numbers of rows that an old and a new cluster share.
-struct Shares {
+struct SharedRows {
     /// By number, and by place among the new clusters.
     counts: Vec<((i64, u32), u64)>,
     /// For each new cluster the old ones, the largest share first.
     origins: Vec<(u32, Reverse<u64>, i64)>,
 }
 
-impl Shares {
+impl SharedRows {
     fn of(moves: &[Move], fresh: &[u32]) -> Result<Self> {
         let place_of: HashMap<u32, u32> = pairs(fresh.iter().copied().zip(0..))?;
         let shared = moves

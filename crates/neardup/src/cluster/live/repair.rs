@@ -7,25 +7,25 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 
 /// A canonical row near another row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Nearness {
+pub struct NearCanonical {
     pub canonical: u32,
     pub similarity: f64,
 }
 
 /// A row that the collection has found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct AffectedRow {
     pub row: u32,
     /// The row is unchanged and was canonical before.
     pub was_canonical: bool,
     /// Unchanged rows near it that were canonical before: all of them, or of a row that has not lost
     /// its canonical row, that one.
-    pub canonicals: Vec<Nearness>,
+    pub canonicals: Vec<NearCanonical>,
 }
 
 /// A collection as it was before the change, with the rows of now. Rows have numbers of the
 /// collection's choice.
-pub trait Collection {
+pub trait ClusteredRows {
     /// Compares the places of two rows in the order, which is total.
     fn compare(&self, a: u32, b: u32) -> Ordering;
 
@@ -34,14 +34,14 @@ pub trait Collection {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    fn members(&self, canonical: u32) -> Result<Vec<Found>>;
+    fn members(&self, canonical: u32) -> Result<Vec<AffectedRow>>;
 
     /// Returns the rows near a row that becomes canonical, with their similarity to it. Earlier ones
     /// may be among them.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    fn neighbors(&self, row: u32) -> Result<Vec<(Found, f64)>>;
+    fn neighbors(&self, row: u32) -> Result<Vec<(AffectedRow, f64)>>;
 }
 
 /// The cluster to which a row belongs now; None for a canonical row.
@@ -49,7 +49,7 @@ pub trait Collection {
 pub struct Placed {
     pub row: u32,
     pub was_canonical: bool,
-    pub canonical: Option<Nearness>,
+    pub canonical: Option<NearCanonical>,
 }
 
 /// Returns where the affected rows belong now, in their order. `affected` are the changed rows, and
@@ -62,7 +62,10 @@ pub struct Placed {
 ///
 /// # Errors
 /// `OutOfMemory`, and those of the collection.
-pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Option<Vec<Placed>>> {
+pub fn repair(
+    collection: &impl ClusteredRows,
+    affected: Vec<AffectedRow>,
+) -> Result<Option<Vec<Placed>>> {
     let mut repair = Repair {
         collection,
         heap: BinaryHeap::new(),
@@ -73,7 +76,7 @@ pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Opti
         repair.add(found)?;
     }
     let mut placed = Vec::new();
-    while let Some(Next { row, .. }) = repair.heap.pop() {
+    while let Some(NextRow { row, .. }) = repair.heap.pop() {
         match repair.place(row)? {
             Some(row) => placed.try_push(row)?,
             None => return Ok(None),
@@ -85,32 +88,32 @@ pub fn repair(collection: &impl Collection, affected: Vec<Found>) -> Result<Opti
 /// Affected rows that are not placed yet.
 struct Repair<'a, C> {
     collection: &'a C,
-    heap: BinaryHeap<Next<'a, C>>,
-    waiting: HashMap<u32, Waiting>,
+    heap: BinaryHeap<NextRow<'a, C>>,
+    waiting: HashMap<u32, UnplacedRow>,
     /// Unchanged rows that were canonical and belong to others now.
     demoted: HashSet<u32>,
 }
 
 /// A row that is not placed yet.
-struct Waiting {
+struct UnplacedRow {
     was_canonical: bool,
-    canonicals: Vec<Nearness>,
+    canonicals: Vec<NearCanonical>,
 }
 
-impl<C: Collection> Repair<'_, C> {
+impl<C: ClusteredRows> Repair<'_, C> {
     /// Notes that a row is affected; one that has been noted may have more canonical rows near it.
-    fn add(&mut self, found: Found) -> Result<()> {
+    fn add(&mut self, found: AffectedRow) -> Result<()> {
         if let Some(waiting) = self.waiting.get_mut(&found.row) {
             waiting.canonicals.try_extend(found.canonicals)?;
             return Ok(());
         }
         self.waiting.try_reserve(1)?;
         self.heap.try_reserve(1)?;
-        self.heap.push(Next {
+        self.heap.push(NextRow {
             row: found.row,
             collection: self.collection,
         });
-        let waiting = Waiting {
+        let waiting = UnplacedRow {
             was_canonical: found.was_canonical,
             canonicals: found.canonicals,
         };
@@ -121,7 +124,7 @@ impl<C: Collection> Repair<'_, C> {
     /// Decides about the first of the waiting rows: all rows before it are decided. Returns None where
     /// one of them would have to be decided again.
     fn place(&mut self, row: u32) -> Result<Option<Placed>> {
-        let Waiting {
+        let UnplacedRow {
             was_canonical,
             canonicals,
         } = self.waiting.remove(&row).expect("rows of the heap wait");
@@ -142,7 +145,7 @@ impl<C: Collection> Repair<'_, C> {
     }
 
     /// Returns the most similar of the earlier rows that are canonical still.
-    fn nearest(&self, row: u32, canonicals: Vec<Nearness>) -> Option<Nearness> {
+    fn nearest(&self, row: u32, canonicals: Vec<NearCanonical>) -> Option<NearCanonical> {
         let earlier = canonicals.into_iter().filter(|near| {
             !self.demoted.contains(&near.canonical)
                 && self.collection.compare(near.canonical, row) == Ordering::Less
@@ -163,7 +166,7 @@ impl<C: Collection> Repair<'_, C> {
     fn promote(&mut self, row: u32) -> Result<()> {
         for (mut found, similarity) in self.collection.neighbors(row)? {
             if self.collection.compare(row, found.row) == Ordering::Less {
-                found.canonicals.try_push(Nearness {
+                found.canonicals.try_push(NearCanonical {
                     canonical: row,
                     similarity,
                 })?;
@@ -189,27 +192,27 @@ impl<C: Collection> Repair<'_, C> {
 }
 
 /// A row in the heap, the earliest on top.
-struct Next<'a, C> {
+struct NextRow<'a, C> {
     row: u32,
     collection: &'a C,
 }
 
-impl<C: Collection> Ord for Next<'_, C> {
+impl<C: ClusteredRows> Ord for NextRow<'_, C> {
     fn cmp(&self, other: &Self) -> Ordering {
         self.collection.compare(other.row, self.row)
     }
 }
 
-impl<C: Collection> PartialOrd for Next<'_, C> {
+impl<C: ClusteredRows> PartialOrd for NextRow<'_, C> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<C: Collection> PartialEq for Next<'_, C> {
+impl<C: ClusteredRows> PartialEq for NextRow<'_, C> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<C: Collection> Eq for Next<'_, C> {}
+impl<C: ClusteredRows> Eq for NextRow<'_, C> {}

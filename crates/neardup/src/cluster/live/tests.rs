@@ -71,7 +71,7 @@ struct World<'a> {
 
 impl World<'_> {
     /// Returns all unchanged rows near a document that were canonical.
-    fn canonicals_near(&self, row: u32) -> Vec<Nearness> {
+    fn canonicals_near(&self, row: u32) -> Vec<NearCanonical> {
         let canonicals = self
             .before
             .rows
@@ -81,7 +81,7 @@ impl World<'_> {
             .filter(|(canonical, _)| **canonical != row)
             .filter_map(|(&canonical, _)| {
                 let similarity = similarity(&self.documents[&canonical], &self.documents[&row])?;
-                Some(Nearness {
+                Some(NearCanonical {
                     canonical,
                     similarity,
                 })
@@ -89,8 +89,8 @@ impl World<'_> {
             .collect()
     }
 
-    fn searched(&self, row: u32) -> Found {
-        Found {
+    fn searched(&self, row: u32) -> AffectedRow {
+        AffectedRow {
             row,
             was_canonical: false,
             canonicals: self.canonicals_near(row),
@@ -98,12 +98,12 @@ impl World<'_> {
     }
 
     /// Returns the changed rows that are there, and the members that have lost their canonical row.
-    fn affected(&self) -> Vec<Found> {
+    fn affected(&self) -> Vec<AffectedRow> {
         let there = self
             .changed
             .iter()
             .filter(|row| self.documents.contains_key(row));
-        let mut affected: Vec<Found> = there.map(|&row| self.searched(row)).collect();
+        let mut affected: Vec<AffectedRow> = there.map(|&row| self.searched(row)).collect();
         for &row in self.changed {
             affected.extend(self.members(row).unwrap());
         }
@@ -111,20 +111,20 @@ impl World<'_> {
     }
 }
 
-impl Collection for World<'_> {
+impl ClusteredRows for World<'_> {
     fn compare(&self, a: u32, b: u32) -> Ordering {
         let place = |row: u32| (self.documents[&row].place, row);
         place(a).cmp(&place(b))
     }
 
-    fn members(&self, canonical: u32) -> Result<Vec<Found>> {
+    fn members(&self, canonical: u32) -> Result<Vec<AffectedRow>> {
         let members = self.before.rows.iter().filter(|(row, kept)| {
             kept.canonical == canonical && **row != canonical && !self.changed.contains(row)
         });
         Ok(members.map(|(&row, _)| self.searched(row)).collect())
     }
 
-    fn neighbors(&self, row: u32) -> Result<Vec<(Found, f64)>> {
+    fn neighbors(&self, row: u32) -> Result<Vec<(AffectedRow, f64)>> {
         assert!(self.asked.borrow_mut().insert(row), "{row} is placed twice");
         let others = self.documents.keys().filter(|other| **other != row);
         let found = others.filter_map(|&other| {
@@ -134,11 +134,11 @@ impl Collection for World<'_> {
             let was_canonical = kept.is_some_and(|kept| kept.canonical == other);
             let member_of = kept
                 .filter(|kept| kept.canonical != other && !self.changed.contains(&kept.canonical));
-            let canonicals = member_of.map(|kept| Nearness {
+            let canonicals = member_of.map(|kept| NearCanonical {
                 canonical: kept.canonical,
                 similarity: kept.similarity,
             });
-            let found = Found {
+            let found = AffectedRow {
                 row: other,
                 was_canonical,
                 canonicals: canonicals.into_iter().collect(),

@@ -11,11 +11,11 @@ use std::arch::x86_64::{
 
 /// The state of four hashes.
 #[derive(Clone, Copy)]
-pub struct SipState {
+pub struct SipStateOfFour {
     v: [__m256i; 4],
 }
 
-impl SipState {
+impl SipStateOfFour {
     #[inline]
     #[target_feature(enable = "avx2")]
     pub fn new(key: &Key) -> Self {

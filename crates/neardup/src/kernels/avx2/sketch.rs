@@ -83,7 +83,7 @@ fn pass<const IN_REGISTER: bool>(
     open: &OpenSlots,
     passed: &mut [u64; CHUNK + 4],
 ) -> usize {
-    let test = Test::<IN_REGISTER>::new(slots, round, open);
+    let test = OpenTestOfFour::<IN_REGISTER>::new(slots, round, open);
     let mut count = 0;
     for x in hashes {
         let x = load(x);
@@ -96,7 +96,7 @@ fn pass<const IN_REGISTER: bool>(
 }
 
 /// Test for shingles that a round sends to open slots.
-struct Test<'a, const IN_REGISTER: bool> {
+struct OpenTestOfFour<'a, const IN_REGISTER: bool> {
     slots: __m256i,
     sum_step: __m256i,
     factor_step: __m256i,
@@ -104,7 +104,7 @@ struct Test<'a, const IN_REGISTER: bool> {
     first_words: __m256i,
 }
 
-impl<'a, const IN_REGISTER: bool> Test<'a, IN_REGISTER> {
+impl<'a, const IN_REGISTER: bool> OpenTestOfFour<'a, IN_REGISTER> {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn new(slots: usize, round: usize, open: &'a OpenSlots) -> Self {

@@ -1,8 +1,8 @@
 //! Words between spaces: found 64 bytes at a time, hashed four at a time.
 
 use super::super::siphash::LONGEST;
-use super::super::words::{Limits, PieceText, Steps, hash_words, positions};
-use super::siphash::SipState;
+use super::super::words::{PieceText, Steps, WordLimits, hash_words, positions};
+use super::siphash::SipStateOfFour;
 use super::{load, load_half, store};
 use crate::hash::Key;
 use std::arch::x86_64::{
@@ -14,14 +14,14 @@ use std::arch::x86_64::{
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    let state = SipState::new(key);
+    let state = SipStateOfFour::new(key);
     let steps = Steps {
         classify: |block: &[u8; 64]| {
             let halves = block.as_chunks::<32>().0;
             !(u64::from(spaces(&halves[0])) | u64::from(spaces(&halves[1])) << 32)
         },
         positions,
-        hash: |source: &PieceText<'_>, limits: &[Limits; 4], hashes: &mut [u64; 4]| {
+        hash: |source: &PieceText<'_>, limits: &[WordLimits; 4], hashes: &mut [u64; 4]| {
             let lengths = lengths(limits);
             let bytes = |place| two_blocks(source, limits, place);
             store(hashes, state.hash(lengths, bytes));
@@ -44,7 +44,11 @@ fn spaces(bytes: &[u8; 32]) -> u32 {
 /// word ends before.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn two_blocks(source: &PieceText<'_>, limits: &[Limits; 4], place: usize) -> (__m256i, __m256i) {
+fn two_blocks(
+    source: &PieceText<'_>,
+    limits: &[WordLimits; 4],
+    place: usize,
+) -> (__m256i, __m256i) {
     let at = |i: usize| {
         let [start, end] = limits[i].map(usize::from);
         load_half(source.bytes((start + place).min(end)))
@@ -60,7 +64,7 @@ fn two_blocks(source: &PieceText<'_>, limits: &[Limits; 4], place: usize) -> (__
 /// Returns the lengths of four words.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn lengths(limits: &[Limits; 4]) -> __m256i {
+fn lengths(limits: &[WordLimits; 4]) -> __m256i {
     let limits: __m128i = load_half(limits);
     let starts = _mm_and_si128(limits, _mm_set1_epi32(0xffff));
     _mm256_cvtepu32_epi64(_mm_sub_epi32(_mm_srli_epi32::<16>(limits), starts))

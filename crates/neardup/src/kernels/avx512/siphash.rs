@@ -11,11 +11,11 @@ use std::arch::x86_64::{
 
 /// The state of eight hashes.
 #[derive(Clone, Copy)]
-pub struct SipState {
+pub struct SipStateOfEight {
     v: [__m512i; 4],
 }
 
-impl SipState {
+impl SipStateOfEight {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub fn new(key: &Key) -> Self {

@@ -62,7 +62,7 @@ fn many(
     passed: &mut [u64; CHUNK + 8],
 ) {
     let rounds = Rounds::one(round);
-    let test = Test::new(slots.len(), open);
+    let test = OpenTestOfEight::new(slots.len(), open);
     for chunk in hashes.chunks(CHUNK) {
         let mut count = 0;
         let mut pass = |x, present| {
@@ -90,7 +90,7 @@ fn few(
     open: &OpenSlots,
     offers: &mut [u64; CHUNK + 8],
 ) {
-    let test = Test::new(slots.len(), open);
+    let test = OpenTestOfEight::new(slots.len(), open);
     for first in rounds.clone().step_by(8) {
         let eight = Rounds::eight(first);
         let present = u8::MAX >> (8 - (rounds.end - first).min(8));
@@ -136,12 +136,12 @@ fn load_rest(hashes: &[u64]) -> __m512i {
 }
 
 /// Test for slots that a round can still lower.
-struct Test {
+struct OpenTestOfEight {
     slots: __m512i,
     words: [__m512i; 2],
 }
 
-impl Test {
+impl OpenTestOfEight {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn new(slots: usize, open: &OpenSlots) -> Self {

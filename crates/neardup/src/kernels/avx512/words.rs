@@ -1,8 +1,8 @@
 //! Words between spaces: found 64 bytes at a time, hashed eight at a time.
 
 use super::super::siphash::LONGEST;
-use super::super::words::{Limits, PieceText, Positions, Steps, hash_words};
-use super::siphash::SipState;
+use super::super::words::{PieceText, Positions, Steps, WordLimits, hash_words};
+use super::siphash::SipStateOfEight;
 use super::{load, load_half, store};
 use crate::hash::Key;
 use std::arch::x86_64::{
@@ -16,14 +16,14 @@ use std::arch::x86_64::{
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     let spaces = _mm512_set1_epi8(b' ' as i8);
-    let state = SipState::new(key);
+    let state = SipStateOfEight::new(key);
     let steps = Steps {
         classify: |block: &[u8; 64]| _mm512_cmpneq_epi8_mask(load(block), spaces),
         positions: |bits: u64, from: u16, out: &mut Positions| {
             store_positions(bits, from, out);
             bits.count_ones() as usize
         },
-        hash: |source: &PieceText<'_>, limits: &[Limits; 8], hashes: &mut [u64; 8]| {
+        hash: |source: &PieceText<'_>, limits: &[WordLimits; 8], hashes: &mut [u64; 8]| {
             let lengths = lengths(limits);
             let bytes = |place| two_blocks(source, limits, place);
             store(hashes, state.hash(lengths, bytes));
@@ -51,7 +51,11 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
 /// word ends before.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn two_blocks(source: &PieceText<'_>, limits: &[Limits; 8], place: usize) -> (__m512i, __m512i) {
+fn two_blocks(
+    source: &PieceText<'_>,
+    limits: &[WordLimits; 8],
+    place: usize,
+) -> (__m512i, __m512i) {
     let at = |i: usize| {
         let [start, end] = limits[i].map(usize::from);
         load_quarter(source.bytes((start + place).min(end)))
@@ -79,7 +83,7 @@ fn load_quarter(bytes: &[u8; 16]) -> __m128i {
 /// Returns the lengths of eight words.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn lengths(limits: &[Limits; 8]) -> __m512i {
+fn lengths(limits: &[WordLimits; 8]) -> __m512i {
     let limits = load_half(limits);
     let starts = _mm256_and_si256(limits, _mm256_set1_epi32(0xffff));
     _mm512_cvtepu32_epi64(_mm256_sub_epi32(_mm256_srli_epi32::<16>(limits), starts))
