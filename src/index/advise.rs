@@ -217,7 +217,7 @@ impl SampledTable {
     }
 }
 
-/// Returns the parameters of most of the signatures; those of empty documents do not count.
+/// Returns the parameters of most of the signatures; signatures of empty documents do not count.
 fn most_common_header(sample: &[SampledRow]) -> Option<Header> {
     let mut counts = std::collections::HashMap::<Header, usize>::new();
     for row in sample {

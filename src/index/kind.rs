@@ -52,7 +52,7 @@ pub enum Kind {
     Minhash,
     /// Bit strings, near each other up to a Hamming distance.
     Hamming,
-    /// Sets, one of which contains a share of the other.
+    /// Sets, where one contains a share of the other.
     Containing,
     /// Sets, near each other from a Jaccard similarity on.
     Resembling,
@@ -80,7 +80,7 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns what a function is, whatever its name and schema; None if it is none of ours.
+    /// Returns the operator's meaning by its function, whatever its name and schema; None if it is none of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
         let ours: [(CFunction, Kind, bool, u16); 12] = [
             (minhash_in_ball_wrapper, Kind::Minhash, false, CONTAINED),
@@ -167,7 +167,7 @@ impl Kind {
         }
     }
 
-    /// Returns the types of the arguments that functions of the kind have after those of all kinds: of
+    /// Returns the types of the arguments that only functions of the kind have, the last ones: of
     /// documents k, unit and fold.
     pub fn cut_types(self) -> &'static [pg_sys::Oid] {
         match self {
@@ -176,8 +176,8 @@ impl Kind {
         }
     }
 
-    /// Returns the boolean function (a, b, bound) that says what `a operator ball(b, bound)` says, with
-    /// [`Self::operator`] for argument 0; for argument 1, what `b operator ball(a, bound)` says.
+    /// Returns the boolean function (a, b, bound) that means `a operator ball(b, bound)`, with
+    /// [`Self::operator`] for argument 0; for argument 1, `b operator ball(a, bound)`.
     pub fn predicate(self) -> (&'static CStr, CFunction) {
         match self {
             Self::Minhash => (c"near_dup", near_dup_wrapper),
@@ -279,7 +279,7 @@ impl Kind {
     /// Returns the bound for which an index column has its keys; None if it has them for every bound.
     ///
     /// # Safety
-    /// `options` are those of an index of the kind's operator class of `neardup`, or NULL.
+    /// `options` belong to an index of the kind's operator class of `neardup`, or are NULL.
     pub unsafe fn own_bound(self, options: *mut pg_sys::bytea) -> Option<Bound> {
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -422,7 +422,7 @@ impl Bound {
     /// or without it of any center, by its keys.
     ///
     /// # Safety
-    /// `options` are those of an index of the kind's operator class of the access method, or NULL;
+    /// `options` belong to an index of the kind's operator class of the access method, or are NULL;
     /// the center is of the kind's type.
     pub unsafe fn is_served(
         &self,

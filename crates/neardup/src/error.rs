@@ -10,7 +10,7 @@ pub enum Error {
     Invalid { message: String, hint: String },
     /// Two signatures made with different parameters were to be compared or merged.
     Incomparable { message: String, hint: String },
-    /// A result beyond what the caller can hold.
+    /// A result larger than the caller can hold.
     TooLarge { message: String, hint: String },
     /// Bytes or a text that no release has ever written as a signature, and why.
     Corrupt(String),

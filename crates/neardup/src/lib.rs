@@ -18,16 +18,16 @@
 //! - [`text`]: decoding, folding and words;
 //! - [`set`]: sets of hashes: measures, samples, supershingles;
 //! - [`shingle`]: k-shingles of a document, their hashes and fingerprints;
-//! - [`minhash`]: signatures of sets and what they estimate;
+//! - [`minhash`]: signatures of sets and estimates from them;
 //! - [`arguments`]: checks of arguments that several interfaces take;
 //! - [`simhash`]: fingerprints of weighted terms;
 //! - [`hamming`]: the distance of bit strings;
-//! - [`bands`]: keys that similar values share, how many, and what to expect of them;
+//! - [`bands`]: keys that similar values share, and how many;
 //! - [`postings`]: keys and rows on pages: which rows of an index share enough keys with a query;
 //! - [`candidates`]: the pairs of a collection that share enough keys;
 //! - [`cluster`]: connected components and stars of similar rows;
-//! - [`align`]: what two documents have in common, and where;
-//! - [`passages`]: what stands in several places of a collection;
+//! - [`align`]: the common text of two documents, and its places;
+//! - [`passages`]: text that stands in several places of a collection;
 //! - [`calibrate`]: which parameters tell labeled pairs apart;
 //! - [`report`]: the near-duplicates of a collection on a page.
 //!

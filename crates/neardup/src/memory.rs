@@ -1,7 +1,7 @@
 //! Memory in proportion to the input: where it cannot be had, an error, not the end of the process.
 //!
 //! The methods of the standard library that these stand for are disallowed by `clippy.toml`. They
-//! are allowed where a constant bounds what they take; the exception states the bound.
+//! are allowed where a constant bounds their memory; the exception states the bound.
 
 use crate::{Error, Result};
 
@@ -26,7 +26,7 @@ pub fn filled<T: Clone>(value: T, length: usize) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// Returns a list of its own of what a slice holds.
+/// Returns a copy of a slice.
 ///
 /// # Errors
 /// `OutOfMemory`.

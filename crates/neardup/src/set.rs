@@ -60,7 +60,7 @@ fn beat(check: &mut dyn FnMut()) -> impl FnMut() {
     }
 }
 
-/// Times as many elements from which on those of the smaller set are looked up in the larger.
+/// Times as many elements from which on the elements of the smaller set are looked up in the larger.
 const MUCH_LARGER: usize = 32;
 
 /// Returns the number of elements that two sets share.

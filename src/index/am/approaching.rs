@@ -36,7 +36,7 @@ impl Approaching {
         Self::new(candidates, levels)
     }
 
-    /// Returns candidates of which nothing is known.
+    /// Returns candidates whose distances are not known at all.
     pub fn unbounded(candidates: SearchCandidates) -> Self {
         Self::new(candidates, vec![(0..=u32::MAX, 0.0)])
     }

@@ -173,7 +173,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Doubles the memory where it does not suffice for more postings, up to what it may be.
+    /// Doubles the memory where it does not suffice for more postings, up to its limit.
     fn reserve(&mut self, more: usize) {
         let (len, capacity) = (self.postings.len(), self.postings.capacity());
         if len + more > capacity {
@@ -229,7 +229,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Writes what is left, and returns the number of rows.
+    /// Writes the rest, and returns the number of rows.
     fn finish(mut self) -> u64 {
         if !self.entries.is_empty() {
             self.write_entries();

@@ -36,14 +36,14 @@ struct Cached {
 
 /// Returns where the next row goes if the index is known to have the parameters of its value.
 pub fn recall(index: &Index, parameters: Option<&ValueParameters>) -> Option<NextPlaces> {
-    // SAFETY: the relation is open; nobody else writes what `remember` has put there.
+    // SAFETY: the relation is open; nobody else writes to the memory that `remember` has put there.
     let cached = unsafe { (*index.as_ptr()).rd_amcache.cast::<Cached>().as_ref()? };
     let known = &cached.parameters[..cached.parameters_count];
     let is_known = parameters.is_none_or(|parameters| known.contains(parameters));
     is_known.then_some(cached.places)
 }
 
-/// Keeps what the metapage says for the next [`recall`].
+/// Keeps the facts of the metapage for the next [`recall`].
 pub fn remember(index: &Index, meta: &Meta) {
     // SAFETY: the relation is open; the memory lives as long as its entry of the relation cache, and
     // is one chunk, as PostgreSQL expects.

@@ -1,7 +1,7 @@
 //! Compaction: where much of the file is free, VACUUM moves pages from its end to free blocks before
 //! them, and gives the end back to the file system.
 //!
-//! A page is moved in one logged change, with what leads to it and the metapage, so that readers who come
+//! A page is moved in one logged change, with the page that leads to it and the metapage, so that readers who come
 //! to its old block look anew. The file is cut off under a lock that waits for nobody: while there are
 //! scans, the end stays, free for reuse, until the next VACUUM.
 
@@ -30,7 +30,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 const PAGES_BEFORE_OTHERS: u32 = 256;
 
 /// Makes the file smaller if that is worth it. `free` are free blocks, ascending, `count` how many there
-/// are in all, of which only the first may be known.
+/// are in all; only the first may be known.
 pub fn compact(index: &Index, free: Vec<u32>, count: u32) {
     let blocks = index.blocks();
     if !is_to_be_shortened(count, blocks) {
@@ -69,7 +69,7 @@ enum Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Finds what leads to a block; None if nothing does, or the page belongs to a merge that goes on.
+    /// Finds the link that leads to a block; None if nothing does, or the page belongs to a merge that goes on.
     /// The metapage is locked, and `meta` its contents.
     fn find(index: &Index<'a>, meta: &Meta, block: u32, held: &Held) -> Option<Self> {
         let Held { kind, number, .. } = *held;
@@ -157,7 +157,7 @@ impl Held {
 /// if there is none.
 ///
 /// Inserts wait for a page that they remember while they hold another, so that nothing is waited for here
-/// but the metapage and what leads to the page; and the free block is locked first, since it may have come
+/// but the metapage and the page that leads to it; and the free block is locked first, since it may have come
 /// to lead to others.
 fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u32>>) -> bool {
     let (mut meta_page, mut meta) = Meta::lock(index);

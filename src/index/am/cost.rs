@@ -261,7 +261,7 @@ unsafe fn share_nearest(
     }
 }
 
-/// Returns what it costs to read every row of a table and to sort them by distance.
+/// Returns the cost of reading every row of a table and sorting them by distance.
 ///
 /// # Safety
 /// The index is one that the planner describes.

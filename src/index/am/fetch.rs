@@ -62,7 +62,7 @@ pub struct Fetch {
     versions: Versions,
     info: *mut pg_sys::IndexInfo,
     state: *mut pg_sys::EState,
-    /// For each row anew: what expressions allocate.
+    /// For each row anew: the memory of expressions.
     context: *mut pg_sys::ExprContext,
 }
 
@@ -98,7 +98,7 @@ impl Fetch {
         Some(self.look_at(slot, look))
     }
 
-    /// Returns what [`Self::row`] does; None also if values of the row are removed before they are read, as
+    /// Does [`Self::row`]; returns None also if values of the row are removed before they are read, as
     /// they may be under a snapshot of VACUUM.
     pub fn row_that_stays<R>(
         &mut self,

@@ -105,8 +105,8 @@ pub fn find_from(index: Index, search: &KeySearch, from: u64) -> (Meta, Remainin
     })
 }
 
-/// Returns what a search finds, and the metapage that it began with: anew where a page that this
-/// names has been reused meanwhile.
+/// Returns the result of a search, and the metapage that it began with; begins anew where a page that
+/// the metapage names has been reused meanwhile.
 pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Stop>) -> (Meta, R) {
     let mut before: Option<Meta> = None;
     loop {

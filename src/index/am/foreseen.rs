@@ -32,8 +32,8 @@ impl Foreseen {
         Self(())
     }
 
-    /// Finds the candidates of searches of an index, and returns the number of each: those of at most
-    /// [`FEW`] are rows that the snapshot sees. Searches that meet keys of many rows, or whose candidates
+    /// Finds the candidates of searches of an index, and returns the number of each: up to
+    /// [`FEW`], only rows that the snapshot sees. Searches that meet keys of many rows, or whose candidates
     /// work_mem does not hold, are left to their scans: None.
     ///
     /// # Safety

@@ -1,4 +1,4 @@
-//! Points between what a session has read and the lock under which it acts on that, where tests hold
+//! Points between the reads of a session and the lock under which it acts on them, where tests hold
 //! sessions so that others come in between.
 
 use crate::pg::transaction::sleep;

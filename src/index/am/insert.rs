@@ -37,7 +37,7 @@ pub unsafe extern "C-unwind" fn insert(
     false
 }
 
-/// Returns what makes the keys of rows, kept for the statement.
+/// Returns the maker of the keys of rows, kept for the statement.
 ///
 /// # Safety
 /// PostgreSQL inserts rows with this description of the open index.

@@ -39,7 +39,7 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
             return true;
         }
     }
-    // Others have filled pages all the while; VACUUM frees those of the segment.
+    // Others have filled pages all the while; VACUUM frees the pages of the segment.
     false
 }
 

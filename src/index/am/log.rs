@@ -54,7 +54,7 @@ pub fn parse<'p>(index: &Index, page: &'p Page) -> Log<'p> {
     index.sound(page.block(), Log::parse(page.payload()))
 }
 
-/// Adds the postings of a page's rows, of which the first has the offset `first`, and returns how
+/// Adds the postings of a page's rows, the first of them with the offset `first`, and returns how
 /// many rows have some.
 ///
 /// # Errors
@@ -101,7 +101,7 @@ pub enum LogRoom {
     Full,
 }
 
-/// Adds what lacks to append a row: a page of the log, a page of the row table.
+/// Adds the pages that lack to append a row: of the log, of the row table.
 pub fn make_room(index: &Index, keys: usize) -> LogRoom {
     let (mut meta_page, mut meta) = Meta::lock(index);
     let mut made = LogRoom::Made;

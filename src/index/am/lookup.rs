@@ -47,7 +47,7 @@ pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
 /// among them; earlier ones may be left out.
 ///
 /// # Safety
-/// The relation is an open index of this access method, and the keys are those of a scan of it.
+/// The relation is an open index of this access method, and the keys belong to a scan of it.
 pub unsafe fn candidates(
     relation: pg_sys::Relation,
     keys: &[pg_sys::ScanKeyData],

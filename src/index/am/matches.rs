@@ -1,4 +1,4 @@
-//! How many rows match a row of the index: what a plan knows of a value that is not known yet. It is
+//! How many rows match a row of the index: a plan's estimate for a value that is not known yet. It is
 //! measured when the index is built, when VACUUM or ANALYZE comes by, and when the index has doubled.
 
 use super::fetch::Fetch;
@@ -123,8 +123,8 @@ struct Sampled<'a> {
 
 impl<'a> Sampled<'a> {
     fn open(index: &Index<'a>, meta: &Meta) -> Self {
-        // SAFETY: whoever changes an index has its table locked; the snapshot sees what has been
-        // committed, and the transaction's own changes.
+        // SAFETY: whoever changes an index has its table locked; the snapshot sees
+        // committed changes, and the transaction's own.
         unsafe {
             let relation = index.as_ptr();
             let heap = pg_sys::table_open((*(*relation).rd_index).indrelid, pg_sys::NoLock as i32);
@@ -145,7 +145,7 @@ impl<'a> Sampled<'a> {
         let (row_keys, keys) = (&self.row_keys, &mut self.keys);
         keys.clear();
         self.fetch.row_that_stays(entry.tid, |values, is_null| {
-            // SAFETY: the values are those of a row.
+            // SAFETY: the values belong to a row.
             unsafe { row_keys.keys(values, is_null, keys) };
         })?;
         Some(keys)

@@ -158,8 +158,8 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Keeps sessions that insert from going on with a merge, whose output is to have only the live
-    /// rows from here on, of which there are `live`.
+    /// Keeps sessions that insert from going on with a merge, whose output is to have only the
+    /// `live` live rows from here on.
     pub fn take_over(&self, output: u64, live: u64) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let Some(place) = meta.merge_to(output) else {
@@ -370,7 +370,7 @@ impl<'a> SegmentWriter<'a> {
         );
     }
 
-    /// Writes what is left; returns the segment, and the metapage to enter it in.
+    /// Writes the rest; returns the segment, and the metapage to enter it in.
     pub fn finish(mut self) -> (Page<'a>, Meta, StoredSegment) {
         if !self.leaf.is_empty() {
             self.write();
@@ -380,8 +380,8 @@ impl<'a> SegmentWriter<'a> {
     }
 }
 
-/// Writes a leaf behind the others of a segment, in one record with what `change` does to the
-/// metapage, which is locked. Returns what `change` returns.
+/// Writes a leaf behind the others of a segment, in one record with the change of the metapage, which
+/// is locked. Returns the result of `change`.
 pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,

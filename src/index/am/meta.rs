@@ -136,7 +136,7 @@ pub struct Meta {
     pub log: [u32; MAX_LOG_PAGES],
     pub segments: [StoredSegment; MAX_SEGMENTS],
     pub merges: [StoredMerge; MAX_MERGES],
-    /// Blocks that are free for reuse; their pages still bear what they held.
+    /// Blocks that are free for reuse; their pages still have their old contents.
     pub free: [u32; MAX_FREE],
     pub parameters: [ValueParameters; MAX_PARAMETERS],
 }
@@ -196,7 +196,7 @@ impl Meta {
         if payload.len() != size_of::<Self>() {
             raise_corrupted(index, Some(META_BLOCK), "the metapage has another length");
         }
-        // SAFETY: the length is that of `Self`, of which any bytes are valid.
+        // SAFETY: the length is that of `Self`, for which any bytes are valid.
         let meta = unsafe { payload.as_ptr().cast::<Self>().read_unaligned() };
         let valid = meta.log_pages as usize <= MAX_LOG_PAGES
             && meta.segment_count as usize <= MAX_SEGMENTS

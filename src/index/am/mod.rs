@@ -6,8 +6,8 @@
 //! neighboring segments become one ([`merge`]); a row too large for the log becomes a segment at
 //! once ([`large`]). A scan ([`scan`]) looks for its keys in the log and
 //! in all segments, and then looks up where the rows lie. VACUUM ([`vacuum`]) blanks dead rows in
-//! the row table alone. The metapage ([`meta`]) knows where everything begins; what is on a page is
-//! the matter of `neardup::postings`.
+//! the row table alone. The metapage ([`meta`]) knows where everything begins; the payloads of
+//! pages are the matter of `neardup::postings`.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,

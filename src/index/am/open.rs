@@ -7,7 +7,7 @@ use crate::pg::names;
 use crate::pg::rights::owns;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The predefined role pg_stat_scan_tables, of which pg_monitor is a member.
+/// The predefined role pg_stat_scan_tables; pg_monitor is a member of it.
 const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
 
 /// An index of this access method and its table, open until it is dropped.

@@ -51,7 +51,7 @@ enum SortedRows {
 }
 
 impl SortedRows {
-    /// Returns what is left of a sort.
+    /// Returns the rest of a sort.
     fn of(mut sort: DistanceSort) -> Self {
         match sort.next() {
             Some((distance, tid)) => Self::Read(Known::new(distance, tid as u64), sort),
@@ -249,7 +249,7 @@ impl<'a> Ordered<'a> {
         self.beyond
     }
 
-    /// Releases what it holds.
+    /// Releases its sorts and its rows of the table.
     pub fn close(self) {
         self.read.end();
         self.tail.end();
@@ -258,7 +258,7 @@ impl<'a> Ordered<'a> {
 }
 
 fn distance(order: &dyn DistanceOrder, value: Option<pg_sys::Datum>) -> f64 {
-    // SAFETY: the value is one of the compared column, of which the order is.
+    // SAFETY: the value belongs to the compared column, as the order does.
     let distance = value.and_then(|value| unsafe { order.distance(value) });
     distance.unwrap_or(NONE)
 }

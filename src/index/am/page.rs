@@ -24,7 +24,7 @@ const SPECIAL_START: usize = BLOCK_LEN - SPECIAL_LEN;
 /// Bytes of a page that belong to its user.
 pub const PAYLOAD_LEN: usize = SPECIAL_START - HEADER_LEN;
 
-/// Tells our pages from those of other access methods.
+/// Tells our pages from pages of other access methods.
 const PAGE_ID: u16 = 0xFF94;
 
 /// The block of the metapage.
@@ -139,7 +139,7 @@ impl<'a> Index<'a> {
         unsafe { relation::blocks(self.relation) }
     }
 
-    /// Returns what looking into a page of a block has found.
+    /// Returns the result of a look into the page of a block.
     ///
     /// # Errors
     /// ERROR `index_corrupted` if the page is damaged.
@@ -150,7 +150,7 @@ impl<'a> Index<'a> {
     /// Returns the bytes of a payload in use after something has been appended to it.
     ///
     /// # Errors
-    /// ERROR `index_corrupted` if the page is damaged, or has no room for what it should have room for.
+    /// ERROR `index_corrupted` if the page is damaged, or has less room than it says.
     pub fn used(&self, block: u32, appended: Result<Option<usize>, Damaged>) -> usize {
         const FULL: Damaged = Damaged("page fuller than it says");
         self.sound(block, appended.and_then(|used| used.ok_or(FULL)))
@@ -430,7 +430,7 @@ impl Page<'_> {
         self.special().number
     }
 
-    /// Returns whether the page is what a reader looks for; if not, it has been reused.
+    /// Returns whether the page is the one that a reader looks for; if not, it has been reused.
     pub fn is(&self, kind: PageType, number: u64) -> bool {
         self.kind() == Some(kind) && self.number() == number
     }

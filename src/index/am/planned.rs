@@ -219,7 +219,7 @@ fn rows(
     let own = meta.keys_per_row();
     let share = needed.share(keys.len(), own);
     let greatest = needed.greatest_share(keys.len(), own);
-    // The largest gets what the others leave, half of the pages at least.
+    // The largest gets the rest, half of the pages at least.
     for (place, (rows, group)) in largest.iter().enumerate().rev() {
         let in_proportion = (pages_of(*rows) as usize).max(group.depth() + LEAVES);
         let pages = if place == 0 {

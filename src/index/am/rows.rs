@@ -267,7 +267,7 @@ impl<'a> RowTable<'a> {
     }
 
     /// Looks anew where a page is not where it was: VACUUM may have moved it towards the front, or removed
-    /// it, in one record with what leads to it.
+    /// it, in one record with the page that leads to it.
     fn page_at(&mut self, place: u64, lock: fn(&Index<'a>, u32) -> Page<'a>) -> Option<Page<'a>> {
         let mut before = None;
         loop {

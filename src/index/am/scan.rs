@@ -27,8 +27,8 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// Releases what the scan holds. After an ERROR that goes with its memory context and resource
-    /// owner.
+    /// Releases the memory and the rows of the scan. After an ERROR they go with its memory context and
+    /// resource owner.
     fn close(&mut self) {
         match std::mem::replace(&mut self.left, RowsLeft::Start) {
             RowsLeft::Ordered(ordered) => {
@@ -185,7 +185,7 @@ unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
 }
 
 /// Returns the number of rows that a scan by distance has read beyond the index's own bound; None
-/// for other scans, and those of other access methods.
+/// for other scans, and scans of other access methods.
 ///
 /// # Safety
 /// An open scan, or NULL.
@@ -257,8 +257,8 @@ pub unsafe extern "C-unwind" fn get_tuple(
     }
 }
 
-/// Tells the executor a row's distance. Further distances to order by are left to it: 0, the least
-/// one, is what the index knows of them.
+/// Tells the executor a row's distance. Further distances to order by are left to it: the index
+/// knows no more of them than the least one, 0.
 ///
 /// # Safety
 /// The scan was made by [`begin_scan`].
@@ -410,7 +410,7 @@ fn is_constraint_check(scan: &pg_sys::IndexScanDescData) -> bool {
     }
 }
 
-/// Warns, once a session for a pair of parameters, that no indexed value has those of a query.
+/// Warns, once a session for a pair of parameters, that no indexed value has the parameters of a query.
 fn warn_of_parameters(
     index: &Index,
     meta: &Meta,

@@ -9,7 +9,7 @@ use neardup::postings::{self, Damaged, MergeOutput, PageAhead, PageKind, Pages, 
 /// Why a search or a merge ended early.
 #[derive(Debug)]
 pub enum Stop {
-    /// The page of a block is not what the metapage leads to: reused meanwhile, or damaged.
+    /// The page of a block is not the one that the metapage leads to: reused meanwhile, or damaged.
     Restart(u32),
     /// A page is damaged; which one, if known.
     Damaged(Option<u32>, &'static str),
@@ -22,7 +22,7 @@ impl From<Damaged> for Stop {
     }
 }
 
-/// Of what reads pages: memory does not suffice.
+/// A reader of pages has too little memory.
 impl From<neardup::Error> for Stop {
     fn from(_: neardup::Error) -> Self {
         Self::OutOfMemory
@@ -101,7 +101,7 @@ impl From<&StoredSegment> for postings::Segment {
     }
 }
 
-/// Returns segments without what only the access method needs of them.
+/// Returns segments without the fields that only the access method needs.
 pub fn plain(segments: &[StoredSegment]) -> Vec<postings::Segment> {
     segments.iter().map(Into::into).collect()
 }

@@ -48,7 +48,7 @@ impl TableScan {
             return unsafe { self.for_each_signed(row_keys, class, take) };
         }
         let mut keys = Vec::new();
-        // SAFETY: vouched for by the caller; the values are those of a row.
+        // SAFETY: vouched for by the caller; the values belong to a row.
         unsafe {
             self.read(row_keys, &mut |tid, values, is_null| {
                 keys.clear();
@@ -84,7 +84,7 @@ impl TableScan {
             let (mut rows, mut documents) = (Vec::new(), Parts::default());
             let mut read = |tid, values: &[pg_sys::Datum], is_null: &[bool]| {
                 let value = row_keys.compared(values, is_null);
-                // SAFETY: the values are those of a row.
+                // SAFETY: the values belong to a row.
                 let scope = unsafe { row_keys.scope_of(values, is_null) };
                 // A row that equals none has no keys, as an empty document.
                 if let Some(value) = value.filter(|_| scope.is_some()) {

@@ -65,8 +65,8 @@ impl IndexColumn {
         }
     }
 
-    /// Tells PostgreSQL the type of a column of a scope. It prints the values of a violated constraint as
-    /// those of the class's type, and cannot print any element.
+    /// Tells PostgreSQL the type of a column of a scope. It prints the values of a violated constraint by
+    /// the class's type, and cannot print any element.
     pub fn declare_type(&self) {
         let (type_, _) = self.type_and_collation();
         // SAFETY: the cached entry of an open index has a type for each column; for one session alone, and

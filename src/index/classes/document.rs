@@ -1,8 +1,8 @@
 //! The operator class `text_ops` of an index's last column: `text <@ _ball`, the truth about
 //! documents. In the columns before it is one of equality.
 //!
-//! The keys are those of a signature that is stored nowhere; which documents an index finds depends on
-//! them by a chance of 1e-9 alone, and every candidate is compared by its text.
+//! The keys are the bands of a signature that is stored nowhere; which documents an index finds depends
+//! on them by a chance of 1e-9 alone, and every candidate is compared by its text.
 #![allow(clippy::disallowed_methods, reason = "64 keys")]
 
 use super::options::{Declared, read_options};
@@ -59,7 +59,7 @@ impl DocumentClass {
     /// damaged catalog can bring about.
     ///
     /// # Safety
-    /// `options` is NULL or those of an index column of this class.
+    /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
         let stored: DocumentOptions = unsafe { read_options(options) }.unwrap_or(DEFAULT);
@@ -153,7 +153,7 @@ pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
 /// Declares the options of `text_ops`.
 #[pg_extern(immutable, parallel_safe, strict, name = "_document_options")]
 fn document_options(mut relopts: Internal) {
-    // SAFETY: PostgreSQL calls this with its options; the offsets are those of values of their types.
+    // SAFETY: PostgreSQL calls this with its options; the offsets belong to fields of their types.
     unsafe {
         let declared = Declared::begin::<DocumentOptions>(&mut relopts);
         let description = c"lowest resemblance for which the keys are chosen";

@@ -39,7 +39,7 @@ impl HammingClass {
     /// damaged catalog can bring about.
     ///
     /// # Safety
-    /// `options` is NULL or those of an index column of this class.
+    /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
         let stored: Option<HammingOptions> = unsafe { read_options(options) };

@@ -44,7 +44,7 @@ impl MinhashClass {
     /// damaged catalog can bring about.
     ///
     /// # Safety
-    /// `options` is NULL or those of an index column of this class.
+    /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
         let stored: Option<MinhashOptions> = unsafe { read_options(options) };

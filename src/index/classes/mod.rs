@@ -73,7 +73,7 @@ impl KeySearch {
 /// The operator class of the compared column, with the options of an index.
 pub trait ComparedClass {
     /// Appends the keys of a value and returns its parameters. Two values compare by the keys in
-    /// equal places, or as sets: what is needed of a search says which.
+    /// equal places, or as sets: the [`Needed`] of a search says which.
     ///
     /// # Safety
     /// `value` is a datum of the class's type.
@@ -84,15 +84,15 @@ pub trait ComparedClass {
         None
     }
 
-    /// Returns what a scan for a condition of the class looks for, and the parameters of the query.
+    /// Returns the search of a scan for a condition of the class, and the parameters of the query.
     ///
     /// # Safety
     /// `query` is a datum of the type on the right of the class's operator with this strategy.
     unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters);
 
-    /// Returns what tells of a value whether it conflicts with a query, where the check of a constraint must
-    /// be handed nothing else: PostgreSQL computes the key of every row that it is handed in memory that it
-    /// frees only at the end. None where that is no matter.
+    /// Returns the function that tells whether a value conflicts with a query, where the check of a constraint
+    /// must be handed conflicting rows alone: PostgreSQL computes the key of every row that it is handed in
+    /// memory that it frees only at the end. None where that does not matter.
     ///
     /// # Safety
     /// `query`, and every value, is a datum of the class's type; the query outlives the result.
@@ -116,10 +116,10 @@ pub trait DistanceOrder {
     fn search(&self) -> KeySearch;
 
     /// Returns the least distance of a value that shares `shared` of the query's keys, by the
-    /// function of the distance operator: it never exceeds what the operator says.
+    /// function of the distance operator: it never exceeds the operator's result.
     fn least_distance(&self, shared: usize) -> f64;
 
-    /// Returns what the distance operator says; None where it fails because the values do not
+    /// Returns the distance operator's result; None where it fails because the values do not
     /// compare.
     ///
     /// # Safety

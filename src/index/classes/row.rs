@@ -1,4 +1,4 @@
-//! The keys of a row: those of its compared value, within the scope of the columns in front.
+//! The keys of a row: the keys of its compared value, within the scope of the columns in front.
 
 use super::{
     ComparedClass, DistanceOrder, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
@@ -132,11 +132,11 @@ impl RowKeys {
         }
     }
 
-    /// Returns what scan keys look for: of several conditions the most selective, within the scope
+    /// Returns the search for scan keys: of several conditions the most selective, within the scope
     /// that they name; the others are rechecked. With it the parameters of the query.
     ///
     /// # Safety
-    /// The keys are those of a scan of the index.
+    /// The keys belong to a scan of the index.
     pub unsafe fn search(
         &self,
         conditions: &[pg_sys::ScanKeyData],
@@ -162,7 +162,7 @@ impl RowKeys {
         (unsafe { self.search_within(best.0, conditions) }, best.1)
     }
 
-    /// Returns whether the keys find what matches a condition on the compared column.
+    /// Returns whether the keys find the rows that match a condition on the compared column.
     ///
     /// # Safety
     /// `query` is the right operand of such a condition, of the operator with this strategy.
@@ -171,11 +171,11 @@ impl RowKeys {
         unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
     }
 
-    /// Returns what decides of a row's compared value whether it conflicts with the condition of a
+    /// Returns the function that tells whether a row's compared value conflicts with the condition of a
     /// constraint; None if PostgreSQL does.
     ///
     /// # Safety
-    /// The conditions are those of a scan of the index that a constraint makes, and outlive the result.
+    /// The conditions belong to a scan of the index that a constraint makes, and outlive the result.
     pub unsafe fn decide(
         &self,
         conditions: &[pg_sys::ScanKeyData],
@@ -193,7 +193,7 @@ impl RowKeys {
     /// if all distances are NULL.
     ///
     /// # Safety
-    /// The keys are those of a scan of the index.
+    /// The keys belong to a scan of the index.
     pub unsafe fn order(
         &self,
         by: &pg_sys::ScanKeyData,
@@ -213,7 +213,7 @@ impl RowKeys {
     /// Returns whether a row is in the scope that conditions name.
     ///
     /// # Safety
-    /// The conditions are those of a scan of the index, the values those of a row.
+    /// The conditions belong to a scan of the index, the values to a row.
     pub unsafe fn is_within(
         &self,
         conditions: &mut [pg_sys::ScanKeyData],
@@ -258,7 +258,7 @@ impl RowKeys {
     /// every scope column, keys do not help.
     ///
     /// # Safety
-    /// The conditions are those of a scan of the index.
+    /// The conditions belong to a scan of the index.
     unsafe fn search_within(
         &self,
         search: KeySearch,

@@ -1,6 +1,6 @@
 //! The operator class `set_ops`: `bigint[] %> _ball`, `bigint[] <% _ball` and `bigint[] <%> _ball`.
 //!
-//! The keys are those of all elements, so that one index serves every threshold: rows that contain a
+//! Every element makes a key, so that one index serves every threshold: rows that contain a
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
 

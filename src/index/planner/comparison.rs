@@ -144,8 +144,8 @@ impl BoundComparison {
         self.measure.kind
     }
 
-    /// Returns the bound of a ball that holds all that the comparison allows, and of signatures what
-    /// is exactly at the bound of a strict one, too. None if it is not constant, or everything or nothing
+    /// Returns the bound of a ball that holds all that the comparison allows, and of signatures also the
+    /// ones exactly at the bound of a strict one. None if it is not constant, or everything or nothing
     /// is within.
     pub fn bound(&self) -> Option<Bound> {
         // SAFETY: the function's result, with which the constant is compared, has this type.
@@ -165,7 +165,7 @@ impl BoundComparison {
         }
     }
 
-    /// Returns `column <@ ball(center, bound)`, or what it is for sets, where one of the two values is the
+    /// Returns `column <@ ball(center, bound)`, or the operator for sets, where one of the two values is the
     /// column, by its place. None if the comparison allows everything, or nothing.
     ///
     /// # Safety

@@ -111,7 +111,7 @@ impl NearCondition {
     }
 }
 
-/// Returns whether a table has an index of ours on an expression, as those of constraint keys are.
+/// Returns whether a table has an index of ours on an expression, as an index of constraint keys is.
 ///
 /// # Safety
 /// The planner's structures are valid.

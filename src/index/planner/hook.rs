@@ -3,7 +3,7 @@
 //!
 //! Like PostgreSQL itself in orclauses.c, the hook derives a condition that an index serves:
 //! `column <@ ball(x, c)`. It is there only while a table's paths are made. In the paths the
-//! comparison takes its place, of which the index serves a weaker form: it stays as a filter, so that
+//! comparison takes its place; the index serves a weaker form of it, and it stays as a filter, so that
 //! every answer is right, and no plan evaluates both.
 #![allow(
     clippy::disallowed_methods,
@@ -29,7 +29,7 @@ pub fn install() {
     }
 }
 
-/// A comparison among the conditions of a table, and what follows from it.
+/// A comparison among the conditions of a table, and a condition that follows from it.
 #[derive(Clone, Copy)]
 struct Derived {
     comparison: *mut pg_sys::RestrictInfo,
@@ -78,7 +78,7 @@ unsafe fn has_plain_paths(rel: *mut pg_sys::RelOptInfo, entry: *mut pg_sys::Rang
     }
 }
 
-/// Returns what follows from the comparisons among some conditions, once for each value that belongs
+/// Returns the conditions that follow from the comparisons among some conditions, once for each value that belongs
 /// to the table.
 unsafe fn derived(
     root: *mut pg_sys::PlannerInfo,
@@ -125,8 +125,7 @@ unsafe fn derived(
     all
 }
 
-/// Returns the places of those of two values that are made of columns of a table alone, if the other
-/// has none of them.
+/// Returns which of two values are made of columns of a table alone, if the other has none of them.
 unsafe fn columns_of(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -157,7 +156,7 @@ unsafe fn mentions(
     unsafe { pg_sys::bms_overlap(pg_sys::pull_varnos(root, node), (*rel).relids) }
 }
 
-/// Returns whether an index of the table finds by its keys what a comparison allows. A bound that is
+/// Returns whether an index of the table finds by its keys the rows that a comparison allows. A bound that is
 /// not known yet may be one that it does not: then the index reads all its rows.
 unsafe fn is_served(
     rel: *mut pg_sys::RelOptInfo,
@@ -173,7 +172,7 @@ unsafe fn is_served(
     }
 }
 
-/// Has the comparisons keep as many rows, or pairs of rows, as what follows from them.
+/// Has the comparisons keep as many rows, or pairs of rows, as the conditions that follow from them.
 unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,

@@ -78,7 +78,7 @@ pub struct PairShare {
 /// Returns how many pairs of a value and the center of a ball are within the ball's bound.
 ///
 /// # Safety
-/// The planner's structures are valid; the arguments are those of the function.
+/// The planner's structures are valid; the arguments belong to the function.
 pub unsafe fn of_pairs(
     root: *mut pg_sys::PlannerInfo,
     function: pg_sys::Oid,
@@ -104,10 +104,10 @@ struct TableMatches {
 
 impl TableMatches {
     /// Estimates the rows that an operator's function keeps, in the first table whose values are compared and
-    /// of which an index knows something; only in `relation` unless that is 0.
+    /// whose index knows something; only in `relation` unless that is 0.
     ///
     /// # Safety
-    /// The planner's structures are valid; the arguments are those of the function.
+    /// The planner's structures are valid; the arguments belong to the function.
     unsafe fn of(
         root: *mut pg_sys::PlannerInfo,
         function: pg_sys::Oid,
@@ -293,7 +293,7 @@ impl BallOperand {
 /// Returns whether the user may learn how many rows of a table there are: he may read the table, and all
 /// its rows.
 unsafe fn may_be_counted(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: the planner's structures are valid; privileges are those of the topmost parent.
+    // SAFETY: the planner's structures are valid; privileges belong to the topmost parent.
     unsafe {
         let rel = &*rel;
         let top = match rel.top_parent_relids.is_null() {

@@ -43,8 +43,8 @@ pub fn near_dup_support(request: Internal) -> Internal {
 }
 
 /// Returns the list of the one condition that replaces a call whose argument `indexarg` is a column
-/// of an index of ours, if that index can serve it. The operator says exactly what the function
-/// says.
+/// of an index of ours, if that index can serve it. The operator keeps exactly the rows that
+/// the function keeps.
 ///
 /// # Safety
 /// The request is the planner's.

@@ -156,7 +156,7 @@ struct Rest {
     number: u32,
 }
 
-/// Marks those of the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
+/// Marks the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
 /// in words, that is in the order of `b` too. Time O(n log n).
 fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
     let mut order_in_b = collected(0..runs.len() as u32)?;

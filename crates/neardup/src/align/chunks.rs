@@ -17,7 +17,7 @@ use strum::{EnumString, VariantNames};
 pub enum Matching {
     /// One-to-one, longest first: no word is used twice.
     Literal,
-    /// Any word of a common run; but what a document repeats counts once.
+    /// Any word of a common run; but a run that a document repeats counts once.
     Information,
 }
 
@@ -103,8 +103,8 @@ pub fn common_chunks(
 
 /// Returns C, L and S of two documents, for chunks of at least `min_words` words. With
 /// [`Matching::Information`], L and S count no word of a run of at least `min_words` words that
-/// started earlier in the same document, and C is the smaller of what remains of the common runs on
-/// either side.
+/// started earlier in the same document, and C is the smaller number of words that remain of the common
+/// runs on either side.
 ///
 /// # Errors
 /// As [`common_chunks`].

@@ -114,8 +114,8 @@ impl Uniform {
     }
 }
 
-/// Makes sure that the crate, whose allocations cannot fail, finds as much memory as it takes for so
-/// many characters: 64 bytes each for the places of every character in blocks of 64, and a few
+/// Makes sure that the crate, whose allocations cannot fail, finds as much memory as it takes for
+/// `characters` characters: 64 bytes each for the places of every character in blocks of 64, and a few
 /// lists of machine words.
 ///
 /// # Errors
@@ -137,7 +137,7 @@ fn levenshtein_within(a: &[u32], b: &[u32], bound: usize, pace: &mut Pace) -> Op
     )
 }
 
-/// Insertions and deletions, if no more than `bound`: what the longest common subsequence leaves.
+/// Insertions and deletions, if no more than `bound`: all characters outside the longest common subsequence.
 ///
 /// The crate's band (0.5.0) lacks the last column of every row but the first, so that it may miss a
 /// subsequence of exactly the length asked for; one less is asked for.

@@ -1,4 +1,4 @@
-//! In what two documents differ.
+//! The difference between two documents.
 
 use super::alignment::{Alignment, Fate};
 use super::pace::Pace;
@@ -199,7 +199,7 @@ fn same_words(words: &NumberedWords, pace: &mut Pace) -> Result<bool> {
     Ok(surplus.iter().all(|count| *count == 0))
 }
 
-/// Takes out of both lists what stands in the other as often.
+/// Removes from both lists the words that the other has as often.
 fn without_moved(
     words: &NumberedWords,
     changed: [Vec<usize>; 2],

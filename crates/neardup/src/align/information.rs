@@ -1,4 +1,4 @@
-//! Matching by information: any word of a common run counts, but what a document repeats counts once.
+//! Matching by information: any word of a common run counts, but a run that a document repeats counts once.
 
 use super::matches::{Longest, longest_matches};
 use super::pace::Pace;

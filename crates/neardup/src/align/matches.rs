@@ -37,7 +37,7 @@ pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Ve
     Ok(found)
 }
 
-/// Visits a suffix in the sweep: notes what it shares with those seen, then joins them.
+/// Visits a suffix in the sweep: notes its longest match among the suffixes seen, then joins them.
 fn visit(
     suffixes: &Suffixes,
     rank: usize,
@@ -67,7 +67,7 @@ fn visit(
     Ok(())
 }
 
-/// Suffixes of one document seen so far, grouped by what they share with the present one, the
+/// Suffixes of one document seen so far, grouped by the prefix that they share with the present one, the
 /// longest last; each group with its leftmost position.
 #[derive(Default)]
 struct Nearest {

@@ -1,5 +1,5 @@
 //! Two documents side by side: common runs of words, longest common substring, edit distance, and
-//! what the difference consists in.
+//! the kind of difference.
 //!
 //! Every function answers in near-linear time and memory, or calls `check` often enough for the
 //! caller to cancel it.

@@ -1,4 +1,4 @@
-//! The sorted suffixes of two sequences at once, and what neighbors share.
+//! The sorted suffixes of two sequences at once, and the prefixes that neighbors share.
 
 use super::pace::Pace;
 use super::suffix_array::suffix_array;
@@ -21,7 +21,7 @@ pub(super) fn within_limit(units: usize, what: &str) -> Result<()> {
     })
 }
 
-/// Positions are joint: those of `a`, one separator, those of `b`. The separator occurs once, so
+/// Positions are joint: first in `a`, then one separator, then in `b`. The separator occurs once, so
 /// nothing that two suffixes share reaches over the end of a document.
 pub(super) struct Suffixes {
     /// Joint positions, suffixes ascending.

@@ -119,8 +119,8 @@ impl Side {
         &doc[place.start as usize..place.end as usize]
     }
 
-    /// Returns the bytes of `count` words from the one at `first` on, with what stands between
-    /// them.
+    /// Returns the bytes of `count` words from the one at `first` on, and of the text
+    /// between them.
     pub fn span(&self, first: u32, count: u32) -> Range<usize> {
         let last = &self.places[(first + count - 1) as usize];
         self.places[first as usize].start as usize..last.end as usize

@@ -17,7 +17,7 @@ const ROW_BYTES: f64 = 8.03;
 /// Bits of a key in the index.
 const KEY_BITS: u32 = 32;
 
-/// Bits of a posting beyond those of the difference between its key and the one before: of row
+/// Bits of a posting beside the difference between its key and the one before: of row
 /// number and key, more than their logarithms, with the heads of blocks and pages.
 const SPARE_BITS: f64 = 4.4;
 
@@ -38,7 +38,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Sorts the band hashes of sampled rows: `hashes` yields those of each row, and the table has
+    /// Sorts the band hashes of sampled rows: `hashes` yields the hashes of each row, and the table has
     /// `table_rows`.
     ///
     /// # Errors

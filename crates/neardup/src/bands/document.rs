@@ -1,7 +1,7 @@
-//! The keys of documents, of which two that resemble each other share some with a probability that is
+//! The keys of documents: two that resemble each other share some with a probability that is
 //! chosen: the index then compares the documents themselves.
 //!
-//! The keys are those of [`BANDS`] bands of r slots of a MinHash signature that nobody stores. A pair of
+//! The keys are the hashes of [`BANDS`] bands of r slots of a MinHash signature that nobody stores. A pair of
 //! resemblance t shares each band with probability t^r, so it shares at least T of them but for the lower
 //! tail of the binomial distribution, and T is the greatest number for which that tail is at most
 //! [`MISSED`]. The slots of a sketch are filled without replacement, so the number of shared bands varies

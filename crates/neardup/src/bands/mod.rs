@@ -1,4 +1,4 @@
-//! Bands: keys such that similar documents share some of them, and what to expect of them.
+//! Bands: keys such that similar documents share some of them, and how often they do.
 //!
 //! - [`Occurrence`]: how many keys must be shared, for all kinds of keys;
 //! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact;
@@ -10,7 +10,7 @@
 //! - [`curve`]: the S-curve of classic bands, the choice of (b, r), and the threshold on
 //!   estimates that keeps a share of the true pairs;
 //! - [`plan`]: which of them find all similar pairs of a collection;
-//! - [`advise`]: what an index of keys will cost and give, judged by a sample;
+//! - [`advise`]: the cost and the candidates of an index of keys, judged by a sample;
 //! - [`recall`]: the share of the similar pairs that a threshold finds.
 
 pub mod advise;

@@ -61,7 +61,7 @@ pub struct DrawnShares {
 ///
 /// Pairs with a row in common are found or lost together, so that a thousand pairs of few rows tell
 /// little. The variance of the number found, of rows and pairs drawn independently, is estimated
-/// without bias (Horvitz, Thompson, JASA 1952), and the limits are those of as many independent pairs
+/// without bias (Horvitz, Thompson, JASA 1952), and the limits are the ones of as many independent pairs
 /// as have it (Korn, Graubard, Survey Methodology 1998). Half a pair is added to either outcome, so
 /// that a few pairs, all found, are no proof that none is lost.
 ///

@@ -1,4 +1,4 @@
-//! Labeled pairs by label and by what a threshold makes of them.
+//! Labeled pairs by label and by the answer of a threshold.
 
 use std::cmp::Ordering;
 

@@ -36,7 +36,7 @@ struct GroupLine {
 }
 
 impl GroupSizes {
-    /// Returns no groups, with room for those of that many tokens in at most `max_bytes` bytes.
+    /// Returns no groups, with room for the groups of `tokens` tokens in at most `max_bytes` bytes.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;
 
-/// Fills `tokens` with those of the rarest elements of a set, as many as every set has one of that
+/// Fills `tokens` with the tokens of a set's rarest elements: so many that every set has one of them that
 /// contains the share `threshold` of it. Returns how many elements it has to contain; None for an
 /// empty set, which nothing contains.
 ///

@@ -8,7 +8,7 @@ use crate::memory::{FirstError, Grow, collected};
 /// Joins the sets of similar rows of a group that met under the key of the group. Groups come by
 /// ascending keys, so that all pairs of a group that have not been compared are. Rows whose sets are
 /// one already are not compared, so that a group of copies takes one comparison a row. `step` is
-/// called for every row, before it is compared with those of other sets.
+/// called for every row, before it is compared with rows of other sets.
 ///
 /// # Errors
 /// `OutOfMemory`.

@@ -17,7 +17,7 @@ pub struct Canonicals {
     met: Vec<u32>,
 }
 
-/// The canonical row that a row is most similar to, among those of the first entries; itself where it is
+/// The canonical row that a row is most similar to, among the rows of the first entries; itself where it is
 /// canonical.
 #[derive(Debug, Clone, Copy)]
 struct BestCanonical {
@@ -36,7 +36,7 @@ const NONE: u32 = u32::MAX;
 const MAX_CHAINS: usize = 1 << 24;
 
 impl Canonicals {
-    /// Makes room for the canonical rows among those of `tokens`.
+    /// Makes room for the canonical rows that have some of `tokens`.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -8,8 +8,8 @@ use crate::memory::{Grow, filled, with_room};
 const TILE_BITS: u32 = 6;
 const TILE: u32 = (1 << TILE_BITS) - 1;
 
-/// Orders pairs of rows for comparing them in batches: those of one connected group follow each other,
-/// so that a row of a small group is loaded once, and those of a large group come in tiles of 64 rows
+/// Orders pairs of rows for comparing them in batches: pairs of one connected group follow each other,
+/// so that a row of a small group is loaded once, and pairs of a large group come in tiles of 64 rows
 /// by 64, so that a row is loaded once for 64 pairs. Memory: 8 bytes a row.
 pub struct Tiles {
     /// The place of each row, ordered by group.

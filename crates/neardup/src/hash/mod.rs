@@ -35,7 +35,7 @@ impl Key {
         }
     }
 
-    /// Returns what identifies the seed without giving it away.
+    /// Returns a number that identifies the seed without giving it away.
     pub fn id(&self) -> u64 {
         self.token_hash(b"pg_neardup seed")
     }

@@ -54,7 +54,7 @@ fn count(words: &[u64]) -> [u64; PLANES] {
     planes.map(|[word]| word)
 }
 
-/// Adds eight words to planes, of which there are three or more.
+/// Adds eight words to three planes or more.
 #[inline(always)]
 fn add8<const N: usize>(planes: &mut [[u64; N]], words: &[[u64; N]]) {
     let ([ones, twos, fours, above @ ..], [a, b, c, d, e, f, g, h]) = (planes, words) else {

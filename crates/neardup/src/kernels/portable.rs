@@ -1,4 +1,4 @@
-//! The kernels for any processor: what the others must agree with.
+//! The kernels for any processor, with which the others must agree.
 //!
 //! Loops that are always inlined are those that the compiler vectorizes for the caller's instructions.
 
@@ -44,7 +44,7 @@ fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     hash_words(text, key, out, &steps);
 }
 
-/// Counts without a branch, so that the compiler uses what vectors there are.
+/// Counts without a branch, so that the compiler uses vectors.
 fn classify(block: &[u8; 64]) -> u64 {
     let is_word = block.map(|byte| u8::from(byte != b' '));
     let bytes = is_word.as_chunks().0.iter().enumerate();
@@ -192,7 +192,7 @@ pub fn apply(slots: &mut [u32], hashes: &[u64], round: usize) {
     }
 }
 
-/// Does the rounds from `slots.len()` on, each of which fills one slot from every shingle.
+/// Does the rounds from `slots.len()` on: each fills one slot from every shingle.
 fn last_rounds(slots: &mut [u32], hashes: &[u64]) {
     let rounds = slots.len();
     for (i, slot) in slots.iter_mut().enumerate() {
@@ -223,7 +223,7 @@ pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     }
 }
 
-/// Counts in numbers of the chunks' own size, of which a vector holds as many.
+/// Counts in numbers of the chunks' own size: a vector holds as many of them.
 #[inline(always)]
 fn equal_chunks<const N: usize, C>(a: &[u8], b: &[u8]) -> usize
 where

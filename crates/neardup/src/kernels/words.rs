@@ -176,7 +176,7 @@ impl Edges {
     }
 }
 
-/// [`Steps::positions`]: those of 8 bits at a time are looked up.
+/// [`Steps::positions`]: the positions of 8 bits at a time are looked up.
 #[inline(always)]
 pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
     // Counted from the first byte, so that no byte waits for the one before.

@@ -43,7 +43,7 @@ pub fn check_full_width(signature: &Signature<'_>) -> Result<()> {
 /// Returns the stored signature with only the low `bits` bits of each slot.
 ///
 /// # Errors
-/// `Invalid` unless `bits` is 1, 2, 4, 8, 16 or 32 and at most what the signature has.
+/// `Invalid` unless `bits` is 1, 2, 4, 8, 16 or 32 and no more than the signature has.
 pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
     let from = signature.header.slot_bits;
     match u8::try_from(bits) {
@@ -65,7 +65,7 @@ pub fn pack(signature: &Signature<'_>, bits: i64) -> Result<Vec<u8>> {
 
 /// Returns the stored signature of slots that were computed elsewhere, smallest of 32-bit hashes.
 /// Only signatures of one `source` (tool, parameters and seed) are comparable. Slots that are all
-/// `u32::MAX` are those of an empty document.
+/// `u32::MAX` are the slots of an empty document.
 ///
 /// # Errors
 /// `Invalid` for a slot that is no 32-bit number, and for none or more than 1024.

@@ -42,7 +42,7 @@ pub fn near_duplicates_stored(a: &[u8], b: &[u8], threshold: f64) -> Result<Opti
     })
 }
 
-/// Returns the estimate where the headers agree byte by byte, as those of a table's rows do, so
+/// Returns the estimate where the headers agree byte by byte, as the headers of a table's rows do, so
 /// that one of them is read: reading and comparing both takes longer than comparing 128 slots.
 /// `None` for empty documents and corrupt values.
 #[inline]

@@ -1,4 +1,4 @@
-//! MinHash by Fast Similarity Sketching, and what can be read off two sketches.
+//! MinHash by Fast Similarity Sketching, and the estimates from two sketches.
 //!
 //! Dahlgaard, Knudsen, Thorup, "Fast Similarity Sketching", FOCS 2017 (arXiv 1704.04370).
 

@@ -1,4 +1,4 @@
-//! The stored form of a signature, its text form, and what makes two of them comparable.
+//! The stored form of a signature, its text form, and the parameters that make two of them comparable.
 //!
 //! Layout, little endian, after the varlena header:
 //! `version u8 | unit u8 | k u16 | slots u16 | slot_bits u8 | flags u8 | seed_id u64 | slots...`.
@@ -156,7 +156,7 @@ impl Header {
         .to_bytes()
     }
 
-    /// Reads what [`Self::parameters`] returned.
+    /// Reads the result of [`Self::parameters`].
     ///
     /// # Errors
     /// `Corrupt`.
@@ -314,7 +314,7 @@ impl<'a> Signature<'a> {
     /// in which `empty` stands for the slots of an empty document.
     ///
     /// # Errors
-    /// `Corrupt`, saying what was found in place of what.
+    /// `Corrupt`, naming the part that was found and the one expected.
     pub fn parse_text(text: &str) -> Result<Vec<u8>> {
         let (text, mut fields) = (text.trim(), [""; 8]);
         if !text.starts_with("minhash:") {

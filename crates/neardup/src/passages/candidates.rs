@@ -28,7 +28,7 @@ impl<S: Scratch> WindowCandidates<S> {
         })
     }
 
-    /// Takes those of any piece.
+    /// Takes the windows of any piece.
     ///
     /// # Errors
     /// `OutOfMemory`.
@@ -39,7 +39,7 @@ impl<S: Scratch> WindowCandidates<S> {
         self.series.try_extend(found.series)
     }
 
-    /// Finds those of a piece and takes them at once: without more memory, however long the documents
+    /// Finds the windows of a piece and takes them at once: without more memory, however long the documents
     /// are.
     ///
     /// # Errors

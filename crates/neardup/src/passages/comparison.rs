@@ -1,4 +1,4 @@
-//! The words of places, compared with those of their passage's first place.
+//! The words of places, compared with the words of their passage's first place.
 
 use super::listing::{DocumentTexts, Listed, Located, Stretch};
 use super::place::{PassagePlace, VisitPlace};
@@ -33,12 +33,12 @@ impl PlaceComparison {
 
     /// Visits the next places, which come in the order of [`super::Passages::for_each`].
     ///
-    /// The words of each are compared with those of the passage's first place. Returns false if they
+    /// The words of each are compared with the words of the passage's first place. Returns false if they
     /// differ, that is, if different words had the same hash: no more places are visited, and the search
     /// has to be made again with other hashes. Time linear in the text of the places.
     ///
     /// # Errors
-    /// `OutOfMemory`; those of `visit`.
+    /// `OutOfMemory`; the errors of `visit`.
     pub fn visit(
         &mut self,
         located: &Located,

@@ -26,7 +26,7 @@ pub struct Divided<S> {
 
 impl<S: Scratch> Divided<S> {
     /// Returns the windows and series of that many documents, with nothing searched yet. `memory`, in
-    /// bytes, is what sorts may take.
+    /// bytes, is the limit of sorts.
     pub(super) fn new(
         (windows, series): (WindowParts<S>, Vec<Series>),
         documents: usize,

@@ -7,7 +7,7 @@ use crate::memory::with_room;
 pub trait Scratch {
     fn create() -> Self;
     fn append(&mut self, bytes: &[u8]);
-    /// Fills `bytes` with what stands from byte `start` on; all of it has been appended before.
+    /// Fills `bytes` with the bytes from `start` on; all of them have been appended before.
     fn read(&mut self, start: u64, bytes: &mut [u8]);
 }
 
@@ -45,7 +45,7 @@ impl<S: Scratch> File<S> {
         Ok(())
     }
 
-    /// Fills `bytes` with what has been appended from byte `start` on.
+    /// Fills `bytes` with the bytes from `start` on, which have been appended before.
     pub fn read(&mut self, start: u64, bytes: &mut [u8]) {
         if let Some(storage) = &mut self.storage {
             storage.read(start, bytes);

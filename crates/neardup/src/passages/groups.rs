@@ -1,4 +1,4 @@
-//! Documents that are linked by what they repeat, and the batches in which they are searched.
+//! Documents that are linked by common boundaries, and the batches in which they are searched.
 
 use crate::Result;
 use crate::cluster::UnionFind;

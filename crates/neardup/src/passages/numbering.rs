@@ -14,7 +14,7 @@ pub struct Numbering<S> {
 }
 
 impl<S: Scratch> Numbering<S> {
-    /// Returns none. `memory`, in bytes, is what sorts may take.
+    /// Returns none. `memory`, in bytes, is the limit of sorts.
     pub fn new(memory: usize) -> Self {
         Self {
             memory: memory / 2,
@@ -101,8 +101,8 @@ fn words(name: u64) -> u64 {
 ///
 /// Consequences, for a word anywhere in a run of at least `min_words` words that stands more than
 /// once: it lies in a listed place; and if the run stood before, in one that is not the first of
-/// its passage. So what is left when all listed places but the first of each passage are cut does
-/// not repeat, and every word that is cut stands at the same place of a passage that is left.
+/// its passage. So the text that is left when all listed places but the first of each passage are cut
+/// does not repeat, and every word that is cut stands at the same place of a passage that is left.
 pub struct Passages<S> {
     /// By first word and name; then the passage's number, and the counts.
     places: SortedRecords<4, S>,
@@ -124,7 +124,7 @@ impl<S: Scratch> Passages<S> {
     /// the longest first.
     ///
     /// # Errors
-    /// `OutOfMemory`; those of `visit`.
+    /// `OutOfMemory`; the errors of `visit`.
     pub fn for_each(
         self,
         check: &mut dyn FnMut(),

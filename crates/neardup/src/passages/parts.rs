@@ -17,7 +17,7 @@ const WINDOW: usize = size_of::<[u64; 4]>();
 pub struct WindowPart(pub(super) Vec<[u64; 4]>);
 
 impl WindowPart {
-    /// Returns how many bytes it takes, with those of its boundaries.
+    /// Returns how many bytes it and its boundaries take.
     pub fn bytes(&self) -> usize {
         2 * size_of_val(&self.0[..])
     }

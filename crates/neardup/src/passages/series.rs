@@ -256,7 +256,7 @@ impl SeriesFilter {
         };
         self.reference = [0, u64::MAX];
         if let Some([hash, first, left, _]) = open.before_gap {
-            // One window more than the edge is held, of which the gap's first was the first.
+            // One window more than the edge is held: the first belongs to the gap.
             self.held.pop_front();
             let words = self.last + self.min_words as u64 - open.first;
             self.found.try_push(Series {

@@ -7,7 +7,7 @@ use crate::hash::split_mix;
 use crate::memory::{Grow, filled, with_room};
 use crate::{Error, Result};
 
-/// Symbols at most: their numbers, and those of the nodes above them, have 32 bits.
+/// Symbols at most: their numbers, and the numbers of the nodes above them, have 32 bits.
 const MAX_SYMBOLS: usize = 1 << 31;
 
 /// The boundaries of documents.

@@ -34,7 +34,7 @@ impl<S: Scratch> Fingerprints<S> {
         }
     }
 
-    /// Takes those of the next documents, which are to be read together again.
+    /// Takes the fingerprints of the next documents, which are to be read together again.
     ///
     /// # Errors
     /// `OutOfMemory`.

@@ -25,7 +25,7 @@ pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     for &number in numbers {
         pending |= u64::from(number) << bits;
         bits += width;
-        // Whole words are written, of which the next overwrites what is no whole byte yet.
+        // Whole words are written: the next one overwrites the bits that are no whole byte yet.
         bytes[at..at + 8].copy_from_slice(&pending.to_le_bytes());
         at += (bits / 8) as usize;
         pending >>= bits / 8 * 8;

@@ -1,4 +1,4 @@
-//! A random sample of a segment's postings, in which those of keys that many rows have are more
+//! A random sample of a segment's postings, in which postings of keys that many rows have are more
 //! frequent: the pairs of rows that share keys are mostly theirs.
 
 use super::directory::DirectoryEntry;

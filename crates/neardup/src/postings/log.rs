@@ -165,7 +165,7 @@ impl LogRow<'_> {
     }
 }
 
-/// The keys of a query, ready to be compared with those of many rows.
+/// The keys of a query, ready to be compared with the keys of many rows.
 pub enum LogQuery {
     /// Keys of bands: equal only at equal places.
     Places(Vec<u8>),
@@ -174,7 +174,7 @@ pub enum LogQuery {
 }
 
 impl LogQuery {
-    /// Returns a query of keys whose place counts, as those of bands do.
+    /// Returns a query of keys whose place counts, as in keys of bands.
     ///
     /// # Errors
     /// `OutOfMemory`.

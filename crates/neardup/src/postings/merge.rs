@@ -54,7 +54,7 @@ impl Merge {
         })
     }
 
-    /// Takes postings until `leaf` is full or there are no more; those of rows that `keep` refuses
+    /// Takes postings until `leaf` is full or there are no more; postings of rows that `keep` refuses
     /// are dropped.
     ///
     /// About 10 ns a posting, and as many leaves read as written unless rows are dropped.
@@ -148,7 +148,7 @@ impl Input {
 }
 
 /// Returns the first posting of an input that is not below a split, in terms of the input, whose
-/// rows begin `shift` after those of the output.
+/// rows begin `shift` after the rows of the output.
 pub fn split_of_input(split: Posting, shift: u64) -> Posting {
     let offset = u64::from(split.offset).saturating_sub(shift) as u32;
     Posting { offset, ..split }

@@ -3,8 +3,9 @@
 //!
 //! A row has a number and a set of 32-bit keys. New rows are appended to [`log`] pages. A
 //! [`Segment`] holds the postings (key, row) of a range of rows, sorted, on immutable [`leaf`] pages
-//! below a static tree of [`directory`] pages. [`search`](search()) looks keys up in segments,
-//! [`Queries`] those of many queries together, [`sweep`](sweep()) reads all, [`Merge`] makes one segment of several, leaf by leaf, and [`policy`] says which.
+//! below a static tree of [`directory`] pages. [`search`](search()) looks the keys of a query up in segments,
+//! [`Queries`] the keys of many queries together, [`sweep`](sweep()) reads all; [`Merge`] makes one segment of
+//! several, leaf by leaf, and [`policy`] says which.
 //!
 //! Everything here works on byte slices: the payloads of pages, whose headers and locks are the
 //! caller's. Bytes that were never written lead to [`Damaged`], not to a panic, and all memory that

@@ -7,7 +7,7 @@ use crate::set::reaches;
 /// The number of a query's keys that every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
-    /// A number above 0; keys count at their own places, as those of bands.
+    /// A number above 0; keys count at their own places, as the keys of bands do.
     Bands(usize),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),

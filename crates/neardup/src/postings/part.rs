@@ -37,7 +37,7 @@ impl<'g> SegmentPart<'g> {
         Ok((segment.postings > 0 && rows > 0).then_some(part))
     }
 
-    /// Returns what counts of some of the group's rows, if there can be any.
+    /// Returns the postings of some of the group's rows, if there can be any.
     pub(super) fn within(&self, window: &Range<u32>) -> Option<Self> {
         let start = window.start.saturating_sub(self.shift);
         let end = window.end.checked_sub(self.shift)?;
@@ -71,7 +71,7 @@ impl<'g> SegmentPart<'g> {
     }
 }
 
-/// Returns a group's first row, and what counts of its segments.
+/// Returns a group's first row, and the parts of its segments that count.
 pub(super) fn parts<'g, E>(group: &'g SegmentGroup) -> Result<(u64, Vec<SegmentPart<'g>>), E>
 where
     E: From<Damaged> + From<Error>,

@@ -123,7 +123,7 @@ pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
     })
 }
 
-/// Returns the segments, the last ones, to be merged by a build before it writes more: those of about one
+/// Returns the segments, the last ones, to be merged by a build before it writes more: segments of about one
 /// size once they are many, or some where there is no room for more.
 pub fn of_build(segments: &[Segment]) -> Option<Range<usize>> {
     let last = segments.last()?;

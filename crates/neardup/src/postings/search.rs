@@ -4,7 +4,7 @@
 //! Candidates that can still reach T are looked up in them (Li, Lu, Lu, 'Efficient merging and
 //! filtering algorithms for approximate string searches', ICDE 2008). Lists are short in general,
 //! and counted as they are found; then it does not matter which are left. Where there are long ones,
-//! those of keys that many rows share, the longest are left, and looked into from the shortest to the
+//! of keys that many rows share, the longest are left, and looked into from the shortest to the
 //! longest.
 //!
 //! All groups are gone through together, level by level, so that a search waits for its storage once a
@@ -196,7 +196,7 @@ struct GroupSearch<'g> {
     lists: Vec<List>,
     needed: u32,
     is_exact: bool,
-    /// Lists, from the first on, of which every row found is in one at least.
+    /// Lists, from the first on: every row found is in one of them at least.
     least: usize,
     /// Keys of the query that lists left unread may make up.
     most_unread: u32,
@@ -336,7 +336,7 @@ impl<'g> GroupSearch<'g> {
         Ok(())
     }
 
-    /// Counts those of a leaf's lists that are short, and notes the long ones.
+    /// Counts the short lists of a leaf, and notes the long ones.
     fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &PageVisit) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
         let (block, first) = (visit.page.block, visit.first(part));

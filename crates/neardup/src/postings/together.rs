@@ -65,14 +65,14 @@ impl Queries {
         self.keys.retain(|number| !crowded[*number as u32 as usize]);
     }
 
-    /// Returns whether a query has keys that many rows or queries have: what was found of it is not
+    /// Returns whether a query has keys that many rows or queries have: the list of its rows is not
     /// all.
     pub fn is_crowded(&self, query: usize) -> bool {
         self.hits.crowded[query]
     }
 
     /// Calls `found` with every query, row of a group that has as many of its keys as it needs, and
-    /// the number of these; those of a query come in the order of the rows.
+    /// the number of these; the rows of a query come in their order.
     ///
     /// # Errors
     /// Those of `pages` and `found`; damaged pages; too little memory.
@@ -133,7 +133,7 @@ impl Queries {
         hits.look_at(pages, part, part.segment.depth, &[root])
     }
 
-    /// Calls `found` with what was hit as often as is needed.
+    /// Calls `found` with the rows that were hit as often as is needed.
     fn count<E>(
         &mut self,
         found: &mut impl FnMut(usize, u32, u32) -> Result<(), E>,

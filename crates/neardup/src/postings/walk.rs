@@ -165,7 +165,7 @@ pub(super) fn read_leaf<P: Pages, R>(
     })
 }
 
-/// Postings that a walk has in memory at least, but at the end of a leaf: about what a merge of four
+/// Postings that a walk has in memory at least, but at the end of a leaf: about as many as a merge of four
 /// takes of each for a leaf, for all that is unpacked beyond that is unpacked again after a restart.
 const LOADED: usize = 512;
 

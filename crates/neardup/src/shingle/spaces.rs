@@ -18,7 +18,7 @@ impl Spaces {
         }
     }
 
-    /// Returns whether a space comes now, and what comes behind it.
+    /// Returns whether a space comes now, and the character that comes behind it.
     #[inline]
     pub fn next(&mut self, c: char, class: WordClass) -> (bool, Option<char>) {
         if self.is_collapsing && class == WordClass::Space {

@@ -135,7 +135,7 @@ fn fold_spaces(ascii: [u8; 8]) -> ([u8; 8], u64) {
 /// Returns 1 in each byte that is ASCII from `first` to `last`, else 0.
 #[inline(always)]
 fn is_within(bytes: u64, first: u8, last: u8) -> u64 {
-    // Adds to each byte what takes it to 0x80 if it is high enough.
+    // Adds a number to each byte that takes it to 0x80 if it is high enough.
     let is_from = |first: u8| bytes + each(0x80 - first);
     (is_from(first) & !is_from(last + 1)) >> 7 & each(1)
 }
@@ -248,7 +248,7 @@ pub(super) struct CharHashes {
 impl CharHashes {
     const BITS: u32 = 12;
 
-    /// Returns those of a key, if need be in place of another's.
+    /// Returns the hashes of a key, if need be in place of another's.
     #[allow(clippy::disallowed_macros, reason = "64 KiB")]
     pub fn of<'a>(key: &Key, kept: &'a mut Option<Self>) -> &'a mut Self {
         if kept.as_ref().is_some_and(|kept| kept.key != *key) {

@@ -48,7 +48,7 @@ impl Default for Repeats {
 }
 
 impl Repeats {
-    /// Returns those of at most [`BLOCK`] terms that occur more than once, with their frequencies.
+    /// Returns the terms, of at most [`BLOCK`], that occur more than once, with their frequencies.
     pub(super) fn find(&mut self, terms: &[u64]) -> (&[u64], &[u32]) {
         self.found = 0;
         let mut left = self.search(terms, 0..terms.len() as u16, SHIFTS[0]);

@@ -105,7 +105,7 @@ impl Sums {
 }
 
 impl<N: Deref<Target = [i64]>> Sums<N> {
-    /// Sums kept in `numbers`, which are those of other sums, or [`Sums::numbers_needed`] zeros.
+    /// Sums kept in `numbers`: the numbers of other sums, or [`Sums::numbers_needed`] zeros.
     pub fn over(numbers: N) -> Self {
         Self { numbers }
     }

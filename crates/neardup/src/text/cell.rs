@@ -4,7 +4,7 @@ use super::properties::{Info, Mapped, WordClass};
 use unicode_normalization::char::compose;
 
 /// Result of folding one code point, in 64 bits: its UTF-8 bytes, how many they are, its part in
-/// words, and what the quick check (UAX #15, section 9) asks for.
+/// words, and its properties for the quick check (UAX #15, section 9).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cell(u64);
 
@@ -32,7 +32,7 @@ const STARTER: u64 = 1 << 13;
 const SEVERAL: u64 = 1 << 14;
 /// It is no mark, and can be written behind anything.
 const SIMPLE: u64 = 1 << 15;
-/// Marks take the part of what they follow.
+/// Marks take the part of the character that they follow.
 const INHERITED: u64 = ALONE | IN_WORD;
 /// The canonical combining class, or 255 for 0: no class before it is too high.
 const ORDER_SHIFT: u32 = 16;
@@ -117,7 +117,7 @@ impl Cell {
         }
     }
 
-    /// Returns the cell with what it takes over from the one before.
+    /// Returns the cell with the part that it takes over from the one before.
     #[inline(always)]
     pub fn after(self, before: Self) -> Self {
         let is_mark = 0u64.wrapping_sub(self.0 >> MARK_BIT & 1);
@@ -194,7 +194,7 @@ impl Cell {
         is_ordered && self.0 & (DROPPED | MAYBE | SLOW) == 0
     }
 
-    /// Returns [`Self::follows`] also for what may compose, but does not with `before`.
+    /// Returns [`Self::follows`] also for a character that may compose, but does not with `before`.
     #[inline(never)]
     pub fn follows_checked(self, before: Self) -> bool {
         let (class, class_before) = ((self.0 >> CCC_SHIFT) as u8, (before.0 >> CCC_SHIFT) as u8);

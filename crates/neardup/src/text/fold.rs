@@ -72,7 +72,7 @@ impl Folder {
         }
     }
 
-    /// Hands on what was held back: the document ends here, or goes on with a boundary.
+    /// Hands on the characters held back: the document ends here, or goes on with a boundary.
     #[inline]
     pub fn flush(&mut self, out: &mut impl FoldedText) {
         if !self.segment.is_empty() {

@@ -1,4 +1,4 @@
-//! Fold, words, characters: what counts as the same text.
+//! Fold, words, characters: which texts count as the same.
 //!
 //! A document is bytes. Those that are not UTF-8 stand for U+FFFD, as in
 //! [`String::from_utf8_lossy`]: they separate words.

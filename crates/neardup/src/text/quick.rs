@@ -1,4 +1,4 @@
-//! The folds at speed: what the quick check (UAX #15, section 9) finds folded is written at once,
+//! The folds at speed: text that the quick check (UAX #15, section 9) finds folded is written at once,
 //! ASCII by runs. Other segments, from a starter up to the next, go through the [`Folder`].
 
 use super::Fold;
@@ -27,7 +27,7 @@ pub(crate) trait Units {
     /// The item of white space.
     const SPACE: Self::Item;
 
-    /// Writes what a code point adds behind `end`. Returns where that begins and ends.
+    /// Writes the items of a code point behind `end`. Returns where they begin and end.
     fn write(
         &self,
         items: &mut [Self::Item; ROOM],
@@ -36,7 +36,7 @@ pub(crate) trait Units {
         before: Cell,
     ) -> (usize, usize);
 
-    /// Writes what the first `count` of these characters add behind `end`. Returns where that ends.
+    /// Writes the items of the first `count` of these characters behind `end`. Returns where they end.
     fn write_ascii<const N: usize>(
         &self,
         items: &mut [Self::Item; ROOM],
@@ -46,7 +46,7 @@ pub(crate) trait Units {
         before: Cell,
     ) -> usize;
 
-    /// Writes what the ASCII at the beginning of a text adds behind `end`, as far as there is room:
+    /// Writes the items of the ASCII at the beginning of a text behind `end`, as far as there is room:
     /// at least [`SHORT_RUN`] characters. Returns how many these are, and where that ends.
     #[inline(always)]
     fn write_ascii_runs(
@@ -134,7 +134,7 @@ pub(crate) fn fold_quickly<U: Units>(
     Ok(units)
 }
 
-/// Folds what belongs to the open segment, the first code point if none is open. Returns the rest of
+/// Folds the text of the open segment, the first code point if none is open. Returns the rest of
 /// the text, which begins with a starter.
 fn fold_segment<'a>(
     text: &'a str,
@@ -172,7 +172,7 @@ struct Starter {
 
 impl<U: Units> FoldedItems<'_, U> {
     /// Folds code points up to a segment that the quick check does not accept; without
-    /// `is_ended`, the last segment is none that it accepts. Returns the length of what is done.
+    /// `is_ended`, the last segment is none that it accepts. Returns the length of the text that is done.
     fn write_run(&mut self, text: &[u8], table: &'static Table, is_ended: bool) -> usize {
         let mut reached = Reached {
             at: 0,

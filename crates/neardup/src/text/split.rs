@@ -73,7 +73,7 @@ pub fn split(doc: &str, by: SplitBy, check: &mut dyn FnMut(), visit: &mut dyn Fn
 
 const PARAGRAPH_SEPARATOR: char = '\u{2029}';
 
-/// Returns the lines of a text, with what ends them.
+/// Returns the lines of a text, with their line ends.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     let breaks = [
         '\n',

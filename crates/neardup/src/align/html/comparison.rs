@@ -37,7 +37,7 @@ impl<'d> AlignedPair<'d> {
         })
     }
 
-    /// Returns in what the documents differ.
+    /// Returns the difference between the documents.
     ///
     /// # Errors
     /// `OutOfMemory`.

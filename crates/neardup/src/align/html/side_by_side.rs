@@ -74,7 +74,7 @@ impl Map<'_> {
     }
 }
 
-/// In what two documents differ: the kind, and the words of one side only.
+/// The difference between two documents: its kind, and the words of one side only.
 #[derive(Template)]
 #[template(path = "difference.html")]
 pub(crate) struct Difference {

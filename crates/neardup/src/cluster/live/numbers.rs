@@ -55,7 +55,7 @@ pub struct ClusterNumbers {
     pub next: i64,
 }
 
-/// Returns the numbers of the clusters that the rows are in now, and what happened to them.
+/// Returns the numbers of the clusters that the rows are in now, and the events of clusters.
 ///
 /// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to
 /// the new cluster that has most of its rows, of equals to the earliest; of several numbers that go

@@ -61,7 +61,7 @@ pub struct Placed {
 /// for the members of each that is no longer; memory for the affected rows.
 ///
 /// # Errors
-/// `OutOfMemory`, and those of the collection.
+/// `OutOfMemory`, and the errors of the collection.
 pub fn repair(
     collection: &impl ClusteredRows,
     affected: Vec<AffectedRow>,

@@ -13,7 +13,7 @@ use std::arch::x86_64::{
 /// Most slots whose bitmap of open ones fits a register.
 const SLOTS_IN_REGISTER: usize = 256;
 
-/// Shingles that are tested before those that passed are applied: those of an article.
+/// Shingles that are tested before the ones that passed are applied: as many as an article has.
 const CHUNK: usize = 320;
 
 /// Fewer shingles are not worth the preparation of a round.

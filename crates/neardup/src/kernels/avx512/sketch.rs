@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 };
 use std::ops::Range;
 
-/// Shingles that are tested before those that passed are applied: those of an article.
+/// Shingles that are tested before the ones that passed are applied: as many as an article has.
 const CHUNK: usize = 320;
 
 /// Most shingles for which lanes are rounds.
