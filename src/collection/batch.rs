@@ -62,8 +62,8 @@ impl Batch {
             .is_none_or(|filter| filter.passes(a, b))
     }
 
-    /// Returns each pair of kept items worth comparing, once, of which one has rows on side a and the
-    /// other on side b. `sides` is that of a kept number.
+    /// Returns each pair of kept items worth comparing, once: one has rows on side a, the other on side b.
+    /// `sides` returns the sides of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
         let mut pairs = Records::of_width(size_of::<u64>(), work_mem_bytes() / 4);
         let mut groups = UnionFind::new();
@@ -83,7 +83,7 @@ impl Batch {
         mut entries: Vec<u64>,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         check: &mut dyn FnMut(),
-    ) -> Result<Found> {
+    ) -> Result<FoundPairs> {
         sort_distinct(&mut entries, check);
         keep_groups(&mut entries);
         let (mut pairs, mut done, mut loaded) = (Vec::new(), 0, 0);
@@ -105,7 +105,7 @@ impl Batch {
                 failed?;
                 done += 1;
                 if pairs.len() >= PAIRS {
-                    return Ok(Found {
+                    return Ok(FoundPairs {
                         pairs,
                         entries,
                         done,
@@ -113,7 +113,7 @@ impl Batch {
                 }
             }
         }
-        Ok(Found {
+        Ok(FoundPairs {
             pairs,
             entries,
             done,
@@ -123,7 +123,7 @@ impl Batch {
     /// Puts the pairs found, and finds and puts the others, which were too many to be kept.
     fn put_all(
         &self,
-        found: &Found,
+        found: &FoundPairs,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         put: &mut dyn FnMut(u32, u32),
     ) {
@@ -213,7 +213,7 @@ impl Batch {
         likely.filter_map(|(kept, is_likely)| is_likely.then_some(kept))
     }
 
-    /// Works on the entries of all keys, in parts of which each holds all entries of its keys.
+    /// Works on the entries of all keys, in parts; the entries of a key are in one part.
     fn in_key_order<R: Send>(&self, work: &PartWork<'_, R>, take: &mut dyn FnMut(R)) {
         self.partitions().work_on("searching bands", work, take);
     }
@@ -294,8 +294,8 @@ impl Iterator for Pairs {
     }
 }
 
-/// Pairs found among the entries of groups: those of the first `done` ones.
-struct Found {
+/// The pairs found for the first `done` entries.
+struct FoundPairs {
     pairs: Vec<(u32, u32)>,
     entries: Vec<u64>,
     done: usize,

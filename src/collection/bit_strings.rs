@@ -7,7 +7,7 @@ use crate::collection::matches::Visit;
 use crate::collection::members::Members;
 use crate::collection::outlines::write_tokens;
 use crate::collection::prefilter::Test;
-use crate::collection::search::{Search, Source};
+use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::options;
 use crate::pg::bits::Bits;
@@ -258,7 +258,12 @@ impl Strings {
         }
     }
 
-    fn search(&mut self, items: &Items, same_length: &[u32], blocks: &HammingBlocks) -> Search {
+    fn search(
+        &mut self,
+        items: &Items,
+        same_length: &[u32],
+        blocks: &HammingBlocks,
+    ) -> PartnerSearch {
         let mut buffer = Vec::new();
         let first = items.first_row(same_length[0]) as usize;
         let record = self.records.read(first, &mut buffer);
@@ -277,7 +282,7 @@ impl Strings {
             },
             &mut |_, made| records.push(made),
         );
-        let mut source = Source {
+        let mut source = TokenSource {
             tokens: 0..tokens,
             test: Some(Test {
                 fields: 8 * tested,
@@ -289,7 +294,7 @@ impl Strings {
             records: &mut records,
             buffer: Vec::new(),
         };
-        Search::new(&mut source, 1)
+        PartnerSearch::new(&mut source, 1)
     }
 
     /// Returns the similarity of two items of a batch, given by their places; None beyond the distance.
@@ -308,8 +313,8 @@ impl Strings {
             .flatten()
     }
 
-    /// Returns the similarity of two items, of which the second is asked for again and again; None beyond
-    /// the distance.
+    /// Returns the similarity of two items, None beyond the distance; calls with one second item after the
+    /// other read it once.
     fn similarity(&mut self, items: &Items, (a, b): (u32, u32)) -> Option<f64> {
         let (distance, similarity) = self.compare(items.first_row(b), items.first_row(a));
         (distance <= self.distance).then_some(similarity)

@@ -18,7 +18,7 @@ const PAIRS: usize = 1 << 12;
 
 /// The kind of the records by which rows are compared.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum RecordKind {
     Signature,
     /// Sorted hashes, 8 bytes each.
     Set,
@@ -36,25 +36,25 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Returns how many bytes it takes, about; those of a set that is still to be computed are guessed.
-    fn bytes(&self, kind: Kind) -> usize {
+    /// Returns about how many bytes it takes; guesses the size of a set that is still to be computed.
+    fn bytes(&self, kind: RecordKind) -> usize {
         let record = self.record.len();
         let guessed = match kind {
-            Kind::Signature => 0,
-            Kind::Set | Kind::Contained => record,
-            Kind::Text(_) => 2 * record,
+            RecordKind::Signature => 0,
+            RecordKind::Set | RecordKind::Contained => record,
+            RecordKind::Text(_) => 2 * record,
         };
         record + self.set.get().map_or(guessed, |set| size_of_val(&set[..]))
     }
 
     /// Returns the sorted hashes of its set. Two threads may compute them at once, so that none waits for
     /// another that ends.
-    fn set(&self, kind: Kind, check: &mut dyn FnMut()) -> Result<&[i64]> {
+    fn set(&self, kind: RecordKind, check: &mut dyn FnMut()) -> Result<&[i64]> {
         if let Some(set) = self.set.get() {
             return Ok(set);
         }
         let computed = match kind {
-            Kind::Text(shingling) => {
+            RecordKind::Text(shingling) => {
                 shingle_hashes(&self.record, &shingling, &Key::from_seed(0), check)?
             }
             _ => {
@@ -73,17 +73,17 @@ impl Compared {
     pub fn similarity(
         &self,
         other: &Self,
-        kind: Kind,
+        kind: RecordKind,
         threshold: f64,
         check: &mut dyn FnMut(),
     ) -> Result<Option<f64>> {
-        if let Kind::Signature = kind {
+        if let RecordKind::Signature = kind {
             let similarity = estimate_stored(&self.record, &other.record)?;
             return Ok((similarity >= threshold).then_some(similarity));
         }
         let (x, y) = (self.set(kind, check)?, other.set(kind, check)?);
         Ok(match kind {
-            Kind::Contained => share_at_least(x, y, threshold, check),
+            RecordKind::Contained => share_at_least(x, y, threshold, check),
             _ => jaccard_at_least(x, y, threshold, check),
         })
     }
@@ -112,15 +112,15 @@ impl Hasher for RowHasher {
 }
 
 /// Rows that were compared, kept for the pairs to come within a share of work_mem.
-pub struct Kept {
-    kind: Kind,
+pub struct KeptRows {
+    kind: RecordKind,
     rows: ByRow,
     /// Bytes that they take, about.
     bytes: usize,
 }
 
-impl Kept {
-    pub fn new(kind: Kind) -> Self {
+impl KeptRows {
+    pub fn new(kind: RecordKind) -> Self {
         Self {
             kind,
             rows: ByRow::default(),
@@ -168,7 +168,7 @@ impl Kept {
 /// records `read` appends; `take` gets the pairs in the same order with their similarities, None below the
 /// threshold.
 pub fn compare_pairs(
-    (kind, threshold): (Kind, f64),
+    (kind, threshold): (RecordKind, f64),
     read: &mut dyn FnMut(u32, &mut Vec<u8>),
     take: &mut dyn FnMut((u32, u32), Option<f64>),
     feed: impl FnOnce(&mut dyn FnMut((u32, u32), [u32; 2])),
@@ -187,7 +187,7 @@ pub fn compare_pairs(
         }
     };
     in_order(&work, &mut take, |line| {
-        let (mut kept, mut bytes_read) = (Kept::new(kind), 0);
+        let (mut kept, mut bytes_read) = (KeptRows::new(kind), 0);
         let (mut pairs, mut compared) = (Vec::new(), Vec::new());
         feed(&mut |pair, rows| {
             let rows = rows.map(|row| {

@@ -1,9 +1,9 @@
-//! All ordered pairs of rows of which one contains a share of the other: exactly, by their sets.
+//! All ordered pairs of rows such that the second contains a share of the first: exactly, by their sets.
 //!
 //! Of every set the rarest elements are looked up, as many as a set that contains the share has one
 //! of. Rows that have one in common are sorted into pairs, each once, and their sets are compared.
 
-use crate::collection::compare::{Kind, compare_pairs};
+use crate::collection::compare::{RecordKind, compare_pairs};
 use crate::collection::documents::{DocumentKind, read_set, set_record};
 use crate::collection::items::Items;
 use crate::collection::pieces::read_in_pieces;
@@ -100,7 +100,7 @@ impl SetCollection {
     }
 
     /// Calls `visit` with the keys of every ordered pair of different rows, of the two sides if there
-    /// are two, of which the second contains the share `threshold` of the first, and with that share.
+    /// are two, where the second contains the share `threshold` of the first, and with that share.
     pub fn for_each_pair(
         mut self,
         threshold: f64,
@@ -139,7 +139,7 @@ impl SetCollection {
             }
         };
         let mut progress = Progress::begin("comparing", Some(candidates.len()));
-        let kind = (Kind::Contained, threshold);
+        let kind = (RecordKind::Contained, threshold);
         compare_pairs(kind, &mut read, &mut take, |put| {
             candidates.for_each_group(&mut |a, containing| {
                 for &b in containing {
@@ -234,8 +234,7 @@ impl SetCollection {
         );
     }
 
-    /// Returns the pairs of items, the part first, of which the second has enough elements and one of
-    /// those looked up.
+    /// Returns the pairs of items, the part first, where the whole has enough elements and a looked up one.
     fn candidates(&mut self, items: &Items, lookups: Lookups) -> RowSort {
         let mut sizes = filled(0u32, items.len() as usize).or_raise();
         let Lookups {

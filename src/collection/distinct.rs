@@ -66,7 +66,7 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
 /// The rows that are returned, in order. Their values lie one behind the other: memory for one row at a
 /// time could leave PostgreSQL too little to report that there is no more.
 struct Returned {
-    measure: Measure,
+    measure: ValueMeasure,
     /// Their places in the query, from 0.
     rows: Vec<u32>,
     /// The values that are sets; of the other kinds, and of NULL, nothing.
@@ -78,7 +78,7 @@ struct Returned {
 }
 
 impl Returned {
-    fn new(measure: Measure) -> Self {
+    fn new(measure: ValueMeasure) -> Self {
         Self {
             measure,
             rows: Vec::new(),
@@ -162,7 +162,7 @@ fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::
 }
 
 /// The measure by which the values of a query are compared.
-struct Measure {
+struct ValueMeasure {
     kind: ValueKind,
     /// The lowest similarity; of bit strings the greatest Hamming distance.
     bound: f64,
@@ -184,7 +184,7 @@ enum Value {
     Record(Vec<u8>),
 }
 
-impl Measure {
+impl ValueMeasure {
     /// Returns the value of a datum, which is of the kind's type.
     fn read(&self, datum: pg_sys::Datum) -> Value {
         // SAFETY: the column's type has been checked; the row outlives the borrow.
@@ -238,13 +238,13 @@ fn check_columns(
     query: &Query,
     call: &Call,
     shingling: Shingling,
-) -> (CheckedColumn, CheckedColumn, Measure) {
+) -> (CheckedColumn, CheckedColumn, ValueMeasure) {
     let [key, value] = query.exactly(VALID);
     let key = key.of_type(call.argument_type(0), "first", "key");
     let is_bits = |base_type| [pg_sys::BITOID, pg_sys::VARBITOID].contains(&base_type);
     if let Some(value) = value.if_base_type(is_bits) {
         let (kind, bound) = (ValueKind::Bits, options::distance_argument(call, 2).into());
-        return (key, value, Measure { kind, bound });
+        return (key, value, ValueMeasure { kind, bound });
     }
     let signature = value.if_type(type_named(call.schema(), c"minhash_signature"));
     let (kind, value) = match (signature, DocumentKind::of_column(&value)) {
@@ -254,7 +254,7 @@ fn check_columns(
         _ => value.refuse("second", VALID),
     };
     let bound = options::threshold_argument(call, 2);
-    (key, value, Measure { kind, bound })
+    (key, value, ValueMeasure { kind, bound })
 }
 
 const VALID: &str = "Valid are the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).";

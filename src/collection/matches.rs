@@ -4,16 +4,16 @@
 //! this module: it yields keys.
 
 use crate::collection::batch::{Batch, Pairs};
-use crate::collection::compare::{Kind, compare_pairs};
+use crate::collection::compare::{RecordKind, compare_pairs};
 use crate::collection::documents::Documents;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
 use crate::collection::outlines::{Outlines, Verified};
 use crate::collection::prefilter::Test;
 use crate::collection::reading::Collection;
-use crate::collection::search::{Search, Source};
+use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
-use crate::collection::verify::Similarity;
+use crate::collection::verify::RowSimilarity;
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, raise};
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
@@ -38,7 +38,7 @@ const LARGE: u32 = 100_000;
 /// A collection ready to be searched for pairs whose estimate reaches a threshold or, where it has
 /// documents, whose true similarity does.
 pub struct Matches {
-    search: Search,
+    search: PartnerSearch,
     measured: Measured,
 }
 
@@ -46,7 +46,7 @@ pub struct Matches {
 struct Measured {
     collection: Collection,
     items: Items,
-    similarity: Similarity,
+    similarity: RowSimilarity,
     threshold: f64,
 }
 
@@ -60,7 +60,7 @@ impl Matches {
         if let Some(verified) = &outlines.outlining.verified {
             check_bands(&verified.plan, rows, threshold);
         }
-        let similarity = Similarity::of(&collection);
+        let similarity = RowSimilarity::of(&collection);
         Some(Self {
             search: search(&mut outlines, &items),
             measured: Measured {
@@ -236,11 +236,11 @@ impl Measured {
     }
 
     /// Returns by what rows are compared.
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> RecordKind {
         match (&self.collection.documents, self.collection.shingling()) {
-            (None, _) => Kind::Signature,
-            (Some(_), None) => Kind::Set,
-            (Some(_), Some(shingling)) => Kind::Text(shingling),
+            (None, _) => RecordKind::Signature,
+            (Some(_), None) => RecordKind::Set,
+            (Some(_), Some(shingling)) => RecordKind::Text(shingling),
         }
     }
 
@@ -289,14 +289,14 @@ impl Measured {
 }
 
 /// Prepares the search for pairs by the outlines of the items.
-fn search(outlines: &mut Outlines, items: &Items) -> Search {
+fn search(outlines: &mut Outlines, items: &Items) -> PartnerSearch {
     let outlining = outlines.outlining;
     let test = |Verified { plan, packed }| Test {
         fields: packed.slots.into(),
         bits: packed.slot_bits.into(),
         equal: plan.equal_fields,
     };
-    let mut source = Source {
+    let mut source = TokenSource {
         records: &mut outlines.records,
         tokens: outlining.tokens(),
         test: outlining.verified.map(test),
@@ -304,7 +304,7 @@ fn search(outlines: &mut Outlines, items: &Items) -> Search {
         record_of: &|item| items.first_row(item),
         buffer: Vec::new(),
     };
-    Search::new(&mut source, outlining.plan.needed)
+    PartnerSearch::new(&mut source, outlining.plan.needed)
 }
 
 /// Checks that no pair is missed, and warns where the search may take very long.

@@ -18,7 +18,7 @@ pub struct Members {
 }
 
 impl Members {
-    /// Returns no members, of that many rows.
+    /// Returns no members yet, for a collection of `rows` rows.
     pub fn new(rows: u32) -> Self {
         Self {
             sort: PairSort::of_bigints((work_mem_bytes() / 4 / 1024) as i32),

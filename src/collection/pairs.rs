@@ -13,7 +13,7 @@ use pgrx::prelude::*;
 
 /// The measure that pairs have to reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Measure {
+enum PairMeasure {
     /// Resemblance of the documents, or of the signatures where there are no documents; symmetric.
     Resemblance,
     /// Containment of the first document in the second.
@@ -29,7 +29,7 @@ enum Measure {
 fn near_dup_pairs(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    if measure(call.argument(8, "measure")) == Measure::Containment {
+    if measure(call.argument(8, "measure")) == PairMeasure::Containment {
         let threshold = options::threshold_argument(&call, 2);
         let mut collection = SetCollection::new(&call, 3);
         collection.read(Query::open(&call, 1, "query"));
@@ -58,7 +58,7 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let threshold = options::threshold_argument(&call, 3);
-    if measure(call.argument(9, "measure")) == Measure::Containment {
+    if measure(call.argument(9, "measure")) == PairMeasure::Containment {
         let mut collection = SetCollection::new(&call, 4);
         collection.read(Query::open(&call, 1, "query_a"));
         collection.end_first_side();
@@ -99,10 +99,10 @@ fn put_containing(collection: SetCollection, threshold: f64, mut rows: Rows) {
     });
 }
 
-fn measure(datum: pg_sys::Datum) -> Measure {
+fn measure(datum: pg_sys::Datum) -> PairMeasure {
     let choices = [
-        ("resemblance", Measure::Resemblance),
-        ("containment", Measure::Containment),
+        ("resemblance", PairMeasure::Resemblance),
+        ("containment", PairMeasure::Containment),
     ];
     options::one_of(datum, "measure", choices)
 }

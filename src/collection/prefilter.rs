@@ -2,7 +2,7 @@
 
 use neardup::kernels::active;
 
-/// Fields of a few bits each: rows that are alike have that many in common at least.
+/// Fields of a few bits each: rows that are alike have at least `equal` of them in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Test {
     pub fields: usize,

@@ -35,9 +35,9 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let threshold = options::threshold_argument(&call, 2);
     let groups = call.argument(4, "groups").value() as i32;
     let groups = options::within("groups", groups, 0, MAX_GROUPS as i32) as usize;
-    let mut rows = Rows::new();
+    let mut rows = ReportRows::new();
     let (census, stored) = rows.read(&call, threshold);
-    let Rows { keys, sources, .. } = rows;
+    let ReportRows { keys, sources, .. } = rows;
     let report = CollectionReport {
         title: &title,
         threshold,
@@ -101,7 +101,7 @@ impl Names {
 }
 
 /// The rows of the query: what is counted of them, and their keys.
-struct Rows {
+struct ReportRows {
     /// Of the rows that are compared, in their order, and of the others.
     facts: Vec<Facts>,
     uncompared: Vec<Facts>,
@@ -110,7 +110,7 @@ struct Rows {
     sources: Names,
 }
 
-impl Rows {
+impl ReportRows {
     fn new() -> Self {
         Self {
             facts: Vec::new(),

@@ -24,7 +24,7 @@ use std::ops::Range;
 const LINK_BITS: u32 = 4;
 
 /// The tokens of items, and perhaps some fields to test pairs by, in parts of records.
-pub struct Source<'a> {
+pub struct TokenSource<'a> {
     pub records: &'a mut Records,
     /// Bytes of a record that hold the tokens.
     pub tokens: Range<usize>,
@@ -36,7 +36,7 @@ pub struct Source<'a> {
     pub buffer: Vec<u8>,
 }
 
-impl Source<'_> {
+impl TokenSource<'_> {
     fn bands(&self) -> usize {
         self.tokens.len() / size_of::<u32>()
     }
@@ -81,14 +81,14 @@ impl Source<'_> {
 
 /// The items that may have partners ("kept"), with their tokens. Where they are too many for memory,
 /// those that may be partners of each other are together.
-pub struct Search {
+pub struct PartnerSearch {
     form: Form,
     parts: Vec<Records>,
 }
 
-impl Search {
+impl PartnerSearch {
     /// Keeps the items that may have partners, which share `needed` tokens at least.
-    pub fn new(source: &mut Source<'_>, needed: usize) -> Self {
+    pub fn new(source: &mut TokenSource<'_>, needed: usize) -> Self {
         let form = Form {
             bands: source.bands(),
             needed,
@@ -113,7 +113,7 @@ impl Search {
 }
 
 /// Returns the records of the items that may have partners.
-fn keep(source: &mut Source<'_>, form: Form) -> Records {
+fn keep(source: &mut TokenSource<'_>, form: Form) -> Records {
     let sizes = group_sizes(source);
     let mut kept = Records::of_width(form.len(), work_mem_bytes() / 2);
     let make = |part: &[u8], made: &mut Vec<u8>, _: &mut dyn FnMut()| {
@@ -146,7 +146,7 @@ fn keep(source: &mut Source<'_>, form: Form) -> Records {
 }
 
 /// Counts the items that have each token.
-fn group_sizes(source: &mut Source<'_>) -> GroupSizes {
+fn group_sizes(source: &mut TokenSource<'_>) -> GroupSizes {
     let keys = source.keys();
     let sizes = GroupSizes::new(keys.len(), work_mem_bytes());
     let mut sizes = sizes.or_raise();

@@ -1,6 +1,6 @@
 //! The similarity of two rows, compared one by one.
 
-use crate::collection::compare::{Compared, Kept, Kind};
+use crate::collection::compare::{Compared, KeptRows, RecordKind};
 use crate::collection::documents::{Documents, set_record, share_of_work_mem_bytes};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::read_stored;
@@ -12,32 +12,32 @@ use std::sync::Arc;
 
 /// The similarity of the rows of a collection: of their documents where there are some, or else the
 /// estimate.
-pub struct Similarity {
+pub struct RowSimilarity {
     /// None without documents.
     sets: Option<Sets>,
-    kind: Kind,
-    kept: Kept,
+    kind: RecordKind,
+    kept: KeptRows,
     /// A row that is being compared with many.
     held: Option<(u32, Arc<Compared>)>,
 }
 
-impl Similarity {
+impl RowSimilarity {
     pub fn of(collection: &Collection) -> Self {
         let kind = match collection.documents {
-            Some(_) => Kind::Set,
-            None => Kind::Signature,
+            Some(_) => RecordKind::Set,
+            None => RecordKind::Signature,
         };
         let documents = collection.documents.as_ref();
         Self {
             sets: documents.map(|_| Sets::of(collection)),
             kind,
-            kept: Kept::new(kind),
+            kept: KeptRows::new(kind),
             held: None,
         }
     }
 
-    /// Returns the similarity of two rows, of which the second is asked for again and again; None below
-    /// `threshold`.
+    /// Returns the similarity of two rows, None below `threshold`; calls with one second row after the other
+    /// read it once.
     pub fn at_least(
         &mut self,
         collection: &mut Collection,

@@ -2,8 +2,8 @@
 
 use crate::index::am::foreseen::Foreseen;
 use crate::live::ahead::{Ahead, Surrounded};
-use crate::live::order::Comparison;
-use crate::live::parameters::Parameters;
+use crate::live::order::OrderComparison;
+use crate::live::parameters::TrackedParameters;
 use crate::live::queries::{self, canonicals, known, neighbors};
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
@@ -26,7 +26,7 @@ const CANONICALS: usize = 10_000;
 pub struct Neighborhood<'a> {
     connection: &'a Connection,
     shape: &'a Shape,
-    comparison: Comparison,
+    comparison: OrderComparison,
     members: Statement<'a>,
     canonicals: Statement<'a>,
     neighbors: Statement<'a>,
@@ -43,7 +43,7 @@ impl<'a> Neighborhood<'a> {
         Self {
             connection,
             shape,
-            comparison: Comparison::new(&shape.order),
+            comparison: OrderComparison::new(&shape.order),
             members: of_keys(&queries::known(shape, &queries::members_of(shape))),
             canonicals: of_keys(&queries::canonicals(shape)),
             neighbors: of_keys(&queries::neighbors(shape)),
@@ -75,7 +75,7 @@ impl<'a> Neighborhood<'a> {
     /// Adds the changed rows to the rows to be searched around.
     fn read_changed(&self, ahead: &mut Ahead) {
         let shape = self.shape;
-        let mut parameters = Parameters::known(self.connection, shape);
+        let mut parameters = TrackedParameters::known(self.connection, shape);
         let changed = queries::known(shape, &queries::changed(shape));
         let changed = self.connection.prepare_kept(&changed, &[]);
         changed.run(&[], &mut |tuple| {

@@ -218,7 +218,7 @@ fn invalid(message: &str) -> ! {
 }
 
 /// Compares places in an order, as PostgreSQL's sort does.
-pub struct Comparison {
+pub struct OrderComparison {
     columns: Vec<SortedColumn>,
 }
 
@@ -229,9 +229,9 @@ struct SortedColumn {
 }
 
 /// The values of a row in the order, NULLs as None.
-pub type Place = Vec<Option<pg_sys::Datum>>;
+pub type OrderPlace = Vec<Option<pg_sys::Datum>>;
 
-impl Comparison {
+impl OrderComparison {
     pub fn new(order: &Order) -> Self {
         let column = |term: &Term| {
             let mut support = Box::new(pg_sys::SortSupportData::default());
@@ -277,7 +277,7 @@ impl Comparison {
     ///
     /// # Safety
     /// Their values are of the order's types.
-    pub unsafe fn compare(&self, a: &Place, b: &Place) -> Ordering {
+    pub unsafe fn compare(&self, a: &OrderPlace, b: &OrderPlace) -> Ordering {
         for (column, (a, b)) in self.columns.iter().zip(a.iter().zip(b)) {
             // SAFETY: vouched for by the caller.
             let ordering = unsafe { column.compare(*a, *b) };

@@ -10,9 +10,9 @@ use pgrx::pg_sys;
 
 /// The parameters of the signatures met so far; none before the first one.
 #[derive(Default, Clone, Copy)]
-pub struct Parameters(Option<Header>);
+pub struct TrackedParameters(Option<Header>);
 
-impl Parameters {
+impl TrackedParameters {
     /// Returns the parameters of the rows that a tracker knows.
     pub fn known(connection: &Connection, shape: &Shape) -> Self {
         let mut parameters = Self::default();

@@ -2,7 +2,7 @@
 
 use crate::collection::gathered::Gathered;
 use crate::index::kind::{Bound, Kind};
-use crate::live::parameters::Parameters;
+use crate::live::parameters::TrackedParameters;
 use crate::live::rows::{After, Rows};
 use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
@@ -34,7 +34,7 @@ pub fn run(connection: &Connection, shape: &Shape) -> (Rows, Vec<u32>) {
         signature_type: type_named(shape.tracker.schema, c"minhash_signature"),
         rows: Rows::default(),
         order: Vec::new(),
-        parameters: Parameters::default(),
+        parameters: TrackedParameters::default(),
         scope: None,
         gathered: None,
     };
@@ -81,7 +81,7 @@ struct Rebuild {
     rows: Rows,
     /// The rows in the order of the table.
     order: Vec<u32>,
-    parameters: Parameters,
+    parameters: TrackedParameters,
     /// The scope that is being read, with its rows.
     scope: Option<i64>,
     gathered: Option<Gathered>,

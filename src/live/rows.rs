@@ -1,6 +1,6 @@
 //! The rows that a refresh meets, by number.
 
-use crate::live::order::{Comparison, Place};
+use crate::live::order::{OrderComparison, OrderPlace};
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::statement::Tuple;
 use neardup::memory::{Grow, copied};
@@ -12,7 +12,7 @@ pub struct Row {
     /// Its key as text, in the database's encoding.
     pub key: Vec<u8>,
     /// Its place in the order, where that matters.
-    pub place: Option<Place>,
+    pub place: Option<OrderPlace>,
     pub before: Option<Before>,
     pub after: After,
     /// It is in the queue.
@@ -93,7 +93,7 @@ impl Rows {
     pub fn set_place(
         &mut self,
         number: u32,
-        comparison: &Comparison,
+        comparison: &OrderComparison,
         tuple: &Tuple<'_>,
         first: usize,
     ) {
@@ -101,7 +101,7 @@ impl Rows {
         if row.place.is_some() {
             return;
         }
-        let mut place = Place::new();
+        let mut place = OrderPlace::new();
         for column in 0..comparison.len() {
             let value = tuple.datum(first + column);
             // SAFETY: the statement has the order's values in these columns.

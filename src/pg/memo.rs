@@ -93,7 +93,7 @@ unsafe impl<T> BoxRet for Remembered<T> {
 pub struct Memo<O, K> {
     /// Of the document of the last call.
     glimpse: Option<Glimpse>,
-    kept: Option<Kept<O, K>>,
+    kept: Option<KeptResult<O, K>>,
 }
 
 impl<O, K> Default for Memo<O, K> {
@@ -128,7 +128,7 @@ impl Glimpse {
 }
 
 /// Arguments and their result.
-struct Kept<O, K> {
+struct KeptResult<O, K> {
     options: O,
     document: Vec<u8>,
     result: K,
@@ -213,7 +213,7 @@ impl<O: PartialEq, K> Memo<O, K> {
             self.kept = work_mem_bytes()
                 .checked_sub(stored.len())
                 .and_then(|most_bytes| {
-                    Some(Kept {
+                    Some(KeptResult {
                         result: keep(&result, most_bytes)?,
                         document: copied(stored).ok()?,
                         options,

@@ -42,7 +42,7 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// Returns parts for that many entries.
+    /// Returns parts for `entries` entries.
     pub fn new(entries: usize) -> Self {
         let parts = (entries * ENTRY).div_ceil(4 * piece_bytes());
         Self::of_parts(parts.clamp(1, most_parts()))

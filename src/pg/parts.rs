@@ -26,7 +26,7 @@ impl<T> Parts<T> {
         Self { items, ends }
     }
 
-    /// Returns no parts, with room for that many items.
+    /// Returns no parts, with room for `items` items.
     ///
     /// # Errors
     /// `OutOfMemory`.

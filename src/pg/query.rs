@@ -102,7 +102,11 @@ impl Query {
     /// # Errors
     /// ERROR `null_value_not_allowed` if it is NULL.
     pub fn open(call: &Call, number: usize, name: &str) -> Self {
-        Self::start(call.argument(number, name), &Parameters::of_call(call), 0)
+        Self::start(
+            call.argument(number, name),
+            &QueryParameters::of_call(call),
+            0,
+        )
     }
 
     /// Starts a query as [`Self::open`] does, planned for its first rows.
@@ -113,7 +117,7 @@ impl Query {
         let options = pg_sys::CURSOR_OPT_FAST_PLAN;
         Self::start(
             call.argument(number, name),
-            &Parameters::of_call(call),
+            &QueryParameters::of_call(call),
             options,
         )
     }
@@ -121,11 +125,11 @@ impl Query {
     /// Starts a query of the extension's own.
     pub fn of_sql(sql: &str) -> Self {
         let text = text_datum(server_text(sql).to_bytes());
-        Self::start(text, &Parameters::default(), 0)
+        Self::start(text, &QueryParameters::default(), 0)
     }
 
     /// Starts the query in `text`, a datum of type text, with further options of a cursor.
-    fn start(text: pg_sys::Datum, parameters: &Parameters, options: u32) -> Self {
+    fn start(text: pg_sys::Datum, parameters: &QueryParameters, options: u32) -> Self {
         // SAFETY: the datum is of type text; the portal outlives the connection, and copies the parameters,
         // of which there is a value for each type.
         unsafe {
@@ -238,14 +242,14 @@ impl Query {
 
 /// The values of `$1`, `$2`... in a query.
 #[derive(Default)]
-struct Parameters {
+struct QueryParameters {
     types: Vec<pg_sys::Oid>,
     values: Vec<pg_sys::Datum>,
     /// An `n` for NULL, a space for a value.
     nulls: Vec<c_char>,
 }
 
-impl Parameters {
+impl QueryParameters {
     /// Returns the fields of the call's last argument, of type record; none if it is NULL.
     fn of_call(call: &Call) -> Self {
         let mut parameters = Self::default();

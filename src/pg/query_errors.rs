@@ -19,10 +19,10 @@ pub enum Work {
 }
 
 /// Reports errors of a query in full, until it is dropped.
-pub struct QueryErrors(NonNull<State>);
+pub struct QueryErrors(NonNull<ReportState>);
 
 /// Lives in PostgreSQL's memory, since it is needed after the Rust frames are gone.
-struct State {
+struct ReportState {
     callback: pg_sys::ErrorContextCallback,
     memory: pg_sys::MemoryContext,
     query: *const c_char,
@@ -38,8 +38,8 @@ impl QueryErrors {
         // SAFETY: the allocation has the size of the state, and outlives the call of the function.
         unsafe {
             let memory = pg_sys::CurrentMemoryContext;
-            let state = pg_sys::palloc(size_of::<State>()).cast::<State>();
-            state.write(State {
+            let state = pg_sys::palloc(size_of::<ReportState>()).cast::<ReportState>();
+            state.write(ReportState {
                 callback: pg_sys::ErrorContextCallback {
                     previous: pg_sys::error_context_stack,
                     callback: Some(report),
@@ -76,7 +76,7 @@ impl Drop for QueryErrors {
 }
 
 /// Ends the work on a query, by an error too.
-struct AtEnd(*mut State);
+struct AtEnd(*mut ReportState);
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
@@ -94,7 +94,7 @@ unsafe extern "C-unwind" fn report(state: *mut c_void) {
     // SAFETY: PostgreSQL calls it with the state, within the report of an error; what was noted
     // lives as long as the state.
     unsafe {
-        let state = &mut *state.cast::<State>();
+        let state = &mut *state.cast::<ReportState>();
         match state.work {
             Some(work) => note(state, work),
             None => {
@@ -110,7 +110,7 @@ unsafe extern "C-unwind" fn report(state: *mut c_void) {
 ///
 /// # Safety
 /// An error is being reported.
-unsafe fn note(state: &mut State, work: Work) {
+unsafe fn note(state: &mut ReportState, work: Work) {
     // SAFETY: vouched for by the caller; strings are NUL-terminated.
     unsafe {
         let position = pg_sys::geterrposition();
