@@ -17,7 +17,7 @@ const TRIES: u32 = 5;
 const WAIT: Duration = Duration::from_secs(1);
 
 /// The column to fill.
-pub struct Column {
+pub struct FilledColumn {
     pub name: String,
     /// The name as SQL writes it.
     pub quoted: String,
@@ -46,10 +46,10 @@ impl Filled {
     }
 }
 
-/// A place of a row, as `ctid` is written.
-pub struct Place(String);
+/// The place of a row in its table, written as `ctid`.
+pub struct Ctid(String);
 
-impl Place {
+impl Ctid {
     /// Returns a place before all rows.
     pub fn start() -> Self {
         Self::of_page(0)
@@ -66,7 +66,7 @@ impl Place {
     }
 }
 
-impl Column {
+impl FilledColumn {
     /// Fills the column in a table, pass after pass until one finds nothing to fill: rows that are
     /// updated meanwhile move to other places.
     pub fn fill(&self, table: pg_sys::Oid, rhythm: &Rhythm) -> Filled {
@@ -90,7 +90,7 @@ impl Column {
     fn pass(&self, table: pg_sys::Oid, rhythm: &Rhythm) -> Filled {
         let pages = in_transaction(|_| pages(table));
         let mut progress = Progress::begin("filling", Some(pages as usize));
-        let (mut last, end) = (Place::start(), Place::of_page(pages));
+        let (mut last, end) = (Ctid::start(), Ctid::of_page(pages));
         let mut pass = Filled::default();
         loop {
             let step = in_transaction(|connection| {
@@ -127,9 +127,9 @@ impl Column {
         &self,
         connection: &Connection,
         table: &str,
-        [last, end]: [&Place; 2],
+        [last, end]: [&Ctid; 2],
         batch: i64,
-    ) -> Option<(i64, Place)> {
+    ) -> Option<(i64, Ctid)> {
         // In the order of places, whatever other ways there are to find them.
         let settings = Settings::begin();
         for way in [
@@ -150,7 +150,7 @@ impl Column {
         let (mut found, mut upto) = (0, None);
         connection.prepare(&query, &[]).run(&[], &mut |row| {
             found = row.get(1).unwrap_or(0);
-            upto = row.name(2).map(Place);
+            upto = row.name(2).map(Ctid);
         });
         settings.restore();
         Some((found, upto?))
@@ -161,8 +161,8 @@ impl Column {
         &self,
         connection: &Connection,
         table: &str,
-        last: &Place,
-        upto: &Place,
+        last: &Ctid,
+        upto: &Ctid,
     ) -> (i64, i64) {
         let mut filled = (0, 0);
         let statement = connection.prepare(&self.batch(table, last, upto), &[]);
@@ -175,7 +175,7 @@ impl Column {
     /// Returns the statement that fills the rows behind `last`, up to `upto`, but those that somebody has
     /// locked. Of a row that was changed since the statement began the new version is locked, which the
     /// update does not see: it is left as it is.
-    pub fn batch(&self, table: &str, last: &Place, upto: &Place) -> String {
+    pub fn batch(&self, table: &str, last: &Ctid, upto: &Ctid) -> String {
         format!(
             "WITH made AS MATERIALIZED (
                  SELECT ctid AS place, (\n{expression}\n) AS value FROM ONLY {table}
@@ -194,8 +194,8 @@ impl Column {
 }
 
 /// Returns the condition that a row is behind a place, and before or at another.
-fn range(last: &Place, (operator, upto): (&str, &Place)) -> String {
-    let (Place(last), Place(upto)) = (last, upto);
+fn range(last: &Ctid, (operator, upto): (&str, &Ctid)) -> String {
+    let (Ctid(last), Ctid(upto)) = (last, upto);
     format!(
         "ctid OPERATOR(pg_catalog.>) '{last}'::pg_catalog.tid
              AND ctid OPERATOR(pg_catalog.{operator}) '{upto}'::pg_catalog.tid"

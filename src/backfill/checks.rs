@@ -1,6 +1,6 @@
 //! Checks before the first batch: of rights, the tables, the column and the expression.
 
-use crate::backfill::batches::{Column, Place};
+use crate::backfill::batches::{Ctid, FilledColumn};
 use crate::pg::error::{raise, tell};
 use crate::pg::names;
 use crate::pg::statement::{Connection, server_text};
@@ -10,7 +10,11 @@ use pgrx::{PgLogLevel, PgSqlErrorCode, pg_sys};
 ///
 /// # Errors
 /// See `near_dup_backfill`.
-pub fn tables(connection: &Connection, relation: pg_sys::Oid, column: &Column) -> Vec<pg_sys::Oid> {
+pub fn tables(
+    connection: &Connection,
+    relation: pg_sys::Oid,
+    column: &FilledColumn,
+) -> Vec<pg_sys::Oid> {
     check_exists(relation);
     let tree = format!(
         "WITH RECURSIVE tree (relid) AS (
@@ -69,7 +73,7 @@ fn has_rows(relation: pg_sys::Oid) -> bool {
 
 /// # Errors
 /// ERROR `insufficient_privilege` unless the caller may read the table and update the column.
-fn check_rights(table: pg_sys::Oid, column: &Column) {
+fn check_rights(table: pg_sys::Oid, column: &FilledColumn) {
     let (select, update) = (
         pg_sys::ACL_SELECT as pg_sys::AclMode,
         pg_sys::ACL_UPDATE as pg_sys::AclMode,
@@ -94,14 +98,14 @@ fn check_rights(table: pg_sys::Oid, column: &Column) {
 }
 
 /// Returns the number of the column; 0 if the table has none of that name.
-fn number(table: pg_sys::Oid, column: &Column) -> i16 {
+fn number(table: pg_sys::Oid, column: &FilledColumn) -> i16 {
     // SAFETY: the name is NUL-terminated.
     unsafe { pg_sys::get_attnum(table, server_text(&column.name).as_ptr()) }
 }
 
 /// # Errors
 /// ERROR `undefined_column`, `generated_always` for a generated column.
-fn check_column(table: pg_sys::Oid, column: &Column) {
+fn check_column(table: pg_sys::Oid, column: &FilledColumn) {
     let number = number(table, column);
     if number <= 0 {
         raise(
@@ -127,8 +131,8 @@ fn check_column(table: pg_sys::Oid, column: &Column) {
 /// # Errors
 /// ERROR `syntax_error` unless `column.expression` is an expression, and any error of preparing the
 /// statement of a batch.
-fn check_expression(connection: &Connection, table: pg_sys::Oid, column: &Column) {
-    let beginning = Place::start();
+fn check_expression(connection: &Connection, table: pg_sys::Oid, column: &FilledColumn) {
+    let beginning = Ctid::start();
     let statement = column.batch(&names::relation(table), &beginning, &beginning);
     if connection.prepare(&statement, &[]).query().is_none() {
         raise(

@@ -1,6 +1,6 @@
 //! The procedure, its arguments and what it reports.
 
-use crate::backfill::batches::{Column, Filled, Rhythm};
+use crate::backfill::batches::{Filled, FilledColumn, Rhythm};
 use crate::backfill::checks;
 use crate::backfill::replicas;
 use crate::pg::call::Call;
@@ -44,12 +44,12 @@ fn near_dup_backfill(fcinfo: pg_sys::FunctionCallInfo) {
     report(&filled);
 }
 
-fn column(call: &Call) -> Column {
+fn column(call: &Call) -> FilledColumn {
     // SAFETY: the arguments are a name and a text.
     unsafe {
         let target = CStr::from_ptr(call.argument(1, "target").cast_mut_ptr());
         let expression = Text::from_raw(call.argument(2, "expression"));
-        Column {
+        FilledColumn {
             name: utf8(target),
             quoted: names::identifier(&utf8(target)),
             expression: String::from_utf8_lossy(&expression).into_owned(),

@@ -5,7 +5,7 @@ use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::srf::Rows;
+use crate::pg::srf::ResultRows;
 use crate::pg::value::Keys;
 use pgrx::prelude::*;
 
@@ -53,7 +53,7 @@ fn near_dup_clusters(fcinfo: pg_sys::FunctionCallInfo) {
 }
 
 /// Puts the rows that are like nothing, not even themselves.
-fn put_alone(keys: &Keys, rows: &mut Rows) {
+fn put_alone(keys: &Keys, rows: &mut ResultRows) {
     for row in 0..keys.len() as u32 {
         let key = keys.get(row);
         rows.put([key, key, None]);
@@ -61,7 +61,7 @@ fn put_alone(keys: &Keys, rows: &mut Rows) {
 }
 
 /// Returns the function that puts a row with its canonical row, and the similarity to it.
-fn put_in(rows: &mut Rows) -> impl FnMut([Option<pg_sys::Datum>; 2], f64) + '_ {
+fn put_in(rows: &mut ResultRows) -> impl FnMut([Option<pg_sys::Datum>; 2], f64) + '_ {
     |[key, canonical], similarity| rows.put([key, canonical, similarity.into_datum()])
 }
 

@@ -13,7 +13,7 @@ use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{Query, Row, work_mem_bytes};
+use crate::pg::query::{Query, QueryRow, work_mem_bytes};
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::Text;
@@ -73,7 +73,7 @@ impl SetCollection {
             DocumentKind::Text => sets_of(&documents, &shingling, check),
             DocumentKind::TextSet | DocumentKind::HashSet => Ok(documents),
         };
-        let mut push = |row: &Row<'_>, piece: &mut Parts<u8>| {
+        let mut push = |row: &QueryRow<'_>, piece: &mut Parts<u8>| {
             let Some(datum) = row.get(document) else {
                 return false;
             };

@@ -2,11 +2,11 @@
 
 use crate::collection::documents::DocumentKind;
 use crate::collection::outlines::Outlining;
-use crate::collection::pieces::{self, read_in_pieces};
+use crate::collection::pieces::{Piece, read_in_pieces};
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
 use crate::pg::parts::Parts;
-use crate::pg::query::{CheckedColumn, Query, Row};
+use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::value::Keys;
 use neardup::Result;
 use neardup::memory::Grow;
@@ -33,7 +33,7 @@ pub struct OutlinedRow<'a> {
 }
 
 /// Takes a row, and the parameters of all outlines; None as long as all are empty.
-pub type TakeRow<'a> = &'a mut dyn FnMut(Option<&Outlining>, OutlinedRow<'_>);
+pub type TakeOutlinedRow<'a> = &'a mut dyn FnMut(Option<&Outlining>, OutlinedRow<'_>);
 
 /// Returns how to outline signatures with a header.
 pub type OutliningOf<'a> = &'a dyn Fn(&Header) -> Outlining;
@@ -49,11 +49,11 @@ pub fn outline_rows(
     key_type: pg_sys::Oid,
     columns: SignedColumns,
     (known, outlining_of): (Option<Outlining>, OutliningOf<'_>),
-    take: TakeRow<'_>,
+    take: TakeOutlinedRow<'_>,
 ) {
     let outlining = known.map_or_else(OnceLock::new, OnceLock::from);
-    let work = |piece: Piece, _: &mut dyn FnMut()| piece.outline(outlining.get());
-    let mut push = |row: &Row<'_>, piece: &mut Piece| {
+    let work = |piece: RowsToOutline, _: &mut dyn FnMut()| piece.outline(outlining.get());
+    let mut push = |row: &QueryRow<'_>, piece: &mut RowsToOutline| {
         piece.push(row, &columns);
         if outlining.get().is_none()
             && let Some(header) = piece.last_header()
@@ -69,18 +69,18 @@ pub fn outline_rows(
 
 /// Rows whose signatures are to be outlined; one without signature or document has neither.
 #[derive(Default)]
-struct Piece {
+struct RowsToOutline {
     signatures: Parts<u8>,
     documents: Parts<u8>,
 }
 
 /// Rows with the outlines of their signatures.
 struct Outlined {
-    rows: Piece,
+    rows: RowsToOutline,
     outlines: Parts<u8>,
 }
 
-impl pieces::Piece for Piece {
+impl Piece for RowsToOutline {
     fn bytes(&self) -> usize {
         self.signatures.items.len()
             + self.documents.items.len()
@@ -88,9 +88,9 @@ impl pieces::Piece for Piece {
     }
 }
 
-impl Piece {
+impl RowsToOutline {
     /// Adds a row, of columns that have been checked.
-    fn push(&mut self, row: &Row<'_>, columns: &SignedColumns) {
+    fn push(&mut self, row: &QueryRow<'_>, columns: &SignedColumns) {
         let (signatures, documents) = (&mut self.signatures, &mut self.documents);
         let document = columns
             .document
@@ -134,7 +134,7 @@ impl Piece {
 }
 
 impl Outlined {
-    fn hand_on(&self, outlining: Option<&Outlining>, keys: &Keys, take: TakeRow<'_>) {
+    fn hand_on(&self, outlining: Option<&Outlining>, keys: &Keys, take: TakeOutlinedRow<'_>) {
         let rows = self.rows.signatures.iter().zip(self.rows.documents.iter());
         for ((number, outline), (signature, document)) in (0..).zip(self.outlines.iter()).zip(rows)
         {

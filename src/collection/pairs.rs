@@ -8,7 +8,7 @@ use crate::collection::reading::Collection;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::query::Query;
-use crate::pg::srf::Rows;
+use crate::pg::srf::ResultRows;
 use pgrx::prelude::*;
 
 /// The measure that pairs have to reach.
@@ -81,7 +81,7 @@ fn near_dup_join(fcinfo: pg_sys::FunctionCallInfo) {
 }
 
 /// Puts the pairs of a collection. If the two queries of a join were read in reverse, turns each pair round.
-fn put_pairs(collection: Collection, is_reversed: bool, mut rows: Rows) {
+fn put_pairs(collection: Collection, is_reversed: bool, mut rows: ResultRows) {
     if let Some(mut matches) = Matches::of(collection) {
         matches.for_each_pair(&mut |[first, second], similarity| {
             let [a, b] = match is_reversed {
@@ -93,7 +93,7 @@ fn put_pairs(collection: Collection, is_reversed: bool, mut rows: Rows) {
     }
 }
 
-fn put_containing(collection: SetCollection, threshold: f64, mut rows: Rows) {
+fn put_containing(collection: SetCollection, threshold: f64, mut rows: ResultRows) {
     collection.for_each_pair(threshold, &mut |[a, b], share| {
         rows.put([a, b, share.into_datum()]);
     });

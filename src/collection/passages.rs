@@ -9,7 +9,7 @@ use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, work_mem_bytes};
 use crate::pg::spool::Records;
-use crate::pg::srf::Rows;
+use crate::pg::srf::ResultRows;
 use crate::pg::temporary_file::TemporaryFile;
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
@@ -74,7 +74,7 @@ fn draw_hashes() -> Hashes {
     Hashes::from_seed(i64::from_ne_bytes(seed))
 }
 
-/// The keys and documents of a query. Rows without a document are left out.
+/// The keys and documents of a query. ResultRows without a document are left out.
 struct KeyedDocuments {
     key_type: pg_sys::Oid,
     min_words: usize,
@@ -196,7 +196,7 @@ impl KeyedDocuments {
     }
 
     /// Returns false if different words had the same hash.
-    fn put_places(&mut self, passages: Passages<TemporaryFile>, rows: &mut Rows) -> bool {
+    fn put_places(&mut self, passages: Passages<TemporaryFile>, rows: &mut ResultRows) -> bool {
         let Self {
             fold, keys, texts, ..
         } = self;

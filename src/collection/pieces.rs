@@ -4,7 +4,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Query, Row};
+use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::value::Keys;
 use helpers::Work;
 use neardup::Result;
@@ -27,7 +27,7 @@ impl Piece for Parts<u8> {
 pub fn read_in_pieces<P: Piece, R: Send>(
     stage: &'static str,
     (query, key, key_type): (Query, CheckedColumn, pg_sys::Oid),
-    push: &mut dyn FnMut(&Row<'_>, &mut P) -> bool,
+    push: &mut dyn FnMut(&QueryRow<'_>, &mut P) -> bool,
     work: &Work<'_, P, Result<R>>,
     take: &mut dyn FnMut(Keys, R),
 ) {

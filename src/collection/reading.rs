@@ -3,7 +3,7 @@
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::outlines::{Outlines, Outlining, read_tokens};
 use crate::collection::outlining::{OutlinedRow, SignedColumns, outline_rows};
-use crate::collection::signing::{TakeRow, Waiting, sign_rows};
+use crate::collection::signing::{TakeSignedRow, Waiting, sign_rows};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::minhash::datum::{StoredSignature, shingling};
 use crate::minhash::sets::signature_of_set;
@@ -23,13 +23,13 @@ use neardup::shingle::{Key, Shingling};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The columns of a query.
-enum Columns {
+enum DocumentColumns {
     Signed(SignedColumns),
     /// Key and document, which is to be signed.
     Unsigned(DocumentKind, [CheckedColumn; 2]),
 }
 
-impl Columns {
+impl DocumentColumns {
     /// Returns the kind of the documents; None without documents.
     fn kind(&self) -> Option<DocumentKind> {
         match self {
@@ -193,9 +193,11 @@ impl Collection {
             );
         }
         match columns {
-            Columns::Signed(columns) => self.read_signed(query, columns),
-            Columns::Unsigned(DocumentKind::Text, columns) => self.read_unsigned(query, columns),
-            Columns::Unsigned(_, columns) => self.read_sets(query, columns),
+            DocumentColumns::Signed(columns) => self.read_signed(query, columns),
+            DocumentColumns::Unsigned(DocumentKind::Text, columns) => {
+                self.read_unsigned(query, columns)
+            }
+            DocumentColumns::Unsigned(_, columns) => self.read_sets(query, columns),
         }
     }
 
@@ -233,7 +235,7 @@ impl Collection {
     }
 
     /// Adds the rows whose documents `sign` signs.
-    fn push_signed(&mut self, sign: impl FnOnce((&Signing, &Outlining), TakeRow<'_>)) {
+    fn push_signed(&mut self, sign: impl FnOnce((&Signing, &Outlining), TakeSignedRow<'_>)) {
         let signing = self.signing.clone();
         let signing = signing.expect("a job that signs has the arguments for it");
         let outlining = Outlining::new(&signing.header(), self.threshold, true);
@@ -298,7 +300,7 @@ impl Collection {
         self.push_row(key, document);
     }
 
-    fn check_columns(&self, columns: &[Column]) -> Columns {
+    fn check_columns(&self, columns: &[Column]) -> DocumentColumns {
         let (key, second, third) = match columns {
             [key, second] => (key, second, None),
             [key, second, third] => (key, second, Some(third)),
@@ -306,10 +308,10 @@ impl Collection {
         };
         let key = key.of_type(self.key_type, "first", "key");
         if let (None, Some((kind, document))) = (third, DocumentKind::of_column(second)) {
-            return Columns::Unsigned(kind, [key, document]);
+            return DocumentColumns::Unsigned(kind, [key, document]);
         }
         let signature = second.of_type(self.signature_type, "second", "signature");
-        Columns::Signed(SignedColumns {
+        DocumentColumns::Signed(SignedColumns {
             key,
             signature,
             document: third.map(document_column),

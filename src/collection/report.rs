@@ -9,7 +9,7 @@ use crate::pg::catalog::{is_text, type_named};
 use crate::pg::encoding::Utf8;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Query, Row};
+use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
 use neardup::memory::{Grow, copied, with_room};
@@ -70,7 +70,7 @@ fn date_of(day: i32) -> Date {
 }
 
 /// The columns of the query.
-struct Columns {
+struct ReportColumns {
     key: CheckedColumn,
     signature: Option<CheckedColumn>,
     document: CheckedColumn,
@@ -159,7 +159,7 @@ impl ReportRows {
     fn read_clusters(
         &mut self,
         query: Query,
-        columns: &Columns,
+        columns: &ReportColumns,
         [canonical, similarity]: [CheckedColumn; 2],
         output: &KeyOutput,
     ) -> (Census, Option<collection::Documents>) {
@@ -211,7 +211,7 @@ impl ReportRows {
     }
 
     /// Counts a row, and keeps the key of one that is compared.
-    fn push(&mut self, row: &Row<'_>, columns: &Columns, key: Option<Vec<u8>>) -> Facts {
+    fn push(&mut self, row: &QueryRow<'_>, columns: &ReportColumns, key: Option<Vec<u8>>) -> Facts {
         let facts = self.facts_of(row, columns);
         match key {
             Some(key) => {
@@ -223,7 +223,7 @@ impl ReportRows {
         facts
     }
 
-    fn facts_of(&mut self, row: &Row<'_>, columns: &Columns) -> Facts {
+    fn facts_of(&mut self, row: &QueryRow<'_>, columns: &ReportColumns) -> Facts {
         let source = columns.source.and_then(|column| row.get(column));
         let day = columns.day.and_then(|column| row.get(column));
         // SAFETY: the columns are of type text or one of those that are stored as it is.
@@ -316,7 +316,11 @@ impl ReportDocuments for Shown<'_> {
     }
 }
 
-fn check_columns(query: &Query, key_type: pg_sys::Oid, signature_type: pg_sys::Oid) -> Columns {
+fn check_columns(
+    query: &Query,
+    key_type: pg_sys::Oid,
+    signature_type: pg_sys::Oid,
+) -> ReportColumns {
     let columns = query.columns();
     let [key, second, others @ ..] = columns.as_slice() else {
         wrong_columns(&format!("the query yields {} columns", columns.len()));
@@ -333,7 +337,7 @@ fn check_columns(query: &Query, key_type: pg_sys::Oid, signature_type: pg_sys::O
         (None, []) => wrong_columns("the query yields no document"),
     };
     let first = columns.len() - others.len();
-    let mut checked = Columns {
+    let mut checked = ReportColumns {
         key: key.of_type(key_type, "first", "key"),
         signature,
         document,

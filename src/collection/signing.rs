@@ -2,11 +2,11 @@
 
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::collection::outlines::Outlining;
-use crate::collection::pieces::{self, Piece as _, read_in_pieces};
+use crate::collection::pieces::{Piece, read_in_pieces};
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
-use crate::pg::query::{CheckedColumn, Query, Row};
+use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::stored_texts;
 use crate::pg::value::Keys;
 use neardup::Result;
@@ -15,7 +15,7 @@ use neardup::minhash::Signing;
 use pgrx::pg_sys;
 
 /// Takes the key of a row, the outline of its signature, and the record of its document.
-pub type TakeRow<'a> = &'a mut dyn FnMut(Option<pg_sys::Datum>, &[u8], &[u8]);
+pub type TakeSignedRow<'a> = &'a mut dyn FnMut(Option<pg_sys::Datum>, &[u8], &[u8]);
 
 /// Reads all rows of a query for key, of type `key_type`, and document, a text, and signs the
 /// documents. One that is NULL is signed as an empty one, and the outline of an empty one is empty.
@@ -25,10 +25,10 @@ pub fn sign_rows(
     key_type: pg_sys::Oid,
     [key, document]: [CheckedColumn; 2],
     (signing, outlining): (&Signing, &Outlining),
-    take: TakeRow<'_>,
+    take: TakeSignedRow<'_>,
 ) {
-    let work = |piece: Piece, check: &mut dyn FnMut()| piece.sign(signing, outlining, check);
-    let mut push = |row: &Row<'_>, piece: &mut Piece| {
+    let work = |piece: RowsToSign, check: &mut dyn FnMut()| piece.sign(signing, outlining, check);
+    let mut push = |row: &QueryRow<'_>, piece: &mut RowsToSign| {
         piece.push(row.get(document));
         true
     };
@@ -40,8 +40,8 @@ pub fn sign_rows(
 /// Rows under numbers as keys that come one by one, whose documents wait to be signed by helpers.
 pub struct Waiting {
     keys: Keys,
-    documents: Piece,
-    full: Vec<(Keys, Piece)>,
+    documents: RowsToSign,
+    full: Vec<(Keys, RowsToSign)>,
     /// Bytes of the full pieces.
     bytes: usize,
 }
@@ -50,7 +50,7 @@ impl Waiting {
     pub fn new() -> Self {
         Self {
             keys: Keys::new(pg_sys::INT8OID),
-            documents: Piece::default(),
+            documents: RowsToSign::default(),
             full: Vec::new(),
             bytes: 0,
         }
@@ -74,10 +74,11 @@ impl Waiting {
     }
 
     /// Signs the documents of all rows, and hands on the rows as [`sign_rows`] does.
-    pub fn sign(&mut self, (signing, outlining): (&Signing, &Outlining), take: TakeRow<'_>) {
+    pub fn sign(&mut self, (signing, outlining): (&Signing, &Outlining), take: TakeSignedRow<'_>) {
         self.end_piece();
         self.bytes = 0;
-        let work = |piece: Piece, check: &mut dyn FnMut()| piece.sign(signing, outlining, check);
+        let work =
+            |piece: RowsToSign, check: &mut dyn FnMut()| piece.sign(signing, outlining, check);
         let mut take = |keys: Keys, signed: Result<Signed>| signed.or_raise().hand_on(&keys, take);
         in_order(&work, &mut take, |line| {
             for (keys, piece) in self.full.drain(..) {
@@ -89,7 +90,7 @@ impl Waiting {
 }
 
 /// Documents to be signed.
-struct Piece {
+struct RowsToSign {
     records: Parts<u8>,
     /// The texts of records that do not hold them as they are.
     texts: Parts<u8>,
@@ -101,7 +102,7 @@ struct Signed {
     outlines: Parts<u8>,
 }
 
-impl Default for Piece {
+impl Default for RowsToSign {
     fn default() -> Self {
         // Most pieces end within one short document more than they are to have.
         Self {
@@ -111,13 +112,13 @@ impl Default for Piece {
     }
 }
 
-impl pieces::Piece for Piece {
+impl Piece for RowsToSign {
     fn bytes(&self) -> usize {
         self.records.items.len() + self.texts.items.len()
     }
 }
 
-impl Piece {
+impl RowsToSign {
     /// Adds a document, of a type that has been checked.
     fn push(&mut self, document: Option<pg_sys::Datum>) {
         if let Some(document) = document {
@@ -150,7 +151,7 @@ impl Piece {
 }
 
 impl Signed {
-    fn hand_on(self, keys: &Keys, take: TakeRow<'_>) {
+    fn hand_on(self, keys: &Keys, take: TakeSignedRow<'_>) {
         let rows = (0..).zip(self.outlines.iter()).zip(self.records.iter());
         for ((number, outline), record) in rows {
             take(keys.get(number), outline, record);

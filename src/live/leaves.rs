@@ -30,7 +30,7 @@ pub enum Unnoted {
 }
 
 /// The tracked table, and the function and the name of the trigger that notes its rows.
-type Noting = (pg_sys::Oid, pg_sys::Oid, String);
+type NotingTrigger = (pg_sys::Oid, pg_sys::Oid, String);
 
 impl Leaf {
     /// Returns the leaves of a tracked table.
@@ -45,7 +45,7 @@ impl Leaf {
         leaves
     }
 
-    fn of(table: &Relation, (root, function, name): &Noting) -> Self {
+    fn of(table: &Relation, (root, function, name): &NotingTrigger) -> Self {
         let triggers = table.triggers().iter();
         let noting: Vec<_> = triggers.filter(|t| t.tgfoid == *function).collect();
         // A partition's trigger has the name of its table's.
@@ -71,7 +71,7 @@ impl Leaf {
     }
 }
 
-fn add_leaves(table: &Relation, trigger: &Noting, leaves: &mut Vec<Leaf>) {
+fn add_leaves(table: &Relation, trigger: &NotingTrigger, leaves: &mut Vec<Leaf>) {
     if table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE {
         return leaves.push(Leaf::of(table, trigger));
     }

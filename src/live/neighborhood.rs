@@ -5,7 +5,7 @@ use crate::live::ahead::{Ahead, Surrounded};
 use crate::live::order::OrderComparison;
 use crate::live::parameters::TrackedParameters;
 use crate::live::queries::{self, canonicals, known, neighbors};
-use crate::live::rows::{After, Rows};
+use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::statement::{Connection, Statement, Tuple, text_array};
@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// Rows around which one statement looks.
+/// TrackedRows around which one statement looks.
 const BATCH: usize = 1000;
 
 /// Canonical rows whose members one statement returns.
@@ -31,7 +31,7 @@ pub struct Neighborhood<'a> {
     canonicals: Statement<'a>,
     neighbors: Statement<'a>,
     foreseen: Foreseen,
-    rows: RefCell<Rows>,
+    rows: RefCell<TrackedRows>,
     /// The rows near others, with their similarity, where they have been read before they were asked
     /// for.
     near: RefCell<HashMap<u32, Vec<(AffectedRow, f64)>>>,
@@ -54,7 +54,7 @@ impl<'a> Neighborhood<'a> {
     }
 
     /// Returns the rows that were met.
-    pub fn into_rows(self) -> Rows {
+    pub fn into_rows(self) -> TrackedRows {
         self.rows.into_inner()
     }
 
@@ -116,7 +116,13 @@ impl<'a> Neighborhood<'a> {
 
     /// Adds a row that can be near others to the rows to be searched around; notes the outcome of one that
     /// cannot, or is gone.
-    fn read_known(&self, rows: &mut Rows, number: u32, tuple: &Tuple<'_>, ahead: &mut Ahead) {
+    fn read_known(
+        &self,
+        rows: &mut TrackedRows,
+        number: u32,
+        tuple: &Tuple<'_>,
+        ahead: &mut Ahead,
+    ) {
         if tuple.datum(known::PRESENT_KEY).is_none() {
             rows.get_mut(number).after = After::Gone;
             return;
@@ -241,7 +247,7 @@ impl<'a> Neighborhood<'a> {
     /// Returns the unchanged canonical row that an unchanged row belonged to.
     fn read_own_canonical(
         &self,
-        rows: &mut Rows,
+        rows: &mut TrackedRows,
         number: u32,
         tuple: &Tuple<'_>,
     ) -> Option<NearCanonical> {
@@ -262,7 +268,7 @@ impl<'a> Neighborhood<'a> {
 }
 
 /// Notes a row that is in the queue, under all texts that its key has, and returns its number.
-fn note_changed(rows: &mut Rows, tuple: &Tuple<'_>) -> u32 {
+fn note_changed(rows: &mut TrackedRows, tuple: &Tuple<'_>) -> u32 {
     let noted = tuple.text(known::KEY).unwrap_or_default();
     let stored = tuple.text(known::STORED_KEY);
     let present = tuple.text(known::PRESENT_KEY);

@@ -3,7 +3,7 @@
 use crate::collection::gathered::Gathered;
 use crate::index::kind::{Bound, Kind};
 use crate::live::parameters::TrackedParameters;
-use crate::live::rows::{After, Rows};
+use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
@@ -27,12 +27,12 @@ mod column {
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value` where signatures were made with different parameters.
-pub fn run(connection: &Connection, shape: &Shape) -> (Rows, Vec<u32>) {
+pub fn run(connection: &Connection, shape: &Shape) -> (TrackedRows, Vec<u32>) {
     let mut rebuild = Rebuild {
         kind: shape.tracker.measure.kind,
         bound: shape.tracker.measure.bound,
         signature_type: type_named(shape.tracker.schema, c"minhash_signature"),
-        rows: Rows::default(),
+        rows: TrackedRows::default(),
         order: Vec::new(),
         parameters: TrackedParameters::default(),
         scope: None,
@@ -78,7 +78,7 @@ struct Rebuild {
     kind: Kind,
     bound: Bound,
     signature_type: pg_sys::Oid,
-    rows: Rows,
+    rows: TrackedRows,
     /// The rows in the order of the table.
     order: Vec<u32>,
     parameters: TrackedParameters,

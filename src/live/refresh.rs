@@ -2,7 +2,7 @@
 
 use crate::live::access::{check_tables, lock, rights_for};
 use crate::live::leaves::{Leaf, Unnoted};
-use crate::live::rows::{After, Rows};
+use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::live::state::State;
 use crate::live::tracker::{Tracker, TriggerFunctions};
@@ -126,7 +126,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     changes
 }
 
-/// Rows that a refresh always searches around rather than compute anew.
+/// TrackedRows that a refresh always searches around rather than compute anew.
 const FEW: i64 = 1000;
 
 /// The time to search around a row, as a number of rows computed anew: 4 to 10, more with rows near it.
@@ -239,7 +239,7 @@ impl Refresh<'_> {
     }
 
     /// Returns the numbers of the clusters that the rows are in now.
-    fn numbers(&self, rows: &Rows, order: &[u32]) -> ClusterNumbers {
+    fn numbers(&self, rows: &TrackedRows, order: &[u32]) -> ClusterNumbers {
         let (mut moves, mut ceased) = (Vec::new(), Vec::new());
         for (number, row) in rows.iter() {
             let canonical = match row.after {
@@ -281,7 +281,7 @@ impl Refresh<'_> {
         for (place, &row) in (0..).zip(order) {
             places[row as usize] = place;
         }
-        // Rows that stand alone or are gone have no place in the order: they follow by their keys.
+        // TrackedRows that stand alone or are gone have no place in the order: they follow by their keys.
         let place = |row: u32| (places[row as usize], &rows.get(row).key);
         let compare = |a, b| place(a).cmp(&place(b));
         moves.sort_unstable_by(|a, b| compare(a.row, b.row));
@@ -289,7 +289,7 @@ impl Refresh<'_> {
     }
 
     /// Writes the state, and deletes from the queue the entries that have been read.
-    fn end(&self, rows: &Rows, numbers: &ClusterNumbers, written: &Written) -> Changes {
+    fn end(&self, rows: &TrackedRows, numbers: &ClusterNumbers, written: &Written) -> Changes {
         let Self {
             connection,
             shape,

@@ -1,7 +1,7 @@
 //! A refresh that goes out from the rows in the queue.
 
 use crate::live::neighborhood::Neighborhood;
-use crate::live::rows::{After, Rows};
+use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::statement::Connection;
@@ -21,7 +21,7 @@ pub fn run(
     shape: &Shape,
     changed: i64,
     most: usize,
-) -> Option<(Rows, Vec<u32>)> {
+) -> Option<(TrackedRows, Vec<u32>)> {
     let neighborhood = Neighborhood::new(connection, shape);
     let placed = repair(&neighborhood, neighborhood.affected(changed, most)?).or_raise()?;
     let mut rows = neighborhood.into_rows();
@@ -30,7 +30,7 @@ pub fn run(
     Some((rows, order))
 }
 
-fn note(rows: &mut Rows, placed: &Placed) {
+fn note(rows: &mut TrackedRows, placed: &Placed) {
     let (canonical, similarity) = match placed.canonical {
         Some(near) => (near.canonical, near.similarity),
         None => (placed.row, 1.0),

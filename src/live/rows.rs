@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 /// A row of the table, or one that was there.
 #[derive(Default)]
-pub struct Row {
+pub struct TrackedRow {
     /// Its key as text, in the database's encoding.
     pub key: Vec<u8>,
     /// Its place in the order, where that matters.
@@ -43,23 +43,23 @@ pub enum After {
     },
 }
 
-/// Rows by number and by key.
+/// TrackedRows by number and by key.
 #[derive(Default)]
-pub struct Rows {
-    rows: Vec<Row>,
+pub struct TrackedRows {
+    rows: Vec<TrackedRow>,
     numbers: HashMap<Vec<u8>, u32>,
 }
 
-impl Rows {
+impl TrackedRows {
     /// Returns the number of a row, which is new where its key is.
     pub fn number(&mut self, key: &[u8]) -> u32 {
         if let Some(&number) = self.numbers.get(key) {
             return number;
         }
         let number = self.rows.len() as u32;
-        let row = Row {
+        let row = TrackedRow {
             key: copied(key).or_raise(),
-            ..Row::default()
+            ..TrackedRow::default()
         };
         self.rows.try_push(row).or_raise();
         self.add_alias(key, number);
@@ -72,11 +72,11 @@ impl Rows {
         self.numbers.insert(copied(key).or_raise(), number);
     }
 
-    pub fn get(&self, number: u32) -> &Row {
+    pub fn get(&self, number: u32) -> &TrackedRow {
         &self.rows[number as usize]
     }
 
-    pub fn get_mut(&mut self, number: u32) -> &mut Row {
+    pub fn get_mut(&mut self, number: u32) -> &mut TrackedRow {
         &mut self.rows[number as usize]
     }
 
@@ -85,7 +85,7 @@ impl Rows {
     }
 
     /// Returns all rows with their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Row)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &TrackedRow)> {
         (0..).zip(&self.rows)
     }
 
@@ -148,7 +148,7 @@ impl Rows {
     }
 }
 
-impl Row {
+impl TrackedRow {
     /// Returns whether the row, of this number, was the canonical row of others or could have been.
     pub fn was_canonical(&self, number: u32) -> bool {
         let before = self.before.as_ref();

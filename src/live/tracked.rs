@@ -7,7 +7,7 @@ use crate::pg::call::Call;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
-use crate::pg::srf::Rows;
+use crate::pg::srf::ResultRows;
 use crate::pg::statement::{Connection, server_text, text_datum};
 use pgrx::prelude::*;
 
@@ -39,7 +39,7 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
     WHERE t.tgfoid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
 
-fn put(connection: &Connection, rows: &mut Rows, tracker: &Tracker) {
+fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     if tracker.table_of_another().is_some() {
         return;
     }

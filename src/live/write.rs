@@ -1,6 +1,6 @@
 //! Writes the results of a refresh: clusters, canonical rows, log.
 
-use crate::live::rows::{After, Row, Rows};
+use crate::live::rows::{After, TrackedRow, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
@@ -10,7 +10,7 @@ use neardup::cluster::live::{ClusterNumbers, Event};
 use neardup::memory::{Grow, collected};
 use pgrx::{IntoDatum, pg_sys};
 
-/// Rows that one statement writes.
+/// TrackedRows that one statement writes.
 const BATCH: usize = 10_000;
 
 /// The numbers of rows that a refresh has added to the clusters, and taken from them.
@@ -24,7 +24,7 @@ pub struct Written {
 pub fn clusters(
     connection: &Connection,
     shape: &Shape,
-    rows: &Rows,
+    rows: &TrackedRows,
     numbers: &ClusterNumbers,
 ) -> Written {
     let (table, type_) = (shape.clusters(), &shape.key.type_);
@@ -89,7 +89,7 @@ struct Assigned<'a> {
 
 impl<'a> Assigned<'a> {
     /// Returns the cluster row to be written; None if it is as before.
-    fn of(rows: &'a Rows, numbers: &ClusterNumbers, row: &'a Row) -> Option<Self> {
+    fn of(rows: &'a TrackedRows, numbers: &ClusterNumbers, row: &'a TrackedRow) -> Option<Self> {
         let After::In {
             canonical,
             similarity,
@@ -127,7 +127,12 @@ impl<'a> Assigned<'a> {
 }
 
 /// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
-pub fn canonicals(connection: &Connection, shape: &Shape, rows: &Rows, numbers: &ClusterNumbers) {
+pub fn canonicals(
+    connection: &Connection,
+    shape: &Shape,
+    rows: &TrackedRows,
+    numbers: &ClusterNumbers,
+) {
     let (mut ended, mut begun) = (Vec::new(), Vec::new());
     for (number, row) in rows.iter() {
         let is_canonical = row.is_canonical(number);
@@ -214,7 +219,7 @@ fn canonical_columns(shape: &Shape, cluster: &str) -> String {
 }
 
 /// Writes the log.
-pub fn log(connection: &Connection, shape: &Shape, rows: &Rows, events: &[Event]) {
+pub fn log(connection: &Connection, shape: &Shape, rows: &TrackedRows, events: &[Event]) {
     let table = names::relation(shape.tracker.tables.log);
     let insert = connection.prepare_kept(
         &format!(
@@ -240,7 +245,7 @@ pub fn log(connection: &Connection, shape: &Shape, rows: &Rows, events: &[Event]
     }
 }
 
-fn log_batch(insert: &Statement<'_>, rows: &Rows, batch: &[Event]) {
+fn log_batch(insert: &Statement<'_>, rows: &TrackedRows, batch: &[Event]) {
     let mut entries = Vec::new();
     entries.try_extend(batch.iter().map(entry)).or_raise();
     let from = collected(entries.iter().map(|entry| entry.1)).or_raise();
@@ -279,7 +284,7 @@ fn entry(event: &Event) -> (&'static str, Option<i64>, Option<i64>, u32) {
 }
 
 /// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
-fn similarity(rows: &Rows, event: &Event) -> Option<f64> {
+fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
     match (event, rows.get(entry(event).3).after) {
         (Event::Joined { .. }, After::In { similarity, .. }) => similarity,
         _ => None,

@@ -194,7 +194,7 @@ impl Query {
     }
 
     /// Visits every row, and ends the query.
-    pub fn for_each(self, visit: &mut dyn FnMut(&Row<'_>)) {
+    pub fn for_each(self, visit: &mut dyn FnMut(&QueryRow<'_>)) {
         self.read(BATCH, &mut |row| {
             visit(row);
             true
@@ -203,12 +203,12 @@ impl Query {
 
     /// Visits rows until `visit` returns false, and ends the query. Reads no row that is not visited.
     /// Returns whether there are no more.
-    pub fn for_each_while(self, visit: &mut dyn FnMut(&Row<'_>) -> bool) -> bool {
+    pub fn for_each_while(self, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         self.read(1, visit)
     }
 
     /// Visits rows, fetched in batches, until `visit` returns false; false then.
-    fn read(self, batch: i64, visit: &mut dyn FnMut(&Row<'_>) -> bool) -> bool {
+    fn read(self, batch: i64, visit: &mut dyn FnMut(&QueryRow<'_>) -> bool) -> bool {
         // SAFETY: the text lives as long as the query; PostgreSQL takes the setting back after an ERROR.
         let (errors, settings) = unsafe { (QueryErrors::begin(self.text), Settings::begin()) };
         settings.set(c"synchronize_seqscans", c"off");
@@ -223,7 +223,7 @@ impl Query {
                 let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
                 is_exhausted = rows == 0;
                 goes_on = (0..rows).all(|number| {
-                    visit(&Row {
+                    visit(&QueryRow {
                         tuple: *(*table).vals.add(number),
                         descriptor: (*table).tupdesc,
                         lifetime: PhantomData,
@@ -314,13 +314,13 @@ impl QueryParameters {
 }
 
 /// A row while it is visited.
-pub struct Row<'a> {
+pub struct QueryRow<'a> {
     tuple: pg_sys::HeapTuple,
     descriptor: pg_sys::TupleDesc,
     lifetime: PhantomData<&'a ()>,
 }
 
-impl Row<'_> {
+impl QueryRow<'_> {
     /// Returns the value of a column of this query; None for NULL.
     pub fn get(&self, column: CheckedColumn) -> Option<pg_sys::Datum> {
         let mut is_null = false;

@@ -6,12 +6,12 @@ use pgrx::pg_sys;
 impl Call {
     /// Begins the result. Its row type is the one that the query expects: to look it up takes half a
     /// kilobyte for every call, which is not freed before the query ends.
-    pub fn rows(&self) -> Rows {
+    pub fn rows(&self) -> ResultRows {
         // SAFETY: the call is running; the function is declared to return a set of records.
         unsafe {
             pg_sys::InitMaterializedSRF(self.fcinfo(), pg_sys::MAT_SRF_USE_EXPECTED_DESC);
             let result = (*self.fcinfo()).resultinfo.cast::<pg_sys::ReturnSetInfo>();
-            Rows {
+            ResultRows {
                 store: (*result).setResult,
                 descriptor: (*result).setDesc,
             }
@@ -20,12 +20,12 @@ impl Call {
 }
 
 /// The result of a set-returning function.
-pub struct Rows {
+pub struct ResultRows {
     store: *mut pg_sys::Tuplestorestate,
     descriptor: pg_sys::TupleDesc,
 }
 
-impl Rows {
+impl ResultRows {
     /// Appends a row; the values have the types of the declared columns.
     pub fn put<const N: usize>(&mut self, values: [Option<pg_sys::Datum>; N]) {
         let mut datums = values.map(|value| value.unwrap_or(pg_sys::Datum::null()));
