@@ -16,6 +16,14 @@ pub struct DirectoryEntry {
 }
 
 impl DirectoryEntry {
+    /// Returns the entry that would lead to the root of a segment: its first posting is not known.
+    pub(super) fn of_root(segment: &Segment) -> Self {
+        Self {
+            first: Posting::MIN,
+            block: segment.root,
+        }
+    }
+
     fn to_bytes(self) -> [u8; ENTRY] {
         let mut bytes = [0; ENTRY];
         bytes[..8].copy_from_slice(&u64::from(self.first).to_le_bytes());

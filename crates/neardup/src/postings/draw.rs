@@ -86,8 +86,7 @@ impl WeightedLeaf {
         pages: &mut P,
         part: &SegmentPart,
     ) -> std::result::Result<Vec<u64>, P::Error> {
-        let first = (part.segment.depth > 0).then_some(self.entry.first);
-        read_leaf(pages, part.segment, self.entry.block, first, |leaf| {
+        read_leaf(pages, part.segment, self.entry, |leaf| {
             let mut numbers = match with_room(leaf.len()) {
                 Ok(numbers) => numbers,
                 failed => return Ok(failed),
@@ -119,19 +118,13 @@ fn leaves<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
 ) -> std::result::Result<Vec<WeightedLeaf>, P::Error> {
-    let root = DirectoryEntry {
-        first: Posting::MIN,
-        block: part.segment.root,
-    };
-    let mut entries = Vec::from([root]);
+    let mut entries = Vec::from([DirectoryEntry::of_root(part.segment)]);
     for level in (1..=part.segment.depth).rev() {
         let step = entries.len().div_ceil(DIRECTORIES).max(1);
         let mut below = Vec::new();
         for entry in entries.into_iter().step_by(step) {
             pages.interrupt()?;
-            let first = (level < part.segment.depth).then_some(entry.first);
-            let block = entry.block;
-            read_directory(pages, part.segment, level, block, first, |directory| {
+            read_directory(pages, part.segment, level, entry, |directory| {
                 below.try_extend(directory.iter().filter(|child| part.has(child.first)))
             })??;
         }

@@ -288,10 +288,7 @@ fn find<P: Pages>(
     keys: Vec<u32>,
     most_pages: usize,
 ) -> std::result::Result<(Vec<SampledList>, usize), P::Error> {
-    let page = DirectoryEntry {
-        first: Posting::MIN,
-        block: part.segment.root,
-    };
+    let page = DirectoryEntry::of_root(part.segment);
     let depth = part.segment.depth;
     let mut lists = Vec::new();
     if depth == 0 {
@@ -317,9 +314,7 @@ fn find<P: Pages>(
             room = room.saturating_sub(1 + visit.keys.len() * usize::from(level));
             left -= 1;
             pages.interrupt()?;
-            let first = (level < depth).then_some(visit.page.first);
-            let block = visit.page.block;
-            read_directory(pages, part.segment, level, block, first, |directory| {
+            read_directory(pages, part.segment, level, visit.page, |directory| {
                 visit.descend(part, &directory, &mut lists, &mut below)
             })??;
         }
@@ -384,8 +379,7 @@ fn read_lists<P: Pages>(
     lists: &mut [SampledList],
 ) -> std::result::Result<(), P::Error> {
     pages.interrupt()?;
-    let first = (part.segment.depth > 0).then_some(leaf.first);
-    read_leaf(pages, part.segment, leaf.block, first, |leaf| {
+    read_leaf(pages, part.segment, leaf, |leaf| {
         for list in lists {
             let Some((first, last)) = part.range(list.key) else {
                 continue;

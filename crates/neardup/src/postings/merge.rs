@@ -75,7 +75,9 @@ impl Merge {
                 let next = None;
                 return Ok(FilledLeaf { next, dropped });
             }
-            self.check_order(number)?;
+            if self.last.is_some_and(|last| last >= number) {
+                return Err(Damaged("a row has postings in two segments").into());
+            }
             let posting = Posting::from(number);
             if !keep(self.lo + u64::from(posting.offset)) {
                 dropped += 1;
@@ -83,7 +85,9 @@ impl Merge {
                 let next = Some(posting);
                 return Ok(FilledLeaf { next, dropped });
             }
-            self.take(pages, input, number)?;
+            self.last = Some(number);
+            self.inputs[input].walk.skip();
+            self.next[input] = self.inputs[input].next(pages)?;
         }
     }
 
@@ -93,23 +97,6 @@ impl Merge {
             let next = self.inputs[input].next(pages)?;
             self.next.push(next);
         }
-        Ok(())
-    }
-
-    #[inline]
-    fn check_order(&self, number: u64) -> Result<(), Damaged> {
-        if self.last.is_some_and(|last| last >= number) {
-            return Err(Damaged("a row has postings in two segments"));
-        }
-        Ok(())
-    }
-
-    /// Goes on to the posting of an input behind its next.
-    #[inline]
-    fn take<P: Pages>(&mut self, pages: &mut P, input: usize, number: u64) -> Result<(), P::Error> {
-        self.last = Some(number);
-        self.inputs[input].walk.skip();
-        self.next[input] = self.inputs[input].next(pages)?;
         Ok(())
     }
 
@@ -131,12 +118,8 @@ impl Input {
     /// Returns the next posting in terms of the output, or [`END`].
     #[inline]
     fn next<P: Pages>(&mut self, pages: &mut P) -> Result<u64, P::Error> {
-        let posting = match self.walk.loaded() {
-            Some(posting) => posting,
-            None => match self.walk.peek(pages)? {
-                Some(posting) => posting,
-                None => return Ok(END),
-            },
+        let Some(posting) = self.walk.peek(pages)? else {
+            return Ok(END);
         };
         let offset = self.shift.saturating_add(u64::from(posting.offset));
         if offset >= MAX_ROWS {

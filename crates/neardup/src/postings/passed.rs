@@ -24,10 +24,7 @@ pub fn passed<P: Pages>(
     if segment.postings == 0 {
         return Ok(());
     }
-    let root = DirectoryEntry {
-        first: Posting::MIN,
-        block: segment.root,
-    };
+    let root = DirectoryEntry::of_root(segment);
     let mut steps = PassedPages {
         pages,
         segment,
@@ -56,7 +53,7 @@ impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
         level: u8,
     ) -> Result<(), P::Error> {
         if level > 0 {
-            let (children, after) = self.children(page.block, level)?;
+            let (children, after) = self.children(page, level)?;
             let ends = children
                 .iter()
                 .skip(1)
@@ -82,11 +79,11 @@ impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
     /// them.
     fn children(
         &mut self,
-        block: u32,
+        page: DirectoryEntry,
         level: u8,
     ) -> Result<(Vec<DirectoryEntry>, Option<DirectoryEntry>), P::Error> {
         let (from, to) = (self.from, self.to);
-        let children = read_directory(self.pages, self.segment, level, block, None, |directory| {
+        let children = read_directory(self.pages, self.segment, level, page, |directory| {
             let first = directory.child_of(from);
             let last = to.map_or(directory.len().saturating_sub(1), |to| {
                 directory.child_of(to)

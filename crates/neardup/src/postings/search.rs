@@ -280,10 +280,7 @@ impl<'g> GroupSearch<'g> {
                 search: number,
                 part: place,
                 level: part.segment.depth,
-                page: DirectoryEntry {
-                    first: Posting::MIN,
-                    block: part.segment.root,
-                },
+                page: DirectoryEntry::of_root(part.segment),
                 next: None,
                 lists: start..end,
             })?;
@@ -300,8 +297,7 @@ impl<'g> GroupSearch<'g> {
         let part = &self.parts[visit.part];
         below.try_reserve(visit.lists.len()).map_err(Error::from)?;
         let (before, level) = (below.len(), visit.level);
-        let (block, first) = (visit.page.block, visit.first(part));
-        read_directory(pages, part.segment, level, block, first, |directory| {
+        read_directory(pages, part.segment, level, visit.page, |directory| {
             let mut last_child = None;
             for number in visit.lists.clone() {
                 let list = &mut self.lists[number];
@@ -339,9 +335,8 @@ impl<'g> GroupSearch<'g> {
     /// Counts the short lists of a leaf, and notes the long ones.
     fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &PageVisit) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
-        let (block, first) = (visit.page.block, visit.first(part));
         let (lists, counts, long) = (&mut self.lists, &mut self.counts, &mut self.long);
-        read_leaf(pages, part.segment, block, first, |leaf| {
+        read_leaf(pages, part.segment, visit.page, |leaf| {
             let mut short = [0; SHORT];
             for number in visit.lists.clone() {
                 let list = &mut lists[number];
@@ -446,11 +441,6 @@ fn short_list(
 }
 
 impl PageVisit {
-    /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &SegmentPart) -> Option<Posting> {
-        (self.level != part.segment.depth).then_some(self.page.first)
-    }
-
     /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
     /// general.
     fn ahead(&self, lists: &[List]) -> PageAhead {

@@ -92,11 +92,10 @@ impl SweptSegment {
 
     #[inline]
     fn load<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
-        let posting = match self.walk.loaded() {
-            Some(posting) => Some(posting),
-            None => self.walk.peek(pages)?,
-        };
-        let within = posting.filter(|posting| u64::from(*posting) < self.end);
+        let within = self
+            .walk
+            .peek(pages)?
+            .filter(|posting| u64::from(*posting) < self.end);
         self.next = within.map_or(END, |posting| {
             (
                 posting.key,

@@ -123,10 +123,7 @@ impl Queries {
             return Ok(());
         }
         let root = PageForKeys {
-            page: DirectoryEntry {
-                first: Posting::MIN,
-                block: part.segment.root,
-            },
+            page: DirectoryEntry::of_root(part.segment),
             next: None,
             keys: &keys[start..end],
         };
@@ -159,11 +156,6 @@ struct PageForKeys<'a> {
 }
 
 impl<'a> PageForKeys<'a> {
-    /// Returns the posting that the page has to begin with, unknown of a root.
-    fn first(&self, part: &SegmentPart, level: u8) -> Option<Posting> {
-        (level != part.segment.depth).then_some(self.page.first)
-    }
-
     /// Returns the pages below a directory for the keys.
     fn below(
         &self,
@@ -219,14 +211,13 @@ impl Hits {
                 pages.announce(ahead)?;
             }
             for visit in together {
-                let (block, first) = (visit.page.block, visit.first(part, level));
                 if level == 0 {
                     let take = |leaf: Leaf| self.take(&leaf, part, visit);
-                    read_leaf(pages, part.segment, block, first, take)??;
+                    read_leaf(pages, part.segment, visit.page, take)??;
                     continue;
                 }
                 let below = |directory: Directory| visit.below(&directory, part);
-                let below = read_directory(pages, part.segment, level, block, first, below)???;
+                let below = read_directory(pages, part.segment, level, visit.page, below)???;
                 self.look_at(pages, part, level - 1, &below)?;
             }
         }

@@ -11,7 +11,7 @@ use crate::Error;
 pub(super) struct Leaves {
     segment: Segment,
     /// Of each level of directories, from the lowest: the page, and the entry to go on with.
-    path: [(u32, usize); MAX_DEPTH as usize],
+    path: [(DirectoryEntry, usize); MAX_DEPTH as usize],
     next: Option<DirectoryEntry>,
 }
 
@@ -23,16 +23,13 @@ impl Leaves {
         from: Posting,
     ) -> Result<Self, P::Error> {
         segment.rows()?;
+        let root = DirectoryEntry::of_root(segment);
         let mut leaves = Self {
             segment: *segment,
-            path: [(0, 0); MAX_DEPTH as usize],
+            path: [(root, 0); MAX_DEPTH as usize],
             next: None,
         };
         if segment.postings > 0 {
-            let root = DirectoryEntry {
-                first: Posting::MIN,
-                block: segment.root,
-            };
             leaves.next = Some(leaves.descend(pages, root, segment.depth, from)?);
         }
         Ok(leaves)
@@ -47,16 +44,13 @@ impl Leaves {
         from: Posting,
     ) -> Result<DirectoryEntry, P::Error> {
         for level in (1..=level).rev() {
-            let is_root = level == self.segment.depth;
-            let expected = (!is_root).then_some(entry.first);
-            let block = entry.block;
-            let index;
-            (index, entry) = read_directory(pages, &self.segment, level, block, expected, |d| {
-                let index = d.child_of(from);
-                d.get(index).map(|entry| (index, entry))
+            let (page, index) = (entry, &mut self.path[usize::from(level) - 1].1);
+            entry = read_directory(pages, &self.segment, level, page, |directory| {
+                *index = directory.child_of(from) + 1;
+                directory.get(*index - 1)
             })?
             .ok_or(Damaged("directory page without entries"))?;
-            self.path[usize::from(level) - 1] = (block, index + 1);
+            self.path[usize::from(level) - 1].0 = page;
         }
         Ok(entry)
     }
@@ -87,8 +81,7 @@ impl Leaves {
         let Some(entry) = self.next else {
             return Ok(None);
         };
-        let expected = (self.segment.depth > 0).then_some(entry.first);
-        read_leaf(pages, &self.segment, entry.block, expected, look).map(Some)
+        read_leaf(pages, &self.segment, entry, look).map(Some)
     }
 
     fn advance<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
@@ -105,8 +98,8 @@ impl Leaves {
         before: Posting,
     ) -> Result<Option<DirectoryEntry>, P::Error> {
         for level in 1..=self.segment.depth {
-            let (block, index) = self.path[usize::from(level) - 1];
-            let entry = read_directory(pages, &self.segment, level, block, None, |d| d.get(index))?;
+            let (page, index) = self.path[usize::from(level) - 1];
+            let entry = read_directory(pages, &self.segment, level, page, |d| d.get(index))?;
             let Some(entry) = entry else {
                 continue;
             };
@@ -122,22 +115,22 @@ impl Leaves {
     }
 }
 
-/// Reads a directory page of a known level that begins with a known posting.
+/// Reads the directory page of a level to which an entry leads, and where it has to begin unless it is the
+/// root.
 pub(super) fn read_directory<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
     level: u8,
-    block: u32,
-    first: Option<Posting>,
+    page: DirectoryEntry,
     look: impl FnOnce(Directory) -> R,
 ) -> Result<R, P::Error> {
-    pages.read(segment, PageKind::Directory, block, |payload| {
+    pages.read(segment, PageKind::Directory, page.block, |payload| {
         let directory = Directory::parse(payload)?;
         if directory.level() != level {
             return Err(Damaged("directory page of another level"));
         }
         let begins = directory.get(0).map(|entry| entry.first);
-        if first.is_some_and(|first| begins != Some(first)) {
+        if level < segment.depth && begins != Some(page.first) {
             return Err(Damaged(
                 "directory page that begins elsewhere than its parent says",
             ));
@@ -146,17 +139,16 @@ pub(super) fn read_directory<P: Pages, R>(
     })
 }
 
-/// Reads a leaf that begins with a known posting.
+/// Reads the leaf to which an entry leads, and where it has to begin unless it is the root.
 pub(super) fn read_leaf<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
-    block: u32,
-    first: Option<Posting>,
+    page: DirectoryEntry,
     look: impl FnOnce(Leaf) -> Result<R, Damaged>,
 ) -> Result<R, P::Error> {
-    pages.read(segment, PageKind::Leaf, block, |payload| {
+    pages.read(segment, PageKind::Leaf, page.block, |payload| {
         let leaf = Leaf::parse(payload)?;
-        if first.is_some_and(|first| leaf.first() != first) {
+        if segment.depth > 0 && leaf.first() != page.first {
             return Err(Damaged(
                 "leaf page that begins elsewhere than its parent says",
             ));
@@ -194,14 +186,23 @@ impl SegmentWalk {
 
     /// Returns the next posting, if it is in memory.
     #[inline]
-    pub fn loaded(&self) -> Option<Posting> {
+    fn loaded(&self) -> Option<Posting> {
         self.postings
             .get(self.at)
             .map(|number| Posting::from(*number))
     }
 
     /// Returns the next posting.
+    #[inline]
     pub fn peek<P: Pages>(&mut self, pages: &mut P) -> Result<Option<Posting>, P::Error> {
+        match self.loaded() {
+            Some(posting) => Ok(Some(posting)),
+            None => self.load_next(pages),
+        }
+    }
+
+    #[cold]
+    fn load_next<P: Pages>(&mut self, pages: &mut P) -> Result<Option<Posting>, P::Error> {
         while self.at == self.postings.len() {
             if !self.load(pages)? {
                 return Ok(None);
