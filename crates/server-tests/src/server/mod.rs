@@ -18,6 +18,7 @@ mod documents;
 mod equals_scan;
 mod estimates;
 mod extension;
+mod format;
 mod guard;
 mod helpers;
 mod hostile;
@@ -125,6 +126,10 @@ const ALL: &[Test] = &[
     ("neardup_other_version", neardup::other_version),
     ("check_names_damage", check::names_damage),
     ("check_vacuum_writes_little", check::vacuum_writes_little),
+    (
+        "format_pages_are_as_they_were",
+        format::pages_are_as_they_were,
+    ),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
     ("compaction_shortens_file", compaction::shortens_file),
     ("compaction_remembered_pages", compaction::remembered_pages),

@@ -1,0 +1,77 @@
+//! The pages of an index are laid out as they were: an index that an earlier build has made stays valid.
+
+use std::fs;
+
+use anyhow::{Result, ensure};
+use neardup::shingle::Key;
+use testbed::server::Server;
+
+use crate::harness::Outcome;
+
+/// An index with pages of every kind in use, and one of which VACUUM has freed some.
+const INDEXES: &str = "
+    CREATE EXTENSION pg_neardup;
+    CREATE TABLE used AS SELECT array(SELECT hashint8extended(e, i) FROM generate_series(1, 8 + i % 7) e) AS v
+        FROM generate_series(1, 1200) i;
+    CREATE INDEX used_v ON used USING neardup (v);
+    INSERT INTO used SELECT v FROM used LIMIT 600;
+    CREATE TABLE freed AS TABLE used;
+    CREATE INDEX freed_v ON freed USING neardup (v);
+    INSERT INTO freed TABLE used;
+    DELETE FROM freed WHERE ctid < '(10,1)'";
+
+/// Of the first page of each kind: the index, the block, the kind, the number, the bytes of the payload, and a
+/// digest of the payload and the special space.
+const PAGES: &str = "
+used_v 0 1 0 7552 5574016175311abc
+used_v 1 6 0 4 72fb7e77233b635c
+used_v 2 5 0 8 cde78f7b20e23440
+used_v 3 4 0 8152 a5b8c45a38f17a76
+used_v 5 7 1 8149 df39c211b09f7405
+used_v 7 8 1 88 1c65caabf333299c
+used_v 13 2 1200 8134 952c7a4809eaa44c
+used_v 16 3 1730 3224 2843a21859034c48
+freed_v 7 9 0 0 dcab86f9212a644d
+";
+
+const PAGE: usize = 8192;
+const LOWER_AT: usize = 12;
+const PAYLOAD_AT: usize = 24;
+const SPECIAL_AT: usize = PAGE - 16;
+
+/// Builds indexes without chance, and compares the first page of each kind with what it was.
+pub fn pages_are_as_they_were(server: &Server) -> Result<Outcome> {
+    let cluster = server.scratch_cluster("format")?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute(INDEXES)?;
+    client.batch_execute("VACUUM freed")?;
+    let mut files = Vec::new();
+    for index in ["used_v", "freed_v"] {
+        let path = format!("SELECT pg_relation_filepath('{index}')");
+        let path: String = client.query_one(&path, &[])?.get(0);
+        files.push((index, cluster.data_dir().join(path)));
+    }
+    drop(client);
+    cluster.stop()?;
+    let mut found = String::from("\n");
+    let mut kinds = Vec::new();
+    for (index, file) in files {
+        for (block, page) in fs::read(file)?.chunks_exact(PAGE).enumerate() {
+            let kind = page[PAGE - 8];
+            if kinds.contains(&kind) {
+                continue;
+            }
+            kinds.push(kind);
+            let number = u64::from_le_bytes(page[SPECIAL_AT..SPECIAL_AT + 8].try_into()?);
+            let end = usize::from(u16::from_le_bytes([page[LOWER_AT], page[LOWER_AT + 1]]));
+            let content = [&page[PAYLOAD_AT..end], &page[SPECIAL_AT..]].concat();
+            let digest = Key::from_seed(0).token_hash(&content);
+            let length = end - PAYLOAD_AT;
+            found += &format!("{index} {block} {kind} {number} {length} {digest:016x}\n");
+        }
+    }
+    ensure!(found == PAGES, "the pages are now {found}");
+    Ok(Outcome::Passed)
+}
