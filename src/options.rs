@@ -3,7 +3,8 @@
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::text::Text;
-use neardup::arguments::{self, out_of_range};
+use neardup::arguments;
+use neardup::error::{self, out_of_range};
 use neardup::minhash::Signing;
 use neardup::shingle::{Key, Shingling};
 use neardup::{quoted, unknown};
@@ -66,7 +67,7 @@ pub fn one_of<T: Copy>(datum: pg_sys::Datum, what: &str, choices: [(&str, T); 2]
 /// ERROR `invalid_parameter_value` outside.
 pub fn within(name: &str, value: i32, low: i32, high: i32) -> i32 {
     let [value, low, high] = [value, low, high].map(i64::from);
-    arguments::within(name, value, low, high).or_raise() as i32
+    error::within(name, value, low, high).or_raise() as i32
 }
 
 /// Returns the number of slots of a signature.

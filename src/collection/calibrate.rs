@@ -11,11 +11,11 @@ use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::spool::Records;
 use crate::pg::statement::server_text;
 use crate::pg::text::{NewText, Text};
-use neardup::arguments::out_of_range;
 use neardup::bands::relax;
 use neardup::calibrate::{
     BITS, Calibration, Grid, GridMeasure, GridMethod, Scored, best_cut, intervals, whole_weights,
 };
+use neardup::error::out_of_range;
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::simhash::Weighting;
 use pgrx::prelude::*;

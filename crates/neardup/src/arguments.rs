@@ -1,22 +1,8 @@
 //! Checks of arguments, so that every interface refuses the same values in the same words.
 
+use crate::error::{out_of_range, within};
 use crate::minhash::{MAX_SLOTS, is_slot_bits};
 use crate::{Error, Result};
-use std::fmt::Display;
-
-/// Returns an integer argument between `low` and `high`.
-///
-/// # Errors
-/// `Invalid` outside.
-pub fn within(name: &str, value: i64, low: i64, high: i64) -> Result<i64> {
-    if (low..=high).contains(&value) {
-        return Ok(value);
-    }
-    Err(Error::invalid(
-        format!("{name} = {value} is out of range"),
-        format!("Valid values are {low} to {high}."),
-    ))
-}
 
 /// Returns the number of slots of a signature.
 ///
@@ -62,13 +48,4 @@ pub fn threshold(threshold: f64) -> Result<f64> {
 /// Returns whether 0 < threshold <= 1.
 pub fn is_threshold(threshold: f64) -> bool {
     threshold > 0.0 && threshold <= 1.0
-}
-
-/// Returns the error for an argument outside its range.
-#[cold]
-pub fn out_of_range(name: &str, value: &dyn Display, valid: &str) -> Error {
-    Error::invalid(
-        format!("{name} {value} is out of range"),
-        format!("Valid values are {valid}."),
-    )
 }

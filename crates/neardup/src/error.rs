@@ -1,7 +1,7 @@
 //! The ways in which a request can fail.
 
 use std::collections::TryReserveError;
-use std::fmt;
+use std::fmt::{self, Display};
 
 /// Why a request was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) fn listed(names: &[&str]) -> String {
     }
 }
 
-impl fmt::Display for Error {
+impl Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invalid { message, .. }
@@ -80,3 +80,26 @@ impl From<TryReserveError> for Error {
 }
 
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// Returns an integer argument between `low` and `high`.
+///
+/// # Errors
+/// `Invalid` outside.
+pub fn within(name: &str, value: i64, low: i64, high: i64) -> Result<i64> {
+    if (low..=high).contains(&value) {
+        return Ok(value);
+    }
+    Err(Error::invalid(
+        format!("{name} = {value} is out of range"),
+        format!("Valid values are {low} to {high}."),
+    ))
+}
+
+/// Returns the error for an argument outside its range.
+#[cold]
+pub fn out_of_range(name: &str, value: &dyn Display, valid: &str) -> Error {
+    Error::invalid(
+        format!("{name} {value} is out of range"),
+        format!("Valid values are {valid}."),
+    )
+}

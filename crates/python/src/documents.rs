@@ -3,6 +3,7 @@
 use std::convert::identity;
 
 use neardup::arguments;
+use neardup::error::within;
 use neardup::minhash::{Header, Signing, Sketch};
 use neardup::shingle::{self, Key, MAX_WINDOW, Shingling};
 use neardup::simhash::{Weighting, Width, document};
@@ -114,7 +115,7 @@ pub fn winnow(
     #[pyo3(from_py_with = seed)] seed: i64,
 ) -> PyResult<Vec<Option<Vec<i64>>>> {
     let shingling = shingling(k, unit, fold)?;
-    let window = arguments::within("window", window, 1, MAX_WINDOW as i64).map_err(raised)?;
+    let window = within("window", window, 1, MAX_WINDOW as i64).map_err(raised)?;
     let key = Key::from_seed(seed);
     let column = Column::read(texts)?;
     let select = |text: &[u8]| -> Result<Vec<i64>> {

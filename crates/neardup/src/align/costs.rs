@@ -1,6 +1,7 @@
 //! Costs of edits.
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::within;
 
 /// The highest cost of one edit: distances of the longest documents stay far below 2^63.
 pub const MAX_COST: i64 = 1_000_000;
@@ -22,12 +23,7 @@ impl Costs {
             ("del_cost", delete),
             ("sub_cost", substitute),
         ] {
-            if !(0..=MAX_COST).contains(&cost) {
-                return Err(Error::invalid(
-                    format!("{name} = {cost} is out of range"),
-                    format!("Valid costs are 0 to {MAX_COST}."),
-                ));
-            }
+            within(name, cost, 0, MAX_COST)?;
         }
         Ok(Self {
             insert,

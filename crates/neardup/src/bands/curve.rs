@@ -6,7 +6,9 @@
 )]
 
 use super::tail::least_shared;
-use crate::minhash::{MAX_SLOTS, equal_slots_needed};
+use crate::arguments;
+use crate::error::out_of_range;
+use crate::minhash::equal_slots_needed;
 use crate::{Error, Result};
 
 /// Midpoints at which each side of the threshold is integrated. With 1000 the areas are within
@@ -22,10 +24,7 @@ const _: () = assert!(POINTS.is_multiple_of(8));
 /// `Invalid` for a similarity outside 0 to 1, and for bands or rows below 1.
 pub fn lsh_probability(similarity: f64, bands: i64, rows: i64) -> Result<f64> {
     if !(0.0..=1.0).contains(&similarity) {
-        return Err(Error::invalid(
-            format!("similarity {similarity} is out of range"),
-            "Valid values are 0 to 1.",
-        ));
+        return Err(out_of_range("similarity", &similarity, "0 to 1"));
     }
     if bands < 1 || rows < 1 {
         return Err(Error::invalid(
@@ -59,8 +58,8 @@ pub struct LshParams {
 /// `Invalid` for a threshold outside (0, 1], for slots outside 1 to 1024, and for weights that are
 /// negative, not finite or both 0.
 pub fn lsh_params(threshold: f64, slots: i64, fp_weight: f64, fn_weight: f64) -> Result<LshParams> {
-    check_threshold(threshold)?;
-    let slots = check_slots(slots)?;
+    arguments::threshold(threshold)?;
+    let slots = arguments::slots(slots)?;
     let valid = |weight: f64| weight.is_finite() && weight >= 0.0;
     if !valid(fp_weight) || !valid(fn_weight) || fp_weight + fn_weight == 0.0 {
         return Err(Error::invalid(
@@ -120,13 +119,10 @@ fn next_mean(powers: &mut [f64], misses: &[f64]) -> f64 {
 /// `Invalid` for a threshold outside (0, 1], slots outside 1 to 1024, a recall outside (0, 1), and
 /// where only a threshold of 0 would keep that share.
 pub fn relax(threshold: f64, slots: i64, recall: f64) -> Result<f64> {
-    check_threshold(threshold)?;
-    let slots = check_slots(slots)?;
+    arguments::threshold(threshold)?;
+    let slots = arguments::slots(slots)?;
     if !(recall > 0.0 && recall < 1.0) {
-        return Err(Error::invalid(
-            format!("recall {recall} is out of range"),
-            "Valid values are above 0 and below 1.",
-        ));
+        return Err(out_of_range("recall", &recall, "above 0 and below 1"));
     }
     match least_shared(slots, threshold, 1.0 - recall) {
         0 => Err(Error::invalid(
@@ -145,24 +141,4 @@ fn roundest_threshold(equal: usize, slots: usize) -> f64 {
         .map(|scale| (share * scale).floor() / scale)
         .find(|&t| t > 0.0 && equal_slots_needed(slots, 32, t) == equal)
         .unwrap_or(share)
-}
-
-fn check_threshold(threshold: f64) -> Result<()> {
-    if threshold > 0.0 && threshold <= 1.0 {
-        return Ok(());
-    }
-    Err(Error::invalid(
-        format!("threshold {threshold} is out of range"),
-        "Valid values are above 0 and at most 1.",
-    ))
-}
-
-fn check_slots(slots: i64) -> Result<usize> {
-    match usize::try_from(slots) {
-        Ok(slots) if (1..=MAX_SLOTS).contains(&slots) => Ok(slots),
-        _ => Err(Error::invalid(
-            format!("number of slots {slots} is out of range"),
-            format!("Valid values are 1 to {MAX_SLOTS}."),
-        )),
-    }
 }

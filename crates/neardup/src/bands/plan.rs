@@ -4,6 +4,7 @@ use super::hamming::subsets;
 use super::pigeonhole::most_differing;
 use super::tail::{MISSED, least_shared, shared_keys};
 use super::{Bands, HammingBlocks, MAX_BLOCKS, MAX_KEYS};
+use crate::error::out_of_range;
 use crate::minhash::MAX_SLOTS;
 use crate::{Error, Result};
 
@@ -121,12 +122,8 @@ fn field_equal(similarity: f64, bits: u8) -> f64 {
 /// # Errors
 /// `Invalid` for a negative distance, and for one that would take too many keys.
 pub fn hamming_blocks(length: usize, distance: i64) -> Result<Option<HammingBlocks>> {
-    let apart = usize::try_from(distance).map_err(|_| {
-        Error::invalid(
-            format!("distance {distance} is out of range"),
-            "Valid distances are 0 and above.",
-        )
-    })?;
+    let apart = usize::try_from(distance);
+    let apart = apart.map_err(|_| out_of_range("distance", &distance, "0 and above"))?;
     if apart >= length {
         return Ok(None);
     }

@@ -2,7 +2,8 @@
 
 use super::Signature;
 use super::estimate::{correct_for_chance, equal_slots};
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::out_of_range;
 use statrs::function::beta::inv_beta_reg;
 
 /// An estimate and its limits.
@@ -54,10 +55,8 @@ fn check_confidence(confidence: f64) -> Result<()> {
     if confidence > 0.0 && confidence < 1.0 {
         return Ok(());
     }
-    Err(Error::invalid(
-        format!("confidence {confidence} is out of range"),
-        "Valid values are above 0 and below 1, such as 0.95.",
-    ))
+    let valid = "above 0 and below 1, such as 0.95";
+    Err(out_of_range("confidence", &confidence, valid))
 }
 
 /// Returns the Clopper-Pearson limits of a share that was seen `equal` times in `slots`, whole numbers

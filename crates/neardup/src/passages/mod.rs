@@ -70,7 +70,8 @@ pub use search::{PassagePlaces, PassageSearch};
 pub use windows::Hashes;
 pub use winnowing::Fingerprints;
 
-use crate::{Error, Result};
+use crate::Result;
+use crate::error::within;
 
 /// The longest shortest passage.
 pub const MAX_MIN_WORDS: usize = 1 << 16;
@@ -78,11 +79,5 @@ pub const MAX_MIN_WORDS: usize = 1 << 16;
 /// # Errors
 /// `Invalid` unless 1 <= `min_words` <= [`MAX_MIN_WORDS`].
 pub fn min_words(min_words: i64) -> Result<usize> {
-    match usize::try_from(min_words) {
-        Ok(words) if (1..=MAX_MIN_WORDS).contains(&words) => Ok(words),
-        _ => Err(Error::invalid(
-            format!("min_words = {min_words} is out of range"),
-            format!("Valid values are 1 to {MAX_MIN_WORDS}."),
-        )),
-    }
+    within("min_words", min_words, 1, MAX_MIN_WORDS as i64).map(|words| words as usize)
 }

@@ -14,8 +14,9 @@ pub use stream::{for_each_block, sequence_hashes, shingle_hashes};
 pub use strings::{for_each_shingle, shingles};
 pub use winnow::{MAX_WINDOW, winnow};
 
+use crate::Result;
+use crate::error::within;
 use crate::text::{Fold, Unit};
-use crate::{Error, Result};
 
 /// The longest shingle, in units.
 pub const MAX_K: usize = 256;
@@ -46,12 +47,7 @@ impl Shingling {
     /// # Errors
     /// `Invalid` unless 1 <= k <= [`MAX_K`].
     pub fn new(k: i64, unit: Unit, fold: Fold) -> Result<Self> {
-        match usize::try_from(k) {
-            Ok(k) if (1..=MAX_K).contains(&k) => Ok(Self { k, unit, fold }),
-            _ => Err(Error::invalid(
-                format!("shingle length k = {k} is out of range"),
-                format!("Valid values are 1 to {MAX_K}."),
-            )),
-        }
+        let k = within("shingle length k", k, 1, MAX_K as i64)? as usize;
+        Ok(Self { k, unit, fold })
     }
 }
