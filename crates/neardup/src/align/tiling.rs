@@ -12,6 +12,7 @@ use super::heaps::{Heaps, NIL};
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use crate::Result;
+use crate::cluster::UnionFind;
 use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -45,7 +46,7 @@ pub(super) fn tiles(
         let mut touched = tiling.merge_classes(&mut merges, length, pace)?;
         tiling.reopen(length, &mut touched, pace)?;
         for p in touched {
-            let class = tiling.class_of(p);
+            let class = tiling.classes.find(p);
             tiling.consider(class, length)?;
         }
         tiling.place_all(length, pace)?;
@@ -57,8 +58,8 @@ pub(super) fn tiles(
 struct Tiling<'s> {
     suffixes: &'s Suffixes,
     min_words: u32,
-    /// Union-find over joint positions: the class of each.
-    parent: Vec<u32>,
+    /// The classes of joint positions.
+    classes: UnionFind,
     /// Positions of each class in `a` and in `b`, leftmost on top. May hold closed ones.
     heaps: Heaps,
     tops: [Vec<u32>; 2],
@@ -84,10 +85,12 @@ impl<'s> Tiling<'s> {
                 free[p as usize] = range.end - p;
             }
         }
+        let mut classes = UnionFind::new();
+        classes.grow_to(n)?;
         Ok(Self {
             suffixes,
             min_words,
-            parent: collected(0..n)?,
+            classes,
             heaps: Heaps::new(n as usize)?,
             tops,
             free,
@@ -105,15 +108,6 @@ impl<'s> Tiling<'s> {
         merge.max(reopening)
     }
 
-    fn class_of(&mut self, mut p: u32) -> u32 {
-        while self.parent[p as usize] != p {
-            let up = self.parent[p as usize];
-            self.parent[p as usize] = self.parent[up as usize];
-            p = up;
-        }
-        p
-    }
-
     /// Returns one position of every class that grew.
     fn merge_classes(
         &mut self,
@@ -125,13 +119,14 @@ impl<'s> Tiling<'s> {
         let mut touched = Vec::new();
         for r in merges.drain(first..) {
             pace.step();
-            let x = self.class_of(self.suffixes.order[r as usize - 1]);
-            let y = self.class_of(self.suffixes.order[r as usize]);
-            self.parent[y as usize] = x;
+            let pair = [r - 1, r].map(|rank| self.suffixes.order[rank as usize]);
+            let [x, y] = pair.map(|p| self.classes.find(p));
+            self.classes.union(x, y);
+            let class = x.min(y);
             for top in &mut self.tops {
-                top[x as usize] = self.heaps.meld(top[x as usize], top[y as usize]);
+                top[class as usize] = self.heaps.meld(top[x as usize], top[y as usize]);
             }
-            touched.try_push(x)?;
+            touched.try_push(class)?;
         }
         Ok(touched)
     }
@@ -147,7 +142,7 @@ impl<'s> Tiling<'s> {
                 continue; // closed again, for shorter runs only
             }
             if self.heaps.insert_missing(p) {
-                let class = self.class_of(p);
+                let class = self.classes.find(p);
                 let top = &mut self.tops[usize::from(!self.suffixes.in_a(p))][class as usize];
                 *top = self.heaps.meld(*top, p);
             }

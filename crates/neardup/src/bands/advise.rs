@@ -1,7 +1,8 @@
 //! Forecast of the cost and recall of an index of band keys, from a sample of its rows.
 
+use super::Bands;
+use super::tail::shared_keys;
 use crate::Result;
-use crate::bands::Bands;
 use crate::memory::{Grow, filled};
 
 /// A band is crowded if more rows of the table share it.
@@ -123,15 +124,7 @@ impl Sample {
 /// Returns the probability that an unrelated row has `intact` of `bands` keys.
 fn by_chance(bands: usize, intact: usize) -> f64 {
     let hit = 0.5f64.powi(KEY_BITS as i32);
-    let mut probability = (1.0 - hit).powi(bands as i32);
-    let mut at_least = 0.0;
-    for hits in 0..=bands {
-        if hits >= intact {
-            at_least += probability;
-        }
-        probability *= (bands - hits) as f64 / (hits + 1) as f64 * hit / (1.0 - hit);
-    }
-    at_least
+    shared_keys(bands, hit).skip(intact).sum()
 }
 
 #[cfg(test)]

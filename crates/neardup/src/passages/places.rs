@@ -128,8 +128,7 @@ impl SuffixWalk {
         }
         let end = at + tree.node(longest).depth;
         if longest != ROOT && end > self.end && !chooser.is_in_second_of_series(at, longest) {
-            nodes.try_reserve(1)?;
-            nodes.push(longest);
+            nodes.try_push(longest)?;
         }
         self.end = end;
         if chooser.sequences.firsts[at as usize] != BETWEEN {
@@ -172,8 +171,7 @@ fn not_within_longer(
             let with_left = tree.node(extended);
             let is_within = with_left.depth > depth && with_left.documents == documents;
             if !is_within && !chooser.is_in_series(at, node) {
-                nodes.try_reserve(1)?;
-                nodes.push(node);
+                nodes.try_push(node)?;
             }
         }
         node = above;

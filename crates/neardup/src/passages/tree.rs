@@ -4,7 +4,7 @@
 use super::symbols::{BETWEEN, Sequences};
 use crate::Result;
 use crate::align::{Pace, shared_with_previous, suffix_array};
-use crate::memory::{filled, with_room};
+use crate::memory::{Grow, filled, with_room};
 
 /// The node of the empty run, above all others.
 pub(super) const ROOT: u32 = 0;
@@ -148,8 +148,7 @@ impl Builder<'_> {
 
     fn open(&mut self, depth: u32, start: u32) -> Result<()> {
         let node = self.nodes.len() as u32;
-        self.nodes.try_reserve(1)?;
-        self.nodes.push(Node {
+        self.nodes.try_push(Node {
             depth,
             parent: ROOT,
             above: ROOT,
@@ -157,15 +156,13 @@ impl Builder<'_> {
             documents: 0,
             first: u32::MAX,
             left: NO_PLACE_YET,
-        });
-        self.open.try_reserve(1)?;
-        self.open.push(OpenNode {
+        })?;
+        self.open.try_push(OpenNode {
             node,
             depth,
             start,
             again: 0,
-        });
-        Ok(())
+        })
     }
 
     fn add_leaf(&mut self, rank: u32, suffix: u32) {
@@ -195,8 +192,7 @@ impl Builder<'_> {
         if self.depth() < depth {
             self.open(depth, closed.start)?;
         }
-        self.closed.try_reserve(1)?;
-        self.closed.push(closed.node);
+        self.closed.try_push(closed.node)?;
         let parent = self.top();
         parent.again += closed.again;
         let parent = parent.node;
