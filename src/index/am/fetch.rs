@@ -47,7 +47,7 @@ impl Versions {
         is_seen.then_some(self.slot)
     }
 
-    /// Releases what it holds.
+    /// Releases its memory and its rows of the table.
     pub fn close(self) {
         // SAFETY: all is open, and not used again.
         unsafe {
@@ -146,7 +146,7 @@ impl Fetch {
         }
     }
 
-    /// Releases what it holds.
+    /// Releases its memory and its rows of the table.
     pub fn close(self) {
         self.versions.close();
         // SAFETY: it is not used again.

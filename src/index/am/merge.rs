@@ -135,8 +135,8 @@ impl Merging<'_> {
         }
     }
 
-    /// Begins to merge neighbors, none of which is being merged. Sessions that insert leave a merge that
-    /// `purges` alone, which may be of one segment.
+    /// Begins to merge neighbors that are in no other merge. Sessions that insert leave a merge that
+    /// `purges` alone, and it may be of one segment.
     pub fn begin_merge(&self, range: std::ops::Range<usize>, purges: bool) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let inputs = &meta.segments[range.clone()];

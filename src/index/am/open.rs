@@ -24,7 +24,7 @@ impl Opened {
     /// unless the caller owns it or is a member of pg_stat_scan_tables.
     pub fn new(oid: pg_sys::Oid) -> Self {
         let lock = pg_sys::AccessShareLock as i32;
-        // SAFETY: the table is locked before its index, as everybody does; what does not exist is an
+        // SAFETY: the table is locked before its index, as everybody does; a missing relation is an
         // ERROR.
         unsafe {
             let table = pg_sys::IndexGetRelation(oid, true);

@@ -42,15 +42,17 @@ pub fn edit_distance(
 }
 
 fn without_common_ends<'s>(a: &'s [u32], b: &'s [u32]) -> (&'s [u32], &'s [u32]) {
-    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let (a, b) = (&a[start..], &b[start..]);
-    let end = a
-        .iter()
-        .rev()
-        .zip(b.iter().rev())
-        .take_while(|(x, y)| x == y)
-        .count();
-    (&a[..a.len() - end], &b[..b.len() - end])
+    let [start, end] = common_ends(a, b);
+    let end = end.min(a.len().min(b.len()) - start);
+    (&a[start..a.len() - end], &b[start..b.len() - end])
+}
+
+/// Returns the lengths of the longest common prefix and of the longest common suffix.
+pub(super) fn common_ends(a: &[u32], b: &[u32]) -> [usize; 2] {
+    let same = |(x, y): &(&u32, &u32)| x == y;
+    let start = a.iter().zip(b).take_while(same).count();
+    let end = a.iter().rev().zip(b.iter().rev()).take_while(same).count();
+    [start, end]
 }
 
 /// Costs under which the distance is a linear function of a number of edits. With I insertions, D

@@ -1,6 +1,7 @@
 //! The difference between two documents.
 
 use super::alignment::{Alignment, Fate};
+use super::edit::common_ends;
 use super::pace::Pace;
 use super::words::{NumberedWords, Side};
 use crate::Result;
@@ -136,15 +137,9 @@ fn kind(
     Ok(DifferenceKind::Rewritten)
 }
 
-/// Returns one of the documents is the other without one block.
+/// Returns the kind where one of the documents is the other without one block.
 fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
-    let start = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-    let end = a
-        .iter()
-        .rev()
-        .zip(b.iter().rev())
-        .take_while(|(x, y)| x == y)
-        .count();
+    let [start, end] = common_ends(a, b);
     let shorter = a.len().min(b.len());
     let (at_start, in_middle, at_end) = match a.len() < b.len() {
         true => (
@@ -167,7 +162,7 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     }
 }
 
-/// Returns one of the documents ends in the middle of a word of the other.
+/// Returns the kind where one of the documents ends in the middle of a word of the other.
 fn cut_inside_a_word(docs: [&[u8]; 2], words: &NumberedWords) -> Option<DifferenceKind> {
     let (mut short, mut long) = ((&words.a, docs[0]), (&words.b, docs[1]));
     if short.0.len() > long.0.len() {

@@ -17,7 +17,7 @@ pub(super) struct Heaps {
 }
 
 impl Heaps {
-    /// Returns every number below n is a heap of its own.
+    /// Returns heaps of one number each, of all numbers below `n`.
     pub fn new(n: usize) -> Result<Self> {
         Ok(Self {
             left: filled(NIL, n)?,
@@ -50,7 +50,7 @@ impl Heaps {
         }
     }
 
-    /// Takes the top away: the new top.
+    /// Removes the top, and returns the new one.
     pub fn pop(&mut self, top: u32) -> u32 {
         let rest = self.meld(self.left[top as usize], self.right[top as usize]);
         self.left[top as usize] = OUT;

@@ -69,7 +69,7 @@ impl<'t> SuffixLevel<'t> {
         })
     }
 
-    /// Returns a mark is a rising suffix after a falling one (leftmost S, LMS).
+    /// Returns whether a position is a mark: a rising suffix after a falling one (leftmost S, LMS).
     fn is_mark(&self, p: usize) -> bool {
         p > 0 && self.rises[p] && !self.rises[p - 1]
     }

@@ -9,9 +9,9 @@ use crate::Result;
 use crate::bands::{Occurrence, element_key};
 use crate::memory::Grow;
 
-/// Fills `tokens` with the tokens of a set's rarest elements: so many that every set has one of them that
-/// contains the share `threshold` of it. Returns how many elements it has to contain; None for an
-/// empty set, which nothing contains.
+/// Fills `tokens` with the tokens of a set's rarest elements, one of which every set has that contains the
+/// share `threshold` of it. Returns how many elements such a set contains; None for an empty set, which
+/// nothing contains.
 ///
 /// # Errors
 /// `OutOfMemory`.

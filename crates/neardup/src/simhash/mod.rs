@@ -150,8 +150,8 @@ impl Short {
     }
 }
 
-/// Adds to every term the weight of its first occurrence, to those that occur again what the second
-/// one adds, and so on: as many terms as possible at one weight.
+/// Adds to every term the weight of its first occurrence, to repeated terms the weight of their second
+/// one, and so on: as many terms as possible at one weight.
 fn add_counted(
     sums: &mut Sums,
     counts: TermCounts,

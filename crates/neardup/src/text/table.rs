@@ -124,7 +124,7 @@ mod tests {
     use siphasher::sip::SipHasher13;
     use std::hash::Hasher;
 
-    /// Of what the tables say about every code point. It never changes: signatures that are stored
+    /// The digest of all tables. It never changes: signatures that are stored
     /// were made by it. A crate with another Unicode version has to stay out.
     const DIGEST: u64 = 8_598_111_518_627_044_643;
 

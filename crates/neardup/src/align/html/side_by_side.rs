@@ -1,4 +1,4 @@
-//! Two documents and what they share, as a part of a page.
+//! Two documents and their common chunks, as a part of a page.
 
 use super::column::DocumentColumn;
 use super::comparison::{AlignedPair, Look, hue};
