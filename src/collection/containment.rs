@@ -25,7 +25,7 @@ use neardup::memory::{Grow, collected, filled};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The most distinct sets: a bit of their numbers tells what is looked up from what is found.
+/// The most distinct sets: a bit of their numbers tells sets to look up from sets that were found.
 const MOST: u32 = u32::MAX / 2;
 
 /// Appends to a list what a set is made into, in any thread.
@@ -176,7 +176,7 @@ impl SetCollection {
         self.first_side.is_none_or(|first| row >= first)
     }
 
-    /// Returns what is to be looked up of every item that may be a part.
+    /// Returns the elements to look up of every item that may be a part.
     fn lookups(&mut self, items: &Items, threshold: f64) -> Lookups {
         let elements = (0..self.sets.len()).map(|row| self.sets.length(row) / size_of::<i64>());
         let elements = elements.sum::<usize>();

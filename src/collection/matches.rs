@@ -1,6 +1,6 @@
 //! The rows of a collection that are similar enough, and how similar they are.
 //!
-//! A batch of a search numbers its items anew; neither those numbers nor those of items and rows leave
+//! A batch of a search numbers its items anew; neither these numbers nor the numbers of items and rows leave
 //! this module: it yields keys.
 
 use crate::collection::batch::{Batch, Pairs};

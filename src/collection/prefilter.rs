@@ -29,7 +29,7 @@ impl Prefilter {
         Self { test, packed }
     }
 
-    /// Returns whether two rows have so many equal fields that they are worth a closer look.
+    /// Returns whether two rows have enough equal fields to be worth a closer look.
     pub fn passes(&self, a: u32, b: u32) -> bool {
         let bytes = self.test.bytes();
         let of = |row: u32| &self.packed[row as usize * bytes..][..bytes];

@@ -100,7 +100,7 @@ impl Names {
     }
 }
 
-/// The rows of the query: what is counted of them, and their keys.
+/// The rows of the query: their counts, and their keys.
 struct ReportRows {
     /// Of the rows that are compared, in their order, and of the others.
     facts: Vec<Facts>,

@@ -23,7 +23,7 @@ use std::collections::BinaryHeap;
 /// Slots of the signatures by which pairs are found and assigned to strata.
 const SLOTS: usize = 128;
 
-/// Slots of which two rows share one to be compared. A pair of similarity 0.1 shares none of them
+/// Two rows are compared if they share one of this many slots. A pair of similarity 0.1 shares none of them
 /// once in a thousand times.
 const BANDS: usize = 64;
 
@@ -145,8 +145,8 @@ impl SampledRows {
             let similarity = estimate(&x, &y).or_raise();
             let slots = x.slots().zip(y.slots()).take(BANDS);
             let shared = slots.filter(|(x, y)| x == y).count();
-            // Of the pairs of a group those of neighbors are offered, and a pair is in one group for each
-            // slot that it shares.
+            // A group offers only its pairs of neighbors, and a pair is in one group for each slot that it
+            // shares.
             let counted = (shared > 0).then(|| of_group as f64 / 2.0 / shared as f64);
             strata.offer(a, b, similarity, counted);
         };

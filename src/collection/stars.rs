@@ -82,8 +82,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     rows as usize
 }
 
-/// Puts the ends of pairs, those of pair p with the numbers -1 - 2p and -2 - 2p, and returns the
-/// similarities.
+/// Puts the ends of pairs, pair p with the numbers -1 - 2p and -2 - 2p, and returns the similarities.
 fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
     let columns = query.columns();

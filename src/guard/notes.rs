@@ -2,34 +2,34 @@
 //!
 //! **The rule.** A row that passes is noted beside the most similar of the rows that have passed before it,
 //! or were there before their table was guarded. Rows of one statement pass in the order in which they were
-//! written; rows that a trigger writes meanwhile pass before them, and are still the later ones: of two rows only one is noted
-//! beside the other. A row whose key, or a column that the guard reads, is changed passes anew. When a row is deleted
-//! or changed, all notes go that name it, on either side.
+//! written; rows that a trigger writes meanwhile pass before them, and are still the later ones: of two rows
+//! only one is noted beside the other. A row passes anew when its key, or a column that the guard reads, is
+//! changed. When a row is deleted or changed, all notes that name it, on either side, are removed.
 //!
-//! **Every earlier row is found.** Rows are searched for, waited for and left to others exactly as by a guard that
-//! refuses (see `passing`); only what is done about a committed row differs. The argument there says that of two
-//! similar rows that are both committed the one that passes later has found the other one, and has waited for
-//! its transaction if it had passed and was in progress. What a refusal would have named is a neighbor here. A row
-//! that a look at only the newest rows finds makes its transaction look at everything once more, so that the
-//! neighbors at the moment of passing are those of one look, and nothing has been added since.
+//! **Every earlier row is found.** Rows are searched for, waited for and left to others exactly as by a guard
+//! that refuses (see `passing`); only the treatment of a committed row differs. By the argument there, the
+//! later to pass of two committed similar rows has found the other, and has waited for its transaction if that
+//! had passed and was in progress. A row that a refusal would name is a neighbor here. If a look at only the
+//! newest rows finds a row, the transaction looks at everything once more, so that all neighbors at the moment
+//! of passing come from one look, and nothing has been added since.
 //!
-//! **A note never names what is not there.** Let transaction B note row b beside row a of another transaction. Before
-//! B closes the gate it locks a FOR SHARE, in the version that it has compared; where there is a newer one, or none,
-//! it looks again. From then on nobody changes or deletes a before B has ended. A transaction that does so later
-//! takes a snapshot of its own for the removal of the notes after it has the row, so that it sees what B has
-//! committed; where its isolation level forbids that it is refused by a serialization failure (40001), as the checks of foreign keys
-//! do it. A transaction that was changing or deleting a before B had the lock is waited for. Rows of B's own need no lock:
-//! nobody else sees them before B's notes are there. Versions of rows are named by their places in their table, which
-//! cannot be used again while B holds the snapshot under which its statement passes.
+//! **A note never names a row that is not there.** Let transaction B note row b beside row a of another
+//! transaction. Before B closes the gate it locks a FOR SHARE, in the version that it has compared; where there
+//! is a newer version, or none, it looks again. From then on nobody changes or deletes a before B has ended. A
+//! later change of a removes its notes under a snapshot taken after it has the row, so that it sees what B has
+//! committed; where its isolation level forbids that, it gets a serialization failure (40001), as from the checks
+//! of foreign keys. B waits for a transaction that was changing or deleting a before B had the lock. Rows of B's
+//! own need no lock: nobody else sees them before B's notes are there. Versions of rows are named by their places
+//! in their table, which cannot be used again while B holds the snapshot under which its statement passes.
 //!
-//! **What is left.** Each note is about two rows, and goes with either of them; no other notes depend on it. So of a row's
-//! notes exactly those are left whose earlier rows are still as they were, and the most similar of these is
-//! the note that counts. Notes are written by the transaction that passes and by nobody else, and under the rights of the
-//! table's owner, so they are committed, prepared and rolled back with the row, to a savepoint, too.
+//! **The notes that are left.** Each note is about two rows, goes with either of them, and depends on no other
+//! note. So a row keeps exactly the notes whose earlier rows are unchanged, and the most similar of these counts.
+//! Only the transaction that passes writes notes, under the rights of the table's owner, so they are committed,
+//! prepared and rolled back with the row, also to a savepoint.
 //!
-//! **Deadlocks.** Transactions of a single INSERT or COPY lock rows of others only in a mode that they share, before they
-//! pass, and write notes about their own rows after that, with keys that nobody else writes. So it is still true that
-//! who has passed waits for nobody, and that they do not deadlock with each other.
+//! **Deadlocks.** Transactions of a single INSERT or COPY lock rows of others only in a shared mode, before they
+//! pass, and write notes about their own rows after that, with keys that nobody else writes. So a transaction
+//! that has passed waits for nobody, and they do not deadlock with each other.
 
 use crate::guard::check::{Guard, Near, Round, Row, Verdict};
 use crate::guard::notes_table::{NewNotes, NotesTable};

@@ -108,7 +108,7 @@ pub struct Progress {
 enum Outcome {
     Clear,
     Wait(Pending),
-    /// There is another row near one of ours, of which more is to be known while the gate is open.
+    /// Another row is near one of ours; more about it has to be known while the gate is open.
     Again,
     Refused(Refusal),
 }

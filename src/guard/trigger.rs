@@ -56,7 +56,7 @@ finfo!(pg_finfo_near_dup_guard);
 /// before.
 ///
 /// # Safety
-/// The data are those of the running call.
+/// The data belong to the running call.
 unsafe fn place(
     data: &pg_sys::TriggerData,
     root: pg_sys::Oid,

@@ -46,7 +46,7 @@ struct Noting {
 
 impl Noting {
     /// # Safety
-    /// The data are those of the running call.
+    /// The data belong to the running call.
     unsafe fn new(data: &pg_sys::TriggerData, tracker: Tracker) -> Self {
         // SAFETY: the table is open.
         let table = Relation::open_table(unsafe { (*data.tg_relation).rd_id });
@@ -64,7 +64,7 @@ impl Noting {
     }
 
     /// # Safety
-    /// The data are those of the running call.
+    /// The data belong to the running call.
     unsafe fn note(&self, data: &pg_sys::TriggerData) {
         let row = pg_sys::TRIGGER_EVENT_ROW;
         let operation = data.tg_event & (pg_sys::TRIGGER_EVENT_OPMASK | row);

@@ -12,7 +12,7 @@ pub fn support_function(
     number: i16,
 ) -> Option<pg_sys::Oid> {
     let column = column_type.into();
-    // SAFETY: the keys are those of the cache.
+    // SAFETY: the cache has keys of these types.
     found(unsafe {
         pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::AMPROCNUM as i32,
@@ -31,7 +31,7 @@ pub fn function_beside(
     name: &CStr,
     types: &[pg_sys::Oid],
 ) -> Option<pg_sys::Oid> {
-    // SAFETY: the keys are those of the cache.
+    // SAFETY: the cache has keys of these types.
     found(unsafe {
         pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
@@ -50,7 +50,7 @@ pub fn operator_beside(
     name: &CStr,
     [left, right]: [pg_sys::Oid; 2],
 ) -> Option<pg_sys::Oid> {
-    // SAFETY: the keys are those of the cache.
+    // SAFETY: the cache has keys of these types.
     found(unsafe {
         pg_sys::GetSysCacheOid(
             pg_sys::SysCacheIdentifier::OPERNAMENSP as i32,

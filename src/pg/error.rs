@@ -106,7 +106,7 @@ pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
         PgLogLevel::WARNING => PgSqlErrorCode::ERRCODE_WARNING,
         _ => PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
     };
-    // SAFETY: what is pushed for this report is popped after it.
+    // SAFETY: the callback pushed for this report is popped after it.
     unsafe {
         let callbacks = pg_sys::error_context_stack;
         convert_next(message, hint);

@@ -36,7 +36,7 @@ unsafe extern "C-unwind" fn at_transaction_end(_event: pg_sys::XactEvent::Type, 
     watch_errors();
 }
 
-/// The last entry of the stack of error contexts, below those of statements that run.
+/// The last entry of the stack of error contexts, below the entries of running statements.
 struct Watch(UnsafeCell<pg_sys::ErrorContextCallback>);
 
 /// SAFETY: the stack belongs to the backend's only thread that calls PostgreSQL.

@@ -131,7 +131,7 @@ impl Query {
     /// Starts the query in `text`, a datum of type text, with further options of a cursor.
     fn start(text: pg_sys::Datum, parameters: &QueryParameters, options: u32) -> Self {
         // SAFETY: the datum is of type text; the portal outlives the connection, and copies the parameters,
-        // of which there is a value for each type.
+        // a value for each type.
         unsafe {
             let text = pg_sys::text_to_cstring(text.cast_mut_ptr());
             let errors = QueryErrors::begin(text);

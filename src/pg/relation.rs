@@ -16,7 +16,7 @@ impl Relation {
 
     /// Returns None if there is no such relation any more.
     pub fn try_open_table(oid: pg_sys::Oid) -> Option<Self> {
-        // SAFETY: raises an ERROR for what is no table.
+        // SAFETY: raises an ERROR unless it is a table.
         let table = unsafe { pg_sys::try_table_open(oid, pg_sys::AccessShareLock as i32) };
         (!table.is_null()).then(|| Self(table))
     }
@@ -191,7 +191,7 @@ pub unsafe fn ask_ahead(
     if unsafe { pg_sys::get_tablespace_io_concurrency(tablespace) } == 0 {
         return;
     }
-    // The end of the first file is not looked up: nothing is wrong with asking for what is beyond it.
+    // The end of the first file is not looked up: nothing is wrong with asking for pages beyond it.
     let mut end = pg_sys::RELSEG_SIZE;
     let (left, mut is_read) = (ASKED.get(), false);
     for (place, block) in wanted.enumerate() {

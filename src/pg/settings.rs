@@ -9,7 +9,7 @@ pub struct Settings(i32);
 impl Settings {
     /// Begins to change settings.
     pub fn begin() -> Self {
-        // SAFETY: the end of the transaction takes back what is not restored.
+        // SAFETY: the end of the transaction restores every level that is left.
         Self(unsafe { pg_sys::NewGUCNestLevel() })
     }
 

@@ -197,7 +197,7 @@ impl PairSort {
         }
     }
 
-    /// Sorts the pairs, all of which have been put.
+    /// Sorts the pairs; all have been put.
     pub fn sort(&mut self) {
         // SAFETY: the sort is open.
         unsafe { pg_sys::tuplesort_performsort(self.state.as_ptr()) };
@@ -254,7 +254,7 @@ impl DistanceSort {
         self.0.put(pg_sys::Datum::from(distance.to_bits()), number);
     }
 
-    /// Sorts the numbers, all of which have been put.
+    /// Sorts the numbers; all have been put.
     pub fn sort(&mut self) {
         self.0.sort();
     }

@@ -1,7 +1,7 @@
 //! Records of any length on temporary storage, read back by number in any order.
 //!
 //! The first of them stay in memory, as many as a budget allows; the others go to a temporary file
-//! that PostgreSQL counts, limits and removes like those of its own sorts.
+//! that PostgreSQL counts, limits and removes like the files of its own sorts.
 
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::query::work_mem_bytes;
@@ -157,7 +157,7 @@ pub struct HeldRecord {
 }
 
 impl HeldRecord {
-    /// Returns the records of two rows, of which the first is held.
+    /// Returns the records of two rows; the first is held for the next call.
     pub fn load<'a>(
         &'a mut self,
         records: &'a mut Records,

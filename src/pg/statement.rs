@@ -277,7 +277,7 @@ impl Statement<'_> {
 
     /// Returns the analyzed query of a statement that is one query; None of several, or none.
     pub fn query(&self) -> Option<*mut pg_sys::Query> {
-        // SAFETY: the statement is prepared; its lists are those of its source.
+        // SAFETY: the statement is prepared; its source owns the lists.
         unsafe {
             let sources = pg_sys::SPI_plan_get_plan_sources(self.plan);
             if sources.is_null() || (*sources).length != 1 {
