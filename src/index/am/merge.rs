@@ -7,14 +7,14 @@
 use super::hold;
 use super::log;
 use super::matches;
-use super::meta::{self, Meta, StoredMerge, StoredSegment};
+use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge, StoredSegment};
 use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use super::segment::{SegmentPages, Stop, plain};
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::policy::{
-    self, FLUSHED_PAGES, LEAVES_PER_PAGE, MAX_MERGES, MAX_SEGMENTS, MOST_WITHOUT_VACUUM,
-    SEGMENTS_WITH_ROW,
+    self, FLUSHED_PAGES, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
+    MOST_WITHOUT_VACUUM, SEGMENTS_WITH_ROW,
 };
 use neardup::postings::{self, Damaged, Directory, FilledLeaf, Leaf, LeafBuilder, Posting};
 use pgrx::pg_sys;
@@ -61,9 +61,14 @@ pub fn help(index: &Index) {
     }
 }
 
-/// Makes room in a log that has as many pages as it can have.
+/// Makes room in a log that has as many pages as it can have. Where others have made it meanwhile, merging is left
+/// to those who fill pages, unless it is behind: each share adds to the wait of all who wait for the same.
 pub fn wait_for_room(index: &Index) {
-    Merging::wait(index).share(1);
+    let merging = Merging::wait(index);
+    let meta = Meta::read(index);
+    if meta.log().len() == MAX_LOG_PAGES || meta.segments().len() > MANY_SEGMENTS {
+        merging.share(1);
+    }
 }
 
 impl Merging<'_> {

@@ -36,7 +36,7 @@ pub const VACUUM_TIMES: u64 = 2;
 const MOST_INPUTS: usize = 12;
 
 /// Segments beyond which some are merged whatever their sizes: each costs every lookup a page a key.
-const MANY: usize = 32;
+pub const MANY_SEGMENTS: usize = 32;
 
 /// Segments that are merged when there are too many.
 const FEW: usize = 4;
@@ -79,7 +79,7 @@ pub fn due(segments: &[Segment]) -> Option<Range<usize>> {
         postings / (inputs.len() as u128 - 1)
     };
     due.min_by_key(work).or_else(|| {
-        (segments.len() > MANY)
+        (segments.len() > MANY_SEGMENTS)
             .then(|| cheapest(segments))
             .flatten()
     })
@@ -301,10 +301,13 @@ mod tests {
 
     #[test]
     fn segments_beyond_many_are_merged_whatever_their_sizes() {
-        let sizes: Vec<u64> = (0..=MANY as u32)
-            .map(|i| 3u64.pow(MANY as u32 - i))
+        let sizes: Vec<u64> = (0..=MANY_SEGMENTS as u32)
+            .map(|i| 3u64.pow(MANY_SEGMENTS as u32 - i))
             .collect();
         assert_eq!(due(&segments(&sizes[1..], 10)), None);
-        assert_eq!(due(&segments(&sizes, 10)), Some(MANY + 1 - FEW..MANY + 1));
+        assert_eq!(
+            due(&segments(&sizes, 10)),
+            Some(MANY_SEGMENTS + 1 - FEW..MANY_SEGMENTS + 1)
+        );
     }
 }
