@@ -15,7 +15,8 @@ use std::ffi::CStr;
 /// Makes a table for the notes of a guard, in the schema of the guarded table.
 ///
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a table without a primary key, and the errors of CREATE TABLE.
+/// ERROR `object_not_in_prerequisite_state` for a table without a primary key, `feature_not_supported` for a
+/// temporary one, and the errors of CREATE TABLE.
 pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     // SAFETY: the table is open.
     let root = Relation::open_table(unsafe { root_of(guarded.as_ptr()) });
@@ -35,6 +36,16 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
             pg_sys::get_rel_persistence(oid) as u8,
         )
     };
+    let unlogged = match persistence {
+        // Work as the owner makes no temporary objects.
+        pg_sys::RELPERSISTENCE_TEMP => raise(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "near_dup_protect cannot note rows of a temporary table",
+            "action => 'refuse' is possible.",
+        ),
+        pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
+        _ => "",
+    };
     let notes = names::qualified(schema, name);
     let rights = OwnerRights::assume(guarded.owner());
     let connection = Connection::open();
@@ -53,10 +64,6 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
             connection.execute(&format!("CREATE TYPE {key} AS ({columns})"));
             key
         }
-    };
-    let unlogged = match persistence {
-        pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
-        _ => "",
     };
     connection.execute(&format!(
         "CREATE {unlogged} TABLE {notes} (key {key}, near_key {key},

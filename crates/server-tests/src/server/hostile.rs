@@ -169,6 +169,13 @@ const REFUSED: &[(&str, &str, SqlState)] = &[
         SqlState::DATATYPE_MISMATCH,
     ),
     (
+        "near_dup_protect",
+        "CREATE TEMP TABLE noted (id pg_catalog.int4 PRIMARY KEY, body pg_catalog.text);
+         CREATE INDEX ON noted USING neardup (body);
+         SELECT near_dup_protect('noted', 'body', 0.8, action => 'note')",
+        SqlState::FEATURE_NOT_SUPPORTED,
+    ),
+    (
         "near_dup_track",
         "SELECT near_dup_track('z', 's')",
         SqlState::FEATURE_NOT_SUPPORTED,
