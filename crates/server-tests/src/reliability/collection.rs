@@ -21,7 +21,7 @@ pub fn create(client: &mut Client) -> Result<()> {
 }
 
 /// Tables beside `docs` that have all other kinds of objects: values of other forms, indexes on text and on bit
-/// strings, a guard, a constraint, and kept clusters.
+/// strings, a guard, one that notes, a constraint, and kept clusters.
 pub const OTHERS: &str = "
     CREATE TABLE forms (id int PRIMARY KEY, sig minhash_signature, bits bit(64));
     INSERT INTO forms SELECT i, minhash(repeat('Some words ' || i, i % 4), 1 + i % 5, 'char', 'none',
@@ -36,6 +36,10 @@ pub const OTHERS: &str = "
     SELECT near_dup_protect('guarded', 'sig', 0.8);
     INSERT INTO guarded (id, body) SELECT id, body FROM docs d WHERE NOT EXISTS (
         SELECT FROM docs e WHERE e.id < d.id AND near_dup(e.sig, d.sig, 0.8));
+    CREATE TABLE noted (id int PRIMARY KEY, body text);
+    CREATE INDEX ON noted USING neardup (body);
+    SELECT near_dup_protect('noted', 'body', 0.8, action => 'note');
+    INSERT INTO noted SELECT id, body FROM docs WHERE id <= 200;
     CREATE TABLE unlike (id int, body text, EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %));
     INSERT INTO unlike SELECT id, body FROM docs WHERE id <= 50";
 
@@ -48,12 +52,13 @@ pub fn digest(client: &mut Client) -> Result<String> {
          FROM forms a JOIN forms b ON hamming_within(a.bits, b.bits, 4) WHERE a.id < 50),
         (SELECT string_agg(concat(id, sig::bytea), ',' ORDER BY id) FROM guarded),
         (SELECT string_agg(u::text, ',' ORDER BY id) FROM unlike u),
+        (SELECT string_agg(concat(key, ' ', near_key, ' ', similarity), ',' ORDER BY key, near_key) FROM noted_near_dups),
         (SELECT string_agg(t::text, ',') FROM near_dup_tracked t),
         (SELECT string_agg(c::text, ',' ORDER BY key) FROM docs_clusters c)))";
     Ok(client.query_one(digest, &[])?.get(0))
 }
 
-/// Checks that indexes of [`OTHERS`] are sound, guard and constraint refuse a copy, and clusters are kept.
+/// Checks that indexes of [`OTHERS`] are sound, guard and constraint refuse a copy, or note it, and clusters are kept.
 pub fn ensure_others_work(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "SELECT near_dup_index_check(index) FROM unnest(ARRAY['docs_body', 'forms_bits']::regclass[]) index",
@@ -67,6 +72,10 @@ pub fn ensure_others_work(client: &mut Client) -> Result<()> {
             "{table} let a copy in: {outcome:?}"
         );
     }
+    client.batch_execute("INSERT INTO noted SELECT -1, body FROM noted LIMIT 1")?;
+    let noted = "SELECT count(*) FROM noted_near_dups WHERE key = -1";
+    let noted: i64 = client.query_one(noted, &[])?.get(0);
+    ensure!(noted > 0, "a copy is not noted");
     client.batch_execute(
         "DELETE FROM docs WHERE id % 5 = 0;
          INSERT INTO docs SELECT i, make_body(i) FROM generate_series(-100, -1) i;

@@ -20,6 +20,8 @@ const WORK: &[&str] = &[
     "DELETE FROM docs WHERE id % 97 = (SELECT max(id) % 97 FROM docs)",
     "VACUUM docs",
     "REINDEX INDEX docs_sig",
+    // By helpers.
+    "REINDEX INDEX docs_body",
 ];
 
 const GUARDED: &str = "CREATE TABLE guarded (id bigserial PRIMARY KEY, body text,
@@ -44,6 +46,7 @@ pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
     client.batch_execute("CREATE EXTENSION pg_neardup; CREATE EXTENSION amcheck")?;
     collection::create(&mut client)?;
     collection::insert(&mut client, 1, 2000)?;
+    client.batch_execute("CREATE INDEX docs_body ON docs USING neardup (body)")?;
     client.batch_execute(GUARDED)?;
 
     let kills = scale.of(2, 20);
@@ -162,6 +165,7 @@ fn ensure_sound(client: &mut Client) -> Result<()> {
         ))?;
         client.batch_execute(&format!("SELECT near_dup_index_check('{table}_sig')"))?;
     }
+    client.batch_execute("SELECT near_dup_index_check('docs_body')")?;
     Ok(())
 }
 

@@ -84,6 +84,8 @@ const QUERIES: &[&str] = &[
     "'SELECT id, sig, x FROM t'",
     "'SELECT x, sig, body, x, x FROM t'",
     "'SELECT x FROM t'",
+    "'SELECT id, $1 FROM t'",
+    "'SELECT x, sig FROM t WHERE x::text = $1::text'",
 ];
 
 /// A function that a type can reach.
@@ -194,7 +196,7 @@ fn call(function: &Function, value: &str, rng: &mut Rng) -> String {
         }
         let given = match (kind.as_str(), name.as_str()) {
             ("regclass", _) => pick(RELATIONS, rng),
-            ("name", "clusters" | "trigger_name") => "'named'".to_owned(),
+            ("name", "clusters" | "trigger_name" | "notes") => "'named'".to_owned(),
             ("name", _) => pick(COLUMNS, rng),
             ("name[]", _) => pick(SCOPES, rng),
             ("text", "query" | "query_a" | "query_b" | "rows" | "pairs") => pick(QUERIES, rng),
@@ -204,6 +206,8 @@ fn call(function: &Function, value: &str, rng: &mut Rng) -> String {
             ("double precision", "threshold") => "0.8".to_owned(),
             ("double precision", _) => "0".to_owned(),
             ("bigint" | "integer", _) => "3".to_owned(),
+            ("record", _) => format!("ROW({value})"),
+            ("text", "action") => "'note'".to_owned(),
             ("text", "unit") => "'word'".to_owned(),
             ("text", "fold") => "'case'".to_owned(),
             _ => argument(kind, "", rng),

@@ -81,9 +81,11 @@ impl Packages {
     }
 
     fn bytes(&self) -> Result<Vec<Vec<u8>>> {
-        let files = [Some(&self.tarball), self.deb.as_ref()];
+        let packed = [Some(&self.tarball), self.deb.as_ref()];
+        let laid_out = files(&self.image)?;
         let read = |file: &PathBuf| fs::read(file).with_context(|| file.display().to_string());
-        files.into_iter().flatten().map(read).collect()
+        let all = packed.into_iter().flatten().chain(&laid_out);
+        all.map(read).collect()
     }
 }
 
