@@ -102,13 +102,14 @@ const AT_ONCE: [(&str, [bool; 2]); 3] = [
 
 /// Returns the only table of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
-    measure_for(bench, Duration::from_secs(bench.scale.rounds as u64))
+    let time = Duration::from_secs(bench.scale.rounds as u64);
+    measure_for(bench, time, &SIZES)
 }
 
-/// Returns the same, each way measured for a time.
-pub fn measure_for(bench: &Bench<'_>, time: Duration) -> Result<Vec<Table>> {
+/// Returns the same, each way measured for a time with statements of these numbers of rows.
+pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result<Vec<Table>> {
     let cluster = bench.started_cluster()?;
-    let progress = bar((WAYS.len() * AT_ONCE.len() * SIZES.len()) as u64, "bursts")?;
+    let progress = bar((WAYS.len() * AT_ONCE.len() * sizes.len()) as u64, "bursts")?;
     let about = format!(
         "{SESSIONS} sessions insert for {:?} documents of 40 words, {COPIES} % of them copies of recent ones: rows \
          offered by statements that succeeded, a second, over all sessions. A statement that is refused or runs into a deadlock is \
@@ -125,7 +126,7 @@ pub fn measure_for(bench: &Bench<'_>, time: Duration) -> Result<Vec<Table>> {
         "deadlocks",
     ];
     let mut table = Table::new("guard.bursts", about, &columns);
-    for size in SIZES {
+    for &size in sizes {
         for (way, (at_once, locks)) in WAYS
             .iter()
             .flat_map(|way| AT_ONCE.map(|at_once| (way, at_once)))

@@ -83,7 +83,14 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let documents = GENERATED.min(bench.scale.documents);
     let generator = Generator::new(bench.words, Plan::mixed(documents));
     load_generated(&mut session.client(), "docs", &generator)?;
-    compare(&session, "generated", documents as usize, &mut table)?;
+    let rounds = ROUNDS.min(bench.scale.rounds);
+    compare(
+        &session,
+        "generated",
+        documents as usize,
+        rounds,
+        &mut table,
+    )?;
     if bench.texts.bodies.len() >= LEAST {
         session.execute("DROP TABLE docs, sigs, bits")?;
         let bodies = bench.texts.bodies.iter().map(String::as_str);
@@ -92,13 +99,20 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
             &session,
             &bench.texts.origin,
             bench.texts.bodies.len(),
+            rounds,
             &mut table,
         )?;
     }
     Ok(vec![table])
 }
 
-fn compare(session: &Session, name: &str, documents: usize, table: &mut Table) -> Result<()> {
+fn compare(
+    session: &Session,
+    name: &str,
+    documents: usize,
+    rounds: usize,
+    table: &mut Table,
+) -> Result<()> {
     session.execute(
         "CREATE UNLOGGED TABLE sigs AS SELECT id, minhash(body) AS sig FROM docs;
          CREATE UNLOGGED TABLE bits AS SELECT id, simhash(body) AS bits FROM docs",
@@ -116,7 +130,7 @@ fn compare(session: &Session, name: &str, documents: usize, table: &mut Table) -
             run("two", 1, statement),
             run("bare", 0, BARE),
         ];
-        let results = race(job, ROUNDS, contenders)?;
+        let results = race(job, rounds, contenders)?;
         let times = |name| results.get(name).context("a job failed");
         let (one, two, bare) = (times("one")?, times("two")?, times("bare")?);
         let seconds = |microseconds: f64| microseconds * documents as f64 / 1e6;

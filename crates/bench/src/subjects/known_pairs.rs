@@ -28,7 +28,7 @@ pub fn load_with_pairs(bench: &Bench<'_>, session: &Session, name: &'static str)
         }
         (_, Some(corpus)) => {
             // On ASCII documents words are the same by every rule.
-            load_keyed(session, &corpus, str::is_ascii)?;
+            load_keyed(bench, session, &corpus, str::is_ascii)?;
             corpus.load_exact(&mut session.client(), "exact_w3", "exact")?;
             "SELECT least(a.id, b.id) AS a, greatest(a.id, b.id) AS b, e.jaccard
              FROM exact e JOIN docs a ON a.key = e.a JOIN docs b ON b.key = e.b"
@@ -42,9 +42,15 @@ pub fn load_with_pairs(bench: &Bench<'_>, session: &Session, name: &'static str)
 }
 
 /// Loads some documents of a corpus as `docs`, with ids from 0; its own ids are in the column key.
-pub fn load_keyed(session: &Session, corpus: &Corpus, takes: impl Fn(&str) -> bool) -> Result<()> {
+pub fn load_keyed(
+    bench: &Bench<'_>,
+    session: &Session,
+    corpus: &Corpus,
+    takes: impl Fn(&str) -> bool,
+) -> Result<()> {
     let documents = corpus.documents()?;
     let taken = documents.iter().filter(|(_, body)| takes(body));
+    let taken = taken.take(bench.scale.documents as usize);
     let (keys, bodies): (Vec<i64>, Vec<String>) =
         taken.map(|(key, body)| (*key, on_one_line(body))).unzip();
     load(

@@ -67,7 +67,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     Ok(vec![
         measure_changes(&session, documents)?,
         measure_groups(&session, documents / SHARE)?,
-        measure_commits(&database, &session, documents)?,
+        measure_commits(bench, &database, &session)?,
         analytics::measure(&session)?,
     ])
 }
@@ -135,14 +135,16 @@ fn measure_changes(session: &Session, documents: u64) -> Result<Table> {
 }
 
 /// Returns how many transactions of one row sessions commit in a second, by tracker.
-fn measure_commits(database: &Database<'_>, session: &Session, documents: u64) -> Result<Table> {
+fn measure_commits(bench: &Bench<'_>, database: &Database<'_>, session: &Session) -> Result<Table> {
+    let documents = bench.scale.documents;
+    let turns = TURNS.min(bench.scale.rounds as u64);
     let columns = ["table", "sessions", "rows a second", "share of not tracked"];
     let about = format!(
         "Transactions that insert one of {documents} generated documents with its signature into a table of \
-         as many; medians of {TURNS} turns of {INSERTS} rows."
+         as many; medians of {turns} turns of {INSERTS} rows."
     );
     let mut table = Table::new("live.immediate", about, &columns);
-    let progress = bar(TURNS * SESSIONS.len() as u64, "transactions of one row")?;
+    let progress = bar(turns * SESSIONS.len() as u64, "transactions of one row")?;
     for (number, (_, tracker)) in TRACKERS.iter().enumerate() {
         let name = format!("target_{number}");
         session.execute(&format!(
@@ -155,7 +157,7 @@ fn measure_commits(database: &Database<'_>, session: &Session, documents: u64) -
     }
     for &sessions in SESSIONS {
         let mut rates = vec![Vec::new(); TRACKERS.len()];
-        for turn in 0..TURNS {
+        for turn in 0..turns {
             for (number, rates) in rates.iter_mut().enumerate() {
                 let from = turn * INSERTS % documents.max(1);
                 rates.push(commits(

@@ -163,7 +163,9 @@ impl Collection {
         let Some(corpus) = Corpus::find(self.name) else {
             return Ok(false);
         };
-        load_keyed(session, &corpus, |body| !self.ascii || body.is_ascii())?;
+        load_keyed(bench, session, &corpus, |body| {
+            !self.ascii || body.is_ascii()
+        })?;
         for truth in self.truths {
             match truth.name {
                 "labeled" => corpus.load_truth(&mut session.client(), "truth")?,

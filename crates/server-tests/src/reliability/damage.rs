@@ -10,6 +10,7 @@ use postgres::Client;
 use postgres::error::SqlState;
 use testbed::server::Server;
 use testbed::server::cluster::Cluster;
+use testbed::server::database::Database;
 
 use super::collection;
 use super::index::{NEAR, run_each, wrong_answers};
@@ -49,15 +50,25 @@ const SETS: Subject = Subject {
     ],
 };
 
-/// Statements on a table and its index whose pages are damaged.
+/// Makes a table and an index that has pages of every kind.
+const COPIED: &str = "
+    CREATE TABLE copied AS SELECT id, sig FROM docs WHERE id <= 500;
+    CREATE INDEX copied_sig ON copied USING neardup (sig);
+    INSERT INTO copied SELECT id, sig FROM docs WHERE id > 500;
+    DELETE FROM copied WHERE id % 9 = 0; VACUUM copied;
+    INSERT INTO copied SELECT id + 9000, sig FROM docs WHERE id < 300";
+
+const CHECK: &str = "SELECT near_dup_index_check('copied_sig')";
+
+/// Statements on the table while a page of its index is damaged.
 const ON_DAMAGED: &[&str] = &[
-    "SELECT * FROM near_dup_index_stats('INDEX')",
-    "SELECT count(*) FROM TABLE d, docs q WHERE q.id = 7 AND CONDITION",
-    "INSERT INTO TABLE SELECT id, sig FROM docs",
-    "DELETE FROM TABLE WHERE id % 3 = 0",
-    "VACUUM TABLE",
-    "INSERT INTO TABLE SELECT id, sig FROM docs WHERE id < 900",
-    "VACUUM TABLE",
+    "SELECT * FROM near_dup_index_stats('copied_sig')",
+    "SELECT count(*) FROM copied d, docs q WHERE q.id = 7 AND CONDITION",
+    "INSERT INTO copied SELECT id, sig FROM docs",
+    "DELETE FROM copied WHERE id % 3 = 0",
+    "VACUUM copied",
+    "INSERT INTO copied SELECT id, sig FROM docs WHERE id < 900",
+    "VACUUM copied",
 ];
 
 /// Bits flipped in pages of every kind: an error that says so, or right answers; never a crash, nor a
@@ -75,41 +86,37 @@ fn is_noticed(server: &Server, scale: Scale, subject: &Subject) -> Result<Outcom
     let cluster = server.scratch_cluster("damage")?;
     cluster.create(&[("autovacuum", "off")])?;
     cluster.start()?;
+    let (template, file) = template(&cluster, subject)?;
     let mut client = cluster.connect("postgres")?;
-    client.batch_execute("CREATE EXTENSION pg_neardup")?;
-    (subject.fill)(&mut client)?;
     let copies = scale.of(40, 120);
-    let mut files = Vec::new();
-    for copy in 0..copies {
-        let fill = format!(
-            "CREATE TABLE docs_{copy} AS SELECT id, sig FROM docs WHERE id <= 500;
-             CREATE INDEX index_{copy} ON docs_{copy} USING neardup (sig);
-             INSERT INTO docs_{copy} SELECT id, sig FROM docs WHERE id > 500;
-             DELETE FROM docs_{copy} WHERE id % 9 = 0; VACUUM docs_{copy};
-             INSERT INTO docs_{copy} SELECT id + 9000, sig FROM docs WHERE id < 300"
-        );
-        run_each(&mut client, &fill)?;
-        let path = format!("SELECT pg_relation_filepath('index_{copy}')");
-        let path: String = client.query_one(&path, &[])?.get(0);
-        files.push(cluster.data_dir().join(path));
-    }
-    drop(client);
-    cluster.stop()?;
+    let options = format!("TEMPLATE \"{}\" STRATEGY file_copy", template.name);
     let mut rng = Rng::with_seed(1);
-    let mut damaged = Vec::new();
-    for (copy, file) in files.iter().enumerate() {
-        damaged.push(damage(file, copy, &mut rng)?);
-    }
-    cluster.start()?;
     let mut noticed = 0;
-    for (copy, what) in damaged.iter().enumerate() {
-        noticed += usize::from(work_on(&cluster, copy, subject).with_context(|| what.clone())?);
+    for copy in 0..copies {
+        // None of the copied pages is in memory before somebody connects.
+        let database = Database::create(&cluster, "damaged", &options)?;
+        let number = "SELECT oid::text FROM pg_database WHERE datname = $1";
+        let number: String = client.query_one(number, &[&database.name])?.get(0);
+        let file = cluster.data_dir().join("base").join(number).join(&file);
+        let what = damage(&file, copy, &mut rng)?;
+        noticed += usize::from(work_on(&database, copy, subject).context(what)?);
     }
     let log = fs::read_to_string(cluster.log_file())?;
     ensure!(!log.contains("terminated by signal"), "a backend died");
     ensure!(noticed > 0, "no damage was noticed");
     figure!("{copies} damaged indexes: {noticed} noticed, the others answered as the scan does");
     Ok(Outcome::Passed)
+}
+
+/// Makes the database whose copies are damaged; returns it and the name of the index's file.
+fn template<'a>(cluster: &'a Cluster, subject: &Subject) -> Result<(Database<'a>, String)> {
+    let template = Database::with_extension(cluster, "damage")?;
+    let mut client = template.connect()?;
+    (subject.fill)(&mut client)?;
+    run_each(&mut client, COPIED)?;
+    let file = "SELECT pg_relation_filenode('copied_sig')::text";
+    let file = client.query_one(file, &[])?.get(0);
+    Ok((template, file))
 }
 
 /// The offset of a page's kind.
@@ -152,34 +159,29 @@ fn damage(file: &PathBuf, turn: usize, rng: &mut Rng) -> Result<String> {
 }
 
 /// Returns whether the damage was noticed; fails where it is neither noticed nor harmless.
-fn work_on(cluster: &Cluster, copy: usize, subject: &Subject) -> Result<bool> {
-    let mut client = cluster.connect("postgres")?;
+fn work_on(database: &Database<'_>, copy: usize, subject: &Subject) -> Result<bool> {
+    let mut client = database.connect()?;
     // As on a server without page checksums.
     client.batch_execute("SET ignore_checksum_failure = on; SET client_min_messages = error; SET statement_timeout = '10min'")?;
-    let (table, index) = (format!("docs_{copy}"), format!("index_{copy}"));
     let mut noticed = false;
-    let check = format!("SELECT near_dup_index_check('{index}')");
-    let is_sound = !is_refused(client.batch_execute(&check)).context("check")?;
+    let is_sound = !is_refused(client.batch_execute(CHECK)).context("check")?;
     noticed |= !is_sound;
     for condition in subject.conditions {
-        match wrong_answers(&mut client, &table, condition) {
+        match wrong_answers(&mut client, "copied", condition) {
             Ok(wrong) => ensure!(wrong == 0 || !is_sound, "{wrong} wrong answers"),
             Err(error) => noticed |= is_refused(Err(error)).context("lookups")?,
         }
     }
+    let condition = subject.conditions[copy % subject.conditions.len()];
     for statement in ON_DAMAGED {
-        let statement = statement.replace("TABLE", &table).replace("INDEX", &index);
-        let condition = subject.conditions[copy % subject.conditions.len()];
         let statement = statement.replace("CONDITION", condition);
         let outcome = client.batch_execute(&statement);
         noticed |= is_refused(outcome).with_context(|| statement.clone())?;
     }
-    client.batch_execute(&format!("REINDEX INDEX {index}"))?;
-    client.batch_execute(&check)?;
-    for condition in subject.conditions {
-        let wrong = wrong_answers(&mut client, &table, condition)?;
-        ensure!(wrong == 0, "{wrong} wrong answers after REINDEX");
-    }
+    client.batch_execute("REINDEX INDEX copied_sig")?;
+    client.batch_execute(CHECK)?;
+    let wrong = wrong_answers(&mut client, "copied", condition)?;
+    ensure!(wrong == 0, "{wrong} wrong answers after REINDEX");
     Ok(noticed)
 }
 

@@ -14,6 +14,8 @@ pub fn btree_equals_scan(server: &Server) -> Result<Outcome> {
     for collection in Collection::all(Generated::english(), &["msr_paraphrase"]) {
         let database = Database::with_extension(&server.main, "lookup")?;
         let mut client = database.connect()?;
+        // Compiled, as on a server that has not been told otherwise.
+        client.batch_execute("SET jit = on")?;
         collection.load(&mut client, "docs")?;
         check_collection(&mut client).with_context(|| collection.name().to_string())?;
     }

@@ -29,6 +29,8 @@ const SETTINGS: &[(&str, &str)] = &[
     ("full_page_writes", "off"),
     ("shared_preload_libraries", ""),
     ("shared_buffers", "256MB"),
+    // Plans that may not scan a table cost so much that compiling them would take longer than running them.
+    ("jit", "off"),
     ("max_wal_size", "4GB"),
     ("lc_messages", "C"),
     ("timezone", "UTC"),
