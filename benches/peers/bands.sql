@@ -1,12 +1,17 @@
 SET LOCAL max_parallel_workers_per_gather = 1;
-CREATE TABLE shingles AS
-    SELECT DISTINCT id, hashtext(w[i] || ' ' || w[i + 1] || ' ' || w[i + 2]) AS shingle
-    FROM (SELECT id, regexp_split_to_array(lower(body), '\W+') AS w FROM docs OFFSET 0) d, generate_series(1, cardinality(w) - 2) i;
+DO $$
+BEGIN
+    EXECUTE (SELECT format($slots$
+        CREATE TABLE slots AS
+        SELECT id, (SELECT ARRAY[%s] FROM (
+                SELECT hashtextextended(w[i] || ' ' || w[i + 1] || ' ' || w[i + 2], 0) AS shingle
+                FROM generate_series(1, cardinality(w) - 2) i OFFSET 0) shingles) AS slots
+        FROM (SELECT id, regexp_split_to_array(lower(body), '\W+') AS w FROM docs OFFSET 0) d
+        $slots$, string_agg(format('min(hashint8extended(shingle, %s))', slot), ', ')) FROM generate_series(1, 112) slot);
+END $$;
 CREATE TABLE bands AS
-    SELECT id, slot / 8 AS band, hashtextextended(string_agg(least::text, ' ' ORDER BY slot), slot / 8) AS key
-    FROM (SELECT id, slot, min(hashint4extended(shingle, slot)) AS least
-          FROM shingles, generate_series(0, 111) slot GROUP BY id, slot) slots
-    GROUP BY id, slot / 8;
+    SELECT id, band, hash_array_extended(slots[8 * band + 1:8 * band + 8], 0) AS key
+    FROM slots, generate_series(0, 13) band WHERE slots[1] IS NOT NULL;
 CREATE INDEX ON bands (band, key);
 CREATE TABLE edges AS
     SELECT DISTINCT a.id AS a, b.id AS b FROM bands a JOIN bands b USING (band, key) WHERE a.id <> b.id;

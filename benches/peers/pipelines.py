@@ -2,7 +2,8 @@
 
 python pipelines.py PEER DOCUMENTS INTO PROCESSES: DOCUMENTS is a directory of JSON lines with `id` and `text`, INTO
 one that is emptied. The clusters go to INTO/clusters.csv as `id,cluster`, without documents that are alone; a JSON
-object on standard output has the seconds, the memory of the largest process, and the lines that a user writes.
+object on standard output has the seconds, the MB of the largest process's memory and on disk, and the lines that a
+user writes.
 """
 
 import csv
@@ -70,10 +71,12 @@ def main():
     seconds = time.perf_counter() - start
     if ended.returncode != 0:
         sys.exit(ended.stderr[-2000:])
+    files = glob.glob(f"{into}/**", recursive=True)
+    disk = sum(os.path.getsize(file) for file in files if os.path.isfile(file)) / 1e6
     with open(f"{into}/clusters.csv", "w", newline="") as file:
         csv.writer(file).writerows(clusters(into))
-    largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    print(json.dumps({"seconds": seconds, "megabytes": largest, "lines": lines}))
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(json.dumps({"seconds": seconds, "memory": memory, "disk": disk, "lines": lines}))
 
 
 main()

@@ -70,7 +70,7 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let server = Server::start(setup::ensure(choice)?)?;
     let wants_passages = matches!(options.subject, Subject::All | Subject::Passages);
     let mut peers = match options.subject {
-        Subject::Passages | Subject::Shards => Peers::none(),
+        Subject::Passages | Subject::Scale | Subject::Cold | Subject::Shards => Peers::none(),
         _ => Peers::start(),
     };
     if wants_passages {

@@ -20,7 +20,11 @@ pub struct Session(RefCell<Client>);
 
 impl Session {
     pub fn open(database: &Database<'_>) -> Result<Session> {
-        let mut client = database.connect()?;
+        Session::of(database.connect()?)
+    }
+
+    /// Returns the session of a connection, with the settings of all.
+    pub fn of(mut client: Client) -> Result<Session> {
         client.batch_execute(SETTINGS)?;
         Ok(Session(RefCell::new(client)))
     }

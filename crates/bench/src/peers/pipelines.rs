@@ -19,7 +19,9 @@ pub const PROCESSES: usize = 2;
 /// A run of a pipeline: its cost, and the clusters by the documents' ids.
 pub struct Run {
     pub seconds: f64,
-    pub megabytes: f64,
+    /// MB of memory, and on disk.
+    pub memory: f64,
+    pub disk: f64,
     /// Lines that a user writes.
     pub lines: usize,
     pub clusters: Vec<(i64, i64)>,
@@ -58,7 +60,8 @@ impl Pipelines {
         });
         Ok(Run {
             seconds: number("seconds")?,
-            megabytes: number("megabytes")?,
+            memory: number("memory")?,
+            disk: number("disk")?,
             lines: number("lines")? as usize,
             clusters: clusters.collect::<Result<_>>()?,
         })

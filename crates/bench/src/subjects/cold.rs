@@ -8,7 +8,6 @@ use postgres::Client;
 use testbed::documents::generator::Generator;
 use testbed::documents::load_generated;
 use testbed::server::cluster::Cluster;
-use testbed::server::database::Database;
 use testbed::server::slow_storage::SlowStorage;
 
 use super::lookup::plan;
@@ -20,6 +19,9 @@ use crate::report::table::{Table, row};
 /// Lookups that fill the memory with what all of them read, and those that are measured.
 const WARMING: usize = 100;
 const LOOKUPS: usize = 100;
+
+/// The database, which outlives the server's restarts.
+const DATABASE: &str = "postgres";
 
 /// The time that a read takes.
 const DELAY: Duration = Duration::from_millis(5);
@@ -38,7 +40,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          shared_buffers of a tenth of the index: pages of index and table that a lookup touches and reads, and the \
          number of times that it waits for them one after the other. Each read takes 5 ms in the last columns, reads that \
          are asked for ahead take them together; the slope is the time that they add, in reads. Without asking: \
-         `effective_io_concurrency` of 0. Means of {LOOKUPS} lookups, medians of their times."
+         `effective_io_concurrency` of 0. Medians of {LOOKUPS} lookups."
     );
     let columns = [
         "how",
@@ -53,24 +55,20 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let mut table = Table::new("cold.lookups", about, &columns);
     let mut cluster = bench.cluster("cold")?;
     cluster.start()?;
-    let name = "cold";
-    let (lookups, kilobytes) = prepare(
-        bench,
-        &Session::open(&Database::with_extension(&cluster, name)?)?,
-    )?;
+    let (lookups, kilobytes) = prepare(bench, &Session::of(cluster.connect(DATABASE)?)?)?;
     cluster.stop()?;
     let memory = format!("{}kB", (kilobytes / 10.0).max(LEAST_KB) as u64);
     cluster.configure(&[("shared_buffers", &memory)])?;
     let storage = SlowStorage::under(&mut cluster)?;
     for (how, concurrency) in [("asked ahead", 1), ("without asking", 0)] {
         SlowStorage::set_delay(&mut cluster, Duration::ZERO);
-        let quick = cold(&cluster, name, &storage, concurrency, &lookups)?;
+        let quick = cold(&cluster, &storage, concurrency, &lookups)?;
         SlowStorage::set_delay(&mut cluster, DELAY);
-        let slow = cold(&cluster, name, &storage, concurrency, &lookups)?;
+        let slow = cold(&cluster, &storage, concurrency, &lookups)?;
         let slope = (slow.seconds - quick.seconds) / DELAY.as_secs_f64();
         let milliseconds = [quick.seconds * 1e3, slow.seconds * 1e3];
         let megabytes = kilobytes / 1024.0;
-        let [touched, read, waits] = quick.means;
+        let [touched, read, waits] = quick.pages;
         table.push(row![
             how,
             megabytes,
@@ -87,6 +85,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 
 /// Makes the table and its index; returns the lookups, and the index's size in kB.
 fn prepare(bench: &Bench<'_>, session: &Session) -> Result<(Vec<String>, f64)> {
+    session.execute("CREATE EXTENSION pg_neardup")?;
     let documents = bench.scale.documents;
     let generator = Generator::new(bench.words, plan(documents));
     load_generated(&mut session.client(), "generated", &generator)?;
@@ -112,22 +111,21 @@ fn prepare(bench: &Bench<'_>, session: &Session) -> Result<(Vec<String>, f64)> {
     Ok((lookups.iter().map(|row| row.get(0)).collect(), size))
 }
 
-/// Lookups of a server that has been started anew.
+/// Medians of lookups of a server that has been started anew.
 struct Cold {
     seconds: f64,
     /// Pages touched and read, and waits.
-    means: [f64; 3],
+    pages: [f64; 3],
 }
 
 fn cold(
     cluster: &Cluster,
-    database: &str,
     storage: &SlowStorage,
     concurrency: u32,
     lookups: &[String],
 ) -> Result<Cold> {
     cluster.start()?;
-    let mut client = cluster.connect(database)?;
+    let mut client = cluster.connect(DATABASE)?;
     client.batch_execute(&format!(
         "SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan;
          SET effective_io_concurrency = {concurrency};
@@ -138,27 +136,26 @@ fn cold(
     let process = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
     let waits =
         || Ok::<_, anyhow::Error>(storage.reads(process)?.last().map_or(0, |read| read.waits));
-    let before = waits()?;
-    let (mut touched, mut read, mut seconds) = (0.0, 0.0, Vec::new());
+    let (mut pages, mut seconds) = ([const { Vec::new() }; 3], Vec::new());
     for lookup in measured {
-        let start = Instant::now();
-        let pages = pages(&mut client, lookup)?;
+        let (before, start) = (waits()?, Instant::now());
+        let (hit, read) = pages_of(&mut client, lookup)?;
         seconds.push(start.elapsed().as_secs_f64());
-        touched += pages.0 + pages.1;
-        read += pages.1;
+        let waited = (waits()? - before) as f64;
+        for (all, number) in pages.iter_mut().zip([hit + read, read, waited]) {
+            all.push(number);
+        }
     }
-    let mean = |sum: f64| sum / measured.len() as f64;
-    let means = [mean(touched), mean(read), mean((waits()? - before) as f64)];
     drop(client);
     cluster.stop()?;
     Ok(Cold {
         seconds: quantile(&seconds, 0.5),
-        means,
+        pages: pages.map(|all| quantile(&all, 0.5)),
     })
 }
 
 /// Returns the pages that a lookup finds in shared buffers, and those that it reads.
-fn pages(client: &mut Client, lookup: &str) -> Result<(f64, f64)> {
+fn pages_of(client: &mut Client, lookup: &str) -> Result<(f64, f64)> {
     let explained = client.query(
         &format!("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF) {lookup}"),
         &[],

@@ -13,14 +13,19 @@ pub const THRESHOLD: f64 = 0.8;
 /// The name of the documents that are generated.
 pub const GENERATED: &str = "generated";
 /// Generated documents that the slowest peer can bear.
-const DOCUMENTS: u64 = 20_000;
+pub const DOCUMENTS: u64 = 20_000;
 
-/// Loads documents as `docs`, with ids from 0, and their true pairs as `true_pairs`; false if they are
-/// absent.
-pub fn load_with_pairs(bench: &Bench<'_>, session: &Session, name: &'static str) -> Result<bool> {
+/// Loads a corpus, or up to `documents` generated documents, as `docs`, with ids from 0, and the true pairs as
+/// `true_pairs`; false if the corpus is absent.
+pub fn load_with_pairs(
+    bench: &Bench<'_>,
+    session: &Session,
+    name: &'static str,
+    documents: u64,
+) -> Result<bool> {
     let pairs = match (name, Corpus::find(name)) {
         (GENERATED, _) => {
-            let documents = DOCUMENTS.min(bench.scale.documents);
+            let documents = documents.min(bench.scale.documents);
             let generator = Generator::new(bench.words, Plan::mixed(documents));
             load_generated(&mut session.client(), "docs", &generator)?;
             "SELECT a.id AS a, b.id AS b, resemblance(a.body, b.body) AS jaccard

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use testbed::documents::write_lines;
 use testbed::server::database::Database;
 
-use super::known_pairs::{GENERATED, THRESHOLD, load_with_pairs};
+use super::known_pairs::{DOCUMENTS, GENERATED, THRESHOLD, load_with_pairs};
 use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
@@ -44,7 +44,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     for name in CORPORA.into_iter().chain([GENERATED]) {
         let database = Database::with_extension(&cluster, "pairs_peers")?;
         let session = Session::open(&database)?;
-        if !load_with_pairs(bench, &session, name)? {
+        if !load_with_pairs(bench, &session, name, DOCUMENTS)? {
             println!("Skipping {name}: it is not present");
             continue;
         }

@@ -13,7 +13,7 @@ use serde_json::json;
 use testbed::server::database::Database;
 use testbed::server::memory;
 
-use super::known_pairs::{GENERATED, load_with_pairs};
+use super::known_pairs::{DOCUMENTS, GENERATED, load_with_pairs};
 use crate::context::Bench;
 use crate::measure::race::{Contender, race};
 use crate::measure::session::Session;
@@ -28,6 +28,8 @@ const BANDS: (&str, &str) = (
     "bands in a B-tree, plain SQL",
     include_str!("../../../../benches/peers/bands.sql"),
 );
+/// Takes half an hour for a million documents.
+const SLOWEST: &str = "datatrove";
 const OURS: &str = "two SQL statements";
 const STATEMENTS: &str = "CREATE TABLE clusters AS
     SELECT * FROM near_dup_clusters(NULL::bigint, 'SELECT id, body FROM docs ORDER BY id', 0.8, 'connected');
@@ -41,15 +43,16 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
          {PROCESSES} processes each. Precision and recall: of the pairs of documents in one cluster, against the \
          connected components of all pairs whose Jaccard similarity is at least 0.8. datatrove with its own bands, \
          14 of 8 rows, the bands in plain SQL alike, text-dedup with those that it computes for 0.8; none of them compares what \
-         its bands propose. Memory: \
-         private memory of the backend; resident memory of the largest process of the others. Lines: those that a \
-         user writes."
+         its bands propose. {SLOWEST}, the slowest, gets {DOCUMENTS} documents at most. \
+         Memory: private memory of the backend; resident memory of the largest process of the others. Disk: what they leave \
+         there, and temporary files of the server. Lines: those that a user writes."
     );
     let columns = [
         "documents",
         "who",
         "s",
-        "MB",
+        "memory, MB",
+        "disk, MB",
         "lines",
         "kept",
         "precision",
@@ -64,10 +67,14 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         false => None,
     };
     let cluster = bench.started_cluster()?;
-    for name in [CORPUS, GENERATED] {
+    let mut collections = vec![(CORPUS, DOCUMENTS), (GENERATED, DOCUMENTS)];
+    if bench.scale.documents > DOCUMENTS {
+        collections.push((GENERATED, bench.scale.documents));
+    }
+    for (name, documents) in collections {
         let database = Database::with_extension(&cluster, "pipelines")?;
         let session = Session::open(&database)?;
-        if !load_with_pairs(bench, &session, name)? {
+        if !load_with_pairs(bench, &session, name, documents)? {
             println!("Skipping {name}: it is not present");
             continue;
         }
@@ -95,7 +102,7 @@ fn contest(
     let input = dir().join("pipelines_input");
     let documents = export(session, &input)?;
     let runs: RefCell<HashMap<&str, Run>> = RefCell::default();
-    let in_sql = [(OURS, STATEMENTS), BANDS].map(|(name, statements)| {
+    let in_sql = |name, statements| {
         let runs = &runs;
         Contender::new(name, documents, move || {
             let run = run_sql(session, statements)?;
@@ -103,9 +110,13 @@ fn contest(
             runs.borrow_mut().insert(name, run);
             Ok(seconds)
         })
-    });
-    let mut contenders = Vec::from(in_sql);
-    for peer in pipelines.iter().flat_map(|_| PIPELINES) {
+    };
+    let mut contenders = vec![in_sql(OURS, STATEMENTS)];
+    if pipelines.is_some() {
+        contenders.push(in_sql(BANDS.0, BANDS.1));
+    }
+    let bears = |peer: &&str| documents <= DOCUMENTS as usize || *peer != SLOWEST;
+    for peer in pipelines.iter().flat_map(|_| PIPELINES).filter(bears) {
         let (input, runs) = (&input, &runs);
         contenders.push(Contender::new(peer, documents, move || {
             let run = pipelines.context("not there")?.run(peer, input)?;
@@ -127,7 +138,8 @@ fn contest(
             format!("{name}, {documents}"),
             times.name.clone(),
             times.microseconds() * documents as f64 / 1e6,
-            run.megabytes,
+            run.memory,
+            run.disk,
             run.lines as f64,
             score.kept,
             score.precision,
@@ -157,20 +169,26 @@ fn export(session: &Session, into: &Path) -> Result<usize> {
 /// Runs statements that write each document's cluster into the table `clusters`.
 fn run_sql(session: &Session, statements: &str) -> Result<Run> {
     session.execute(&format!(
-        "SET max_parallel_maintenance_workers = {}; DROP TABLE IF EXISTS shingles, bands, edges, clusters, kept",
+        "SET max_parallel_maintenance_workers = {}; DROP TABLE IF EXISTS slots, bands, edges, clusters, kept",
         PROCESSES - 1
     ))?;
-    let mut seconds = 0.0;
+    let written = || {
+        let kept = session.number("SELECT pg_database_size(current_database())")?;
+        anyhow::Ok(kept + session.temporary_bytes()?)
+    };
+    let (before, mut seconds) = (written()?, 0.0);
     let kilobytes = memory::peak(session.pid()?, || {
         seconds = session.seconds(statements)?;
         Ok(())
     })?;
+    let disk = (written()? - before) / 1e6;
     let rows = session
         .client()
         .query("SELECT key, cluster FROM clusters", &[])?;
     Ok(Run {
         seconds,
-        megabytes: kilobytes as f64 / 1024.0,
+        memory: kilobytes as f64 / 1024.0,
+        disk,
         lines: statements.lines().count(),
         clusters: rows.iter().map(|row| (row.get(0), row.get(1))).collect(),
     })

@@ -5,6 +5,7 @@ use plotters::chart::SeriesLabelPosition;
 use testbed::documents::generator::{Generator, Plan};
 use testbed::documents::load_generated;
 use testbed::progress::bar;
+use testbed::server::cluster::Cluster;
 use testbed::server::database::Database;
 use testbed::server::memory;
 
@@ -40,10 +41,15 @@ const STEPS: [&str; 8] = [
     "vacuum",
 ];
 
+/// The first steps, which go through all documents.
+const JOBS: usize = 4;
+
 /// The cost of a step.
 struct Cost {
     /// Microseconds a document.
     microseconds: f64,
+    /// Microseconds of the server's processor time a document; 0 for lookups.
+    processor: f64,
     /// The most private memory of the backend, in MB.
     megabytes: f64,
 }
@@ -69,15 +75,50 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     for documents in sizes {
         progress.set_message(format!("{documents} documents"));
         let database = Database::with_extension(&cluster, "scale")?;
-        all.push(costs(bench, &Session::open(&database)?, documents)?);
+        let measured = Measured {
+            cluster: &cluster,
+            session: Session::open(&database)?,
+        };
+        all.push(costs(bench, &measured, documents)?);
         progress.inc(1);
     }
     progress.finish_and_clear();
     chart(bench, &all)?;
-    Ok(vec![times(&all), hours(&all), memory_of(&all), bytes(&all)])
+    Ok(vec![
+        times(&all),
+        processor_times(&all),
+        hours(&all),
+        memory_of(&all),
+        bytes(&all),
+    ])
 }
 
-fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> {
+/// The measured server, and a session of it.
+struct Measured<'a> {
+    cluster: &'a Cluster,
+    session: Session,
+}
+
+impl Measured<'_> {
+    /// Returns the cost of statements about some rows.
+    fn timed(&self, rows: u64, statements: &str) -> Result<Cost> {
+        let before = self.cluster.processor_seconds()?;
+        let mut seconds = 0.0;
+        let kilobytes = memory::peak(self.session.pid()?, || {
+            seconds = self.session.seconds(statements)?;
+            Ok(())
+        })?;
+        let processor = self.cluster.processor_seconds()? - before;
+        Ok(Cost {
+            microseconds: 1e6 * seconds / rows as f64,
+            processor: 1e6 * processor / rows as f64,
+            megabytes: kilobytes as f64 / 1024.0,
+        })
+    }
+}
+
+fn costs(bench: &Bench<'_>, measured: &Measured<'_>, documents: u64) -> Result<Costs> {
+    let session = &measured.session;
     let plan = Plan::mixed(documents + INSERTS);
     let generator = Generator::new(bench.words, plan);
     load_generated(&mut session.client(), "texts", &generator)?;
@@ -85,7 +126,7 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
     session.execute(&format!(
         "CREATE UNLOGGED TABLE more AS SELECT id, body FROM texts WHERE id >= {documents}"
     ))?;
-    let mut steps = of_collection(session, documents)?;
+    let mut steps = of_collection(measured, documents)?;
     let size = |relation: &str| session.number(&format!("SELECT pg_relation_size('{relation}')"));
     let bytes = [
         session.number("SELECT avg(pg_column_size(body)) FROM texts")?,
@@ -93,7 +134,7 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
         size("measured")? / documents as f64,
         session.temporary_bytes()? / documents as f64,
     ];
-    steps.extend(of_changes(session, documents)?);
+    steps.extend(of_changes(measured, documents)?);
     Ok(Costs {
         documents,
         steps,
@@ -102,12 +143,12 @@ fn costs(bench: &Bench<'_>, session: &Session, documents: u64) -> Result<Costs> 
 }
 
 /// Returns the costs of the steps over all documents.
-fn of_collection(session: &Session, documents: u64) -> Result<Vec<Cost>> {
-    let timed = |statements: &str| timed(session, documents, statements);
+fn of_collection(measured: &Measured<'_>, documents: u64) -> Result<Vec<Cost>> {
+    let timed = |statements: &str| measured.timed(documents, statements);
     let signature = timed(&format!(
         "CREATE UNLOGGED TABLE docs AS SELECT id, minhash(body) AS sig FROM texts WHERE id < {documents}"
     ))?;
-    session.vacuum("docs")?;
+    measured.session.vacuum("docs")?;
     let job = |name: &str| format!("SELECT count(*) FROM {name}(NULL::bigint, 'TABLE docs', 0.8)");
     Ok(vec![
         signature,
@@ -118,31 +159,19 @@ fn of_collection(session: &Session, documents: u64) -> Result<Vec<Cost>> {
 }
 
 /// Returns the costs of the steps that use the index, and change the table.
-fn of_changes(session: &Session, documents: u64) -> Result<Vec<Cost>> {
+fn of_changes(measured: &Measured<'_>, documents: u64) -> Result<Vec<Cost>> {
+    let session = &measured.session;
     let lookup = lookups(session)?;
     let insert = "INSERT INTO docs SELECT id, minhash(body) FROM more";
-    let insert = timed(session, INSERTS, insert)?;
+    let insert = measured.timed(INSERTS, insert)?;
     session.execute("ALTER TABLE docs ADD PRIMARY KEY (id)")?;
     let track = "SELECT near_dup_track('docs', 'sig', 0.8)";
-    let track = timed(session, documents, track)?;
+    let track = measured.timed(documents, track)?;
     session.execute(&format!(
         "SELECT near_dup_untrack('docs_clusters'); DELETE FROM docs WHERE id % {DELETED} = 0"
     ))?;
-    let vacuum = timed(session, documents / DELETED, "VACUUM docs")?;
+    let vacuum = measured.timed(documents, "VACUUM docs")?;
     Ok(vec![lookup, insert, track, vacuum])
-}
-
-/// Returns the cost of statements about some rows.
-fn timed(session: &Session, rows: u64, statements: &str) -> Result<Cost> {
-    let mut seconds = 0.0;
-    let kilobytes = memory::peak(session.pid()?, || {
-        seconds = session.seconds(statements)?;
-        Ok(())
-    })?;
-    Ok(Cost {
-        microseconds: 1e6 * seconds / rows as f64,
-        megabytes: kilobytes as f64 / 1024.0,
-    })
 }
 
 fn lookups(session: &Session) -> Result<Cost> {
@@ -161,19 +190,19 @@ fn lookups(session: &Session) -> Result<Cost> {
     })?;
     Ok(Cost {
         microseconds: 1e3 * median,
+        processor: 0.0,
         megabytes: kilobytes as f64 / 1024.0,
     })
 }
 
-/// Returns the exponents with which steps grow from the last size but one.
-fn slopes(all: &[Costs]) -> Option<Vec<f64>> {
+/// Returns the exponents with which a cost of steps grows from the last size but one.
+fn slopes(all: &[Costs], of: fn(&Cost) -> f64) -> Option<Vec<f64>> {
     let [.., before, last] = all else {
         return None;
     };
     let growth = (last.documents as f64 / before.documents as f64).ln();
     let steps = last.steps.iter().zip(&before.steps);
-    let slope =
-        |(last, before): (&Cost, &Cost)| (last.microseconds / before.microseconds).ln() / growth;
+    let slope = |(last, before): (&Cost, &Cost)| (of(last) / of(before)).ln() / growth;
     Some(steps.map(slope).collect())
 }
 
@@ -186,19 +215,35 @@ fn times(all: &[Costs]) -> Table {
     let about = format!(
         "Microseconds for a document as the collection grows (generated documents, three in ten edited copies): \
          signature is writing a table of them, insert that of {INSERTS} more rows with theirs, lookup \
-         the median of {LOOKUPS}, track begins to keep clusters, vacuum is for each of a \
-         twentieth of the rows, which were deleted. The slope is the exponent of a document's cost from the last size but \
+         the median of {LOOKUPS}, track begins to keep clusters, vacuum follows the deletion of one row in {DELETED}. \
+         The slope is the exponent of a document's cost from the last size but \
          one to the last: 0 is flat, 1 would be quadratic growth of the whole."
     );
-    let mut table = Table::new("scale.growth", about, &columns());
+    growth("scale.growth", about, all, STEPS.len(), |cost| {
+        cost.microseconds
+    })
+}
+
+/// Returns the processor times of the steps over all documents.
+fn processor_times(all: &[Costs]) -> Table {
+    let about = "Microseconds of processor time of the server, system calls included: the rest of a step is waiting for the storage.";
+    growth("scale.processor", about.to_string(), all, JOBS, |cost| {
+        cost.processor
+    })
+}
+
+/// Returns a cost of the first `steps` steps at every size, and by which power of the number of documents it grows.
+fn growth(name: &str, about: String, all: &[Costs], steps: usize, of: fn(&Cost) -> f64) -> Table {
+    let mut table = Table::new(name, about, &columns()[..=steps]);
     for costs in all {
         let mut row: Vec<Cell> = row![costs.documents as f64];
-        row.extend(costs.steps.iter().map(|cost| Cell::from(cost.microseconds)));
+        row.extend(costs.steps[..steps].iter().map(|cost| Cell::from(of(cost))));
         table.push(row);
     }
-    if let Some(slopes) = slopes(all) {
+    if let Some(slopes) = slopes(all, of) {
         let mut row: Vec<Cell> = row!["slope"];
-        row.extend(slopes.iter().map(|slope| Cell::from(format!("{slope:.2}"))));
+        let shown = |slope: &f64| Cell::from(format!("{slope:.2}"));
+        row.extend(slopes[..steps].iter().map(shown));
         table.push(row);
     }
     table
@@ -212,7 +257,7 @@ fn hours(all: &[Costs]) -> Table {
     let Some(last) = all.last() else {
         return table;
     };
-    let slopes = slopes(all).unwrap_or_else(|| vec![0.0; STEPS.len()]);
+    let slopes = slopes(all, |cost| cost.microseconds).unwrap_or_else(|| vec![0.0; STEPS.len()]);
     let measured = last.documents as f64;
     for documents in [measured, PRICED] {
         let grown = |slope: &f64| (documents / measured).powf(slope.max(0.0));

@@ -112,7 +112,7 @@ impl Pages {
 }
 
 /// A lookup in an index after a bulk load and inserts, whose directories alone are in memory, waits for leaves, rows
-/// and the table, and reads no more leaves than keys decide.
+/// and the table, and reads no more pages than keys decide, those of rows included.
 pub fn lookups(server: &Server) -> Result<Outcome> {
     let cold = Cold::create(server, "cold_lookups")?;
     let mut client = cold.cluster.connect("postgres")?;
@@ -167,6 +167,11 @@ pub fn lookups(server: &Server) -> Result<Outcome> {
             leaves(false) <= most,
             "{} leaves of {segments:?}",
             leaves(false)
+        );
+        let of_index = reads.iter().filter(|read| pages.of(read).is_some()).count();
+        ensure!(
+            of_index <= 2 * most,
+            "{of_index} pages of the index, with those of rows"
         );
         all += waits;
     }
