@@ -4,22 +4,21 @@
 //!
 //! Layout, little endian: the bound, the center, and the kind of the center in one byte.
 
-use crate::index::document_ball::{Resembling, read_document};
 use crate::minhash::datum::StoredSignature;
-use crate::minhash::incomparable::never_near;
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, result};
-use crate::text::measures::{is_contained, is_resembling, shingle_set};
+use crate::text::measures::shingle_set;
 use bitvec::prelude::*;
 use neardup::hash::split_mix;
 use neardup::memory::{Grow, collected, joined, with_room};
-use neardup::minhash::{Signature, estimate, least_similarity, near_duplicates};
+use neardup::minhash::{Signature, estimate};
 use neardup::set::jaccard_at_least;
 use neardup::shingle::{Key, Shingling};
+use neardup::text::{Fold, Unit};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString};
@@ -116,6 +115,13 @@ fn digest_of_set(set: &[i64]) -> String {
     format!("{digest:016x}")
 }
 
+/// The set of a center document, and the resemblance to it that documents of the ball reach.
+pub struct Resembling {
+    pub threshold: f64,
+    pub shingling: Shingling,
+    pub set: Vec<i64>,
+}
+
 /// A bit string: its bytes, and the number of its bits.
 #[derive(Clone, Copy)]
 pub struct BitCenter<'a> {
@@ -132,7 +138,7 @@ impl<'a> BitCenter<'a> {
 const OF_SIGNATURE: u8 = 0;
 const OF_BITS: u8 = 1;
 const OF_SET: u8 = 2;
-pub const OF_DOCUMENT: u8 = 3;
+const OF_DOCUMENT: u8 = 3;
 
 /// The threshold of a ball that holds all signatures, comparable ones or not. Only the planner makes
 /// such balls, of bounds that it does not know.
@@ -194,8 +200,28 @@ fn read_set(bytes: &[u8]) -> Option<Within<'_>> {
     options::is_threshold(share).then_some(Within::Set(elements, share))
 }
 
+/// Returns the center and bound of a ball's bytes, little endian:
+/// `threshold f64 | k u16 | unit u8 | fold u8 | 4 bytes of 0 | hashes i64...`, ascending.
+fn read_document(bytes: &[u8]) -> Option<Within<'_>> {
+    let (threshold, rest) = bytes.split_first_chunk()?;
+    let (&[k0, k1, unit, fold, 0, 0, 0, 0], hashes) = rest.split_first_chunk()? else {
+        return None;
+    };
+    let k = i64::from(u16::from_le_bytes([k0, k1]));
+    let unit = Unit::from_repr(unit)?;
+    let fold = Fold::from_repr(fold)?;
+    let threshold = f64::from_le_bytes(*threshold);
+    let shingling = Shingling::new(k, unit, fold).ok()?;
+    let set = read_elements(hashes)?;
+    options::is_threshold(threshold).then_some(Within::Document(Resembling {
+        threshold,
+        shingling,
+        set,
+    }))
+}
+
 /// Returns the elements of a set; None unless they are whole, and ascend.
-pub fn read_elements(bytes: &[u8]) -> Option<Vec<i64>> {
+fn read_elements(bytes: &[u8]) -> Option<Vec<i64>> {
     let (elements, rest) = bytes.as_chunks();
     let elements = elements.iter().map(|element| i64::from_le_bytes(*element));
     let is_valid = rest.is_empty() && elements.clone().is_sorted_by(|a, b| a < b);
@@ -231,8 +257,16 @@ impl NewBall {
         Self::with_elements(&share.to_le_bytes(), set, OF_SET)
     }
 
+    pub fn of_document(doc: &[u8], threshold: f64, shingling: &Shingling) -> Self {
+        let set = shingle_set(doc, shingling);
+        let [k0, k1] = (shingling.k as u16).to_le_bytes();
+        let [unit, fold] = [shingling.unit as u8, shingling.fold as u8];
+        let head = [threshold.to_le_bytes(), [k0, k1, unit, fold, 0, 0, 0, 0]];
+        Self::with_elements(head.as_flattened(), &set, OF_DOCUMENT)
+    }
+
     /// Returns a ball of a head, the elements of a set, and the kind of the center.
-    pub fn with_elements(head: &[u8], set: &[i64], kind: u8) -> Self {
+    fn with_elements(head: &[u8], set: &[i64], kind: u8) -> Self {
         let mut bytes = with_room(head.len() + size_of_val(set) + 1).or_raise();
         bytes.try_extend_from_slice(head).or_raise();
         let elements = set.iter().flat_map(|element| element.to_le_bytes());
@@ -240,127 +274,6 @@ impl NewBall {
         bytes.try_push(kind).or_raise();
         Self(bytes)
     }
-}
-
-/// Returns every signature whose `minhash_sim` to the center is at least `threshold`.
-///
-/// # Errors
-/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball")]
-fn minhash_ball(m: StoredSignature<'_>, threshold: f64) -> NewBall {
-    m.read();
-    NewBall::of_signature(m.bytes(), options::threshold(threshold))
-}
-
-/// Returns every signature whose `minhash_sim` to the center is at least `bound`, or whose
-/// `minhash_distance` from it is at most `bound`, or more: all where all have such a similarity; NULL,
-/// which no signature is in, where none has.
-#[pg_extern(immutable, parallel_safe, strict, cost = 20, name = "_ball")]
-fn minhash_ball_of_any(m: StoredSignature<'_>, bound: f64, is_distance: bool) -> Option<NewBall> {
-    m.read();
-    let threshold = match is_distance {
-        true => (bound >= 0.0 || bound.is_nan())
-            .then(|| least_similarity(bound).unwrap_or(EVERYTHING))?,
-        // As numbers are compared in SQL, NaN is above all others.
-        false => (bound <= 1.0).then_some(bound.max(EVERYTHING))?,
-    };
-    Some(NewBall::of_signature(m.bytes(), threshold))
-}
-
-/// Returns every bit string of the center's length that differs from it in at most `distance` bits.
-///
-/// # Errors
-/// `invalid_parameter_value` for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, name = "_ball")]
-fn bit_ball(center: Bits<'_>, distance: i32) -> NewBall {
-    NewBall::of_bits(center.bytes(), center.len(), options::distance(distance))
-}
-
-/// Returns [`bit_ball`], or NULL for a negative distance. The last argument tells the two apart.
-#[pg_extern(immutable, parallel_safe, strict, name = "_ball")]
-fn bit_ball_of_any(center: Bits<'_>, bound: i32, _is_distance: bool) -> Option<NewBall> {
-    let distance = bound.try_into().ok()?;
-    Some(NewBall::of_bits(center.bytes(), center.len(), distance))
-}
-
-/// Returns a set, and the share of it, of another, or of both together that they have to share.
-///
-/// # Errors
-/// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 100, name = "_ball")]
-fn set_ball(elements: Bigints<'_>, threshold: f64) -> NewBall {
-    NewBall::of_set(&elements.set(), options::threshold(threshold))
-}
-
-/// Returns whether the signature is in the ball; not if it is empty or was made with other
-/// parameters, nor in one of another kind.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
-pub fn minhash_in_ball(m: StoredSignature<'_>, ball: Ball<'_>) -> bool {
-    let Within::Signature(center, threshold) = ball.read() else {
-        return false;
-    };
-    threshold == EVERYTHING
-        || near_duplicates(&m.read(), &center, threshold)
-            .unwrap_or_else(|| never_near(&m.read().header, &center.header))
-}
-
-/// Does [`minhash_in_ball`] with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
-pub fn minhash_ball_contains(ball: Ball<'_>, m: StoredSignature<'_>) -> bool {
-    minhash_in_ball(m, ball)
-}
-
-/// Returns whether the bit string is in the ball; not if its length differs from the center's, nor in
-/// one of another kind.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_within")]
-pub fn bit_in_ball(b: Bits<'_>, ball: Ball<'_>) -> bool {
-    let Within::Bits(center, distance) = ball.read() else {
-        return false;
-    };
-    b.len() == center.len && neardup::hamming::distance(b.bytes(), center.bytes) <= distance
-}
-
-/// Does [`bit_in_ball`] with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 10, name = "_contains")]
-pub fn bit_ball_contains(ball: Ball<'_>, b: Bits<'_>) -> bool {
-    bit_in_ball(b, ball)
-}
-
-/// Returns whether the array contains the share of the center; not of one of another kind.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
-pub fn set_contains(whole: Bigints<'_>, part: Ball<'_>) -> bool {
-    matches!(part.read(), Within::Set(part, share) if is_contained(&part, &whole.set(), share))
-}
-
-/// Returns whether the center contains the share of the array's elements; not one of another kind.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
-pub fn set_contained(part: Bigints<'_>, whole: Ball<'_>) -> bool {
-    matches!(whole.read(), Within::Set(whole, share) if is_contained(&part.set(), &whole, share))
-}
-
-/// Returns whether the Jaccard similarity of the array and the center reaches the share; not of one of
-/// another kind.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_near")]
-pub fn set_resembles(a: Bigints<'_>, b: Ball<'_>) -> bool {
-    matches!(b.read(), Within::Set(b, share) if is_resembling(&a.set(), &b, share))
-}
-
-/// Does [`set_contains`] with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_within")]
-pub fn set_ball_contained(part: Ball<'_>, whole: Bigints<'_>) -> bool {
-    set_contains(whole, part)
-}
-
-/// Does [`set_contained`] with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_contains")]
-pub fn set_ball_contains(whole: Ball<'_>, part: Bigints<'_>) -> bool {
-    set_contained(part, whole)
-}
-
-/// Does [`set_resembles`] with its arguments exchanged.
-#[pg_extern(immutable, parallel_safe, strict, cost = 500, name = "_near")]
-pub fn set_ball_resembles(b: Ball<'_>, a: Bigints<'_>) -> bool {
-    set_resembles(a, b)
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
@@ -392,30 +305,4 @@ CREATE TYPE _ball (
 "#,
     name = "ball_type",
     requires = [_ball_in, ball_out]
-);
-
-pgrx::extension_sql_file!(
-    "../../sql/index/ball.sql",
-    name = "ball",
-    requires = [
-        "signature",
-        "ball_type",
-        minhash_ball,
-        minhash_ball_of_any,
-        bit_ball,
-        bit_ball_of_any,
-        set_ball,
-        near_dup_ballsel,
-        near_dup_balljoinsel,
-        minhash_in_ball,
-        minhash_ball_contains,
-        bit_in_ball,
-        bit_ball_contains,
-        set_contains,
-        set_contained,
-        set_ball_contained,
-        set_ball_contains,
-        set_resembles,
-        set_ball_resembles
-    ]
 );

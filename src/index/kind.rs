@@ -2,11 +2,11 @@
 //! that belong to them, and the keys that near values share. Said here alone.
 #![allow(clippy::disallowed_methods, reason = "types of arguments")]
 
-use crate::index::ball::{
-    Ball, NewBall, Within, bit_ball_contains_wrapper, bit_in_ball_wrapper,
-    minhash_ball_contains_wrapper, minhash_in_ball_wrapper, set_ball_contained_wrapper,
-    set_ball_contains_wrapper, set_ball_resembles_wrapper, set_contained_wrapper,
-    set_contains_wrapper, set_resembles_wrapper,
+use crate::index::ball::{Ball, NewBall, Within};
+use crate::index::ball_functions::{
+    bit_ball_contains_wrapper, bit_in_ball_wrapper, minhash_ball_contains_wrapper,
+    minhash_in_ball_wrapper, set_ball_contained_wrapper, set_ball_contains_wrapper,
+    set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
     CONTAINED, CONTAINS, DocumentClass, HammingClass, MinhashClass, PREDICATE_FUNCTION, RESEMBLES,

@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod am;
 pub mod ball;
+pub mod ball_functions;
 pub mod classes;
 pub mod constraint_key;
 pub mod document_ball;

@@ -10,8 +10,7 @@ use super::{
     CONTAINED, ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND,
     ValueParameters, shorten,
 };
-use crate::index::ball::{Ball, Within};
-use crate::index::document_ball::Resembling;
+use crate::index::ball::{Ball, Resembling, Within};
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::Text;
 use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
