@@ -28,7 +28,7 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 /// The most distinct sets: a bit of their numbers tells sets to look up from sets that were found.
 const MOST: u32 = u32::MAX / 2;
 
-/// Appends to a list what a set is made into, in any thread.
+/// Makes values of a set and appends them to a list, in any thread.
 type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 const VALID: &str = "Valid for containment are the key and the document (text), or its shingles as text[] or bigint[].";

@@ -235,7 +235,7 @@ impl Measured {
         self.collection.signatures = signatures;
     }
 
-    /// Returns by what rows are compared.
+    /// Returns the kind of record by which rows are compared.
     fn kind(&self) -> RecordKind {
         match (&self.collection.documents, self.collection.shingling()) {
             (None, _) => RecordKind::Signature,

@@ -8,7 +8,7 @@ use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::memory::Grow;
 
-/// Appends to a list what a record is made into, in any thread; calls its last argument often.
+/// Makes values of a record and appends them to a list, in any thread; calls its last argument often.
 pub type Make<'a, U> = dyn Fn(&[u8], &mut Vec<U>, &mut dyn FnMut()) -> Result<()> + Sync + 'a;
 
 /// Appends the record of a number to a list.

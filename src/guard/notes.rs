@@ -33,7 +33,7 @@
 
 use crate::guard::check::{Guard, Near, Round, Row, Verdict};
 use crate::guard::notes_table::{NewNotes, NotesTable};
-use crate::guard::passing::{Passing, Progress};
+use crate::guard::passing::{Passing, RowProgress};
 use crate::guard::places::Place;
 use crate::guard::row::{Slot, Tid, is_own, tid};
 use crate::guard::search::OpenTable;
@@ -92,9 +92,9 @@ impl Neighbors {
 
 /// The order in which the rows of a statement pass.
 #[derive(Default)]
-pub struct Order(Vec<(u32, Tid, usize)>);
+pub struct PassingOrder(Vec<(u32, Tid, usize)>);
 
-impl Order {
+impl PassingOrder {
     pub fn of(places: &[Place]) -> Self {
         let numbered = places.iter().enumerate();
         let rows =
@@ -198,7 +198,7 @@ impl Passing<'_> {
     ///
     /// # Safety
     /// The transaction wrote the rows at the places.
-    pub unsafe fn lock_neighbors(&self, progress: &mut [Progress]) -> bool {
+    pub unsafe fn lock_neighbors(&self, progress: &mut [RowProgress]) -> bool {
         let mut are_as_found = true;
         for (place, progress) in self.places.iter().zip(progress) {
             let Some(source) = self.source(place) else {
@@ -247,9 +247,9 @@ impl Passing<'_> {
     ///
     /// # Safety
     /// As for [`Self::lock_neighbors`].
-    pub unsafe fn add_notes(&self, progress: &[Progress]) {
+    pub unsafe fn add_notes(&self, progress: &[RowProgress]) {
         for number in 0..self.guards.len() {
-            let has_neighbors = |(place, progress): &(&Place, &Progress)| {
+            let has_neighbors = |(place, progress): &(&Place, &RowProgress)| {
                 self.is_noted_by(place, number) && !progress.neighbors.0.is_empty()
             };
             if !self

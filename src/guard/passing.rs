@@ -50,7 +50,7 @@
 use crate::guard::check::{Guard, Near, Round, Verdict};
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Gate, Standing, say_passed, standing};
-use crate::guard::notes::{Neighbors, Order, lock_for_notes};
+use crate::guard::notes::{Neighbors, PassingOrder, lock_for_notes};
 use crate::guard::options::GuardOptions;
 use crate::guard::places::Place;
 use crate::guard::refusal::Refusal;
@@ -93,12 +93,12 @@ pub struct Passing<'p> {
     pub sources: Vec<Source>,
     pub guards: Vec<Guard>,
     /// The order of the rows, where a guard notes them.
-    pub order: Order,
+    pub order: PassingOrder,
 }
 
 /// The state of a row on its way.
 #[derive(Clone, Default)]
-pub struct Progress {
+pub struct RowProgress {
     /// It has to be checked against all rows.
     pub is_open: bool,
     pub neighbors: Neighbors,
@@ -120,7 +120,7 @@ impl<'p> Passing<'p> {
             places,
             sources: Vec::new(),
             guards: Vec::new(),
-            order: Order::default(),
+            order: PassingOrder::default(),
         };
         for place in places.iter().filter(|place| place.root == root) {
             if passing.source(place).is_none() {
@@ -130,7 +130,7 @@ impl<'p> Passing<'p> {
         // SAFETY: the transaction wrote the rows at the places.
         unsafe { passing.open_tables() };
         if passing.guards.iter().any(|guard| guard.notes().is_some()) {
-            passing.order = Order::of(places);
+            passing.order = PassingOrder::of(places);
         }
         passing
     }
@@ -219,7 +219,7 @@ impl<'p> Passing<'p> {
     /// As for [`pass`].
     unsafe fn pass(&self) -> Option<Refusal> {
         let mut round = Round::new(self.root);
-        let mut progress = filled(Progress::default(), self.places.len()).or_raise();
+        let mut progress = filled(RowProgress::default(), self.places.len()).or_raise();
         // SAFETY: vouched for by the caller.
         unsafe { self.remove_notes() };
         loop {
@@ -241,7 +241,7 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self, round: &mut Round, progress: &mut [Progress]) -> Outcome {
+    unsafe fn try_to_pass(&self, round: &mut Round, progress: &mut [RowProgress]) -> Outcome {
         round.later.clear();
         for is_first in [true, false] {
             // SAFETY: vouched for by the caller.
@@ -279,7 +279,12 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn look(&self, round: &mut Round, progress: &mut [Progress], is_first: bool) -> Outcome {
+    unsafe fn look(
+        &self,
+        round: &mut Round,
+        progress: &mut [RowProgress],
+        is_first: bool,
+    ) -> Outcome {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
         let behind = tables.filter(|table| table.begin_round()).count();
         let mut outcome = Outcome::Clear;

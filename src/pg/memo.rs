@@ -134,7 +134,7 @@ struct KeptResult<O, K> {
     result: K,
 }
 
-/// Returns what a call site keeps from call to call, at first the default.
+/// Returns the value that a call site keeps from call to call, at first the default.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, of a function that always asks for this type; the reference is
