@@ -6,14 +6,11 @@
 //! The label, an expression over the row such as its id, is all that a violation prints.
 
 use crate::index::ball::{self, NewBall, Within, corrupt};
-use crate::index::kind::Kind;
-use crate::index::terms::Terms;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::catalog::{CFunction, function_beside, is_named_function};
+use crate::pg::catalog::CFunction;
 use crate::pg::error::OrRaise;
-use crate::pg::nodes;
 use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, new_varlena, result};
 use crate::text::measures::is_resembling;
@@ -27,7 +24,8 @@ use std::ffi::{CStr, CString};
 const LONGEST_LABEL: usize = 200;
 
 const NAME: &str = "near_dup_key";
-const MAKE: &CStr = c"near_dup_key";
+/// The name of the functions that make keys.
+pub const MAKE: &CStr = c"near_dup_key";
 
 /// A `near_dup_key` argument.
 pub struct ConstraintKey<'a>(Varlena<'a>);
@@ -56,15 +54,9 @@ impl ConstraintKey<'_> {
         ball::read(self.split().0)
     }
 
-    /// Returns a new datum of the ball that the key holds; None if it is one of another kind.
-    pub fn ball(&self, of: Kind) -> Option<pg_sys::Datum> {
-        let is_of_kind = match self.read() {
-            Within::Signature(..) => of == Kind::Minhash,
-            Within::Bits(..) => of == Kind::Hamming,
-            Within::Document(_) => of == Kind::Documents,
-            Within::Set(..) => false,
-        };
-        is_of_kind.then(|| new_varlena(self.split().0))
+    /// Returns a new datum of the ball that the key holds.
+    pub fn ball(&self) -> pg_sys::Datum {
+        new_varlena(self.split().0)
     }
 }
 
@@ -219,70 +211,6 @@ pub const MAKE_KEY_OF_BITS: MakeKey = &[
     near_dup_key_of_bits_labeled_wrapper,
 ];
 pub const MAKE_KEY_OF_DOCUMENT: MakeKey = &[near_dup_key_of_document_wrapper];
-
-/// A call of `near_dup_key`.
-pub struct KeyCall {
-    pub kind: Kind,
-    pub function: pg_sys::Oid,
-    pub value: *mut pg_sys::Node,
-    pub terms: Terms,
-}
-
-impl KeyCall {
-    /// Returns the call that an expression is; None for any other expression.
-    ///
-    /// # Safety
-    /// The expression is valid.
-    pub unsafe fn of(expression: *mut pg_sys::Node) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let (function, args) = nodes::call(expression)?;
-            let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
-                let mut make = kind.make_constraint_key().iter();
-                make.any(|own| is_named_function(function, MAKE, *own))
-            })?;
-            let args = nodes::all_elements(args);
-            let (&value, rest) = args.split_first()?;
-            let (&bound, rest) = rest.split_first()?;
-            // A label may follow.
-            let cut = &rest[..kind.cut_types().len()];
-            let terms = Terms::new(kind, bound, cut)?;
-            Some(Self {
-                kind,
-                function,
-                value,
-                terms,
-            })
-        }
-    }
-
-    /// Returns a call, without a label, that makes the key of another value.
-    ///
-    /// # Safety
-    /// The planner's structures are valid, the value and the terms of the call's kind.
-    #[allow(clippy::disallowed_methods, reason = "types of arguments")]
-    pub unsafe fn of_other(
-        &self,
-        root: *mut pg_sys::PlannerInfo,
-        value: *mut pg_sys::Node,
-        terms: Terms,
-    ) -> Option<*mut pg_sys::Node> {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let schema = pg_sys::get_func_namespace(self.function);
-            let [value_type, _] = self.kind.types(schema);
-            let mut types = self.kind.ball_arguments(value_type);
-            let no_label = (self.kind == Kind::Documents).then(|| {
-                types.push(pg_sys::TEXTOID);
-                let collation = pg_sys::DEFAULT_COLLATION_OID;
-                pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast()
-            });
-            let function = function_beside(self.function, MAKE, &types)?;
-            let args = terms.after(value).chain(no_label);
-            Some(nodes::new_call(root, function, args))
-        }
-    }
-}
 
 pgrx::extension_sql!(
     r#"

@@ -134,6 +134,16 @@ pub struct Objects {
 }
 
 impl Kind {
+    /// Returns whether a center is a value of the kind.
+    pub fn has(self, center: &Within<'_>) -> bool {
+        match center {
+            Within::Signature(..) => self == Self::Minhash,
+            Within::Bits(..) => self == Self::Hamming,
+            Within::Set(..) => matches!(self, Self::Containing | Self::Resembling),
+            Within::Document(_) => self == Self::Documents,
+        }
+    }
+
     /// The kinds that have constraint keys.
     pub const WITH_KEYS: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Documents];
 

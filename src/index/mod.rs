@@ -7,6 +7,7 @@ pub mod ball_functions;
 pub mod classes;
 pub mod constraint_key;
 pub mod document_ball;
+pub mod key_call;
 pub mod kind;
 pub mod planned_column;
 pub mod planner;

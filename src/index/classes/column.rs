@@ -1,7 +1,6 @@
 //! A column of an open index.
 
-use super::{CLASSES, ComparedClass, EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
-use crate::pg::catalog::is_at;
+use super::{EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
 use crate::pg::relation::column_type;
 use pgrx::pg_sys;
 
@@ -74,15 +73,10 @@ impl IndexColumn {
         unsafe { *(*self.index).rd_opcintype.add(self.place()) = type_ };
     }
 
-    /// Returns its class, if it [`Self::is_compared`]; None for options out of range, and for a class that
-    /// is none of ours.
-    pub fn open(&self) -> Option<Box<dyn ComparedClass>> {
+    /// Returns the support function that tells its class, if it [`Self::is_compared`].
+    pub fn predicate(&self) -> pg_sys::FmgrInfo {
         // SAFETY: the class has the support function.
-        let function = unsafe {
-            (*pg_sys::index_getprocinfo(self.index, self.number, PREDICATE_FUNCTION)).fn_addr
-        };
-        let (_, open) = CLASSES.iter().find(|(own, _)| is_at(&function, *own))?;
-        open(self)
+        unsafe { *pg_sys::index_getprocinfo(self.index, self.number, PREDICATE_FUNCTION) }
     }
 
     /// Returns the hash of a value to compare with the column, of its own type where none is given; None

@@ -10,7 +10,8 @@ use super::{
     MinhashClass, OF_OTHER_KIND, ValueParameters,
 };
 use crate::index::ball::{Within, corrupt};
-use crate::index::constraint_key::{ConstraintKey, KeyCall, near_dup_key_near};
+use crate::index::constraint_key::{ConstraintKey, near_dup_key_near};
+use crate::index::key_call::KeyCall;
 use crate::index::kind::Bound;
 use crate::pg::error::raise;
 use neardup::bands::MAX_BLOCKS;

@@ -7,6 +7,7 @@ mod constraint;
 mod document;
 mod hamming;
 mod minhash;
+mod open;
 mod options;
 mod row;
 mod set;
@@ -19,11 +20,6 @@ pub use row::RowKeys;
 
 pub use crate::minhash::incomparable::ValueParameters;
 
-use crate::index::constraint_key::near_dup_key_near_wrapper;
-use crate::minhash::similarity::near_dup_wrapper;
-use crate::pg::catalog::CFunction;
-use crate::simhash::hamming::hamming_within_wrapper;
-use crate::text::measures::{near_dup_documents_wrapper, near_dup_of_sets_wrapper};
 use neardup::bands::Occurrence;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -129,18 +125,6 @@ pub trait DistanceOrder {
     /// Returns a distance as the operator's result.
     fn result(&self, distance: f64) -> pg_sys::Datum;
 }
-
-/// Makes a class for a column of an index; None if its options are out of range.
-type Open = fn(column: &IndexColumn) -> Option<Box<dyn ComparedClass>>;
-
-/// The classes, each by its support function [`PREDICATE_FUNCTION`].
-const CLASSES: [(CFunction, Open); 5] = [
-    (near_dup_wrapper, minhash::open),
-    (hamming_within_wrapper, hamming::open),
-    (near_dup_of_sets_wrapper, set::open),
-    (near_dup_documents_wrapper, document::open),
-    (near_dup_key_near_wrapper, constraint::open),
-];
 
 /// The number of the support function that says whether two values are near each other. It is never
 /// called: it tells which class this is, whatever its name and schema.

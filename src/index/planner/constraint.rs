@@ -5,7 +5,8 @@
 
 use super::comparison::BoundComparison;
 use crate::index::am;
-use crate::index::constraint_key::{ConstraintKey, KeyCall};
+use crate::index::constraint_key::ConstraintKey;
+use crate::index::key_call::KeyCall;
 use crate::index::kind::{Bound, Kind};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
@@ -146,7 +147,8 @@ pub unsafe fn as_containment(
                 nodes::new_call(root, objects.make_ball, query.terms.after(query.value))
             }
             (None, Some(datum)) => {
-                let ball = ConstraintKey::from_raw(datum).ball(key.kind)?;
+                let given = ConstraintKey::from_raw(datum);
+                let ball = key.kind.has(&given.read()).then(|| given.ball())?;
                 nodes::new_constant(objects.ball_type, ball)
             }
             _ => return None,

@@ -1,0 +1,72 @@
+//! Calls of `near_dup_key` in queries and in the expressions of indexes.
+
+use crate::index::constraint_key::MAKE;
+use crate::index::kind::Kind;
+use crate::index::terms::Terms;
+use crate::pg::catalog::{function_beside, is_named_function};
+use crate::pg::nodes;
+use pgrx::pg_sys;
+
+/// A call of `near_dup_key`.
+pub struct KeyCall {
+    pub kind: Kind,
+    pub function: pg_sys::Oid,
+    pub value: *mut pg_sys::Node,
+    pub terms: Terms,
+}
+
+impl KeyCall {
+    /// Returns the call that an expression is; None for any other expression.
+    ///
+    /// # Safety
+    /// The expression is valid.
+    pub unsafe fn of(expression: *mut pg_sys::Node) -> Option<Self> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let (function, args) = nodes::call(expression)?;
+            let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
+                let mut make = kind.make_constraint_key().iter();
+                make.any(|own| is_named_function(function, MAKE, *own))
+            })?;
+            let args = nodes::all_elements(args);
+            let (&value, rest) = args.split_first()?;
+            let (&bound, rest) = rest.split_first()?;
+            // A label may follow.
+            let cut = &rest[..kind.cut_types().len()];
+            let terms = Terms::new(kind, bound, cut)?;
+            Some(Self {
+                kind,
+                function,
+                value,
+                terms,
+            })
+        }
+    }
+
+    /// Returns a call, without a label, that makes the key of another value.
+    ///
+    /// # Safety
+    /// The planner's structures are valid, the value and the terms of the call's kind.
+    #[allow(clippy::disallowed_methods, reason = "types of arguments")]
+    pub unsafe fn of_other(
+        &self,
+        root: *mut pg_sys::PlannerInfo,
+        value: *mut pg_sys::Node,
+        terms: Terms,
+    ) -> Option<*mut pg_sys::Node> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let schema = pg_sys::get_func_namespace(self.function);
+            let [value_type, _] = self.kind.types(schema);
+            let mut types = self.kind.ball_arguments(value_type);
+            let no_label = (self.kind == Kind::Documents).then(|| {
+                types.push(pg_sys::TEXTOID);
+                let collation = pg_sys::DEFAULT_COLLATION_OID;
+                pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast()
+            });
+            let function = function_beside(self.function, MAKE, &types)?;
+            let args = terms.after(value).chain(no_label);
+            Some(nodes::new_call(root, function, args))
+        }
+    }
+}
