@@ -1,9 +1,9 @@
 //! Lists of keys that many rows have, in one segment: read as a whole, or looked into.
 
 use super::count::{CountedRow, RowCounts};
+use super::key_list::KeyList;
 use super::leaf::{Block, Leaf};
 use super::part::SegmentPart;
-use super::search::List;
 use super::walk::Leaves;
 use super::{Damaged, Pages, Posting};
 
@@ -11,7 +11,7 @@ use super::{Damaged, Pages, Posting};
 pub(super) fn scan<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
-    list: &List,
+    list: &KeyList,
     counts: &mut RowCounts,
 ) -> Result<(), P::Error> {
     let Some((first, last)) = part.range(list.key) else {
@@ -50,7 +50,7 @@ pub(super) fn scan<P: Pages>(
 pub(super) fn probe<P: Pages>(
     pages: &mut P,
     part: &SegmentPart,
-    list: &List,
+    list: &KeyList,
     candidates: &mut [CountedRow],
 ) -> Result<(), P::Error> {
     let Some((first, last)) = part.range(list.key) else {

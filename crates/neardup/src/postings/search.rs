@@ -12,13 +12,14 @@
 
 use super::count::{CountedRow, RowCounts, RowTally};
 use super::directory::DirectoryEntry;
+use super::key_list::{KeyList, fewest, lists};
 use super::leaf::Leaf;
 use super::long::{probe, scan};
 use super::part::{SegmentPart, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Damaged, MAX_DEPTH, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Error;
-use crate::memory::{Grow, collected, copied, with_room};
+use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
 /// Postings of a list beyond which it is long.
@@ -136,40 +137,6 @@ fn look_up<P: Pages>(
     Ok(())
 }
 
-/// The rows that have a key.
-pub(super) struct List {
-    pub(super) key: u32,
-    /// The number of times that the query has the key.
-    pub(super) weight: u32,
-    /// Postings on long parts, roughly; 0 where there are none.
-    long_postings: u64,
-    unread: bool,
-}
-
-fn lists(keys: &[u32]) -> crate::Result<Vec<List>> {
-    let mut sorted = copied(keys)?;
-    sorted.sort_unstable();
-    collected(sorted.chunk_by(|a, b| a == b).map(|same| List {
-        key: same[0],
-        weight: same.len() as u32,
-        long_postings: 0,
-        unread: false,
-    }))
-}
-
-/// Returns the number of lists, from the first on, to be read if the rest may make up `most` keys of the
-/// query.
-fn fewest(lists: &[List], mut most: u32) -> usize {
-    let mut count = lists.len();
-    while let Some(left) = count
-        .checked_sub(1)
-        .and_then(|last| most.checked_sub(lists[last].weight))
-    {
-        (count, most) = (count - 1, left);
-    }
-    count
-}
-
 /// A page to look at for some lists.
 struct PageVisit {
     /// The numbers of the search and of its part.
@@ -193,7 +160,7 @@ struct GroupSearch<'g> {
     /// The group's first row.
     lo: u64,
     parts: Vec<SegmentPart<'g>>,
-    lists: Vec<List>,
+    lists: Vec<KeyList>,
     needed: u32,
     is_exact: bool,
     /// Lists, from the first on: every row found is in one of them at least.
@@ -242,7 +209,8 @@ impl<'g> GroupSearch<'g> {
     /// Returns whether lists from the one with a number on decide about rows; leaves out candidates that
     /// have too few of the keys.
     fn wants(&mut self, from: usize) -> bool {
-        let uncounted = |(number, list): &(usize, &List)| *number >= from || list.long_postings > 0;
+        let uncounted =
+            |(number, list): &(usize, &KeyList)| *number >= from || list.long_postings > 0;
         let lists = self.lists.iter().enumerate().filter(uncounted);
         let uncounted: u32 = lists.map(|(_, list)| list.weight).sum();
         match &mut self.counts {
@@ -443,7 +411,7 @@ fn short_list(
 impl PageVisit {
     /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
     /// general.
-    fn ahead(&self, lists: &[List]) -> PageAhead {
+    fn ahead(&self, lists: &[KeyList]) -> PageAhead {
         let end = self.next.map_or(u32::MAX, |next| next.key);
         let key = lists.get(self.lists.start).map_or(0, |list| list.key);
         let from = |key: u32| key.saturating_sub(self.page.first.key) as f32;

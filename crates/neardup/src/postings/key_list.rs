@@ -1,0 +1,39 @@
+//! The lists of rows that the keys of a query have.
+
+use crate::Result;
+use crate::memory::{collected, copied};
+
+/// The rows that have a key.
+pub(super) struct KeyList {
+    pub key: u32,
+    /// The number of times that the query has the key.
+    pub weight: u32,
+    /// Postings on long parts, roughly; 0 where there are none.
+    pub long_postings: u64,
+    pub unread: bool,
+}
+
+/// Returns the lists of the keys of a query, in order.
+pub(super) fn lists(keys: &[u32]) -> Result<Vec<KeyList>> {
+    let mut sorted = copied(keys)?;
+    sorted.sort_unstable();
+    collected(sorted.chunk_by(|a, b| a == b).map(|same| KeyList {
+        key: same[0],
+        weight: same.len() as u32,
+        long_postings: 0,
+        unread: false,
+    }))
+}
+
+/// Returns the number of lists, from the first on, to be read if the rest may make up `most` keys of the
+/// query.
+pub(super) fn fewest(lists: &[KeyList], mut most: u32) -> usize {
+    let mut count = lists.len();
+    while let Some(left) = count
+        .checked_sub(1)
+        .and_then(|last| most.checked_sub(lists[last].weight))
+    {
+        (count, most) = (count - 1, left);
+    }
+    count
+}
