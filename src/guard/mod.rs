@@ -9,6 +9,7 @@ mod check;
 mod columns;
 pub mod keys;
 mod locks;
+mod neighbors;
 mod notes;
 mod notes_table;
 pub mod options;

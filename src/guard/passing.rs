@@ -50,11 +50,10 @@
 use crate::guard::check::{Guard, Near, Round, Verdict};
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Gate, Standing, say_passed, standing};
-use crate::guard::notes::{Neighbors, PassingOrder, lock_for_notes};
+use crate::guard::neighbors::{Neighbors, PassingOrder, lock_for_notes};
 use crate::guard::options::GuardOptions;
-use crate::guard::places::Place;
 use crate::guard::refusal::Refusal;
-use crate::guard::row::not_so;
+use crate::guard::row::{Place, not_so};
 use crate::guard::search::{OpenTable, Pending};
 use crate::guard::source::{Source, in_memory_of_its_own, with_row};
 use crate::guard::table::Rule;

@@ -7,27 +7,12 @@
 
 use crate::guard::passing::pass;
 use crate::guard::refusal::{self, Refusal};
-use crate::guard::row::Tid;
+use crate::guard::row::Place;
 use crate::pg::error::or_out_of_memory;
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
 use std::sync::Once;
-
-/// A row that a transaction has written, by its place.
-#[derive(Debug, Clone, Copy)]
-pub struct Place {
-    pub root: pg_sys::Oid,
-    pub table: pg_sys::Oid,
-    /// The table's file, which a place belongs to.
-    pub file: pg_sys::Oid,
-    pub trigger: pg_sys::Oid,
-    /// The version that was written; None of a row that was deleted.
-    pub new: Option<Tid>,
-    /// The version that was replaced or deleted.
-    pub old: Option<Tid>,
-    pub subtransaction: pg_sys::SubTransactionId,
-}
 
 thread_local! {
     /// In the order in which triggers fired; a backend has one thread that runs statements.

@@ -1,8 +1,23 @@
-//! The row for which a trigger fired, and tuple slots.
+//! The row for which a trigger fired, the place where it was written, and tuple slots.
 
 use crate::pg::error::raise;
 use pgrx::itemptr::item_pointer_get_both;
 use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// A row that a transaction has written, by its place.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub root: pg_sys::Oid,
+    pub table: pg_sys::Oid,
+    /// The table's file, which a place belongs to.
+    pub file: pg_sys::Oid,
+    pub trigger: pg_sys::Oid,
+    /// The version that was written; None of a row that was deleted.
+    pub new: Option<Tid>,
+    /// The version that was replaced or deleted.
+    pub old: Option<Tid>,
+    pub subtransaction: pg_sys::SubTransactionId,
+}
 
 /// The row for which a trigger fired.
 pub enum Fired {

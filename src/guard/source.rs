@@ -2,8 +2,7 @@
 
 use crate::guard::check::Row;
 use crate::guard::columns::GuardColumns;
-use crate::guard::places::Place;
-use crate::guard::row::{Slot, Tid};
+use crate::guard::row::{Place, Slot, Tid};
 use crate::pg::relation::{Relation, blocks};
 use pgrx::pg_sys;
 use std::ffi::CString;

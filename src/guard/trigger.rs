@@ -4,8 +4,8 @@
 use crate::guard::locks::say_will_pass;
 use crate::guard::notes_table::NotesTable;
 use crate::guard::options::GuardOptions;
-use crate::guard::places::{self, Place};
-use crate::guard::row::{Fired, Tid, tid};
+use crate::guard::places;
+use crate::guard::row::{Fired, Place, Tid, tid};
 use crate::guard::table::root_of;
 use crate::pg::call::finfo;
 use crate::pg::relation::Relation;

@@ -1,0 +1,163 @@
+//! The earlier rows that a row which passes is near to: see `notes`.
+
+use crate::guard::check::{Guard, Near, Round, Row, Verdict};
+use crate::guard::row::{Place, Slot, Tid, is_own, tid};
+use crate::guard::search::OpenTable;
+use crate::guard::table::{Rule, SearchedTable};
+use crate::guard::version::RowVersion;
+use crate::pg::error::OrRaise;
+use neardup::memory::{Grow, collected};
+use pgrx::pg_sys;
+
+/// An earlier row near one that passes.
+#[derive(Clone, Copy)]
+pub struct Neighbor {
+    /// The number of its table among the tables that the guard searches.
+    pub table: usize,
+    pub tid: Tid,
+    pub similarity: f64,
+    is_locked: bool,
+}
+
+/// The earlier rows that a row is noted beside, the most similar first.
+#[derive(Clone, Default)]
+pub struct Neighbors(Vec<Neighbor>);
+
+impl Neighbors {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Neighbor> {
+        self.0.iter()
+    }
+
+    fn keep(&mut self, neighbor: Neighbor, most: usize) {
+        let is_before = |other: &Neighbor| other.similarity >= neighbor.similarity;
+        let place = self.0.partition_point(is_before);
+        if place < most {
+            self.0.truncate(most - 1);
+            self.0.try_push(neighbor).or_raise();
+            self.0[place..].rotate_right(1);
+        }
+    }
+
+    /// Locks the rows FOR SHARE. Returns whether they are as they were found.
+    ///
+    /// # Safety
+    /// The rows were found in these tables.
+    pub unsafe fn lock(&mut self, tables: &[OpenTable]) -> bool {
+        self.0.iter_mut().all(|neighbor| {
+            let table = tables[neighbor.table].relation();
+            // SAFETY: vouched for by the caller.
+            neighbor.is_locked |= unsafe {
+                let slot = Slot::new(table);
+                slot.fetch(table, neighbor.tid) && is_own(slot.as_ptr())
+                    || slot.lock(table, neighbor.tid)
+            };
+            neighbor.is_locked
+        })
+    }
+}
+
+/// The order in which the rows of a statement pass.
+#[derive(Default)]
+pub struct PassingOrder(Vec<(u32, Tid, usize)>);
+
+impl PassingOrder {
+    pub fn of(places: &[Place]) -> Self {
+        let numbered = places.iter().enumerate();
+        let rows =
+            numbered.filter_map(|(number, place)| Some((place.table.to_u32(), place.new?, number)));
+        let mut rows = collected(rows).or_raise();
+        rows.sort_unstable();
+        Self(rows)
+    }
+
+    /// Returns whether a row passes, or has passed, before the row at the place of that number.
+    ///
+    /// # Safety
+    /// The slot holds a row of its table.
+    pub unsafe fn is_earlier(&self, near: &Near<'_>, number: usize) -> bool {
+        // SAFETY: vouched for by the caller.
+        let (is_own, tid) = unsafe { (is_own(near.slot), tid(near.slot)) };
+        let table = near.table.table.oid;
+        let found = self
+            .0
+            .binary_search_by_key(&(table.to_u32(), tid), |&(table, tid, _)| (table, tid));
+        match found {
+            _ if !is_own => true,
+            Ok(found) => self.0[found].2 < number,
+            Err(_) => true,
+        }
+    }
+}
+
+impl Row<'_> {
+    /// Returns whether the row has to pass: not where nothing has changed that the guard reads, and not where
+    /// it has been changed since, and passes by that.
+    unsafe fn has_to_pass(&self) -> bool {
+        // SAFETY: the slots hold versions of the row.
+        unsafe {
+            let is_same = |a, b| self.columns.are_same_row(a, b);
+            is_same(self.noted, self.slot) && !self.old.is_some_and(|old| is_same(old, self.noted))
+        }
+    }
+}
+
+impl Guard {
+    /// Finds the earlier rows that a row is near to, in a look at all rows; another look tells whether there is a
+    /// further one.
+    ///
+    /// # Safety
+    /// The row is one of a table under the guard's root. A snapshot is active.
+    pub unsafe fn find(
+        &self,
+        row: &Row<'_>,
+        round: &mut Round,
+        most: usize,
+        is_earlier: &dyn Fn(&Near<'_>) -> bool,
+        neighbors: &mut Neighbors,
+    ) -> Verdict {
+        let is_full = round.is_full;
+        if is_full {
+            neighbors.0.clear();
+        }
+        let mut undecided = None;
+        let mut has_another = false;
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let version = RowVersion::new(&self.rule, row.columns, row.slot);
+            let Some(version) = version.filter(|_| row.has_to_pass()) else {
+                return Verdict::Clear;
+            };
+            self.for_each_near(row, &version, is_full, &mut |near| {
+                if let Some(pending) = near.pending {
+                    undecided = undecided.or_else(|| round.obstacle(row, pending));
+                } else if is_earlier(&near) {
+                    has_another |= !is_full;
+                    let neighbor = Neighbor {
+                        table: near.number,
+                        tid: tid(near.slot),
+                        similarity: near.nearness.similarity(),
+                        is_locked: false,
+                    };
+                    neighbors.keep(neighbor, most);
+                }
+                !has_another
+            });
+        }
+        match has_another {
+            true => Verdict::Neighbor,
+            false => undecided.map_or(Verdict::Clear, Verdict::Wait),
+        }
+    }
+}
+
+/// Locks a table whose rows may be locked for notes.
+pub fn lock_for_notes(rule: &Rule, table: &SearchedTable) {
+    if rule.options.notes.is_some() {
+        // SAFETY: a transaction is running.
+        unsafe { pg_sys::LockRelationOid(table.oid, pg_sys::RowShareLock as i32) };
+    }
+}
