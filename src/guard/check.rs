@@ -3,7 +3,7 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Standing, standing};
 use crate::guard::options::Notes;
-use crate::guard::row::{Slot, Tid, get, is_heap_only, is_of_same_command, tid};
+use crate::guard::row::{Slot, Tid, get, have_same_bits, is_heap_only, is_of_same_command, tid};
 use crate::guard::search::{Change, OpenTable, Own, Pending};
 use crate::guard::table::Rule;
 use crate::guard::version::{Nearness, RowVersion};
@@ -322,8 +322,8 @@ unsafe fn describe(row: &Row<'_>, near: &Near<'_>, origin: &str) -> Option<CStri
 }
 
 impl GuardColumns {
-    /// Returns whether two versions of a row have the same values, byte for byte, in all columns that the
-    /// guard reads.
+    /// Returns whether two versions of a row have the same values, bit for bit, in all columns that the
+    /// guard reads. An UPDATE stores a long document anew even where it sets the same one.
     ///
     /// # Safety
     /// The slots hold rows of a table with these columns.
@@ -334,28 +334,14 @@ impl GuardColumns {
     ) -> bool {
         // SAFETY: vouched for by the caller; values that are near each other are of variable length.
         unsafe {
-            let same = |column: &i16| match (get(old, *column), get(new, *column)) {
-                (Some(old), Some(new)) => stored_bytes(old) == stored_bytes(new),
-                (old, new) => old.is_none() && new.is_none(),
-            };
-            same(&self.value)
-                && self
-                    .window
-                    .is_none_or(|window| window.around(old) == window.around(new))
+            let [old_value, new_value] = [old, new].map(|slot| get(slot, self.value));
+            self.window
+                .is_none_or(|window| window.around(old) == window.around(new))
                 && self
                     .scope
                     .iter()
                     .all(|column| column.same(get(old, column.number), get(new, column.number)))
+                && have_same_bits(old_value, new_value, false, -1)
         }
     }
-}
-
-/// Returns a value's bytes as they are stored, compressed or only a pointer.
-///
-/// # Safety
-/// The datum is of variable length, and outlives the result.
-unsafe fn stored_bytes<'d>(datum: pg_sys::Datum) -> &'d [u8] {
-    let start = datum.cast_mut_ptr::<pg_sys::varlena>();
-    // SAFETY: vouched for by the caller.
-    unsafe { std::slice::from_raw_parts(start.cast(), pgrx::varlena::varsize_any(start)) }
 }

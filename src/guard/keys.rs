@@ -1,7 +1,7 @@
 //! Primary keys of rows, and the columns of other tables that hold them: of the type of the key's only column, or of
 //! a row type.
 
-use crate::guard::row::get;
+use crate::guard::row::{get, have_same_bits};
 use crate::pg::relation::{Relation, column_type};
 use pgrx::pg_sys;
 
@@ -67,22 +67,10 @@ pub unsafe fn have_same_key(
     columns.iter().all(|column| {
         // SAFETY: vouched for by the caller; the values are of the column's type.
         unsafe {
-            match (get(a, column.number), get(b, column.number)) {
-                (Some(a), Some(b)) => datumIsEqual(a, b, column.by_value, column.length.into()),
-                _ => false,
-            }
+            let [a, b] = [a, b].map(|slot| get(slot, column.number));
+            have_same_bits(a, b, column.by_value, column.length)
         }
     })
-}
-
-unsafe extern "C-unwind" {
-    /// Compares values bit by bit; of values out of line, their pointers.
-    fn datumIsEqual(
-        a: pg_sys::Datum,
-        b: pg_sys::Datum,
-        by_value: bool,
-        length: std::ffi::c_int,
-    ) -> bool;
 }
 
 /// Returns whether the first column of a table holds keys of another table, whose primary key has

@@ -148,6 +148,8 @@ impl NotesTable {
         rights.keep_texts();
         // Plans are kept, and may have been made while the table was empty.
         rights.set(c"enable_seqscan", c"off");
+        // Notes that a policy hides from the owner would stay.
+        rights.set(c"row_security", c"off");
         let connection = Connection::open();
         work(&connection);
         connection.close();
@@ -184,12 +186,14 @@ impl NotesTable {
             return;
         }
         let equal = names::equality(self.key_type).expect("a primary key has equality");
-        let keys_of = |column| format!("{column} {equal} ANY ($1::{}[])", self.key_type_name());
-        let [key, near_key] = ["key", "near_key"].map(keys_of);
+        let is_gone = |column| format!("{column} {equal} gone::{}", self.key_type_name());
+        let [key, near_key] = ["key", "near_key"].map(is_gone);
         let notes = names::relation(self.table.oid());
         connection
             .prepare_kept(
-                &format!("DELETE FROM {notes} WHERE {key} OR {near_key}"),
+                &format!(
+                    "DELETE FROM {notes} USING pg_catalog.unnest($1) gone WHERE {key} OR {near_key}"
+                ),
                 &[pg_sys::TEXTARRAYOID],
             )
             .run_latest(&[Some(array_of_texts(keys))]);

@@ -96,6 +96,32 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
     (!is_null).then_some(value)
 }
 
+/// Returns whether two values of a type have the same bits, wherever they are stored, or are both NULL.
+///
+/// # Safety
+/// The values are of a type with that length.
+pub unsafe fn have_same_bits(
+    a: Option<pg_sys::Datum>,
+    b: Option<pg_sys::Datum>,
+    by_value: bool,
+    length: i16,
+) -> bool {
+    match (a, b) {
+        // SAFETY: vouched for by the caller.
+        (Some(a), Some(b)) => unsafe { datum_image_eq(a, b, by_value, length.into()) },
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
+
+unsafe extern "C-unwind" {
+    fn datum_image_eq(
+        a: pg_sys::Datum,
+        b: pg_sys::Datum,
+        by_value: bool,
+        length: std::ffi::c_int,
+    ) -> bool;
+}
+
 /// A row's place in its table: block and offset.
 pub type Tid = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
 

@@ -151,6 +151,24 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     }
     to.batch_execute("DELETE FROM docs WHERE id = 5")?;
     wait_until_equal(&mut from, &mut to, DOCS, "a copy whose row has gone")?;
+    to.batch_execute(
+        "DROP TRIGGER docs_guard ON docs; SELECT near_dup_protect('docs', 'body', 0.8, action => 'note');
+         DO $$ DECLARE name text; BEGIN
+             FOR name IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'docs'::regclass LOOP
+                 EXECUTE format('ALTER TABLE docs ENABLE ALWAYS TRIGGER %I', name);
+             END LOOP;
+         END $$",
+    )?;
+    from.batch_execute(
+        "INSERT INTO docs VALUES (7, 'a stranger'), (8, 'a stranger'); DELETE FROM docs WHERE id = 3",
+    )?;
+    wait_until_equal(&mut from, &mut to, DOCS, "copies that are noted")?;
+    let notes = "SELECT array_agg(ARRAY[key, near_key])::text FROM docs_near_dups";
+    let notes: Option<String> = to.query_one(notes, &[])?.get(0);
+    ensure!(
+        notes.as_deref() == Some("{{8,7}}"),
+        "the notes are {notes:?}"
+    );
     to.batch_execute("DROP SUBSCRIPTION guarded")?;
     Ok(Outcome::Passed)
 }

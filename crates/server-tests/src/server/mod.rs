@@ -216,6 +216,7 @@ const ALL: &[Test] = &[
     ("guard_hot_update", guard::hot_update),
     ("guard_twin_index", guard::twin_index),
     ("guard_every_order", guard::every_order),
+    ("guard_notes_most_similar", guard::most_similar),
     ("guard_histories", guard::histories),
     ("guard_row_by_row", guard::row_by_row),
     ("guard_bursts", guard::bursts),

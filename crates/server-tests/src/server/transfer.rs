@@ -29,16 +29,25 @@ const INDEXES: &str = "
     ALTER TABLE docs ADD CONSTRAINT docs_no_near_bits
         EXCLUDE USING neardup (near_dup_key((minhash_describe(minhash_pack(other, 1))).bits::bit(1), 0) WITH %)
         WHERE (id < 2) DEFERRABLE INITIALLY DEFERRED";
+/// A table with a guard that notes near-duplicates.
+const NOTED: &str = "CREATE TABLE stories (id int PRIMARY KEY, body text);
+    CREATE INDEX ON stories USING neardup (body);
+    SELECT near_dup_protect('stories', 'body', 0.8, action => 'note');
+    INSERT INTO stories VALUES (1, 'the same story'), (2, 'the same story')";
+const NOTED_ON: &str =
+    "INSERT INTO stories VALUES (3, 'the same story'); DELETE FROM stories WHERE id = 2";
+const NOTES: &str =
+    "SELECT string_agg(concat(key, ' ', near_key), ', ' ORDER BY key) FROM stories_near_dups";
 /// A view over a query in a string, whose names do not depend on the search path.
 const VIEW: &str = "CREATE MATERIALIZED VIEW doc_clusters AS SELECT key, cluster
     FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM public.docs ORDER BY id', 0.8)";
 const COPY_OF_ROW: &str = "INSERT INTO docs (id, other) SELECT 1000, other FROM docs WHERE id = 7";
 
-/// `pg_dump | psql` gives byte-equal signatures, and indexes, constraints and views as they were.
+/// `pg_dump | psql` gives byte-equal signatures, and indexes, constraints, views, guards and notes as they were.
 pub fn dump(server: &Server) -> Result<Outcome> {
     let source = Database::with_extension(&server.main, "dump_source")?;
     source.connect()?.batch_execute(&format!(
-        "{TABLE}; CREATE INDEX ON docs (sig); {ROWS}; {INDEXES}; {VIEW}"
+        "{TABLE}; CREATE INDEX ON docs (sig); {ROWS}; {INDEXES}; {VIEW}; {NOTED}"
     ))?;
     let target = Database::create(&server.main, "dump_target", "")?;
     let dump = server.main.installation.program("pg_dump");
@@ -60,6 +69,7 @@ pub fn dump(server: &Server) -> Result<Outcome> {
         "SELECT string_agg(pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint
          WHERE conrelid = 'docs'::regclass",
         "SELECT string_agg(concat(key, ' ', cluster), ', ' ORDER BY key) FROM doc_clusters",
+        NOTES,
     ] {
         let of = |client: &mut Client| -> Result<String> {
             Ok(client.query_one(definitions, &[])?.get(0))
@@ -72,6 +82,12 @@ pub fn dump(server: &Server) -> Result<Outcome> {
     ensure!(
         code == Some(&SqlState::EXCLUSION_VIOLATION),
         "the restored constraint refuses nothing: {refused:?}"
+    );
+    target.batch_execute(NOTED_ON)?;
+    let notes: String = target.query_one(NOTES, &[])?.get(0);
+    ensure!(
+        notes == "3 1",
+        "the restored guard leaves the notes {notes}"
     );
     equal_digests(&mut source, &mut target)
 }

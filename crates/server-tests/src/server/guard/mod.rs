@@ -26,6 +26,7 @@ pub use moments::{
     changed_key, changed_while_searched, first_to_pass, hot_update, passed_meanwhile,
     prepared_transaction, triggers, twin_index,
 };
+pub use noted::most_similar;
 pub use truth::truth;
 
 const SESSIONS: u64 = 16;

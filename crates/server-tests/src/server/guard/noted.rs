@@ -1,8 +1,15 @@
 //! The law of notes: of every two similar rows that are there the one that passed later is noted beside the other,
 //! and nothing else is.
 
+use std::collections::HashMap;
+
 use anyhow::{Result, ensure};
+use fastrand::Rng;
 use postgres::Client;
+use testbed::server::Server;
+use testbed::server::database::Database;
+
+use crate::harness::Outcome;
 
 /// Notes that should not be there, pairs of similar rows without a note, and rows with as many notes as another one of
 /// the same documents, which no order of passing leads to.
@@ -43,4 +50,142 @@ pub fn ensure_noted(client: &mut Client, table: &str, condition: &str) -> Result
         "{unfounded} notes unfounded, {missing} missing, {disordered} out of order"
     );
     Ok(u32::try_from(notes)?)
+}
+
+/// Texts of which each begins as the longer ones do, and a table whose rows are noted beside two others at most.
+const DOCS: &str = "
+    CREATE TABLE texts AS SELECT n, (SELECT string_agg('word' || w, ' ') FROM generate_series(1, n) w) AS body
+        FROM generate_series(4, 40) n;
+    CREATE TABLE docs (id int PRIMARY KEY, body text);
+    CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.5));
+    SELECT near_dup_protect('docs', 'body', 0.5, action => 'note', most => 2)";
+
+const SIMILARITIES: &str = "SELECT x.n, y.n, resemblance(x.body, y.body) FROM texts x, texts y";
+
+const FOUND: &str = "SELECT key, array_agg(near_key ORDER BY similarity DESC), array_agg(similarity ORDER BY similarity DESC)
+    FROM docs_near_dups GROUP BY key";
+
+/// The similarities of texts.
+type Similarities = HashMap<(i32, i32), f64>;
+
+/// Rows with the rows that they are noted beside, the most similar first.
+type Notes = HashMap<i32, Vec<(f64, i32)>>;
+
+/// The rows that have passed, in order, with their texts; and the rows that each is noted beside.
+#[derive(Default)]
+struct Model {
+    rows: Vec<(i32, i32)>,
+    notes: Notes,
+}
+
+impl Model {
+    fn remove(&mut self, id: i32) {
+        self.rows.retain(|(other, _)| *other != id);
+        self.notes.remove(&id);
+        for notes in self.notes.values_mut() {
+            notes.retain(|(_, other)| *other != id);
+        }
+        self.notes.retain(|_, notes| !notes.is_empty());
+    }
+
+    fn pass(&mut self, id: i32, text: i32, similarities: &Similarities) {
+        let note = |(other, of): &(i32, i32)| (similarities[&(text, *of)], *other);
+        let mut notes: Vec<_> = self.rows.iter().map(note).collect();
+        notes.retain(|(similarity, _)| *similarity >= 0.5);
+        notes.sort_by(|a, b| b.0.total_cmp(&a.0));
+        notes.truncate(2);
+        if !notes.is_empty() {
+            self.notes.insert(id, notes);
+        }
+        self.rows.push((id, text));
+    }
+
+    /// Returns whether the same rows are noted, beside rows that are there and as similar.
+    fn agrees(&self, found: &Notes, similarities: &Similarities) -> bool {
+        let texts: HashMap<i32, i32> = self.rows.iter().copied().collect();
+        let agrees = |(key, notes): (&i32, &Vec<(f64, i32)>)| {
+            let is_so = |&(similarity, near): &(f64, i32)| {
+                let pair = texts.get(key).copied().zip(texts.get(&near).copied());
+                pair.is_some_and(|pair| similarities[&pair] == similarity)
+            };
+            let similar =
+                |notes: &[(f64, i32)]| notes.iter().map(|note| note.0).collect::<Vec<_>>();
+            notes.iter().all(is_so)
+                && self
+                    .notes
+                    .get(key)
+                    .is_some_and(|own| similar(own) == similar(notes))
+        };
+        found.len() == self.notes.len() && found.iter().all(agrees)
+    }
+}
+
+/// After random changes each row is noted beside the most similar rows that had passed before it, as far as these are left.
+pub fn most_similar(server: &Server) -> Result<Outcome> {
+    let database = Database::with_extension(&server.main, "guard_noted")?;
+    let mut client = database.connect()?;
+    client.batch_execute(DOCS)?;
+    let similarities: Similarities = client
+        .query(SIMILARITIES, &[])?
+        .iter()
+        .map(|row| ((row.get(0), row.get(1)), row.get(2)))
+        .collect();
+    let (mut rng, mut model) = (Rng::with_seed(39), Model::default());
+    for step in 0..500 {
+        let count = if rng.u32(..20) == 0 {
+            50
+        } else {
+            rng.i32(1..4)
+        };
+        let there = model.rows.get(rng.usize(..model.rows.len().max(1)));
+        let id = there.map_or(0, |(id, _)| *id);
+        let rows: Vec<(i32, i32)> = match rng.u32(..6) {
+            0 => vec![],
+            1 => vec![(id, rng.i32(4..41))],
+            _ => (0..count)
+                .map(|place| (step * 100 + place, rng.i32(4..41)))
+                .collect(),
+        };
+        let values: Vec<_> = rows.iter().map(|row| format!("{row:?}")).collect();
+        let mut change = format!("DELETE FROM docs WHERE id = {id}");
+        if !rows.is_empty() {
+            change = format!(
+                "INSERT INTO docs SELECT id, body FROM (VALUES {}) v (id, n) JOIN texts USING (n) ORDER BY id
+                 ON CONFLICT (id) DO UPDATE SET body = excluded.body",
+                values.join(", ")
+            );
+        }
+        if rng.u32(..5) == 0 {
+            change = format!("BEGIN; SAVEPOINT s; {change}; ROLLBACK TO s; COMMIT");
+        } else {
+            let is_new = |row: &&(i32, i32)| !model.rows.contains(row);
+            for (id, text) in rows.iter().filter(is_new).collect::<Vec<_>>() {
+                model.remove(*id);
+                model.pass(*id, *text, &similarities);
+            }
+            if rows.is_empty() {
+                model.remove(id);
+            }
+        }
+        client.batch_execute(&change)?;
+        let mut found = HashMap::new();
+        for row in client.query(FOUND, &[])? {
+            let (near, similar): (Vec<i32>, Vec<f64>) = (row.get(1), row.get(2));
+            let notes: Vec<(f64, i32)> = similar.into_iter().zip(near).collect();
+            found.insert(row.get(0), notes);
+        }
+        ensure!(
+            model.agrees(&found, &similarities),
+            "{change}: {found:?} instead of {:?}",
+            model.notes
+        );
+        // Of rows that are as similar any may be noted.
+        model.notes = found;
+    }
+    ensure!(
+        model.notes.len() > 100,
+        "{} rows are noted",
+        model.notes.len()
+    );
+    Ok(Outcome::Passed)
 }
