@@ -28,7 +28,7 @@ that nothing is missing.
 
 Arguments are given by position or by name (`minhash(body, slots => 256)`); what follows `=` is the
 default. In a function that takes a query, the fields of the row `params` are the `$1`, `$2`... of the query
-(`params => ROW(7, 'news')`); a literal without a type is text. A NULL argument gives NULL, unless it is said otherwise. Functions are IMMUTABLE and PARALLEL
+(`params => ROW(7, 'news')`); a literal without a type is text. Unless otherwise noted, a NULL argument gives NULL. Functions are IMMUTABLE and PARALLEL
 SAFE but for those marked otherwise. Invalid arguments are errors with SQLSTATE 22023 and a hint
 that lists what is valid.
 ";

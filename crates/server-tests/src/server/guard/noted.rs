@@ -131,7 +131,7 @@ pub fn most_similar(server: &Server) -> Result<Outcome> {
         .map(|row| ((row.get(0), row.get(1)), row.get(2)))
         .collect();
     let (mut rng, mut model) = (Rng::with_seed(39), Model::default());
-    for step in 0..500 {
+    for step in 0..300 {
         let count = if rng.u32(..20) == 0 {
             50
         } else {
