@@ -23,7 +23,7 @@ CREATE AGGREGATE minhash_agg(text, integer) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text, integer) IS
-    'signature of a set of texts, as minhash of their array, with that many slots';
+    'signature of a set of texts, as minhash of their array, with the given slots';
 
 CREATE FUNCTION _agg_add(state internal, element text, slots integer, seed bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_text_wrapper';
@@ -36,7 +36,7 @@ CREATE AGGREGATE minhash_agg(text, integer, bigint) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(text, integer, bigint) IS
-    'signature of a set of texts, as minhash of their array, with that many slots, seed';
+    'signature of a set of texts, as minhash of their array, with the given slots and seed';
 
 CREATE FUNCTION _agg_add(state internal, element bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
@@ -62,7 +62,7 @@ CREATE AGGREGATE minhash_agg(bigint, integer) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint, integer) IS
-    'signature of a set of numbers, as minhash of their array, with that many slots';
+    'signature of a set of numbers, as minhash of their array, with the given slots';
 
 CREATE FUNCTION _agg_add(state internal, element bigint, slots integer, seed bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'minhash_agg_add_bigint_wrapper';
@@ -75,7 +75,7 @@ CREATE AGGREGATE minhash_agg(bigint, integer, bigint) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE minhash_agg(bigint, integer, bigint) IS
-    'signature of a set of numbers, as minhash of their array, with that many slots, seed';
+    'signature of a set of numbers, as minhash of their array, with the given slots and seed';
 
 CREATE AGGREGATE minhash_union(minhash_signature) (
     SFUNC = _agg_add, STYPE = internal, SSPACE = 1024,
