@@ -7,7 +7,7 @@ use neardup::arguments;
 use neardup::error::{self, out_of_range};
 use neardup::minhash::Signing;
 use neardup::shingle::{Key, Shingling};
-use neardup::{quoted, unknown};
+use neardup::{Result, quoted, unknown};
 use pgrx::pg_sys;
 
 pub use neardup::arguments::is_threshold;
@@ -34,16 +34,51 @@ pub fn signing(k: i32, unit: &Text<'_>, fold: &Text<'_>, slots: i32, seed: i64) 
     }
 }
 
+/// The arguments that say how to cut documents.
+pub const CUT: [&str; 3] = ["k", "unit", "fold"];
+
 /// Returns k, unit, and fold, which are the arguments of a call from number `first` on.
 ///
 /// # Errors
 /// ERROR `null_value_not_allowed` if one is NULL; as [`shingling`].
 pub fn shingling_arguments(call: &Call, first: usize) -> Shingling {
-    let k = call.argument(first, "k").value() as i32;
-    // SAFETY: the arguments are declared as text.
-    let [unit, fold] = [(1, "unit"), (2, "fold")]
-        .map(|(number, name)| unsafe { Text::from_raw(call.argument(first + number, name)) });
-    shingling(k, &unit, &fold)
+    for (number, name) in (first..).zip(CUT) {
+        call.argument(number, name);
+    }
+    let mut given = cut_arguments(call, first);
+    given.try_fold(Shingling::default(), with_text).or_raise()
+}
+
+/// Returns the names and texts of the arguments k, unit, and fold of a call, from number `first` on; leaves out
+/// those that are NULL.
+pub fn cut_arguments(call: &Call, first: usize) -> impl Iterator<Item = (&'static str, String)> {
+    (first..).zip(CUT).filter_map(|(number, name)| {
+        let value = call.optional_argument(number)?;
+        let text = match name {
+            "k" => (value.value() as i32).to_string(),
+            // SAFETY: the argument is declared as text.
+            _ => unsafe { Text::from_raw(value) }.name().into_owned(),
+        };
+        Some((name, text))
+    })
+}
+
+/// Returns the texts of k, unit, and fold.
+pub fn cut_texts(Shingling { k, unit, fold }: Shingling) -> [String; 3] {
+    [k.to_string(), unit.to_string(), fold.to_string()]
+}
+
+/// Returns a way to cut documents with another k, unit, or fold: the one so named, as a text gives it.
+///
+/// # Errors
+/// `Invalid` for a text that is not a valid value.
+pub fn with_text(cut: Shingling, (name, text): (&str, impl AsRef<str>)) -> Result<Shingling> {
+    let (Shingling { unit, fold, .. }, text) = (cut, text.as_ref());
+    match name {
+        "k" => Shingling::new(text.parse().unwrap_or_default(), unit, fold),
+        "unit" => text.parse().map(|unit| Shingling { unit, ..cut }),
+        _ => text.parse().map(|fold| Shingling { fold, ..cut }),
+    }
 }
 
 /// Returns the choice that a text argument names; `what` it chooses is said in errors.

@@ -3,7 +3,7 @@
 use crate::guard::window::microseconds_in;
 use crate::index::classes::check_threshold;
 use crate::index::kind::{Bound, Kind};
-use crate::options;
+use crate::options::{self, with_text};
 use crate::pg::condition;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
@@ -138,17 +138,15 @@ impl GuardOptions {
             CString::new(value.trim_ascii()).expect("a part of a string without NUL has none")
         };
         let value = value.strip_prefix(b"=").unwrap_or_default();
-        let Shingling { k, unit, fold } = self.shingling;
         let word = String::from_utf8_lossy(value);
-        let cut = |k, unit, fold| Shingling::new(k, unit, fold).or_raise();
-        match name {
-            b"k" => self.shingling = cut(word.parse().unwrap_or_default(), unit, fold),
-            b"unit" => self.shingling = cut(k as i64, word.parse().or_raise(), fold),
-            b"fold" => self.shingling = cut(k as i64, unit, word.parse().or_raise()),
-            b"scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
-            b"within" => self.within = Some(column(value)),
-            b"most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
-            b"by" => self.by = Some(microseconds_in(&column(value))),
+        match &*String::from_utf8_lossy(name) {
+            name @ ("k" | "unit" | "fold") => {
+                self.shingling = with_text(self.shingling, (name, word)).or_raise();
+            }
+            "scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
+            "within" => self.within = Some(column(value)),
+            "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
+            "by" => self.by = Some(microseconds_in(&column(value))),
             _ => invalid(format!(
                 "unknown option {}",
                 quoted(&option.to_string_lossy())

@@ -4,6 +4,7 @@ use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, Notes};
 use crate::guard::table::{Rule, root_of};
 use crate::guard::window::{DAY, microseconds};
+use crate::options::cut_arguments;
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::catalog::depend;
@@ -76,14 +77,8 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
             // Every session reads it alike, whatever its IntervalStyle.
             arguments.push(format!("by={} days {seconds} seconds", by / DAY));
         }
-        if let Some(k) = call.optional_argument(7) {
-            arguments.push(format!("k={}", k.value() as i32));
-        }
-        for (number, name) in [(8, "unit"), (9, "fold")] {
-            if let Some(value) = call.optional_argument(number) {
-                arguments.push(format!("{name}={}", Text::from_raw(value).name()));
-            }
-        }
+        let cut = cut_arguments(call, 7).map(|(name, text)| format!("{name}={text}"));
+        arguments.extend(cut);
         arguments
     }
 }

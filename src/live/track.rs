@@ -11,7 +11,7 @@ use crate::live::refresh::Refresh;
 use crate::live::shape::{TrackedColumn, TrackedKey};
 use crate::live::state::State;
 use crate::live::tracker::{Tables, Tracker};
-use crate::options;
+use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::encoding::utf8;
@@ -192,8 +192,9 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
         }
         _ => options::threshold_argument(call, 2),
     };
-    let cut = [7, 8, 9].map(|number| call.optional_argument(number));
-    let shingling = (kind == Kind::Documents).then(|| requested_shingling(cut));
+    let mut cut = options::cut_arguments(call, 7);
+    let shingling =
+        (kind == Kind::Documents).then(|| cut.try_fold(Shingling::default(), with_text).or_raise());
     if shingling.is_some() && threshold < LOWEST_THRESHOLD {
         invalid(
             &format!("threshold {threshold} is out of range for a column of documents"),
@@ -202,7 +203,7 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
             ),
         );
     }
-    if shingling.is_none() && cut.iter().any(Option::is_some) {
+    if shingling.is_none() && cut.next().is_some() {
         invalid(
             &format!("k, unit and fold do not fit column {name} of type {type_name}"),
             "They say how documents in a column of type text are cut into shingles.",
@@ -210,24 +211,6 @@ fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
     }
     let measure = Measure::new(kind, threshold, shingling, call.schema());
     measure.expect("the arguments have been checked")
-}
-
-/// Returns k, unit, and fold of documents, with the defaults of `resemblance` where these are NULL.
-///
-/// # Errors
-/// ERROR `invalid_parameter_value`.
-fn requested_shingling([k, unit, fold]: [Option<pg_sys::Datum>; 3]) -> Shingling {
-    let default = Shingling::default();
-    // SAFETY: the arguments are declared as integer and text.
-    let text = |datum: pg_sys::Datum| unsafe { Text::from_raw(datum) };
-    let unit = unit.map(|unit| text(unit).name().parse().or_raise());
-    let fold = fold.map(|fold| text(fold).name().parse().or_raise());
-    Shingling::new(
-        k.map_or(default.k as i64, |k| i64::from(k.value() as i32)),
-        unit.unwrap_or(default.unit),
-        fold.unwrap_or(default.fold),
-    )
-    .or_raise()
 }
 
 /// # Errors

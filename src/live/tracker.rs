@@ -7,6 +7,7 @@
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Order, Term};
+use crate::options::{CUT, cut_texts, with_text};
 use crate::pg::catalog::function_beside;
 use crate::pg::condition;
 use crate::pg::encoding::utf8;
@@ -174,12 +175,9 @@ impl Tracker {
             let scope = scope.collect::<Option<_>>()?;
             let kind = Kind::of_type(column_type(table, number).0, functions.schema)?;
             let (cut, directions) = rest.split_at_checked(kind.cut_types().len())?;
-            let measure = Measure::new(
-                kind,
-                threshold.parse().ok()?,
-                shingling(cut),
-                functions.schema,
-            )?;
+            let mut cut = CUT.into_iter().zip(cut);
+            let shingling = cut.try_fold(Shingling::default(), with_text).ok();
+            let measure = Measure::new(kind, threshold.parse().ok()?, shingling, functions.schema)?;
             let terms = kept
                 .zip(directions)
                 .map(|(term, direction)| names::expression(term, own, c"b", false) + direction);
@@ -207,14 +205,7 @@ impl Tracker {
         };
         let (threshold, scopes) = (self.measure.threshold(), self.scope.len());
         let fixed = [threshold.to_string(), mode.to_owned(), scopes.to_string()];
-        let cut = self.measure.shingling().into_iter();
-        let cut = cut.flat_map(|cut| {
-            [
-                cut.k.to_string(),
-                cut.unit.to_string(),
-                cut.fold.to_string(),
-            ]
-        });
+        let cut = self.measure.shingling().into_iter().flat_map(cut_texts);
         let directions = order.terms.iter().map(Term::direction);
         let arguments = fixed.into_iter().chain(cut).chain(directions);
         let arguments: Vec<String> = arguments.map(|text| names::literal(&text)).collect();
@@ -295,14 +286,6 @@ impl Tracker {
     pub fn function(&self, name: &str) -> String {
         names::qualified(self.schema, name)
     }
-}
-
-/// Returns k, unit, and fold of documents from a trigger's arguments; None without them.
-fn shingling(arguments: &[String]) -> Option<Shingling> {
-    let [k, unit, fold] = arguments else {
-        return None;
-    };
-    Shingling::new(k.parse().ok()?, unit.parse().ok()?, fold.parse().ok()?).ok()
 }
 
 /// Returns the triggers of an open table without those that it has as a partition.
