@@ -26,23 +26,17 @@ pub unsafe fn with_row<R>(
     source: &Source,
     work: impl FnOnce(&Row<'_>) -> R,
 ) -> Option<R> {
-    let (table, tid) = (source.table.as_ptr(), place.new?);
-    // SAFETY: vouched for by the caller; versions that the running transaction has written stay in
-    // the file.
+    let table = source.table.as_ptr();
+    // SAFETY: vouched for by the caller.
     unsafe {
-        if (*(*table).rd_rel).relfilenode != place.file || tid.0 >= blocks(table) {
-            return None;
-        }
-        let [noted, newest, old] = [(); 3].map(|()| Slot::new(table));
-        if !noted.fetch(table, tid) || !newest.fetch_newest(table, tid) {
-            return None;
-        }
-        let old = (place.old)
-            .filter(|&tid| old.fetch(table, tid))
-            .map(|_| old.as_ptr());
-        let [noted, newest] = [noted.as_ptr(), newest.as_ptr()];
-        let row = Row::new(table, &source.columns, noted, newest, old);
-        Some(work(&row))
+        let noted = version(place, source, place.new)?;
+        let newest = Slot::new(table);
+        newest.fetch_newest(table, place.new?).then(|| {
+            let old = version(place, source, place.old);
+            let old = old.as_ref().map(Slot::as_ptr);
+            let [noted, newest] = [noted.as_ptr(), newest.as_ptr()];
+            work(&Row::new(table, &source.columns, noted, newest, old))
+        })
     }
 }
 
@@ -56,23 +50,26 @@ pub unsafe fn with_replaced<R>(
     source: &Source,
     work: impl FnOnce(*mut pg_sys::TupleTableSlot) -> R,
 ) -> Option<R> {
-    let table = source.table.as_ptr();
-    // SAFETY: vouched for by the caller; as in `with_row`.
+    // SAFETY: vouched for by the caller.
     unsafe {
-        let [new, old] = [(); 2].map(|()| Slot::new(table));
-        let is_there = |slot: &Slot, tid: Tid| {
-            (*(*table).rd_rel).relfilenode == place.file
-                && tid.0 < blocks(table)
-                && slot.fetch(table, tid)
-        };
-        if !is_there(&old, place.old?) {
-            return None;
-        }
-        let [new_version, old_version] = [new.as_ptr(), old.as_ptr()];
-        let is_kept = place.new.is_some_and(|tid| {
-            is_there(&new, tid) && source.columns.are_same_row(old_version, new_version)
-        });
-        (!is_kept).then(|| work(old_version))
+        let old = version(place, source, place.old)?;
+        let is_kept = version(place, source, place.new)
+            .is_some_and(|new| source.columns.are_same_row(old.as_ptr(), new.as_ptr()));
+        (!is_kept).then(|| work(old.as_ptr()))
+    }
+}
+
+/// Returns a version of the row at a place, visible or not; None if it is gone.
+///
+/// # Safety
+/// As for [`with_row`].
+unsafe fn version(place: &Place, source: &Source, tid: Option<Tid>) -> Option<Slot> {
+    let (table, tid) = (source.table.as_ptr(), tid?);
+    // SAFETY: vouched for by the caller; versions that the transaction has written stay in the file.
+    unsafe {
+        let is_there = (*(*table).rd_rel).relfilenode == place.file && tid.0 < blocks(table);
+        let slot = is_there.then(|| Slot::new(table))?;
+        slot.fetch(table, tid).then_some(slot)
     }
 }
 
