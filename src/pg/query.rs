@@ -6,11 +6,10 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::settings::Settings;
-use crate::pg::statement::{Connection, estimate, server_text, text_datum};
+use crate::pg::statement::{Connection, Tuple, estimate, server_text, text_datum, visit_returned};
 use neardup::memory::{Grow, filled};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char};
-use std::marker::PhantomData;
 
 /// Rows fetched at once.
 const BATCH: i64 = 256;
@@ -215,21 +214,14 @@ impl Query {
         let connection = Connection::open();
         let (mut goes_on, mut is_exhausted) = (true, false);
         while goes_on && !is_exhausted {
-            // SAFETY: the portal is open; table and tuples live until they are freed below.
+            // SAFETY: the portal is open.
             unsafe {
                 errors.during(Work::Fetching, || {
                     pg_sys::SPI_cursor_fetch(self.portal, true, batch as _);
                 });
-                let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
+                let rows;
+                (rows, goes_on) = visit_returned(&mut |row| visit(&QueryRow(row)));
                 is_exhausted = rows == 0;
-                goes_on = (0..rows).all(|number| {
-                    visit(&QueryRow {
-                        tuple: *(*table).vals.add(number),
-                        descriptor: (*table).tupdesc,
-                        lifetime: PhantomData,
-                    })
-                });
-                pg_sys::SPI_freetuptable(table);
             }
         }
         // SAFETY: the portal is open.
@@ -314,19 +306,11 @@ impl QueryParameters {
 }
 
 /// A row while it is visited.
-pub struct QueryRow<'a> {
-    tuple: pg_sys::HeapTuple,
-    descriptor: pg_sys::TupleDesc,
-    lifetime: PhantomData<&'a ()>,
-}
+pub struct QueryRow<'a>(&'a Tuple<'a>);
 
 impl QueryRow<'_> {
     /// Returns the value of a column of this query; None for NULL.
     pub fn get(&self, column: CheckedColumn) -> Option<pg_sys::Datum> {
-        let mut is_null = false;
-        // SAFETY: the tuple has that descriptor.
-        let datum =
-            unsafe { pg_sys::SPI_getbinval(self.tuple, self.descriptor, column.0, &mut is_null) };
-        (!is_null).then_some(datum)
+        self.0.datum(column.0 as usize)
     }
 }

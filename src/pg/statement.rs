@@ -225,17 +225,11 @@ impl Statement<'_> {
                 let code = PgSqlErrorCode::ERRCODE_INTERNAL_ERROR;
                 raise(code, "SPI_execute_snapshot failed", "");
             }
-            let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
-            if !table.is_null() {
-                for number in 0..rows as usize {
-                    visit(&Tuple {
-                        tuple: *(*table).vals.add(number),
-                        descriptor: &*(*table).tupdesc,
-                    });
-                }
-                pg_sys::SPI_freetuptable(table);
-            }
-            rows
+            let visit = &mut |row: &Tuple<'_>| {
+                visit(row);
+                true
+            };
+            visit_returned(visit).0
         }
     }
 
@@ -255,18 +249,14 @@ impl Statement<'_> {
                 true,
             );
             let mut progress = Progress::about(stage, estimate(portal).0);
+            let visit = &mut |row: &Tuple<'_>| {
+                progress.step();
+                visit(row);
+                true
+            };
             loop {
                 pg_sys::SPI_cursor_fetch(portal, true, BATCH as _);
-                let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed as usize);
-                for number in 0..rows {
-                    progress.step();
-                    visit(&Tuple {
-                        tuple: *(*table).vals.add(number),
-                        descriptor: &*(*table).tupdesc,
-                    });
-                }
-                pg_sys::SPI_freetuptable(table);
-                if rows == 0 {
+                if visit_returned(visit).0 == 0 {
                     break;
                 }
             }
@@ -358,6 +348,29 @@ impl Tuple<'_> {
     /// Returns a text in UTF-8.
     pub fn name(&self, column: usize) -> Option<String> {
         self.text(column).map(|text| in_utf8(&text))
+    }
+}
+
+/// Visits the rows that PostgreSQL has just returned until `visit` returns false, and frees them. Returns the
+/// number of rows returned or changed, and whether `visit` always returned true.
+///
+/// # Safety
+/// A statement has run, or rows have been fetched, and nothing since then.
+pub(super) unsafe fn visit_returned(visit: &mut dyn FnMut(&Tuple<'_>) -> bool) -> (u64, bool) {
+    // SAFETY: vouched for by the caller; a table holds that many rows until it is freed.
+    unsafe {
+        let (table, rows) = (pg_sys::SPI_tuptable, pg_sys::SPI_processed);
+        if table.is_null() {
+            return (rows, true);
+        }
+        let goes_on = (0..rows as usize).all(|number| {
+            visit(&Tuple {
+                tuple: *(*table).vals.add(number),
+                descriptor: &*(*table).tupdesc,
+            })
+        });
+        pg_sys::SPI_freetuptable(table);
+        (rows, goes_on)
     }
 }
 
