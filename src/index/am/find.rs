@@ -48,7 +48,7 @@ impl Remaining {
                 here.clear();
                 here.extend(rows.map(|row| FoundRow { row, shared: 1 }));
                 *page += 1;
-                Needed::Bands(1)
+                Needed::Elements(1)
             }
         };
         let place = |found: &FoundRow| rows::page_of(found.row);
@@ -130,7 +130,10 @@ fn remaining(
     is_exact: bool,
 ) -> Result<Remaining, Stop> {
     match search {
-        KeySearch::Nothing => Ok(Remaining::Some(SearchCandidates::new(), Needed::Bands(1))),
+        KeySearch::Nothing => Ok(Remaining::Some(
+            SearchCandidates::new(),
+            Needed::Elements(1),
+        )),
         KeySearch::Everything => {
             let end = log::end(&index, meta);
             Ok(Remaining::All { page: 0, end })

@@ -51,7 +51,10 @@ impl KeySearch {
             None => Self::Everything,
             Some(occurrence) => Self::Keys {
                 keys: keys.into_iter().map(shorten).collect(),
-                needed: Needed::Bands(occurrence.needed()),
+                needed: Needed::Bands {
+                    least: occurrence.needed(),
+                    typical: occurrence.typical_share(),
+                },
             },
         }
     }

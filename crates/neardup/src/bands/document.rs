@@ -71,7 +71,8 @@ impl DocumentKeys {
     /// Returns how many keys documents share whose resemblance is at least `threshold`, but for a
     /// probability of [`MISSED`]; None if they may share none.
     pub fn occurrence(&self, threshold: f64) -> Option<Occurrence> {
-        Occurrence::within(BANDS, BANDS - needed(threshold, self.rows)?)
+        let occurrence = Occurrence::within(BANDS, BANDS - needed(threshold, self.rows)?)?;
+        Some(occurrence.with_typical_share(band_shared(threshold, self.rows)))
     }
 
     /// Returns the keys of a document in UTF-8; none if it is empty. `check` is called at least every

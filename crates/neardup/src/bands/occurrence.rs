@@ -9,10 +9,11 @@
 use crate::set::reaches;
 
 /// Number of keys that rows within a bound of a query share with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occurrence {
     keys: usize,
     needed: usize,
+    typical_share: f64,
 }
 
 impl Occurrence {
@@ -20,7 +21,21 @@ impl Occurrence {
     /// `None` where they may share none, so that keys cannot find them all.
     pub fn within(keys: usize, differing: usize) -> Option<Self> {
         let needed = keys.checked_sub(differing).filter(|&needed| needed > 0)?;
-        Some(Self { keys, needed })
+        // Each place spares a key with the chance `1 - 1 / keys`.
+        let typical_share = (1.0 - 1.0 / keys as f64).powf(differing as f64);
+        Some(Self {
+            keys,
+            needed,
+            typical_share,
+        })
+    }
+
+    /// Returns the same of values at the bound that share each key with a probability.
+    pub fn with_typical_share(self, typical_share: f64) -> Self {
+        Self {
+            typical_share,
+            ..self
+        }
     }
 
     /// Returns how many of a set's `members` every set shares that holds at least the share
@@ -45,6 +60,7 @@ impl Occurrence {
         Some(Self {
             keys: members,
             needed,
+            typical_share: containment,
         })
     }
 
@@ -58,9 +74,9 @@ impl Occurrence {
         self.needed
     }
 
-    /// Returns [`typical_share`] of values at the bound.
+    /// Returns the share of the keys that values at the bound have in common, on average.
     pub fn typical_share(&self) -> f64 {
-        typical_share(self.keys, self.needed)
+        self.typical_share
     }
 
     /// Returns the smallest number of keys, whichever are taken, such that every row within the bound shares
@@ -68,13 +84,6 @@ impl Occurrence {
     pub fn probes(&self) -> usize {
         self.keys - self.needed + 1
     }
-}
-
-/// Returns the share of `keys` keys that values have in common, on average, which differ in as many places
-/// as those that share `needed` of them at least: each place spares a key with the chance `1 - 1 / keys`.
-pub fn typical_share(keys: usize, needed: usize) -> f64 {
-    let differing = keys.saturating_sub(needed) as f64;
-    (1.0 - 1.0 / keys.max(1) as f64).powf(differing)
 }
 
 /// Returns the fewest places in which values of `keys` keys differ that share `shared` of them.

@@ -6,6 +6,7 @@
 
 use super::directory::{Directory, DirectoryEntry};
 use super::part::{SegmentPart, parts};
+use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, Damaged, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Result;
@@ -14,9 +15,6 @@ use std::ops::Range;
 
 /// About as many children as a directory page has: lengths of lists are estimated.
 const CHILDREN: f64 = 512.0;
-
-/// Standard deviations by which a sample of a match's keys may fall short.
-const SLACK: f64 = 0.5;
 
 /// Keys among which those to be looked up are chosen.
 const MOST_KEYS: usize = 1024;
@@ -204,7 +202,7 @@ fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usiz
         let known = known.filter(|row| !is_long || window.contains(row));
         rows.try_extend(known.map(|row| u64::from(*row) << 1 | u64::from(is_long)))?;
     }
-    rows.sort_unstable();
+    sort(&mut rows);
     let of_row = |same: &[u64]| {
         let long = same.iter().filter(|row| **row & 1 == 1).count();
         (same.len() - long, long)
@@ -218,11 +216,9 @@ fn shared(lists: &[SampledList], window: &Range<u32>) -> Result<Vec<(usize, usiz
         .collect())
 }
 
-/// Returns how many of some keys a row has that has a share of all, but for the deviation of a sample.
+/// Returns how many of some keys a row has, on average, that has a share of all.
 fn enough(share: f64, keys: usize) -> usize {
-    let wanted = share * keys as f64;
-    let deviation = (wanted * (1.0 - share)).max(0.0).sqrt();
-    (wanted - deviation * SLACK).round().max(1.0) as usize
+    (share * keys as f64).round().max(1.0) as usize
 }
 
 /// A directory page to look at for some keys.
