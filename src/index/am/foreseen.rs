@@ -16,6 +16,7 @@ use crate::pg::statement::Snapshot;
 use neardup::memory::{Grow, collected, with_room};
 use neardup::postings::Queries;
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 /// The most keys of queries that are searched together.
 const MOST_KEYS: usize = 1 << 19;
@@ -25,11 +26,15 @@ pub const FEW: usize = 32;
 
 /// Candidates that have been found ahead under a snapshot. Until this is dropped, scans with such a
 /// search return them: of rows that the snapshot does not see some may be missing.
-pub struct Foreseen(());
+pub struct Foreseen {
+    /// Candidates that work_mem still has room for.
+    room: Cell<usize>,
+}
 
 impl Foreseen {
     pub fn new() -> Self {
-        Self(())
+        let room = Cell::new(work_mem_bytes() / size_of::<FoundRow>());
+        Self { room }
     }
 
     /// Finds the candidates of searches of an index, and returns the number of each: up to
@@ -60,7 +65,7 @@ impl Foreseen {
                 keys <= MOST_KEYS
             });
             let (batch, rest) = left.split_at(fits.count().max(1));
-            let (meta, mut found) = find_together(index, batch);
+            let (meta, mut found) = find_together(index, batch, &self.room);
             // SAFETY: vouched for by the caller.
             unsafe { keep_seen(index, &meta, snapshot, &mut found) };
             counts.extend(found.iter().map(|rows| rows.as_ref().map(Vec::len)));
@@ -90,15 +95,21 @@ impl Drop for Foreseen {
 
 /// Returns the candidates of each search, ascending; None where its keys are not known, or are those
 /// of many rows.
-fn find_together(index: Index, searches: &[KeySearch]) -> (Meta, Vec<Option<Vec<FoundRow>>>) {
+fn find_together(
+    index: Index,
+    searches: &[KeySearch],
+    room: &Cell<usize>,
+) -> (Meta, Vec<Option<Vec<FoundRow>>>) {
     let mut queries = Queries::default();
     for search in searches {
         let (keys, needed) = known_keys(search).unwrap_or_default();
         queries.add(keys, needed).or_raise();
     }
     queries.sort();
+    let before = room.get();
     let (meta, mut found) = with_meta(index, &mut |meta| {
-        search(&index, meta, &mut queries, searches)
+        room.set(before);
+        search(&index, meta, &mut queries, searches, room)
     });
     for (query, rows) in found.iter_mut().enumerate() {
         if queries.is_crowded(query) || known_keys(&searches[query]).is_none() {
@@ -157,18 +168,18 @@ fn search(
     meta: &Meta,
     queries: &mut Queries,
     searches: &[KeySearch],
+    room: &Cell<usize>,
 ) -> Result<Vec<Option<Vec<FoundRow>>>, Stop> {
     let mut found = collected(searches.iter().map(|_| Some(Vec::new())))?;
-    let mut room = work_mem_bytes() / size_of::<FoundRow>();
     let mut add = |query: usize, row, shared| {
         if let Some(rows) = &mut found[query] {
-            if room == 0 {
-                room = rows.len();
+            let Some(left) = room.get().checked_sub(1) else {
+                room.set(rows.len());
                 found[query] = None;
                 return Ok(());
-            }
+            };
             rows.try_push(FoundRow { row, shared })?;
-            room -= 1;
+            room.set(left);
         }
         Ok(())
     };

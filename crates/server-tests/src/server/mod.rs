@@ -24,6 +24,7 @@ mod helpers;
 mod hostile;
 mod interop;
 mod jobs;
+mod little_memory;
 mod live;
 mod lookup;
 mod names;
@@ -153,6 +154,7 @@ const ALL: &[Test] = &[
         constraint::compares_in_little_memory,
     ),
     ("constraint_many_sessions", constraint::many_sessions),
+    ("little_memory_loses_nothing", little_memory::loses_nothing),
     ("live_random_histories", live::random),
     ("live_restored", live::restored),
     ("lookup_btree_equals_scan", lookup::btree_equals_scan),
