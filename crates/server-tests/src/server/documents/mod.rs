@@ -264,15 +264,18 @@ pub fn equal_exact_lists(server: &Server) -> Result<Outcome> {
              CREATE TABLE counted AS
              SELECT a.id AS q, b.id, resemblance(a.body, b.body) AS similarity
              FROM exact e JOIN docs a ON a.id = least(e.a, e.b) JOIN docs b ON b.id = greatest(e.a, e.b);
-             CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = 0.5));
              SET enable_seqscan = off; SET max_parallel_workers_per_gather = 0",
         )?;
-        for threshold in THRESHOLDS {
+        let docs: i64 = client.query_one("SELECT count(*) FROM docs", &[])?.get(0);
+        for (place, threshold) in THRESHOLDS.into_iter().enumerate() {
             let near = format!("near_dup(d.body, q.body, {threshold}) AND q.id < d.id");
             let counted = format!("SELECT q, id FROM counted WHERE similarity >= {threshold}");
-            ensure_same(&mut client, &near, &counted).context(collection.name().to_string())?;
+            if place > 0 {
+                // By the index for the threshold before.
+                ensure_same(&mut client, &near, &counted).context(collection.name().to_string())?;
+            }
             client.batch_execute(&format!(
-                "DROP INDEX docs_body;
+                "DROP INDEX IF EXISTS docs_body;
                  CREATE INDEX docs_body ON docs USING neardup (body text_ops (threshold = {threshold}))"
             ))?;
             ensure_same(&mut client, &near, &counted).context(collection.name().to_string())?;
@@ -280,7 +283,7 @@ pub fn equal_exact_lists(server: &Server) -> Result<Outcome> {
                 "SELECT least(a, b), greatest(a, b) FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', {threshold})"
             );
             ensure_equal(&mut client, &pairs, &counted).context(collection.name().to_string())?;
-            if threshold == "0.8" || matches!(collection, Collection::Generated(_)) {
+            if threshold == "0.8" || docs < 3000 {
                 ensure_lasting(&mut client, threshold, "")
                     .context(collection.name().to_string())?;
             }
