@@ -1,6 +1,6 @@
 //! The query type `_ball`: a center, and the bound within which values are in the ball, as the right
 //! operand of `<@` and, of sets, of `%>`, `<%` and `<%>`. It prints short, for plans print it: a digest of the
-//! center, and the bound.
+//! center, and the bound; whole where it is sent to another server.
 //!
 //! Layout, little endian: the bound, the center, and the kind of the center in one byte.
 
@@ -166,21 +166,26 @@ impl Ball<'_> {
 /// # Errors
 /// ERROR `data_corrupted` if the bytes are no ball.
 pub fn read(bytes: &[u8]) -> Within<'_> {
-    let read = bytes.split_last().and_then(|(kind, bytes)| match *kind {
+    parse(bytes).unwrap_or_else(|| corrupt("_ball"))
+}
+
+fn parse(bytes: &[u8]) -> Option<Within<'_>> {
+    let (kind, bytes) = bytes.split_last()?;
+    match *kind {
         OF_SIGNATURE => read_signature(bytes),
         OF_BITS => read_bits(bytes),
         OF_SET => read_set(bytes),
         OF_DOCUMENT => read_document(bytes),
         _ => None,
-    });
-    read.unwrap_or_else(|| corrupt("_ball"))
+    }
 }
 
 fn read_signature(bytes: &[u8]) -> Option<Within<'_>> {
     let (threshold, signature) = bytes.split_first_chunk()?;
     let threshold = f64::from_le_bytes(*threshold);
     let is_valid = threshold == EVERYTHING || options::is_threshold(threshold);
-    is_valid.then(|| Within::Signature(Signature::from_bytes(signature).or_raise(), threshold))
+    let center = Signature::from_bytes(signature).ok()?;
+    is_valid.then_some(Within::Signature(center, threshold))
 }
 
 fn read_bits(bytes: &[u8]) -> Option<Within<'_>> {
@@ -276,9 +281,22 @@ impl NewBall {
     }
 }
 
+/// Reads the form that [`ball_out`] writes for other programs: the stored bytes in hexadecimal.
 #[pg_extern(immutable, parallel_safe, strict)]
-fn _ball_in(_text: &CStr) -> NewBall {
-    refuse_text("_ball", "Such a value is made by _ball(center, bound).")
+fn _ball_in(text: &CStr) -> NewBall {
+    let ball = text.to_bytes().strip_prefix(b"\\x").and_then(from_hex);
+    ball.filter(|bytes| parse(bytes).is_some()).map_or_else(
+        || refuse_text("_ball", "Such a value is made by _ball(center, bound)."),
+        NewBall,
+    )
+}
+
+fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |c: u8| char::from(c).to_digit(16);
+    let (pairs, rest) = digits.as_chunks();
+    let byte = |&[high, low]: &[u8; 2]| Some((digit(high)? << 4 | digit(low)?) as u8);
+    let is_whole = rest.is_empty() && pairs.iter().all(|pair| byte(pair).is_some());
+    is_whole.then(|| collected(pairs.iter().filter_map(byte)).or_raise())
 }
 
 /// # Errors
@@ -291,9 +309,22 @@ pub fn refuse_text(name: &str, hint: &str) -> ! {
     )
 }
 
+/// Returns a short text for people, or one that [`_ball_in`] reads where values are sent to another server:
+/// postgres_fdw and pg_dump then ask for all digits of floats, too.
 #[pg_extern(immutable, parallel_safe, strict, name = "_out")]
 fn ball_out(ball: Ball<'_>) -> CString {
-    CString::new(ball.read().text()).expect("the text form has no NUL")
+    // SAFETY: reads a setting of the backend.
+    let is_sent = unsafe { pg_sys::extra_float_digits } >= 3;
+    let text = match is_sent {
+        true => {
+            let digits = ball.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+            let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
+            let bytes = b"\\x".iter().copied().chain(digits.map(|c| c as u8));
+            collected(bytes).or_raise()
+        }
+        false => ball.read().text().into_bytes(),
+    };
+    CString::new(text).expect("the text form has no NUL")
 }
 
 pgrx::extension_sql!(

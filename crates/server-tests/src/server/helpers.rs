@@ -225,7 +225,14 @@ pub fn leave_nothing(server: &Server) -> Result<Outcome> {
     let mut most = 1;
     for job in JOBS.iter().chain(BUILDS) {
         let start = Instant::now();
-        let threads = most_threads(pid, || Ok(client.batch_execute(job)?))?;
+        let mut threads = most_threads(pid, || Ok(client.batch_execute(job)?))?;
+        // On a busy machine a build may be over before anybody looks.
+        for _ in 0..100 {
+            if threads > 1 || !BUILDS.contains(job) {
+                break;
+            }
+            threads = most_threads(pid, || Ok(client.batch_execute(job)?))?;
+        }
         ensure!(threads > 1 || !BUILDS.contains(job), "nobody helped: {job}");
         most = most.max(threads);
         ensure_alone(&mut client, pid).context("after the end")?;
