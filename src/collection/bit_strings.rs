@@ -102,7 +102,7 @@ impl BitStrings {
         distance: u32,
     ) -> Self {
         let mut read = Self::new(key_type, distance);
-        let mut progress = Progress::about("reading", query.estimate().0);
+        let mut progress = query.progress("reading");
         query.for_each(&mut |row| {
             progress.step();
             read.push(row.get(key), row.get(bits));

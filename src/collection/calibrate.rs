@@ -120,7 +120,7 @@ struct LabeledPairs {
 impl LabeledPairs {
     fn read(query: Query) -> Self {
         let (documents, same, weight) = check_columns(&query.columns());
-        let mut progress = Progress::about("reading", query.estimate().0);
+        let mut progress = query.progress("reading");
         let budget = share_of_work_mem_bytes();
         let mut pairs = Self {
             documents: [Records::new(budget), Records::new(budget)],

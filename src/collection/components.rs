@@ -56,7 +56,7 @@ fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
         a.of_type(key_type, "first", "key at one end of the edge"),
         b.of_type(key_type, "second", "key at the other end of the edge"),
     ];
-    let mut progress = Progress::about("reading", query.estimate().0);
+    let mut progress = query.progress("reading");
     let mut edges = 0;
     query.for_each(&mut |row| {
         progress.step();

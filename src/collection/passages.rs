@@ -74,7 +74,7 @@ fn draw_hashes() -> Hashes {
     Hashes::from_seed(i64::from_ne_bytes(seed))
 }
 
-/// The keys and documents of a query. ResultRows without a document are left out.
+/// The keys and documents of a query. Rows without a document are left out.
 struct KeyedDocuments {
     key_type: pg_sys::Oid,
     min_words: usize,
@@ -120,7 +120,7 @@ impl KeyedDocuments {
 
     fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
         let [key, document] = check_columns(&query, self.key_type);
-        let mut progress = Progress::about("reading", query.estimate().0);
+        let mut progress = query.progress("reading");
         fingerprints(self.reader(), |visit| {
             query.for_each(&mut |row| {
                 progress.step();

@@ -3,7 +3,6 @@
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::value::Keys;
 use helpers::Work;
@@ -32,7 +31,7 @@ pub fn read_in_pieces<P: Piece, R: Send>(
     take: &mut dyn FnMut(Keys, R),
 ) {
     let mut take = |keys: Keys, made: Result<R>| take(keys, made.or_raise());
-    let mut progress = Progress::about(stage, query.estimate().0);
+    let mut progress = query.progress(stage);
     in_order(work, &mut take, |line| {
         let (mut keys, mut piece) = (Keys::new(key_type), P::default());
         query.for_each(&mut |row| {

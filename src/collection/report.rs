@@ -136,7 +136,7 @@ impl ReportRows {
             signature_type,
             threshold,
         );
-        let mut progress = Progress::about("reading", query.estimate().0);
+        let mut progress = query.progress("reading");
         query.for_each(&mut |row| {
             progress.step();
             let number = collection.rows();
@@ -166,7 +166,7 @@ impl ReportRows {
         let mut documents = collection::Documents::new(DocumentKind::Text);
         let mut rows: Vec<report::CensusRow> = Vec::new();
         let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
-        let mut progress = Progress::about("reading", query.estimate().0);
+        let mut progress = query.progress("reading");
         query.for_each(&mut |row| {
             progress.step();
             let Some(similarity) = row.get(similarity) else {

@@ -69,7 +69,7 @@ impl SampledRows {
         // The rows with the lowest hashes of their place in the query.
         let mut lowest = BinaryHeap::new();
         let (seed, mut place) = (Key::from_seed(seed).k0, 0u64);
-        let mut progress = Progress::about("reading", query.estimate().0);
+        let mut progress = query.progress("reading");
         query.for_each(&mut |row| {
             progress.step();
             let (Some(key), Some(document)) = (row.get(key), row.get(document)) else {

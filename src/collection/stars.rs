@@ -63,7 +63,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
         wrong_columns(&columns, "rows", "one column: the key, in order");
     };
     let key = key.of_type(call.argument_type(0), "only", "key");
-    let mut progress = Progress::about("reading rows", query.estimate().0);
+    let mut progress = query.progress("reading rows");
     let mut rows = 0;
     query.for_each(&mut |row| {
         progress.step();
@@ -97,7 +97,7 @@ fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     ];
     let similarity = similarity.of_type(pg_sys::FLOAT8OID, "third", "similarity");
     let mut similarities = Vec::new();
-    let mut progress = Progress::about("reading pairs", query.estimate().0);
+    let mut progress = query.progress("reading pairs");
     query.for_each(&mut |row| {
         progress.step();
         if let ([Some(a), Some(b)], Some(similarity)) =

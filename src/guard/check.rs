@@ -184,15 +184,10 @@ impl Guard {
             // SAFETY: the slot holds a row of the table; the old version is the row's.
             unsafe {
                 if let Some(old) = old {
-                    if familiar
-                        .as_ref()
-                        .is_none_or(|(number, _)| *number != near.number)
-                    {
-                        familiar = Some((near.number, near_before(near.table, old)));
-                    }
-                    let is_known =
-                        |(_, tids): &(_, Vec<Tid>)| tids.binary_search(&tid(near.slot)).is_ok();
-                    if familiar.as_ref().is_some_and(is_known) {
+                    familiar.take_if(|(number, _)| *number != near.number);
+                    let (_, known) =
+                        familiar.get_or_insert_with(|| (near.number, near_before(near.table, old)));
+                    if known.binary_search(&tid(near.slot)).is_ok() {
                         return true;
                     }
                 }

@@ -86,9 +86,8 @@ impl PassingOrder {
             .0
             .binary_search_by_key(&(table.to_u32(), tid), |&(table, tid, _)| (table, tid));
         match found {
-            _ if !is_own => true,
-            Ok(found) => self.0[found].2 < number,
-            Err(_) => true,
+            Ok(found) if is_own => self.0[found].2 < number,
+            _ => true,
         }
     }
 }

@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// TrackedRows around which one statement looks.
+/// Rows around which one statement looks.
 const BATCH: usize = 1000;
 
 /// Canonical rows whose members one statement returns.

@@ -126,7 +126,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     changes
 }
 
-/// TrackedRows that a refresh always searches around rather than compute anew.
+/// Rows that a refresh always searches around rather than compute anew.
 const FEW: i64 = 1000;
 
 /// The time to search around a row, as a number of rows computed anew: 4 to 10, more with rows near it.
@@ -281,7 +281,7 @@ impl Refresh<'_> {
         for (place, &row) in (0..).zip(order) {
             places[row as usize] = place;
         }
-        // TrackedRows that stand alone or are gone have no place in the order: they follow by their keys.
+        // Rows that stand alone or are gone have no place in the order: they follow by their keys.
         let place = |row: u32| (places[row as usize], &rows.get(row).key);
         let compare = |a, b| place(a).cmp(&place(b));
         moves.sort_unstable_by(|a, b| compare(a.row, b.row));

@@ -43,7 +43,7 @@ pub enum After {
     },
 }
 
-/// TrackedRows by number and by key.
+/// Rows by number and by key.
 #[derive(Default)]
 pub struct TrackedRows {
     rows: Vec<TrackedRow>,

@@ -10,7 +10,7 @@ use neardup::cluster::live::{ClusterNumbers, Event};
 use neardup::memory::{Grow, collected};
 use pgrx::{IntoDatum, pg_sys};
 
-/// TrackedRows that one statement writes.
+/// Rows that one statement writes.
 const BATCH: usize = 10_000;
 
 /// The numbers of rows that a refresh has added to the clusters, and taken from them.

@@ -4,6 +4,7 @@ use crate::pg::call::Call;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
+use crate::pg::progress::Progress;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Tuple, estimate, server_text, text_datum, visit_returned};
@@ -181,6 +182,11 @@ impl Query {
     pub fn estimate(&self) -> (f64, usize) {
         // SAFETY: the portal is open.
         unsafe { estimate(self.portal) }
+    }
+
+    /// Returns the stage of reading the query, and reports that it begins.
+    pub fn progress(&self, stage: &'static str) -> Progress {
+        Progress::about(stage, self.estimate().0)
     }
 
     /// Returns the name of a column, by its place from 0.

@@ -31,7 +31,7 @@ struct MeasureFunction {
     name: &'static CStr,
     function: CFunction,
     kind: Kind,
-    /// Whether it is a distance; None of sets and documents, whose bounds have to be constant.
+    /// True for a distance; None for sets and documents, whose bounds have to be constant.
     is_distance: Option<bool>,
 }
 

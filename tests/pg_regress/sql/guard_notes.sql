@@ -1,7 +1,7 @@
 -- Near-duplicates are let in, and noted.
 CREATE TABLE docs (id int PRIMARY KEY, tenant int, body text, seen int DEFAULT 0);
 
--- What it insists on.
+-- Requirements: an index, a primary key, valid arguments.
 SELECT near_dup_protect('docs', 'body', 0.5, action => 'note');
 SELECT to_regclass('docs_near_dups');
 CREATE INDEX ON docs USING neardup (body text_ops (threshold = 0.5));
