@@ -14,7 +14,7 @@ use crate::pg::varlena::{Varlena, argument, result};
 use crate::text::measures::shingle_set;
 use bitvec::prelude::*;
 use neardup::hash::split_mix;
-use neardup::memory::{Grow, collected, joined, with_room};
+use neardup::memory::{Grow, collected, filled, joined, with_room};
 use neardup::minhash::{Signature, estimate};
 use neardup::set::jaccard_at_least;
 use neardup::shingle::{Key, Shingling};
@@ -284,19 +284,12 @@ impl NewBall {
 /// Reads the form that [`ball_out`] writes for other programs: the stored bytes in hexadecimal.
 #[pg_extern(immutable, parallel_safe, strict)]
 fn _ball_in(text: &CStr) -> NewBall {
-    let ball = text.to_bytes().strip_prefix(b"\\x").and_then(from_hex);
-    ball.filter(|bytes| parse(bytes).is_some()).map_or_else(
-        || refuse_text("_ball", "Such a value is made by _ball(center, bound)."),
-        NewBall,
-    )
-}
-
-fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |c: u8| char::from(c).to_digit(16);
-    let (pairs, rest) = digits.as_chunks();
-    let byte = |&[high, low]: &[u8; 2]| Some((digit(high)? << 4 | digit(low)?) as u8);
-    let is_whole = rest.is_empty() && pairs.iter().all(|pair| byte(pair).is_some());
-    is_whole.then(|| collected(pairs.iter().filter_map(byte)).or_raise())
+    let digits = text.to_bytes().strip_prefix(b"\\x").unwrap_or_default();
+    let mut ball = filled(0, digits.len() / 2).or_raise();
+    match hex::decode_to_slice(digits, &mut ball) {
+        Ok(()) if parse(&ball).is_some() => NewBall(ball),
+        _ => refuse_text("_ball", "Such a value is made by _ball(center, bound)."),
+    }
 }
 
 /// # Errors
@@ -317,10 +310,10 @@ fn ball_out(ball: Ball<'_>) -> CString {
     let is_sent = unsafe { pg_sys::extra_float_digits } >= 3;
     let text = match is_sent {
         true => {
-            let digits = ball.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-            let digits = digits.filter_map(|digit| char::from_digit(digit.into(), 16));
-            let bytes = b"\\x".iter().copied().chain(digits.map(|c| c as u8));
-            collected(bytes).or_raise()
+            let mut text = filled(b'x', 2 + 2 * ball.0.len()).or_raise();
+            text[0] = b'\\';
+            hex::encode_to_slice(&*ball.0, &mut text[2..]).expect("two digits a byte");
+            text
         }
         false => ball.read().text().into_bytes(),
     };
