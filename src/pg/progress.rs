@@ -1,5 +1,5 @@
 //! The progress of a long job: for other sessions in pg_stat_activity, and with
-//! `pg_neardup.progress` as NOTICEs.
+//! `neardup.progress` as NOTICEs.
 
 use crate::pg::error::{check_interrupts, hold_interrupts};
 use neardup::memory::joined;
@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Defines the setting and reserves its prefix, once when the library is loaded.
 pub fn define_setting() {
     GucRegistry::define_bool_guc(
-        c"pg_neardup.progress",
+        c"neardup.progress",
         c"Reports the progress of long jobs as NOTICEs.",
         c"Every few seconds: what is being done, how much of it is done, and the time left.",
         &PROGRESS,
@@ -31,7 +31,7 @@ pub fn define_setting() {
     );
     // It warns of settings that were made under the prefix before, and takes them back.
     // SAFETY: the prefix is NUL-terminated.
-    hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"pg_neardup".as_ptr()) });
+    hold_interrupts(|| unsafe { pg_sys::MarkGUCPrefixReserved(c"neardup".as_ptr()) });
 }
 
 /// The steps of a stage.

@@ -21,6 +21,8 @@ pub const SERVER_SETTINGS: [(&str, &str); 3] = [
 pub struct Scale {
     /// Number of documents to generate.
     pub documents: u64,
+    /// Words of a document of `scale`, on average.
+    pub length: usize,
     /// The number of turns of contenders that take milliseconds.
     pub rounds: usize,
     /// The same of those that take seconds.

@@ -37,6 +37,9 @@ pub struct Options {
     /// Number of documents to generate [default: 1000000, with --quick 100000]
     #[arg(long, value_name = "N")]
     documents: Option<u64>,
+    /// Words of a document of `scale`, on average
+    #[arg(long, value_name = "N", default_value_t = 120)]
+    length: usize,
     /// A few minutes: fewer documents and rounds; the results in benches/ stay as they are
     #[arg(long)]
     quick: bool,
@@ -79,6 +82,7 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let texts = Texts::real(options.docs.as_deref())?;
     let scale = Scale {
         documents,
+        length: options.length,
         rounds,
         long_rounds,
     };

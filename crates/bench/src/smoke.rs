@@ -24,6 +24,7 @@ pub fn run(server: &Server) -> Result<()> {
     };
     let scale = Scale {
         documents: 1000,
+        length: 24,
         rounds: 1,
         long_rounds: 1,
     };

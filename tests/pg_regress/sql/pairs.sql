@@ -138,6 +138,6 @@ SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs WHERE false
 SELECT * FROM near_dup_pairs(NULL::int, 'SELECT id, b FROM bits WHERE false', 1);
 
 -- The planner's estimate of a job is told before it.
-SET pg_neardup.progress = on;
+SET neardup.progress = on;
 SELECT count(*) FROM near_dup_pairs(NULL::int, $$VALUES (1, 'one two three'), (2, 'four five six')$$, 0.5);
-RESET pg_neardup.progress;
+RESET neardup.progress;

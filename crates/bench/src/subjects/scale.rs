@@ -65,7 +65,10 @@ struct Costs {
 
 /// Returns all tables of this subject.
 pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
-    let cluster = bench.started_cluster()?;
+    let cluster = bench.cluster("bench")?;
+    // The WAL of track would take as much room as the documents.
+    cluster.configure(&[("max_wal_size", "4GB")])?;
+    cluster.start()?;
     let mut sizes = vec![bench.scale.documents];
     while sizes[0] >= 10 * LEAST {
         sizes.insert(0, sizes[0] / 10);
@@ -119,17 +122,21 @@ impl Measured<'_> {
 
 fn costs(bench: &Bench<'_>, measured: &Measured<'_>, documents: u64) -> Result<Costs> {
     let session = &measured.session;
-    let plan = Plan::mixed(documents + INSERTS);
+    let plan = Plan {
+        length: bench.scale.length,
+        ..Plan::mixed(documents + INSERTS)
+    };
     let generator = Generator::new(bench.words, plan);
     load_generated(&mut session.client(), "texts", &generator)?;
     // From a table of their own: finding them among the others takes as long as reading these.
     session.execute(&format!(
         "CREATE UNLOGGED TABLE more AS SELECT id, body FROM texts WHERE id >= {documents}"
     ))?;
+    let text = session.number("SELECT avg(pg_column_size(body)) FROM texts")?;
     let mut steps = of_collection(measured, documents)?;
     let size = |relation: &str| session.number(&format!("SELECT pg_relation_size('{relation}')"));
     let bytes = [
-        session.number("SELECT avg(pg_column_size(body)) FROM texts")?,
+        text,
         size("docs")? / documents as f64,
         size("measured")? / documents as f64,
         session.temporary_bytes()? / documents as f64,
@@ -148,6 +155,8 @@ fn of_collection(measured: &Measured<'_>, documents: u64) -> Result<Vec<Cost>> {
     let signature = timed(&format!(
         "CREATE UNLOGGED TABLE docs AS SELECT id, minhash(body) AS sig FROM texts WHERE id < {documents}"
     ))?;
+    // Disks have to hold the most for the jobs' temporary files.
+    measured.session.execute("DROP TABLE texts")?;
     measured.session.vacuum("docs")?;
     let job = |name: &str| format!("SELECT count(*) FROM {name}(NULL::bigint, 'TABLE docs', 0.8)");
     Ok(vec![

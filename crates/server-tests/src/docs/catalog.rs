@@ -68,8 +68,8 @@ const QUERY: &str = "
                CASE castcontext WHEN 'e' THEN ', explicit' ELSE ', implicit' END
         FROM objects JOIN pg_cast ON oid = objid AND classid = 'pg_cast'::regclass
         UNION ALL
-        SELECT name, short_desc, 'setting', name, format('%s = %s', name, boot_val), ''
-        FROM pg_settings WHERE name LIKE 'pg\\_neardup.%'
+        SELECT name, rtrim(short_desc, '.'), 'setting', name, format('%s = %s', name, boot_val), ''
+        FROM pg_settings WHERE name LIKE 'neardup.%'
     )
     SELECT identity, kind, name,
            regexp_replace(replace(signature, ' DEFAULT ', ' = '),

@@ -152,7 +152,7 @@ pub const SUBJECTS: &[Subject] = &[
             F("near_dup_refresh"),
             F("near_dup_untrack"),
             View("near_dup_tracked"),
-            Setting("pg_neardup.progress"),
+            Setting("neardup.progress"),
         ],
     },
     Subject {

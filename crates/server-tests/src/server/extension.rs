@@ -58,7 +58,7 @@ pub fn encodings(server: &Server) -> Result<Outcome> {
 /// No setting but the extension's own can be made under its prefix: none after the library is loaded,
 /// and one that was made before is taken back.
 pub fn settings_prefix(server: &Server) -> Result<Outcome> {
-    const MISTAKE: &str = "SET pg_neardup.progres = on";
+    const MISTAKE: &str = "SET neardup.progres = on";
     const LOAD: &str = "SELECT minhash('loads the library')";
     let database = Database::with_extension(&server.main, "settings")?;
     let mut client = database.connect()?;
@@ -68,9 +68,9 @@ pub fn settings_prefix(server: &Server) -> Result<Outcome> {
     ensure!(code == Some(&SqlState::INVALID_NAME), "{code:?}");
 
     let mut client = database.connect()?;
-    client.batch_execute(&format!("SET pg_neardup.progress = on; {MISTAKE}; {LOAD}"))?;
-    let query = "SELECT current_setting('pg_neardup.progress'),
-                     coalesce(current_setting('pg_neardup.progres', true), 'taken back')";
+    client.batch_execute(&format!("SET neardup.progress = on; {MISTAKE}; {LOAD}"))?;
+    let query = "SELECT current_setting('neardup.progress'),
+                     coalesce(current_setting('neardup.progres', true), 'taken back')";
     let row = client.query_one(query, &[])?;
     let settings: (&str, &str) = (row.get(0), row.get(1));
     ensure!(settings == ("on", "taken back"), "{settings:?}");
