@@ -228,11 +228,14 @@ impl Guard {
         visit: &mut dyn FnMut(Near<'_>) -> bool,
     ) {
         let mut goes_on = true;
+        let mut known = None;
         for (number, table) in self.tables.iter().enumerate() {
             let is_in_reach = is_full || table.is_behind();
             if !is_in_reach || !table.table.span.meets(version.span) {
                 continue;
             }
+            known.take_if(|(like, _)| *like != table.like);
+            let (_, search) = known.get_or_insert_with(|| (table.like, table.search(version)));
             // SAFETY: vouched for by the caller.
             unsafe {
                 let own = ((*row.table).rd_id == table.table.oid).then(|| Own {
@@ -240,7 +243,7 @@ impl Guard {
                     is_indexed: row.is_indexed,
                 });
                 let from = if is_full { 0 } else { table.from() };
-                table.for_each_live(&table.keys(version), own, from, &mut |slot, pending| {
+                table.for_each_live(search, own, from, &mut |slot, pending| {
                     if let Some(nearness) = version.nearness(&table.table.columns, slot) {
                         goes_on = visit(Near {
                             number,
@@ -270,7 +273,7 @@ unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
     unsafe {
         let newest = Slot::new(table.relation());
         table.for_each_seen(
-            &table.keys(old),
+            &table.search(old),
             pg_sys::GetActiveSnapshot(),
             &mut |found| {
                 if old.nearness(&table.table.columns, found).is_some()

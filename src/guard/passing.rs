@@ -207,7 +207,9 @@ impl<'p> Passing<'p> {
                 let Guard { rule, tables } = &mut self.guards[number];
                 let in_reach = rule.tables_in(self.root, reach).into_iter();
                 let in_reach = in_reach.inspect(|table| lock_for_notes(rule, table));
-                tables.extend(in_reach.map(|table| OpenTable::new(table, rule)));
+                for table in in_reach {
+                    tables.push(OpenTable::new(table, rule, tables));
+                }
             }
         }
     }

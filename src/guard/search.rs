@@ -4,8 +4,8 @@
 use crate::guard::row::{Slot, Tid, tid};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
-use crate::index::am::lookup::{Looked, NumberedRow, candidates, next_number};
-use crate::index::classes::EQUAL;
+use crate::index::am::lookup::{self, NumberedRow, candidates, next_number};
+use crate::index::classes::{EQUAL, KeySearch};
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
 use pgrx::itemptr::item_pointer_get_both;
@@ -81,6 +81,8 @@ pub struct OpenTable {
     pub table: SearchedTable,
     relation: Relation,
     index: Relation,
+    /// The number of the first of the guard's tables that is searched for the same keys.
+    pub like: usize,
     /// The first row number that the round looks at.
     from: Cell<u64>,
     /// The number of the next row when the round began.
@@ -88,12 +90,23 @@ pub struct OpenTable {
 }
 
 impl OpenTable {
+    /// Opens a table to be searched beside others.
+    ///
     /// # Errors
     /// ERROR if the table has no usable index.
-    pub fn new(table: SearchedTable, rule: &Rule) -> Self {
+    pub fn new(table: SearchedTable, rule: &Rule, others: &[Self]) -> Self {
+        let usable = table.index(rule);
+        let index = Relation::open_index(usable.oid);
+        let is_like = |other: &Self| {
+            let scope = &other.table.index(rule).scope;
+            // SAFETY: both indexes are open, and of our access method.
+            *scope == usable.scope
+                && unsafe { lookup::make_same_keys(other.index.as_ptr(), index.as_ptr()) }
+        };
         Self {
             relation: Relation::open_table(table.oid),
-            index: Relation::open_index(table.index(rule).oid),
+            like: others.iter().position(is_like).unwrap_or(others.len()),
+            index,
             table,
             from: Cell::new(0),
             next: Cell::new(0),
@@ -107,8 +120,7 @@ impl OpenTable {
     /// Begins a round of the rows added since the one before. Returns whether there is any.
     pub fn begin_round(&self) -> bool {
         self.from.set(self.next.get());
-        // SAFETY: the index is open, and of our access method.
-        self.next.set(unsafe { next_number(self.index.as_ptr()) });
+        self.next.set(self.next_number());
         self.is_behind()
     }
 
@@ -122,10 +134,9 @@ impl OpenTable {
         self.from.get()
     }
 
-    /// Returns the keys of a search for everything within the bound of a version, in its scope as far as
-    /// the index has it in front. Without the value of such a column, here a NULL, the index returns
-    /// every row.
-    pub fn keys(&self, version: &RowVersion<'_>) -> Vec<pg_sys::ScanKeyData> {
+    /// Returns the search for everything within the bound of a version, in its scope as far as the index has
+    /// it in front. Without the value of such a column, here a NULL, it finds every row.
+    pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
         let index = self.table.usable_index();
         let scope = index.map_or(&[][..], |index| &index.scope);
         let mut keys: Vec<_> = (scope.iter().zip(1..))
@@ -136,17 +147,15 @@ impl OpenTable {
             .collect();
         let column = scope.len() as i16 + 1;
         keys.push(scan_key(column, version.strategy(), version.ball));
-        keys
+        // SAFETY: the index is open, and of our access method, which the keys are for.
+        unsafe { lookup::search(self.index.as_ptr(), &keys) }
     }
 
     /// Visits every live row from a number on, committed or not, until `visit` returns false. Rows have
     /// to be checked: the index finds too many. The own row is not visited.
-    ///
-    /// # Safety
-    /// The keys were made of a row of the table that is searched.
-    pub unsafe fn for_each_live(
+    pub fn for_each_live(
         &self,
-        keys: &[pg_sys::ScanKeyData],
+        search: &KeySearch,
         own: Option<Own>,
         mut from: u64,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, Option<Pending>) -> bool,
@@ -156,8 +165,10 @@ impl OpenTable {
         // at, and its new one was not in the index when that was searched. So, after a dead one,
         // the rows that the index has got since are looked at, too.
         loop {
-            // SAFETY: vouched for by the caller.
-            let (next, mut found) = unsafe { self.candidates(keys, from) };
+            // No candidate that the search misses is below.
+            let next = self.next_number();
+            // SAFETY: the index is open, and of our access method.
+            let mut found = unsafe { candidates(self.index.as_ptr(), search, from) };
             if let Some(own) = own.filter(|own| own.is_indexed && self.table.is_settled()) {
                 let is_own = |row: &NumberedRow| item_pointer_get_both(row.tid) == own.tid;
                 // It is in the index already when a first round begins.
@@ -190,15 +201,15 @@ impl OpenTable {
     /// Visits the rows that a statement sees, as they were when it began.
     ///
     /// # Safety
-    /// As for [`Self::for_each_live`]. The snapshot is one of this transaction's for statements.
+    /// The snapshot is one of this transaction's for statements.
     pub unsafe fn for_each_seen(
         &self,
-        keys: &[pg_sys::ScanKeyData],
+        search: &KeySearch,
         snapshot: pg_sys::Snapshot,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot),
     ) {
-        // SAFETY: vouched for by the caller.
-        for row in unsafe { self.candidates(keys, 0) }.1.iter() {
+        // SAFETY: the index is open, and of our access method.
+        for row in unsafe { candidates(self.index.as_ptr(), search, 0) }.iter() {
             check_interrupts();
             // SAFETY: vouched for by the caller.
             let snapshot = unsafe { &mut *snapshot };
@@ -209,16 +220,10 @@ impl OpenTable {
         }
     }
 
-    /// Returns the candidates from a number on, and before them a number that no later candidate is below.
-    ///
-    /// # Safety
-    /// As for [`Self::for_each_live`].
-    unsafe fn candidates(&self, keys: &[pg_sys::ScanKeyData], from: u64) -> (u64, Looked) {
-        // SAFETY: the index is open, and of our access method, which the keys are for.
-        unsafe {
-            let next = next_number(self.index.as_ptr());
-            (next, candidates(self.index.as_ptr(), keys, from))
-        }
+    /// Returns a number that no row of the index has reached yet.
+    fn next_number(&self) -> u64 {
+        // SAFETY: the index is open, and of our access method.
+        unsafe { next_number(self.index.as_ptr()) }
     }
 
     /// Visits the versions of the row behind an index entry that the snapshot shows.

@@ -7,8 +7,8 @@ use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::relation::{Relation, column_type};
-use pgrx::{PgList, PgSqlErrorCode, pg_sys};
+use crate::pg::relation::{Relation, column_type, key_columns};
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The arguments of a guard, for the tables under one root.
 pub struct Rule {
@@ -129,7 +129,7 @@ impl Rule {
                 oid: (*relation.as_ptr()).rd_id,
                 ancestors: ancestors.to_vec(),
                 span,
-                index: self.usable_index(relation.as_ptr(), &columns),
+                index: self.usable_index(relation, &columns),
                 columns,
             }
         }
@@ -137,31 +137,29 @@ impl Rule {
 
     /// Returns the index of the access method that finds everything within the bound; if there are several,
     /// the first with the most scope columns in front.
-    ///
-    /// # Safety
-    /// The table is open, and has these columns.
-    unsafe fn usable_index(
-        &self,
-        table: pg_sys::Relation,
-        columns: &GuardColumns,
-    ) -> Option<UsableIndex> {
+    fn usable_index(&self, table: &Relation, columns: &GuardColumns) -> Option<UsableIndex> {
         let mut best: Option<UsableIndex> = None;
         let mut is_settled = true;
-        // SAFETY: vouched for by the caller.
-        for oid in unsafe { indexes(table) } {
+        for oid in table.indexes() {
+            let keys = key_columns(oid);
+            let in_front = match keys.split_last() {
+                Some((&last, in_front)) if last == columns.value => in_front,
+                _ => continue,
+            };
+            let place = in_front.len();
             let index = Relation::open_index(oid);
-            // SAFETY: the index is open.
+            // SAFETY: the index is open, with these keys.
             unsafe {
-                let Some(place) = self.place_of(index.as_ptr(), columns.value) else {
+                if !self.is_ours(index.as_ptr(), place) {
                     continue;
-                };
+                }
                 let form = (*index.as_ptr()).rd_index;
                 let is_complete = (*form).indisvalid && (*form).indisready;
                 is_settled &= is_complete;
                 if !is_complete || !self.is_served(index.as_ptr(), place) {
                     continue;
                 }
-                let scope = scope_in_front(index.as_ptr(), place, columns);
+                let scope = scope_in_front(index.as_ptr(), in_front, columns);
                 if let Some(scope) = scope
                     && best
                         .as_ref()
@@ -178,18 +176,14 @@ impl Rule {
         best.map(|best| UsableIndex { is_settled, ..best })
     }
 
-    /// Returns the place of the value among the columns of an index of ours, the last one.
+    /// Returns whether an index has the kind's operator class for the key at a place.
     ///
     /// # Safety
-    /// The index is open.
-    unsafe fn place_of(&self, index: pg_sys::Relation, value: i16) -> Option<usize> {
+    /// The index is open, and has that key.
+    unsafe fn is_ours(&self, index: pg_sys::Relation, place: usize) -> bool {
         // SAFETY: vouched for by the caller.
-        unsafe {
-            let (&last, in_front) = columns_of(index).split_last()?;
-            let family = *(*index).rd_opfamily.add(in_front.len());
-            let is_ours = || self.kind.has_family(family, self.objects.value_type);
-            (last == value && is_ours()).then_some(in_front.len())
-        }
+        let family = unsafe { *(*index).rd_opfamily.add(place) };
+        self.kind.has_family(family, self.objects.value_type)
     }
 
     /// Returns whether an index finds everything within the bound.
@@ -206,32 +200,18 @@ impl Rule {
     }
 }
 
-/// Returns the columns of the table that an index has; 0 stands for an expression.
-///
-/// # Safety
-/// The index is open.
-unsafe fn columns_of<'i>(index: pg_sys::Relation) -> &'i [i16] {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let form = (*index).rd_index;
-        (*form).indkey.values.as_slice((*form).indnatts as usize)
-    }
-}
-
 /// Returns the scope columns of the guard that are in front of the value; None if other columns are.
 ///
 /// # Safety
-/// The index is open, and has the value in that place.
+/// The index is open, and has these columns in front.
 unsafe fn scope_in_front(
     index: pg_sys::Relation,
-    place: usize,
+    in_front: &[i16],
     columns: &GuardColumns,
 ) -> Option<Vec<usize>> {
-    // SAFETY: vouched for by the caller.
-    let in_front = unsafe { &columns_of(index)[..place] };
     let scope = in_front.iter().enumerate().map(|(place, &number)| {
         columns.scope.iter().position(|column| {
-            // SAFETY: as above.
+            // SAFETY: vouched for by the caller.
             column.number == number && unsafe { column.is_compared_by(index, place) }
         })
     });
@@ -275,16 +255,6 @@ impl SearchedTable {
             )
         })
     }
-}
-
-/// Returns the indexes of a table.
-///
-/// # Safety
-/// The table is open.
-unsafe fn indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
-    // SAFETY: vouched for by the caller; the list is a new one.
-    let indexes = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
-    indexes.iter_oid().collect()
 }
 
 /// Returns the root of the partitions that a table belongs to; itself if it is no partition.

@@ -1,7 +1,7 @@
 //! Open tables and indexes.
 
 use crate::pg::names;
-use pgrx::pg_sys;
+use pgrx::{PgList, pg_sys};
 use std::cell::Cell;
 
 /// An open relation, closed with its lock kept to the end of the transaction.
@@ -88,7 +88,6 @@ impl Relation {
     }
 
     /// Returns the index of the table's primary key and the numbers of its columns.
-    #[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
     pub fn primary_key(&self) -> Option<(pg_sys::Oid, Vec<i16>)> {
         // SAFETY: the table is open; listing its indexes fills in the primary key's.
         let index = unsafe {
@@ -98,14 +97,15 @@ impl Relation {
         if index == pg_sys::InvalidOid {
             return None;
         }
-        let opened = Self::open_index(index);
-        // SAFETY: the index is open; a primary key has no expressions.
-        let columns = unsafe {
-            let form = (*opened.0).rd_index;
-            let numbers = (*form).indkey.values.as_slice((*form).indnatts as usize);
-            numbers[..(*form).indnkeyatts as usize].to_vec()
-        };
-        Some((index, columns))
+        Some((index, key_columns(index)))
+    }
+
+    /// Returns the indexes of a table.
+    #[allow(clippy::disallowed_methods, reason = "as many as the server lists")]
+    pub fn indexes(&self) -> Vec<pg_sys::Oid> {
+        // SAFETY: the relation is open; the list is a new one.
+        let list = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(self.0)) };
+        list.iter_oid().collect()
     }
 }
 
@@ -116,6 +116,28 @@ impl Drop for Relation {
             // SAFETY: the relation is open; the lock is released with the transaction.
             unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
         }
+    }
+}
+
+/// Returns the columns of its table that are the keys of an index, which need not be open; 0 stands for an
+/// expression.
+///
+/// # Errors
+/// ERROR `undefined_table` if there is no such index.
+#[allow(clippy::disallowed_methods, reason = "at most 32 columns")]
+pub fn key_columns(index: pg_sys::Oid) -> Vec<i16> {
+    const CACHE: i32 = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+    // SAFETY: a row of the catalog, released once it is copied from.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(CACHE, index.into());
+        if row.is_null() {
+            names::undefined_relation(index);
+        }
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let columns = (*form).indkey.values.as_slice((*form).indnatts as usize);
+        let columns = columns[..(*form).indnkeyatts as usize].to_vec();
+        pg_sys::ReleaseSysCache(row);
+        columns
     }
 }
 

@@ -70,6 +70,13 @@ pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u6
     Ok(rows)
 }
 
+/// Returns the number of the next row to be inserted if a block is the log's last page.
+pub fn end_at(index: &Index, block: u32) -> Option<u64> {
+    let page = index.read_remembered(block)?;
+    let is_tail = page.kind() == Some(PageType::Tail);
+    is_tail.then(|| next_row(index, &page, 0).0)
+}
+
 /// Returns the number of the next row to be inserted.
 pub fn end(index: &Index, meta: &Meta) -> u64 {
     let mut meta = *meta;

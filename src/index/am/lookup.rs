@@ -1,13 +1,14 @@
 //! Candidates with their row numbers, for a search that looks at rows in the order of their
 //! insertion.
 
+use super::cache;
 use super::find::find_from;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count_scan;
-use crate::index::classes::RowKeys;
+use crate::index::classes::{IndexColumn, KeySearch, RowKeys};
 use crate::pg::spool::NumberPairs;
 use pgrx::pg_sys;
 
@@ -40,26 +41,51 @@ impl Looked {
 pub unsafe fn next_number(relation: pg_sys::Relation) -> u64 {
     // SAFETY: vouched for by the caller.
     let index = unsafe { Index::new(relation) };
-    log::end(&index, &Meta::read(&index))
+    let remembered = cache::recall(&index, None);
+    if let Some(next) = remembered.and_then(|places| log::end_at(&index, places.tail)) {
+        return next;
+    }
+    let meta = Meta::read(&index);
+    cache::remember(&index, &meta);
+    log::end(&index, &meta)
 }
 
-/// Returns the candidates of a scan with these keys, in the order of their numbers, all from a number on
-/// among them; earlier ones may be left out.
+/// Returns whether two indexes make the same keys of the same values, so that a search of one is a search of the
+/// other.
+///
+/// # Safety
+/// The relations are open indexes of this access method.
+pub unsafe fn make_same_keys(a: pg_sys::Relation, b: pg_sys::Relation) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let [count, other] = [a, b].map(|index| (*(*index).rd_index).indnkeyatts);
+        let column = |index, number| IndexColumn::new(index, number);
+        let is_like = |number| column(a, number).is_like(&column(b, number));
+        count == other && (1..=count).all(is_like)
+    }
+}
+
+/// Returns the search of a scan with these keys.
 ///
 /// # Safety
 /// The relation is an open index of this access method, and the keys belong to a scan of it.
-pub unsafe fn candidates(
-    relation: pg_sys::Relation,
-    keys: &[pg_sys::ScanKeyData],
-    from: u64,
-) -> Looked {
+pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -> KeySearch {
     // SAFETY: vouched for by the caller.
-    let (index, search) = unsafe {
+    unsafe { RowKeys::of_index(relation).search(keys).0 }
+}
+
+/// Returns the candidates of a search, in the order of their numbers, all from a number on among them; earlier
+/// ones may be left out.
+///
+/// # Safety
+/// The relation is an open index of this access method.
+pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u64) -> Looked {
+    // SAFETY: vouched for by the caller.
+    let index = unsafe {
         count_scan(relation);
-        let (search, _) = RowKeys::of_index(relation).search(keys);
-        (Index::new(relation), search)
+        Index::new(relation)
     };
-    let (meta, mut remaining) = find_from(index, &search, from);
+    let (meta, mut remaining) = find_from(index, search, from);
     let mut table = RowTable::new(index, &meta);
     let (mut found, mut here) = (NumberPairs::new(), Vec::new());
     let mut add = |number, RowEntry { tid, .. }| found.push([number, rows::number_of(&tid)]);

@@ -209,17 +209,22 @@ impl<'a> Index<'a> {
     /// Returns the page as [`Self::lock`] does, of a block that is remembered from an earlier
     /// statement; None if the file ends before it now.
     pub fn lock_remembered(&self, block: u32) -> Option<Page<'a>> {
+        self.remembered(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
+    }
+
+    /// Returns the page as [`Self::read`] does, of such a block.
+    pub fn read_remembered(&self, block: u32) -> Option<Page<'a>> {
+        self.remembered(block, pg_sys::BUFFER_LOCK_SHARE)
+    }
+
+    fn remembered(&self, block: u32, mode: u32) -> Option<Page<'a>> {
         // SAFETY: the relation is open.
         let buffer = match unsafe { recent::recall(self.relation, block) } {
             Some(buffer) => buffer,
             None if block < self.blocks() => self.buffer(block),
             None => return None,
         };
-        Some(Self::locked_buffer(
-            buffer,
-            block,
-            pg_sys::BUFFER_LOCK_EXCLUSIVE,
-        ))
+        Some(Self::locked_buffer(buffer, block, mode))
     }
 
     fn locked(&self, block: u32, mode: u32) -> Page<'a> {

@@ -2,7 +2,7 @@
 
 use super::{EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
 use crate::pg::relation::column_type;
-use pgrx::pg_sys;
+use pgrx::{pg_sys, varlena_to_byte_slice};
 
 /// A column of an open index of the access method, counted from 1.
 #[derive(Clone, Copy)]
@@ -27,6 +27,18 @@ impl IndexColumn {
     pub fn options(&self) -> *mut pg_sys::bytea {
         // SAFETY: the index is open and has the column.
         unsafe { *pg_sys::RelationGetIndexAttOptions(self.index, false).add(self.place()) }
+    }
+
+    /// Returns whether another column makes the same keys of the same values.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let [a, b] = [self, other].map(|column| {
+            let options = column.options();
+            // SAFETY: a value of variable length, which lives as long as the index is open.
+            (!options.is_null()).then(|| unsafe { varlena_to_byte_slice(options) })
+        });
+        a == b
+            && self.family() == other.family()
+            && self.type_and_collation() == other.type_and_collation()
     }
 
     /// Returns whether options were given for its operator class.

@@ -65,6 +65,35 @@ INSERT INTO generated (id, body) VALUES (2, upper(:text));
 INSERT INTO generated (id, body) VALUES (2, :text || '!');
 INSERT INTO generated (id, body) VALUES (2, :text || '!') ON CONFLICT (key) DO UPDATE SET body = upper(:text);
 
+-- Each partition is searched by the keys of its own index, whatever its options and its columns in front.
+CREATE TABLE unlike (part int, id int, tenant int, body text, PRIMARY KEY (part, id)) PARTITION BY LIST (part);
+DO $$ BEGIN
+    FOR part IN 1 .. 7 LOOP
+        EXECUTE format('CREATE TABLE unlike_%s PARTITION OF unlike FOR VALUES IN (%s)', part, part);
+        EXECUTE format('CREATE INDEX ON unlike_%s USING neardup (%s)', part, (ARRAY[
+            'body', 'body', 'body text_ops (seed = 7)', 'body', 'tenant, body', 'body text_ops (threshold = 0.6)', 'tenant, body'])[part]);
+    END LOOP;
+END $$;
+CREATE INDEX ON unlike_2 (body);
+CREATE INDEX ON unlike_2 (id) INCLUDE (body);
+SELECT near_dup_protect('unlike', 'body', 0.8, scope => '{tenant}');
+INSERT INTO unlike SELECT part, 1, 1, repeat('story ' || part || ' ', 9) || :text FROM generate_series(1, 7) part;
+DO $$
+DECLARE
+    refused int := 0;
+BEGIN
+    FOR original IN 1 .. 7 LOOP
+        FOR other IN 1 .. 7 LOOP
+            BEGIN
+                INSERT INTO unlike SELECT other, 2, tenant, body || '!' FROM unlike WHERE part = original AND id = 1;
+            EXCEPTION WHEN exclusion_violation THEN
+                refused := refused + 1;
+            END;
+        END LOOP;
+    END LOOP;
+    RAISE NOTICE '% of 49 copies refused', refused;
+END $$;
+
 -- A foreign partition cannot be searched.
 CREATE FOREIGN DATA WRAPPER guard_wrapper;
 CREATE SERVER guard_server FOREIGN DATA WRAPPER guard_wrapper;

@@ -11,29 +11,46 @@ use crate::measure::race::{Times, quantile};
 use crate::measure::session::Session;
 use crate::report::table::{Table, row};
 
-/// Tables that take the same documents, and the objects of each.
+/// Tables that take the same documents, each with what follows its columns: partitions, index, guard.
 const TABLES: &[(&str, &str)] = &[
     ("without an index", ""),
-    ("indexed", "CREATE INDEX ON {} USING neardup (sig)"),
+    ("indexed", "; CREATE INDEX ON {} USING neardup (sig)"),
     (
         "constrained",
-        "ALTER TABLE {} ADD EXCLUDE USING neardup (near_dup_key(sig, 0.8) WITH %)",
+        "; ALTER TABLE {} ADD EXCLUDE USING neardup (near_dup_key(sig, 0.8) WITH %)",
     ),
     (
         "guarded",
-        "CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8)",
+        "; CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8)",
     ),
     (
         "guarded, by the text",
-        "CREATE INDEX ON {} USING neardup (body); SELECT near_dup_protect('{}', 'body', 0.8)",
+        "; CREATE INDEX ON {} USING neardup (body); SELECT near_dup_protect('{}', 'body', 0.8)",
+    ),
+    (
+        "guarded, by the text, within a week",
+        "; CREATE INDEX ON {} USING neardup (body);
+         SELECT near_dup_protect('{}', 'body', 0.8, within => 'day', by => interval '7 days')",
+    ),
+    (
+        "guarded, by the text, within a week, 60 partitions by day",
+        "PARTITION BY RANGE (day);
+         DO $$ BEGIN
+             FOR day IN 0 .. 59 LOOP
+                 EXECUTE format('CREATE TABLE {}_%s PARTITION OF {} FOR VALUES FROM (%L) TO (%L)',
+                     day, date '2024-01-01' + day, date '2024-01-02' + day);
+             END LOOP;
+         END $$;
+         CREATE INDEX ON {} USING neardup (body);
+         SELECT near_dup_protect('{}', 'body', 0.8, within => 'day', by => interval '7 days')",
     ),
     (
         "noted",
-        "CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
+        "; CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
     ),
     (
         "noted, each row beside a copy",
-        "INSERT INTO {} SELECT -1 - number, body, sig FROM originals;
+        "; INSERT INTO {} SELECT -1 - number, body, sig, day FROM originals;
          CREATE INDEX ON {} USING neardup (sig); SELECT near_dup_protect('{}', 'sig', 0.8, action => 'note')",
     ),
 ];
@@ -51,8 +68,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     load_generated(&mut session.client(), "docs", &generator)?;
     // No near-duplicates: none of the tables refuses a row.
     session.execute(
-        "CREATE TABLE originals AS SELECT row_number() OVER () - 1 AS number, body, minhash(body) AS sig
-         FROM (SELECT DISTINCT ON (grp) body FROM docs ORDER BY grp, id) d;
+        "CREATE TABLE originals AS SELECT *, date '2024-01-01' + (number % 60)::int AS day
+         FROM (SELECT row_number() OVER () - 1 AS number, body, minhash(body) AS sig
+               FROM (SELECT DISTINCT ON (grp) body FROM docs ORDER BY grp, id) d) numbered;
          CREATE INDEX ON originals (number)",
     )?;
     let documents = session.number("SELECT count(*) FROM originals")? as u64;
@@ -62,7 +80,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     for (number, (name, objects)) in TABLES.iter().enumerate() {
         let table = format!("target_{number}");
         session.execute(&format!(
-            "CREATE TABLE {table} (number bigint PRIMARY KEY, body text, sig minhash_signature); {}",
+            "CREATE TABLE {table} (number bigint, body text, sig minhash_signature, day date, PRIMARY KEY (number, day)) {}",
             objects.replace("{}", &table)
         ))?;
         all.push(Times {
@@ -77,7 +95,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
             times.seconds.push(session.seconds(&format!(
                 "DO $$ DECLARE d originals; BEGIN
                      FOR d IN SELECT * FROM originals WHERE number >= {from} AND number < {} LOOP
-                         INSERT INTO target_{number} VALUES (d.number, d.body, d.sig);
+                         INSERT INTO target_{number} VALUES (d.number, d.body, d.sig, d.day);
                      END LOOP;
                  END $$",
                 from + turn

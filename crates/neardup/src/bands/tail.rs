@@ -1,20 +1,21 @@
 //! The lower tail of the binomial distribution: the least number of keys or slots that a pair shares.
 
-use crate::minhash::MAX_SLOTS;
-
 /// The probability with which a pair of different documents at the threshold may be missed, by an index
 /// and by the search for all pairs alike.
 pub const MISSED: f64 = 1e-9;
 
-/// Returns the probability of each number of shared keys, from 0 to `keys`, at most [`MAX_SLOTS`]. Each key
-/// is shared with the probability `probability`. Multiplies only, for equal results on every machine.
+/// Returns the probability of each number of shared keys, from 0 to `keys`. Each key is shared with the
+/// probability `probability`. Multiplies only, for equal results on every machine.
+#[allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
-    let powers = |base: f64| {
-        let mut powers = [1.0; MAX_SLOTS + 1];
-        for place in 1..=keys {
-            powers[place] = powers[place - 1] * base;
-        }
-        powers
+    let powers = |base: f64| -> Vec<f64> {
+        let mut power = 1.0;
+        let next = |_| {
+            let present = power;
+            power *= base;
+            present
+        };
+        (0..keys + 1).map(next).collect()
     };
     let (shared, differing) = (powers(probability), powers(1.0 - probability));
     let mut ways = 1.0;
