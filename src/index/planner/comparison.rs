@@ -6,7 +6,7 @@ use crate::index::terms::Terms;
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
 use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
 use crate::pg::nodes::{
-    all_elements, call, constant, elements, new_call, new_condition, new_constant,
+    self, all_elements, call, constant, elements, new_call, new_condition, new_constant,
 };
 use crate::simhash::hamming::bit_hamming_wrapper;
 use crate::text::measures::{containment_wrapper, jaccard_wrapper, resemblance_wrapper};
@@ -80,16 +80,46 @@ impl MeasureFunction {
     }
 }
 
-/// Returns how the operator's left operand stands to the right one, if both are float8 or int4, and
-/// whether strictly so.
-fn ordering(function: pg_sys::Oid) -> Option<(Ordering, bool)> {
-    match u32::from(function) {
-        pg_sys::F_FLOAT8GT | pg_sys::F_INT4GT => Some((Ordering::Greater, true)),
-        pg_sys::F_FLOAT8GE | pg_sys::F_INT4GE => Some((Ordering::Greater, false)),
-        pg_sys::F_FLOAT8LT | pg_sys::F_INT4LT => Some((Ordering::Less, true)),
-        pg_sys::F_FLOAT8LE | pg_sys::F_INT4LE => Some((Ordering::Less, false)),
-        pg_sys::F_FLOAT8EQ | pg_sys::F_INT4EQ => Some((Ordering::Equal, false)),
+/// Returns how the left operand of an operator of numbers stands to the right one, where one of them is of a
+/// type, and whether strictly so.
+fn ordering(operator: pg_sys::Oid, type_: pg_sys::Oid) -> Option<(Ordering, bool)> {
+    // SAFETY: cache entries are never freed; looks an operator up.
+    let strategy = unsafe {
+        let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+        let family = (*pg_sys::lookup_type_cache(type_, wanted)).btree_opf;
+        pg_sys::get_op_opfamily_strategy(operator, family)
+    };
+    match strategy as u32 {
+        pg_sys::BTGreaterStrategyNumber => Some((Ordering::Greater, true)),
+        pg_sys::BTGreaterEqualStrategyNumber => Some((Ordering::Greater, false)),
+        pg_sys::BTLessStrategyNumber => Some((Ordering::Less, true)),
+        pg_sys::BTLessEqualStrategyNumber => Some((Ordering::Less, false)),
+        pg_sys::BTEqualStrategyNumber => Some((Ordering::Equal, false)),
         _ => None,
+    }
+}
+
+/// Returns a bound as an expression of another type; None for a type without such a bound.
+///
+/// # Safety
+/// The node is valid.
+unsafe fn bound_of_type(
+    wanted: pg_sys::Oid,
+    bound: *mut pg_sys::Node,
+) -> Option<*mut pg_sys::Node> {
+    // SAFETY: vouched for by the caller; the functions take values of these types.
+    unsafe {
+        let cast = match (pg_sys::exprType(bound), wanted) {
+            (given, _) if given == wanted => return Some(bound),
+            (pg_sys::FLOAT4OID, pg_sys::FLOAT8OID) => pg_sys::F_FLOAT8_FLOAT4,
+            (pg_sys::INT2OID, pg_sys::INT4OID) => pg_sys::F_INT4_INT2,
+            (pg_sys::INT8OID, pg_sys::INT4OID) => {
+                i32::try_from(i64::from_datum(constant(bound)?, false)?).ok()?;
+                pg_sys::F_INT4_INT8
+            }
+            _ => return None,
+        };
+        Some(new_call(std::ptr::null_mut(), cast.into(), [bound]))
     }
 }
 
@@ -101,41 +131,40 @@ impl BoundComparison {
     pub unsafe fn of(node: *mut pg_sys::Node) -> Option<Self> {
         // SAFETY: vouched for by the caller; the tag tells the type.
         unsafe {
-            if (*node).type_ != pg_sys::NodeTag::T_OpExpr {
-                return None;
-            }
-            let (compare, operands) = call(node)?;
-            let (ordering, is_strict) = ordering(compare)?;
-            let [left, right] = elements(operands)?;
-            let found = Self::measured(left, ordering, right)
-                .or_else(|| Self::measured(right, ordering.reverse(), left))?;
-            Some(Self { is_strict, ..found })
+            let comparison = nodes::cast::<pg_sys::OpExpr>(node, pg_sys::NodeTag::T_OpExpr)?;
+            let operator = (*comparison).opno;
+            let [left, right] = elements((*comparison).args)?;
+            Self::measured(left, operator, right, |ordering| ordering)
+                .or_else(|| Self::measured(right, operator, left, Ordering::reverse))
         }
     }
 
-    /// Returns the comparison of a measure that stands so to a bound.
+    /// Returns the comparison of a measure with a bound, where `turned` says how the measure stands to it.
     unsafe fn measured(
         node: *mut pg_sys::Node,
-        ordering: Ordering,
+        operator: pg_sys::Oid,
         bound: *mut pg_sys::Node,
+        turned: fn(Ordering) -> Ordering,
     ) -> Option<Self> {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = call(node)?;
             let measure = MeasureFunction::of(function)?;
+            let bound_type = measure.kind.bound_type();
+            let (ordering, is_strict) = ordering(operator, bound_type)?;
             let far = match measure.is_distance {
                 Some(true) => Ordering::Greater,
                 _ => Ordering::Less,
             };
             let args = all_elements(args);
             let (values, cut) = args.split_first_chunk()?;
-            let terms = Terms::new(measure.kind, bound, cut)?;
-            (ordering != far).then_some(Self {
+            let terms = Terms::new(measure.kind, bound_of_type(bound_type, bound)?, cut)?;
+            (turned(ordering) != far).then_some(Self {
                 measure,
                 function,
                 values: *values,
                 terms,
-                is_strict: false,
+                is_strict,
             })
         }
     }

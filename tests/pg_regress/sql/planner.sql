@@ -86,6 +86,33 @@ EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE NOT bit_hamming(b, B'0101'::bit(64
 EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON d.sig <=> q.sig <= 0.3;
 EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON minhash_sim(d.sig, q.sig) BETWEEN 0.7 AND 0.9;
 EXPLAIN (COSTS OFF) SELECT * FROM queries q JOIN docs d ON bit_hamming(q.b, d.b) <= 3 AND d.id <> q.id;
+-- A bound of any type of number.
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) >= 0.8::real;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 0.8::real < minhash_sim(sig, minhash('some text', slots => 4));
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) >= 0.8::numeric;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE minhash_sim(sig, minhash('some text', slots => 4)) >= 1::bigint;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE sig <=> minhash('some text', slots => 4) < 0.2::real;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE bit_hamming(b, B'0101'::bit(64)) <= 3::bigint;
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE 4::smallint > bit_hamming(b, B'0101'::bit(64));
+EXPLAIN (COSTS OFF) SELECT id FROM docs WHERE bit_hamming(b, B'0101'::bit(64)) <= 3000000000;
+CREATE TABLE bodies AS SELECT i AS id, 'word' || i % 400 || ' and some more words of a text ' || i AS body FROM generate_series(1, 2000) i;
+CREATE INDEX ON bodies USING neardup (body text_ops (threshold = 0.6));
+CREATE INDEX ON bodies USING neardup (shingle_hashes(body));
+ANALYZE bodies;
+EXPLAIN (COSTS OFF) SELECT id FROM bodies WHERE resemblance(body, 'some more words of a text') >= 0.8::real;
+EXPLAIN (COSTS OFF) SELECT id FROM bodies WHERE 0.8::numeric <= resemblance('some more words of a text', body);
+EXPLAIN (COSTS OFF) SELECT id FROM bodies WHERE resemblance(body, 'some more words of a text') >= 1;
+EXPLAIN (COSTS OFF) SELECT id FROM bodies WHERE jaccard(shingle_hashes(body), '{1,2,3}') >= 0.8::real;
+EXPLAIN (COSTS OFF) SELECT id FROM bodies WHERE 0.8::real <= containment('{1,2,3}', shingle_hashes(body));
+PREPARE resembling (text, real) AS SELECT count(*) FROM bodies WHERE resemblance(body, $1) >= $2;
+EXPLAIN (COSTS OFF) EXECUTE resembling ('word7 and some more words of a text 7', 0.8);
+EXECUTE resembling ('word7 and some more words of a text 7', 0.7);
+SELECT count(*) FROM bodies WHERE resemblance(body, 'word7 and some more words of a text 7') + 0 >= 0.7::real;
+PREPARE real_sim (minhash_signature, real) AS SELECT count(*) FROM docs WHERE minhash_sim(sig, $1) >= $2;
+SET plan_cache_mode = force_generic_plan;
+EXPLAIN (COSTS OFF) EXECUTE real_sim (minhash('word7 and some more', slots => 4), 0.75);
+EXECUTE real_sim (minhash('word7 and some more', slots => 4), 0.75);
+RESET plan_cache_mode;
 -- Bounds that are not known either; any bound has the answers of the sequential scan.
 PREPARE sim (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE minhash_sim(sig, $1) >= $2;
 PREPARE distance (minhash_signature, float8) AS SELECT count(*) FROM docs WHERE sig <=> $1 < $2;
