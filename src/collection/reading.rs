@@ -11,6 +11,7 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::names;
 use crate::pg::progress::{Progress, notice};
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::Records;
@@ -304,18 +305,39 @@ impl Collection {
         let (key, second, third) = match columns {
             [key, second] => (key, second, None),
             [key, second, third] => (key, second, Some(third)),
-            _ => wrong_columns(&format!("the query yields {} columns", columns.len())),
+            _ => self.wrong_columns(&format!("the query yields {} columns", columns.len())),
         };
         let key = key.of_type(self.key_type, "first", "key");
         if let (None, Some((kind, document))) = (third, DocumentKind::of_column(second)) {
             return DocumentColumns::Unsigned(kind, [key, document]);
         }
-        let signature = second.of_type(self.signature_type, "second", "signature");
+        let Some(signature) = second.if_type(self.signature_type) else {
+            second.refuse("second", &self.valid_columns());
+        };
         DocumentColumns::Signed(SignedColumns {
             key,
             signature,
-            document: third.map(document_column),
+            document: third.map(|document| self.document_column(document)),
         })
+    }
+
+    fn document_column(&self, column: &Column) -> (DocumentKind, CheckedColumn) {
+        let refuse = || column.refuse("third", &self.valid_columns());
+        DocumentKind::of_column(column).unwrap_or_else(refuse)
+    }
+
+    fn wrong_columns(&self, message: &str) -> ! {
+        let code = PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH;
+        raise(code, message, &self.valid_columns())
+    }
+
+    /// Returns the columns that a query can have, as the hint of an error.
+    fn valid_columns(&self) -> String {
+        format!(
+            "Valid are the key and the value to compare: a document (text), a set (text[] or bigint[]), a signature ({}), \
+             or, but for near_dup_join, a bit string; behind a signature perhaps the document or the set, which is compared then.",
+            names::type_(self.signature_type)
+        )
     }
 
     /// Adds a row, of values whose types have been checked.
@@ -440,21 +462,4 @@ fn announce(query: &Query) {
         memory / 1e6,
         files / 1e6
     ));
-}
-
-fn document_column(column: &Column) -> (DocumentKind, CheckedColumn) {
-    DocumentKind::of_column(column).unwrap_or_else(|| {
-        wrong_columns(&format!(
-            "the third column of the query is of type {}",
-            column.type_name()
-        ))
-    })
-}
-
-fn wrong_columns(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-        message,
-        "Valid are the key, the signature (minhash_signature), and for exact verification the document (text, or its shingles as text[] or bigint[]); or the key and the document (text, text[] or bigint[]), which is signed.",
-    )
 }

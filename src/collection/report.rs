@@ -328,7 +328,9 @@ fn check_columns(
     let (document, signature, others) = match (second.if_base_type(is_text), others) {
         (Some(document), _) => (document, None, others),
         (None, [document, others @ ..]) => {
-            let signature = second.of_type(signature_type, "second", "signature");
+            let Some(signature) = second.if_type(signature_type) else {
+                second.refuse("second", VALID);
+            };
             let text = document.if_base_type(is_text);
             let text =
                 text.unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "third", "document"));
@@ -380,12 +382,10 @@ fn check_columns(
 }
 
 fn wrong_columns(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-        message,
-        "Valid are the key, perhaps the signature (minhash_signature), the document (text), and columns named source (text) and day (date), and of known clusters canonical (of the key's type) and similarity (double precision).",
-    )
+    raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, VALID)
 }
+
+const VALID: &str = "Valid are the key, perhaps the signature (minhash_signature), the document (text), and columns named source (text) and day (date), and of known clusters canonical (of the key's type) and similarity (double precision).";
 
 pgrx::extension_sql_file!(
     "../../sql/collection/report.sql",

@@ -35,6 +35,7 @@ SELECT near_dup_report(NULL::int, 'SELECT id, body, origin AS source, canonical,
 SELECT read(near_dup_report(NULL::int, 'SELECT id, body, 1 AS canonical, NULL::float8 AS similarity FROM notes', 0.5, groups => 0));
 SELECT near_dup_report(NULL::int, 'SELECT id, body, 9 AS canonical, 0.5::float8 AS similarity FROM notes', 0.5);
 SELECT near_dup_report(NULL::int, 'SELECT id, body, 9 AS canonical FROM notes', 0.5);
+SELECT near_dup_report(NULL::int, 'SELECT id, id, body FROM notes', 0.5);
 SELECT near_dup_report(NULL::int, 'SELECT id, body, ''x'' AS canonical, 0.5::float8 AS similarity FROM notes', 0.5);
 SELECT read(near_dup_report(NULL::text, 'SELECT NULL::text, minhash(body), body FROM notes ORDER BY id', 0.5, groups => 0));
 SELECT read(near_dup_report(NULL::int, 'SELECT id, minhash(body), body FROM notes WHERE false', 0.5));
