@@ -11,24 +11,19 @@ use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::spool::Records;
 use crate::pg::statement::server_text;
 use crate::pg::text::{NewText, Text};
-use neardup::bands::relax;
+use neardup::bands::LOWEST_THRESHOLD;
 use neardup::calibrate::{
     BITS, Calibration, Grid, GridMeasure, GridMethod, Scored, best_cut, intervals, whole_weights,
 };
 use neardup::error::out_of_range;
 use neardup::memory::{Grow, collected, filled, with_room};
+use neardup::shingle::Shingling;
 use neardup::simhash::Weighting;
 use pgrx::prelude::*;
 use std::str::FromStr;
 
 /// Pairs of either label below which a WARNING says that the intervals are wide.
 const FEW: usize = 30;
-
-/// Slots of a signature, unless `minhash` is given another number.
-const SLOTS: i64 = 128;
-
-/// The share of the pairs at a threshold that an index on estimates is to find.
-const RELAXED_RECALL: f64 = 0.999;
 
 /// Implements `near_dup_calibrate(query, k, unit, fold, weighting, relation, document_column,
 /// seed, params)`.
@@ -286,7 +281,7 @@ impl Target {
             GridMeasure::SimHash(_) => (None, Some(method.middle_distance(cut) as i32)),
         };
         let statements = match weighting {
-            None => self.minhash_statements(method, estimate_threshold(cut.roundest())),
+            None => Vec::from([self.index_on_documents(method, cut.roundest())]),
             Some(weighting) => {
                 self.simhash_statements(method, weighting, method.middle_distance(cut))
             }
@@ -308,20 +303,22 @@ impl Target {
             intervals.recall.high.into_datum(),
             intervals.f1.low.into_datum(),
             intervals.f1.high.into_datum(),
-            NewTexts(statements.into()).into_datum(),
+            NewTexts(statements).into_datum(),
         ]
     }
 
-    fn minhash_statements(&self, method: &GridMethod, threshold: f64) -> [String; 2] {
-        let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
-        [
-            format!(
-                "ALTER TABLE {table} ADD COLUMN {added} minhash_signature GENERATED ALWAYS AS (minhash({arguments})) STORED"
+    /// Returns the statement that makes an index on the documents; below the thresholds that it serves, on
+    /// their sets of shingles.
+    fn index_on_documents(&self, method: &GridMethod, threshold: f64) -> String {
+        let (table, column) = (&self.table, &self.column);
+        let Shingling { k, unit, fold } = method.shingling;
+        let indexed = match threshold >= LOWEST_THRESHOLD {
+            true => format!(
+                "{column} text_ops (threshold = {threshold}, k = {k}, unit = {unit}, fold = {fold})"
             ),
-            format!(
-                "CREATE INDEX ON {table} USING neardup ({added} minhash_ops (threshold = {threshold}))"
-            ),
-        ]
+            false => format!("shingle_hashes({})", self.arguments(method)),
+        };
+        format!("CREATE INDEX ON {table} USING neardup ({indexed})")
     }
 
     fn simhash_statements(
@@ -329,16 +326,16 @@ impl Target {
         method: &GridMethod,
         weighting: &str,
         distance: u32,
-    ) -> [String; 2] {
+    ) -> Vec<String> {
         let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
-        [
+        Vec::from([
             format!(
                 "ALTER TABLE {table} ADD COLUMN {added} bit({BITS}) GENERATED ALWAYS AS (simhash({arguments}, weighting => '{weighting}')) STORED"
             ),
             format!(
                 "CREATE INDEX ON {table} USING neardup ({added} hamming_ops (distance = {distance}))"
             ),
-        ]
+        ])
     }
 
     fn arguments(&self, method: &GridMethod) -> String {
@@ -346,12 +343,6 @@ impl Target {
         let (k, unit, fold) = (shingling.k, shingling.unit, shingling.fold);
         format!("{column}, k => {k}, unit => '{unit}', fold => '{fold}'")
     }
-}
-
-/// Returns the threshold of an index on estimates that finds 99.9 % of the pairs of different documents
-/// which reach a threshold; that threshold itself where no other does.
-fn estimate_threshold(threshold: f64) -> f64 {
-    relax(threshold, SLOTS, RELAXED_RECALL).unwrap_or(threshold)
 }
 
 fn weighting_name(weighting: Weighting) -> &'static str {

@@ -33,10 +33,16 @@ INSERT INTO "Some Docs" VALUES (1, 'a b c d'), (2, 'a b c x'), (3, 'v x y z');
 SET client_min_messages = error;
 SELECT unnest(statements) FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{}',
     relation => '"Some Docs"', document_column => 'The Text') \gexec
-SELECT o.id FROM "Some Docs" d JOIN "Some Docs" o ON near_dup(o.sig, d.sig, 0.3) WHERE d.id = 1 ORDER BY 1;
+SELECT o.id FROM "Some Docs" d JOIN "Some Docs" o
+    ON near_dup(shingle_hashes(o."The Text", 1), shingle_hashes(d."The Text", 1), 0.3) WHERE d.id = 1 ORDER BY 1;
+-- From the lowest threshold on that an index on documents serves, that one.
+SELECT unnest(statements) FROM near_dup_calibrate($$SELECT a, b, same AND b <> 'a b x y' FROM labels$$, '{1}', '{word}', '{case}', '{}',
+    relation => '"Some Docs"', document_column => 'The Text') \gexec
+SELECT o.id FROM "Some Docs" d JOIN "Some Docs" o
+    ON near_dup(o."The Text", d."The Text", 0.5, k => 1) WHERE d.id = 1 ORDER BY 1;
 SELECT unnest(statements) FROM (SELECT * FROM near_dup_calibrate('TABLE labels', '{1}', '{word}', '{case}', '{log}',
     '"Some Docs"', 'The Text') WHERE measure = 'simhash') c \gexec
--- The index is for the estimates of pairs at the threshold; the columns have names of their own.
+-- Columns have names that the table does not have.
 \d "Some Docs"
 SELECT statements FROM near_dup_calibrate('TABLE labels', '{2}', '{char}', '{none}', '{}');
 RESET client_min_messages;
