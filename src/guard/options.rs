@@ -39,7 +39,7 @@ pub struct Notes {
     pub most: usize,
 }
 
-const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'most=...', and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id').";
+const SHAPE: &str = "Valid are the column, the threshold, and then 'scope=column,...', both 'within=column' and 'by=interval', 'most=...', and for documents 'k=...', 'unit=...' and 'fold=...', as in near_dup_guard('body', '0.8', 'scope=tenant_id,\"Group\"').";
 
 /// The largest number of rows that one row is noted beside.
 const MOST_NOTES: i32 = 1000;
@@ -143,7 +143,11 @@ impl GuardOptions {
             name @ ("k" | "unit" | "fold") => {
                 self.shingling = with_text(self.shingling, (name, word)).or_raise();
             }
-            "scope" => self.scope = value.split(|&byte| byte == b',').map(column).collect(),
+            "scope" => {
+                let names = names::listed(&column(value)).filter(|names| !names.is_empty());
+                self.scope = names
+                    .unwrap_or_else(|| invalid(format!("{} is no list of columns", quoted(&word))));
+            }
             "within" => self.within = Some(column(value)),
             "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
             "by" => self.by = Some(microseconds_in(&column(value))),

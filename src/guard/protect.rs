@@ -65,7 +65,8 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
         ];
         let scope = call.optional_argument(3).map(|array| names_in(array));
         if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
-            let scope: Vec<String> = scope.iter().map(|name| utf8(name)).collect();
+            let scope = scope.iter().map(|name| names::identifier(&utf8(name)));
+            let scope: Vec<String> = scope.collect();
             arguments.push(format!("scope={}", scope.join(",")));
         }
         if let Some(column) = call.optional_argument(5) {

@@ -3,8 +3,8 @@
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::statement::server_text;
-use pgrx::{PgSqlErrorCode, pg_sys};
-use std::ffi::{CStr, c_char};
+use pgrx::{PgList, PgSqlErrorCode, pg_sys};
+use std::ffi::{CStr, CString, c_char};
 
 /// Returns a string of PostgreSQL's; None for NULL.
 ///
@@ -29,6 +29,21 @@ pub fn identifier(name: &str) -> String {
     let name = server_text(name);
     // SAFETY: returns the NUL-terminated string, or a new one.
     utf8(unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())) })
+}
+
+/// Returns the names of a list that SQL writes, separated by commas, in the server's encoding; None if it is no
+/// such list.
+#[allow(clippy::disallowed_methods, reason = "a name each")]
+pub fn listed(list: &CStr) -> Option<Vec<CString>> {
+    let mut names = std::ptr::null_mut();
+    // SAFETY: a new copy, in which the function ends the names.
+    unsafe {
+        let copy = pg_sys::pstrdup(list.as_ptr());
+        let is_list = pg_sys::SplitIdentifierString(copy, b',' as c_char, &mut names);
+        let names = PgList::<c_char>::from_pg(names);
+        let names = names.iter_ptr().map(|name| CStr::from_ptr(name).to_owned());
+        is_list.then(|| names.collect())
+    }
 }
 
 /// Returns a text as SQL writes it.

@@ -301,6 +301,20 @@ SELECT near_dup_protect('"The schema"."The table"', 'The sig', 0.8, scope => '{T
 INSERT INTO "The schema"."The table" VALUES (1, minhash('a b c'), 'x'), (2, minhash('a b c'), 'y');
 INSERT INTO "The schema"."The table" VALUES (3, minhash('a b c'), 'x');
 
+-- A scope of the trigger's own is a list of names as SQL writes them.
+CREATE TABLE listed (id int PRIMARY KEY, "a,b" int, "Größe" int, tenant int, sig minhash_signature);
+CREATE INDEX ON listed USING neardup (sig);
+SELECT near_dup_protect('listed', 'sig', 0.8, scope => '{"a,b",Größe,tenant}');
+SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname = 'listed_guard';
+INSERT INTO listed VALUES (1, 1, 1, 1, minhash('a b c')), (2, 2, 1, 1, minhash('a b c')), (3, 1, 2, 1, minhash('a b c')), (4, 1, 1, 2, minhash('a b c'));
+INSERT INTO listed VALUES (5, 1, 1, 1, minhash('a b c'));
+DROP TRIGGER listed_guard ON listed;
+CREATE TRIGGER by_hand AFTER INSERT ON listed FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'scope= TENANT , "a,b","Größe"');
+INSERT INTO listed VALUES (5, 1, 2, 2, minhash('a b c'));
+INSERT INTO listed VALUES (6, 1, 2, 2, minhash('a b c'));
+CREATE OR REPLACE TRIGGER by_hand AFTER INSERT ON listed FOR EACH ROW EXECUTE FUNCTION near_dup_guard('sig', '0.8', 'scope=tenant,,id');
+INSERT INTO listed VALUES (6, 1, 2, 2, minhash('a b c'));
+
 -- Columns that are renamed are followed, and columns that the guard reads are not dropped.
 CREATE TABLE renamed (part int, tenant int, day date, sig minhash_signature) PARTITION BY LIST (part);
 CREATE TABLE renamed_1 PARTITION OF renamed FOR VALUES IN (1);
