@@ -2,6 +2,7 @@
 //! measured when the index is built, when VACUUM or ANALYZE comes by, and when the index has doubled.
 
 use super::fetch::Fetch;
+use super::hold;
 use super::meta::{Mean, Meta, SHARES};
 use super::page::Index;
 use super::rows::RowTable;
@@ -42,8 +43,11 @@ pub fn sample(index: &Index) {
         return;
     }
     let meta = Meta::read(index);
+    let mut rows = Sampled::open(index, &meta);
+    let means = means(index, &meta, &mut rows);
+    rows.close();
     let mut matches = meta.matches;
-    match means(index, &meta) {
+    match means {
         Ok(means) => means.into_iter().for_each(|means| matches.set(means)),
         Err(Stop::Restart(_)) => return,
         Err(stop) => stop.raise(index),
@@ -58,7 +62,11 @@ pub fn sample(index: &Index) {
 
 /// Returns how many rows have each of [`SHARES`] of a row's keys, on average; None if no row of the sample
 /// is seen.
-fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
+fn means(
+    index: &Index,
+    meta: &Meta,
+    rows: &mut Sampled,
+) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
     let mut groups = by_size(index, meta);
     let sum = |groups: &[(f64, SearchedGroup)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
     let all_rows = sum(&groups).max(1.0);
@@ -73,7 +81,7 @@ fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Sto
         drawn.try_extend(of_group)?;
     }
     drawn.sort_unstable_by_key(|drawn| drawn.row);
-    let mut rows = Sampled::open(index, meta);
+    hold::point("sample_draws_rows");
     let mut means = [Mean::default(); SHARES.len()];
     let (mut all, mut seen) = (0.0, 0.0);
     for of_row in drawn.chunk_by(|a, b| a.row == b.row) {
@@ -99,7 +107,6 @@ fn means(index: &Index, meta: &Meta) -> Result<Option<[Mean; SHARES.len()]>, Sto
             mean.any += if others >= 0.5 { weight } else { 0.0 };
         }
     }
-    rows.close();
     for mean in &mut means {
         mean.rows = 1.0 + mean.rows * all / seen;
         mean.any = (mean.any * all / seen).min(1.0);

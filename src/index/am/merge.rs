@@ -2,7 +2,8 @@
 //! them logged as a whole, so that it can end after any: the metapage says how far it has come.
 //!
 //! Whoever merges holds a lock for it, the heavyweight lock of the metapage; nobody else changes
-//! segments. Sessions that insert only try for it.
+//! segments. Sessions that insert only try for it, unless the log is full. The lock is given up after each
+//! [`LEAVES_AT_ONCE`] leaves.
 
 use super::hold;
 use super::log;
@@ -11,9 +12,10 @@ use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge, StoredSegment};
 use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use super::segment::{SegmentPages, Stop, plain};
 use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::settings::Settings;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::policy::{
-    self, FLUSHED_PAGES, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
+    self, FLUSHED_PAGES, LEAVES_AT_ONCE, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
     MOST_WITHOUT_VACUUM, SEGMENTS_WITH_ROW,
 };
 use neardup::postings::{self, Damaged, Directory, FilledLeaf, Leaf, LeafBuilder, Posting};
@@ -34,11 +36,17 @@ impl<'a> Merging<'a> {
         locked.then(|| Self { index: *index })
     }
 
-    /// Waits for the right.
+    /// Waits for the right. `lock_timeout` does not count here: it is for locks that others hold until their
+    /// transactions end, and nobody holds this one for more than a few leaves.
     pub fn wait(index: &Index<'a>) -> Self {
-        // SAFETY: the relation is open.
-        unsafe { pg_sys::LockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
-        Self { index: *index }
+        Self::attempt(index).unwrap_or_else(|| {
+            let settings = Settings::begin();
+            settings.set(c"lock_timeout", c"0");
+            // SAFETY: the relation is open.
+            unsafe { pg_sys::LockPage(index.as_ptr(), META_BLOCK, Self::MODE) };
+            settings.take_back();
+            Self { index: *index }
+        })
     }
 }
 
@@ -72,22 +80,28 @@ pub fn wait_for_room(index: &Index) {
 }
 
 impl Merging<'_> {
-    /// Does the share of the merging that falls to a session that has filled `pages` pages of the log.
-    pub fn share(&self, pages: usize) {
+    /// Does the share of the merging that falls to a session that has filled `pages` pages of the log. Gives the
+    /// right up after each [`LEAVES_AT_ONCE`] leaves, to those who wait for it.
+    pub fn share(self, pages: usize) {
+        let index = self.index;
         self.flush(FLUSHED_PAGES);
         self.begin();
-        let meta = Meta::read(&self.index);
+        let meta = Meta::read(&index);
         let has_room = meta.segments().len() + SEGMENTS_WITH_ROW <= MAX_SEGMENTS;
         if !has_room && meta.merges().is_empty() {
-            meta::raise_full(&self.index);
+            meta::raise_full(&index);
         }
+        drop(self);
         let mut leaves = LEAVES_PER_PAGE * pages * meta.merges().len();
-        // The merge that is nearest to its end first: with it go the most segments.
-        while let Some(place) = nearest(&Meta::read(&self.index)) {
-            match self.advance(place, leaves, &mut |_| true) {
-                Some(left) if left > 0 => leaves = left,
-                _ => return,
-            }
+        while leaves > 0 {
+            let merging = Self::wait(&index);
+            // The merge that is nearest to its end first: with it go the most segments.
+            let Some(place) = nearest(&Meta::read(&index)) else {
+                return;
+            };
+            let at_once = leaves.min(LEAVES_AT_ONCE);
+            let left = merging.advance(place, at_once, &mut |_| true);
+            leaves -= at_once - left.unwrap_or(0);
         }
     }
 

@@ -11,15 +11,12 @@ use super::rows::{self, RowTable};
 use super::segment::plain;
 use crate::pg::error::{OrRaise, vacuum_delay};
 use neardup::memory::{Grow, filled};
-use neardup::postings::policy::{self, MAX_MERGES, VACUUM_TIMES};
+use neardup::postings::policy::{self, LEAVES_AT_ONCE, MAX_MERGES, VACUUM_TIMES};
 use pgrx::prelude::*;
 use std::collections::HashSet;
 use std::ffi::c_void;
 
-/// Leaves written before others may merge.
-const LEAVES_AT_ONCE: usize = 8;
-
-/// Pages looked at before others may merge.
+/// Pages looked at between two calls of [`vacuum_delay`].
 const PAGES_AT_ONCE: u32 = 256;
 
 /// Implements `ambulkdelete`.
@@ -289,7 +286,6 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
         if block >= end {
             return (free, count);
         }
-        let merging = Merging::wait(index);
         let meta = Meta::read(index);
         let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
         let orphans: Vec<u32> = (block..end).filter(is_orphan).collect();
@@ -297,7 +293,6 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
         if !orphans.is_empty() {
             reclaim_pages(index, &orphans);
         }
-        drop(merging);
         for found in (block..end).filter(|block| judge(&index.read(*block), &meta) == Use::Free) {
             // SAFETY: the relation is open.
             unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), found) };
@@ -320,8 +315,9 @@ fn release_kept(index: &Index) {
     }
 }
 
-/// Frees those pages that are still orphans now that nobody can take pages.
+/// Frees the pages that are still orphans now that nobody can take pages or write a segment.
 fn reclaim_pages(index: &Index, blocks: &[u32]) {
+    let _merging = Merging::wait(index);
     let (_page, meta) = Meta::lock(index);
     let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
     let orphans: Vec<u32> = blocks.iter().copied().filter(is_orphan).collect();
@@ -335,7 +331,8 @@ enum Use {
     Orphan,
 }
 
-/// Returns the use of a page, whose segment or place in the log nobody changes meanwhile.
+/// Returns the use of a page. One of a segment that is being written seems to be an orphan, unless nobody else may
+/// write one.
 fn judge(page: &Page, meta: &Meta) -> Use {
     let block = page.block();
     if page.is_free() {

@@ -20,6 +20,10 @@ pub const FLUSHED_PAGES: usize = 48;
 /// about one leaf, so that merges take a small part of the time in which their inputs come.
 pub const LEAVES_PER_PAGE: usize = 16;
 
+/// Leaves that are written before others may merge, or make room in a full log, for which sessions that insert
+/// wait.
+pub const LEAVES_AT_ONCE: usize = 8;
+
 /// The most segments that come with a row that becomes one of its own: of the log before it, of the log's
 /// last page, and its own.
 pub const SEGMENTS_WITH_ROW: usize = 10;

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use testbed::server::cluster::Cluster;
-use testbed::server::database::Database;
 use testbed::server::{ScratchCluster, Server};
 use testbed::workspace;
 
@@ -209,18 +210,25 @@ fn cluster(server: &Server, name: &str) -> Result<ScratchCluster> {
     Ok(cluster)
 }
 
+/// Starts such a cluster, with [`TABLE`].
+fn started(server: &Server, name: &str) -> Result<(ScratchCluster, Holds)> {
+    let cluster = cluster(server, name)?;
+    cluster.create(&[("autovacuum", "off")])?;
+    cluster.start()?;
+    let mut client = cluster.connect("postgres")?;
+    client.batch_execute("CREATE EXTENSION pg_neardup")?;
+    client.batch_execute(TABLE)?;
+    let holds = Holds::new(&cluster, "postgres")?;
+    Ok((cluster, holds))
+}
+
 fn directory(cluster: &Cluster) -> PathBuf {
     cluster.socket_dir().join("holds")
 }
 
 /// Every pair of points, or one of seven of them.
 pub fn every_pair(server: &Server, scale: Scale) -> Result<Outcome> {
-    let cluster = cluster(server, "holds")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
-    let database = Database::with_extension(&cluster, "holds")?;
-    database.connect()?.batch_execute(TABLE)?;
-    let mut holds = Holds::new(&cluster, &database.name)?;
+    let (_cluster, mut holds) = started(server, "holds")?;
     let mut cases: Vec<Case> = Vec::new();
     for (point, works) in holds.cases()? {
         cases.extend(works.into_iter().map(|work| (work, point.clone())));
@@ -284,18 +292,13 @@ pub fn check_beside_replay(server: &Server, _: Scale) -> Result<Outcome> {
 /// VACUUM merge, and then finds no damage.
 pub fn check_beside_writers(server: &Server, _: Scale) -> Result<Outcome> {
     const WRITERS: usize = 16;
-    let cluster = cluster(server, "holds_writers")?;
-    cluster.create(&[("autovacuum", "off")])?;
-    cluster.start()?;
-    let database = Database::with_extension(&cluster, "holds")?;
-    database.connect()?.batch_execute(TABLE)?;
-    let mut holds = Holds::new(&cluster, &database.name)?;
+    let (cluster, mut holds) = started(server, "holds_writers")?;
     let case = (Work::Check, "search_reads_metapage".to_owned());
     holds.prepare(&[&case])?;
     ensure!(holds.begin(0, &case)?, "the check does not wait");
     let mut writers = Vec::new();
     for _ in 0..WRITERS {
-        let mut writer = cluster.connect(&database.name)?;
+        let mut writer = cluster.connect("postgres")?;
         writer.batch_execute("SET lock_timeout = '100ms'; BEGIN")?;
         writer.batch_execute(Work::InsertLarge.statement())?;
         writer.batch_execute(Work::Insert.statement())?;
@@ -308,5 +311,65 @@ pub fn check_beside_writers(server: &Server, _: Scale) -> Result<Outcome> {
     holds.release(0, &case)?;
     holds.check()?;
     figure!("{WRITERS} writers");
+    Ok(Outcome::Passed)
+}
+
+/// A session that finds the log full waits for the right to merge longer than its `lock_timeout`, and has it
+/// before the session that merges ends its share.
+pub fn writers_beside_merges(server: &Server, _: Scale) -> Result<Outcome> {
+    let (_cluster, mut holds) = started(server, "holds_merges")?;
+    let merging = "SELECT merging FROM near_dup_index_stats('sets_elements')";
+    while holds.client.query_one(merging, &[])?.get::<_, i32>(0) == 0 {
+        holds.client.batch_execute(INSERT)?;
+    }
+    let [merges, makes_room] = [(0, "merge_fills_leaf"), (1, "flush_reads_log")]
+        .map(|(session, point)| holds.file(session, point));
+    File::create(&merges)?;
+    ensure!(
+        holds.sessions.step(0, INSERT)? == Step::Waits,
+        "the first session does not merge"
+    );
+    File::create(&makes_room)?;
+    let fills = format!(
+        "SET lock_timeout = '1ms'; {}",
+        INSERT.replace("20)", "2000)")
+    );
+    holds.sessions.step(1, &fills)?;
+    thread::sleep(Duration::from_millis(20));
+    ensure!(
+        holds.sessions.state(1) == Step::Waits,
+        "the second session does not wait for room"
+    );
+    fs::remove_file(merges)?;
+    holds.sessions.settle()?;
+    let blocking = "SELECT pg_blocking_pids($1)";
+    let pids: Vec<i32> = holds
+        .client
+        .query_one(blocking, &[&holds.sessions.pid(0)])?
+        .get(0);
+    ensure!(
+        pids == [holds.sessions.pid(1)],
+        "the first session does not let the second make room"
+    );
+    fs::remove_file(makes_room)?;
+    holds.check()?;
+    Ok(Outcome::Passed)
+}
+
+/// A sample of rows that has to be given up, since merges use its pages again, closes the table.
+pub fn sample_beside_merges(server: &Server, _: Scale) -> Result<Outcome> {
+    let (cluster, mut holds) = started(server, "holds_sample")?;
+    holds
+        .client
+        .batch_execute(&INSERT.replace("20)", "2000)"))?;
+    let case = (Work::Vacuum, "sample_draws_rows".to_owned());
+    ensure!(holds.begin(0, &case)?, "no sample is drawn");
+    holds
+        .client
+        .batch_execute(&INSERT.replace("20)", "10000)"))?;
+    holds.release(0, &case)?;
+    holds.check()?;
+    let log = fs::read_to_string(cluster.log_file())?;
+    ensure!(!log.contains(" leak: "), "{log}");
     Ok(Outcome::Passed)
 }
