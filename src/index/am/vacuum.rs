@@ -200,21 +200,21 @@ fn tidy(index: &Index) {
         }
         let old = meta.segments().partition_point(|segment| segment.hi <= end);
         let segments = &meta.segments()[..old];
-        let inputs = match policy::crowded(&plain(segments), VACUUM_TIMES) {
-            Some(range) => &segments[range],
-            None => match segments.iter().find(|s| looked_at.insert(s.number)) {
-                Some(segment) => std::slice::from_ref(segment),
-                None => return,
-            },
+        let known = plain(segments);
+        let range = policy::crowded(&known, VACUUM_TIMES).or_else(|| {
+            let place = segments.iter().position(|segment| {
+                looked_at.insert(segment.number) && {
+                    let (_, live) = Dead::read(index, &meta, segment);
+                    policy::is_to_be_purged(segment.rows, live)
+                }
+            })?;
+            Some(policy::with_later(&known, place))
+        });
+        let Some(range) = range else {
+            return;
         };
-        let is_to_be_purged = |segment| {
-            let (_, live) = Dead::read(index, &meta, segment);
-            policy::is_to_be_purged(segment.rows, live)
-        };
-        if inputs.len() > 1 || is_to_be_purged(&inputs[0]) {
-            hold::point("vacuum_chooses_segments");
-            begin(index, inputs);
-        }
+        hold::point("vacuum_chooses_segments");
+        begin(index, &segments[range]);
     }
 }
 

@@ -117,14 +117,21 @@ fn cheapest(segments: &[Segment]) -> Option<Range<usize>> {
 /// those after it together, and these, as far as their rows fit together.
 pub fn crowded(segments: &[Segment], times: u64) -> Option<Range<usize>> {
     (0..segments.len()).find_map(|start| {
-        let from = &segments[start..];
-        let count = (1..=from.len())
-            .rev()
-            .find(|count| fit_together(&from[..*count]))?;
-        let after: u64 = from[1..count].iter().map(|later| later.postings).sum();
-        let is_crowded = after > 0 && from[0].postings < times.saturating_mul(after);
-        is_crowded.then_some(start..start + count)
+        let range = with_later(segments, start);
+        let later = &segments[start + 1..range.end];
+        let after: u64 = later.iter().map(|later| later.postings).sum();
+        let is_crowded = after > 0 && segments[start].postings < times.saturating_mul(after);
+        is_crowded.then_some(range)
     })
+}
+
+/// Returns a segment and those after it, as far as their rows fit together. If many rows of the segment are dead,
+/// VACUUM writes all these as one: that costs little more than the segment alone, and leaves few segments
+/// where rows are replaced in portions.
+pub fn with_later(segments: &[Segment], start: usize) -> Range<usize> {
+    let fits = |end: &usize| fit_together(&segments[start..*end]);
+    let end = (start + 1..=segments.len()).rev().find(fits);
+    start..end.unwrap_or(start)
 }
 
 /// Returns the segments, the last ones, to be merged by a build before it writes more: segments of about one
@@ -299,6 +306,54 @@ mod tests {
             assert!(
                 segments <= 4.0,
                 "{segments} segments after {share} of inserts"
+            );
+        }
+    }
+
+    /// Replaces all of a table's rows in portions with a VACUUM after each. Returns how many times what was inserted
+    /// VACUUM writes, how many segments it leaves on average, and at the end.
+    fn replace(portions: u64) -> (f64, f64, usize) {
+        const ROWS: u64 = 100_000;
+        let mut segments = segments(&[ROWS], ROWS);
+        let (mut written, mut left, mut dead) = (0, 0, 0);
+        for portion in 0..portions {
+            let lo = ROWS + portion * ROWS / portions;
+            segments.push(Segment {
+                number: lo,
+                lo,
+                hi: lo + ROWS / portions,
+                postings: ROWS / portions,
+                root: 0,
+                depth: 0,
+            });
+            // Rows that were there at first are in the first segment.
+            dead += ROWS / portions;
+            loop {
+                let first = segments[0].postings;
+                let range = crowded(&segments, VACUUM_TIMES).or_else(|| {
+                    is_to_be_purged(first, first - dead).then(|| with_later(&segments, 0))
+                });
+                let Some(range) = range else { break };
+                let start = range.start;
+                merge(&mut segments, range);
+                if start == 0 {
+                    segments[0].postings -= std::mem::take(&mut dead);
+                }
+                written += segments[start].postings;
+            }
+            left += segments.len();
+        }
+        let times = written as f64 / ROWS as f64;
+        (times, left as f64 / portions as f64, segments.len())
+    }
+
+    #[test]
+    fn vacuum_leaves_few_segments_of_replaced_rows() {
+        for portions in [2, 5, 10, 20, 50] {
+            let (times, average, end) = replace(portions);
+            assert!(
+                times <= 8.0 && average <= 2.3 && end <= 2,
+                "{portions} portions: {times} times, {average} segments, {end} at the end"
             );
         }
     }

@@ -8,8 +8,9 @@ use postgres::Client;
 use testbed::server::Server;
 use testbed::server::database::Database;
 
+use super::estimates::number_after;
 use super::neardup::{self, SIGNATURES, check, ensure_equal};
-use crate::harness::Outcome;
+use crate::harness::{Outcome, figure};
 
 /// Puts every row anew.
 const REPLACE: &str =
@@ -45,6 +46,45 @@ fn ensure_short(client: &mut Client, fresh: i64, state: &str) -> Result<()> {
         "{state}: {blocks} pages, of which a fresh index has {fresh}"
     );
     Ok(())
+}
+
+/// After all rows have been replaced in portions, with a VACUUM after each, a lookup reads at most half as many pages
+/// more than in a fresh index.
+pub fn lookups_after_portions(server: &Server) -> Result<Outcome> {
+    const PORTIONS: u32 = 10;
+    let database = Database::with_extension(&server.main, "compaction")?;
+    let mut client = database.connect()?;
+    create(&mut client, "")?;
+    client.batch_execute("VACUUM ANALYZE sigs")?;
+    client.batch_execute("SET enable_seqscan = off")?;
+    let fresh = pages_of_lookups(&mut client)?;
+    for portion in 0..PORTIONS {
+        let portion = format!("WHERE id <= {ROWS} AND id % {PORTIONS} = {portion} RETURNING");
+        client.batch_execute(&REPLACE.replace("RETURNING", &portion))?;
+        client.batch_execute("VACUUM sigs")?;
+    }
+    let pages = pages_of_lookups(&mut client)?;
+    ensure!(
+        pages * 2 <= fresh * 3,
+        "lookups read {pages} pages, and {fresh} of a fresh index"
+    );
+    figure!("{:.2} times the pages", pages as f64 / fresh as f64);
+    Ok(Outcome::Passed)
+}
+
+/// Returns how many pages ten lookups read.
+fn pages_of_lookups(client: &mut Client) -> Result<u64> {
+    let mut pages = 0;
+    for i in 1..=10 {
+        let query = format!(
+            "EXPLAIN (ANALYZE, BUFFERS) SELECT FROM sigs WHERE near_dup(sig, minhash(body({i})), 0.8)"
+        );
+        client.query(&query, &[])?;
+        let plan = client.query(&query, &[])?;
+        let plan: Vec<&str> = plan.iter().map(|row| row.get(0)).collect();
+        pages += number_after(&plan.join("\n"), "shared hit=")?;
+    }
+    Ok(pages)
 }
 
 /// All rows replaced at once and in portions: the file stays short, and sessions that inserted before go

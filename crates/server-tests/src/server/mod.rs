@@ -133,6 +133,10 @@ const ALL: &[Test] = &[
     ),
     ("neardup_build_of_many_sizes", neardup::build_of_many_sizes),
     ("compaction_shortens_file", compaction::shortens_file),
+    (
+        "compaction_lookups_after_portions",
+        compaction::lookups_after_portions,
+    ),
     ("compaction_remembered_pages", compaction::remembered_pages),
     ("compaction_beside_a_scan", compaction::beside_a_scan),
     (
