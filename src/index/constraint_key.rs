@@ -9,7 +9,6 @@ use crate::index::ball::{self, NewBall, Within, corrupt};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
-use crate::pg::catalog::CFunction;
 use crate::pg::error::OrRaise;
 use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, new_varlena, result};
@@ -94,57 +93,41 @@ impl NewConstraintKey {
         let label = label.as_ref().map_or(&b""[..], Label::clipped);
         Self(joined(&[&ball.0, label, &[label.len() as u8]]).or_raise())
     }
-
-    fn of_signature(sig: &StoredSignature<'_>, threshold: f64, label: Option<Label<'_>>) -> Self {
-        sig.read();
-        let threshold = options::threshold(threshold);
-        Self::new(NewBall::of_signature(sig.bytes(), threshold), label)
-    }
-
-    fn of_bits(bits: &Bits<'_>, distance: i32, label: Option<Label<'_>>) -> Self {
-        let distance = options::distance(distance);
-        Self::new(NewBall::of_bits(bits.bytes(), bits.len(), distance), label)
-    }
 }
 
-/// Returns the key by which an exclusion constraint keeps out signatures at or above `threshold`.
+/// Returns the key by which an exclusion constraint keeps out signatures at or above `threshold`, which a
+/// violation prints as `label`.
+///
+/// Not STRICT: a row without a label has to be compared, too.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a threshold outside 0 < t <= 1.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5)]
-pub fn near_dup_key(sig: StoredSignature<'_>, threshold: f64) -> NewConstraintKey {
-    NewConstraintKey::of_signature(&sig, threshold, None)
-}
-
-/// Returns [`near_dup_key`], which a violation prints as `label`.
-///
-/// Not STRICT: a row without a label has to be compared, too.
-#[pg_extern(immutable, parallel_safe, cost = 5, name = "near_dup_key")]
-pub fn near_dup_key_labeled(
+#[pg_extern(immutable, parallel_safe, cost = 5)]
+pub fn near_dup_key(
     sig: Option<StoredSignature<'_>>,
     threshold: Option<f64>,
-    label: Option<Label<'_>>,
+    label: default!(Option<Label<'_>>, "NULL"),
 ) -> Option<NewConstraintKey> {
-    Some(NewConstraintKey::of_signature(&sig?, threshold?, label))
+    let (sig, threshold) = (sig?, options::threshold(threshold?));
+    sig.read();
+    let ball = NewBall::of_signature(sig.bytes(), threshold);
+    Some(NewConstraintKey::new(ball, label))
 }
 
-/// Returns the key by which an exclusion constraint keeps out bit strings within `distance`.
+/// Returns the key by which an exclusion constraint keeps out bit strings within `distance`, which a violation
+/// prints as `label`.
 ///
 /// # Errors
 /// `invalid_parameter_value` for a negative distance.
-#[pg_extern(immutable, parallel_safe, strict, cost = 5, name = "near_dup_key")]
-pub fn near_dup_key_of_bits(bits: Bits<'_>, distance: i32) -> NewConstraintKey {
-    NewConstraintKey::of_bits(&bits, distance, None)
-}
-
-/// Returns [`near_dup_key_of_bits`], which a violation prints as `label`.
 #[pg_extern(immutable, parallel_safe, cost = 5, name = "near_dup_key")]
-pub fn near_dup_key_of_bits_labeled(
+pub fn near_dup_key_of_bits(
     bits: Option<Bits<'_>>,
     distance: Option<i32>,
-    label: Option<Label<'_>>,
+    label: default!(Option<Label<'_>>, "NULL"),
 ) -> Option<NewConstraintKey> {
-    Some(NewConstraintKey::of_bits(&bits?, distance?, label))
+    let (bits, distance) = (bits?, options::distance(distance?));
+    let ball = NewBall::of_bits(bits.bytes(), bits.len(), distance);
+    Some(NewConstraintKey::new(ball, label))
 }
 
 /// Returns the key by which an exclusion constraint keeps out documents that resemble each other, which a
@@ -202,16 +185,6 @@ fn near_dup_key_out(key: ConstraintKey<'_>) -> CString {
     CString::new(label).unwrap_or_else(|_| corrupt("label"))
 }
 
-/// The C functions that make keys of one kind.
-pub type MakeKey = &'static [CFunction];
-
-pub const MAKE_KEY_OF_SIGNATURE: MakeKey = &[near_dup_key_wrapper, near_dup_key_labeled_wrapper];
-pub const MAKE_KEY_OF_BITS: MakeKey = &[
-    near_dup_key_of_bits_wrapper,
-    near_dup_key_of_bits_labeled_wrapper,
-];
-pub const MAKE_KEY_OF_DOCUMENT: MakeKey = &[near_dup_key_of_document_wrapper];
-
 pgrx::extension_sql!(
     r#"
 CREATE TYPE near_dup_key (
@@ -230,9 +203,7 @@ pgrx::extension_sql_file!(
         "signature",
         "constraint_key_type",
         near_dup_key,
-        near_dup_key_labeled,
         near_dup_key_of_bits,
-        near_dup_key_of_bits_labeled,
         near_dup_key_of_document,
         near_dup_key_near,
         near_dup_ballsel,

@@ -25,8 +25,8 @@ impl KeyCall {
         unsafe {
             let (function, args) = nodes::call(expression)?;
             let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
-                let mut make = kind.make_constraint_key().iter();
-                make.any(|own| is_named_function(function, MAKE, *own))
+                let make = kind.make_constraint_key();
+                make.is_some_and(|own| is_named_function(function, MAKE, own))
             })?;
             let args = nodes::all_elements(args);
             let (&value, rest) = args.split_first()?;
@@ -59,13 +59,11 @@ impl KeyCall {
             let schema = pg_sys::get_func_namespace(self.function);
             let [value_type, _] = self.kind.types(schema);
             let mut types = self.kind.ball_arguments(value_type);
-            let no_label = (self.kind == Kind::Documents).then(|| {
-                types.push(pg_sys::TEXTOID);
-                let collation = pg_sys::DEFAULT_COLLATION_OID;
-                pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast()
-            });
+            types.push(pg_sys::TEXTOID);
+            let collation = pg_sys::DEFAULT_COLLATION_OID;
+            let no_label = pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast();
             let function = function_beside(self.function, MAKE, &types)?;
-            let args = terms.after(value).chain(no_label);
+            let args = terms.after(value).chain([no_label]);
             Some(nodes::new_call(root, function, args))
         }
     }

@@ -13,7 +13,7 @@ use crate::index::classes::{
     ValueParameters,
 };
 use crate::index::constraint_key::{
-    MAKE_KEY_OF_BITS, MAKE_KEY_OF_DOCUMENT, MAKE_KEY_OF_SIGNATURE, MakeKey,
+    near_dup_key_of_bits_wrapper, near_dup_key_of_document_wrapper, near_dup_key_wrapper,
 };
 use crate::index::document_ball::{document_ball_contains_wrapper, document_in_ball_wrapper};
 use crate::minhash::datum::StoredSignature;
@@ -198,13 +198,13 @@ impl Kind {
         }
     }
 
-    /// Returns the functions `near_dup_key(value, bound... [, label])`; none for kinds without keys.
-    pub fn make_constraint_key(self) -> MakeKey {
+    /// Returns the function `near_dup_key(value, bound... , label)`; None for kinds without keys.
+    pub fn make_constraint_key(self) -> Option<CFunction> {
         match self {
-            Self::Minhash => MAKE_KEY_OF_SIGNATURE,
-            Self::Hamming => MAKE_KEY_OF_BITS,
-            Self::Documents => MAKE_KEY_OF_DOCUMENT,
-            Self::Containing | Self::Resembling => &[],
+            Self::Minhash => Some(near_dup_key_wrapper),
+            Self::Hamming => Some(near_dup_key_of_bits_wrapper),
+            Self::Documents => Some(near_dup_key_of_document_wrapper),
+            Self::Containing | Self::Resembling => None,
         }
     }
 
