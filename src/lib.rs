@@ -32,6 +32,7 @@ compile_error!("this version of PostgreSQL is not known: look at every `cfg` of 
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/type.sql", name = "type", bootstrap);
+pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Sets up a session; called once when it loads the library.
 #[pgrx::pg_guard]

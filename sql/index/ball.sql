@@ -3,17 +3,6 @@ COMMENT ON TYPE _ball IS
 
 COMMENT ON FUNCTION _ball_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION _out(_ball) IS 'I/O';
-
-COMMENT ON FUNCTION _ball(minhash_signature, double precision) IS
-    'implementation of lookups: every signature at or above threshold (above 0, at most 1), for use with <@';
-COMMENT ON FUNCTION _ball(minhash_signature, double precision, boolean) IS
-    'planner support for minhash_sim and minhash_distance: all within any bound; NULL where there are none';
-COMMENT ON FUNCTION _ball(bit, integer) IS
-    'implementation of lookups: every bit string of equal length that differs in at most distance bits, for use with <@';
-COMMENT ON FUNCTION _ball(bit, integer, boolean) IS
-    'planner support for bit_hamming: all within any bound; NULL where there are none';
-COMMENT ON FUNCTION _ball(bigint[], double precision) IS
-    'implementation of lookups: a set, and the share (above 0, at most 1) of it, of another, or of both that they have to share, for use with %>, <% and <%>';
 COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, integer) IS
     'planner support for <@ and @>: share of rows';
 COMMENT ON FUNCTION _near_dup_sel(internal, oid, internal, smallint, internal) IS

@@ -3,13 +3,6 @@ COMMENT ON TYPE near_dup_key IS
 
 COMMENT ON FUNCTION near_dup_key_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION _out(near_dup_key) IS 'I/O';
-
-COMMENT ON FUNCTION near_dup_key(text, double precision, integer, text, text, text) IS
-    'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold (0.5 to 1); with a label, such as label => id::text, that a violation prints in place of a digest';
-COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision, text) IS
-    'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1); a violation prints the label, such as label => id::text, in place of a digest; of more than 200 bytes the first';
-COMMENT ON FUNCTION near_dup_key(bit, integer, text) IS
-    'key for EXCLUDE USING neardup (near_dup_key(bits, 3) WITH %): no two rows within a Hamming distance (0 to 63); a violation prints the label';
 COMMENT ON FUNCTION _near(near_dup_key, near_dup_key) IS
     'implementation of % operator';
 

@@ -1,5 +1,3 @@
-COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
-    'implementation of lookups: every document whose resemblance to the center is at least threshold (above 0, at most 1), for use with <@';
 COMMENT ON FUNCTION _within(text, _ball) IS
     'implementation of <@ operator';
 COMMENT ON FUNCTION _contains(_ball, text) IS

@@ -6,7 +6,3 @@ IMMUTABLE STRICT PARALLEL SAFE COST 500
 LANGUAGE c AS 'MODULE_PATHNAME', 'simhash_wrapper';
 COMMENT ON FUNCTION simhash(text, integer, text, text, integer, text, bigint) IS
     'SimHash of a document; k 1-256, unit word|char|stop, fold none|case|marks, bits 64-4096 in steps of 64, weighting tf|log|set';
-COMMENT ON FUNCTION simhash(text[], float8[], integer, bigint) IS
-    'SimHash of terms with a weight each; bits 64-4096 in steps of 64';
-COMMENT ON FUNCTION simhash(tsvector, integer, text, bigint) IS
-    'SimHash of the lexemes of a document by frequency and weight class; bits 64-4096 in steps of 64, weighting tf|log|set';

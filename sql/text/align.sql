@@ -19,12 +19,6 @@ AS 'MODULE_PATHNAME', 'chunk_similarity_wrapper';
 COMMENT ON FUNCTION chunk_similarity(text, text, integer, text) IS
     'words in common chunks (C) and in the longer (L) and shorter (S) document; s_l = C / L, s_j = C / (L + S - C)';
 
-COMMENT ON FUNCTION longest_common_substring(text, text) IS
-    'longest run of characters that both texts share';
-
-COMMENT ON FUNCTION edit_distance(text, text, integer, integer, integer, bigint) IS
-    'least cost of the insertions, deletions and substitutions of characters that turn a into b; NULL if above max';
-
 CREATE FUNCTION near_dup_explain(
     a text, b text,
     OUT kind text, OUT similarity double precision,
@@ -34,8 +28,3 @@ LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 100000
 AS 'MODULE_PATHNAME', 'near_dup_explain_wrapper';
 COMMENT ON FUNCTION near_dup_explain(text, text) IS
     'in what b differs from a: identical, format, numbers, added or removed at start, in middle, added at end, truncated, reordered, rewritten';
-
-COMMENT ON FUNCTION diff_html(text, text, integer) IS
-    'HTML page that shows two documents side by side, common chunks in the same color; safe for hostile documents';
-COMMENT ON FUNCTION diff_html(text, text[], integer) IS
-    'HTML page that shows a document beside each of several others, with what differs; safe for hostile documents';

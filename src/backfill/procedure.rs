@@ -115,8 +115,4 @@ fn counted(rows: i64) -> String {
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/backfill/backfill.sql",
-    name = "backfill",
-    requires = [near_dup_backfill]
-);
+pgrx::extension_sql_file!("../../sql/backfill/backfill.sql", name = "backfill");

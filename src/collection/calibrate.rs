@@ -353,8 +353,4 @@ fn weighting_name(weighting: Weighting) -> &'static str {
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/collection/calibrate.sql",
-    name = "calibrate",
-    requires = []
-);
+pgrx::extension_sql_file!("../../sql/collection/calibrate.sql", name = "calibrate");

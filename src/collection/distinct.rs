@@ -259,8 +259,4 @@ fn check_columns(
 
 const VALID: &str = "Valid are the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).";
 
-pgrx::extension_sql_file!(
-    "../../sql/collection/distinct.sql",
-    name = "distinct",
-    requires = []
-);
+pgrx::extension_sql_file!("../../sql/collection/distinct.sql", name = "distinct");

@@ -107,8 +107,4 @@ fn measure(datum: pg_sys::Datum) -> PairMeasure {
     options::one_of(datum, "measure", choices)
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/collection/pairs.sql",
-    name = "pairs",
-    requires = ["signature"]
-);
+pgrx::extension_sql_file!("../../sql/collection/pairs.sql", name = "pairs");

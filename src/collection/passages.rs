@@ -343,8 +343,4 @@ fn check_columns(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
     ]
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/collection/passages.sql",
-    name = "passages",
-    requires = []
-);
+pgrx::extension_sql_file!("../../sql/collection/passages.sql", name = "passages");

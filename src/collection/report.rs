@@ -387,8 +387,4 @@ fn wrong_columns(message: &str) -> ! {
 
 const VALID: &str = "Valid are the key, perhaps the signature (minhash_signature), the document (text), and columns named source (text) and day (date), and of known clusters canonical (of the key's type) and similarity (double precision).";
 
-pgrx::extension_sql_file!(
-    "../../sql/collection/report.sql",
-    name = "report",
-    requires = []
-);
+pgrx::extension_sql_file!("../../sql/collection/report.sql", name = "report");

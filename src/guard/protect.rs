@@ -199,8 +199,4 @@ unsafe fn create_triggers(
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/guard/protect.sql",
-    name = "guard_protect",
-    requires = [near_dup_protect, "guard"]
-);
+pgrx::extension_sql_file!("../../sql/guard/protect.sql", name = "guard_protect");

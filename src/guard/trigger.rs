@@ -92,8 +92,4 @@ unsafe fn root(fcinfo: pg_sys::FunctionCallInfo, table: pg_sys::Relation) -> pg_
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/guard/trigger.sql",
-    name = "guard",
-    requires = ["ball"]
-);
+pgrx::extension_sql_file!("../../sql/guard/trigger.sql", name = "guard");

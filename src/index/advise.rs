@@ -322,8 +322,4 @@ fn shingling_of(header: &Header) -> Shingling {
     })
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/index/advise.sql",
-    name = "advise",
-    requires = [near_dup_advise, "signature"]
-);
+pgrx::extension_sql_file!("../../sql/index/advise.sql", name = "advise");

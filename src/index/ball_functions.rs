@@ -137,11 +137,6 @@ pgrx::extension_sql_file!(
     requires = [
         "signature",
         "ball_type",
-        minhash_ball,
-        minhash_ball_of_any,
-        bit_ball,
-        bit_ball_of_any,
-        set_ball,
         near_dup_ballsel,
         near_dup_balljoinsel,
         minhash_in_ball,

@@ -202,9 +202,6 @@ pgrx::extension_sql_file!(
     requires = [
         "signature",
         "constraint_key_type",
-        near_dup_key,
-        near_dup_key_of_bits,
-        near_dup_key_of_document,
         near_dup_key_near,
         near_dup_ballsel,
         near_dup_balljoinsel

@@ -54,10 +54,5 @@ pub fn document_ball_contains(ball: Ball<'_>, doc: Text<'_>) -> bool {
 pgrx::extension_sql_file!(
     "../../sql/index/document_ball.sql",
     name = "document_ball",
-    requires = [
-        "ball",
-        document_ball,
-        document_in_ball,
-        document_ball_contains
-    ]
+    requires = ["ball", document_in_ball, document_ball_contains]
 );

@@ -156,8 +156,4 @@ fn check(table: &Relation, queue: &Relation) {
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/live/note.sql",
-    name = "live_note",
-    requires = ["guard"]
-);
+pgrx::extension_sql_file!("../../sql/live/note.sql", name = "live_note");

@@ -313,8 +313,4 @@ impl Refresh<'_> {
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/live/refresh.sql",
-    name = "live_refresh",
-    requires = [near_dup_refresh]
-);
+pgrx::extension_sql_file!("../../sql/live/refresh.sql", name = "live_refresh");

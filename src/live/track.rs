@@ -251,8 +251,4 @@ fn check_index(tracker: &Tracker) {
     }
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/live/track.sql",
-    name = "live_track",
-    requires = [near_dup_track, "live_note"]
-);
+pgrx::extension_sql_file!("../../sql/live/track.sql", name = "live_track");

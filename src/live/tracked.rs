@@ -78,8 +78,4 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
     rights.resign();
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/live/tracked.sql",
-    name = "live_tracked",
-    requires = [near_dup_trackers, "live_note"]
-);
+pgrx::extension_sql_file!("../../sql/live/tracked.sql", name = "live_tracked");

@@ -40,8 +40,4 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     rights.resign();
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/live/untrack.sql",
-    name = "live_untrack",
-    requires = [near_dup_untrack]
-);
+pgrx::extension_sql_file!("../../sql/live/untrack.sql", name = "live_untrack");

@@ -115,16 +115,3 @@ fn too_low(index_threshold: f64, threshold: f64) -> Error {
         "Ask for a higher threshold, or store the band keys of the lowest threshold to be asked for.",
     )
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/minhash/bands.sql",
-    name = "bands",
-    requires = [
-        "signature",
-        minhash_bands,
-        minhash_bands_classic,
-        minhash_intact,
-        minhash_probe,
-        minhash_shared_band
-    ]
-);

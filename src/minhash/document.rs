@@ -127,9 +127,3 @@ fn with_set(
         then(&excluded.set);
     }
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/minhash/document.sql",
-    name = "minhash",
-    requires = ["signature", minhash, minhash_excluding]
-);

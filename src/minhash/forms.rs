@@ -98,11 +98,5 @@ fn minhash_import(slots: Array<'_, i64>, source: default!(Text<'_>, "''")) -> Ne
 pgrx::extension_sql_file!(
     "../../sql/minhash/forms.sql",
     name = "minhash_forms",
-    requires = [
-        "signature",
-        minhash_union_of_two,
-        minhash_pack,
-        minhash_describe,
-        minhash_import
-    ]
+    requires = ["signature", minhash_union_of_two]
 );

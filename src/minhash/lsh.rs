@@ -40,9 +40,3 @@ fn lsh_params(threshold: f64, slots: i32, fp_weight: f64, fn_weight: f64) -> Par
         params.fn_area,
     ))
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/minhash/lsh.sql",
-    name = "lsh",
-    requires = [lsh_probability, lsh_params]
-);

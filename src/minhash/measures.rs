@@ -70,16 +70,3 @@ fn minhash_containment(a: StoredSignature<'_>, b: StoredSignature<'_>) -> Option
 fn minhash_cardinality(m: StoredSignature<'_>) -> f64 {
     measures::cardinality(&m.read()).or_raise()
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/minhash/measures.sql",
-    name = "minhash_measures",
-    requires = [
-        "signature",
-        minhash_interval,
-        minhash_margin,
-        minhash_relax,
-        minhash_containment,
-        minhash_cardinality
-    ]
-);

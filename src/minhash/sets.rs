@@ -100,14 +100,3 @@ fn encode(sketch: &Sketch, unit: SignatureUnit, k: u16, key: &Key) -> NewSignatu
     };
     NewSignature(sketch.encode(header))
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/minhash/sets.sql",
-    name = "minhash_sets",
-    requires = [
-        "signature",
-        minhash_set_of_texts,
-        minhash_set,
-        minhash_lexemes
-    ]
-);

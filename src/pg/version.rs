@@ -8,12 +8,3 @@ use pgrx::prelude::*;
 fn pg_neardup_version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
-
-pgrx::extension_sql!(
-    r#"
-COMMENT ON FUNCTION pg_neardup_version() IS
-    'version of the loaded library; that of the SQL objects is in pg_extension';
-"#,
-    name = "version",
-    requires = [pg_neardup_version]
-);

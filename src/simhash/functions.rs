@@ -125,8 +125,4 @@ fn signature(sums: &Sums) -> Option<NewBits> {
     (!sums.is_empty()).then(|| NewBits::new(sums.signature()))
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/simhash/functions.sql",
-    name = "simhash",
-    requires = [simhash_terms, simhash_lexemes]
-);
+pgrx::extension_sql_file!("../../sql/simhash/functions.sql", name = "simhash");

@@ -76,5 +76,5 @@ pub fn hamming_within(a: Bits<'_>, b: Bits<'_>, distance: i32) -> bool {
 pgrx::extension_sql_file!(
     "../../sql/simhash/hamming.sql",
     name = "hamming",
-    requires = [bit_hamming, hamming_within, hamming_bands, hamming_probe]
+    requires = [bit_hamming, hamming_within]
 );

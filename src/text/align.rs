@@ -199,13 +199,4 @@ fn diff_html_of_several(
     NewText(page.or_raise().into_bytes())
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/text/align.sql",
-    name = "align",
-    requires = [
-        longest_common_substring,
-        edit_distance,
-        diff_html,
-        diff_html_of_several
-    ]
-);
+pgrx::extension_sql_file!("../../sql/text/align.sql", name = "align");

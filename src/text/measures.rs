@@ -218,21 +218,3 @@ unsafe fn shingle_sets(
 pub fn shingle_set(doc: &[u8], shingling: &Shingling) -> Vec<i64> {
     shingle_hashes(doc, shingling, &Key::from_seed(0), &mut check_interrupts).or_raise()
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/text/measures.sql",
-    name = "measures",
-    requires = [
-        jaccard,
-        jaccard_of_texts,
-        containment,
-        containment_of_texts,
-        near_contained,
-        near_dup_of_sets,
-        near_dup_documents,
-        near_contained_documents,
-        "shingles",
-        resemblance,
-        containment_of_documents
-    ]
-);

@@ -78,8 +78,4 @@ fn utf8<'a>(text: &'a Text<'_>) -> &'a str {
     })
 }
 
-pgrx::extension_sql_file!(
-    "../../sql/text/passages.sql",
-    name = "text_passages",
-    requires = []
-);
+pgrx::extension_sql_file!("../../sql/text/passages.sql", name = "text_passages");

@@ -127,17 +127,3 @@ fn winnow(
         })
     }
 }
-
-pgrx::extension_sql_file!(
-    "../../sql/text/shingles.sql",
-    name = "shingles",
-    requires = [
-        shingles,
-        shingle_hashes,
-        shingle_hashes_of_texts,
-        shingle_sample,
-        bucket_sketch,
-        supershingles,
-        winnow
-    ]
-);

@@ -80,6 +80,5 @@ fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
 
 pgrx::extension_sql_file!(
     "../../../sql/index/neardup_functions.sql",
-    name = "neardup_functions",
-    requires = [near_dup_index_stats, "neardup_access_method"]
+    name = "neardup_functions"
 );

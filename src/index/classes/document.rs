@@ -221,7 +221,7 @@ pgrx::extension_sql_file!(
     name = "neardup_document",
     requires = [
         "document_ball",
-        "measures",
+        near_dup_documents,
         "neardup_access_method",
         document_options
     ]

@@ -75,5 +75,5 @@ pub fn open(_column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
 pgrx::extension_sql_file!(
     "../../../sql/index/neardup_set.sql",
     name = "neardup_set",
-    requires = ["ball", "measures", "neardup_access_method"]
+    requires = ["ball", near_dup_of_sets, "neardup_access_method"]
 );
