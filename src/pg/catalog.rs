@@ -12,17 +12,10 @@ pub fn support_function(
     number: i16,
 ) -> Option<pg_sys::Oid> {
     let column = column_type.into();
+    let keys = [family.into(), column, column, number.into()];
+    let cache = pg_sys::SysCacheIdentifier::AMPROCNUM;
     // SAFETY: the cache has keys of these types.
-    found(unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::AMPROCNUM as i32,
-            pg_sys::Anum_pg_amproc_amproc as i16,
-            family.into(),
-            column,
-            column,
-            number.into(),
-        )
-    })
+    unsafe { cached(cache, pg_sys::Anum_pg_amproc_amproc, keys) }
 }
 
 /// Returns the function of that name and argument types in the schema of `function`.
@@ -31,17 +24,14 @@ pub fn function_beside(
     name: &CStr,
     types: &[pg_sys::Oid],
 ) -> Option<pg_sys::Oid> {
+    let cache = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP;
     // SAFETY: the cache has keys of these types.
-    found(unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as i32,
-            pg_sys::Anum_pg_proc_oid as i16,
-            name.as_ptr().into(),
-            pg_sys::buildoidvector(types.as_ptr(), types.len() as i32).into(),
-            pg_sys::get_func_namespace(function).into(),
-            0usize.into(),
-        )
-    })
+    unsafe {
+        let types = pg_sys::buildoidvector(types.as_ptr(), types.len() as i32).into();
+        let schema = pg_sys::get_func_namespace(function).into();
+        let keys = [name.as_ptr().into(), types, schema];
+        cached(cache, pg_sys::Anum_pg_proc_oid, keys)
+    }
 }
 
 /// Returns the operator of that name and operand types in the schema of `function`.
@@ -50,17 +40,13 @@ pub fn operator_beside(
     name: &CStr,
     [left, right]: [pg_sys::Oid; 2],
 ) -> Option<pg_sys::Oid> {
+    let cache = pg_sys::SysCacheIdentifier::OPERNAMENSP;
     // SAFETY: the cache has keys of these types.
-    found(unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::OPERNAMENSP as i32,
-            pg_sys::Anum_pg_operator_oid as i16,
-            name.as_ptr().into(),
-            left.into(),
-            right.into(),
-            pg_sys::get_func_namespace(function).into(),
-        )
-    })
+    unsafe {
+        let schema = pg_sys::get_func_namespace(function).into();
+        let keys = [name.as_ptr().into(), left.into(), right.into(), schema];
+        cached(cache, pg_sys::Anum_pg_operator_oid, keys)
+    }
 }
 
 /// Returns the declared type of the first argument of a function.
@@ -76,17 +62,10 @@ pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
 
 /// Returns the type of that name in a schema; InvalidOid, which no value has, if there is none.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
-    // SAFETY: plain catalog lookup.
-    unsafe {
-        pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::TYPENAMENSP as i32,
-            pg_sys::Anum_pg_type_oid as i16,
-            pg_sys::Datum::from(name.as_ptr()),
-            pg_sys::Datum::from(schema),
-            pg_sys::Datum::null(),
-            pg_sys::Datum::null(),
-        )
-    }
+    let keys = [name.as_ptr().into(), schema.into()];
+    let cache = pg_sys::SysCacheIdentifier::TYPENAMENSP;
+    // SAFETY: the cache has keys of these types.
+    unsafe { cached(cache, pg_sys::Anum_pg_type_oid, keys) }.unwrap_or(pg_sys::InvalidOid)
 }
 
 /// Returns whether values of a type are stored as text is: `text`, `varchar` and `char(n)`, but not
@@ -130,8 +109,22 @@ pub fn is_named_function(function: pg_sys::Oid, name: &CStr, wrapper: CFunction)
     is_named && is_function(function, wrapper)
 }
 
-fn found(oid: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    (oid != pg_sys::InvalidOid).then_some(oid)
+/// Returns a column, of type oid, of the row with these keys in a catalog cache; None if there is no such row.
+///
+/// # Safety
+/// The cache has that column, and its keys are of these types.
+pub unsafe fn cached<const N: usize>(
+    cache: pg_sys::SysCacheIdentifier::Type,
+    column: u32,
+    keys: [pg_sys::Datum; N],
+) -> Option<pg_sys::Oid> {
+    let key = |number| keys.get(number).copied().unwrap_or(pg_sys::Datum::null());
+    // SAFETY: vouched for by the caller.
+    let found = unsafe {
+        let (cache, column) = (cache as i32, column as i16);
+        pg_sys::GetSysCacheOid(cache, column, key(0), key(1), key(2), key(3))
+    };
+    (found != pg_sys::InvalidOid).then_some(found)
 }
 
 /// Notes that an object, of a catalog, goes with another one.

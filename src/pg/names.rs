@@ -1,5 +1,6 @@
 //! Names and values as SQL writes them, in UTF-8 whatever the database's encoding.
 
+use crate::pg::catalog::cached;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::statement::server_text;
@@ -145,14 +146,9 @@ pub fn operator(operator: pg_sys::Oid) -> String {
             let code = PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION;
             missing(code, "operator", operator)
         });
-        let schema = pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::OPEROID as i32,
-            pg_sys::Anum_pg_operator_oprnamespace as i16,
-            operator.into(),
-            pg_sys::Datum::null(),
-            pg_sys::Datum::null(),
-            pg_sys::Datum::null(),
-        );
+        let cache = pg_sys::SysCacheIdentifier::OPEROID;
+        let column = pg_sys::Anum_pg_operator_oprnamespace;
+        let schema = cached(cache, column, [operator.into()]).unwrap_or_default();
         format!("OPERATOR({}.{name})", identifier(&schema_name(schema)))
     }
 }
