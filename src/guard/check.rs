@@ -10,6 +10,7 @@ use crate::guard::version::{Nearness, RowVersion};
 use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::statement::server_text;
+use crate::pg::value::Layout;
 use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::CString;
@@ -339,7 +340,7 @@ impl GuardColumns {
                     .scope
                     .iter()
                     .all(|column| column.same(get(old, column.number), get(new, column.number)))
-                && have_same_bits(old_value, new_value, false, -1)
+                && have_same_bits(old_value, new_value, Layout::VARLENA)
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::relation::{Relation, column_type};
+use crate::pg::relation::{ColumnType, Relation};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString};
 
@@ -23,27 +23,25 @@ pub struct ScopeColumn {
 impl ScopeColumn {
     /// # Errors
     /// ERROR `undefined_function` for a type without equality.
-    ///
-    /// # Safety
-    /// The table is open, and has that column.
-    unsafe fn new(table: pg_sys::Relation, number: i16) -> Self {
-        // SAFETY: vouched for by the caller; cache entries are never freed.
-        unsafe {
-            let (column_type, collation) = column_type(table, number);
-            let wanted = (pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_EQ_OPR_FINFO) as i32;
-            let equality = pg_sys::lookup_type_cache(column_type, wanted);
-            if (*equality).eq_opr_finfo.fn_oid == pg_sys::InvalidOid {
-                raise(
-                    PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
-                    "near_dup_guard cannot compare a scope column whose type has no equality",
-                    "Use columns of types with a default B-tree or hash operator class.",
-                );
-            }
-            Self {
-                number,
-                equality,
-                collation,
-            }
+    fn new(table: &Relation, number: i16) -> Self {
+        let ColumnType {
+            type_, collation, ..
+        } = ColumnType::of(table.oid(), number);
+        let wanted = (pg_sys::TYPECACHE_EQ_OPR | pg_sys::TYPECACHE_EQ_OPR_FINFO) as i32;
+        // SAFETY: cache entries are never freed.
+        let equality = unsafe { pg_sys::lookup_type_cache(type_, wanted) };
+        // SAFETY: as above.
+        if unsafe { (*equality).eq_opr_finfo.fn_oid } == pg_sys::InvalidOid {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
+                "near_dup_guard cannot compare a scope column whose type has no equality",
+                "Use columns of types with a default B-tree or hash operator class.",
+            );
+        }
+        Self {
+            number,
+            equality,
+            collation,
         }
     }
 
@@ -97,29 +95,20 @@ impl GuardColumns {
     /// # Errors
     /// ERROR `undefined_column`, and `feature_not_supported` for a virtual generated column, which
     /// has no value in a row.
-    ///
-    /// # Safety
-    /// The table is open.
-    pub unsafe fn of(table: pg_sys::Relation, options: &GuardOptions) -> Self {
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let oid = (*table).rd_id;
-            let scope = options.scope.iter();
-            let relation = Relation::open_table(oid);
-            let key = relation.primary_key().map(|(index, numbers)| PrimaryKey {
-                columns: (numbers.iter())
-                    .map(|&number| KeyColumn::new(&relation, number))
-                    .collect(),
+    pub fn of(table: &Relation, options: &GuardOptions) -> Self {
+        let number = |name: &CString| column_number(table.oid(), name);
+        let scope = options.scope.iter().map(number);
+        let key_column = |&number: &i16| KeyColumn::new(table, number);
+        Self {
+            value: number(&options.column),
+            scope: scope
+                .map(|number| ScopeColumn::new(table, number))
+                .collect(),
+            window: Self::window(table, options),
+            key: table.primary_key().map(|(index, numbers)| PrimaryKey {
+                columns: numbers.iter().map(key_column).collect(),
                 index,
-            });
-            Self {
-                value: column_number(oid, &options.column),
-                scope: scope
-                    .map(|name| ScopeColumn::new(table, column_number(oid, name)))
-                    .collect(),
-                window: Self::window(table, options),
-                key,
-            }
+            }),
         }
     }
 
@@ -127,16 +116,11 @@ impl GuardColumns {
     ///
     /// # Errors
     /// The errors of [`Self::of`], and `datatype_mismatch` for a column that has no moments.
-    ///
-    /// # Safety
-    /// The table is open.
-    pub unsafe fn window(table: pg_sys::Relation, options: &GuardOptions) -> Option<Window> {
+    pub fn window(table: &Relation, options: &GuardOptions) -> Option<Window> {
         let (name, most) = options.within.as_ref().zip(options.by)?;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let number = column_number((*table).rd_id, name);
-            Some(Window::new(table, number, most))
-        }
+        let number = column_number(table.oid(), name);
+        // SAFETY: the table is open, and has that column.
+        Some(unsafe { Window::new(table.as_ptr(), number, most) })
     }
 
     /// Returns the key of a row as a column of type `held` holds it; None without a key.

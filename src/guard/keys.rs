@@ -2,30 +2,21 @@
 //! a row type.
 
 use crate::guard::row::{get, have_same_bits};
-use crate::pg::relation::{Relation, column_type};
+use crate::pg::relation::{ColumnType, Relation};
+use crate::pg::value::Layout;
 use pgrx::pg_sys;
 
 /// A column of a primary key.
 #[derive(Clone, Copy)]
 pub struct KeyColumn {
     pub number: i16,
-    by_value: bool,
-    length: i16,
+    layout: Layout,
 }
 
 impl KeyColumn {
     pub fn new(table: &Relation, number: i16) -> Self {
-        let (mut length, mut by_value) = (0, false);
-        // SAFETY: the table is open and has the column.
-        unsafe {
-            let (column_type, _) = column_type(table.as_ptr(), number);
-            pg_sys::get_typlenbyval(column_type, &mut length, &mut by_value);
-        }
-        Self {
-            number,
-            by_value,
-            length,
-        }
+        let layout = Layout::of(ColumnType::of(table.oid(), number).type_);
+        Self { number, layout }
     }
 }
 
@@ -68,7 +59,7 @@ pub unsafe fn have_same_key(
         // SAFETY: vouched for by the caller; the values are of the column's type.
         unsafe {
             let [a, b] = [a, b].map(|slot| get(slot, column.number));
-            have_same_bits(a, b, column.by_value, column.length)
+            have_same_bits(a, b, column.layout)
         }
     })
 }
@@ -76,20 +67,17 @@ pub unsafe fn have_same_key(
 /// Returns whether the first column of a table holds keys of another table, whose primary key has
 /// these columns: of their type, or of a row type with columns of their types.
 pub fn holds_keys(keys: &Relation, table: &Relation, columns: &[i16]) -> bool {
-    // SAFETY: the tables are open and have these columns.
-    unsafe {
-        let type_of = |column: &i16| column_type(table.as_ptr(), *column).0;
-        let (held, _) = column_type(keys.as_ptr(), 1);
-        if let [column] = columns {
-            return type_of(column) == held;
-        }
-        let row = pg_sys::get_typ_typrelid(held);
-        if row == pg_sys::InvalidOid {
-            return false;
-        }
-        let behind_last = columns.len() as i16 + 1;
-        let mut numbers = (1..).zip(columns);
-        pg_sys::get_atttype(row, behind_last) == pg_sys::InvalidOid
-            && numbers.all(|(number, column)| pg_sys::get_atttype(row, number) == type_of(column))
+    let type_of = |column: &i16| ColumnType::of(table.oid(), *column).type_;
+    let held = ColumnType::of(keys.oid(), 1).type_;
+    if let [column] = columns {
+        return type_of(column) == held;
     }
+    // SAFETY: looks into the catalog, and returns InvalidOid for what is not there.
+    let field = |row, number| unsafe { pg_sys::get_atttype(row, number) };
+    // SAFETY: as above.
+    let row = unsafe { pg_sys::get_typ_typrelid(held) };
+    let mut numbers = (1..).zip(columns);
+    row != pg_sys::InvalidOid
+        && field(row, columns.len() as i16 + 1) == pg_sys::InvalidOid
+        && numbers.all(|(number, column)| field(row, number) == type_of(column))
 }

@@ -5,7 +5,7 @@ use crate::guard::keys::holds_keys;
 use crate::guard::table::root_of;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::names;
-use crate::pg::relation::{Relation, column_type};
+use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
 use crate::pg::statement::{Connection, array_of_texts, server_text, text_datum};
 use neardup::memory::Grow;
@@ -18,8 +18,7 @@ use std::ffi::CStr;
 /// ERROR `object_not_in_prerequisite_state` for a table without a primary key, `feature_not_supported` for a
 /// temporary one, and the errors of CREATE TABLE.
 pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
-    // SAFETY: the table is open.
-    let root = Relation::open_table(unsafe { root_of(guarded.as_ptr()) });
+    let root = Relation::open_table(root_of(guarded.oid()));
     let Some((_, numbers)) = root.primary_key() else {
         let table = names::relation(root.oid());
         raise(
@@ -51,7 +50,11 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     let connection = Connection::open();
     let definitions: Vec<_> = numbers
         .iter()
-        .map(|&number| definition(&root, number))
+        .map(|&number| {
+            let name = names::column(root.oid(), number).unwrap_or_default();
+            let definition = ColumnType::of(root.oid(), number).definition();
+            (names::identifier(&name), definition)
+        })
         .collect();
     let key = match &definitions[..] {
         [(_, definition)] => definition.clone(),
@@ -89,19 +92,6 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     unsafe { pg_sys::get_relname_relid(server_text(name).as_ptr(), schema) }
 }
 
-/// Returns a column's name, and its type with modifier and collation.
-fn definition(table: &Relation, number: i16) -> (String, String) {
-    let (mut type_, mut modifier, mut collation) = Default::default();
-    // SAFETY: the table is open and has the column.
-    unsafe {
-        let table = table.oid();
-        pg_sys::get_atttypetypmodcoll(table, number, &mut type_, &mut modifier, &mut collation);
-    }
-    let name = names::column(table.oid(), number).unwrap_or_default();
-    let type_ = names::type_of(type_, modifier) + &names::collate(collation);
-    (names::identifier(&name), type_)
-}
-
 /// An open table of notes.
 pub struct NotesTable {
     table: Relation,
@@ -111,8 +101,7 @@ pub struct NotesTable {
 impl NotesTable {
     pub fn open(oid: pg_sys::Oid) -> Self {
         let table = Relation::open_table(oid);
-        // SAFETY: the table is open.
-        let (key_type, _) = unsafe { column_type(table.as_ptr(), 1) };
+        let key_type = ColumnType::of(oid, 1).type_;
         Self { table, key_type }
     }
 

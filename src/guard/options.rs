@@ -7,6 +7,7 @@ use crate::options::{self, with_text};
 use crate::pg::condition;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
+use crate::pg::relation::trigger_arguments;
 use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
 use neardup::shingle::Shingling;
@@ -108,7 +109,7 @@ impl GuardOptions {
     pub unsafe fn of_trigger(trigger: &pg_sys::Trigger, table: pg_sys::Oid) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let mut options = Self::parse(&arguments(trigger));
+            let mut options = Self::parse(&trigger_arguments(trigger));
             let kept = condition::kept(trigger.tgqual).unwrap_or_default();
             let names = kept
                 .into_iter()
@@ -180,18 +181,5 @@ impl GuardOptions {
                 Bound::Distance(options::distance_in(&self.bound, most))
             }
         }
-    }
-}
-
-/// Returns the arguments of a trigger.
-///
-/// # Safety
-/// The trigger is that of the running call.
-unsafe fn arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
-    // SAFETY: the array has that many NUL-terminated strings.
-    unsafe {
-        (0..trigger.tgnargs as usize)
-            .map(|number| CStr::from_ptr(*trigger.tgargs.add(number)))
-            .collect()
     }
 }

@@ -157,10 +157,10 @@ impl<'p> Passing<'p> {
             if place.new.is_none() && options.notes.is_none() {
                 not_so("near_dup_guard was fired by another event than INSERT or UPDATE");
             }
-            let columns = GuardColumns::of(table.as_ptr(), &options);
+            let columns = GuardColumns::of(&table, &options);
             let known = |guard: &Guard| guard.rule.options == options;
             let guard = self.guards.iter().position(known).unwrap_or_else(|| {
-                let rule = Rule::new(table.as_ptr(), options, function);
+                let rule = Rule::new(&table, options, function);
                 self.guards.push(Guard {
                     rule,
                     tables: Vec::new(),

@@ -37,7 +37,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
         let notes = requested_notes(&call);
         arguments.extend(notes.map(|notes| format!("most={}", notes.most)));
         let table = Relation::open_table(relation);
-        let mut rule = Rule::new(table.as_ptr(), options(&arguments), function);
+        let mut rule = Rule::new(&table, options(&arguments), function);
         if let Some(notes) = &mut rule.options.notes {
             check_owner(relation);
             let name = call.optional_argument(11).map(|name| names::name(name));
@@ -45,7 +45,7 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
             notes.table = notes_table::create(&table, &name);
         }
         create_triggers(&call, relation, &arguments, &mut rule.options);
-        for table in rule.tables(root_of(table.as_ptr())) {
+        for table in rule.tables(root_of(relation)) {
             table.index(&rule);
         }
     }

@@ -1,6 +1,8 @@
 //! The row for which a trigger fired, the place where it was written, and tuple slots.
 
+use crate::pg::call::trigger_data;
 use crate::pg::error::raise;
+use crate::pg::value::Layout;
 use pgrx::itemptr::item_pointer_get_both;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -49,13 +51,10 @@ impl Fired {
         const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
         const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
         const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
-        // SAFETY: vouched for by the caller; a trigger's context is its data.
+        // SAFETY: vouched for by the caller.
         unsafe {
-            let data = (*fcinfo).context.cast::<pg_sys::TriggerData>();
-            let data = match data.as_ref() {
-                Some(data) if data.type_ == pg_sys::NodeTag::T_TriggerData => data,
-                _ => not_so("near_dup_guard was not called as a trigger"),
-            };
+            let data = trigger_data(fcinfo)
+                .unwrap_or_else(|| not_so("near_dup_guard was not called as a trigger"));
             let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
             let has_arguments = (*data.tg_trigger).tgnargs > 0;
             let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
@@ -99,16 +98,17 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
 /// Returns whether two values of a type have the same bits, wherever they are stored, or are both NULL.
 ///
 /// # Safety
-/// The values are of a type with that length.
+/// The values are of a type with that layout.
 pub unsafe fn have_same_bits(
     a: Option<pg_sys::Datum>,
     b: Option<pg_sys::Datum>,
-    by_value: bool,
-    length: i16,
+    layout: Layout,
 ) -> bool {
     match (a, b) {
         // SAFETY: vouched for by the caller.
-        (Some(a), Some(b)) => unsafe { datum_image_eq(a, b, by_value, length.into()) },
+        (Some(a), Some(b)) => unsafe {
+            datum_image_eq(a, b, layout.by_value, layout.length.into())
+        },
         (a, b) => a.is_none() && b.is_none(),
     }
 }

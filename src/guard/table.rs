@@ -7,7 +7,7 @@ use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::relation::{Relation, column_type, key_columns};
+use crate::pg::relation::{ColumnType, Relation, key_columns};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The arguments of a guard, for the tables under one root.
@@ -42,26 +42,15 @@ pub struct UsableIndex {
 
 impl Rule {
     /// # Errors
-    /// ERROR for options that do not fit the table.
-    ///
-    /// # Safety
-    /// The table is open, and the function is `near_dup_guard`, or another one beside it.
-    pub unsafe fn new(
-        table: pg_sys::Relation,
-        options: GuardOptions,
-        function: pg_sys::Oid,
-    ) -> Self {
-        // SAFETY: vouched for by the caller.
-        let (kind, value_type) = unsafe {
-            let columns = GuardColumns::of(table, &options);
-            let (value_type, _) = column_type(table, columns.value);
-            let schema = pg_sys::get_func_namespace(function);
-            let kind = Kind::of_type(value_type, schema);
-            (kind, value_type)
-        };
-        let Some(kind) = kind else {
+    /// ERROR for options that do not fit the table. The function is `near_dup_guard`, or another one beside it.
+    pub fn new(table: &Relation, options: GuardOptions, function: pg_sys::Oid) -> Self {
+        let columns = GuardColumns::of(table, &options);
+        let value = ColumnType::of(table.oid(), columns.value).type_;
+        // SAFETY: looks the function up in the catalog.
+        let schema = unsafe { pg_sys::get_func_namespace(function) };
+        let Some(kind) = Kind::of_type(value, schema) else {
             let column = names::identifier(&utf8(&options.column));
-            let value_type = names::type_(value_type);
+            let value_type = names::type_(value);
             raise(
                 PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
                 &format!("near_dup_guard cannot compare column {column} of type {value_type}"),
@@ -107,8 +96,7 @@ impl Rule {
         match relation.kind() {
             pg_sys::RELKIND_PARTITIONED_TABLE => {
                 let ancestors = [ancestors, &[table]].concat();
-                // SAFETY: the table is open.
-                let window = unsafe { GuardColumns::window(relation.as_ptr(), &self.options) };
+                let window = GuardColumns::window(&relation, &self.options);
                 for (partition, span) in window::partitions(&relation, window, span) {
                     if span.meets(wanted) {
                         self.add_tables(partition, &ancestors, (span, wanted), tables);
@@ -122,16 +110,13 @@ impl Rule {
     }
 
     fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid], span: Span) -> SearchedTable {
-        // SAFETY: the relation is open.
-        unsafe {
-            let columns = GuardColumns::of(relation.as_ptr(), &self.options);
-            SearchedTable {
-                oid: (*relation.as_ptr()).rd_id,
-                ancestors: ancestors.to_vec(),
-                span,
-                index: self.usable_index(relation, &columns),
-                columns,
-            }
+        let columns = GuardColumns::of(relation, &self.options);
+        SearchedTable {
+            oid: relation.oid(),
+            ancestors: ancestors.to_vec(),
+            span,
+            index: self.usable_index(relation, &columns),
+            columns,
         }
     }
 
@@ -146,52 +131,38 @@ impl Rule {
                 Some((&last, in_front)) if last == columns.value => in_front,
                 _ => continue,
             };
-            let place = in_front.len();
             let index = Relation::open_index(oid);
-            // SAFETY: the index is open, with these keys.
-            unsafe {
-                if !self.is_ours(index.as_ptr(), place) {
-                    continue;
-                }
-                let form = (*index.as_ptr()).rd_index;
-                let is_complete = (*form).indisvalid && (*form).indisready;
-                is_settled &= is_complete;
-                if !is_complete || !self.is_served(index.as_ptr(), place) {
-                    continue;
-                }
-                let scope = scope_in_front(index.as_ptr(), in_front, columns);
-                if let Some(scope) = scope
-                    && best
-                        .as_ref()
-                        .is_none_or(|best| best.scope.len() < scope.len())
-                {
-                    best = Some(UsableIndex {
-                        oid,
-                        scope,
-                        is_settled,
-                    });
-                }
+            if !self.is_ours(&index, in_front.len()) {
+                continue;
+            }
+            let is_complete = index.description().indisvalid && index.description().indisready;
+            is_settled &= is_complete;
+            if is_complete
+                && self.is_served(&index, in_front.len())
+                && let Some(scope) = scope_in_front(&index, in_front, columns)
+                && (best.as_ref()).is_none_or(|best| best.scope.len() < scope.len())
+            {
+                best = Some(UsableIndex {
+                    oid,
+                    scope,
+                    is_settled,
+                });
             }
         }
         best.map(|best| UsableIndex { is_settled, ..best })
     }
 
     /// Returns whether an index has the kind's operator class for the key at a place.
-    ///
-    /// # Safety
-    /// The index is open, and has that key.
-    unsafe fn is_ours(&self, index: pg_sys::Relation, place: usize) -> bool {
-        // SAFETY: vouched for by the caller.
-        let family = unsafe { *(*index).rd_opfamily.add(place) };
+    fn is_ours(&self, index: &Relation, place: usize) -> bool {
+        // SAFETY: the index has a family for each key.
+        let family = unsafe { *(*index.as_ptr()).rd_opfamily.add(place) };
         self.kind.has_family(family, self.objects.value_type)
     }
 
-    /// Returns whether an index finds everything within the bound.
-    ///
-    /// # Safety
-    /// The index is open, and one of ours that has the value in that place.
-    unsafe fn is_served(&self, index: pg_sys::Relation, place: usize) -> bool {
-        // SAFETY: vouched for by the caller.
+    /// Returns whether an index of ours that has the value in that place finds everything within the bound.
+    fn is_served(&self, index: &Relation, place: usize) -> bool {
+        let index = index.as_ptr();
+        // SAFETY: the index is open, and has options for each column.
         unsafe {
             let options = *pg_sys::RelationGetIndexAttOptions(index, false).add(place);
             pg_sys::RelationGetIndexPredicate(index).is_null()
@@ -200,19 +171,12 @@ impl Rule {
     }
 }
 
-/// Returns the scope columns of the guard that are in front of the value; None if other columns are.
-///
-/// # Safety
-/// The index is open, and has these columns in front.
-unsafe fn scope_in_front(
-    index: pg_sys::Relation,
-    in_front: &[i16],
-    columns: &GuardColumns,
-) -> Option<Vec<usize>> {
+/// Returns the scope columns of the guard that are in front of the value in an index; None if other columns are.
+fn scope_in_front(index: &Relation, in_front: &[i16], columns: &GuardColumns) -> Option<Vec<usize>> {
     let scope = in_front.iter().enumerate().map(|(place, &number)| {
         columns.scope.iter().position(|column| {
-            // SAFETY: vouched for by the caller.
-            column.number == number && unsafe { column.is_compared_by(index, place) }
+            // SAFETY: the index is open, and has that column.
+            column.number == number && unsafe { column.is_compared_by(index.as_ptr(), place) }
         })
     });
     scope.collect()
@@ -258,19 +222,15 @@ impl SearchedTable {
 }
 
 /// Returns the root of the partitions that a table belongs to; itself if it is no partition.
-///
-/// # Safety
-/// The table is open.
-pub unsafe fn root_of(table: pg_sys::Relation) -> pg_sys::Oid {
-    // SAFETY: vouched for by the caller; the function takes one regclass.
+pub fn root_of(table: pg_sys::Oid) -> pg_sys::Oid {
+    let root = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
+    // SAFETY: looks into the catalog; the function takes one regclass.
     unsafe {
-        if !(*(*table).rd_rel).relispartition {
-            return (*table).rd_id;
+        if !pg_sys::get_rel_relispartition(table) {
+            return table;
         }
-        let function = pg_sys::Oid::from(pg_sys::F_PG_PARTITION_ROOT);
-        let datum =
-            pg_sys::OidFunctionCall1Coll(function, pg_sys::InvalidOid, (*table).rd_id.into());
-        pg_sys::Oid::from(datum.value() as u32)
+        let root = pg_sys::OidFunctionCall1Coll(root, pg_sys::InvalidOid, table.into());
+        pg_sys::Oid::from(root.value() as u32)
     }
 }
 

@@ -86,7 +86,7 @@ unsafe fn root(fcinfo: pg_sys::FunctionCallInfo, table: pg_sys::Relation) -> pg_
     unsafe {
         let kept = &mut (*(*fcinfo).flinfo).fn_extra;
         if kept.is_null() {
-            *kept = std::ptr::without_provenance_mut(root_of(table).to_u32() as usize);
+            *kept = std::ptr::without_provenance_mut(root_of((*table).rd_id).to_u32() as usize);
         }
         pg_sys::Oid::from(kept.addr() as u32)
     }

@@ -2,7 +2,7 @@
 
 use crate::guard::row::get;
 use crate::pg::error::raise;
-use crate::pg::relation::{Relation, column_type};
+use crate::pg::relation::{ColumnType, Relation};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
@@ -61,7 +61,7 @@ impl Window {
     /// The table is open, and has that column.
     pub unsafe fn new(table: pg_sys::Relation, number: i16, most: i64) -> Self {
         // SAFETY: vouched for by the caller.
-        let base = unsafe { pg_sys::getBaseType(column_type(table, number).0) };
+        let base = unsafe { pg_sys::getBaseType(ColumnType::of((*table).rd_id, number).type_) };
         if ![
             pg_sys::DATEOID,
             pg_sys::TIMESTAMPOID,

@@ -160,8 +160,7 @@ impl Searched {
 
     /// Returns whether the index has the versions of rows that old snapshots see.
     fn is_whole(&self) -> bool {
-        // SAFETY: the index is open.
-        unsafe { !(*(*self.index.as_ptr()).rd_index).indcheckxmin }
+        !self.index.description().indcheckxmin
     }
 
     /// Adds the search for the values in a row's ball, within its scope columns.

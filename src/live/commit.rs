@@ -2,8 +2,7 @@
 
 use crate::live::access::{lock, rights_for};
 use crate::live::refresh::refresh;
-use crate::live::tracker::Tracker;
-use crate::live::trigger;
+use crate::live::tracker::{Tracker, check_call};
 use crate::pg::call::finfo;
 use crate::pg::statement::Connection;
 use pgrx::pg_sys;
@@ -78,7 +77,7 @@ pub unsafe extern "C-unwind" fn near_dup_refresh_at_commit(
     // A trigger is called for every row, and the first call refreshes all.
     if TOUCHED.with_borrow(Vec::is_empty) {
         // SAFETY: vouched for by the caller.
-        unsafe { trigger::check(fcinfo) };
+        unsafe { check_call(fcinfo) };
     }
     refresh_touched();
     pg_sys::Datum::null()

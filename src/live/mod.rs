@@ -28,6 +28,5 @@ mod state;
 mod track;
 mod tracked;
 mod tracker;
-mod trigger;
 mod untrack;
 mod write;

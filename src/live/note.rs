@@ -5,11 +5,10 @@
 
 use crate::guard::keys::{KeyColumn, have_same_key, holds_keys, key_of};
 use crate::live::commit;
-use crate::live::tracker::Tracker;
-use crate::live::trigger;
-use crate::pg::call::finfo;
+use crate::live::tracker::{Tracker, no_trigger};
+use crate::pg::call::{finfo, trigger_data};
 use crate::pg::error::raise;
-use crate::pg::relation::{Relation, column_type};
+use crate::pg::relation::{ColumnType, Relation};
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -22,9 +21,10 @@ use pgrx::{PgSqlErrorCode, pg_sys};
 pub unsafe extern "C-unwind" fn near_dup_note(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
     // SAFETY: vouched for by the caller; the value that is kept with the statement is of this type.
     unsafe {
-        let (data, call) = (trigger::data(fcinfo), (*fcinfo).flinfo);
+        let call = (*fcinfo).flinfo;
+        let data = trigger_data(fcinfo).unwrap_or_else(|| no_trigger());
         if (*call).fn_extra.is_null() {
-            let noting = trigger::tracker(fcinfo).map(|tracker| Noting::new(data, tracker));
+            let noting = Tracker::of_call(fcinfo).map(|tracker| Noting::new(data, tracker));
             let mut context = PgMemoryContexts::For((*call).fn_mcxt);
             (*call).fn_extra = context.leak_and_drop_on_delete(noting).cast();
         }
@@ -68,22 +68,23 @@ impl Noting {
     unsafe fn note(&self, data: &pg_sys::TriggerData) {
         let row = pg_sys::TRIGGER_EVENT_ROW;
         let operation = data.tg_event & (pg_sys::TRIGGER_EVENT_OPMASK | row);
-        let queue = Queue::open(self.tracker.tables.queue);
+        let queue = Relation::open_to_write(self.tracker.tables.queue);
+        let key_type = ColumnType::of(queue.oid(), 1).type_;
         // SAFETY: vouched for by the caller; slots that the event has hold rows of the table.
         unsafe {
-            let key = |slot| Some(key_of(&self.key, queue.key_type(), slot));
+            let key = |slot| Some(key_of(&self.key, key_type, slot));
             match operation ^ row {
-                _ if self.key.is_empty() => queue.insert(None),
+                _ if self.key.is_empty() => insert(&queue, None),
                 pg_sys::TRIGGER_EVENT_INSERT | pg_sys::TRIGGER_EVENT_DELETE => {
-                    queue.insert(key(data.tg_trigslot));
+                    insert(&queue, key(data.tg_trigslot));
                 }
                 pg_sys::TRIGGER_EVENT_UPDATE => {
                     if !have_same_key(&self.key, data.tg_trigslot, data.tg_newslot) {
-                        queue.insert(key(data.tg_trigslot));
+                        insert(&queue, key(data.tg_trigslot));
                     }
-                    queue.insert(key(data.tg_newslot));
+                    insert(&queue, key(data.tg_newslot));
                 }
-                _ => queue.insert(None),
+                _ => insert(&queue, None),
             }
         }
         drop(queue);
@@ -97,39 +98,15 @@ impl Noting {
     }
 }
 
-/// The open queue.
-struct Queue(pg_sys::Relation);
-
-impl Queue {
-    fn open(oid: pg_sys::Oid) -> Self {
-        // SAFETY: raises an ERROR if there is no such relation.
-        Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as i32) })
-    }
-
-    fn key_type(&self) -> pg_sys::Oid {
-        // SAFETY: the queue is open, and has one column.
-        unsafe { column_type(self.0, 1) }.0
-    }
-
-    /// Inserts a key; None says that any row may have changed.
-    fn insert(&self, key: Option<pg_sys::Datum>) {
-        let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
-        // SAFETY: the queue is open, has one column, of the key's type, and no index.
-        unsafe {
-            let row = pg_sys::heap_form_tuple((*self.0).rd_att, &raw mut value, &raw mut is_null);
-            pg_sys::simple_heap_insert(self.0, row);
-            pg_sys::heap_freetuple(row);
-        }
-    }
-}
-
-impl Drop for Queue {
-    fn drop(&mut self) {
-        // After an ERROR it is closed with the resource owner.
-        if !std::thread::panicking() {
-            // SAFETY: the relation is open; the lock is released with the transaction.
-            unsafe { pg_sys::relation_close(self.0, pg_sys::NoLock as i32) };
-        }
+/// Inserts a key into the queue; None says that any row may have changed.
+fn insert(queue: &Relation, key: Option<pg_sys::Datum>) {
+    let (mut value, mut is_null) = (key.unwrap_or(pg_sys::Datum::null()), key.is_none());
+    let queue = queue.as_ptr();
+    // SAFETY: the queue is open, has one column, of the key's type, and no index.
+    unsafe {
+        let row = pg_sys::heap_form_tuple((*queue).rd_att, &raw mut value, &raw mut is_null);
+        pg_sys::simple_heap_insert(queue, row);
+        pg_sys::heap_freetuple(row);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::statement::{Connection, Statement};
+use crate::pg::value::Layout;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -224,8 +225,7 @@ pub struct OrderComparison {
 
 struct SortedColumn {
     support: Box<pg_sys::SortSupportData>,
-    by_value: bool,
-    length: i16,
+    layout: Layout,
 }
 
 /// The values of a row in the order, NULLs as None.
@@ -235,7 +235,6 @@ impl OrderComparison {
     pub fn new(order: &Order) -> Self {
         let column = |term: &Term| {
             let mut support = Box::new(pg_sys::SortSupportData::default());
-            let (mut length, mut by_value) = (0, false);
             // SAFETY: the operator is one of a sort; what it allocates lives as long as the current
             // memory context.
             unsafe {
@@ -243,12 +242,10 @@ impl OrderComparison {
                 support.ssup_collation = term.collation;
                 support.ssup_nulls_first = term.is_nulls_first;
                 pg_sys::PrepareSortSupportFromOrderingOp(term.sort_operator, &mut *support);
-                pg_sys::get_typlenbyval(term.type_, &mut length, &mut by_value);
             }
             SortedColumn {
                 support,
-                by_value,
-                length,
+                layout: Layout::of(term.type_),
             }
         };
         Self {
@@ -266,11 +263,8 @@ impl OrderComparison {
     /// # Safety
     /// The value is one of that column.
     pub unsafe fn copy(&self, column: usize, value: pg_sys::Datum) -> pg_sys::Datum {
-        let SortedColumn {
-            by_value, length, ..
-        } = self.columns[column];
         // SAFETY: vouched for by the caller.
-        unsafe { crate::pg::value::copy_value(value, by_value, length) }
+        unsafe { self.columns[column].layout.copy(value) }
     }
 
     /// Compares two places.

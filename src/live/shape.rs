@@ -5,7 +5,7 @@ use crate::live::order::Order;
 use crate::live::tracker::Tracker;
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::relation::Relation;
+use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::statement::{Connection, server_text};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -42,25 +42,14 @@ impl TrackedColumn {
     /// Returns a column of a table or of a row type; None if there is no such column.
     pub fn find(relation: pg_sys::Oid, number: i16) -> Option<Self> {
         let name = names::column(relation, number)?;
-        let (mut type_, mut modifier, mut collation) = Default::default();
-        // SAFETY: the column exists.
-        unsafe {
-            pg_sys::get_atttypetypmodcoll(
-                relation,
-                number,
-                &mut type_,
-                &mut modifier,
-                &mut collation,
-            );
-        }
-        let type_name = names::type_of(type_, modifier);
+        let type_ = ColumnType::of(relation, number);
         Some(Self {
             name: names::identifier(&name),
             number,
-            type_,
-            definition: format!("{type_name}{}", names::collate(collation)),
-            type_name,
-            equality: names::equality(type_),
+            type_: type_.type_,
+            type_name: type_.name(),
+            definition: type_.definition(),
+            equality: names::equality(type_.type_),
         })
     }
 

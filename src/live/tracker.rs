@@ -8,12 +8,13 @@ use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Order, Term};
 use crate::options::{CUT, cut_texts, with_text};
+use crate::pg::call::trigger_data;
 use crate::pg::catalog::function_beside;
 use crate::pg::condition;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
 use crate::pg::names;
-use crate::pg::relation::{self, Relation, column_type};
+use crate::pg::relation::{self, ColumnType, Relation};
 use crate::pg::statement::Connection;
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
@@ -160,9 +161,8 @@ impl Tracker {
         // SAFETY: vouched for by the caller; the arguments are NUL-terminated.
         unsafe {
             let tables = Tables::of_condition(trigger.tgqual)?;
-            let arguments = (0..trigger.tgnargs as usize)
-                .map(|number| utf8(CStr::from_ptr(*trigger.tgargs.add(number))));
-            let arguments: Vec<String> = arguments.collect();
+            let arguments = relation::trigger_arguments(trigger).into_iter();
+            let arguments: Vec<String> = arguments.map(utf8).collect();
             let [threshold, mode, scopes, rest @ ..] = &arguments[..] else {
                 return None;
             };
@@ -173,7 +173,7 @@ impl Tracker {
             let number = column()?;
             let scope = (0..scopes.parse().ok()?).map(|_| names::column(own, column()?));
             let scope = scope.collect::<Option<_>>()?;
-            let kind = Kind::of_type(column_type(table, number).0, functions.schema)?;
+            let kind = Kind::of_type(ColumnType::of(own, number).type_, functions.schema)?;
             let (cut, directions) = rest.split_at_checked(kind.cut_types().len())?;
             let mut cut = CUT.into_iter().zip(cut);
             let shingling = cut.try_fold(Shingling::default(), with_text).ok();
@@ -192,6 +192,23 @@ impl Tracker {
                 schema: functions.schema,
                 function: trigger.tgfoid,
             })
+        }
+    }
+
+    /// Returns the tracker whose trigger is called; None of one that has ended, because its trigger for
+    /// updates was dropped with a column.
+    ///
+    /// # Errors
+    /// The errors of [`check_call`].
+    ///
+    /// # Safety
+    /// `fcinfo` is that of the running call.
+    pub unsafe fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
+        // SAFETY: vouched for by the caller; the trigger is the table's.
+        unsafe {
+            let data = check_call(fcinfo);
+            let functions = TriggerFunctions::beside((*(*fcinfo).flinfo).fn_oid);
+            Self::of_trigger(&functions, data.tg_relation, &*data.tg_trigger)
         }
     }
 
@@ -286,6 +303,34 @@ impl Tracker {
     pub fn function(&self, name: &str) -> String {
         names::qualified(self.schema, name)
     }
+}
+
+/// Checks that a trigger of a tracker is called, as cheap as that can be. Returns what it fires for.
+///
+/// # Errors
+/// ERROR `e_r_i_e_trigger_protocol_violated` for a function that is not called as a tracker's trigger.
+///
+/// # Safety
+/// `fcinfo` is that of the running call.
+pub unsafe fn check_call<'c>(fcinfo: pg_sys::FunctionCallInfo) -> &'c pg_sys::TriggerData {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let is_ours = |data: &&pg_sys::TriggerData| {
+            !(*data.tg_trigger).tgqual.is_null() && (*data.tg_trigger).tgnargs > 0
+        };
+        let data = trigger_data(fcinfo).filter(is_ours);
+        data.unwrap_or_else(|| no_trigger())
+    }
+}
+
+/// # Errors
+/// ERROR `e_r_i_e_trigger_protocol_violated`.
+pub fn no_trigger() -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        "a function of near_dup_track was not called by its trigger",
+        "near_dup_track makes its triggers itself.",
+    )
 }
 
 /// Returns the triggers of an open table without those that it has as a partition.

@@ -81,6 +81,17 @@ impl Call {
     }
 }
 
+/// Returns PostgreSQL's description of the event that a trigger fires for; None for a function that is not
+/// called as a trigger.
+///
+/// # Safety
+/// `fcinfo` is that of the running call.
+pub unsafe fn trigger_data<'c>(fcinfo: FunctionCallInfo) -> Option<&'c pg_sys::TriggerData> {
+    // SAFETY: vouched for by the caller; a trigger's context is its data.
+    let data = unsafe { (*fcinfo).context.cast::<pg_sys::TriggerData>().as_ref() };
+    data.filter(|data| data.type_ == pg_sys::NodeTag::T_TriggerData)
+}
+
 /// Returns the datum of argument `i`, which is not NULL.
 ///
 /// # Safety

@@ -1,5 +1,6 @@
 //! The planner's expressions, taken apart and made.
 
+use crate::pg::value::Layout;
 use pgrx::{Internal, PgList, pg_sys};
 
 /// Returns the address that an argument of type internal holds, or NULL.
@@ -145,13 +146,9 @@ pub unsafe fn new_collated_call(
 /// # Safety
 /// The datum is of the type, and outlives the node.
 pub unsafe fn new_constant(type_: pg_sys::Oid, datum: pg_sys::Datum) -> *mut pg_sys::Node {
-    let (mut length, mut by_value) = (0, false);
+    let (Layout { by_value, length }, none) = (Layout::of(type_), pg_sys::InvalidOid);
     // SAFETY: vouched for by the caller.
-    unsafe {
-        pg_sys::get_typlenbyval(type_, &mut length, &mut by_value);
-        let (length, none) = (i32::from(length), pg_sys::InvalidOid);
-        pg_sys::makeConst(type_, -1, none, length, datum, false, by_value).cast()
-    }
+    unsafe { pg_sys::makeConst(type_, -1, none, length.into(), datum, false, by_value).cast() }
 }
 
 /// Returns `left operator right`, a condition.

@@ -3,6 +3,7 @@
 use crate::pg::names;
 use pgrx::{PgList, pg_sys};
 use std::cell::Cell;
+use std::ffi::CStr;
 
 /// An open relation, closed with its lock kept to the end of the transaction.
 pub struct Relation(pg_sys::Relation);
@@ -19,6 +20,13 @@ impl Relation {
         // SAFETY: raises an ERROR unless it is a table.
         let table = unsafe { pg_sys::try_table_open(oid, pg_sys::AccessShareLock as i32) };
         (!table.is_null()).then(|| Self(table))
+    }
+
+    /// # Errors
+    /// ERROR `undefined_table` if there is no such relation.
+    pub fn open_to_write(oid: pg_sys::Oid) -> Self {
+        // SAFETY: raises an ERROR unless it is a table.
+        Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as i32) })
     }
 
     pub fn open_index(oid: pg_sys::Oid) -> Self {
@@ -100,12 +108,25 @@ impl Relation {
         Some((index, key_columns(index)))
     }
 
-    /// Returns the indexes of a table.
-    #[allow(clippy::disallowed_methods, reason = "as many as the server lists")]
+    /// Returns the indexes of the table.
+    #[allow(clippy::disallowed_methods, reason = "an entry an index")]
     pub fn indexes(&self) -> Vec<pg_sys::Oid> {
-        // SAFETY: the relation is open; the list is a new one.
+        // SAFETY: the table is open; the list is a new one.
         let list = unsafe { PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(self.0)) };
         list.iter_oid().collect()
+    }
+
+    /// Returns the row of `pg_index` of an index.
+    pub fn description(&self) -> &pg_sys::FormData_pg_index {
+        // SAFETY: the index is open.
+        unsafe { &*(*self.0).rd_index }
+    }
+
+    /// Returns the columns of the table that an index has; 0 stands for an expression.
+    pub fn indexed(&self) -> &[i16] {
+        let description = self.description();
+        // SAFETY: the array has that many elements.
+        unsafe { (description.indkey.values).as_slice(description.indnatts as usize) }
     }
 }
 
@@ -155,6 +176,18 @@ pub unsafe fn triggers<'t>(table: pg_sys::Relation) -> &'t [pg_sys::Trigger] {
     }
 }
 
+/// Returns the arguments of a trigger.
+///
+/// # Safety
+/// The trigger is one of an open table, as long as they are read.
+#[allow(clippy::disallowed_methods, reason = "an entry an argument")]
+pub unsafe fn trigger_arguments(trigger: &pg_sys::Trigger) -> Vec<&CStr> {
+    let arguments = 0..trigger.tgnargs as usize;
+    // SAFETY: the array has that many NUL-terminated strings.
+    let argument = |number| unsafe { CStr::from_ptr(*trigger.tgargs.add(number)) };
+    arguments.map(argument).collect()
+}
+
 /// Returns the number of blocks of a relation's main fork.
 ///
 /// # Safety
@@ -165,24 +198,40 @@ pub unsafe fn blocks(relation: pg_sys::Relation) -> u32 {
     unsafe { pg_sys::RelationGetNumberOfBlocksInFork(relation, fork) }
 }
 
-/// Returns type and collation of a column.
-///
-/// # Safety
-/// The table is open, and has that column.
-pub unsafe fn column_type(table: pg_sys::Relation, number: i16) -> (pg_sys::Oid, pg_sys::Oid) {
-    let (mut column_type, mut modifier, mut collation) = Default::default();
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let table = (*table).rd_id;
-        pg_sys::get_atttypetypmodcoll(
-            table,
-            number,
-            &mut column_type,
-            &mut modifier,
-            &mut collation,
-        );
+/// The type of a column, with its modifier and its collation.
+#[derive(Clone, Copy, Default)]
+pub struct ColumnType {
+    pub type_: pg_sys::Oid,
+    pub modifier: i32,
+    pub collation: pg_sys::Oid,
+}
+
+impl ColumnType {
+    /// Returns the type of a column of a table, an index or a row type.
+    ///
+    /// # Errors
+    /// ERROR `internal_error` if there is no such column.
+    pub fn of(relation: pg_sys::Oid, number: i16) -> Self {
+        let mut of = Self::default();
+        let Self {
+            type_,
+            modifier,
+            collation,
+        } = &mut of;
+        // SAFETY: raises an ERROR if there is no such column.
+        unsafe { pg_sys::get_atttypetypmodcoll(relation, number, type_, modifier, collation) };
+        of
     }
-    (column_type, collation)
+
+    /// Returns the type's name with its modifier.
+    pub fn name(&self) -> String {
+        names::type_of(self.type_, self.modifier)
+    }
+
+    /// Returns the type as the definition of a column has it, with its modifier and its collation.
+    pub fn definition(&self) -> String {
+        self.name() + &names::collate(self.collation)
+    }
 }
 
 /// Times after which the storage is not asked for all blocks any more, when all of them were in memory.

@@ -8,23 +8,45 @@ use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::CStr;
 
-/// Copies a value into the current memory context.
-///
-/// # Safety
-/// `value` is of a type that is passed by value or not, and of that length.
-pub unsafe fn copy_value(value: pg_sys::Datum, by_value: bool, length: i16) -> pg_sys::Datum {
-    if by_value {
-        return value;
+/// The way in which values of a type lie in memory.
+#[derive(Clone, Copy)]
+pub struct Layout {
+    pub by_value: bool,
+    pub length: i16,
+}
+
+impl Layout {
+    /// The layout of types of variable length.
+    pub const VARLENA: Self = Self {
+        by_value: false,
+        length: -1,
+    };
+
+    pub fn of(type_: pg_sys::Oid) -> Self {
+        let (mut length, mut by_value) = (0, false);
+        // SAFETY: raises an ERROR if there is no such type.
+        unsafe { pg_sys::get_typlenbyval(type_, &mut length, &mut by_value) };
+        Self { by_value, length }
     }
-    // SAFETY: a value by reference is a varlena, a string or of fixed length.
-    unsafe {
-        match length {
-            -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
-            -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
-            length => {
-                let copy = pg_sys::palloc(length as usize).cast::<u8>();
-                std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
-                copy.into()
+
+    /// Copies a value into the current memory context.
+    ///
+    /// # Safety
+    /// The value is of a type with this layout.
+    pub unsafe fn copy(self, value: pg_sys::Datum) -> pg_sys::Datum {
+        if self.by_value {
+            return value;
+        }
+        // SAFETY: a value by reference is a varlena, a string or of fixed length.
+        unsafe {
+            match self.length {
+                -1 => pg_sys::pg_detoast_datum_copy(value.cast_mut_ptr()).into(),
+                -2 => pg_sys::pstrdup(value.cast_mut_ptr()).into(),
+                length => {
+                    let copy = pg_sys::palloc(length as usize).cast::<u8>();
+                    std::ptr::copy_nonoverlapping(value.cast_mut_ptr(), copy, length as usize);
+                    copy.into()
+                }
             }
         }
     }
@@ -46,9 +68,7 @@ enum Values {
 
 impl Keys {
     pub fn new(key_type: pg_sys::Oid) -> Self {
-        let (mut length, mut by_value) = (0, false);
-        // SAFETY: plain catalog lookup.
-        unsafe { pg_sys::get_typlenbyval(key_type, &mut length, &mut by_value) };
+        let Layout { by_value, length } = Layout::of(key_type);
         let values = if by_value {
             Values::Direct(Vec::new(), Vec::new())
         } else {

@@ -2,7 +2,7 @@
 
 use crate::pg::error::raise;
 use crate::pg::sort::{PairSort, ValueOrder};
-use crate::pg::value::{Keys, copy_value};
+use crate::pg::value::{Keys, Layout};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// Sorts values, each with a number.
@@ -54,7 +54,8 @@ impl ValueSort {
         // SAFETY: values are of the type of the sort; the one before was copied here.
         unsafe {
             let (by_value, length) = ((*self.order).typbyval, (*self.order).typlen);
-            let before = held.replace(copy_value(value, by_value, length));
+            let layout = Layout { by_value, length };
+            let before = held.replace(layout.copy(value));
             if let Some(before) = before.filter(|_| !by_value) {
                 pg_sys::pfree(before.cast_mut_ptr());
             }

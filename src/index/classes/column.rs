@@ -1,7 +1,7 @@
 //! A column of an open index.
 
 use super::{EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
-use crate::pg::relation::column_type;
+use crate::pg::relation::ColumnType;
 use pgrx::{pg_sys, varlena_to_byte_slice};
 
 /// A column of an open index of the access method, counted from 1.
@@ -49,8 +49,9 @@ impl IndexColumn {
 
     /// Returns its type and its collation.
     fn type_and_collation(&self) -> (pg_sys::Oid, pg_sys::Oid) {
-        // SAFETY: the index is open and has the column.
-        unsafe { column_type(self.index, self.number) }
+        // SAFETY: the index is open.
+        let type_ = ColumnType::of(unsafe { (*self.index).rd_id }, self.number);
+        (type_.type_, type_.collation)
     }
 
     fn family(&self) -> pg_sys::Oid {
