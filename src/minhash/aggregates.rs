@@ -7,7 +7,7 @@
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
-use crate::pg::aggregate;
+use crate::pg::aggregate::{self, internal};
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, raise};
 use crate::pg::text::Text;
@@ -16,7 +16,6 @@ use neardup::shingle::Key;
 use neardup::text::Fold;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
-use std::ptr::NonNull;
 
 /// Elements that are added at once. Few enough for many groups, enough to share the rounds in which
 /// the last slots are filled.
@@ -31,48 +30,9 @@ struct UnionState {
     header: Header,
     /// Of the elements' hashes; 0 where there are none.
     seed: i64,
-    slots: PallocArray<u32>,
-    pending: PallocArray<u64>,
+    slots: &'static mut [u32],
+    pending: &'static mut [u64],
     pending_count: usize,
-}
-
-/// An array in a memory context, which frees it.
-struct PallocArray<T> {
-    start: NonNull<T>,
-    len: usize,
-}
-
-impl<T: Copy> PallocArray<T> {
-    /// # Safety
-    /// The context outlives every use of the array.
-    unsafe fn new(context: pg_sys::MemoryContext, len: usize, fill: T) -> Self {
-        // SAFETY: the allocator returns room for `len` values or raises an ERROR.
-        unsafe {
-            let start = pg_sys::MemoryContextAlloc(context, len * size_of::<T>()).cast::<T>();
-            let array = Self {
-                start: NonNull::new(start).expect("an allocation has an address"),
-                len,
-            };
-            std::slice::from_raw_parts_mut(start.cast::<std::mem::MaybeUninit<T>>(), len)
-                .fill(std::mem::MaybeUninit::new(fill));
-            array
-        }
-    }
-
-    fn as_slice(&self) -> &[T] {
-        // SAFETY: `len` initialized values, in a context that outlives the array.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
-    }
-
-    fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
-    }
-
-    fn free(self) {
-        // SAFETY: allocated by `new` and not used again.
-        unsafe { pg_sys::pfree(self.start.as_ptr().cast()) };
-    }
 }
 
 impl UnionState {
@@ -82,69 +42,54 @@ impl UnionState {
     /// # Safety
     /// `call` is the current function call.
     unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, header: Header, seed: i64) -> &'a mut Self {
-        // SAFETY: vouched for by the caller.
-        let context = unsafe {
-            aggregate::context(call, "Use the aggregates minhash_agg and minhash_union.")
-        };
-        // SAFETY: the state and its arrays live in the aggregate's context; a `UnionState` needs no drop.
+        let hint = "Use the aggregates minhash_agg and minhash_union.";
+        // SAFETY: vouched for by the caller; the arrays live as long as the state.
         unsafe {
-            let room = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
-            room.write(Self {
+            aggregate::new_state(call, hint, |context| Self {
                 header,
                 seed,
-                slots: PallocArray::new(context, usize::from(header.slots), UNFILLED),
-                pending: PallocArray::new(context, FIRST_PENDING, 0),
+                slots: aggregate::array(context, header.slots.into(), UNFILLED),
+                pending: aggregate::array(context, FIRST_PENDING, 0),
                 pending_count: 0,
-            });
-            &mut *room
+            })
         }
-    }
-
-    /// Returns the state behind an argument; `None` before the first row.
-    fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
-        let datum = argument.unwrap()?;
-        // SAFETY: arguments of type internal cannot be written in SQL; here they
-        // come from `argument`.
-        NonNull::new(datum.cast_mut_ptr::<Self>()).map(|mut state| unsafe { state.as_mut() })
-    }
-
-    fn argument(&mut self) -> Internal {
-        Internal::from(Some(pg_sys::Datum::from(std::ptr::from_mut(self))))
     }
 
     fn push(&mut self, hash: u64) {
-        if self.pending_count == self.pending.len {
+        if self.pending_count == self.pending.len() {
             self.make_room();
         }
-        self.pending.as_mut_slice()[self.pending_count] = hash;
+        self.pending[self.pending_count] = hash;
         self.pending_count += 1;
     }
 
     fn make_room(&mut self) {
-        let len = self.pending.len;
+        let len = self.pending.len();
         if len < PENDING {
             // SAFETY: the context of the state, which is that of the arrays.
             unsafe {
-                let context = pg_sys::GetMemoryChunkContext(self.pending.start.as_ptr().cast());
-                let mut wider = PallocArray::new(context, 2 * len, 0);
-                wider.as_mut_slice()[..len].copy_from_slice(self.pending.as_slice());
-                std::mem::replace(&mut self.pending, wider).free();
+                let before = self.pending.as_mut_ptr().cast();
+                let context = pg_sys::GetMemoryChunkContext(before);
+                let wider = aggregate::array(context, 2 * len, 0);
+                wider[..len].copy_from_slice(self.pending);
+                self.pending = wider;
+                pg_sys::pfree(before);
             }
         } else {
-            sketch::add(self.slots.as_mut_slice(), self.pending.as_slice());
+            sketch::add(self.slots, self.pending);
             self.pending_count = 0;
         }
     }
 
     fn merge(&mut self, other: &[u32]) {
-        sketch::merge(self.slots.as_mut_slice(), other);
+        sketch::merge(self.slots, other);
     }
 
     /// Returns the slots with the elements that wait. As a window function, an aggregate goes on
     /// after its result was asked for, so that the state stays as it is.
     fn finished_slots(&self) -> Vec<u32> {
-        let mut slots = self.slots.as_slice().to_vec();
-        sketch::add(&mut slots, &self.pending.as_slice()[..self.pending_count]);
+        let mut slots = self.slots.to_vec();
+        sketch::add(&mut slots, &self.pending[..self.pending_count]);
         slots
     }
 
@@ -166,11 +111,11 @@ const SEED: i64 = 0;
 /// Adds the element with this hash by the key of the seed; NULLs are ignored. Slots and seed are the
 /// arguments after the element, where the function is declared with them.
 fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal {
-    let state = UnionState::of(call.optional_argument(0).into());
+    let state = aggregate::state::<UnionState>(call.optional_argument(0).into());
     let slots = call.trailing_argument(2, SLOTS);
     let seed = call.trailing_argument(3, SEED);
     let (Some(hash), Some(slots), Some(seed)) = (hash, slots, seed) else {
-        return state.map_or_else(|| Internal::from(None), UnionState::argument);
+        return internal(state);
     };
     let key = Key::from_seed(seed);
     let state = state.unwrap_or_else(|| {
@@ -194,7 +139,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
         );
     }
     state.push(hash(&key));
-    state.argument()
+    internal(Some(state))
 }
 
 /// Implements `_agg_add(state, element text [, slots [, seed]])`.
@@ -229,9 +174,9 @@ fn minhash_union_add(
     m: Option<StoredSignature<'_>>,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let state = UnionState::of(state);
+    let state = aggregate::state::<UnionState>(state);
     let Some(m) = m else {
-        return state.map_or_else(|| Internal::from(None), UnionState::argument);
+        return internal(state);
     };
     let signature = m.read();
     let state = state.unwrap_or_else(|| {
@@ -241,7 +186,7 @@ fn minhash_union_add(
     });
     state.header.check_comparable(&signature.header).or_raise();
     state.merge(&signature.slots().collect::<Vec<_>>());
-    state.argument()
+    internal(Some(state))
 }
 
 /// Merges the second state, of another process or another part of the rows, into the first.
@@ -251,15 +196,15 @@ fn minhash_agg_combine(
     other: Internal,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let state = UnionState::of(state);
-    let Some(other) = UnionState::of(other) else {
-        return state.map_or_else(|| Internal::from(None), UnionState::argument);
+    let state = aggregate::state::<UnionState>(state);
+    let Some(other) = aggregate::state::<UnionState>(other) else {
+        return internal(state);
     };
     // SAFETY: PostgreSQL passes the current call.
     let state = state.unwrap_or_else(|| unsafe { UnionState::new(call, other.header, other.seed) });
     state.header.check_comparable(&other.header).or_raise();
     state.merge(&other.finished_slots());
-    state.argument()
+    internal(Some(state))
 }
 
 /// Bytes of the seed in a serialized state, before the signature.
@@ -267,7 +212,7 @@ const SEED_LEN: usize = size_of::<i64>();
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn minhash_agg_serialize(state: Internal) -> Vec<u8> {
-    let state = UnionState::of(state).expect("the function is strict");
+    let state = aggregate::state::<UnionState>(state).expect("the function is strict");
     [&state.seed.to_le_bytes()[..], &state.encode()].concat()
 }
 
@@ -291,13 +236,13 @@ fn minhash_agg_deserialize(
     // SAFETY: PostgreSQL passes the current call.
     let state = unsafe { UnionState::new(call, signature.header, i64::from_le_bytes(*seed)) };
     state.merge(&signature.slots().collect::<Vec<_>>());
-    state.argument()
+    internal(Some(state))
 }
 
 /// Returns the signature; NULL without rows.
 #[pg_extern(immutable, parallel_safe)]
 fn minhash_agg_result(state: Internal) -> Option<NewSignature> {
-    UnionState::of(state).map(|state| NewSignature(state.encode()))
+    aggregate::state::<UnionState>(state).map(|state| NewSignature(state.encode()))
 }
 
 pgrx::extension_sql_file!(

@@ -1,16 +1,22 @@
-//! The memory in which an aggregate keeps its state between rows.
+//! The states that aggregates keep between rows, in memory of their own.
 
 use crate::pg::error::raise;
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::{Internal, PgSqlErrorCode, pg_sys};
+use std::mem::MaybeUninit;
 
-/// Returns the memory context of the aggregate that `call` belongs to.
+/// Returns a new state in the memory context of the aggregate that `call` belongs to, in which `make` finds
+/// room for what the state refers to.
 ///
 /// # Safety
-/// `call` is the current function call.
+/// `call` is the current function call. The state needs no drop.
 ///
 /// # Errors
 /// ERROR `feature_not_supported` outside an aggregate; `hint` names the function to call instead.
-pub unsafe fn context(call: pg_sys::FunctionCallInfo, hint: &str) -> pg_sys::MemoryContext {
+pub unsafe fn new_state<'a, T>(
+    call: pg_sys::FunctionCallInfo,
+    hint: &str,
+    make: impl FnOnce(pg_sys::MemoryContext) -> T,
+) -> &'a mut T {
     let mut context = std::ptr::null_mut();
     // SAFETY: vouched for by the caller.
     if unsafe { pg_sys::AggCheckCallContext(call, &raw mut context) } == 0 {
@@ -20,5 +26,42 @@ pub unsafe fn context(call: pg_sys::FunctionCallInfo, hint: &str) -> pg_sys::Mem
             hint,
         );
     }
-    context
+    // SAFETY: the allocator returns room for a state, or raises an ERROR.
+    unsafe {
+        let room = pg_sys::MemoryContextAlloc(context, size_of::<T>()).cast::<T>();
+        room.write(make(context));
+        &mut *room
+    }
+}
+
+/// Returns an array in a memory context.
+///
+/// # Safety
+/// The context outlives every use of the array.
+pub unsafe fn array<'a, T: Copy>(
+    context: pg_sys::MemoryContext,
+    len: usize,
+    value: T,
+) -> &'a mut [T] {
+    // SAFETY: the allocator returns room for as many values, or raises an ERROR.
+    unsafe {
+        let start = pg_sys::MemoryContextAlloc(context, len * size_of::<T>());
+        let room = std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<T>>(), len);
+        room.fill(MaybeUninit::new(value));
+        room.assume_init_mut()
+    }
+}
+
+/// Returns the state behind an argument; None before the first row.
+pub fn state<'a, T>(argument: Internal) -> Option<&'a mut T> {
+    let datum = argument.unwrap()?;
+    // SAFETY: arguments of type internal cannot be written in SQL; here they come from [`internal`].
+    unsafe { datum.cast_mut_ptr::<T>().as_mut() }
+}
+
+/// Returns a state as the result of a function.
+pub fn internal<T>(state: Option<&mut T>) -> Internal {
+    state
+        .map(|state| pg_sys::Datum::from(std::ptr::from_mut(state)))
+        .into()
 }

@@ -4,7 +4,7 @@
 //! sums are integers: neither the order of rows nor parallel workers change a bit.
 #![allow(clippy::disallowed_methods, reason = "at most MAX_BITS sums")]
 
-use crate::pg::aggregate;
+use crate::pg::aggregate::{self, internal};
 use crate::pg::bits::NewBits;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, raise};
@@ -14,7 +14,6 @@ use neardup::shingle::Key;
 use neardup::simhash::{Sums, fixed_point};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
-use std::ptr::NonNull;
 
 /// The state of the aggregate between rows.
 struct SumState {
@@ -28,32 +27,13 @@ impl SumState {
     /// # Safety
     /// `call` is the current function call.
     unsafe fn new<'a>(call: pg_sys::FunctionCallInfo, numbers: usize, seed: i64) -> &'a mut Self {
-        // SAFETY: vouched for by the caller.
-        let context = unsafe { aggregate::context(call, "Use the aggregate simhash_agg.") };
-        // SAFETY: both allocations are as large as asked for, or raise an ERROR, and live as long as
-        // the aggregate; zeros are numbers; a `SumState` needs no drop.
+        // SAFETY: vouched for by the caller; the numbers live as long as the state.
         unsafe {
-            let zeros = pg_sys::MemoryContextAllocZero(context, numbers * size_of::<i64>());
-            let numbers = std::slice::from_raw_parts_mut(zeros.cast::<i64>(), numbers);
-            let room = pg_sys::MemoryContextAlloc(context, size_of::<Self>()).cast::<Self>();
-            room.write(Self {
+            aggregate::new_state(call, "Use the aggregate simhash_agg.", |context| Self {
                 seed,
-                sums: Sums::over(numbers),
-            });
-            &mut *room
+                sums: Sums::over(aggregate::array(context, numbers, 0)),
+            })
         }
-    }
-
-    /// Returns the state behind an argument; `None` before the first row.
-    fn of<'a>(argument: Internal) -> Option<&'a mut Self> {
-        let datum = argument.unwrap()?;
-        // SAFETY: arguments of type internal cannot be written in SQL; here they
-        // come from `as_internal`.
-        NonNull::new(datum.cast_mut_ptr::<Self>()).map(|mut state| unsafe { state.as_mut() })
-    }
-
-    fn as_internal(&mut self) -> Internal {
-        Internal::from(Some(pg_sys::Datum::from(std::ptr::from_mut(self))))
     }
 
     fn check_parameters(&self, numbers: usize, seed: i64) {
@@ -77,14 +57,14 @@ const SEED: i64 = 0;
 fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
-    let state = SumState::of(call.optional_argument(0).into());
+    let state = aggregate::state::<SumState>(call.optional_argument(0).into());
     let (Some(term), Some(weight), Some(bits), Some(seed)) = (
         call.optional_argument(1),
         call.optional_argument(2),
         call.trailing_argument(3, BITS),
         call.trailing_argument(4, SEED),
     ) else {
-        return state.map_or_else(|| Internal::from(None), SumState::as_internal);
+        return internal(state);
     };
     // SAFETY: the term is declared as text, and outlives the call.
     let term = unsafe { Text::from_raw(term) };
@@ -96,7 +76,7 @@ fn simhash_agg_add(fcinfo: pg_sys::FunctionCallInfo) -> Internal {
     let hash = Key::from_seed(seed).element_hash(&term);
     let weight = fixed_point(weight).or_raise();
     state.sums.add(hash, weight).or_raise();
-    state.as_internal()
+    internal(Some(state))
 }
 
 /// Adds the second state, of another process or another part of the rows, to the first.
@@ -106,21 +86,21 @@ fn simhash_agg_combine(
     other: Internal,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let state = SumState::of(state);
-    let Some(other) = SumState::of(other) else {
-        return state.map_or_else(|| Internal::from(None), SumState::as_internal);
+    let state = aggregate::state::<SumState>(state);
+    let Some(other) = aggregate::state::<SumState>(other) else {
+        return internal(state);
     };
     let numbers = other.sums.numbers().len();
     // SAFETY: PostgreSQL passes the current call.
     let state = state.unwrap_or_else(|| unsafe { SumState::new(call, numbers, other.seed) });
     state.check_parameters(numbers, other.seed);
     state.sums.merge(&other.sums).or_raise();
-    state.as_internal()
+    internal(Some(state))
 }
 
 #[pg_extern(immutable, parallel_safe, strict)]
 fn simhash_agg_serialize(state: Internal) -> Vec<u8> {
-    let state = SumState::of(state).expect("the function is strict");
+    let state = aggregate::state::<SumState>(state).expect("the function is strict");
     [&state.seed.to_le_bytes()[..], &state.sums.to_bytes()].concat()
 }
 
@@ -145,13 +125,13 @@ fn simhash_agg_deserialize(
     // SAFETY: PostgreSQL passes the current call.
     let state = unsafe { SumState::new(call, sums.numbers().len(), seed) };
     state.sums.merge(&sums).or_raise();
-    state.as_internal()
+    internal(Some(state))
 }
 
 /// Returns the SimHash; NULL if no term has a weight other than 0.
 #[pg_extern(immutable, parallel_safe)]
 fn simhash_agg_result(state: Internal) -> Option<NewBits> {
-    let state = SumState::of(state)?;
+    let state = aggregate::state::<SumState>(state)?;
     (!state.sums.is_empty()).then(|| NewBits::new(state.sums.signature()))
 }
 

@@ -51,8 +51,7 @@ pub fn near_dup_index_check(fcinfo: pg_sys::FunctionCallInfo) {
     let call = unsafe { Call::new(fcinfo) };
     let opened = Opened::new(pg_sys::Oid::from(call.argument(0, "index").value() as u32));
     // The index's expressions may call functions of the owner's.
-    // SAFETY: the table is open.
-    let rights = OwnerRights::assume(unsafe { (*(*opened.table).rd_rel).relowner });
+    let rights = OwnerRights::assume(opened.table.owner());
     // SAFETY: whatever this snapshot sees is in the index by now, and cannot be removed from it. One of a
     // transaction that is older than the index would also see rows that the index need not have.
     unsafe {
@@ -82,7 +81,9 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
             seen,
             sums: KeySums::new(&rows),
             // SAFETY: the table is open.
-            progress: Progress::about("checking the table", unsafe { rows_of(opened.table) }),
+            progress: Progress::about("checking the table", unsafe {
+                rows_of(opened.table.as_ptr())
+            }),
         };
         // SAFETY: vouched for by the caller.
         unsafe { scan_table(opened, &mut comparison, snapshot) };
@@ -323,7 +324,7 @@ unsafe fn scan_table(
         (*info).ii_ExclusionProcs = std::ptr::null_mut();
         (*info).ii_ExclusionStrats = std::ptr::null_mut();
         let scan = pg_sys::table_beginscan_strat(
-            opened.table,
+            opened.table.as_ptr(),
             snapshot,
             0,
             std::ptr::null_mut(),
@@ -332,7 +333,7 @@ unsafe fn scan_table(
         );
         let row_keys = RowKeys::of_index(index.as_ptr());
         let scan = TableScan {
-            table: opened.table,
+            table: opened.table.as_ptr(),
             index: index.as_ptr(),
             info,
             scan,

@@ -4,6 +4,7 @@ use super::build;
 use super::page::Index;
 use crate::pg::error::raise;
 use crate::pg::names;
+use crate::pg::relation::Relation;
 use crate::pg::rights::owns;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
@@ -12,8 +13,8 @@ const STAT_SCAN_TABLES: pg_sys::Oid = pg_sys::Oid::from_u32(3377);
 
 /// An index of this access method and its table, open until it is dropped.
 pub struct Opened {
-    pub table: pg_sys::Relation,
-    index: pg_sys::Relation,
+    pub table: Relation,
+    index: Relation,
 }
 
 impl Opened {
@@ -23,49 +24,38 @@ impl Opened {
     /// ERROR `wrong_object_type` if it is no index of this access method, `insufficient_privilege`
     /// unless the caller owns it or is a member of pg_stat_scan_tables.
     pub fn new(oid: pg_sys::Oid) -> Self {
-        let lock = pg_sys::AccessShareLock as i32;
-        // SAFETY: the table is locked before its index, as everybody does; a missing relation is an
-        // ERROR.
-        unsafe {
-            let table = pg_sys::IndexGetRelation(oid, true);
-            if table == pg_sys::InvalidOid || !is_plain_index(oid) {
-                refuse(oid);
-            }
-            let table = pg_sys::table_open(table, lock);
-            let index = pg_sys::index_open(oid, lock);
-            let opened = Self { table, index };
-            if (*(*index).rd_indam).ambuild.map(|f| f as usize)
-                != Some(build::build as *const () as usize)
-            {
-                refuse(oid);
-            }
-            if !may_read(oid) {
+        // SAFETY: looks relations up in the catalog.
+        let (table, is_plain) = unsafe {
+            let is_plain = pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_INDEX;
+            (pg_sys::IndexGetRelation(oid, true), is_plain)
+        };
+        if table == pg_sys::InvalidOid || !is_plain {
+            refuse(oid);
+        }
+        // The table is locked before its index, as everybody does.
+        let table = Relation::open_table(table);
+        let index = Relation::open_index(oid);
+        // SAFETY: the index is open.
+        let build = unsafe { (*(*index.as_ptr()).rd_indam).ambuild };
+        if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
+            refuse(oid);
+        }
+        if !may_read(oid) {
+            // SAFETY: raises the ERROR; the name is NUL-terminated.
+            unsafe {
                 pg_sys::aclcheck_error(
                     pg_sys::AclResult::ACLCHECK_NOT_OWNER,
                     pg_sys::ObjectType::OBJECT_INDEX,
                     pg_sys::get_rel_name(oid),
                 );
             }
-            opened
         }
+        Self { table, index }
     }
 
     pub fn index(&self) -> Index<'_> {
         // SAFETY: the index is open while `self` lives.
-        unsafe { Index::new(self.index) }
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        // After an ERROR both are closed with the resource owner.
-        if !std::thread::panicking() {
-            // SAFETY: the relations are open; the locks are released with the transaction.
-            unsafe {
-                pg_sys::relation_close(self.index, pg_sys::NoLock as i32);
-                pg_sys::relation_close(self.table, pg_sys::NoLock as i32);
-            }
-        }
+        unsafe { Index::new(self.index.as_ptr()) }
     }
 }
 
@@ -74,11 +64,6 @@ impl Drop for Opened {
 fn may_read(oid: pg_sys::Oid) -> bool {
     // SAFETY: looks roles up in the catalog.
     owns(oid) || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) }
-}
-
-fn is_plain_index(oid: pg_sys::Oid) -> bool {
-    // SAFETY: looks a relation up in the catalog.
-    unsafe { pg_sys::get_rel_relkind(oid) as u8 == pg_sys::RELKIND_INDEX }
 }
 
 fn refuse(oid: pg_sys::Oid) -> ! {

@@ -229,31 +229,19 @@ pub unsafe extern "C-unwind" fn get_tuple(
             pg_sys::MemoryContextSwitchTo(before);
         }
         scan.xs_recheck = true;
-        match &mut state.left {
-            RowsLeft::Ordered(ordered) => {
-                let before = pg_sys::MemoryContextSwitchTo(state.context);
-                let next = ordered.next(&state.row_keys, conditions(scan));
-                pg_sys::MemoryContextSwitchTo(before);
-                let Some((tid, distance)) = next else {
-                    return false;
-                };
-                scan.xs_heaptid = tid;
-                report_distance(scan, distance);
-                true
-            }
-            RowsLeft::Unordered(left) => {
-                let before = pg_sys::MemoryContextSwitchTo(state.context);
-                let next = left.next(&state.row_keys);
-                pg_sys::MemoryContextSwitchTo(before);
-                let Some(tid) = next else {
-                    return false;
-                };
-                scan.xs_heaptid = tid;
-                report_distance(scan, None);
-                true
-            }
-            RowsLeft::Start => false,
-        }
+        let before = pg_sys::MemoryContextSwitchTo(state.context);
+        let next = match &mut state.left {
+            RowsLeft::Ordered(ordered) => ordered.next(&state.row_keys, conditions(scan)),
+            RowsLeft::Unordered(left) => left.next(&state.row_keys).map(|tid| (tid, None)),
+            RowsLeft::Start => None,
+        };
+        pg_sys::MemoryContextSwitchTo(before);
+        let Some((tid, distance)) = next else {
+            return false;
+        };
+        scan.xs_heaptid = tid;
+        report_distance(scan, distance);
+        true
     }
 }
 

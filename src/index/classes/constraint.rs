@@ -6,8 +6,8 @@
 
 use super::document::check_threshold;
 use super::{
-    ComparedClass, DistanceOrder, DocumentClass, HammingClass, IndexColumn, KeySearch,
-    MinhashClass, OF_OTHER_KIND, ValueParameters,
+    ComparedClass, DocumentClass, HammingClass, IndexColumn, KeySearch, MinhashClass,
+    OF_OTHER_KIND, ValueParameters,
 };
 use crate::index::ball::{Within, corrupt};
 use crate::index::constraint_key::{ConstraintKey, near_dup_key_near};
@@ -18,10 +18,36 @@ use neardup::bands::MAX_BLOCKS;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The class of the values that the keys of an index hold.
-enum KeyClass {
+pub enum KeyClass {
     Minhash(MinhashClass),
     Hamming(HammingClass),
     Document(DocumentClass),
+}
+
+impl KeyClass {
+    pub fn of(column: &IndexColumn) -> Option<Self> {
+        Some(match stated_bound(column) {
+            Bound::Distance(distance) => {
+                let class = HammingClass::new(distance.into());
+                Self::Hamming(class.unwrap_or_else(|_| {
+                    raise(
+                        PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
+                        &format!(
+                            "an index cannot find a Hamming distance of {distance} by its keys"
+                        ),
+                        &format!("Valid are distances from 0 to {}.", MAX_BLOCKS - 1),
+                    )
+                }))
+            }
+            Bound::Threshold(threshold) | Bound::Share(threshold) => {
+                Self::Minhash(MinhashClass::new(threshold)?)
+            }
+            Bound::Resemblance(threshold, shingling) => {
+                check_threshold(threshold);
+                Self::Document(DocumentClass::new(shingling, threshold, 0)?)
+            }
+        })
+    }
 }
 
 impl ComparedClass for KeyClass {
@@ -51,10 +77,6 @@ impl ComparedClass for KeyClass {
             }
             _ => (KeySearch::Nothing, OF_OTHER_KIND),
         }
-    }
-
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
-        None
     }
 
     unsafe fn decide(&self, query: pg_sys::Datum) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
@@ -93,30 +115,6 @@ fn stated_bound(column: &IndexColumn) -> Bound {
             "Index an expression with a constant, such as near_dup_key(sig, 0.85).",
         )
     })
-}
-
-/// Opens a column of the class.
-pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
-    let class = match stated_bound(column) {
-        Bound::Distance(distance) => {
-            let class = HammingClass::new(distance.into());
-            KeyClass::Hamming(class.unwrap_or_else(|_| {
-                raise(
-                    PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-                    &format!("an index cannot find a Hamming distance of {distance} by its keys"),
-                    &format!("Valid are distances from 0 to {}.", MAX_BLOCKS - 1),
-                )
-            }))
-        }
-        Bound::Threshold(threshold) | Bound::Share(threshold) => {
-            KeyClass::Minhash(MinhashClass::new(threshold)?)
-        }
-        Bound::Resemblance(threshold, shingling) => {
-            check_threshold(threshold);
-            KeyClass::Document(DocumentClass::new(shingling, threshold, 0)?)
-        }
-    };
-    Some(Box::new(class))
 }
 
 pgrx::extension_sql_file!(

@@ -6,10 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "64 keys")]
 
 use super::options::{Declared, read_options};
-use super::{
-    CONTAINED, ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND,
-    ValueParameters, shorten,
-};
+use super::{CONTAINED, ComparedClass, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
 use crate::index::ball::{Ball, Resembling, Within};
 use crate::pg::error::{OrRaise, check_interrupts, raise};
 use crate::pg::text::Text;
@@ -133,20 +130,9 @@ impl ComparedClass for DocumentClass {
         }
     }
 
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
-        None
-    }
-
     fn describe(&self, _parameters: &ValueParameters) -> String {
         String::from("a document")
     }
-}
-
-/// Opens a column of the class.
-pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
-    // SAFETY: the column is of this class.
-    let class = unsafe { DocumentClass::from_options(column.options()) };
-    class.map(|class| Box::new(class) as Box<dyn ComparedClass>)
 }
 
 /// Declares the options of `text_ops`.

@@ -5,9 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{
-    ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND, ValueParameters, shorten,
-};
+use super::{ComparedClass, DistanceOrder, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
 use crate::index::ball::{Ball, Within};
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
@@ -143,13 +141,6 @@ impl DistanceOrder for HammingOrder {
     fn result(&self, distance: f64) -> pg_sys::Datum {
         pg_sys::Datum::from(distance as i32)
     }
-}
-
-/// Opens a column of the class.
-pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
-    // SAFETY: the column is of this class.
-    let class = unsafe { HammingClass::from_options(column.options()) };
-    class.map(|class| Box::new(class) as Box<dyn ComparedClass>)
 }
 
 /// Declares the options of `hamming_ops`.

@@ -6,9 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{
-    ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND, ValueParameters, shorten,
-};
+use super::{ComparedClass, DistanceOrder, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
 use crate::index::ball::{Ball, EVERYTHING, Within};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -176,13 +174,6 @@ impl DistanceOrder for MinhashOrder {
     fn result(&self, distance: f64) -> pg_sys::Datum {
         pg_sys::Datum::from(distance.to_bits())
     }
-}
-
-/// Opens a column of the class.
-pub fn open(column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
-    // SAFETY: the column is of this class.
-    let class = unsafe { MinhashClass::from_options(column.options()) };
-    class.map(|class| Box::new(class) as Box<dyn ComparedClass>)
 }
 
 /// Declares the options of `minhash_ops`.

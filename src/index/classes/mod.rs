@@ -7,7 +7,6 @@ mod constraint;
 mod document;
 mod hamming;
 mod minhash;
-mod open;
 mod options;
 mod row;
 mod set;
@@ -103,7 +102,9 @@ pub trait ComparedClass {
     ///
     /// # Safety
     /// `query` is a datum of the class's type.
-    unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>>;
+    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
+        None
+    }
 
     /// Returns parameters in words.
     fn describe(&self, parameters: &ValueParameters) -> String;

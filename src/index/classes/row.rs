@@ -1,6 +1,5 @@
 //! The keys of a row: the keys of its compared value, within the scope of the columns in front.
 
-use super::open::open;
 use super::{
     ComparedClass, DistanceOrder, DocumentClass, EQUAL, IndexColumn, KeySearch, OF_OTHER_KIND,
     ValueParameters,
@@ -47,7 +46,7 @@ impl RowKeys {
             }
             column.declare_type();
         }
-        let class = open(&compared).unwrap_or_else(|| {
+        let class = compared.class().unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
                 "the options of a neardup index are out of range",

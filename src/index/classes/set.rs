@@ -4,10 +4,7 @@
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
 
-use super::{
-    CONTAINS, ComparedClass, DistanceOrder, IndexColumn, KeySearch, OF_OTHER_KIND, RESEMBLES,
-    ValueParameters,
-};
+use super::{CONTAINS, ComparedClass, KeySearch, OF_OTHER_KIND, RESEMBLES, ValueParameters};
 use crate::index::ball::{Ball, Within};
 use crate::pg::arrays::Bigints;
 use crate::pg::error::OrRaise;
@@ -16,7 +13,7 @@ use neardup::memory::Grow;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
 
-struct SetClass;
+pub struct SetClass;
 
 /// All sets compare.
 const PARAMETERS: ValueParameters = [0; 16];
@@ -58,18 +55,9 @@ impl ComparedClass for SetClass {
         (KeySearch::Keys { keys, needed }, PARAMETERS)
     }
 
-    unsafe fn order(&self, _query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {
-        None
-    }
-
     fn describe(&self, _parameters: &ValueParameters) -> String {
         String::from("a set")
     }
-}
-
-/// Opens a column of the class.
-pub fn open(_column: &IndexColumn) -> Option<Box<dyn ComparedClass>> {
-    Some(Box::new(SetClass))
 }
 
 pgrx::extension_sql_file!(
