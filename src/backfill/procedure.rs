@@ -5,7 +5,7 @@ use crate::backfill::checks;
 use crate::backfill::replicas;
 use crate::pg::call::Call;
 use crate::pg::encoding::utf8;
-use crate::pg::error::{raise, tell};
+use crate::pg::error::{invalid, tell};
 use crate::pg::names;
 use crate::pg::text::Text;
 use crate::pg::transaction::{check_may_commit, commit, in_transaction};
@@ -62,14 +62,14 @@ fn column(call: &Call) -> FilledColumn {
 fn rhythm(call: &Call) -> Rhythm {
     let batch = call.argument(3, "batch").value() as i64;
     if batch < 1 {
-        refuse(
+        invalid(
             &format!("batch must be at least 1, not {batch}"),
             "It is the number of rows that are committed together.",
         );
     }
     let seconds = f64::from_bits(call.argument(4, "pause").value() as u64);
     let Some(pause) = pause(seconds) else {
-        refuse(
+        invalid(
             &format!("pause must be between 0 and 86400, not {seconds}"),
             "It is in seconds.",
         );
@@ -86,14 +86,6 @@ fn pause(seconds: f64) -> Option<Duration> {
     (0.0..=DAY)
         .contains(&seconds)
         .then(|| Duration::from_secs_f64(seconds))
-}
-
-fn refuse(message: &str, hint: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        message,
-        hint,
-    )
 }
 
 fn report(filled: &Filled) {

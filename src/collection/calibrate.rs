@@ -3,8 +3,7 @@
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::arrays::{NewTexts, integer_elements, text_elements};
 use crate::pg::call::Call;
-use crate::pg::catalog::is_text;
-use crate::pg::error::{OrRaise, hold_interrupts, raise};
+use crate::pg::error::{OrRaise, hold_interrupts, invalid, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Column, Query};
@@ -182,8 +181,7 @@ impl LabeledPairs {
             _ => String::new(),
         };
         if !problem.is_empty() {
-            raise(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            invalid(
                 &problem,
                 "Label pairs that are the same (true) and pairs that are not (false); near_dup_sample_pairs draws some of all similarities.",
             );
@@ -217,19 +215,13 @@ fn check_weight(datum: pg_sys::Datum) -> f64 {
 /// Returns the columns of the documents, of the label and of the weight.
 fn check_columns(columns: &[Column]) -> ([CheckedColumn; 2], CheckedColumn, Option<CheckedColumn>) {
     let ([a, b, same] | [a, b, same, _]) = columns else {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        wrong_type(
             &format!("the query yields {} columns", columns.len()),
             "Valid are a document, another one, whether they are the same, and perhaps the weight of the pair (text, text, boolean, double precision).",
         );
     };
-    let document = |column: &Column, position| {
-        column
-            .if_base_type(is_text)
-            .unwrap_or_else(|| column.mismatch(pg_sys::TEXTOID, position, "document"))
-    };
     (
-        [document(a, "first"), document(b, "second")],
+        [a.of_documents("first"), b.of_documents("second")],
         same.of_type(pg_sys::BOOLOID, "third", "label"),
         columns
             .get(3)

@@ -10,7 +10,7 @@ use crate::collection::pieces::read_in_pieces;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, too_large};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{Query, QueryRow, work_mem_bytes};
@@ -23,7 +23,7 @@ use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, rarest};
 use neardup::memory::{Grow, collected, filled};
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 /// The most distinct sets: a bit of their numbers tells sets to look up from sets that were found.
 const MOST: u32 = u32::MAX / 2;
@@ -108,8 +108,7 @@ impl SetCollection {
     ) {
         let items = Items::of_records(&mut self.sets);
         if items.len() > MOST {
-            raise(
-                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            too_large(
                 &format!("the query yields more than {MOST} different sets"),
                 "",
             );

@@ -6,7 +6,7 @@ use crate::options;
 use crate::pg::bits::Bits;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query};
@@ -50,8 +50,7 @@ fn near_dup_distinct(fcinfo: pg_sys::FunctionCallInfo) {
         progress.step();
         let number = keys.len();
         if number == MOST_READ {
-            raise(
-                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            too_large(
                 &format!("{MOST_READ} rows of the query have too few that are not similar"),
                 "Give the query a LIMIT.",
             );

@@ -3,7 +3,7 @@
 use crate::pg::arrays::{bigint_elements, text_elements};
 use crate::pg::catalog::is_text;
 use crate::pg::error::OrRaise;
-use crate::pg::query::{CheckedColumn, Column, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::stored_texts;
 use neardup::Result;
@@ -25,6 +25,16 @@ pub enum DocumentKind {
     TextSet,
     /// A set of hashes, stored sorted.
     HashSet,
+}
+
+/// Returns the columns of a query that yields keys and texts.
+///
+/// # Errors
+/// ERROR `datatype_mismatch` for other columns.
+pub fn keyed_documents(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
+    let [key, document] = query.exactly("Valid are two columns: the key and the document (text).");
+    let key = key.of_type(key_type, "first", "key");
+    [key, document.of_documents("second")]
 }
 
 impl DocumentKind {

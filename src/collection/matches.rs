@@ -14,7 +14,7 @@ use crate::collection::reading::Collection;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::RowSimilarity;
-use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, invalid};
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::bands::plan::VerifiedPlan;
@@ -314,8 +314,7 @@ fn search(outlines: &mut Outlines, items: &Items) -> PartnerSearch {
 fn check_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {
     let slots = plan.bands.slots;
     if plan.lossy {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        invalid(
             &format!(
                 "signatures of {slots} slots would miss pairs of documents at threshold {threshold}"
             ),

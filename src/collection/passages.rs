@@ -1,13 +1,12 @@
 //! Passages that stand in several places of a collection.
 
-use crate::collection::documents::share_of_work_mem_bytes;
+use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::pg::call::Call;
-use crate::pg::catalog::is_text;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Query, work_mem_bytes};
+use crate::pg::query::{Query, work_mem_bytes};
 use crate::pg::spool::Records;
 use crate::pg::srf::ResultRows;
 use crate::pg::temporary_file::TemporaryFile;
@@ -21,7 +20,6 @@ use neardup::passages::{
     Passages, PlaceComparison, Repeated, WindowCandidates, WindowPart, Winnowed, min_words,
 };
 use neardup::text::Fold;
-use pgrx::PgSqlErrorCode;
 use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -55,8 +53,7 @@ fn repeated_passages(fcinfo: pg_sys::FunctionCallInfo) {
         rows.clear();
         fingerprints = documents.fingerprints_again();
     }
-    raise(
-        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+    too_large(
         "different words have the same hashes",
         "Call the function again.",
     )
@@ -119,7 +116,7 @@ impl KeyedDocuments {
     }
 
     fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
-        let [key, document] = check_columns(&query, self.key_type);
+        let [key, document] = keyed_documents(&query, self.key_type);
         let mut progress = query.progress("reading");
         fingerprints(self.reader(), |visit| {
             query.for_each(&mut |row| {
@@ -330,17 +327,6 @@ fn places(
         }
     });
     numbering
-}
-
-/// Returns the columns of the keys and of the documents.
-fn check_columns(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
-    const VALID: &str = "Valid are two columns: key and document, a text.";
-    let [key, document] = query.exactly(VALID);
-    let text = document.if_base_type(is_text);
-    [
-        key.of_type(key_type, "first", "key"),
-        text.unwrap_or_else(|| document.refuse("second", VALID)),
-    ]
 }
 
 pgrx::extension_sql_file!("../../sql/collection/passages.sql", name = "passages");

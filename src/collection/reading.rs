@@ -10,7 +10,7 @@ use crate::minhash::sets::signature_of_set;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, invalid, too_large, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::{Progress, notice};
 use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
@@ -21,7 +21,7 @@ use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{GroupSizes, Sides, TokenCounts};
 use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 
 /// The columns of a query.
 enum DocumentColumns {
@@ -187,8 +187,7 @@ impl Collection {
             self.documents = kind.map(Documents::new);
         }
         if self.documents.as_ref().map(|documents| documents.kind) != kind {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            wrong_type(
                 "the documents of the two queries differ in type",
                 "Let both queries yield documents of the same type, or neither.",
             );
@@ -327,8 +326,7 @@ impl Collection {
     }
 
     fn wrong_columns(&self, message: &str) -> ! {
-        let code = PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH;
-        raise(code, message, &self.valid_columns())
+        wrong_type(message, &self.valid_columns())
     }
 
     /// Returns the columns that a query can have, as the hint of an error.
@@ -389,11 +387,7 @@ impl Collection {
         }
         self.keys.push(key);
         if self.keys.len() >= u32::MAX as usize {
-            raise(
-                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                "the query yields more than 4 294 967 294 rows",
-                "",
-            );
+            too_large("the query yields more than 4 294 967 294 rows", "");
         }
     }
 
@@ -431,8 +425,7 @@ impl Collection {
                 SignatureUnit::Word | SignatureUnit::Char | SignatureUnit::Stop
             )
         {
-            raise(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            invalid(
                 "signatures of sets cannot be verified by the text of documents",
                 "Let the third column of the query be the set itself, as text[] or bigint[].",
             );

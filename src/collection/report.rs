@@ -7,7 +7,7 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
 use crate::pg::encoding::Utf8;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, check_interrupts, invalid, or_out_of_memory, wrong_type};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::spool::Records;
@@ -199,8 +199,7 @@ impl ReportRows {
             let group = row.canonical as usize;
             row.canonical = row_of[group].unwrap_or_else(|| {
                 let key = str::from_utf8(&canonicals.all[group]).unwrap_or_default();
-                raise(
-                    PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+                invalid(
                     &format!("the query yields no row {key}, which is the canonical row of others"),
                     "Let it yield all rows of a cluster.",
                 )
@@ -331,10 +330,7 @@ fn check_columns(
             let Some(signature) = second.if_type(signature_type) else {
                 second.refuse("second", VALID);
             };
-            let text = document.if_base_type(is_text);
-            let text =
-                text.unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "third", "document"));
-            (text, Some(signature), others)
+            (document.of_documents("third"), Some(signature), others)
         }
         (None, []) => wrong_columns("the query yields no document"),
     };
@@ -382,7 +378,7 @@ fn check_columns(
 }
 
 fn wrong_columns(message: &str) -> ! {
-    raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, VALID)
+    wrong_type(message, VALID)
 }
 
 const VALID: &str = "Valid are the key, perhaps the signature (minhash_signature), the document (text), and columns named source (text) and day (date), and of known clusters canonical (of the key's type) and similarity (double precision).";

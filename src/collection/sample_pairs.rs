@@ -1,12 +1,11 @@
 //! `near_dup_sample_pairs`: pairs worth a label.
 
-use crate::collection::documents::share_of_work_mem_bytes;
+use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::is_text;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Column, Query};
+use crate::pg::query::Query;
 use crate::pg::sort::RowSort;
 use crate::pg::spool::{HeldRecord, Records};
 use crate::pg::text::{NewText, Text};
@@ -63,7 +62,7 @@ impl SampledRows {
     fn read(call: &Call, most: usize, seed: i64) -> Self {
         let query = Query::open(call, 1, "query");
         let key_type = call.argument_type(0);
-        let [key, document] = check_columns(&query.columns(), key_type);
+        let [key, document] = keyed_documents(&query, key_type);
         let budget = share_of_work_mem_bytes();
         let (mut keys, mut documents) = (Keys::new(key_type), Records::new(budget));
         // The rows with the lowest hashes of their place in the query.
@@ -207,23 +206,6 @@ impl SampledRows {
             }
         }
     }
-}
-
-/// # Errors
-/// ERROR `datatype_mismatch` unless they are a key and a document.
-fn check_columns(columns: &[Column], key_type: pg_sys::Oid) -> [CheckedColumn; 2] {
-    let [key, document] = columns else {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            &format!("the query yields {} columns", columns.len()),
-            "Valid are two columns: the key and the document (text).",
-        );
-    };
-    let text = document.if_base_type(is_text);
-    [
-        key.of_type(key_type, "first", "key"),
-        text.unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "second", "document")),
-    ]
 }
 
 /// Returns a new text from UTF-8.

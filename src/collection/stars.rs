@@ -1,9 +1,9 @@
 //! Star clusters of any list of rows in order and of pairs among them.
 
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, raise, too_large};
 use crate::pg::progress::Progress;
-use crate::pg::query::{Column, Query};
+use crate::pg::query::Query;
 use crate::pg::value::Keys;
 use crate::pg::value_sort::ValueSort;
 use neardup::cluster::{SimilarPair, stars_of_pairs};
@@ -58,10 +58,7 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
 /// Puts the keys of the rows, each with its number, and returns how many there are.
 fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "rows");
-    let columns = query.columns();
-    let [key] = columns.as_slice() else {
-        wrong_columns(&columns, "rows", "one column: the key, in order");
-    };
+    let [key] = query.exactly("Valid for rows is one column: the key, in order.");
     let key = key.of_type(call.argument_type(0), "only", "key");
     let mut progress = query.progress("reading rows");
     let mut rows = 0;
@@ -73,11 +70,7 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
         }
     });
     if rows >= i64::from(NONE) {
-        raise(
-            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-            "the query yields more than 4 294 967 294 rows",
-            "",
-        );
+        too_large("the query yields more than 4 294 967 294 rows", "");
     }
     rows as usize
 }
@@ -85,11 +78,9 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
 /// Puts the ends of pairs, pair p with the numbers -1 - 2p and -2 - 2p, and returns the similarities.
 fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     let query = Query::open(call, 2, "pairs");
-    let columns = query.columns();
-    let [a, b, similarity] = columns.as_slice() else {
-        let valid = "three columns: the two keys of a pair and their similarity";
-        wrong_columns(&columns, "pairs", valid);
-    };
+    const VALID: &str =
+        "Valid for pairs are three columns: the two keys of a pair and their similarity.";
+    let [a, b, similarity] = query.exactly(VALID);
     let key_type = call.argument_type(0);
     let keys = [
         a.of_type(key_type, "first", "key"),
@@ -153,12 +144,4 @@ fn number_ends(sort: ValueSort, keys: &mut Keys, rows: usize, pairs: usize) -> N
         *end = row_of[*end as usize];
     }
     numbers
-}
-
-fn wrong_columns(columns: &[Column], query: &str, valid: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-        &format!("the query of {query} yields {} columns", columns.len()),
-        &format!("Valid are {valid}."),
-    )
 }

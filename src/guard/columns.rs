@@ -6,7 +6,7 @@ use crate::guard::options::GuardOptions;
 use crate::guard::row::get;
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
+use crate::pg::error::{raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -200,8 +200,7 @@ fn column_number(table: pg_sys::Oid, name: &CStr) -> i16 {
     };
     // SAFETY: the column exists.
     if unsafe { pg_sys::get_attgenerated(table, number) } as u8 == VIRTUAL {
-        raise(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        unsupported(
             &format!(
                 "near_dup_guard cannot read virtual generated column {} of table {}",
                 column(),

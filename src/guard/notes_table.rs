@@ -3,7 +3,7 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::keys::holds_keys;
 use crate::guard::table::root_of;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
@@ -37,8 +37,7 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     };
     let unlogged = match persistence {
         // Work as the owner makes no temporary objects.
-        pg_sys::RELPERSISTENCE_TEMP => raise(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        pg_sys::RELPERSISTENCE_TEMP => unsupported(
             "near_dup_protect cannot note rows of a temporary table",
             "action => 'refuse' is possible.",
         ),

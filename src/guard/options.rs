@@ -5,13 +5,13 @@ use crate::index::classes::check_threshold;
 use crate::index::kind::{Bound, Kind};
 use crate::options::{self, with_text};
 use crate::pg::condition;
-use crate::pg::error::OrRaise;
+use crate::pg::error::{OrRaise, invalid};
 use crate::pg::names;
 use crate::pg::relation::trigger_arguments;
 use crate::pg::statement::server_text;
 use neardup::bands::MAX_BLOCKS;
+use neardup::quoted;
 use neardup::shingle::Shingling;
-use neardup::{Error, quoted};
 use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
@@ -51,19 +51,11 @@ impl Notes {
     /// # Errors
     /// ERROR `invalid_parameter_value`.
     pub fn none_yet(most: i32) -> Self {
-        if !(1..=MOST_NOTES).contains(&most) {
-            let message = format!("most is {most}");
-            Err(Error::invalid(message, "most is from 1 to 1000.")).or_raise()
-        }
         Self {
             table: pg_sys::InvalidOid,
-            most: most as usize,
+            most: options::within("most", most, 1, MOST_NOTES) as usize,
         }
     }
-}
-
-fn invalid(message: String) -> ! {
-    Err(Error::invalid(message, SHAPE)).or_raise()
 }
 
 impl GuardOptions {
@@ -85,7 +77,10 @@ impl GuardOptions {
     /// ERROR `invalid_parameter_value` with a hint that lists the valid arguments.
     pub fn parse(arguments: &[&CStr]) -> Self {
         let [column, bound, rest @ ..] = arguments else {
-            invalid(format!("near_dup_guard got {} arguments", arguments.len()));
+            invalid(
+                &format!("near_dup_guard got {} arguments", arguments.len()),
+                SHAPE,
+            );
         };
         let bound = bound.to_string_lossy().into_owned();
         let mut options = Self::new((*column).to_owned(), bound);
@@ -93,7 +88,10 @@ impl GuardOptions {
             options.add(option);
         }
         if options.within.is_some() != options.by.is_some() {
-            invalid("near_dup_guard got one of within and by without the other".to_owned());
+            invalid(
+                "near_dup_guard got one of within and by without the other",
+                SHAPE,
+            );
         }
         options
     }
@@ -119,7 +117,7 @@ impl GuardOptions {
             }
             if let Some(notes) = &mut options.notes {
                 [notes.table] = condition::named(trigger.tgqual)
-                    .unwrap_or_else(|| invalid("near_dup_guard got most without notes".to_owned()));
+                    .unwrap_or_else(|| invalid("near_dup_guard got most without notes", SHAPE));
             }
             options
         }
@@ -152,10 +150,10 @@ impl GuardOptions {
             "within" => self.within = Some(column(value)),
             "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),
             "by" => self.by = Some(microseconds_in(&column(value))),
-            _ => invalid(format!(
-                "unknown option {}",
-                quoted(&option.to_string_lossy())
-            )),
+            _ => invalid(
+                &format!("unknown option {}", quoted(&option.to_string_lossy())),
+                SHAPE,
+            ),
         }
     }
 
@@ -166,7 +164,7 @@ impl GuardOptions {
     /// values that are no documents.
     pub fn bound(&self, kind: Kind) -> Bound {
         if kind != Kind::Documents && self.shingling != Shingling::default() {
-            invalid("k, unit and fold are for a column of documents".to_owned());
+            invalid("k, unit and fold are for a column of documents", SHAPE);
         }
         match kind {
             Kind::Minhash => Bound::Threshold(options::threshold_in(&self.bound)),

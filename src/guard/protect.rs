@@ -10,7 +10,7 @@ use crate::pg::call::Call;
 use crate::pg::catalog::depend;
 use crate::pg::condition;
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
+use crate::pg::error::invalid;
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::check_owner;
@@ -84,6 +84,9 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
     }
 }
 
+const ACTIONS: &str =
+    "Valid actions are refuse and note; notes names the table that action => 'note' makes.";
+
 /// Returns the notes that a call asks for, without their table; None where it asks for refusals.
 ///
 /// # Errors
@@ -97,18 +100,11 @@ unsafe fn requested_notes(call: &Call) -> Option<Notes> {
     let action = action.name();
     let most = call.argument(12, "most").value() as i32;
     let has_name = call.optional_argument(11).is_some();
-    let invalid = |message: &str| {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            message,
-            "Valid actions are refuse and note; notes names the table that action => 'note' makes.",
-        )
-    };
     match &*action {
         "note" => Some(Notes::none_yet(most)),
-        "refuse" if has_name => invalid("a guard that refuses rows has no notes"),
+        "refuse" if has_name => invalid("a guard that refuses rows has no notes", ACTIONS),
         "refuse" => None,
-        _ => invalid(&format!("unknown action {}", quoted(&action))),
+        _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
     }
 }
 

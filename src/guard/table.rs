@@ -5,7 +5,7 @@ use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
 use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
+use crate::pg::error::{raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, key_columns};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -51,8 +51,7 @@ impl Rule {
         let Some(kind) = Kind::of_type(value, schema) else {
             let column = names::identifier(&utf8(&options.column));
             let value_type = names::type_(value);
-            raise(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            wrong_type(
                 &format!("near_dup_guard cannot compare column {column} of type {value_type}"),
                 COLUMN_TYPES,
             );

@@ -4,7 +4,7 @@ use crate::minhash::datum::{StoredSignature, shingling};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, invalid, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::query::Query;
@@ -69,8 +69,7 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     let rows = source.count();
     let sample = source.sample(sample_rows, rows);
     let Some(header) = most_common_header(&sample) else {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        invalid(
             "the table has no signatures of documents that are not empty",
             "Fill the column with minhash(...) first.",
         );
@@ -185,8 +184,7 @@ impl SampledTable {
         let query = Query::of_sql(&sql);
         let columns = query.columns();
         let signature = columns[0].if_type(self.signature_type).unwrap_or_else(|| {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+            wrong_type(
                 &format!("the signature column is of type {}", columns[0].type_name()),
                 &format!(
                     "Name a column of type {}.",
@@ -314,8 +312,7 @@ fn shingles(row: &SampledRow, shingling: &Shingling) -> Vec<i64> {
 /// ERROR for signatures that were not made from text.
 fn shingling_of(header: &Header) -> Shingling {
     shingling(header).unwrap_or_else(|| {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        invalid(
             "the signatures were not made from the text of documents",
             "Leave document_column out.",
         )

@@ -8,7 +8,7 @@ use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, raise, unsupported};
 use crate::pg::text::Text;
 use crate::pg::varlena::{Varlena, argument, result};
 use crate::text::measures::shingle_set;
@@ -295,11 +295,7 @@ fn _ball_in(text: &CStr) -> NewBall {
 /// # Errors
 /// ERROR `feature_not_supported`: values of the type `name` are made, not written.
 pub fn refuse_text(name: &str, hint: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-        &format!("cannot accept a value of type {name}"),
-        hint,
-    )
+    unsupported(&format!("cannot accept a value of type {name}"), hint)
 }
 
 /// Returns a short text for people, or one that [`_ball_in`] reads where values are sent to another server:

@@ -2,7 +2,7 @@
 
 use crate::live::state::State;
 use crate::live::tracker::Tracker;
-use crate::pg::error::raise;
+use crate::pg::error::{raise, unsupported};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::OwnerRights;
@@ -42,8 +42,7 @@ pub fn check_tables(tracker: &Tracker) {
 /// # Errors
 /// ERROR `feature_not_supported`.
 fn refuse_row_security(relation: pg_sys::Oid) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+    unsupported(
         &format!(
             "clusters would show rows that row-level security of table {} hides",
             names::relation(relation)

@@ -1,6 +1,6 @@
 //! The order of a table's rows. The first row of a cluster is its canonical row.
 
-use crate::pg::error::raise;
+use crate::pg::error::{invalid, raise};
 use crate::pg::names;
 use crate::pg::statement::{Connection, Statement};
 use crate::pg::value::Layout;
@@ -60,7 +60,10 @@ impl Order {
     /// `invalid_parameter_value` for more than a list of expressions.
     pub fn of_query(relation: pg_sys::Oid, statement: &Statement<'_>) -> Self {
         let Some(query) = statement.query() else {
-            invalid("keep is more than a list of expressions over the table's columns");
+            invalid(
+                "keep is more than a list of expressions over the table's columns",
+                VALID,
+            );
         };
         let mut order = Self {
             terms: Vec::new(),
@@ -133,7 +136,10 @@ impl Order {
                 }
                 let column = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
                 if column <= 0 {
-                    invalid("keep must name the columns that it reads, and no system columns");
+                    invalid(
+                        "keep must name the columns that it reads, and no system columns",
+                        VALID,
+                    );
                 }
                 self.columns.insert(column as i16);
             }
@@ -206,16 +212,11 @@ fn check(query: &pg_sys::Query) {
         && query.rowMarks.is_null()
         && query.setOperations.is_null();
     if !is_list {
-        invalid("keep is more than a list of expressions over the table's columns");
+        invalid(
+            "keep is more than a list of expressions over the table's columns",
+            VALID,
+        );
     }
-}
-
-fn invalid(message: &str) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-        message,
-        VALID,
-    )
 }
 
 /// Compares places in an order, as PostgreSQL's sort does.

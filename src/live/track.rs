@@ -15,7 +15,7 @@ use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
 use crate::pg::encoding::utf8;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, invalid, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::check_owner;
@@ -172,18 +172,10 @@ fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
 fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
     let (name, type_name) = (&column.name, &column.type_name);
     let Some(kind) = Kind::of_type(column.type_, call.schema()) else {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        wrong_type(
             &format!("near_dup_track cannot compare column {name} of type {type_name}"),
             COLUMN_TYPES,
         );
-    };
-    let invalid = |message: &str, hint: &str| {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-            message,
-            hint,
-        )
     };
     let threshold = match kind {
         Kind::Hamming => {

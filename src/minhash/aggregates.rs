@@ -9,7 +9,7 @@ use crate::minhash::datum::{NewSignature, StoredSignature};
 use crate::options;
 use crate::pg::aggregate::{self, internal};
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, corrupted, invalid};
 use crate::pg::text::Text;
 use neardup::minhash::{Header, Signature, SignatureUnit, UNFILLED, combine, sketch};
 use neardup::shingle::Key;
@@ -132,8 +132,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
         unsafe { UnionState::new(call.fcinfo(), header, seed) }
     });
     if i32::from(state.header.slots) != slots || state.seed != seed {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        invalid(
             "slots and seed changed within one aggregate",
             "Pass the same slots and seed with every element.",
         );
@@ -224,13 +223,9 @@ fn minhash_agg_deserialize(
     _unused: Internal,
     call: pg_sys::FunctionCallInfo,
 ) -> Internal {
-    let (seed, bytes) = bytes.split_first_chunk::<SEED_LEN>().unwrap_or_else(|| {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-            "invalid state of a minhash aggregate",
-            "",
-        )
-    });
+    let (seed, bytes) = bytes
+        .split_first_chunk::<SEED_LEN>()
+        .unwrap_or_else(|| corrupted("invalid state of a minhash aggregate"));
     let signature = Signature::from_foreign_bytes(bytes).or_raise();
     combine::check_full_width(&signature).or_raise();
     // SAFETY: PostgreSQL passes the current call.

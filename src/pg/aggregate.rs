@@ -1,7 +1,7 @@
 //! The states that aggregates keep between rows, in memory of their own.
 
-use crate::pg::error::raise;
-use pgrx::{Internal, PgSqlErrorCode, pg_sys};
+use crate::pg::error::unsupported;
+use pgrx::{Internal, pg_sys};
 use std::mem::MaybeUninit;
 
 /// Returns a new state in the memory context of the aggregate that `call` belongs to, in which `make` finds
@@ -20,11 +20,7 @@ pub unsafe fn new_state<'a, T>(
     let mut context = std::ptr::null_mut();
     // SAFETY: vouched for by the caller.
     if unsafe { pg_sys::AggCheckCallContext(call, &raw mut context) } == 0 {
-        raise(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "the function was called outside an aggregate",
-            hint,
-        );
+        unsupported("the function was called outside an aggregate", hint);
     }
     // SAFETY: the allocator returns room for a state, or raises an ERROR.
     unsafe {

@@ -1,13 +1,13 @@
 //! Arrays as results, and sets read from arrays.
 
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, corrupted, too_large};
 use crate::pg::text::{Text, to_server_encoding};
 use crate::pg::varlena::{Varlena, allocate, argument};
 use neardup::memory::collected;
 use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
-use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use pgrx::{FromDatum, pg_sys};
 use std::ffi::{CStr, CString};
 
 /// Elements after which interrupts are checked for.
@@ -31,13 +31,7 @@ impl Bigints<'_> {
     /// # Errors
     /// ERROR `data_corrupted` if the bytes are no array.
     pub fn elements(&self) -> impl Iterator<Item = i64> {
-        let elements = elements_of(&self.0).unwrap_or_else(|| {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                "invalid bigint[]",
-                "",
-            )
-        });
+        let elements = elements_of(&self.0).unwrap_or_else(|| corrupted("invalid bigint[]"));
         elements.iter().map(|element| i64::from_ne_bytes(*element))
     }
 
@@ -249,8 +243,7 @@ fn allocate_array(
         return (pg_sys::Datum::from(array), &mut []);
     }
     if bytes > MAX_TEXTS {
-        raise(
-            PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        too_large(
             "the array does not fit in 1 GB",
             "Work on a part of the document.",
         );

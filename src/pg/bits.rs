@@ -1,12 +1,12 @@
 //! PostgreSQL's `bit` and `varbit` as slices and vectors of the bitvec crate, whose
 //! `BitSlice<u8, Msb0>` is laid out just as they are.
 
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, corrupted};
 use crate::pg::varlena::{Varlena, result};
 use bitvec::prelude::*;
 use neardup::memory::joined;
 use pgrx::callconv::{Arg, ArgAbi};
-use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
+use pgrx::{FromDatum, pg_sys};
 
 /// Bytes before the bits: their number as an int4.
 const COUNT_LEN: usize = size_of::<i32>();
@@ -25,11 +25,7 @@ impl Bits<'_> {
         let bits = Self(unsafe { Varlena::detoast(datum) });
         let bytes = bits.0.len().checked_sub(COUNT_LEN);
         if bytes.is_none_or(|bytes| bytes != bits.len().div_ceil(8)) {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                "invalid bit string: its length does not match its bytes",
-                "",
-            );
+            corrupted("invalid bit string: its length does not match its bytes");
         }
         bits
     }

@@ -16,6 +16,39 @@ pub fn raise(code: PgSqlErrorCode, message: &str, hint: &str) -> ! {
     unreachable!("an ERROR does not return")
 }
 
+/// Ends the statement with an ERROR `invalid_parameter_value`.
+pub fn invalid(message: &str, hint: &str) -> ! {
+    let code = PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE;
+    raise(code, message, hint)
+}
+
+/// Ends the statement with an ERROR `datatype_mismatch`.
+pub fn wrong_type(message: &str, hint: &str) -> ! {
+    raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, message, hint)
+}
+
+/// Ends the statement with an ERROR `feature_not_supported`.
+pub fn unsupported(message: &str, hint: &str) -> ! {
+    let code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+    raise(code, message, hint)
+}
+
+/// Ends the statement with an ERROR `program_limit_exceeded`.
+pub fn too_large(message: &str, hint: &str) -> ! {
+    let code = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;
+    raise(code, message, hint)
+}
+
+/// Ends the statement with an ERROR `data_corrupted`.
+pub fn corrupted(message: &str) -> ! {
+    raise(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, message, "")
+}
+
+/// Ends the statement with an ERROR `out_of_memory`.
+pub fn out_of_memory() -> ! {
+    raise(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", "")
+}
+
 fn report(code: PgSqlErrorCode, message: &str, hint: &str) -> ErrorReport {
     let report = ErrorReport::new(code, String::from(message), "pg_neardup");
     match hint.is_empty() {
@@ -39,21 +72,11 @@ impl<T> OrRaise<T> for neardup::Result<T> {
 
     fn or_raise_as(self, code: PgSqlErrorCode) -> T {
         self.unwrap_or_else(|error| match error {
-            Error::Invalid { message, hint } | Error::Incomparable { message, hint } => raise(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
-                &message,
-                &hint,
-            ),
-            Error::TooLarge { message, hint } => raise(
-                PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                &message,
-                &hint,
-            ),
-            Error::OutOfMemory => raise(
-                PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
-                "out of memory",
-                "",
-            ),
+            Error::Invalid { message, hint } | Error::Incomparable { message, hint } => {
+                invalid(&message, &hint)
+            }
+            Error::TooLarge { message, hint } => too_large(&message, &hint),
+            Error::OutOfMemory => out_of_memory(),
             error @ Error::Corrupt(_) => raise(
                 code,
                 &error.to_string(),
@@ -74,7 +97,7 @@ impl<T> OrRaise<T> for neardup::Result<T> {
 /// Lets a pending cancel or timeout end the statement, or memory that ran short.
 pub fn check_interrupts() {
     if memory::was_short() {
-        raise(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", "");
+        out_of_memory();
     }
     pgrx::check_for_interrupts!();
 }

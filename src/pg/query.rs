@@ -1,15 +1,16 @@
 //! Reading a query given as text, row by row, in an order that depends on nothing but the query.
 
 use crate::pg::call::Call;
+use crate::pg::catalog::is_text;
 use crate::pg::encoding::utf8;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, wrong_type};
 use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Tuple, estimate, server_text, text_datum, visit_returned};
 use neardup::memory::{Grow, filled};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
 
 /// Rows fetched at once.
@@ -61,11 +62,19 @@ impl Column {
             .unwrap_or_else(|| self.mismatch(expected, position, what))
     }
 
+    /// Returns the column, which holds documents: values of type text.
+    ///
+    /// # Errors
+    /// ERROR `datatype_mismatch` otherwise.
+    pub fn of_documents(&self, position: &str) -> CheckedColumn {
+        self.if_base_type(is_text)
+            .unwrap_or_else(|| self.mismatch(pg_sys::TEXTOID, position, "document"))
+    }
+
     /// Raises the error of a column of a type that is none of those that a hint lists.
     pub fn refuse(&self, position: &str, valid: &str) -> ! {
         let type_name = self.type_name();
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        wrong_type(
             &format!("the {position} column of the query is of type {type_name}"),
             valid,
         )
@@ -73,8 +82,7 @@ impl Column {
 
     /// Raises the error of a column of another type than the expected one.
     pub fn mismatch(&self, expected: pg_sys::Oid, position: &str, what: &str) -> ! {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        wrong_type(
             &format!(
                 "the {position} column of the query is of type {} instead of {}",
                 self.type_name(),
@@ -174,7 +182,7 @@ impl Query {
     pub fn exactly<const N: usize>(&self, valid: &str) -> [Column; N] {
         self.columns().try_into().unwrap_or_else(|columns: Vec<_>| {
             let message = format!("the query yields {} columns", columns.len());
-            raise(PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH, &message, valid)
+            wrong_type(&message, valid)
         })
     }
 

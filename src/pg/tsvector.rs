@@ -1,11 +1,10 @@
 //! The lexemes of a `tsvector`, in the order in which they stand in the document.
 
 use crate::pg::encoding::Utf8;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, corrupted};
 use crate::pg::varlena::{Varlena, argument};
 use neardup::Error;
 use neardup::memory::{Grow, collected};
-use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys;
 
 /// From here on PostgreSQL gives every lexeme the same position.
@@ -162,11 +161,7 @@ fn check_positions(entry: &Entry<'_>) -> neardup::Result<()> {
 }
 
 fn corrupt() -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-        "invalid tsvector",
-        "",
-    )
+    corrupted("invalid tsvector")
 }
 
 argument!(TsVector, "tsvector");

@@ -2,8 +2,8 @@
 //!
 //! A value is detoasted at most once and never copied unless it is compressed or stored out of line.
 
-use crate::pg::error::raise;
-use pgrx::{Internal, PgSqlErrorCode, pg_sys};
+use crate::pg::error::out_of_memory;
+use pgrx::{Internal, pg_sys};
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -120,7 +120,7 @@ pub fn allocate(bytes: usize) -> *mut u8 {
         )
     };
     if block.is_null() {
-        raise(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", "");
+        out_of_memory();
     }
     block.cast()
 }

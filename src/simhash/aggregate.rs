@@ -7,7 +7,7 @@
 use crate::pg::aggregate::{self, internal};
 use crate::pg::bits::NewBits;
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, raise};
+use crate::pg::error::{OrRaise, corrupted, invalid};
 use crate::pg::text::Text;
 use crate::simhash::functions::width;
 use neardup::shingle::Key;
@@ -38,8 +38,7 @@ impl SumState {
 
     fn check_parameters(&self, numbers: usize, seed: i64) {
         if self.sums.numbers().len() != numbers || self.seed != seed {
-            raise(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            invalid(
                 "bits and seed changed within one aggregate",
                 "Pass the same bits and seed with every term.",
             );
@@ -115,13 +114,7 @@ fn simhash_agg_deserialize(
     let (seed, sums) = bytes
         .split_first_chunk()
         .and_then(|(seed, sums)| Some((i64::from_le_bytes(*seed), Sums::from_bytes(sums).ok()?)))
-        .unwrap_or_else(|| {
-            raise(
-                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
-                "invalid state of simhash_agg",
-                "",
-            )
-        });
+        .unwrap_or_else(|| corrupted("invalid state of simhash_agg"));
     // SAFETY: PostgreSQL passes the current call.
     let state = unsafe { SumState::new(call, sums.numbers().len(), seed) };
     state.sums.merge(&sums).or_raise();

@@ -4,7 +4,7 @@ use crate::options;
 use crate::pg::arrays::HEARTBEAT;
 use crate::pg::bits::NewBits;
 use crate::pg::call::{argument, finfo};
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, invalid};
 use crate::pg::memo::{Document, remembered};
 use crate::pg::text::Text;
 use crate::pg::tsvector::TsVector;
@@ -66,8 +66,7 @@ fn simhash_terms(
     seed: default!(i64, 0),
 ) -> Option<NewBits> {
     if terms.len() != weights.len() {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        invalid(
             &format!("{} terms with {} weights", terms.len(), weights.len()),
             "Pass one weight for each term.",
         );

@@ -2,12 +2,11 @@
 
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::catalog::is_text;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::Partitions;
 use crate::pg::parts::Parts;
-use crate::pg::query::{CheckedColumn, Column, Query};
+use crate::pg::query::Query;
 use crate::pg::text::{NewText, Text};
 use neardup::Result;
 use neardup::memory::{Grow, collected, copied};
@@ -64,7 +63,8 @@ struct Boilerplate<'a> {
 impl Boilerplate<'_> {
     fn for_each_document(&self, visit: &mut dyn FnMut(&[u8])) {
         let query = Query::open(self.call, 0, "query");
-        let document = check_columns(&query.columns());
+        let [document] = query.exactly("Its only column is the document.");
+        let document = document.of_documents("only");
         query.for_each(&mut |row| {
             if let Some(doc) = row.get(document) {
                 // SAFETY: the column is of type text or one of those that are stored as it is.
@@ -147,19 +147,6 @@ fn in_order_of(hash: i64) -> u64 {
 
 fn hash_of(in_order: u64) -> i64 {
     (in_order ^ SIGN) as i64
-}
-
-fn check_columns(columns: &[Column]) -> CheckedColumn {
-    let [document] = columns else {
-        raise(
-            PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-            &format!("the query has {} columns instead of one", columns.len()),
-            "Its only column is the document.",
-        );
-    };
-    document
-        .if_base_type(is_text)
-        .unwrap_or_else(|| document.mismatch(pg_sys::TEXTOID, "only", "document"))
 }
 
 pgrx::extension_sql_file!("../../sql/text/boilerplate.sql", name = "boilerplate");

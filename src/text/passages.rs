@@ -1,7 +1,7 @@
 //! Parts of a document: split, and cut out.
 
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, invalid, raise};
 use crate::pg::multirange::integer_ranges;
 use crate::pg::text::{NewText, Text};
 use neardup::memory::copied;
@@ -53,8 +53,7 @@ fn cut_passages(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let characters = spans.iter().map(|span| {
         if span.start < 1 {
             let [start, end] = [span.start, span.end].map(i64::from);
-            raise(
-                PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+            invalid(
                 &format!("span [{start},{end}) begins before the document"),
                 "Characters are numbered from 1.",
             );

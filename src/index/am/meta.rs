@@ -3,10 +3,10 @@
 use super::page::raise_corrupted;
 use super::page::{Image, Index, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use crate::index::classes::ValueParameters;
-use crate::pg::error::raise;
+use crate::pg::error::{too_large, unsupported};
 use neardup::postings::log;
 use neardup::postings::policy::{MAX_MERGES, MAX_SEGMENTS};
-use pgrx::{PgSqlErrorCode, pg_sys};
+use pgrx::pg_sys;
 use std::mem::offset_of;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"ndup");
@@ -402,8 +402,7 @@ impl Meta {
 }
 
 fn raise_version(index: &Index, version: u32) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+    unsupported(
         &format!(
             "index \"{}\" has version {version}, this pg_neardup reads version {VERSION}",
             index.name()
@@ -415,8 +414,7 @@ fn raise_version(index: &Index, version: u32) -> ! {
 /// Ends the statement because an index has as many segments as it can have, and their rows are numbered too
 /// far apart to be merged: after some 10^11 inserts.
 pub fn raise_full(index: &Index) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+    too_large(
         &format!("index \"{}\" has no more row numbers", index.name()),
         "Rebuild it with REINDEX INDEX CONCURRENTLY.",
     )

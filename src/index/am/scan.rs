@@ -11,7 +11,7 @@ use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count_scan;
 use crate::index::classes::{DistanceOrder, KeySearch, RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
-use crate::pg::error::{check_interrupts, raise, tell};
+use crate::pg::error::{check_interrupts, tell, unsupported};
 use crate::pg::relation;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
@@ -216,8 +216,7 @@ pub unsafe extern "C-unwind" fn get_tuple(
     unsafe {
         let scan = &mut *scan;
         if scan.xs_want_itup {
-            raise(
-                PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            unsupported(
                 "a neardup index does not hold the values of its rows",
                 "SET enable_indexonlyscan = off",
             );

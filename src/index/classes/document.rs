@@ -8,14 +8,14 @@
 use super::options::{Declared, read_options};
 use super::{CONTAINED, ComparedClass, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
 use crate::index::ball::{Ball, Resembling, Within};
-use crate::pg::error::{OrRaise, check_interrupts, raise};
+use crate::pg::error::{OrRaise, check_interrupts, invalid};
 use crate::pg::text::Text;
 use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
 use neardup::memory::Grow;
 use neardup::shingle::{MAX_K, Shingling};
 use neardup::text::{Fold, Unit};
 use pgrx::prelude::*;
-use pgrx::{Internal, PgSqlErrorCode, pg_sys};
+use pgrx::{Internal, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
@@ -192,8 +192,7 @@ unsafe extern "C-unwind" fn check_options(
 /// As of [`check_options`].
 pub fn check_threshold(threshold: f64) {
     if !(LOWEST_THRESHOLD..=1.0).contains(&threshold) {
-        raise(
-            PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        invalid(
             &format!("threshold {threshold} is out of range for an index of documents"),
             &format!(
                 "Valid values are {LOWEST_THRESHOLD} to 1. An index on shingle_hashes(body) serves every threshold."
