@@ -2,8 +2,7 @@
 
 use crate::collection::gathered::Gathered;
 use crate::index::kind::{Bound, Kind};
-use crate::live::parameters::TrackedParameters;
-use crate::live::rows::{After, TrackedRows};
+use crate::live::rows::{After, TrackedParameters, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;

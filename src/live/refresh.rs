@@ -7,8 +7,9 @@ use crate::live::shape::Shape;
 use crate::live::state::State;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::live::write::{self, Written};
-use crate::live::{links, queries};
-use crate::live::{rebuild, repair};
+use crate::live::create::renew_links;
+use crate::live::neighborhood::repaired;
+use crate::live::{queries, rebuild};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
@@ -210,7 +211,7 @@ impl Refresh<'_> {
             connection, shape, ..
         } = self;
         let most = FEW.max(self.state.rows / SEARCH);
-        let repaired = repair::run(connection, shape, changed, most as usize);
+        let repaired = repaired(connection, shape, changed, most as usize);
         let changes = repaired.map(|(rows, order)| {
             let numbers = self.numbers(&rows, &order);
             let written = write::clusters(connection, shape, &rows, &numbers);
@@ -231,7 +232,7 @@ impl Refresh<'_> {
         let numbers = self.numbers(&rows, &order);
         let written = write::clusters(connection, shape, &rows, &numbers);
         write::all_canonicals(connection, shape);
-        links::renew(connection, &shape.tracker);
+        renew_links(connection, &shape.tracker);
         if is_logged {
             write::log(connection, shape, &rows, &numbers.events);
         }

@@ -1,9 +1,14 @@
-//! The rows that a refresh meets, by number.
+//! The rows that a refresh meets, by number, and the parameters of their signatures.
 
+use crate::index::kind::Kind;
 use crate::live::order::{OrderComparison, OrderPlace};
+use crate::live::shape::Shape;
+use crate::minhash::datum::StoredSignature;
 use crate::pg::error::{OrRaise, or_out_of_memory};
-use crate::pg::statement::Tuple;
+use crate::pg::statement::{Connection, Tuple};
 use neardup::memory::{Grow, copied};
+use neardup::minhash::Header;
+use pgrx::pg_sys;
 use std::collections::HashMap;
 
 /// A row of the table, or one that was there.
@@ -182,5 +187,38 @@ impl TrackedRow {
             .as_ref()
             .and_then(|before| before.stored_key.as_deref());
         stored.unwrap_or(&self.key)
+    }
+}
+
+/// The parameters of the signatures met so far; none before the first one.
+#[derive(Default, Clone, Copy)]
+pub struct TrackedParameters(Option<Header>);
+
+impl TrackedParameters {
+    /// Returns the parameters of the rows that a tracker knows.
+    pub fn known(connection: &Connection, shape: &Shape) -> Self {
+        let mut parameters = Self::default();
+        if shape.tracker.measure.kind != Kind::Minhash {
+            return parameters;
+        }
+        let any = format!("SELECT ca.kept FROM {} ca LIMIT 1", shape.canonical());
+        let any = connection.prepare_kept(&any, &[]);
+        any.run(&[], &mut |row| parameters.check(row.datum(1)));
+        parameters
+    }
+
+    /// Checks a signature, which may be NULL or empty.
+    ///
+    /// # Errors
+    /// ERROR `invalid_parameter_value` if it was made with other parameters than those before.
+    pub fn check(&mut self, signature: Option<pg_sys::Datum>) {
+        let Some(datum) = signature else { return };
+        // SAFETY: the datum is a signature; its row outlives the borrow.
+        let stored = unsafe { StoredSignature::from_raw(datum) };
+        let header = stored.read().header;
+        if !header.empty {
+            let known = self.0.get_or_insert(header);
+            known.check_comparable(&header).or_raise();
+        }
     }
 }

@@ -1,16 +1,15 @@
-//! `near_dup_track`: begins to keep clusters.
+//! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
 use crate::index::kind::{COLUMN_TYPES, Kind};
 use crate::live::access::{lock, rights_for};
-use crate::live::create::{Creation, create_index};
-use crate::live::indexes::rule;
+use crate::live::create::{Creation, create_index, renew_links};
 use crate::live::leaves::Leaf;
 use crate::live::measure::Measure;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
 use crate::live::shape::{TrackedColumn, TrackedKey};
 use crate::live::state::State;
-use crate::live::tracker::{Tables, Tracker};
+use crate::live::tracker::{Tables, Tracker, TriggerFunctions, rule};
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
@@ -18,7 +17,7 @@ use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, invalid, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::Relation;
-use crate::pg::rights::check_owner;
+use crate::pg::rights::{OwnerRights, check_owner};
 use crate::pg::statement::{Connection, Snapshot};
 use crate::pg::text::Text;
 use neardup::bands::{LOWEST_THRESHOLD, MAX_BLOCKS};
@@ -242,5 +241,38 @@ fn check_index(tracker: &Tracker) {
         );
     }
 }
+
+/// Implements `near_dup_untrack(clusters)`: drops the triggers and all tables of a tracker but the clusters
+/// and their log, which stay as they are.
+///
+/// # Errors
+/// `object_not_in_prerequisite_state` for a table that is not kept, `insufficient_privilege` unless the
+/// caller owns the tracked table.
+#[pg_extern(sql = false)]
+fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: the call is running; its arguments are of the declared types.
+    let call = unsafe { Call::new(fcinfo) };
+    let clusters = pg_sys::Oid::from(call.argument(0, "clusters").value() as u32);
+    let functions = TriggerFunctions::beside(call.function());
+    let connection = Connection::open();
+    let tracker = Tracker::of_clusters(&functions, &connection, clusters);
+    check_owner(tracker.relation);
+    // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
+    let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
+    let table = names::relation(tracker.relation);
+    renew_links(&connection, &tracker);
+    if let Some(trigger) = tracker.note_of_updates(&functions) {
+        let trigger = names::identifier(&trigger);
+        connection.execute(&format!("DROP TRIGGER {trigger} ON {table}"));
+    }
+    let tables = tracker.tables;
+    for table in [tables.canonical, tables.queue, tables.state] {
+        connection.execute(&format!("DROP TABLE {}", names::relation(table)));
+    }
+    connection.close();
+    rights.resign();
+}
+
+pgrx::extension_sql_file!("../../sql/live/untrack.sql", name = "live_untrack");
 
 pgrx::extension_sql_file!("../../sql/live/track.sql", name = "live_track");

@@ -4,18 +4,19 @@
 //! PostgreSQL knows of the dependency, follows when they are renamed, and dumps them. The condition of
 //! a trigger for updates keeps the tracker's columns and the expressions of its order as well.
 
+use crate::guard::options::GuardOptions;
+use crate::guard::table::Rule;
 use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Order, Term};
 use crate::options::{CUT, cut_texts, with_text};
 use crate::pg::call::trigger_data;
 use crate::pg::catalog::function_beside;
-use crate::pg::condition;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
-use crate::pg::names;
 use crate::pg::relation::{self, ColumnType, Relation};
-use crate::pg::statement::Connection;
+use crate::pg::statement::{Connection, server_text};
+use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
 use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
@@ -391,4 +392,25 @@ fn not_kept(clusters: pg_sys::Oid) -> ! {
         ),
         "The view near_dup_tracked lists the tables that are.",
     )
+}
+
+/// Returns the rule by which a column is searched for the values near another, by a measure, within equal
+/// values of scope columns. The table is the tracked one or one of the tracker's own.
+pub fn rule<'a>(
+    tracker: &Tracker,
+    measure: &Measure,
+    column: &str,
+    scope: impl Iterator<Item = &'a str>,
+) -> Rule {
+    let bound = measure.threshold().to_string();
+    let options = GuardOptions {
+        scope: scope.map(server_text).collect(),
+        ..GuardOptions::new(server_text(column), bound)
+    };
+    Rule {
+        options,
+        kind: measure.kind,
+        bound: measure.bound,
+        objects: measure.kind.objects(tracker.function),
+    }
 }
