@@ -1,13 +1,13 @@
 //! The batches: the rows of a table in the order of their places.
 
-use crate::backfill::replicas;
+use crate::pg::error::raise;
 use crate::pg::names;
 use crate::pg::progress::Progress;
 use crate::pg::relation::Relation;
 use crate::pg::settings::Settings;
 use crate::pg::statement::Connection;
 use crate::pg::transaction::{in_transaction, sleep};
-use pgrx::pg_sys;
+use pgrx::{PgSqlErrorCode, pg_sys};
 use std::time::Duration;
 
 /// Passes that find rows to fill, but all of them locked, before the rest is left.
@@ -114,7 +114,7 @@ impl FilledColumn {
             progress.reach(last.page());
             if step.rows > 0 {
                 if rhythm.waits_for_replicas {
-                    replicas::wait(&mut progress);
+                    wait_for_replicas(&mut progress);
                 }
                 sleep(rhythm.pause);
             }
@@ -205,4 +205,40 @@ fn range(last: &Ctid, (operator, upto): (&str, &Ctid)) -> String {
 /// Returns the number of a table's pages; 0 if it is gone.
 fn pages(table: pg_sys::Oid) -> u32 {
     Relation::try_open_table(table).map_or(0, |table| table.blocks())
+}
+
+/// Between two looks at the replicas.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// # Errors
+/// ERROR `insufficient_privilege` unless the caller sees how far replicas are.
+pub fn check_rights() {
+    let needed = pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_STATS);
+    // SAFETY: looks roles up in the catalog.
+    if !unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), needed) } {
+        raise(
+            PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+            "permission denied to see how far replicas are",
+            "Waiting for replicas needs the rights of role pg_read_all_stats.",
+        );
+    }
+}
+
+/// Waits until every replica that is connected has replayed the last commit of this session.
+fn wait_for_replicas(progress: &mut Progress) {
+    // What is written by now may end before it, where synchronous_commit is off.
+    // SAFETY: reads the backend's own state.
+    let end = unsafe { pg_sys::XactLastCommitEnd };
+    let written = format!("{:X}/{:X}", end >> 32, end as u32);
+    let behind = format!(
+        "SELECT 1 FROM pg_catalog.pg_stat_replication
+         WHERE state OPERATOR(pg_catalog.=) ANY ('{{streaming,catchup}}'::pg_catalog.text[])
+             AND replay_lsn OPERATOR(pg_catalog.<) '{written}'::pg_catalog.pg_lsn LIMIT 1"
+    );
+    let is_behind =
+        || in_transaction(|connection| connection.prepare(&behind, &[]).run(&[], &mut |_| {})) > 0;
+    while is_behind() {
+        progress.look();
+        sleep(PAUSE);
+    }
 }

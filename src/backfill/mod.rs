@@ -10,4 +10,3 @@
 mod batches;
 mod checks;
 mod procedure;
-mod replicas;

@@ -1,8 +1,7 @@
 //! The procedure, its arguments and what it reports.
 
-use crate::backfill::batches::{Filled, FilledColumn, Rhythm};
+use crate::backfill::batches::{Filled, FilledColumn, Rhythm, check_rights};
 use crate::backfill::checks;
-use crate::backfill::replicas;
 use crate::pg::call::Call;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{invalid, tell};
@@ -35,7 +34,7 @@ fn near_dup_backfill(fcinfo: pg_sys::FunctionCallInfo) {
     commit();
     let tables = in_transaction(|connection| checks::tables(connection, relation, &column));
     if rhythm.waits_for_replicas {
-        replicas::check_rights();
+        check_rights();
     }
     let mut filled = Filled::default();
     for table in tables {

@@ -1,13 +1,12 @@
 //! Items that may have partners, in memory together: the pairs of them worth comparing.
 
-use crate::collection::form::Form;
-use crate::collection::prefilter::Prefilter;
+use crate::collection::form::{Form, Prefilter};
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::partitions::{PartWork, Partitions};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
 use neardup::Result;

@@ -2,11 +2,11 @@
 //! and clusters.
 
 use crate::collection::batch::Batch;
+use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::matches::Visit;
 use crate::collection::members::Members;
 use crate::collection::outlines::write_tokens;
-use crate::collection::prefilter::Test;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::options;
@@ -14,7 +14,8 @@ use crate::pg::bits::Bits;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Query, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Query};
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::{HeldRecord, Records};
 use crate::pg::value::Keys;
 use bitvec::prelude::*;

@@ -6,14 +6,14 @@
 use crate::collection::compare::{RecordKind, compare_pairs};
 use crate::collection::documents::{DocumentKind, read_set, set_record};
 use crate::collection::items::Items;
-use crate::collection::pieces::read_in_pieces;
-use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::sweep::{read_in_pieces, read_stored, sweep};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, too_large};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{Query, QueryRow, work_mem_bytes};
+use crate::pg::query::{Query, QueryRow};
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
 use crate::pg::text::Text;

@@ -3,7 +3,8 @@
 use crate::pg::arrays::{bigint_elements, text_elements};
 use crate::pg::catalog::is_text;
 use crate::pg::error::OrRaise;
-use crate::pg::query::{CheckedColumn, Column, Query, work_mem_bytes};
+use crate::pg::query::{CheckedColumn, Column, Query};
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::stored_texts;
 use neardup::Result;

@@ -6,10 +6,10 @@
 use crate::collection::batch::{Batch, Pairs};
 use crate::collection::compare::{RecordKind, compare_pairs};
 use crate::collection::documents::Documents;
+use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
 use crate::collection::outlines::{Outlines, Verified};
-use crate::collection::prefilter::Test;
 use crate::collection::reading::Collection;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};

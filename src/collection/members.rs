@@ -4,7 +4,7 @@ use crate::collection::batch::Batch;
 use crate::collection::items::Items;
 use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::PairSort;
 use neardup::cluster::{Canonicals, SimilarityOf};
 use neardup::memory::filled;

@@ -2,7 +2,7 @@
 
 use crate::collection::documents::DocumentKind;
 use crate::collection::outlines::Outlining;
-use crate::collection::pieces::{Piece, read_in_pieces};
+use crate::collection::sweep::{Piece, read_in_pieces};
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
 use crate::pg::parts::Parts;

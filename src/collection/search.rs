@@ -1,16 +1,15 @@
 //! From the tokens of items to the items that may have partners, in batches that fit into memory.
 
 use crate::collection::batch::{Batch, rows, same_key};
-use crate::collection::form::{Form, ITEM};
+use crate::collection::form::{Form, ITEM, Prefilter, Test};
 use crate::collection::outlines::{read_tokens, write_tokens};
-use crate::collection::prefilter::{Prefilter, Test};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::partitions::Partitions;
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::temporary_file::most_files;
 use neardup::Result;

@@ -2,7 +2,7 @@
 
 use crate::collection::documents::share_of_work_mem_bytes;
 use crate::collection::outlines::Outlining;
-use crate::collection::pieces::{Piece, read_in_pieces};
+use crate::collection::sweep::{Piece, read_in_pieces};
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;

@@ -19,8 +19,6 @@ mod protect;
 mod refusal;
 pub mod row;
 pub mod search;
-mod source;
 pub mod table;
-mod trigger;
 mod version;
 mod window;

@@ -34,8 +34,7 @@
 use crate::guard::neighbors::Neighbors;
 use crate::guard::notes_table::{NewNotes, NotesTable};
 use crate::guard::passing::{Passing, RowProgress};
-use crate::guard::row::{Place, Slot};
-use crate::guard::source::{Source, in_memory_of_its_own, with_replaced, with_row};
+use crate::guard::row::{Place, Slot, Source, in_memory_of_its_own, with_replaced, with_row};
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::collected;
 

@@ -1,14 +1,14 @@
 //! `near_dup_refresh`: brings clusters up to date.
 
 use crate::live::access::{check_tables, lock, rights_for};
+use crate::live::create::renew_links;
 use crate::live::leaves::{Leaf, Unnoted};
+use crate::live::neighborhood::repaired;
 use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::live::state::State;
 use crate::live::tracker::{Tracker, TriggerFunctions};
 use crate::live::write::{self, Written};
-use crate::live::create::renew_links;
-use crate::live::neighborhood::repaired;
 use crate::live::{queries, rebuild};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;

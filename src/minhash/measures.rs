@@ -3,7 +3,7 @@
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::error::OrRaise;
-use crate::pg::record::Record;
+use crate::pg::srf::Record;
 use neardup::bands;
 use neardup::minhash::{interval, measures};
 use pgrx::prelude::*;

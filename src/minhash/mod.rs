@@ -6,7 +6,6 @@ pub mod datum;
 pub mod document;
 pub mod forms;
 pub mod incomparable;
-pub mod lsh;
 pub mod measures;
 pub mod sets;
 pub mod signature;

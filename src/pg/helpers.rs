@@ -2,7 +2,7 @@
 
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::parts::Parts;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use helpers::{Limits, Line, Work};
 use neardup::memory::Grow;
 use pgrx::pg_sys;

@@ -2,7 +2,7 @@
 //! `ORDER BY sig <=> minhash((SELECT body ...))` it is the same for every row, and PostgreSQL computes
 //! it for each.
 
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::text::Text;
 use crate::pg::varlena::{allocate, argument};
 use neardup::memory::copied;

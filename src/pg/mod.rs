@@ -2,7 +2,6 @@
 
 pub mod aggregate;
 pub mod arrays;
-pub mod attempt;
 pub mod bits;
 pub mod call;
 pub mod catalog;
@@ -20,7 +19,6 @@ pub mod parts;
 pub mod progress;
 pub mod query;
 mod query_errors;
-pub mod record;
 pub mod relation;
 mod report;
 pub mod rights;
@@ -35,6 +33,5 @@ pub mod text;
 pub mod transaction;
 pub mod tsvector;
 pub mod value;
-pub mod value_sort;
 pub mod varlena;
 pub mod version;

@@ -8,7 +8,7 @@ use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
 use neardup::Result;
 use neardup::memory::{Grow, filled, with_room};

@@ -16,12 +16,6 @@ use std::ffi::{CStr, c_char};
 /// Rows fetched at once.
 const BATCH: i64 = 256;
 
-/// Returns work_mem in bytes.
-pub fn work_mem_bytes() -> usize {
-    // SAFETY: reads a setting of this backend.
-    unsafe { pg_sys::work_mem as usize * 1024 }
-}
-
 /// A column of a query's result, of a type that is not known yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Column {

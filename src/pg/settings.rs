@@ -51,3 +51,9 @@ fn set(name: &CStr, value: &CStr, action: pg_sys::GucAction::Type) {
         );
     }
 }
+
+/// Returns work_mem in bytes.
+pub fn work_mem_bytes() -> usize {
+    // SAFETY: reads a setting of this backend.
+    unsafe { pg_sys::work_mem as usize * 1024 }
+}

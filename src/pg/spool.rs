@@ -4,7 +4,7 @@
 //! that PostgreSQL counts, limits and removes like the files of its own sorts.
 
 use crate::pg::error::{OrRaise, or_out_of_memory};
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;

@@ -1,7 +1,9 @@
-//! Functions that return sets: rows streamed into a tuplestore, which spills.
+//! Composite results, and functions that return sets: rows streamed into a tuplestore, which spills.
 
 use crate::pg::call::Call;
-use pgrx::pg_sys;
+use pgrx::callconv::{BoxRet, FcInfo};
+use pgrx::datum::Datum;
+use pgrx::{IntoHeapTuple, pg_sys};
 
 impl Call {
     /// Begins the result. Its row type is the one that the query expects: to look it up takes half a
@@ -46,5 +48,29 @@ impl ResultRows {
     pub fn clear(&mut self) {
         // SAFETY: the store lives as long as the call.
         unsafe { pg_sys::tuplestore_clear(self.store) };
+    }
+}
+
+/// The values of a function's OUT parameters, a tuple in their order. The function is declared in SQL.
+pub struct Record<T>(pub T);
+
+// SAFETY: the datum is a palloc'd tuple of the row type that PostgreSQL expects of the call.
+unsafe impl<T: IntoHeapTuple> BoxRet for Record<T> {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
+        // SAFETY: the call's own information; as many values as the row type has columns.
+        unsafe {
+            let mut row_type = std::ptr::null_mut();
+            let kind = pg_sys::get_call_result_type(
+                fcinfo.as_mut_ptr(),
+                std::ptr::null_mut(),
+                &raw mut row_type,
+            );
+            assert!(
+                kind == pg_sys::TypeFuncClass::TYPEFUNC_COMPOSITE,
+                "the function has several OUT parameters"
+            );
+            let row = self.0.into_heap_tuple(pg_sys::BlessTupleDesc(row_type));
+            fcinfo.return_raw_datum(pg_sys::HeapTupleHeaderGetDatum((*row).t_data))
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! is read alone, and only those that are read one after the other come in blocks.
 
 use crate::pg::error::{OrRaise, raise};
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use neardup::memory::{Grow, filled};
 use neardup::passages::Scratch;
 use pgrx::{PgSqlErrorCode, pg_sys};

@@ -1,7 +1,7 @@
 //! Values of any type, copied and kept.
 
 use crate::pg::error::OrRaise;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use neardup::memory::{Grow, filled};
 use pgrx::pg_sys;

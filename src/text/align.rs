@@ -2,7 +2,7 @@
 
 use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
-use crate::pg::record::Record;
+use crate::pg::srf::Record;
 use crate::pg::text::{NewText, Text};
 use neardup::align::{self, ChunkPlace, Costs};
 use neardup::memory::{collected, copied};

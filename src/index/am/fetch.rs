@@ -1,8 +1,7 @@
 //! Rows of the table, as a scan's snapshot sees them.
 
 use super::hold;
-use crate::pg::attempt;
-use crate::pg::error::check_interrupts;
+use crate::pg::error::{check_interrupts, unless};
 use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// Reads versions of rows by their places in the table, as a snapshot sees them.
@@ -111,7 +110,7 @@ impl Fetch {
         unsafe {
             let (mut is_copy, descriptor) = (false, (*slot).tts_tupleDescriptor);
             let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, &mut is_copy);
-            let fetched = attempt::unless(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, || {
+            let fetched = unless(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, || {
                 pg_sys::ffi::pg_guard_ffi_boundary(|| toast_flatten_tuple(tuple, descriptor))
             })?;
             pg_sys::ExecForceStoreHeapTuple(fetched, slot, true);

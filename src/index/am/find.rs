@@ -9,7 +9,7 @@ use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
 use super::segment::{SearchedGroup, SegmentPages, Stop, groups};
 use crate::index::classes::KeySearch;
 use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use neardup::memory::Grow;
 use neardup::postings::{self, KeyQuery, Needed};
 

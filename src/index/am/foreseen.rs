@@ -11,7 +11,7 @@ use super::rows::RowTable;
 use super::segment::{SegmentPages, Stop, groups};
 use crate::index::classes::KeySearch;
 use crate::pg::error::OrRaise;
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::statement::Snapshot;
 use neardup::memory::{Grow, collected, with_room};
 use neardup::postings::Queries;

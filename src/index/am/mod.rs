@@ -15,7 +15,6 @@
 )]
 
 mod ahead;
-mod approaching;
 mod build;
 mod cache;
 mod candidates;
@@ -48,7 +47,6 @@ mod statistics;
 mod stats;
 mod table;
 mod vacuum;
-mod validate;
 
 pub use meta::Mean;
 
@@ -87,7 +85,7 @@ pub unsafe extern "C-unwind" fn neardup_handler_wrapper(
     routine.amcostestimate = Some(cost::estimate);
     routine.amoptions = Some(options::options);
     routine.ambuildphasename = Some(build::phase_name);
-    routine.amvalidate = Some(validate::validate);
+    routine.amvalidate = Some(options::validate);
     routine.ambeginscan = Some(scan::begin_scan);
     routine.amrescan = Some(scan::rescan);
     routine.amgettuple = Some(scan::get_tuple);

@@ -5,14 +5,14 @@
 //! all others are read, too, and sorted. The other rows, the tail, are farther than the index's own bound:
 //! the first of them to be asked for has all of them read and sorted.
 
-use super::approaching::Approaching;
+use super::candidates::Approaching;
 use super::fetch::Fetch;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count_rows;
 use crate::index::classes::{DistanceOrder, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
-use crate::pg::query::work_mem_bytes;
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::DistanceSort;
 use pgrx::pg_sys;
 use std::cmp::Reverse;

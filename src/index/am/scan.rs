@@ -1,7 +1,6 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
-use super::approaching::Approaching;
-use super::candidates::{FoundRow, SearchCandidates};
+use super::candidates::{Approaching, FoundRow, SearchCandidates};
 use super::fetch::Fetch;
 use super::find::{Remaining, find};
 use super::meta::Meta;
