@@ -15,8 +15,15 @@ struct Block<'s> {
     text: &'s str,
 }
 
-/// The order of blocks that do not need each other: the bootstrap, then by file and line.
-type Place<'s> = (bool, &'s str, usize);
+/// The order of blocks that do not need each other: the bootstrap, then by file and line, and what is said to be last.
+type Place<'s> = (Rank, &'s str, usize);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    First,
+    Any,
+    Last,
+}
 
 /// Returns a script with its blocks in the order of their sources below `root`, each behind those that it requires.
 pub fn sorted(script: &str, root: &Path) -> Result<String> {
@@ -49,13 +56,17 @@ fn parse<'s>(text: &'s str, root: &Path) -> Result<(Place<'s>, Block<'s>)> {
         requires: Vec::new(),
         text,
     };
-    let is_later = !text.contains("\n-- bootstrap\n");
-    let mut place = (is_later, "", 0);
+    let rank = match text {
+        _ if text.contains("\n-- bootstrap\n") => Rank::First,
+        _ if text.contains("\n-- finalize\n") => Rank::Last,
+        _ => Rank::Any,
+    };
+    let mut place = (rank, "", 0);
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
         if let Some((file, number)) = line.strip_prefix("-- ").and_then(source) {
             if block.names.is_empty() {
-                place = (is_later, file, number);
+                place = (rank, file, number);
             }
             block.names.push(name_at(&root.join(file), number)?);
         } else if line == "-- requires:" {
@@ -64,7 +75,7 @@ fn parse<'s>(text: &'s str, root: &Path) -> Result<(Place<'s>, Block<'s>)> {
         }
     }
     if block.names.is_empty() {
-        place.0 = false;
+        place.0 = Rank::First;
     }
     Ok((place, block))
 }
@@ -100,30 +111,29 @@ mod tests {
 
     #[test]
     fn every_order_becomes_the_same() {
-        let block = |number: usize, rest: &str| {
-            format!(
-                "{BEGIN}-- src/pg/version.rs:{number}\n{rest}/* </end connected objects> */\n\n"
-            )
+        let block = |file: &str, wanted: &str, rest: &str| {
+            let source = fs::read_to_string(workspace::root().join(file)).unwrap();
+            let line = source.lines().position(|line| line.contains(wanted));
+            let number = line.unwrap() + 1;
+            format!("{BEGIN}-- {file}:{number}\n{rest}/* </end connected objects> */\n\n")
         };
-        let source = fs::read_to_string(workspace::root().join("src/pg/version.rs")).unwrap();
-        let line = |wanted: &str| {
-            source
-                .lines()
-                .position(|line| line.contains(wanted))
-                .unwrap()
-                + 1
-        };
-        let comment = block(
-            line("extension_sql!"),
-            "-- requires:\n--   pg_neardup_version\n\nCOMMENT;\n",
+        let created = block(
+            "src/index/ball.rs",
+            "extension_sql!",
+            "-- requires:\n--   _ball_in\n\nCREATE TYPE;\n",
         );
         let function = block(
-            line("#[pg_extern"),
-            "-- pg_neardup::pg::version\nCREATE FUNCTION;\n",
+            "src/index/ball.rs",
+            "#[pg_extern",
+            "-- pg_neardup::index::ball\nCREATE FUNCTION;\n",
         );
+        let last = block("src/lib.rs", "comments.sql", "-- finalize\nCOMMENT;\n");
         let head = format!("{BEGIN}/* about */\n");
-        let expected = format!("{head}{function}{comment}");
-        for parts in [[&head, &function, &comment], [&comment, &head, &function]] {
+        let expected = format!("{head}{function}{created}{last}");
+        for parts in [
+            [&last, &head, &function, &created],
+            [&created, &last, &head, &function],
+        ] {
             let script: String = parts.into_iter().map(String::as_str).collect();
             assert_eq!(sorted(&script, workspace::root()).unwrap(), expected);
         }
