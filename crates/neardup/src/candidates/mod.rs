@@ -9,14 +9,12 @@
 
 mod frequencies;
 mod group_sizes;
-mod pairs;
 mod prefix;
 mod sample;
 mod tokens;
 
 pub use frequencies::Frequencies;
 pub use group_sizes::GroupSizes;
-pub use pairs::{Sides, pairs_of_row};
 pub use prefix::rarest;
 pub use sample::for_each_pair;
-pub use tokens::{TokenCounts, Tokens, choose, keys, token};
+pub use tokens::{Sides, TokenCounts, Tokens, choose, keys, pairs_of_row, token};

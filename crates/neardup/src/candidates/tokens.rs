@@ -1,4 +1,4 @@
-//! The tokens of rows, and which of them to look for partners under.
+//! The tokens of rows, which of them to look for partners under, and the pairs of rows that share one.
 
 use super::frequencies::place;
 use crate::Result;
@@ -197,4 +197,40 @@ pub(super) fn key(band: usize, token: u32) -> u32 {
 fn count_shared(a: &[u32], b: &[u32]) -> usize {
     let shared = |(x, y): (&u32, &u32)| u32::from((x ^ y) & TOKEN == 0);
     a.iter().zip(b).map(shared).sum::<u32>() as usize
+}
+
+/// The two sides of a join. A row may stand for rows of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sides {
+    pub a: bool,
+    pub b: bool,
+}
+
+impl Sides {
+    pub const BOTH: Self = Self { a: true, b: true };
+}
+
+/// Visits the pairs of a row and others of a group, ascending, that met under the key of the group and
+/// are to be compared: the row stands for rows of side a, the other one for rows of side b. Over all
+/// rows of all groups every pair comes once.
+pub fn pairs_of_row(
+    tokens: &Tokens,
+    x: u32,
+    group: &[u32],
+    met: u32,
+    sides: &dyn Fn(u32) -> Sides,
+    visit: &mut dyn FnMut(u32, u32),
+) {
+    let sides_of_x = sides(x);
+    if !sides_of_x.a {
+        return;
+    }
+    for &y in group {
+        let sides_of_y = sides(y);
+        // A pair whose rows could be on either side comes twice.
+        let again = y >= x && (y == x || (sides_of_x.b && sides_of_y.a));
+        if sides_of_y.b && !again && tokens.meet(x, y, met) {
+            visit(x.min(y), x.max(y));
+        }
+    }
 }

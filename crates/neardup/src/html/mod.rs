@@ -1,10 +1,9 @@
 //! Pages of HTML from templates: no script, nothing from elsewhere, and no markup but ours.
 
-mod number;
 mod text;
 
-pub(crate) use number::{Number, Percent, ThreeDecimals};
 pub(crate) use text::{HtmlText, beginning};
+pub(crate) use text::{Number, Percent, ThreeDecimals};
 
 use crate::memory::GrowText;
 use crate::{Error, Result};

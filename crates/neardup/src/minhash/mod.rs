@@ -7,7 +7,6 @@ pub mod estimate;
 pub mod interval;
 pub mod measures;
 pub mod signature;
-pub mod signing;
 pub mod sketch;
 
 pub use crate::hash::slot::{MAX_SLOTS, UNFILLED};
@@ -16,5 +15,4 @@ pub use estimate::{
     near_duplicates, near_duplicates_stored, similarity,
 };
 pub use signature::{Header, Signature, SignatureUnit, is_slot_bits};
-pub use signing::Signing;
-pub use sketch::Sketch;
+pub use sketch::{Signing, Sketch};

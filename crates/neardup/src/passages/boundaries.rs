@@ -1,8 +1,7 @@
 //! Windows at which the text goes on in different ways.
 
-use super::file::Scratch;
+use super::file::{Scratch, Spool};
 use super::sort::HEARTBEAT;
-use super::spool::Spool;
 use super::windows::NO_WORD;
 use crate::Result;
 

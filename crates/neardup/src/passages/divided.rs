@@ -1,16 +1,14 @@
 //! The search for boundaries, part by part.
 
-use super::batches::Batches;
+use super::batches::{Batches, Groups};
 use super::boundaries::{Boundaries, InMemory, for_each};
-use super::file::Scratch;
-use super::groups::Groups;
+use super::file::{Scratch, Spool};
 use super::parts::{NextPart, WindowPart, WindowParts};
 use super::place::document_of;
+use super::places::PassageSearch;
 use super::repeated::Repeated;
-use super::search::PassageSearch;
 use super::series::{LongSeries, Series};
 use super::sort::Sort;
-use super::spool::Spool;
 use crate::Result;
 use crate::memory::Grow;
 use crate::set::sort;

@@ -31,23 +31,18 @@
 
 mod batches;
 mod boundaries;
-mod candidates;
 mod comparison;
 mod cut;
 mod divided;
 mod file;
-mod groups;
 mod listing;
 mod numbering;
 mod parts;
 mod place;
 mod places;
-mod reader;
 mod repeated;
-mod search;
 mod series;
 mod sort;
-mod spool;
 mod symbols;
 mod tree;
 mod windows;
@@ -55,7 +50,6 @@ mod winnowing;
 
 pub use batches::{Batches, BoundaryBatch};
 pub use boundaries::Boundaries;
-pub use candidates::WindowCandidates;
 pub use comparison::PlaceComparison;
 pub use cut::cut;
 pub use divided::Divided;
@@ -64,11 +58,10 @@ pub use listing::{DocumentTexts, Listed, Listing, Located};
 pub use numbering::{Numbering, Passages};
 pub use parts::WindowPart;
 pub use place::{PassagePlace, VisitPlace};
-pub use reader::{DocumentReader, Winnowed};
-pub use repeated::{FoundWindows, Repeated};
-pub use search::{PassagePlaces, PassageSearch};
+pub use places::{PassagePlaces, PassageSearch};
+pub use repeated::{FoundWindows, Repeated, WindowCandidates};
 pub use windows::Hashes;
-pub use winnowing::Fingerprints;
+pub use winnowing::{DocumentReader, Fingerprints, Winnowed};
 
 use crate::Result;
 use crate::error::within;

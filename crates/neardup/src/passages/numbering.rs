@@ -2,7 +2,7 @@
 
 use super::file::Scratch;
 use super::place::{Chosen, PassagePlace, VisitPlace};
-use super::search::{PassagePlaces, PassageSearch};
+use super::places::{PassagePlaces, PassageSearch};
 use super::sort::{HEARTBEAT, Sort, SortedRecords};
 use crate::Result;
 

@@ -1,5 +1,6 @@
 //! The choice of the places of passages that are listed.
 
+use super::batches::BoundaryBatch;
 use super::place::Chosen;
 use super::series::LongSeries;
 use super::symbols::{BETWEEN, Sequences};
@@ -177,4 +178,30 @@ fn not_within_longer(
         node = above;
     }
     Ok(())
+}
+
+/// The search for passages in batches, in any thread.
+pub struct PassageSearch {
+    pub(super) min_words: usize,
+    /// The number of the first word of every document.
+    pub(super) starts: Vec<u64>,
+    pub(super) series: LongSeries,
+}
+
+/// The places of passages in a batch that are listed.
+pub struct PassagePlaces(pub(super) Vec<Chosen>);
+
+impl PassageSearch {
+    /// Returns the places of a batch that are listed. Linear time, but for those that lie within each
+    /// other.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `TooLarge` beyond 2^31 boundaries.
+    pub fn places(&self, batch: &BoundaryBatch, check: &mut dyn FnMut()) -> Result<PassagePlaces> {
+        let pace = &mut Pace::new(check);
+        let sequences = Sequences::new(&batch.0, self.min_words, pace)?;
+        let tree = BoundaryTree::new(&sequences, &self.starts, pace)?;
+        let chosen = Chooser::new(&sequences, &tree, &self.series).places(pace)?;
+        Ok(PassagePlaces(chosen))
+    }
 }

@@ -1,11 +1,12 @@
-//! The first reading of a collection: which fingerprints repeat.
+//! The first reading of a collection: the windows and the fingerprints of documents, and which fingerprints repeat.
 
 use super::file::Scratch;
-use super::reader::{DocumentReader, Winnowed};
 use super::repeated::{DocumentPiece, Repeated};
 use super::sort::{HEARTBEAT, Sort};
+use super::windows::{Hashes, Windows};
 use crate::Result;
 use crate::memory::{Grow, filled};
+use crate::text::Fold;
 use bitvec::vec::BitVec;
 
 /// The fingerprints of all documents.
@@ -84,5 +85,61 @@ impl<S: Scratch> Fingerprints<S> {
             pieces: self.pieces,
             starts: self.starts,
         })
+    }
+}
+
+/// Reads documents, in any thread.
+#[derive(Debug, Clone, Copy)]
+pub struct DocumentReader {
+    pub(super) min_words: usize,
+    fold: Fold,
+    hashes: Hashes,
+}
+
+/// The fingerprints of documents that were read together, and their numbers of words.
+pub struct Winnowed {
+    pub(super) anchors: Vec<u64>,
+    pub(super) words: Vec<u64>,
+}
+
+impl DocumentReader {
+    /// Returns a reader for passages of `min_words`, one that [`super::min_words`] accepts.
+    pub fn new(min_words: usize, fold: Fold, hashes: Hashes) -> Self {
+        Self {
+            min_words,
+            fold,
+            hashes,
+        }
+    }
+
+    pub(super) fn windows(&self) -> Result<Windows> {
+        Windows::new(self.min_words, self.fold, self.hashes)
+    }
+
+    /// Returns the fingerprints of documents, about 2 in 3/4 of `min_words` words.
+    /// `check` is called at least every 64 KiB.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn winnow<'a>(
+        &self,
+        docs: impl Iterator<Item = &'a [u8]>,
+        check: &mut dyn FnMut(),
+    ) -> Result<Winnowed> {
+        let mut windows = self.windows()?;
+        let mut read = Winnowed {
+            anchors: Vec::new(),
+            words: Vec::new(),
+        };
+        for doc in docs {
+            let words = windows.for_each(doc, check, &mut |window, _| {
+                if window.is_new_anchor {
+                    read.anchors.try_push(window.anchor)?;
+                }
+                Ok(())
+            })?;
+            read.words.try_push(words)?;
+        }
+        Ok(read)
     }
 }

@@ -29,7 +29,6 @@ mod passed;
 pub mod policy;
 mod search;
 pub mod sort;
-mod sweep;
 mod together;
 mod walk;
 
@@ -43,8 +42,8 @@ pub use needed::Needed;
 pub use passed::passed;
 pub use search::{KeyQuery, search};
 pub use sort::sort_distinct;
-pub use sweep::{KeyAndRow, sweep};
 pub use together::Queries;
+pub use walk::{KeyAndRow, sweep};
 
 use std::fmt;
 

@@ -2,7 +2,6 @@
 //! them.
 
 mod shingler;
-mod spaces;
 mod stop;
 mod stream;
 mod strings;

@@ -1,7 +1,7 @@
 //! Shingles as text, for people to look at.
 
-use super::spaces::Spaces;
 use super::stop::StopHashes;
+use super::units::Spaces;
 use super::{Key, Shingling};
 use crate::memory::{FirstError, GrowText, collected, owned};
 use crate::text::{FoldedText, Unit, WordClass, WordSink, Words, fold_document};
