@@ -5,7 +5,7 @@ use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::partitions::{PartWork, Partitions};
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
@@ -263,10 +263,8 @@ impl Pairs {
         let len = pairs.len();
         let tiles = Tiles::of(&mut groups).or_raise();
         let mut sort = BigintSort::begin();
-        let mut progress = Progress::begin("sorting pairs", Some(len));
         let mut buffer = Vec::new();
-        for number in 0..len {
-            progress.step();
+        for number in over("sorting pairs", 0..len) {
             let (bytes, _) = pairs.read(number, &mut buffer).as_chunks();
             let pair = u64::from_le_bytes(bytes[0]);
             sort.put(tiles.place((pair >> 32) as u32, pair as u32) as i64);

@@ -13,7 +13,7 @@ use crate::options;
 use crate::pg::bits::Bits;
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::{HeldRecord, Records};
@@ -103,9 +103,7 @@ impl BitStrings {
         distance: u32,
     ) -> Self {
         let mut read = Self::new(key_type, distance);
-        let mut progress = query.progress("reading");
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading", &mut |row| {
             read.push(row.get(key), row.get(bits));
         });
         read
@@ -189,9 +187,7 @@ impl BitStrings {
                     sets.union(near[first as usize], *item);
                 }
             });
-        let mut progress = Progress::begin("listing rows", Some(self.keys.len()));
-        for row in 0..self.keys.len() as u32 {
-            progress.step();
+        for row in over("listing rows", 0..self.keys.len() as u32) {
             let first = items.first_row(sets.find(items.of_row(row)));
             let (_, similarity) = self.strings.compare(row, first);
             visit([row, first].map(|row| self.keys.get(row)), similarity);
@@ -248,10 +244,8 @@ impl Strings {
 
     /// Puts the rows of items that are all near each other into the cluster of the first.
     fn put_all(&mut self, items: &Items, near: &[u32], members: &mut Members) {
-        let mut progress = Progress::begin("clustering", Some(near.len()));
         let canonical = items.first_row(near[0]);
-        for &item in &near[1..] {
-            progress.step();
+        for &item in over("clustering", near[1..].iter()) {
             let (_, similarity) = self.compare(canonical, items.first_row(item));
             for row in items.rows(item) {
                 members.put(row, canonical, similarity);
@@ -332,9 +326,7 @@ impl Strings {
 
 /// Visits all pairs, where the strings are so short that each is within the distance.
 fn for_all_pairs(items: &[u32], visit: &mut dyn FnMut((u32, u32))) {
-    let mut progress = Progress::begin("comparing", Some(items.len()));
-    for (number, &later) in items.iter().enumerate() {
-        progress.step();
+    for (number, &later) in over("comparing", items.iter().enumerate()) {
         for &earlier in &items[..number] {
             visit((earlier, later));
         }

@@ -114,7 +114,6 @@ struct LabeledPairs {
 impl LabeledPairs {
     fn read(query: Query) -> Self {
         let (documents, same, weight) = check_columns(&query.columns());
-        let mut progress = query.progress("reading");
         let budget = share_of_work_mem_bytes();
         let mut pairs = Self {
             documents: [Records::new(budget), Records::new(budget)],
@@ -122,8 +121,7 @@ impl LabeledPairs {
             weights: weight.map(|_| Vec::new()),
             left_out: 0,
         };
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading", &mut |row| {
             let [a, b] = documents.map(|column| row.get(column));
             let (Some(a), Some(b), Some(same)) = (a, b, row.get(same)) else {
                 pairs.left_out += 1;

@@ -15,7 +15,7 @@ use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::RowSimilarity;
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, invalid};
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::spool::Records;
 use neardup::bands::plan::VerifiedPlan;
 use neardup::memory::{Grow, collected};
@@ -75,12 +75,9 @@ impl Matches {
     /// Visits every pair of similar rows once, the earlier row first; of a join, side a's.
     pub fn for_each_pair(&mut self, visit: Visit<'_>) {
         let Self { search, measured } = self;
-        let mut progress = Progress::begin("pairing copies", Some(measured.items.len() as usize));
-        for item in 0..measured.items.len() {
-            progress.step();
+        for item in over("pairing copies", 0..measured.items.len()) {
             measured.visit_identical(item, visit);
         }
-        drop(progress);
         search.for_each_batch(&mut |batch| {
             let sides = (0..batch.tokens.rows())
                 .map(|kept| measured.items.sides(batch.item(kept), &measured.collection));
@@ -132,9 +129,7 @@ impl Matches {
             );
         });
         let mut members = members.sorted();
-        let mut progress = Progress::begin("listing rows", Some(measured.items.len() as usize));
-        for item in 0..measured.items.len() {
-            progress.step();
+        for item in over("listing rows", 0..measured.items.len()) {
             let first = measured.items.first_row(item);
             let (canonical, similarity) = members.canonical_of(first).unwrap_or((first, 1.0));
             for row in measured.items.rows(item) {

@@ -3,7 +3,7 @@
 use crate::collection::batch::Batch;
 use crate::collection::items::Items;
 use crate::pg::error::OrRaise;
-use crate::pg::progress::Progress;
+use crate::pg::progress::over;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::PairSort;
 use neardup::cluster::{Canonicals, SimilarityOf};
@@ -43,9 +43,7 @@ impl Members {
     ) {
         let mut canonicals = Canonicals::new(&batch.tokens).or_raise();
         let mut first_rows = filled(0, batch.tokens.rows() as usize).or_raise();
-        let mut progress = Progress::begin("clustering", Some(rows.len()));
-        for (row, kept) in rows {
-            progress.step();
+        for (row, kept) in over("clustering", rows.into_iter()) {
             let placed = canonicals.place(&batch.tokens, kept, similarity);
             match placed.or_raise() {
                 Some((canonical, similarity)) => {
@@ -60,9 +58,7 @@ impl Members {
     pub fn for_each(self, items: &Items, visit: &mut dyn FnMut(u32, u32, f64)) {
         let rows = self.rows;
         let mut members = self.sorted();
-        let mut progress = Progress::begin("listing rows", Some(rows as usize));
-        for row in 0..rows {
-            progress.step();
+        for row in over("listing rows", 0..rows) {
             let first = items.first_row(items.of_row(row));
             let (canonical, similarity) = members.canonical_of(row).unwrap_or((first, 1.0));
             visit(row, canonical, similarity);

@@ -5,7 +5,7 @@ use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
@@ -118,10 +118,8 @@ impl KeyedDocuments {
 
     fn read(&mut self, query: Query) -> Fingerprints<TemporaryFile> {
         let [key, document] = keyed_documents(&query, self.key_type);
-        let mut progress = query.progress("reading");
         fingerprints(self.reader(), |visit| {
-            query.for_each(&mut |row| {
-                progress.step();
+            query.for_each("reading", &mut |row| {
                 let Some(doc) = row.get(document) else {
                     return;
                 };
@@ -137,10 +135,8 @@ impl KeyedDocuments {
     fn fingerprints_again(&mut self) -> Fingerprints<TemporaryFile> {
         let reader = self.reader();
         let Texts { records, buffer } = &mut self.texts;
-        let mut progress = Progress::begin("reading again", Some(records.len()));
         fingerprints(reader, |visit| {
-            for number in 0..records.len() {
-                progress.step();
+            for number in over("reading again", 0..records.len()) {
                 visit(records.read(number, buffer));
             }
         })

@@ -252,9 +252,7 @@ impl Collection {
 
     /// Reads rows of sets, and signs them.
     fn read_sets(&mut self, query: Query, [key, set]: [CheckedColumn; 2]) {
-        let mut progress = query.progress("reading and signing");
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading and signing", &mut |row| {
             self.push_unsigned(row.get(key), row.get(set));
         });
     }

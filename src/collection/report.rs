@@ -136,9 +136,7 @@ impl ReportRows {
             signature_type,
             threshold,
         );
-        let mut progress = query.progress("reading");
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading", &mut |row| {
             let number = collection.rows();
             let document = row.get(columns.document);
             let key = i64::from(number).into_datum();
@@ -166,9 +164,7 @@ impl ReportRows {
         let mut documents = collection::Documents::new(DocumentKind::Text);
         let mut rows: Vec<report::CensusRow> = Vec::new();
         let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
-        let mut progress = query.progress("reading");
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading", &mut |row| {
             let Some(similarity) = row.get(similarity) else {
                 self.push(row, columns, None);
                 return;

@@ -4,7 +4,7 @@ use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::sort::RowSort;
 use crate::pg::spool::{HeldRecord, Records};
@@ -68,9 +68,7 @@ impl SampledRows {
         // The rows with the lowest hashes of their place in the query.
         let mut lowest = BinaryHeap::new();
         let (seed, mut place) = (Key::from_seed(seed).k0, 0u64);
-        let mut progress = query.progress("reading");
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading", &mut |row| {
             let (Some(key), Some(document)) = (row.get(key), row.get(document)) else {
                 return;
             };
@@ -126,9 +124,7 @@ impl SampledRows {
         let rows = self.signatures.len();
         let mut sort = RowSort::begin();
         let mut buffer = Vec::new();
-        let mut progress = Progress::begin("sorting slots", Some(rows));
-        for row in 0..rows {
-            progress.step();
+        for row in over("sorting slots", 0..rows) {
             let signature = self.signatures.read(row, &mut buffer);
             let slots = Signature::from_bytes(signature).or_raise().slots();
             for (band, slot) in (0u64..).zip(slots).take(BANDS) {
@@ -185,10 +181,8 @@ impl SampledRows {
 
     fn put(&mut self, pairs: &[SampledPair], call: &Call) {
         let mut rows = call.rows();
-        let mut progress = Progress::begin("listing pairs", Some(pairs.len()));
         let mut buffer = Vec::new();
-        for pair in pairs {
-            progress.step();
+        for pair in over("listing pairs", pairs.iter()) {
             let ends = [pair.a, pair.b].map(|number| self.drawn[number as usize]);
             let [a, b] = ends.map(|row| text(self.documents.read(row as usize, &mut buffer)));
             let [key_a, key_b] = ends.map(|row| self.keys.get(row));

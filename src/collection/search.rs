@@ -8,7 +8,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::partitions::Partitions;
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::temporary_file::most_files;
@@ -62,11 +62,9 @@ impl TokenSource<'_> {
             divider.divide(&keys)
         };
         let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
-        let mut progress = Progress::begin("dividing bands", Some(items as usize));
         in_order(&work, &mut take, |line| {
             let mut tokens = Vec::new();
-            for item in 0..items {
-                progress.step();
+            for item in over("dividing bands", 0..items) {
                 self.read(item, self.tokens.clone(), &mut tokens);
                 if tokens.len() >= piece_bytes() || item + 1 == items {
                     let bytes = tokens.len();
@@ -219,11 +217,9 @@ fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
         partitions.put(divided);
         packed.try_extend_from_slice(&fields).or_raise();
     };
-    let mut progress = Progress::begin("dividing bands", Some(rows as usize));
     in_order(&work, &mut take, |line| {
         let (mut read, mut first, mut piece) = (read_stored(kept), 0, Vec::new());
-        for row in 0..rows {
-            progress.step();
+        for row in over("dividing bands", 0..rows) {
             read(row, &mut piece);
             if piece.len() >= piece_bytes() || row + 1 == rows {
                 let bytes = piece.len();
@@ -264,10 +260,8 @@ fn divide(mut kept: Records, form: Form, mut sets: UnionFind) -> Vec<Records> {
     let budget = work_mem_bytes() / 4 / (part as usize + 1);
     let empty = (0..=part).map(|_| Records::of_width(form.len(), budget));
     let mut parts = collected(empty).or_raise();
-    let mut progress = Progress::begin("dividing documents", Some(rows));
     let mut buffer = Vec::new();
-    for row in 0..rows {
-        progress.step();
+    for row in over("dividing documents", 0..rows) {
         let part = part_of[sets.find(row as u32) as usize];
         parts[part as usize].push(kept.read(row, &mut buffer));
     }

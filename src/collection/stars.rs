@@ -2,7 +2,7 @@
 
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise, too_large};
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::sort::ValueSort;
 use crate::pg::value::Keys;
@@ -47,9 +47,7 @@ fn star_clusters(fcinfo: pg_sys::FunctionCallInfo) {
     check_interrupts();
     let stars = stars_of_pairs(rows as u32, &mut pairs).or_raise();
     let mut result = call.rows();
-    let mut progress = Progress::begin("listing rows", Some(rows));
-    for (row, (canonical, similarity)) in stars.into_iter().enumerate() {
-        progress.step();
+    for (row, (canonical, similarity)) in over("listing rows", stars.into_iter().enumerate()) {
         let [key, canonical] = [row, canonical as usize].map(|row| keys.get(numbers.key_of[row]));
         result.put([key, canonical, similarity.into_datum()]);
     }
@@ -60,10 +58,8 @@ fn read_rows(call: &Call, ends: &mut ValueSort) -> usize {
     let query = Query::open(call, 1, "rows");
     let [key] = query.exactly("Valid for rows is one column: the key, in order.");
     let key = key.of_type(call.argument_type(0), "only", "key");
-    let mut progress = query.progress("reading rows");
     let mut rows = 0;
-    query.for_each(&mut |row| {
-        progress.step();
+    query.for_each("reading rows", &mut |row| {
         if let Some(key) = row.get(key) {
             ends.put(key, rows);
             rows += 1;
@@ -88,9 +84,7 @@ fn read_pairs(call: &Call, ends: &mut ValueSort) -> Vec<f64> {
     ];
     let similarity = similarity.of_type(pg_sys::FLOAT8OID, "third", "similarity");
     let mut similarities = Vec::new();
-    let mut progress = query.progress("reading pairs");
-    query.for_each(&mut |row| {
-        progress.step();
+    query.for_each("reading pairs", &mut |row| {
         if let ([Some(a), Some(b)], Some(similarity)) =
             (keys.map(|key| row.get(key)), row.get(similarity))
         {
@@ -174,9 +168,7 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
         }
     }
     let mut rows = call.rows();
-    let mut progress = Progress::begin("listing keys", Some(keys.len()));
-    for key in 0..keys.len() as u32 {
-        progress.step();
+    for key in over("listing keys", 0..keys.len() as u32) {
         rows.put([keys.get(key), keys.get(sets.find(key))]);
     }
 }
@@ -189,10 +181,8 @@ fn read(call: &Call, key_type: pg_sys::Oid, ends: &mut ValueSort) -> usize {
         a.of_type(key_type, "first", "key at one end of the edge"),
         b.of_type(key_type, "second", "key at the other end of the edge"),
     ];
-    let mut progress = query.progress("reading");
     let mut edges = 0;
-    query.for_each(&mut |row| {
-        progress.step();
+    query.for_each("reading", &mut |row| {
         for (end, column) in (0..).zip(columns) {
             if let Some(key) = row.get(column) {
                 ends.put(key, 2 * edges + end);

@@ -89,11 +89,9 @@ pub fn read_in_pieces<P: Piece, R: Send>(
     take: &mut dyn FnMut(Keys, R),
 ) {
     let mut take = |keys: Keys, made: Result<R>| take(keys, made.or_raise());
-    let mut progress = query.progress(stage);
     in_order(work, &mut take, |line| {
         let (mut keys, mut piece) = (Keys::new(key_type), P::default());
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each(stage, &mut |row| {
             if !push(row, &mut piece) {
                 return;
             }

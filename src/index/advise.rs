@@ -67,7 +67,7 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     );
     let source = SampledTable::new(&call);
     let rows = source.count();
-    let sample = source.sample(sample_rows, rows);
+    let sample = source.sample(sample_rows);
     let Some(header) = most_common_header(&sample) else {
         invalid(
             "the table has no signatures of documents that are not empty",
@@ -169,14 +169,14 @@ impl SampledTable {
         let query = Query::of_sql(&format!("SELECT pg_catalog.count(*) FROM {}", self.table));
         let column = query.columns()[0].of_type(pg_sys::INT8OID, "only", "number of rows");
         let mut count = None;
-        query.for_each(&mut |row| {
+        query.for_each("counting rows", &mut |row| {
             count = row.get(column).map(|datum| datum.value() as i64);
         });
         count.unwrap_or(0)
     }
 
     /// Returns rows chosen at random, each with the same probability.
-    fn sample(&self, rows: i32, of: i64) -> Vec<SampledRow> {
+    fn sample(&self, rows: i32) -> Vec<SampledRow> {
         let sql = format!(
             "SELECT {} FROM {} ORDER BY pg_catalog.random() LIMIT {rows}",
             self.columns, self.table
@@ -196,9 +196,7 @@ impl SampledTable {
             .has_documents
             .then(|| columns[1].of_type(pg_sys::TEXTOID, "second", "document"));
         let mut sample = Vec::new();
-        let mut progress = Progress::begin("reading", Some(of.min(rows.into()) as usize));
-        query.for_each(&mut |row| {
-            progress.step();
+        query.for_each("reading", &mut |row| {
             if let Some(signature) = row.get(signature) {
                 let document = document.and_then(|column| row.get(column));
                 // SAFETY: the columns are of these types.

@@ -39,52 +39,26 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     connection.close();
     check_owner(tracker.relation);
     let changes = refresh(tracker, rebuild);
-    call.rows().put(changes.columns());
+    call.rows().put(changes.map(IntoDatum::into_datum));
 }
 
-/// The changes made by a refresh.
-#[derive(Debug, Default)]
-pub struct Changes {
-    rows: i64,
-    created: i64,
-    joined: i64,
-    left: i64,
-    merged: i64,
-    split: i64,
-    new_canonical: i64,
-}
+/// The numbers of rows that a refresh has looked at, and of its events: created, joined, left, merged, split, new
+/// canonical row.
+type Changes = [i64; 7];
 
-impl Changes {
-    fn of(rows: i64, events: &[Event]) -> Self {
-        let mut changes = Self {
-            rows,
-            ..Self::default()
-        };
-        for event in events {
-            *match event {
-                Event::Created { .. } => &mut changes.created,
-                Event::Joined { .. } => &mut changes.joined,
-                Event::Left { .. } => &mut changes.left,
-                Event::Merged { .. } => &mut changes.merged,
-                Event::Split { .. } => &mut changes.split,
-                Event::NewCanonical { .. } => &mut changes.new_canonical,
-            } += 1;
-        }
-        changes
+fn changes_of(rows: i64, events: &[Event]) -> Changes {
+    let mut changes = [rows, 0, 0, 0, 0, 0, 0];
+    for event in events {
+        changes[match event {
+            Event::Created { .. } => 1,
+            Event::Joined { .. } => 2,
+            Event::Left { .. } => 3,
+            Event::Merged { .. } => 4,
+            Event::Split { .. } => 5,
+            Event::NewCanonical { .. } => 6,
+        }] += 1;
     }
-
-    fn columns(&self) -> [Option<pg_sys::Datum>; 7] {
-        [
-            self.rows,
-            self.created,
-            self.joined,
-            self.left,
-            self.merged,
-            self.split,
-            self.new_canonical,
-        ]
-        .map(IntoDatum::into_datum)
-    }
+    changes
 }
 
 /// Brings the clusters of a tracker up to date.
@@ -101,7 +75,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let mut queued = Queued::of(&connection, &tracker);
     let changes = if queued.is_nothing() && unnoted == Unnoted::None && !wants_rebuild {
         state.write(&connection, &tracker, started, 0);
-        Changes::default()
+        [0; 7]
     } else {
         let refresh = Refresh {
             connection: &connection,
@@ -310,7 +284,7 @@ impl Refresh<'_> {
             leaves: state.leaves.clone(),
         };
         state.write(connection, &shape.tracker, *started, looked_at as i64);
-        Changes::of(looked_at as i64, &numbers.events)
+        changes_of(looked_at as i64, &numbers.events)
     }
 }
 

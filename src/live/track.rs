@@ -100,7 +100,7 @@ fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
         let scope = call.optional_argument(5).map(|scope| names_in(scope));
         Tracker {
             relation,
-            tables: Tables::NONE,
+            tables: Tables::default(),
             measure: requested_measure(call, &column),
             column: name,
             keep: String::new(),

@@ -22,7 +22,7 @@ use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// The tables of a tracker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tables {
     /// The clusters: key, cluster, canonical, similarity.
     pub clusters: pg_sys::Oid,
@@ -37,15 +37,6 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// No tables yet.
-    pub const NONE: Self = Self {
-        clusters: pg_sys::InvalidOid,
-        log: pg_sys::InvalidOid,
-        canonical: pg_sys::InvalidOid,
-        queue: pg_sys::InvalidOid,
-        state: pg_sys::InvalidOid,
-    };
-
     pub fn all(&self) -> [pg_sys::Oid; 5] {
         [
             self.clusters,

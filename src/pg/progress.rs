@@ -157,6 +157,15 @@ impl Progress {
     }
 }
 
+/// Returns the items, each of which is a step of a stage of that name.
+pub fn over<T>(
+    stage: &'static str,
+    items: impl ExactSizeIterator<Item = T>,
+) -> impl Iterator<Item = T> {
+    let mut progress = Progress::begin(stage, Some(items.len()));
+    items.inspect(move |_| progress.step())
+}
+
 /// Sends a NOTICE to a client that has asked for progress.
 pub fn notice(message: &str) {
     if PROGRESS.get() {

@@ -186,11 +186,6 @@ impl Query {
         unsafe { estimate(self.portal) }
     }
 
-    /// Returns the stage of reading the query, and reports that it begins.
-    pub fn progress(&self, stage: &'static str) -> Progress {
-        Progress::about(stage, self.estimate().0)
-    }
-
     /// Returns the name of a column, by its place from 0.
     pub fn column_name(&self, place: usize) -> String {
         // SAFETY: the portal is open; the name of a column that is there is NUL-terminated.
@@ -200,9 +195,11 @@ impl Query {
         }
     }
 
-    /// Visits every row, and ends the query.
-    pub fn for_each(self, visit: &mut dyn FnMut(&QueryRow<'_>)) {
+    /// Visits every row, which is a step of a stage of that name, and ends the query.
+    pub fn for_each(self, stage: &'static str, visit: &mut dyn FnMut(&QueryRow<'_>)) {
+        let mut progress = Progress::about(stage, self.estimate().0);
         self.read(BATCH, &mut |row| {
+            progress.step();
             visit(row);
             true
         });

@@ -65,7 +65,7 @@ impl Boilerplate<'_> {
         let query = Query::open(self.call, 0, "query");
         let [document] = query.exactly("Its only column is the document.");
         let document = document.of_documents("only");
-        query.for_each(&mut |row| {
+        query.for_each("reading", &mut |row| {
             if let Some(doc) = row.get(document) {
                 // SAFETY: the column is of type text or one of those that are stored as it is.
                 visit(&unsafe { Text::from_raw(doc) });
