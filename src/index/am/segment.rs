@@ -69,7 +69,7 @@ impl Pages for SegmentPages<'_> {
         segment: &postings::Segment,
         kind: PageKind,
         block: u32,
-        look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
+        look: impl FnOnce(&[u8]) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         let kind = match kind {
             PageKind::Leaf => PageType::Leaf,
@@ -79,7 +79,10 @@ impl Pages for SegmentPages<'_> {
         if !page.is(kind, segment.number) {
             return Err(Stop::Restart(block));
         }
-        look(page.payload()).map_err(Stop::at(block))
+        look(page.payload()).map_err(|stop| match stop {
+            Stop::Damaged(None, reason) => Stop::Damaged(Some(block), reason),
+            stop => stop,
+        })
     }
 
     fn interrupt(&mut self) -> Result<(), Stop> {

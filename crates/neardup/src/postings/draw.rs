@@ -87,17 +87,13 @@ impl WeightedLeaf {
         part: &SegmentPart,
     ) -> std::result::Result<Vec<u64>, P::Error> {
         read_leaf(pages, part.segment, self.entry, |leaf| {
-            let mut numbers = match with_room(leaf.len()) {
-                Ok(numbers) => numbers,
-                failed => return Ok(failed),
-            };
+            let mut numbers = with_room(leaf.len())?;
             leaf.visit(Posting::MIN, Posting::MAX, &mut |run| {
                 numbers.extend_from_slice(run);
                 Ok(true)
             })?;
-            Ok(Ok(numbers))
-        })?
-        .map_err(Into::into)
+            Ok(numbers)
+        })
     }
 
     /// Returns for each posting about how long its list is.
@@ -125,8 +121,8 @@ fn leaves<P: Pages>(
         for entry in entries.into_iter().step_by(step) {
             pages.interrupt()?;
             read_directory(pages, part.segment, level, entry, |directory| {
-                below.try_extend(directory.iter().filter(|child| part.has(child.first)))
-            })??;
+                Ok(below.try_extend(directory.iter().filter(|child| part.has(child.first)))?)
+            })?;
         }
         entries = below;
     }

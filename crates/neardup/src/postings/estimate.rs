@@ -8,7 +8,7 @@ use super::directory::{Directory, DirectoryEntry};
 use super::part::{SegmentPart, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, Damaged, PageAhead, Pages, Posting, SegmentGroup};
+use super::{AHEAD, PageAhead, Pages, Posting, SegmentGroup};
 use crate::Result;
 use crate::memory::{Grow, copied};
 use std::ops::Range;
@@ -311,8 +311,8 @@ fn find<P: Pages>(
             left -= 1;
             pages.interrupt()?;
             read_directory(pages, part.segment, level, visit.page, |directory| {
-                visit.descend(part, &directory, &mut lists, &mut below)
-            })??;
+                Ok(visit.descend(part, &directory, &mut lists, &mut below)?)
+            })?;
         }
         visits = below;
     }
@@ -381,14 +381,12 @@ fn read_lists<P: Pages>(
                 continue;
             };
             let about = leaf.rank(last)?.saturating_sub(leaf.rank(first)?) + 1;
-            if let Err(failed) = list.rows.try_reserve(about) {
-                return Ok(Err(crate::Error::from(failed)));
-            }
+            list.rows.try_reserve(about).map_err(crate::Error::from)?;
             leaf.visit(first, last, &mut |run| {
                 for number in run {
                     list.rows.push(part.group_offset(*number)?);
                 }
-                Ok::<_, Damaged>(true)
+                Ok(true)
             })?;
             let (all, here) = (leaf.len() as f64, list.rows.len() as f64);
             list.postings = match list.window {
@@ -397,7 +395,6 @@ fn read_lists<P: Pages>(
                 Some(_) => (list.leaves - 1.0) * all + 2.0 * here,
             };
         }
-        Ok(Ok(()))
-    })??;
-    Ok(())
+        Ok(())
+    })
 }

@@ -20,11 +20,9 @@ pub(super) fn scan<P: Pages>(
     let mut leaves = Leaves::seek(pages, part.segment, first)?;
     let mut run: Vec<u32> = Vec::new();
     while leaves.next().is_some_and(|leaf| leaf.first <= last) {
-        let read = leaves.visit(pages, |leaf| {
+        leaves.visit(pages, |leaf| {
             run.clear();
-            if let Err(failed) = run.try_reserve(leaf.len()) {
-                return Ok(Err(crate::Error::from(failed)));
-            }
+            run.try_reserve(leaf.len()).map_err(crate::Error::from)?;
             leaf.visit(first, last, &mut |numbers| {
                 for number in numbers {
                     let offset = part.group_offset(*number)?;
@@ -35,9 +33,8 @@ pub(super) fn scan<P: Pages>(
                 }
                 Ok(true)
             })?;
-            Ok(Ok(()))
+            Ok(())
         })?;
-        read.transpose()?;
         counts.add(&run, list.weight)?;
         if counts.is_full() {
             return Ok(());

@@ -185,14 +185,13 @@ pub trait Pages {
     /// One page at a time is looked at, and nothing of it is kept.
     ///
     /// # Errors
-    /// An error if the page cannot be read, is of another kind or another segment, or `look` finds
-    /// damage.
+    /// An error if the page cannot be read, is of another kind or another segment, or `look` fails.
     fn read<R>(
         &mut self,
         segment: &Segment,
         kind: PageKind,
         block: u32,
-        look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
+        look: impl FnOnce(&[u8]) -> Result<R, Self::Error>,
     ) -> Result<R, Self::Error>;
 
     /// Called between pages, and now and then in long computations.

@@ -83,15 +83,14 @@ impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
         level: u8,
     ) -> Result<(Vec<DirectoryEntry>, Option<DirectoryEntry>), P::Error> {
         let (from, to) = (self.from, self.to);
-        let children = read_directory(self.pages, self.segment, level, page, |directory| {
+        self.pages.interrupt()?;
+        read_directory(self.pages, self.segment, level, page, |directory| {
             let first = directory.child_of(from);
             let last = to.map_or(directory.len().saturating_sub(1), |to| {
                 directory.child_of(to)
             });
-            let children = collected((first..=last).filter_map(|i| directory.get(i)));
-            children.map(|children| (children, directory.get(last + 1)))
-        })?;
-        self.pages.interrupt()?;
-        Ok(children?)
+            let children = collected((first..=last).filter_map(|i| directory.get(i)))?;
+            Ok((children, directory.get(last + 1)))
+        })
     }
 }

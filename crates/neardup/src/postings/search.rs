@@ -295,9 +295,8 @@ impl<'g> GroupSearch<'g> {
                 }
                 last_child = Some(child);
             }
-            Ok::<(), Damaged>(())
-        })??;
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Counts the short lists of a leaf, and notes the long ones.
@@ -314,21 +313,16 @@ impl<'g> GroupSearch<'g> {
                 let goes_on = visit.next.is_some_and(|next| next <= last);
                 let found = short_list(&leaf, part, first, last, &mut short)?;
                 if let Some(found) = found.filter(|_| !goes_on) {
-                    if let Err(failed) = counts.add(&short[..found], list.weight) {
-                        return Ok(Err(failed));
-                    }
+                    counts.add(&short[..found], list.weight)?;
                     continue;
                 }
                 let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
                 list.long_postings += here.max(1) as u64;
                 let part = visit.part;
-                if let Err(failed) = long.try_push(Long { list: number, part }) {
-                    return Ok(Err(failed));
-                }
+                long.try_push(Long { list: number, part })?;
             }
-            Ok(Ok(()))
-        })??;
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Reads the long lists, and calls `found` with the rows that have enough keys, ascending. Returns

@@ -157,11 +157,11 @@ struct PageForKeys<'a> {
 
 impl<'a> PageForKeys<'a> {
     /// Returns the pages below a directory for the keys.
-    fn below(
+    fn below<E: From<Damaged> + From<Error>>(
         &self,
         directory: &Directory,
         part: &SegmentPart,
-    ) -> Result<Result<Vec<PageForKeys<'a>>, Error>, Damaged> {
+    ) -> Result<Vec<PageForKeys<'a>>, E> {
         let mut below = Vec::new();
         let mut keys = self.keys;
         while let Some(first) = keys.first() {
@@ -183,12 +183,10 @@ impl<'a> PageForKeys<'a> {
                 next: next.or(self.next),
                 keys: here,
             };
-            if let Err(failed) = below.try_push(visit) {
-                return Ok(Err(failed));
-            }
+            below.try_push(visit)?;
             keys = rest;
         }
-        Ok(Ok(below))
+        Ok(below)
     }
 }
 
@@ -213,11 +211,11 @@ impl Hits {
             for visit in together {
                 if level == 0 {
                     let take = |leaf: Leaf| self.take(&leaf, part, visit);
-                    read_leaf(pages, part.segment, visit.page, take)??;
+                    read_leaf(pages, part.segment, visit.page, take)?;
                     continue;
                 }
                 let below = |directory: Directory| visit.below(&directory, part);
-                let below = read_directory(pages, part.segment, level, visit.page, below)???;
+                let below = read_directory(pages, part.segment, level, visit.page, below)?;
                 self.look_at(pages, part, level - 1, &below)?;
             }
         }
@@ -225,12 +223,12 @@ impl Hits {
     }
 
     /// Takes the postings that a leaf has of its keys.
-    fn take(
+    fn take<E: From<Damaged> + From<Error>>(
         &mut self,
         leaf: &Leaf,
         part: &SegmentPart,
         visit: &PageForKeys,
-    ) -> Result<Result<(), Error>, Damaged> {
+    ) -> Result<(), E> {
         let ranges = visit.keys.iter();
         let ranges = ranges.filter_map(|number| part.range(key_of(*number)));
         leaf.fetch(ranges.map(|(first, _)| first));
@@ -256,11 +254,9 @@ impl Hits {
                     .try_for_each(|number| self.push(*number, offset));
                 Ok(failed.is_ok())
             })?;
-            if failed.is_err() {
-                return Ok(failed);
-            }
+            failed?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// Notes a row that has the key of an entry.

@@ -50,9 +50,9 @@ impl Leaves {
             let (page, index) = (entry, &mut self.path[usize::from(level) - 1].1);
             entry = read_directory(pages, &self.segment, level, page, |directory| {
                 *index = directory.child_of(from) + 1;
-                directory.get(*index - 1)
-            })?
-            .ok_or(Damaged("directory page without entries"))?;
+                let entry = directory.get(*index - 1);
+                Ok(entry.ok_or(Damaged("directory page without entries"))?)
+            })?;
             self.path[usize::from(level) - 1].0 = page;
         }
         Ok(entry)
@@ -68,7 +68,7 @@ impl Leaves {
     pub fn visit<P: Pages, R>(
         &mut self,
         pages: &mut P,
-        look: impl FnOnce(Leaf) -> Result<R, Damaged>,
+        look: impl FnOnce(Leaf) -> Result<R, P::Error>,
     ) -> Result<Option<R>, P::Error> {
         let seen = self.look(pages, look)?;
         self.advance(pages)?;
@@ -79,7 +79,7 @@ impl Leaves {
     fn look<P: Pages, R>(
         &self,
         pages: &mut P,
-        look: impl FnOnce(Leaf) -> Result<R, Damaged>,
+        look: impl FnOnce(Leaf) -> Result<R, P::Error>,
     ) -> Result<Option<R>, P::Error> {
         let Some(entry) = self.next else {
             return Ok(None);
@@ -102,7 +102,7 @@ impl Leaves {
     ) -> Result<Option<DirectoryEntry>, P::Error> {
         for level in 1..=self.segment.depth {
             let (page, index) = self.path[usize::from(level) - 1];
-            let entry = read_directory(pages, &self.segment, level, page, |d| d.get(index))?;
+            let entry = read_directory(pages, &self.segment, level, page, |d| Ok(d.get(index)))?;
             let Some(entry) = entry else {
                 continue;
             };
@@ -125,20 +125,19 @@ pub(super) fn read_directory<P: Pages, R>(
     segment: &Segment,
     level: u8,
     page: DirectoryEntry,
-    look: impl FnOnce(Directory) -> R,
+    look: impl FnOnce(Directory) -> Result<R, P::Error>,
 ) -> Result<R, P::Error> {
     pages.read(segment, PageKind::Directory, page.block, |payload| {
         let directory = Directory::parse(payload)?;
         if directory.level() != level {
-            return Err(Damaged("directory page of another level"));
+            return Err(Damaged("directory page of another level").into());
         }
         let begins = directory.get(0).map(|entry| entry.first);
         if level < segment.depth && begins != Some(page.first) {
-            return Err(Damaged(
-                "directory page that begins elsewhere than its parent says",
-            ));
+            let reason = "directory page that begins elsewhere than its parent says";
+            return Err(Damaged(reason).into());
         }
-        Ok(look(directory))
+        look(directory)
     })
 }
 
@@ -147,14 +146,13 @@ pub(super) fn read_leaf<P: Pages, R>(
     pages: &mut P,
     segment: &Segment,
     page: DirectoryEntry,
-    look: impl FnOnce(Leaf) -> Result<R, Damaged>,
+    look: impl FnOnce(Leaf) -> Result<R, P::Error>,
 ) -> Result<R, P::Error> {
     pages.read(segment, PageKind::Leaf, page.block, |payload| {
         let leaf = Leaf::parse(payload)?;
         if segment.depth > 0 && leaf.first() != page.first {
-            return Err(Damaged(
-                "leaf page that begins elsewhere than its parent says",
-            ));
+            let reason = "leaf page that begins elsewhere than its parent says";
+            return Err(Damaged(reason).into());
         }
         look(leaf)
     })
@@ -244,7 +242,8 @@ impl SegmentWalk {
                 }
                 postings.extend_from_slice(run);
                 Ok(postings.len() < LOADED)
-            })
+            })?;
+            Ok(())
         })?;
         match self.last {
             Some(last) if self.postings.len() >= LOADED => {

@@ -263,7 +263,7 @@ impl Pages for Store {
         segment: &Segment,
         kind: PageKind,
         block: u32,
-        look: impl FnOnce(&[u8]) -> Result<R, Damaged>,
+        look: impl FnOnce(&[u8]) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         self.fuel = self.fuel.checked_sub(1).ok_or(Failure::Endless)?;
         match kind {
@@ -276,7 +276,7 @@ impl Pages for Store {
         }
         match self.pages.get(block as usize) {
             Some(Some(page)) if page.segment == segment.number && page.kind == kind => {
-                Ok(look(&page.payload)?)
+                look(&page.payload)
             }
             _ => Err(Failure::Gone(block)),
         }
