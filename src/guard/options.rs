@@ -144,8 +144,9 @@ impl GuardOptions {
             }
             "scope" => {
                 let names = names::listed(&column(value)).filter(|names| !names.is_empty());
-                self.scope = names
-                    .unwrap_or_else(|| invalid(format!("{} is no list of columns", quoted(&word))));
+                self.scope = names.unwrap_or_else(|| {
+                    invalid(&format!("{} is no list of columns", quoted(&word)), SHAPE)
+                });
             }
             "within" => self.within = Some(column(value)),
             "most" => self.notes = Some(Notes::none_yet(word.parse().unwrap_or_default())),

@@ -171,7 +171,11 @@ impl Rule {
 }
 
 /// Returns the scope columns of the guard that are in front of the value in an index; None if other columns are.
-fn scope_in_front(index: &Relation, in_front: &[i16], columns: &GuardColumns) -> Option<Vec<usize>> {
+fn scope_in_front(
+    index: &Relation,
+    in_front: &[i16],
+    columns: &GuardColumns,
+) -> Option<Vec<usize>> {
     let scope = in_front.iter().enumerate().map(|(place, &number)| {
         columns.scope.iter().position(|column| {
             // SAFETY: the index is open, and has that column.

@@ -121,13 +121,6 @@ impl Relation {
         // SAFETY: the index is open.
         unsafe { &*(*self.0).rd_index }
     }
-
-    /// Returns the columns of the table that an index has; 0 stands for an expression.
-    pub fn indexed(&self) -> &[i16] {
-        let description = self.description();
-        // SAFETY: the array has that many elements.
-        unsafe { (description.indkey.values).as_slice(description.indnatts as usize) }
-    }
 }
 
 impl Drop for Relation {
