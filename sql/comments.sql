@@ -45,7 +45,7 @@ COMMENT ON FUNCTION edit_distance(text, text, integer, integer, integer, bigint)
 COMMENT ON FUNCTION diff_html(text, text, integer) IS
     'HTML page that shows two documents side by side, common chunks in the same color; safe for hostile documents';
 COMMENT ON FUNCTION diff_html(text, text[], integer) IS
-    'HTML page that shows a document beside each of several others, with what differs; safe for hostile documents';
+    'HTML page that shows a document beside each of several others, with the differences; safe for hostile documents';
 
 COMMENT ON FUNCTION minhash(text, integer, text, text, integer, bigint) IS
     'MinHash signature of a document; k shingle length in units (1-256), unit word|char|stop, fold none|case|marks, slots 1-1024';
@@ -71,9 +71,9 @@ COMMENT ON FUNCTION minhash_interval(minhash_signature, minhash_signature, float
 COMMENT ON FUNCTION minhash_margin(integer, float8) IS
     'half the width of the widest interval of estimates from that number of slots';
 COMMENT ON FUNCTION minhash_relax(float8, integer, float8) IS
-    'threshold on minhash_sim that two different documents of true similarity threshold reach with a probability of recall';
+    'threshold on minhash_sim that a pair of different documents at the given true similarity reaches with probability recall';
 COMMENT ON FUNCTION minhash_containment(minhash_signature, minhash_signature) IS
-    'estimated share of a that is in b, 0 to 1, of use where b is at most 8 times as large; NULL where no slot tells';
+    'estimated share of a that is in b, 0 to 1, useful if b is at most 8 times as large as a; NULL if no slot is informative';
 COMMENT ON FUNCTION minhash_cardinality(minhash_signature) IS
     'estimated number of distinct shingles or elements';
 
@@ -94,7 +94,7 @@ COMMENT ON FUNCTION lsh_params(float8, integer, float8, float8) IS
     'bands and rows with the least weighted area of false positives and false negatives at a threshold';
 
 COMMENT ON FUNCTION simhash(text[], float8[], integer, bigint) IS
-    'SimHash of terms with a weight each; bits 64-4096 in steps of 64';
+    'SimHash of weighted terms; bits 64-4096 in steps of 64';
 COMMENT ON FUNCTION simhash(tsvector, integer, text, bigint) IS
     'SimHash of the lexemes of a document by frequency and weight class; bits 64-4096 in steps of 64, weighting tf|log|set';
 
@@ -112,7 +112,7 @@ COMMENT ON FUNCTION _ball(bit, integer) IS
 COMMENT ON FUNCTION _ball(bit, integer, boolean) IS
     'planner support for bit_hamming: all within any bound; NULL where there are none';
 COMMENT ON FUNCTION _ball(bigint[], double precision) IS
-    'implementation of lookups: a set, and the share (above 0, at most 1) of it, of another, or of both that they have to share, for use with %>, <% and <%>';
+    'implementation of lookups: a set and a share (above 0, at most 1), of this set with %>, of the other with <%, and of both together with <%>';
 
 COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
     'implementation of lookups: every document whose resemblance to the center is at least threshold (above 0, at most 1), for use with <@';
@@ -120,6 +120,6 @@ COMMENT ON FUNCTION _ball(text, double precision, integer, text, text) IS
 COMMENT ON FUNCTION near_dup_key(text, double precision, integer, text, text, text) IS
     'key for EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %): no two documents whose resemblance reaches a threshold (0.5 to 1); with a label, such as label => id::text, that a violation prints in place of a digest';
 COMMENT ON FUNCTION near_dup_key(minhash_signature, double precision, text) IS
-    'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1); a violation prints the label, such as label => id::text, in place of a digest; of more than 200 bytes the first';
+    'key for EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %): no two rows at or above a threshold (above 0, at most 1); a violation prints the first 200 bytes of the label, such as label => id::text, in place of a digest';
 COMMENT ON FUNCTION near_dup_key(bit, integer, text) IS
     'key for EXCLUDE USING neardup (near_dup_key(bits, 3) WITH %): no two rows within a Hamming distance (0 to 63); a violation prints the label';

@@ -14,7 +14,7 @@ CREATE FUNCTION near_dup_calibrate(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
 AS 'MODULE_PATHNAME', 'near_dup_calibrate_wrapper';
 COMMENT ON FUNCTION near_dup_calibrate(text, integer[], text[], text[], text[], regclass, name, bigint, record) IS
-    'the scores of each combination of parameters on the labeled pairs (a, b, same [, weight]) of a query at its best threshold, the best first; weighting of SimHash, none with ''{}''';
+    'scores of each combination of parameters at its best threshold, on the labeled pairs (a, b, same [, weight]) of a query, the best first; weighting is for SimHash, which ''{}'' leaves out';
 
 CREATE FUNCTION near_dup_sample_pairs(
     key anyelement, query text, n integer DEFAULT 100,
@@ -26,4 +26,4 @@ CREATE FUNCTION near_dup_sample_pairs(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 100
 AS 'MODULE_PATHNAME', 'near_dup_sample_pairs_wrapper';
 COMMENT ON FUNCTION near_dup_sample_pairs(anyelement, text, integer, integer, text, text, integer, bigint, record) IS
-    'pairs of documents that are worth a label, of sampled rows of a query for (key, document): spread over all similarities, the most similar first, each with a weight: how many pairs of those rows it stands for; n 1-10000, sample_rows 2-1000000';
+    'pairs of documents to label, from sampled rows of a query for (key, document), spread over all similarities, the most similar first; weight is the number of pairs of those rows that a pair stands for; n 1-10000, sample_rows 2-1000000';

@@ -7,4 +7,4 @@ CREATE FUNCTION near_dup_distinct(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 100000 ROWS 10
 AS 'MODULE_PATHNAME', 'near_dup_distinct_wrapper';
 COMMENT ON FUNCTION near_dup_distinct(anyelement, text, double precision, integer, integer, text, text, record) IS
-    'the first rows (1-10000) of a ranked query for (key, document, signature, bit string or set) that are not similar to one returned before: the place of each in the query, the number and keys of the rows read that repeat it, and whether the query ended. Reads no further than it has to. Of bit strings the threshold is the greatest Hamming distance; k, unit, fold of documents as for minhash';
+    'the first rows (1-10000) of a ranked query for (key, document, signature, bit string or set) that are not similar to an earlier result: the place of each in the query, the number and keys of the rows that repeat it, and whether the query ended. Reads no further than necessary. For bit strings the threshold is the greatest Hamming distance; k, unit, fold of documents as for minhash';

@@ -7,4 +7,4 @@ CREATE FUNCTION repeated_passages(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 10000
 AS 'MODULE_PATHNAME', 'repeated_passages_wrapper';
 COMMENT ON FUNCTION repeated_passages(anyelement, text, integer, text, record) IS
-    'every run of at least min_words words with several places in the documents of a query for (key, document): its places, characters from 1';
+    'every run of at least min_words words that occurs more than once in the documents of a query for (key, document): its places, in characters from 1';

@@ -6,4 +6,4 @@ CREATE FUNCTION near_dup_report(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000
 AS 'MODULE_PATHNAME', 'near_dup_report_wrapper';
 COMMENT ON FUNCTION near_dup_report(anyelement, text, double precision, text, integer, record) IS
-    'HTML page about the star clusters of a query for (key, document) or (key, signature, document), or about those that it yields in columns canonical and similarity, as near_dup_track keeps them; columns source (text) and day (date) are counted; groups 0-10000 are shown';
+    'HTML page about the star clusters of a query for (key, document) or (key, signature, document), or about clusters that the query returns in columns canonical and similarity, as near_dup_track keeps them; columns source (text) and day (date) are counted; groups 0-10000 are shown';

@@ -6,4 +6,4 @@ CREATE FUNCTION near_dup_protect(
 VOLATILE PARALLEL UNSAFE COST 10000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_protect_wrapper';
 COMMENT ON FUNCTION near_dup_protect(regclass, name, double precision, name[], name, name, interval, integer, text, text, text, name, integer) IS
-    'creates the triggers near_dup_guard on a table, after checking its columns and its index; they refuse near-duplicates, or let them in and note them (action note) in a table of notes that it makes, beside as many of the most similar earlier rows as most says; k, unit and fold cut text as resemblance does (NULL: by its defaults)';
+    'creates the triggers near_dup_guard on a table, after checking its columns and its index; they reject near-duplicates, or accept them (action note) and note them in a table of notes, beside the most similar earlier rows, up to the number most; k, unit and fold cut text as resemblance does (NULL: its defaults)';

@@ -9,4 +9,4 @@ RETURNS TABLE (
 VOLATILE PARALLEL UNSAFE COST 100000 ROWS 1 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_advise_wrapper';
 COMMENT ON FUNCTION near_dup_advise(regclass, name, double precision, integer, name) IS
-    'the estimated size and selectivity of an index of the signatures, and the recall of thresholds with its limits of 95 % confidence, by a random sample of rows (2-50000)';
+    'estimated size and selectivity of an index on the signatures, and the recall of thresholds with 95 % confidence limits, from a random sample of rows (2-50000)';

@@ -1,5 +1,5 @@
 COMMENT ON TYPE _ball IS
-    'implementation of lookups: a signature, bit string or set, and the bound within which others are in the ball';
+    'implementation of lookups: a document, signature, bit string or set, and the bound within which others are in the ball';
 
 COMMENT ON FUNCTION _ball_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION _out(_ball) IS 'I/O';
@@ -78,6 +78,6 @@ CREATE OPERATOR <%> (
 COMMENT ON OPERATOR <%> (bigint[], _ball) IS 'has the Jaccard similarity with the set';
 COMMENT ON OPERATOR <%> (_ball, bigint[]) IS 'has the Jaccard similarity with the elements';
 COMMENT ON OPERATOR %> (bigint[], _ball) IS 'contains the share of the set';
-COMMENT ON OPERATOR <% (_ball, bigint[]) IS 'has its share contained in';
+COMMENT ON OPERATOR <% (_ball, bigint[]) IS 'has its share contained in the set';
 COMMENT ON OPERATOR <% (bigint[], _ball) IS 'has the share of its elements in the set';
 COMMENT ON OPERATOR %> (_ball, bigint[]) IS 'contains the share of the elements';

@@ -1,5 +1,5 @@
 COMMENT ON TYPE near_dup_key IS
-    'a signature or bit string and the bound within which an exclusion constraint refuses another; made by near_dup_key, never stored';
+    'a document, signature or bit string, and the bound within which an exclusion constraint rejects another; made by near_dup_key, never stored';
 
 COMMENT ON FUNCTION near_dup_key_in(cstring) IS 'I/O';
 COMMENT ON FUNCTION _out(near_dup_key) IS 'I/O';
@@ -11,4 +11,4 @@ CREATE OPERATOR % (
     COMMUTATOR = %, RESTRICT = _near_dup_sel, JOIN = _near_dup_sel
 );
 COMMENT ON OPERATOR % (near_dup_key, near_dup_key) IS
-    'each is within the bound of the other; never a signature and a bit string';
+    'each is within the bound of the other; false for values of different kinds';

@@ -5,10 +5,10 @@ RETURNS TABLE (
 VOLATILE STRICT PARALLEL UNSAFE COST 10000 ROWS 1 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_index_stats_wrapper';
 COMMENT ON FUNCTION near_dup_index_stats(regclass) IS
-    'the contents of a neardup index, and the work of the next VACUUM';
+    'contents of a neardup index, and the work of the next VACUUM';
 
 CREATE FUNCTION near_dup_index_check(index regclass) RETURNS void
 VOLATILE STRICT PARALLEL UNSAFE COST 100000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_index_check_wrapper';
 COMMENT ON FUNCTION near_dup_index_check(regclass) IS
-    'an error if a neardup index is damaged or lacks a row of its table';
+    'raises an error if a neardup index is damaged or lacks a row of its table';

@@ -6,4 +6,4 @@ VOLATILE PARALLEL UNSAFE COST 10000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_track_wrapper';
 COMMENT ON FUNCTION near_dup_track(
     regclass, name, double precision, text, name, name[], boolean, integer, text, text) IS
-    'makes a table of the star clusters of a table''s rows, which near_dup_refresh keeps up to date; rows are compared by a column of text, minhash_signature, bigint[] or bit strings, whose threshold is a distance; keep is an ORDER BY list whose first row stands for a cluster (NULL: the primary key); k, unit and fold cut text as resemblance does (NULL: by its defaults)';
+    'makes a table of the star clusters of a table''s rows, which near_dup_refresh keeps up to date; rows are compared by a column of text, minhash_signature, bigint[] or bit strings, whose threshold is a distance; keep is an ORDER BY list whose first row is the canonical row of a cluster (NULL: the primary key); k, unit and fold cut text as resemblance does (NULL: its defaults)';

@@ -10,4 +10,4 @@ COMMENT ON FUNCTION near_dup_trackers() IS
 CREATE VIEW near_dup_tracked AS SELECT * FROM near_dup_trackers();
 GRANT SELECT ON near_dup_tracked TO PUBLIC;
 COMMENT ON VIEW near_dup_tracked IS
-    'kept clusters of the tables that the role may read: noted changes that wait (behind; NULL if triggers are off, so that others are not noted), and when the last refresh was, its duration and its rows';
+    'maintained clusters of the tables that the role may read: noted changes that wait (behind; NULL if triggers are off, so that some are not noted), and the time, duration and rows of the last refresh';

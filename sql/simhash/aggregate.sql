@@ -10,7 +10,7 @@ CREATE AGGREGATE simhash_agg(text, float8) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8) IS
-    'SimHash of terms with a weight each, as simhash of their arrays';
+    'SimHash of weighted terms, as simhash of their arrays';
 
 CREATE FUNCTION _agg_add(state internal, term text, weight float8, bits integer) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'simhash_agg_add_wrapper';
@@ -23,7 +23,7 @@ CREATE AGGREGATE simhash_agg(text, float8, integer) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8, integer) IS
-    'SimHash of terms with a weight each, as simhash of their arrays, bits 64-4096 in steps of 64';
+    'SimHash of weighted terms, as simhash of their arrays, bits 64-4096 in steps of 64';
 
 CREATE FUNCTION _agg_add(state internal, term text, weight float8, bits integer, seed bigint) RETURNS internal
 IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'simhash_agg_add_wrapper';
@@ -36,7 +36,7 @@ CREATE AGGREGATE simhash_agg(text, float8, integer, bigint) (
     FINALFUNC_MODIFY = READ_ONLY, PARALLEL = SAFE
 );
 COMMENT ON AGGREGATE simhash_agg(text, float8, integer, bigint) IS
-    'SimHash of terms with a weight each, as simhash of their arrays, bits 64-4096 in steps of 64, seed';
+    'SimHash of weighted terms, as simhash of their arrays, bits 64-4096 in steps of 64, seed';
 
 COMMENT ON FUNCTION simhash_agg_combine(internal, internal) IS
     'combination of partial states of simhash_agg';

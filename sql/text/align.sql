@@ -27,4 +27,4 @@ CREATE FUNCTION near_dup_explain(
 LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 100000
 AS 'MODULE_PATHNAME', 'near_dup_explain_wrapper';
 COMMENT ON FUNCTION near_dup_explain(text, text) IS
-    'in what b differs from a: identical, format, numbers, added or removed at start, in middle, added at end, truncated, reordered, rewritten';
+    'how b differs from a: identical, format, numbers, added or removed at start, in middle, added at end, truncated, reordered, rewritten';

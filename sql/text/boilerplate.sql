@@ -7,4 +7,4 @@ CREATE FUNCTION common_shingles(
 LANGUAGE c VOLATILE PARALLEL UNSAFE COST 1000000 ROWS 1000
 AS 'MODULE_PATHNAME', 'common_shingles_wrapper';
 COMMENT ON FUNCTION common_shingles(text, integer, integer, text, text, bigint, record) IS
-    'the shingles of at least min_documents documents of the query (one column of text), in their first document''s words, with the number of documents and the hash';
+    'the shingles of at least min_documents documents of the query (one column of text), in the words of their first document, with the number of documents and the hash';

@@ -12,4 +12,4 @@ CREATE FUNCTION cut_passages(
 LANGUAGE c IMMUTABLE PARALLEL SAFE STRICT COST 2000
 AS 'MODULE_PATHNAME', 'cut_passages_wrapper';
 COMMENT ON FUNCTION cut_passages(text, int4multirange, text) IS
-    'the document without these characters, numbered from 1; the replacement stands in for every span';
+    'the document without the given spans of characters, counted from 1; the replacement takes the place of each span';
