@@ -9,7 +9,7 @@ COMMENT ON FUNCTION shingle_hashes(text, integer, text, text, bigint) IS
 COMMENT ON FUNCTION shingle_hashes(text[], bigint) IS
     'distinct 64-bit hashes of given shingles, sorted; a document''s shingles hash differently, word by word';
 COMMENT ON FUNCTION shingle_sample(bigint[], integer) IS
-    'the hashes that are 0 modulo the given number: a sample that is the same wherever a hash occurs';
+    'the hashes that are 0 modulo the given number: a sample that keeps a hash in every set or in none';
 COMMENT ON FUNCTION bucket_sketch(bigint[], integer) IS
     'the smallest hash of each residue class modulo the number of buckets';
 COMMENT ON FUNCTION supershingles(bigint[], integer) IS
@@ -18,11 +18,11 @@ COMMENT ON FUNCTION winnow(text, integer, integer, text, text, bigint) IS
     'fingerprints of passages: documents with a common run of window + k - 1 units share one; window 1-65536';
 
 COMMENT ON FUNCTION jaccard(bigint[], bigint[]) IS
-    'Jaccard similarity of two sets, 0 to 1; 0 if one is empty; at least a constant, it uses a neardup index on either set';
+    'Jaccard similarity of two sets, 0 to 1; 0 if one is empty; with >= and a constant, it uses a neardup index on either set';
 COMMENT ON FUNCTION jaccard(text[], text[]) IS
     'Jaccard similarity of two sets, 0 to 1; 0 if one is empty';
 COMMENT ON FUNCTION containment(bigint[], bigint[]) IS
-    'share of the first set that is in the second, 0 to 1; 0 if one is empty; at least a constant, it uses a neardup index on either set';
+    'share of the first set that is in the second, 0 to 1; 0 if one is empty; with >= and a constant, it uses a neardup index on either set';
 COMMENT ON FUNCTION containment(text[], text[]) IS
     'share of the first set that is in the second, 0 to 1; 0 if one is empty';
 COMMENT ON FUNCTION near_contained(bigint[], bigint[], double precision) IS
@@ -30,7 +30,7 @@ COMMENT ON FUNCTION near_contained(bigint[], bigint[], double precision) IS
 COMMENT ON FUNCTION near_dup(bigint[], bigint[], double precision) IS
     'jaccard(a, b) >= threshold (above 0, at most 1); uses a neardup index on either set';
 COMMENT ON FUNCTION resemblance(text, text, integer, text, text) IS
-    'Jaccard similarity of the shingle sets of two documents, computed from the documents; at least a constant, it uses a neardup index on either document';
+    'Jaccard similarity of the shingle sets of two documents, computed from the documents; with >= and a constant, it uses a neardup index on either document';
 COMMENT ON FUNCTION containment(text, text, integer, text, text) IS
     'share of the first document''s shingles that are in the second document';
 COMMENT ON FUNCTION near_dup(text, text, double precision, integer, text, text) IS
@@ -86,7 +86,7 @@ COMMENT ON FUNCTION minhash_intact(integer, double precision, double precision, 
 COMMENT ON FUNCTION minhash_probe(minhash_signature, double precision, double precision) IS
     'fewest keys such that every signature at or above threshold has at least one, made for index_threshold';
 COMMENT ON FUNCTION minhash_shared_band(minhash_signature, minhash_signature, double precision) IS
-    'first of the band keys for threshold that two signatures share; null if they share none';
+    'first of the band keys for threshold that two signatures share; NULL if they share none';
 
 COMMENT ON FUNCTION lsh_probability(float8, integer, integer) IS
     'probability that documents of this Jaccard similarity share one of these bands';

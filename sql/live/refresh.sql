@@ -5,4 +5,4 @@ CREATE FUNCTION near_dup_refresh(
 VOLATILE PARALLEL UNSAFE COST 10000 ROWS 1 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_refresh_wrapper';
 COMMENT ON FUNCTION near_dup_refresh(regclass, boolean) IS
-    'brings clusters made by near_dup_track up to date, in proportion to the changes, and returns their numbers; rebuild computes the clusters anew';
+    'brings clusters made by near_dup_track up to date, in proportion to the changes, and returns the number of each kind; rebuild recomputes the clusters';
