@@ -35,6 +35,11 @@ impl PlannedColumn {
         unsafe { *(*self.index).opfamily.add(self.at) }
     }
 
+    /// Returns the first kind that its values are of; None of constraint keys.
+    pub fn kind(&self) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|&kind| self.is_of(kind))
+    }
+
     /// Returns whether its values are of a kind.
     pub fn is_of(&self, kind: Kind) -> bool {
         // SAFETY: the array has an element for every column.

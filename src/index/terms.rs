@@ -1,7 +1,7 @@
 //! The arguments of a condition besides the two values that it compares.
 
 use crate::index::kind::{Bound, Kind};
-use crate::pg::nodes::{all_elements, constant};
+use crate::pg::nodes::{all_elements, call, constant};
 use crate::pg::text::Text;
 use neardup::shingle::Shingling;
 use pgrx::pg_sys;
@@ -40,6 +40,26 @@ impl Terms {
         }
     }
 
+    /// Returns the center and the terms of a call that makes a ball; None if the expression is another one.
+    ///
+    /// # Safety
+    /// The node is valid.
+    pub unsafe fn of_ball(
+        ball: *mut pg_sys::Node,
+        kind: Kind,
+    ) -> Option<(*mut pg_sys::Node, Self)> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match &all_elements(call(ball)?.1)[..] {
+                &[center, bound, ref more @ ..] if pg_sys::exprType(bound) == kind.bound_type() => {
+                    let cut = more.get(..kind.cut_types().len())?;
+                    Some((center, Self::new(kind, bound, cut)?))
+                }
+                _ => None,
+            }
+        }
+    }
+
     /// Returns the arguments of the function that makes a ball around a center.
     pub fn after(self, center: *mut pg_sys::Node) -> impl Iterator<Item = *mut pg_sys::Node> {
         let cut = self.cut.into_iter().flatten();
@@ -50,11 +70,32 @@ impl Terms {
     ///
     /// # Safety
     /// As of [`Self::bound`].
-    pub unsafe fn is_cut_as(&self, own: Option<Bound>) -> bool {
+    unsafe fn is_cut_as(&self, own: Option<Bound>) -> bool {
         match own {
             // SAFETY: vouched for by the caller.
             Some(Bound::Resemblance(_, own)) => unsafe { self.shingling() == Some(own) },
             _ => true,
+        }
+    }
+
+    /// Returns whether an index column with these options has keys for the terms. A bound that is not known
+    /// yet may be one for which it has none: then the index reads all its rows, and the answers are right too.
+    ///
+    /// # Safety
+    /// As of [`Self::bound`] and [`Bound::is_served`].
+    pub unsafe fn are_served(
+        &self,
+        options: *mut pg_sys::bytea,
+        center: Option<pg_sys::Datum>,
+    ) -> bool {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match constant(self.bound) {
+                Some(_) => self
+                    .bound()
+                    .is_some_and(|bound| bound.is_served(options, center)),
+                None => self.is_cut_as(self.kind.own_bound(options)),
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::planned;
 use crate::index::classes::RowKeys;
-use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
+use crate::index::terms::Terms;
 use crate::pg::nodes::{self, constant, elements};
 use pgrx::prelude::*;
 use pgrx::{PgList, pg_sys};
@@ -143,7 +143,8 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
         let last = (*info).nkeycolumns - 1;
         let relation = pg_sys::index_open((*info).indexoid, pg_sys::NoLock as i32);
         let row_keys = RowKeys::of_index(relation);
-        let family = PlannedColumn::of(info).family();
+        let compared = PlannedColumn::of(info);
+        let (family, kind) = (compared.family(), compared.kind());
         let mut found = false;
         for clause in PgList::<pg_sys::IndexClause>::from_pg(clauses).iter_ptr() {
             if i32::from((*clause).indexcol) != last {
@@ -154,7 +155,12 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
                 let operator = (*(*qual).clause.cast::<pg_sys::OpExpr>()).opno;
                 let strategy = pg_sys::get_op_opfamily_strategy(operator, family) as u16;
                 let operand = pg_sys::get_rightop((*qual).clause.cast());
-                constant(operand).is_none_or(|query| row_keys.finds(strategy, query))
+                match constant(operand) {
+                    Some(query) => row_keys.finds(strategy, query),
+                    None => kind
+                        .and_then(|kind| Terms::of_ball(operand, kind))
+                        .is_none_or(|(_, terms)| terms.are_served(compared.options(), None)),
+                }
             });
         }
         pg_sys::index_close(relation, pg_sys::NoLock as i32);
@@ -245,7 +251,7 @@ unsafe fn share_nearest(
     // SAFETY: vouched for by the caller.
     unsafe {
         let compared = PlannedColumn::of(info);
-        let kind = Kind::ALL.into_iter().find(|kind| compared.is_of(*kind))?;
+        let kind = compared.kind()?;
         let (function, operands) = nodes::call(order)?;
         let [column, center] = elements(operands)?;
         let objects = kind.objects(function);

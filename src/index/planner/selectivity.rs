@@ -9,7 +9,7 @@ use crate::index::am::{self, Mean, planned};
 use crate::index::kind::{Bound, Containment, Kind};
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
-use crate::pg::nodes::{all_elements, call, constant, elements, is_null, pointer};
+use crate::pg::nodes::{constant, elements, is_null, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, PgList, pg_sys};
 
@@ -224,11 +224,7 @@ impl BallOperand {
                 center: None,
             };
             if datum.is_none()
-                && let Some((_, args)) = call(node)
-                && let &[center, bound, ref more @ ..] = &all_elements(args)[..]
-                && pg_sys::exprType(bound) == kind.bound_type()
-                && let Some(cut) = more.get(..kind.cut_types().len())
-                && let Some(terms) = Terms::new(kind, bound, cut)
+                && let Some((center, terms)) = Terms::of_ball(node, kind)
             {
                 ball.center = Some(center);
                 ball.bound = terms.bound();

@@ -66,7 +66,7 @@ unsafe fn index_condition(
             && compared.is_of(kind)
             && pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, terms.bound, index)
-            && serves(compared.options(), center, &terms, kind);
+            && terms.are_served(compared.options(), constant(center));
         if !usable {
             return None;
         }
@@ -97,25 +97,6 @@ unsafe fn arguments(
             return None;
         }
         Terms::of_call((*node.cast::<pg_sys::FuncExpr>()).args, kind)
-    }
-}
-
-/// Returns whether the index finds the condition's rows by its keys. A bound that is not known yet may
-/// be one that it does not: then the index scans all its rows, and the answers are right too.
-unsafe fn serves(
-    options: *mut pg_sys::bytea,
-    center: *mut pg_sys::Node,
-    terms: &Terms,
-    kind: Kind,
-) -> bool {
-    // SAFETY: the index has our operator class; constants are of the argument types.
-    unsafe {
-        match constant(terms.bound) {
-            Some(_) => terms
-                .bound()
-                .is_some_and(|bound| bound.is_served(options, constant(center))),
-            None => terms.is_cut_as(kind.own_bound(options)),
-        }
     }
 }
 

@@ -37,6 +37,13 @@ SET enable_seqscan = off;
 SELECT id FROM docs WHERE body = 'one';
 SELECT id FROM docs WHERE body = 'one' AND near_dup(body, 'one');
 RESET enable_seqscan;
+-- Of two indexes the one that is made for the condition, also where the document is not known yet.
+CREATE INDEX docs_stop ON docs USING neardup (body text_ops (threshold = 0.8, unit = stop));
+SET enable_seqscan = off;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON resemblance(b.body, a.body) >= 0.8 WHERE a.id < 20;
+EXPLAIN (COSTS OFF) SELECT a.id, b.id FROM docs a JOIN docs b ON resemblance(b.body, a.body, unit => 'stop') >= 0.8 WHERE a.id < 20;
+RESET enable_seqscan;
+DROP INDEX docs_stop;
 -- A threshold and a meaning that come with the execution.
 PREPARE lookup (text, float8) AS SELECT id FROM docs WHERE near_dup(body, $1, $2) ORDER BY id;
 SET plan_cache_mode = force_generic_plan;
