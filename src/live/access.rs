@@ -29,14 +29,22 @@ pub fn rights_for(relation: pg_sys::Oid) -> OwnerRights {
 /// # Errors
 /// ERROR `object_not_in_prerequisite_state` where a tracker's tables belong to somebody else.
 pub fn check_tables(tracker: &Tracker) {
-    if let Some(other) = tracker.table_of_another() {
-        let (other, table) = (names::relation(other), names::relation(tracker.relation));
-        raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            &format!("{other} has another owner than {table}"),
-            "Give both the same owner: ALTER TABLE ... OWNER TO ...",
-        );
-    }
+    let others: Vec<_> = tracker.tables_of_others().map(names::relation).collect();
+    let [other, ..] = &others[..] else {
+        return;
+    };
+    let owner = names::role(Relation::open_table(tracker.relation).owner());
+    let commands = others
+        .iter()
+        .map(|other| format!("ALTER TABLE {other} OWNER TO {owner};"));
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        &format!("{other} has another owner than the table that near_dup_track tracks"),
+        &format!(
+            "Give all tables of the tracker the same owner: {}",
+            commands.collect::<Vec<_>>().join(" ")
+        ),
+    );
 }
 
 /// # Errors

@@ -4,6 +4,7 @@
 //! right on the queue, and no code runs with other rights than the writer's.
 
 use crate::guard::keys::{KeyColumn, have_same_key, holds_keys, key_of};
+use crate::live::access::check_tables;
 use crate::live::commit;
 use crate::live::tracker::{Tracker, no_trigger};
 use crate::pg::call::{finfo, trigger_data};
@@ -51,7 +52,7 @@ impl Noting {
         // SAFETY: the table is open.
         let table = Relation::open_table(unsafe { (*data.tg_relation).rd_id });
         let queue = Relation::open_table(tracker.tables.queue);
-        check(&table, &queue);
+        check(&tracker, &table, &queue);
         let (_, mut numbers) = table.primary_key().unwrap_or_default();
         if !holds_keys(&queue, &table, &numbers) {
             numbers.clear();
@@ -111,8 +112,8 @@ fn insert(queue: &Relation, key: Option<pg_sys::Datum>) {
 }
 
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` for a queue into which no row can be put as it is.
-fn check(table: &Relation, queue: &Relation) {
+/// ERROR `object_not_in_prerequisite_state` for a queue into which no row can be put as it is, or one of another owner.
+fn check(tracker: &Tracker, table: &Relation, queue: &Relation) {
     // SAFETY: both are open.
     let (form, columns) = unsafe {
         (
@@ -120,15 +121,15 @@ fn check(table: &Relation, queue: &Relation) {
             (*(*queue.as_ptr()).rd_att).natts,
         )
     };
-    let is_plain = queue.kind() == pg_sys::RELKIND_RELATION
-        && columns == 1
-        && !form.relhasindex
-        && form.relowner == table.owner();
+    if form.relowner != table.owner() {
+        check_tables(tracker);
+    }
+    let is_plain = queue.kind() == pg_sys::RELKIND_RELATION && columns == 1 && !form.relhasindex;
     if !is_plain {
         raise(
             PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
             "the queue of a table tracked by near_dup_track was altered",
-            "It is a table of one column without indexes, and has the owner of the tracked table; near_dup_untrack and near_dup_track make it anew.",
+            "It is a table of one column without indexes; near_dup_untrack and near_dup_track make it anew.",
         );
     }
 }

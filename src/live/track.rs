@@ -1,7 +1,7 @@
 //! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
 use crate::index::kind::{COLUMN_TYPES, Kind};
-use crate::live::access::{lock, rights_for};
+use crate::live::access::{check_tables, lock, rights_for};
 use crate::live::create::{Creation, create_index, renew_links};
 use crate::live::leaves::Leaf;
 use crate::live::measure::Measure;
@@ -257,6 +257,7 @@ fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     let connection = Connection::open();
     let tracker = Tracker::of_clusters(&functions, &connection, clusters);
     check_owner(tracker.relation);
+    check_tables(&tracker);
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
     let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
     let table = names::relation(tracker.relation);

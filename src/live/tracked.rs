@@ -40,7 +40,7 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
 
 fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
-    if tracker.table_of_another().is_some() {
+    if tracker.tables_of_others().next().is_some() {
         return;
     }
     let owner = Relation::open_table(tracker.relation).owner();

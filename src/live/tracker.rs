@@ -284,11 +284,11 @@ impl Tracker {
         unsafe { functions.note_of_updates(self.tables, table.as_ptr()) }.map(name_of)
     }
 
-    /// Returns a table of the tracker that has another owner than the tracked one.
-    pub fn table_of_another(&self) -> Option<pg_sys::Oid> {
+    /// Returns the tables of the tracker that have another owner than the tracked one.
+    pub fn tables_of_others(&self) -> impl Iterator<Item = pg_sys::Oid> {
         let owner = Relation::open_table(self.relation).owner();
-        let mut tables = self.tables.all().into_iter();
-        tables.find(|&table| Relation::open_table(table).owner() != owner)
+        let tables = self.tables.all().into_iter();
+        tables.filter(move |&table| Relation::open_table(table).owner() != owner)
     }
 
     /// Returns the extension's function of that name.

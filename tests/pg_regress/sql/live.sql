@@ -263,8 +263,16 @@ INSERT INTO theirs.docs VALUES (2, minhash('without a key'));
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
 ALTER TABLE theirs.docs ADD PRIMARY KEY (id);
 SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
-SELECT near_dup_untrack('theirs.docs_clusters');
+-- A new owner of the table needs the tables of the tracker, too.
 RESET ROLE;
+ALTER TABLE theirs.docs OWNER TO regress_live_reader;
+INSERT INTO theirs.docs VALUES (3, minhash('of another owner'));
+SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+SELECT near_dup_untrack('theirs.docs_clusters');
+REASSIGN OWNED BY regress_live_owner TO regress_live_reader;
+INSERT INTO theirs.docs VALUES (3, minhash('of another owner'));
+SELECT rows, created FROM near_dup_refresh('theirs.docs_clusters');
+SELECT near_dup_untrack('theirs.docs_clusters');
 DROP SCHEMA theirs CASCADE;
 DROP ROLE regress_live_owner, regress_live_writer, regress_live_reader;
 -- Rows that a transaction of another isolation level may not have seen are read by the next refresh.
