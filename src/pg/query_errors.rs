@@ -5,6 +5,7 @@
 //! is noted when PostgreSQL raises it, and added when it is raised again at the library's border: both
 //! times PostgreSQL calls the error context callback of this module.
 
+use crate::pg::encoding::is_converted;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -27,7 +28,7 @@ struct ReportState {
     memory: pg_sys::MemoryContext,
     query: *const c_char,
     work: Option<Work>,
-    /// The report of the last error or message while at work.
+    /// The report of the error that ended the work; of the last error or message while at work.
     noted: *mut pg_sys::ErrorData,
 }
 
@@ -81,11 +82,20 @@ struct AtEnd(*mut ReportState);
 impl Drop for AtEnd {
     fn drop(&mut self) {
         // SAFETY: the state lives as long as the call of the function.
-        unsafe { (*self.0).work = None };
+        unsafe {
+            (*self.0).work = None;
+            // What was noted of messages, and of errors that the query caught, is not that of a later error.
+            if !std::thread::panicking() {
+                (*self.0).noted = null_mut();
+            }
+        }
     }
 }
 
 unsafe extern "C-unwind" {
+    fn errmsg(format: *const c_char, ...) -> c_int;
+    fn errdetail(format: *const c_char, ...) -> c_int;
+    fn errhint(format: *const c_char, ...) -> c_int;
     fn errcontext_msg(format: *const c_char, ...) -> c_int;
 }
 
@@ -131,13 +141,22 @@ unsafe fn note(state: &mut ReportState, work: Work) {
     }
 }
 
-/// Adds the noted parts of an error to its report.
+/// Adds the noted parts of an error to its report, and puts its texts, which pgrx takes for UTF-8, in
+/// place again.
 ///
 /// # Safety
 /// An error is being reported.
 unsafe fn add(noted: &pg_sys::ErrorData) {
     // SAFETY: vouched for by the caller; strings are NUL-terminated or NULL.
     unsafe {
+        if is_converted() {
+            let texts = [noted.message, noted.detail, noted.hint];
+            for (text, put) in texts.into_iter().zip([errmsg, errdetail, errhint]) {
+                if !text.is_null() {
+                    put(c"%s".as_ptr(), text);
+                }
+            }
+        }
         if !noted.internalquery.is_null() {
             pg_sys::internalerrquery(noted.internalquery);
             pg_sys::internalerrposition(noted.internalpos);

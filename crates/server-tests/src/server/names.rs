@@ -76,6 +76,14 @@ const REPORTS: &[(&str, &str)] = &[
         r#"INSERT INTO "Bücher"."Größe" SELECT 99, "Text é", 1, "Prägung" FROM "Bücher"."Größe" WHERE "Maß" = 1 LIMIT 1"#,
         "similar to row (\"Schlüssel\")=(",
     ),
+    (
+        r#"SELECT near_dup_pairs(NULL::int, 'SELECT "Schlüssel", "Text" FROM "Bücher"."Größe"', 0.8)"#,
+        r#"the column "Größe.Text é""#,
+    ),
+    (
+        r#"SELECT near_dup_pairs(NULL::int, 'SELECT "Schlüssel", "Téxt" FROM "Bücher"."Größe"', 0.8)"#,
+        r#"column "Téxt" does not exist"#,
+    ),
     // LATIN1 has no letter with a stroke through it.
     (r#"SELECT minhash('Øresund', unit => 'ö')"#, "unit"),
 ];
