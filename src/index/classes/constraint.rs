@@ -111,8 +111,8 @@ fn stated_bound(column: &IndexColumn) -> Bound {
     stated.unwrap_or_else(|| {
         raise(
             PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
-            "an index of constraint keys needs a constant bound",
-            "Index an expression with a constant, such as near_dup_key(sig, 0.85).",
+            "an index of constraint keys needs constants that near_dup_key takes",
+            "Index an expression with a constant bound, such as near_dup_key(body, 0.85).",
         )
     })
 }
