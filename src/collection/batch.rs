@@ -49,6 +49,13 @@ impl Batch {
         }
     }
 
+    /// Replaces each item by the one of that number in a list.
+    pub fn renumber(&mut self, items: &[u32]) {
+        for item in &mut self.items {
+            *item = items[*item as usize];
+        }
+    }
+
     /// Returns the item behind a kept number.
     pub fn item(&self, kept: u32) -> u32 {
         self.items[kept as usize]
@@ -64,7 +71,7 @@ impl Batch {
     /// Returns each pair of kept items worth comparing, once: one has rows on side a, the other on side b.
     /// `sides` returns the sides of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
-        let mut pairs = Records::of_width(size_of::<u64>(), work_mem_bytes() / 4);
+        let mut pairs = Records::new(work_mem_bytes() / 4);
         let mut groups = UnionFind::new();
         or_out_of_memory(groups.grow_to(self.tokens.rows()));
         let mut put = |a, b| {

@@ -1,5 +1,6 @@
 //! Pairs of rows compared with the help of other threads.
 
+use crate::collection::bit_strings;
 use crate::collection::documents::{read_set, share_of_work_mem_bytes};
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::helpers::{in_order, piece_bytes};
@@ -20,6 +21,8 @@ const PAIRS: usize = 1 << 12;
 #[derive(Debug, Clone, Copy)]
 pub enum RecordKind {
     Signature,
+    /// Bit strings of one length, as they are stored.
+    Bits,
     /// Sorted hashes, 8 bytes each.
     Set,
     Text(Shingling),
@@ -40,7 +43,7 @@ impl Compared {
     fn bytes(&self, kind: RecordKind) -> usize {
         let record = self.record.len();
         let guessed = match kind {
-            RecordKind::Signature => 0,
+            RecordKind::Signature | RecordKind::Bits => 0,
             RecordKind::Set | RecordKind::Contained => record,
             RecordKind::Text(_) => 2 * record,
         };
@@ -77,15 +80,18 @@ impl Compared {
         threshold: f64,
         check: &mut dyn FnMut(),
     ) -> Result<Option<f64>> {
-        if let RecordKind::Signature = kind {
-            let similarity = estimate_stored(&self.record, &other.record)?;
-            return Ok((similarity >= threshold).then_some(similarity));
-        }
-        let (x, y) = (self.set(kind, check)?, other.set(kind, check)?);
-        Ok(match kind {
-            RecordKind::Contained => share_at_least(x, y, threshold, check),
-            _ => jaccard_at_least(x, y, threshold, check),
-        })
+        let similarity = match kind {
+            RecordKind::Signature => Some(estimate_stored(&self.record, &other.record)?),
+            RecordKind::Bits => bit_strings::compare(&self.record, &other.record).map(|x| x.1),
+            RecordKind::Set | RecordKind::Text(_) | RecordKind::Contained => {
+                let (x, y) = (self.set(kind, check)?, other.set(kind, check)?);
+                return Ok(match kind {
+                    RecordKind::Contained => share_at_least(x, y, threshold, check),
+                    _ => jaccard_at_least(x, y, threshold, check),
+                });
+            }
+        };
+        Ok(similarity.filter(|similarity| *similarity >= threshold))
     }
 }
 

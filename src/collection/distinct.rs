@@ -1,6 +1,8 @@
 //! `near_dup_distinct`: the first rows of a ranked query that are not similar to an earlier row.
 
+use crate::collection::bit_strings;
 use crate::collection::documents::{DocumentKind, read_set};
+use crate::collection::rows::RowKind;
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::bits::Bits;
@@ -13,7 +15,6 @@ use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use crate::text::measures::shingle_set;
-use neardup::hamming;
 use neardup::memory::{Grow, copied};
 use neardup::minhash::estimate_stored;
 use neardup::set::jaccard_at_least;
@@ -132,16 +133,15 @@ fn put(mut returned: Returned, keys: &Keys, is_exhausted: bool, call: &Call) {
         check_interrupts();
         let of_row;
         (of_row, repeats) = repeats.split_at(repeats.partition_point(|(of, _)| *of <= number));
-        let of_repeats = array(of_row, keys, call.argument_type(0));
-        rows.put([
+        let of_repeats = Some(array(of_row, keys, call.argument_type(0)));
+        let row_values = [
             keys.get(row),
             (i64::from(row) + 1).into_datum(),
             (of_row.len() as i64).into_datum(),
-            Some(of_repeats),
+            of_repeats,
             is_exhausted.into_datum(),
-        ]);
-        // SAFETY: the row has a copy.
-        unsafe { pg_sys::pfree(of_repeats.cast_mut_ptr()) };
+        ];
+        rows.put_and_free(row_values, &[of_repeats]);
     }
 }
 
@@ -162,17 +162,11 @@ fn array(repeats: &[(u32, u32)], keys: &Keys, key_type: pg_sys::Oid) -> pg_sys::
 
 /// The measure by which the values of a query are compared.
 struct ValueMeasure {
-    kind: ValueKind,
+    kind: RowKind,
+    /// How texts are cut.
+    shingling: Shingling,
     /// The lowest similarity; of bit strings the greatest Hamming distance.
     bound: f64,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum ValueKind {
-    Text(Shingling),
-    Set(DocumentKind),
-    Signature,
-    Bits,
 }
 
 /// A value in the form in which it is compared.
@@ -189,20 +183,20 @@ impl ValueMeasure {
         // SAFETY: the column's type has been checked; the row outlives the borrow.
         unsafe {
             match self.kind {
-                ValueKind::Text(shingling) => {
-                    Value::Set(shingle_set(&Text::from_raw(datum), &shingling))
+                RowKind::Document(DocumentKind::Text) => {
+                    Value::Set(shingle_set(&Text::from_raw(datum), &self.shingling))
                 }
-                ValueKind::Set(kind) => {
+                RowKind::Document(kind) | RowKind::Contained(kind) => {
                     let (mut record, mut set) = (Vec::new(), Vec::new());
                     kind.push_record(datum, &mut record);
                     read_set(&record, &mut set).or_raise();
                     Value::Set(set)
                 }
-                ValueKind::Signature => {
+                RowKind::Signature(_) => {
                     let signature = StoredSignature::from_raw(datum);
                     Value::Record(copied(signature.bytes()).or_raise())
                 }
-                ValueKind::Bits => Value::Record(copied(Bits::from_raw(datum).stored()).or_raise()),
+                RowKind::Bits => Value::Record(copied(Bits::from_raw(datum).stored()).or_raise()),
             }
         }
     }
@@ -215,17 +209,15 @@ impl ValueMeasure {
     /// Returns the similarity of two signatures, of bit strings the distance with a minus; None if it is not
     /// within the bound, or the first one is of NULL.
     fn of_records(&self, a: &[u8], b: &[u8]) -> Option<f64> {
-        let (a_length, a_bits) = a.split_first_chunk::<{ size_of::<i32>() }>()?;
-        if let ValueKind::Signature = self.kind {
-            let similarity = estimate_stored(a, b).or_raise();
-            return (similarity >= self.bound).then_some(similarity);
-        }
-        let (b_length, b_bits) = b.split_first_chunk()?;
-        if a_length != b_length {
+        if a.is_empty() {
             return None;
         }
-        let distance = f64::from(hamming::distance(a_bits, b_bits));
-        (distance <= self.bound).then_some(-distance)
+        if let RowKind::Bits = self.kind {
+            let distance = f64::from(bit_strings::compare(a, b)?.0);
+            return (distance <= self.bound).then_some(-distance);
+        }
+        let similarity = estimate_stored(a, b).or_raise();
+        (similarity >= self.bound).then_some(similarity)
     }
 }
 
@@ -240,20 +232,19 @@ fn check_columns(
 ) -> (CheckedColumn, CheckedColumn, ValueMeasure) {
     let [key, value] = query.exactly(VALID);
     let key = key.of_type(call.argument_type(0), "first", "key");
-    let is_bits = |base_type| [pg_sys::BITOID, pg_sys::VARBITOID].contains(&base_type);
-    if let Some(value) = value.if_base_type(is_bits) {
-        let (kind, bound) = (ValueKind::Bits, options::distance_argument(call, 2).into());
-        return (key, value, ValueMeasure { kind, bound });
-    }
-    let signature = value.if_type(type_named(call.schema(), c"minhash_signature"));
-    let (kind, value) = match (signature, DocumentKind::of_column(&value)) {
-        (Some(value), _) => (ValueKind::Signature, value),
-        (_, Some((DocumentKind::Text, value))) => (ValueKind::Text(shingling), value),
-        (_, Some((kind, value))) => (ValueKind::Set(kind), value),
-        _ => value.refuse("second", VALID),
+    let signature_type = type_named(call.schema(), c"minhash_signature");
+    let found = RowKind::of_column(&value, signature_type);
+    let (kind, value) = found.unwrap_or_else(|| value.refuse("second", VALID));
+    let bound = match kind {
+        RowKind::Bits => options::distance_argument(call, 2).into(),
+        _ => options::threshold_argument(call, 2),
     };
-    let bound = options::threshold_argument(call, 2);
-    (key, value, ValueMeasure { kind, bound })
+    let measure = ValueMeasure {
+        kind,
+        shingling,
+        bound,
+    };
+    (key, value, measure)
 }
 
 const VALID: &str = "Valid are the key and the value to compare: a document (text), a signature (minhash_signature), a bit string, or a set (text[] or bigint[]).";

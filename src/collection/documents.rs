@@ -3,7 +3,7 @@
 use crate::pg::arrays::{bigint_elements, text_elements};
 use crate::pg::catalog::is_text;
 use crate::pg::error::OrRaise;
-use crate::pg::query::{CheckedColumn, Column, Query};
+use crate::pg::query::{CheckedColumn, Query};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::stored_texts;
@@ -39,12 +39,13 @@ pub fn keyed_documents(query: &Query, key_type: pg_sys::Oid) -> [CheckedColumn; 
 }
 
 impl DocumentKind {
-    /// Returns the kind of a column's documents with the column; None for one of another type.
-    pub fn of_column(column: &Column) -> Option<(Self, CheckedColumn)> {
-        let text = || Some((Self::Text, column.if_base_type(is_text)?));
-        let text_set = || Some((Self::TextSet, column.if_type(pg_sys::TEXTARRAYOID)?));
-        let hash_set = || Some((Self::HashSet, column.if_type(pg_sys::INT8ARRAYOID)?));
-        text().or_else(text_set).or_else(hash_set)
+    /// Returns the kind of documents of a type that is no domain; None of another type.
+    pub fn of_type(type_: pg_sys::Oid) -> Option<Self> {
+        match type_ {
+            pg_sys::TEXTARRAYOID => Some(Self::TextSet),
+            pg_sys::INT8ARRAYOID => Some(Self::HashSet),
+            type_ => is_text(type_).then_some(Self::Text),
+        }
     }
 
     /// Appends the record of a document to `record`.

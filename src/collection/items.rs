@@ -1,12 +1,12 @@
 //! Identical rows as one: nothing below needs to look at copies one by one.
 
 use crate::collection::documents::{Documents, set_record};
-use crate::collection::outlines::{Digest, digest};
+use crate::collection::outlines::{Digest, digest, read_digest};
 use crate::collection::reading::Collection;
-use crate::collection::sweep::{read_stored, sweep};
+use crate::collection::sweep::sweep;
 use crate::pg::error::OrRaise;
 use crate::pg::partitions::Partitions;
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::candidates::Sides;
@@ -27,34 +27,16 @@ pub struct Items {
 }
 
 impl Items {
-    /// Groups rows with the same signature, and where there are documents with the same set of
+    /// Groups rows with the same value, and where there are documents with the same signature and set of
     /// shingles.
     pub fn of(collection: &mut Collection) -> Self {
-        let rows = collection.rows() as usize;
-        let mut digests = Vec::new();
-        if let Some(outlines) = &mut collection.outlines {
-            digests = digests_alike(rows, &mut |rows, visit| {
-                let mut progress = Progress::begin("grouping identical rows", rows.size_hint().1);
-                outlines.for_each_digest(rows, &mut |row, digest| {
-                    progress.step();
-                    visit(row, digest);
-                });
-            });
-        }
+        let rows = collection.rows();
+        let mut digests = digests_alike(&mut collection.outlines, rows);
         let shingling = collection.shingling();
         if let Some(documents) = &mut collection.documents {
             tell_sets_apart(&mut digests, documents, shingling);
         }
-        Self::of_digests(&digests, rows)
-    }
-
-    /// Groups rows with the same record.
-    pub fn of_records(records: &mut Records) -> Self {
-        let rows = records.len();
-        let digests = digests_alike(rows, &mut |rows, visit| {
-            for_each_digest(records, rows, visit);
-        });
-        Self::of_digests(&digests, rows)
+        Self::of_digests(&digests, rows as usize)
     }
 
     /// Groups rows, given the digests of all that are like another, in order.
@@ -132,13 +114,6 @@ impl Items {
         }
     }
 
-    /// Visits the pairs of a row of one item and a row of another, the earlier row first.
-    pub fn for_each_pair_across(&self, (a, b): (u32, u32), visit: &mut dyn FnMut(u32, u32)) {
-        for x in self.rows(a) {
-            self.rows(b).for_each(|y| visit(x.min(y), x.max(y)));
-        }
-    }
-
     /// Returns the sides of a join that an item has rows on.
     pub fn sides(&self, item: u32, collection: &Collection) -> Sides {
         let first = collection.sides(self.first_row(item));
@@ -150,37 +125,19 @@ impl Items {
     }
 }
 
-/// Goes through the digests of rows.
-type ForEachDigest<'a> =
-    &'a mut dyn FnMut(&mut dyn Iterator<Item = u32>, &mut dyn FnMut(u32, Digest));
-
 /// Returns the digests of the rows that may be like another, in order.
-fn digests_alike(rows: usize, for_each: ForEachDigest<'_>) -> Vec<(Digest, u32)> {
-    let mut alike = Alike::new(rows);
-    for_each(&mut (0..rows as u32), &mut |row, digest| {
-        alike.put(row, digest)
-    });
+fn digests_alike(outlines: &mut Records, rows: u32) -> Vec<(Digest, u32)> {
+    let (mut alike, mut buffer) = (Alike::new(rows as usize), Vec::new());
+    for row in over("grouping identical rows", 0..rows) {
+        alike.put(row, read_digest(outlines, row, &mut buffer));
+    }
     let mut digests = Vec::new();
-    for_each(&mut alike.rows(), &mut |row, digest| {
+    for row in over("grouping identical rows", alike.rows().into_iter()) {
+        let digest = read_digest(outlines, row, &mut buffer);
         digests.try_push((digest, row)).or_raise();
-    });
+    }
     digests.sort_unstable();
     digests
-}
-
-/// Visits the digests of records.
-fn for_each_digest(
-    records: &mut Records,
-    rows: impl Iterator<Item = u32>,
-    visit: &mut dyn FnMut(u32, Digest),
-) {
-    sweep(
-        &mut Progress::begin("grouping identical rows", rows.size_hint().1),
-        rows,
-        &mut read_stored(records),
-        &|record, made, _| made.try_push(digest(record)),
-        &mut |row, made| visit(row, made[0]),
-    );
 }
 
 /// Entries that are divided at once.
@@ -218,7 +175,7 @@ impl Alike {
     }
 
     /// Returns the rows, ascending.
-    fn rows(mut self) -> impl Iterator<Item = u32> {
+    fn rows(mut self) -> Vec<u32> {
         self.divide();
         let begin_alike = |a: &u64, b: &u64| a >> 32 == b >> 32;
         let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
@@ -234,7 +191,7 @@ impl Alike {
                 rows.try_extend_from_slice(&alike).or_raise();
             });
         rows.sort_unstable();
-        rows.into_iter()
+        rows
     }
 }
 

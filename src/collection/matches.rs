@@ -3,13 +3,14 @@
 //! A batch of a search numbers its items anew; neither these numbers nor the numbers of items and rows leave
 //! this module: it yields keys.
 
-use crate::collection::batch::{Batch, Pairs};
-use crate::collection::compare::{RecordKind, compare_pairs};
+use crate::collection::batch::Batch;
+use crate::collection::bit_strings;
+use crate::collection::compare::compare_pairs;
 use crate::collection::documents::Documents;
 use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
-use crate::collection::outlines::{Outlines, Verified};
+use crate::collection::outlines::{Outlining, Verified};
 use crate::collection::reading::Collection;
 use crate::collection::search::{PartnerSearch, TokenSource};
 use crate::collection::sweep::{read_stored, sweep};
@@ -29,16 +30,14 @@ pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 /// Takes two kept items, and their similarity; None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
 
-/// Takes two similar kept items, and their similarity.
-type VisitKept<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), f64);
-
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
 
-/// A collection ready to be searched for pairs whose estimate reaches a threshold or, where it has
-/// documents, whose true similarity does.
+/// A collection ready to be searched for pairs whose similarity reaches a threshold: the true one of documents and
+/// bit strings, the estimate of signatures.
 pub struct Matches {
-    search: PartnerSearch,
+    /// None of bit strings, which are searched length by length.
+    search: Option<PartnerSearch>,
     measured: Measured,
 }
 
@@ -53,16 +52,19 @@ struct Measured {
 impl Matches {
     /// Returns None for a collection without rows.
     pub fn of(mut collection: Collection) -> Option<Self> {
-        collection.outline_signatures();
-        let items = Items::of(&mut collection);
-        let mut outlines = collection.outlines.take()?;
         let (rows, threshold) = (collection.rows(), collection.threshold);
-        if let Some(verified) = &outlines.outlining.verified {
-            check_bands(&verified.plan, rows, threshold);
+        if rows == 0 {
+            return None;
+        }
+        let items = Items::of(&mut collection);
+        let mut outlines = std::mem::replace(&mut collection.outlines, Records::new(0));
+        if let Some(Verified { plan, .. }) = collection.outlining.and_then(|of| of.verified) {
+            check_bands(&plan, rows, threshold);
         }
         let similarity = RowSimilarity::of(&collection);
+        let outlining = collection.outlining.as_ref();
         Some(Self {
-            search: search(&mut outlines, &items),
+            search: outlining.map(|outlining| search(outlining, &mut outlines, &items)),
             measured: Measured {
                 collection,
                 items,
@@ -72,29 +74,50 @@ impl Matches {
         })
     }
 
+    /// Visits all items that may have partners in batches. Partners are in the same batch.
+    fn for_each_batch(&mut self, visit: &mut dyn FnMut(&mut Measured, Batch)) {
+        let Self { search, measured } = self;
+        if let Some(search) = search {
+            return search.for_each_batch(&mut |batch| visit(measured, batch));
+        }
+        let distance = measured.collection.distance.unwrap_or(0);
+        let strings = &mut measured.collection.values;
+        for (length, items) in bit_strings::by_length(strings, &measured.items) {
+            let strings = &mut measured.collection.values;
+            let same_length = (length, &items[..]);
+            let mut search = bit_strings::search(strings, &measured.items, same_length, distance);
+            measured.threshold = bit_strings::share_of_equal(length, distance);
+            search.for_each_batch(&mut |mut batch| {
+                batch.renumber(&items);
+                visit(measured, batch);
+            });
+        }
+    }
+
     /// Visits every pair of similar rows once, the earlier row first; of a join, side a's.
     pub fn for_each_pair(&mut self, visit: Visit<'_>) {
-        let Self { search, measured } = self;
-        for item in over("pairing copies", 0..measured.items.len()) {
-            measured.visit_identical(item, visit);
+        for item in over("pairing copies", 0..self.measured.items.len()) {
+            self.measured.visit_identical(item, visit);
         }
-        search.for_each_batch(&mut |batch| {
+        self.for_each_batch(&mut |measured, batch| {
             let sides = (0..batch.tokens.rows())
                 .map(|kept| measured.items.sides(batch.item(kept), &measured.collection));
             let sides = collected(sides).or_raise();
             let pairs = batch.pairs(&|kept| sides[kept as usize]);
-            measured.for_each_similar(&batch, pairs, &mut |measured, (a, b), similarity| {
-                let items = (batch.item(a), batch.item(b));
-                measured.visit_similar(items, similarity, visit);
+            let threshold = measured.threshold;
+            measured.compare_all(pairs, &batch, threshold, &mut |measured, (a, b), found| {
+                if let Some(similarity) = found {
+                    let items = (batch.item(a), batch.item(b));
+                    measured.visit_similar(items, similarity, visit);
+                }
             });
         });
     }
 
     /// Visits every row in query order with the canonical row of its star cluster.
     pub fn for_each_in_star(&mut self, visit: Visit<'_>) {
-        let Self { search, measured } = self;
-        let mut members = Members::new(measured.collection.rows());
-        search.for_each_batch(&mut |batch| {
+        let mut members = Members::new(self.measured.collection.rows());
+        self.for_each_batch(&mut |measured, batch| {
             measured.compute_sets(&batch);
             let kept = 0..batch.tokens.rows();
             let rows = measured.items.rows_of(kept.map(|kept| batch.item(kept)));
@@ -102,6 +125,7 @@ impl Matches {
                 measured.kept_similarity(&batch, (a, b), least)
             });
         });
+        let measured = &self.measured;
         members.for_each(&measured.items, &mut |row, canonical, similarity| {
             visit(measured.keys(row, canonical), similarity);
         });
@@ -109,31 +133,26 @@ impl Matches {
 
     /// Visits every row with the first row of its connected component.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
-        let Self { search, measured } = self;
-        let mut members = Members::new(measured.collection.rows());
-        search.for_each_batch(&mut |batch| {
+        let mut members = Members::new(self.measured.collection.rows());
+        self.for_each_batch(&mut |measured, batch| {
             measured.compute_sets(&batch);
             let mut sets =
                 batch.connect(&mut |a, b| measured.kept_similarity(&batch, (a, b), 0.0).is_some());
             let others = (0..batch.tokens.rows())
                 .map(|kept| (sets.find(kept), kept))
                 .filter(|(canonical, kept)| canonical != kept);
-            measured.compare_all(
-                others,
-                &batch,
-                0.0,
-                &mut |measured, (canonical, kept), found| {
-                    let [row, canonical] = [kept, canonical].map(|kept| measured.row(&batch, kept));
-                    members.put(row, canonical, found.unwrap_or(0.0));
-                },
-            );
+            measured.compare_all(others, &batch, 0.0, &mut |measured, ends, found| {
+                let [row, canonical] = [ends.1, ends.0].map(|kept| measured.row(&batch, kept));
+                members.put(row, canonical, found.unwrap_or(0.0));
+            });
         });
+        let Measured { items, .. } = &self.measured;
         let mut members = members.sorted();
-        for item in over("listing rows", 0..measured.items.len()) {
-            let first = measured.items.first_row(item);
+        for item in over("listing rows", 0..items.len()) {
+            let first = items.first_row(item);
             let (canonical, similarity) = members.canonical_of(first).unwrap_or((first, 1.0));
-            for row in measured.items.rows(item) {
-                visit(measured.keys(row, canonical), similarity);
+            for row in items.rows(item) {
+                visit(self.measured.keys(row, canonical), similarity);
             }
         }
         members.end();
@@ -161,16 +180,6 @@ impl Measured {
     /// Returns the first row of a kept item.
     fn row(&self, batch: &Batch, kept: u32) -> u32 {
         self.items.first_row(batch.item(kept))
-    }
-
-    /// Visits the pairs that are similar, of kept items, the earlier first, with the help of other threads.
-    fn for_each_similar(&mut self, batch: &Batch, pairs: Pairs, visit: VisitKept<'_>) {
-        let threshold = self.threshold;
-        self.compare_all(pairs, batch, threshold, &mut |measured, pair, found| {
-            if let Some(similarity) = found {
-                visit(measured, pair, similarity);
-            }
-        });
     }
 
     /// Computes the sets that comparisons one by one are likely to need.
@@ -205,17 +214,16 @@ impl Measured {
         threshold: f64,
         hand_on: HandOn<'_>,
     ) {
-        let kind = self.kind();
+        let kind = self.collection.record_kind();
         let mut progress = Progress::begin("comparing", pairs.size_hint().1);
         // Rows are read while others are handed on.
         let mut documents = self.collection.documents.take();
-        let mut signatures =
-            std::mem::replace(&mut self.collection.signatures, Records::of_width(0, 0));
+        let mut values = std::mem::replace(&mut self.collection.values, Records::new(0));
         let mut of_document = documents.as_mut().map(|documents| documents.reader());
-        let mut of_signature = read_stored(&mut signatures);
+        let mut of_value = read_stored(&mut values);
         let mut read = |row, record: &mut Vec<u8>| match &mut of_document {
             Some(of_document) => of_document(row, record),
-            None => of_signature(row, record),
+            None => of_value(row, record),
         };
         let measured = &*self;
         let mut take = |pair, similarity| hand_on(measured, pair, similarity);
@@ -225,18 +233,9 @@ impl Measured {
                 put((a, b), [a, b].map(|kept| measured.row(batch, kept)));
             }
         });
-        drop((of_document, of_signature));
+        drop((of_document, of_value));
         self.collection.documents = documents;
-        self.collection.signatures = signatures;
-    }
-
-    /// Returns the kind of record by which rows are compared.
-    fn kind(&self) -> RecordKind {
-        match (&self.collection.documents, self.collection.shingling()) {
-            (None, _) => RecordKind::Signature,
-            (Some(_), None) => RecordKind::Set,
-            (Some(_), Some(shingling)) => RecordKind::Text(shingling),
-        }
+        self.collection.values = values;
     }
 
     /// Visits the pairs of rows of two similar items.
@@ -284,15 +283,14 @@ impl Measured {
 }
 
 /// Prepares the search for pairs by the outlines of the items.
-fn search(outlines: &mut Outlines, items: &Items) -> PartnerSearch {
-    let outlining = outlines.outlining;
+fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> PartnerSearch {
     let test = |Verified { plan, packed }| Test {
         fields: packed.slots.into(),
         bits: packed.slot_bits.into(),
         equal: plan.equal_fields,
     };
     let mut source = TokenSource {
-        records: &mut outlines.records,
+        records: outlines,
         tokens: outlining.tokens(),
         test: outlining.verified.map(test),
         items: items.len(),

@@ -1,10 +1,9 @@
 //! Outlines of signatures: all that the search for pairs needs of them, so that they are read only once.
 
-use crate::collection::documents::share_of_work_mem_bytes;
 use crate::pg::spool::Records;
 use neardup::Result;
+use neardup::bands::band_hashes;
 use neardup::bands::plan::{BandPlan, VerifiedPlan};
-use neardup::bands::{Bands, band_hashes};
 use neardup::candidates::token;
 use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, Signature};
@@ -20,6 +19,23 @@ const DIGEST_LEN: usize = 16;
 /// Returns the digest of a record.
 pub fn digest(record: &[u8]) -> Digest {
     SipHasher13::new().hash(record).as_u64()
+}
+
+/// Appends the digest of a record to its outline.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn push_digest(record: &[u8], outline: &mut Vec<u8>) -> Result<()> {
+    let (low, high) = digest(record);
+    outline.try_extend_from_slice([low, high].map(u64::to_le_bytes).as_flattened())
+}
+
+/// Returns the digest with which the outline of a row begins; `buffer` serves to read it.
+pub fn read_digest(outlines: &mut Records, row: u32, buffer: &mut Vec<u8>) -> Digest {
+    let bytes = outlines.read_part(row as usize, 0..DIGEST_LEN, buffer);
+    let (halves, _) = bytes.as_chunks::<8>();
+    let [low, high] = [halves[0], halves[1]].map(u64::from_le_bytes);
+    (low, high)
 }
 
 /// The parameters of outlines. The outline of a signature is its digest, by which identical rows are
@@ -68,27 +84,16 @@ impl Outlining {
         }
     }
 
-    fn bands(&self) -> &Bands {
-        &self.plan.bands
-    }
-
     /// Returns where an outline holds the tokens.
     pub fn tokens(&self) -> Range<usize> {
-        DIGEST_LEN..DIGEST_LEN + size_of::<u32>() * self.bands().bands
+        DIGEST_LEN..DIGEST_LEN + size_of::<u32>() * self.plan.bands.bands
     }
 
     /// Returns where an outline holds the few bits of the slots.
     pub fn packed(&self) -> Range<usize> {
         let start = self.tokens().end;
-        start
-            ..start
-                + self
-                    .verified
-                    .map_or(0, |verified| verified.packed.payload_len())
-    }
-
-    fn len(&self) -> usize {
-        self.packed().end
+        let verified = self.verified.as_ref();
+        start..start + verified.map_or(0, |verified| verified.packed.payload_len())
     }
 
     /// Appends the outline of a stored signature; nothing for that of an empty document.
@@ -101,53 +106,18 @@ impl Outlining {
             return Ok(());
         }
         self.header.check_comparable(&signature.header)?;
-        outline.try_reserve(self.len())?;
-        let (low, high) = digest(stored);
-        outline.try_extend_from_slice(&low.to_le_bytes())?;
-        outline.try_extend_from_slice(&high.to_le_bytes())?;
-        write_tokens(band_hashes(&signature, self.bands()).map(token), outline)?;
+        outline.try_reserve(self.packed().end)?;
+        push_digest(stored, outline)?;
+        write_tokens(
+            band_hashes(&signature, &self.plan.bands).map(token),
+            outline,
+        )?;
         if let Some(verified) = &self.verified {
             verified
                 .packed
                 .push_slots(&collected(signature.slots())?, outline);
         }
         Ok(())
-    }
-}
-
-/// Outlines of the rows of a collection.
-pub struct Outlines {
-    pub outlining: Outlining,
-    pub records: Records,
-}
-
-impl Outlines {
-    pub fn new(outlining: Outlining) -> Self {
-        Self {
-            outlining,
-            records: Records::of_width(outlining.len(), share_of_work_mem_bytes()),
-        }
-    }
-
-    /// Visits the digests of rows.
-    pub fn for_each_digest(
-        &mut self,
-        rows: impl Iterator<Item = u32>,
-        visit: &mut dyn FnMut(u32, Digest),
-    ) {
-        let mut buffer = Vec::new();
-        for row in rows {
-            let records = &mut self.records;
-            let bytes = records.read_part(row as usize, 0..DIGEST_LEN, &mut buffer);
-            let (halves, _) = bytes.as_chunks::<8>();
-            let [low, high] = [halves[0], halves[1]].map(u64::from_le_bytes);
-            visit(row, (low, high));
-        }
-    }
-
-    /// Adds the outline of the next row.
-    pub fn push(&mut self, outline: &[u8]) {
-        self.records.push(outline);
     }
 }
 

@@ -1,122 +1,174 @@
-//! The rows that a query yields: keys, signatures, and documents where exact verification is asked for.
+//! The rows that a query yields, with all that a search for pairs needs of them.
 
+use crate::collection::compare::RecordKind;
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
-use crate::collection::outlines::{Outlines, Outlining, read_tokens};
-use crate::collection::outlining::{OutlinedRow, SignedColumns, outline_rows};
-use crate::collection::signing::{TakeSignedRow, Waiting, sign_rows};
-use crate::collection::sweep::{read_stored, sweep};
-use crate::minhash::datum::{StoredSignature, shingling};
-use crate::minhash::sets::signature_of_set;
+use crate::collection::outlines::{Outlining, read_tokens};
+use crate::collection::rows::{OutlinedPiece, Piece, RowKind};
+use crate::index::kind::Bound;
+use crate::minhash::datum::shingling;
+use crate::minhash::sets;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
 use crate::pg::error::{OrRaise, check_interrupts, invalid, too_large, wrong_type};
+use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::names;
-use crate::pg::progress::{Progress, notice};
+use crate::pg::progress::notice;
 use crate::pg::query::{CheckedColumn, Column, Query};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
-use crate::pg::text::Text;
 use crate::pg::value::Keys;
+use neardup::Result;
 use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{GroupSizes, Sides, TokenCounts};
-use neardup::minhash::{Header, Signature, SignatureUnit, Signing};
+use neardup::memory::Grow;
+use neardup::minhash::{Header, SignatureUnit, Signing};
 use neardup::shingle::{Key, Shingling};
 use pgrx::pg_sys;
+use std::sync::OnceLock;
 
-/// The columns of a query.
-enum DocumentColumns {
-    Signed(SignedColumns),
-    /// Key and document, which is to be signed.
-    Unsigned(DocumentKind, [CheckedColumn; 2]),
+/// The measure that pairs have to reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PairMeasure {
+    /// Resemblance of the documents, or of the signatures where there are no documents; Hamming distance of bit
+    /// strings; symmetric.
+    Resemblance,
+    /// Containment of the first document in the second.
+    Containment,
 }
 
-impl DocumentColumns {
-    /// Returns the kind of the documents; None without documents.
-    fn kind(&self) -> Option<DocumentKind> {
-        match self {
-            Self::Signed(columns) => columns.document.map(|(kind, _)| kind),
-            Self::Unsigned(kind, _) => Some(*kind),
-        }
-    }
-}
-
-/// Rows with a signature that is not empty, numbered from 0 in query order.
+/// Rows that can be compared, numbered from 0 in query order.
 pub struct Collection {
     key_type: pg_sys::Oid,
     signature_type: pg_sys::Oid,
-    /// The parameters by which documents without a signature are signed.
-    signing: Option<Signing>,
+    pub measure: PairMeasure,
+    /// The parameters by which documents are cut and signed.
+    signing: Signing,
     /// The similarity that pairs have to reach.
     pub threshold: f64,
+    /// The distance of bit strings that pairs may have; None where bit strings are refused.
+    pub distance: Option<u32>,
+    /// Of the rows read first.
+    kind: Option<RowKind>,
     pub keys: Keys,
-    /// Keys of rows whose signature is NULL or empty, or whose document is NULL.
+    /// Keys of rows that are like nothing: those whose value or document is NULL or empty.
     pub without: Keys,
-    /// The signatures of all rows where there are no documents; otherwise of the rows that have no outline
-    /// yet.
-    pub signatures: Records,
-    pub outlines: Option<Outlines>,
+    /// Signatures, bit strings or sets, where rows are compared by these.
+    pub values: Records,
+    /// Documents, where rows are compared by these.
     pub documents: Option<Documents>,
-    /// The parameters of all signatures.
-    pub header: Option<Header>,
+    /// Of all rows; those of bit strings and of sets are digests alone.
+    pub outlines: Records,
+    /// The parameters of the outlines of signatures.
+    pub outlining: Option<Outlining>,
+    /// Rows that were added one by one, and are still to be outlined.
+    waiting: Vec<(Keys, Piece)>,
     /// Rows of the first query, where two are joined.
     pub first_side: Option<u32>,
-    /// The tokens of these rows; None where their outlines are still to be made.
+    /// The tokens of these rows.
     first_tokens: Option<GroupSizes>,
 }
 
+/// Takes key, value and document of a row.
+pub type TakeRow<'a> =
+    &'a mut dyn FnMut(Option<pg_sys::Datum>, Option<pg_sys::Datum>, Option<pg_sys::Datum>);
+
+/// The columns of a query: of the key, of the value, and of a document behind it.
+type Columns = (CheckedColumn, CheckedColumn, Option<CheckedColumn>);
+
 impl Collection {
-    /// Returns a collection with keys of the type of the call's first argument. The arguments from `first` on
-    /// are the parameters by which documents are signed; where slots are NULL, the threshold decides.
-    pub fn new(call: &Call, threshold: f64, first: usize) -> Self {
-        let signature_type = type_named(call.schema(), c"minhash_signature");
-        let slots = call.optional_argument(first + 3).map_or_else(
-            || VerifiedPlan::slots(threshold),
-            |slots| options::slots(slots.value() as i32),
-        );
+    /// Returns a collection with keys of the type of the call's first argument, and no bit strings. The
+    /// arguments from `first` on are the parameters by which documents are cut and signed; where slots are
+    /// NULL, the threshold decides.
+    pub fn of_call(call: &Call, measure: PairMeasure, threshold: f64, first: usize) -> Self {
+        let slots = call.optional_argument(first + 3);
         let seed = call.argument(first + 4, "seed").value() as i64;
+        let signing = Signing {
+            shingling: options::shingling_arguments(call, first),
+            slots: slots.map_or_else(
+                || VerifiedPlan::slots(threshold),
+                |slots| options::slots(slots.value() as i32),
+            ),
+            key: Key::from_seed(seed),
+        };
+        let signature_type = type_named(call.schema(), c"minhash_signature");
         Self {
-            signing: Some(Signing {
-                shingling: options::shingling_arguments(call, first),
-                slots,
-                key: Key::from_seed(seed),
-            }),
-            ..Self::of_types(call.argument_type(0), signature_type, threshold)
+            measure,
+            ..Self::new(call.argument_type(0), signature_type, threshold, signing)
         }
     }
 
-    /// Returns a collection of rows whose documents are signed, to be added one by one under numbers as
-    /// keys.
-    pub fn unsigned(
-        kind: DocumentKind,
-        shingling: Shingling,
+    /// Returns the rows of the query that is a call's second argument. The third argument is the threshold or, of
+    /// bit strings, the distance; the arguments from `first` on are as in [`Self::of_call`].
+    ///
+    /// # Errors
+    /// ERROR as of [`Self::read`]; `invalid_parameter_value` for a threshold out of range.
+    pub fn of_query(call: &Call, measure: PairMeasure, first: usize) -> Self {
+        let query = Query::open(call, 1, "query");
+        let is_bits = |column| {
+            let found = RowKind::of_column(column, pg_sys::InvalidOid);
+            matches!(found, Some((RowKind::Bits, _)))
+        };
+        let mut collection = match (measure, &query.columns()[..]) {
+            (PairMeasure::Resemblance, [_, column]) if is_bits(column) => {
+                let bound = Bound::Distance(options::distance_argument(call, 2));
+                Self::of_bound(call.argument_type(0), bound, pg_sys::InvalidOid)
+            }
+            _ => Self::of_call(call, measure, options::threshold_argument(call, 2), first),
+        };
+        collection.read(query);
+        collection
+    }
+
+    /// Returns a collection of rows that are near each other within a bound. Documents are signed as
+    /// `minhash` does by default, with slots for the threshold.
+    pub fn of_bound(key_type: pg_sys::Oid, bound: Bound, signature_type: pg_sys::Oid) -> Self {
+        let signing = |threshold, shingling| Signing {
+            shingling,
+            slots: VerifiedPlan::slots(threshold),
+            ..Signing::default()
+        };
+        let (kind, threshold, signing) = match bound {
+            Bound::Distance(_) => (RowKind::Bits, 1.0, Signing::default()),
+            Bound::Threshold(least) => (RowKind::Signature(None), least, Signing::default()),
+            Bound::Share(least) => {
+                let kind = RowKind::Document(DocumentKind::HashSet);
+                (kind, least, signing(least, Shingling::default()))
+            }
+            Bound::Resemblance(least, shingling) => {
+                let kind = RowKind::Document(DocumentKind::Text);
+                (kind, least, signing(least, shingling))
+            }
+        };
+        let mut collection = Self::new(key_type, signature_type, threshold, signing);
+        if let Bound::Distance(distance) = bound {
+            collection.distance = Some(distance);
+        }
+        collection.begin(kind);
+        collection
+    }
+
+    fn new(
+        key_type: pg_sys::Oid,
         signature_type: pg_sys::Oid,
         threshold: f64,
+        signing: Signing,
     ) -> Self {
-        Self {
-            signing: Some(Signing {
-                shingling,
-                slots: VerifiedPlan::slots(threshold),
-                ..Signing::default()
-            }),
-            documents: Some(Documents::new(kind)),
-            ..Self::of_types(pg_sys::INT8OID, signature_type, threshold)
-        }
-    }
-
-    /// Returns a collection of rows with keys of a type, to be added one by one.
-    pub fn of_types(key_type: pg_sys::Oid, signature_type: pg_sys::Oid, threshold: f64) -> Self {
         Self {
             key_type,
             signature_type,
-            signing: None,
+            measure: PairMeasure::Resemblance,
+            signing,
             threshold,
+            distance: None,
+            kind: None,
             keys: Keys::new(key_type),
             without: Keys::new(key_type),
-            signatures: Records::of_width(0, 0),
-            outlines: None,
+            values: Records::new(share_of_work_mem_bytes()),
             documents: None,
-            header: None,
+            outlines: Records::new(share_of_work_mem_bytes()),
+            outlining: None,
+            waiting: Vec::new(),
             first_side: None,
             first_tokens: None,
         }
@@ -131,15 +183,17 @@ impl Collection {
     pub fn end_first_side(&mut self) {
         let rows = self.rows();
         self.first_side = Some(rows);
-        let Some(Outlines { outlining, records }) = &mut self.outlines else {
+        let Some(outlining) = &self.outlining else {
             return;
         };
         let room = TOKEN_ROOM * rows as usize * outlining.tokens().len();
         let mut first_tokens = GroupSizes::new(room, work_mem_bytes() / 4).or_raise();
         let mut buffer = Vec::new();
-        for row in 0..rows {
+        for row in 0..rows as usize {
             check_interrupts();
-            let tokens = records.read_part(row as usize, outlining.tokens(), &mut buffer);
+            let tokens = self
+                .outlines
+                .read_part(row, outlining.tokens(), &mut buffer);
             for (band, token) in read_tokens(tokens).enumerate() {
                 first_tokens.add(GroupSizes::key(band, token), 2);
             }
@@ -148,12 +202,13 @@ impl Collection {
     }
 
     /// Returns whether a row may be similar to one of the other side.
-    fn may_join(&self, outlining: &Outlining, outline: &[u8]) -> bool {
-        self.first_tokens.as_ref().is_none_or(|first_tokens| {
-            let tokens = read_tokens(&outline[outlining.tokens()]).enumerate();
-            let shared = tokens.filter(|(band, token)| first_tokens.count(*band, *token) > 1);
-            shared.count() >= outlining.plan.needed
-        })
+    fn may_join(&self, outlining: Option<&Outlining>, outline: &[u8]) -> bool {
+        let (Some(first_tokens), Some(outlining)) = (&self.first_tokens, outlining) else {
+            return true;
+        };
+        let tokens = read_tokens(&outline[outlining.tokens()]).enumerate();
+        let shared = tokens.filter(|(band, token)| first_tokens.count(*band, *token) > 1);
+        shared.count() >= outlining.plan.needed
     }
 
     /// Returns the side of a join on which a row is; both if there are no two.
@@ -170,266 +225,229 @@ impl Collection {
     /// Returns k, unit, and fold of the documents; None where they are sets, or there are none.
     pub fn shingling(&self) -> Option<Shingling> {
         match self.documents.as_ref()?.kind {
-            DocumentKind::Text => shingling(&self.header?),
+            DocumentKind::Text => shingling(&self.outlining?.header),
             DocumentKind::TextSet | DocumentKind::HashSet => None,
         }
     }
 
+    /// Returns the kind of record by which rows are compared.
+    pub fn record_kind(&self) -> RecordKind {
+        match (self.kind, self.shingling()) {
+            (Some(RowKind::Bits), _) => RecordKind::Bits,
+            (Some(RowKind::Contained(_)), _) => RecordKind::Contained,
+            (_, Some(shingling)) => RecordKind::Text(shingling),
+            _ if self.documents.is_some() => RecordKind::Set,
+            _ => RecordKind::Signature,
+        }
+    }
+
     /// Reads all rows of a query: key, signature, and perhaps document; or key and document, which is
-    /// signed.
+    /// signed; or key and bit string.
     ///
     /// # Errors
     /// ERROR if its columns are others, or signatures were made with different parameters.
     pub fn read(&mut self, query: Query) {
-        let columns = self.check_columns(&query.columns());
+        let (kind, (key, value, document)) = self.check_columns(&query.columns());
         announce(&query);
-        let kind = columns.kind();
-        if self.documents.is_none() && self.rows() == 0 {
-            self.documents = kind.map(Documents::new);
+        let stage = match kind {
+            RowKind::Document(_) => "reading and signing",
+            _ => "reading",
+        };
+        self.gather(kind, |take| {
+            query.for_each(stage, &mut |row| {
+                let document = document.and_then(|column| row.get(column));
+                take(row.get(key), row.get(value), document);
+            });
+        });
+    }
+
+    /// Adds the rows that `feed` hands on, of values of that kind, whose types have been checked.
+    ///
+    /// # Errors
+    /// ERROR where the rows read before have other documents; as of [`Self::read`].
+    pub fn gather(&mut self, kind: RowKind, feed: impl FnOnce(TakeRow<'_>)) {
+        self.begin(kind);
+        let key_type = self.key_type;
+        self.outline(|put| {
+            let (mut keys, mut piece) = (Keys::new(key_type), Piece::default());
+            feed(&mut |key, value, document| {
+                keys.push(key);
+                piece.push(kind, value, document);
+                if piece.bytes() >= piece_bytes() {
+                    let keys = std::mem::replace(&mut keys, Keys::new(key_type));
+                    put(keys, std::mem::take(&mut piece));
+                }
+            });
+            put(keys, piece);
+        });
+    }
+
+    /// Adds a row to those of [`Self::of_bound`], of a value of the bound's kind.
+    pub fn push(&mut self, key: Option<pg_sys::Datum>, value: Option<pg_sys::Datum>) {
+        let kind = self.kind.expect("the bound has a kind");
+        let is_full = |(_, piece): &(Keys, Piece)| piece.bytes() >= piece_bytes();
+        if self.waiting.last().is_none_or(is_full) {
+            let bytes: usize = self.waiting.iter().map(|(_, piece)| piece.bytes()).sum();
+            if bytes >= share_of_work_mem_bytes() {
+                self.end();
+            }
+            let piece = (Keys::new(self.key_type), Piece::default());
+            self.waiting.try_push(piece).or_raise();
         }
-        if self.documents.as_ref().map(|documents| documents.kind) != kind {
+        if let Some((keys, piece)) = self.waiting.last_mut() {
+            keys.push(key);
+            piece.push(kind, value, None);
+        }
+    }
+
+    /// Outlines the rows that were pushed.
+    pub fn end(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.outline(|put| {
+            waiting
+                .into_iter()
+                .for_each(|(keys, piece)| put(keys, piece))
+        });
+    }
+
+    /// Begins to add rows of a kind.
+    fn begin(&mut self, kind: RowKind) {
+        let before = self.kind.replace(kind);
+        if before.is_some_and(|before| before.documents() != kind.documents()) {
             wrong_type(
                 "the documents of the two queries differ in type",
                 "Let both queries yield documents of the same type, or neither.",
             );
         }
-        match columns {
-            DocumentColumns::Signed(columns) => self.read_signed(query, columns),
-            DocumentColumns::Unsigned(DocumentKind::Text, columns) => {
-                self.read_unsigned(query, columns)
-            }
-            DocumentColumns::Unsigned(_, columns) => self.read_sets(query, columns),
+        if before.is_none() {
+            self.documents = kind.documents().map(Documents::new);
         }
     }
 
-    /// Reads rows with signatures.
-    fn read_signed(&mut self, query: Query, columns: SignedColumns) {
-        let (key_type, threshold) = (self.key_type, self.threshold);
-        let has_documents = columns.document.is_some();
-        let known = self.outlines.as_ref().map(|outlines| outlines.outlining);
-        let outlining_of = |header: &Header| Outlining::new(header, threshold, has_documents);
-        let mut take = |outlining: Option<&Outlining>, row: OutlinedRow<'_>| {
-            let Some(outlining) = outlining.filter(|_| !row.outline.is_empty()) else {
-                return self.without.push(row.key);
+    /// Outlines the pieces that `feed` puts with the help of other threads, and adds their rows in order.
+    fn outline(&mut self, feed: impl FnOnce(&mut dyn FnMut(Keys, Piece))) {
+        let Some(kind) = self.kind else {
+            return;
+        };
+        if let (RowKind::Document(kind), None) = (kind, &self.outlining) {
+            let header = match kind {
+                DocumentKind::Text => self.signing.header(),
+                DocumentKind::TextSet | DocumentKind::HashSet => {
+                    sets::header(SignatureUnit::Set, 1, self.signing.slots, &self.signing.key)
+                }
             };
-            if !self.may_join(outlining, row.outline) {
-                return;
-            }
-            if !has_documents {
-                self.push_signature(row.signature);
-            }
-            self.push_outlined(row.key, (outlining, row.outline), row.document);
-        };
-        let how = (known, &outlining_of as _);
-        outline_rows(query, key_type, columns, how, &mut take);
-    }
-
-    /// Reads rows without signatures, and signs their documents.
-    fn read_unsigned(&mut self, query: Query, columns: [CheckedColumn; 2]) {
-        let key_type = self.key_type;
-        self.push_signed(|how, take| sign_rows(query, key_type, columns, how, take));
-    }
-
-    /// Adds the rows that wait, and signs their documents.
-    pub fn push_waiting(&mut self, waiting: &mut Waiting) {
-        self.push_signed(|how, take| waiting.sign(how, take));
-    }
-
-    /// Adds the rows whose documents `sign` signs.
-    fn push_signed(&mut self, sign: impl FnOnce((&Signing, &Outlining), TakeSignedRow<'_>)) {
+            self.outlining = Some(outlining_of(&header, self.threshold, Some(kind)));
+        }
         let signing = self.signing.clone();
-        let signing = signing.expect("a job that signs has the arguments for it");
-        let outlining = Outlining::new(&signing.header(), self.threshold, true);
-        let mut take = |key, outline: &[u8], record: &[u8]| match outline {
-            [] => self.without.push(key),
-            outline if self.may_join(&outlining, outline) => {
-                self.push_outlined(key, (&outlining, outline), record);
-            }
-            _ => {}
+        let known = self.outlining.map_or_else(OnceLock::new, OnceLock::from);
+        let (threshold, documents) = (self.threshold, kind.documents());
+        let work = |piece: Piece, check: &mut dyn FnMut()| {
+            piece.outline(kind, &signing, known.get(), check)
         };
-        sign((&signing, &outlining), &mut take);
-    }
-
-    /// Reads rows of sets, and signs them.
-    fn read_sets(&mut self, query: Query, [key, set]: [CheckedColumn; 2]) {
-        query.for_each("reading and signing", &mut |row| {
-            self.push_unsigned(row.get(key), row.get(set));
+        let mut take = |keys: Keys, made: Result<OutlinedPiece>| {
+            self.add(&keys, &made.or_raise(), known.get());
+        };
+        in_order(&work, &mut take, |line| {
+            feed(&mut |keys, piece| {
+                if let (RowKind::Signature(_), None) = (kind, known.get())
+                    && let Some(header) = piece.first_header()
+                {
+                    known.get_or_init(|| outlining_of(&header, threshold, documents));
+                }
+                let bytes = piece.bytes();
+                line.put(keys, piece, bytes);
+            });
         });
+        self.outlining = known.into_inner();
     }
 
-    /// Adds a row without a signature, and signs its document, of a type that has been checked.
-    pub fn push_unsigned(&mut self, key: Option<pg_sys::Datum>, document: Option<pg_sys::Datum>) {
-        let (Some(datum), Some(documents)) = (document, &self.documents) else {
-            return self.without.push(key);
-        };
-        let kind = documents.kind;
-        let signing = self.signing.as_ref();
-        let signing = signing.expect("a job that signs has the arguments for it");
-        let mut record = Vec::new();
-        // SAFETY: vouched for by the caller; the row outlives the borrow.
-        unsafe { kind.push_record(datum, &mut record) };
-        let signature = match kind {
-            DocumentKind::Text => {
-                // SAFETY: as above.
-                let text = unsafe { Text::from_raw(datum) };
-                signing.sign(&text, &mut check_interrupts).or_raise()
+    /// Adds rows that have been outlined.
+    fn add(&mut self, keys: &Keys, rows: &OutlinedPiece, outlining: Option<&Outlining>) {
+        for (number, (outline, value, document)) in (0..).zip(rows.iter()) {
+            let key = keys.get(number);
+            if outline.is_empty() {
+                self.without.push(key);
+                continue;
             }
-            DocumentKind::TextSet | DocumentKind::HashSet => {
-                let (elements, _) = record.as_chunks::<{ size_of::<i64>() }>();
-                let hashes = elements
-                    .iter()
-                    .map(|element| signing.key.element_hash(element));
-                signature_of_set(hashes, signing.slots, &signing.key).0
+            if !self.may_join(outlining, outline) {
+                continue;
             }
-        };
-        self.push_record(key, &signature, &record);
+            match &mut self.documents {
+                Some(documents) => documents.push(document),
+                None => self.values.push(value),
+            }
+            self.outlines.push(outline);
+            self.keys.push(key);
+            if self.keys.len() >= u32::MAX as usize {
+                too_large("the query yields more than 4 294 967 294 rows", "");
+            }
+        }
     }
 
-    /// Adds a row whose signature has been outlined.
-    fn push_outlined(
-        &mut self,
-        key: Option<pg_sys::Datum>,
-        (outlining, outline): (&Outlining, &[u8]),
-        document: &[u8],
-    ) {
-        self.check_header(&outlining.header);
-        self.outlines
-            .get_or_insert_with(|| Outlines::new(*outlining))
-            .push(outline);
-        self.push_row(key, document);
-    }
-
-    fn check_columns(&self, columns: &[Column]) -> DocumentColumns {
+    fn check_columns(&self, columns: &[Column]) -> (RowKind, Columns) {
+        let valid = || self.valid_columns();
         let (key, second, third) = match columns {
             [key, second] => (key, second, None),
-            [key, second, third] => (key, second, Some(third)),
-            _ => self.wrong_columns(&format!("the query yields {} columns", columns.len())),
+            [key, second, third] if self.measure == PairMeasure::Resemblance => {
+                (key, second, Some(third))
+            }
+            _ => wrong_type(
+                &format!("the query yields {} columns", columns.len()),
+                &valid(),
+            ),
         };
         let key = key.of_type(self.key_type, "first", "key");
-        if let (None, Some((kind, document))) = (third, DocumentKind::of_column(second)) {
-            return DocumentColumns::Unsigned(kind, [key, document]);
+        let found = RowKind::of_column(second, self.signature_type);
+        let (kind, value) = found.unwrap_or_else(|| second.refuse("second", &valid()));
+        match (self.measure, kind, third) {
+            (PairMeasure::Containment, RowKind::Document(kind), None) => {
+                (RowKind::Contained(kind), (key, value, None))
+            }
+            (PairMeasure::Resemblance, RowKind::Signature(_), Some(third)) => {
+                let (documents, document) = third
+                    .kind(DocumentKind::of_type)
+                    .unwrap_or_else(|| third.refuse("third", &valid()));
+                (
+                    RowKind::Signature(Some(documents)),
+                    (key, value, Some(document)),
+                )
+            }
+            (PairMeasure::Resemblance, RowKind::Signature(_) | RowKind::Document(_), None) => {
+                (kind, (key, value, None))
+            }
+            (PairMeasure::Resemblance, RowKind::Bits, None) if self.distance.is_some() => {
+                (kind, (key, value, None))
+            }
+            _ => second.refuse("second", &valid()),
         }
-        let Some(signature) = second.if_type(self.signature_type) else {
-            second.refuse("second", &self.valid_columns());
-        };
-        DocumentColumns::Signed(SignedColumns {
-            key,
-            signature,
-            document: third.map(|document| self.document_column(document)),
-        })
-    }
-
-    fn document_column(&self, column: &Column) -> (DocumentKind, CheckedColumn) {
-        let refuse = || column.refuse("third", &self.valid_columns());
-        DocumentKind::of_column(column).unwrap_or_else(refuse)
-    }
-
-    fn wrong_columns(&self, message: &str) -> ! {
-        wrong_type(message, &self.valid_columns())
     }
 
     /// Returns the columns that a query can have, as the hint of an error.
     fn valid_columns(&self) -> String {
+        if self.measure == PairMeasure::Containment {
+            return "Valid for containment are the key and the document (text), or its shingles as text[] or bigint[].".into();
+        }
         format!(
             "Valid are the key and the value to compare: a document (text), a set (text[] or bigint[]), a signature ({}), \
              or, but for near_dup_join, a bit string; behind a signature perhaps the document or the set, which is compared then.",
             names::type_(self.signature_type)
         )
     }
+}
 
-    /// Adds a row, of values whose types have been checked.
-    pub fn push(
-        &mut self,
-        key: Option<pg_sys::Datum>,
-        signature: Option<pg_sys::Datum>,
-        document: Option<pg_sys::Datum>,
-    ) {
-        let Some(datum) = signature else {
-            return self.without.push(key);
-        };
-        // SAFETY: vouched for by the caller; the row outlives the borrow.
-        let stored = unsafe { StoredSignature::from_raw(datum) };
-        let Some(documents) = &self.documents else {
-            return self.push_record(key, stored.bytes(), &[]);
-        };
-        let mut record = Vec::new();
-        match document {
-            // SAFETY: the column's type has been checked.
-            Some(document) => unsafe { documents.kind.push_record(document, &mut record) },
-            None => return self.without.push(key),
-        }
-        self.push_record(key, stored.bytes(), &record);
-    }
-
-    /// Adds a row, of a stored signature and the record of its document.
-    fn push_record(&mut self, key: Option<pg_sys::Datum>, stored: &[u8], document: &[u8]) {
-        let signature = Signature::from_bytes(stored).or_raise();
-        if signature.header.empty {
-            return self.without.push(key);
-        }
-        self.check_header(&signature.header);
-        self.push_signature(stored);
-        self.push_row(key, document);
-    }
-
-    /// Adds a signature of the same form as all others.
-    fn push_signature(&mut self, stored: &[u8]) {
-        if self.signatures.len() == 0 {
-            self.signatures = Records::of_width(stored.len(), share_of_work_mem_bytes());
-        }
-        self.signatures.push(stored);
-    }
-
-    fn push_row(&mut self, key: Option<pg_sys::Datum>, document: &[u8]) {
-        if let Some(documents) = &mut self.documents {
-            documents.push(document);
-        }
-        self.keys.push(key);
-        if self.keys.len() >= u32::MAX as usize {
-            too_large("the query yields more than 4 294 967 294 rows", "");
-        }
-    }
-
-    /// Makes the outlines of rows that were added one by one, and drops the signatures of rows with
-    /// documents.
-    pub fn outline_signatures(&mut self) {
-        let (Some(header), None) = (self.header, &self.outlines) else {
-            return;
-        };
-        let has_documents = self.documents.is_some();
-        let outlining = Outlining::new(&header, self.threshold, has_documents);
-        let mut outlines = Outlines::new(outlining);
-        let signatures = self.signatures.len();
-        sweep(
-            &mut Progress::begin("reading signatures", Some(signatures)),
-            0..signatures as u32,
-            &mut read_stored(&mut self.signatures),
-            &|stored, outline, _| outlining.push(stored, outline),
-            &mut |_, outline| outlines.push(outline),
+/// Returns how to outline signatures with a header, for pairs that reach a threshold by their documents or, where
+/// there are none, by the estimate.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value` for texts whose signatures are of something else.
+fn outlining_of(header: &Header, threshold: f64, documents: Option<DocumentKind>) -> Outlining {
+    if documents == Some(DocumentKind::Text) && shingling(header).is_none() {
+        invalid(
+            "signatures of sets cannot be verified by the text of documents",
+            "Let the third column of the query be the set itself, as text[] or bigint[].",
         );
-        self.outlines = Some(outlines);
-        if has_documents {
-            self.signatures = Records::of_width(0, 0);
-        }
     }
-
-    fn check_header(&mut self, of_row: &Header) {
-        match self.header {
-            Some(header) => header.check_comparable(of_row).or_raise(),
-            None => self.header = Some(*of_row),
-        }
-        if self.documents.as_ref().map(|d| d.kind) == Some(DocumentKind::Text)
-            && !matches!(
-                of_row.unit,
-                SignatureUnit::Word | SignatureUnit::Char | SignatureUnit::Stop
-            )
-        {
-            invalid(
-                "signatures of sets cannot be verified by the text of documents",
-                "Let the third column of the query be the set itself, as text[] or bigint[].",
-            );
-        }
-    }
+    Outlining::new(header, threshold, documents.is_some())
 }
 
 /// Times the bytes of a token for which the filter of tokens has room: one in 200 of other tokens passes.

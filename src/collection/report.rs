@@ -3,6 +3,8 @@
 use crate::collection::documents::{self as collection, DocumentKind, share_of_work_mem_bytes};
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
+use crate::collection::rows::RowKind;
+use crate::index::kind::Bound;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
@@ -12,7 +14,7 @@ use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
-use neardup::memory::{Grow, copied, with_room};
+use neardup::memory::{Grow, collected, copied, filled};
 use neardup::report::{self, Census, CollectionReport, Date, Facts, MAX_GROUPS, ReportDocuments};
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
@@ -37,7 +39,12 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     let groups = options::within("groups", groups, 0, MAX_GROUPS as i32) as usize;
     let mut rows = ReportRows::new();
     let (census, stored) = rows.read(&call, threshold);
-    let ReportRows { keys, sources, .. } = rows;
+    let ReportRows {
+        keys,
+        compared,
+        sources,
+        ..
+    } = rows;
     let report = CollectionReport {
         title: &title,
         threshold,
@@ -48,6 +55,7 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
     };
     let mut documents = Shown {
         keys,
+        compared,
         stored,
         census: &census,
         progress: Progress::begin("showing groups", Some(report.shown_groups())),
@@ -102,11 +110,11 @@ impl Names {
 
 /// The rows of the query: their counts, and their keys.
 struct ReportRows {
-    /// Of the rows that are compared, in their order, and of the others.
     facts: Vec<Facts>,
-    uncompared: Vec<Facts>,
-    /// Keys of the rows that are compared, as text in UTF-8.
+    /// The keys as text in UTF-8.
     keys: Records,
+    /// The numbers of the rows that are compared.
+    compared: Vec<u32>,
     sources: Names,
 }
 
@@ -114,8 +122,8 @@ impl ReportRows {
     fn new() -> Self {
         Self {
             facts: Vec::new(),
-            uncompared: Vec::new(),
             keys: Records::new(share_of_work_mem_bytes()),
+            compared: Vec::new(),
             sources: Names::default(),
         }
     }
@@ -130,23 +138,22 @@ impl ReportRows {
         if let (Some(canonical), Some(similarity)) = (columns.canonical, columns.similarity) {
             return self.read_clusters(query, &columns, [canonical, similarity], &output);
         }
-        let mut collection = Collection::unsigned(
-            DocumentKind::Text,
-            Shingling::default(),
-            signature_type,
-            threshold,
-        );
-        query.for_each("reading", &mut |row| {
-            let number = collection.rows();
-            let document = row.get(columns.document);
-            let key = i64::from(number).into_datum();
-            match columns.signature {
-                Some(signature) => collection.push(key, row.get(signature), document),
-                None => collection.push_unsigned(key, document),
-            }
-            let key = row.get(columns.key);
-            let is_compared = collection.rows() > number;
-            self.push(row, &columns, is_compared.then(|| output.text(key)));
+        let bound = Bound::Resemblance(threshold, Shingling::default());
+        let mut collection = Collection::of_bound(pg_sys::INT8OID, bound, signature_type);
+        let (kind, value) = match columns.signature {
+            Some(signature) => (RowKind::Signature(Some(DocumentKind::Text)), signature),
+            None => (RowKind::Document(DocumentKind::Text), columns.document),
+        };
+        collection.gather(kind, |take| {
+            query.for_each("reading", &mut |row| {
+                let number = self.facts.len() as i64;
+                take(
+                    number.into_datum(),
+                    row.get(value),
+                    row.get(columns.document),
+                );
+                self.push(row, &columns, &output.text(row.get(columns.key)));
+            });
         });
         let mut matches = Matches::of(collection);
         let census = self.census(matches.as_mut());
@@ -165,11 +172,13 @@ impl ReportRows {
         let mut rows: Vec<report::CensusRow> = Vec::new();
         let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
         query.for_each("reading", &mut |row| {
+            let [key, canonical] = [columns.key, canonical].map(|key| output.text(row.get(key)));
+            let number = self.facts.len() as u32;
+            let facts = self.push(row, columns, &key);
             let Some(similarity) = row.get(similarity) else {
-                self.push(row, columns, None);
                 return;
             };
-            let [key, canonical] = [columns.key, canonical].map(|key| output.text(row.get(key)));
+            self.compared.try_push(number).or_raise();
             let group = canonicals.number(&canonical);
             if group as usize == row_of.len() {
                 row_of.try_push(None).or_raise();
@@ -183,7 +192,6 @@ impl ReportRows {
                 unsafe { DocumentKind::Text.push_record(document, &mut record) };
             }
             documents.push(&record);
-            let facts = self.push(row, columns, Some(key));
             let row = report::CensusRow {
                 canonical: group,
                 similarity: f64::from_bits(similarity.value() as u64),
@@ -201,20 +209,14 @@ impl ReportRows {
                 )
             });
         }
-        let census = Census::new(rows, std::mem::take(&mut self.uncompared)).or_raise();
-        (census, Some(documents))
+        (self.census_of(rows), Some(documents))
     }
 
-    /// Counts a row, and keeps the key of one that is compared.
-    fn push(&mut self, row: &QueryRow<'_>, columns: &ReportColumns, key: Option<Vec<u8>>) -> Facts {
+    /// Counts a row, and keeps its key.
+    fn push(&mut self, row: &QueryRow<'_>, columns: &ReportColumns, key: &[u8]) -> Facts {
         let facts = self.facts_of(row, columns);
-        match key {
-            Some(key) => {
-                self.keys.push(&key);
-                self.facts.try_push(facts).or_raise();
-            }
-            None => self.uncompared.try_push(facts).or_raise(),
-        }
+        self.keys.push(key);
+        self.facts.try_push(facts).or_raise();
         facts
     }
 
@@ -237,13 +239,15 @@ impl ReportRows {
 
     /// Counts the star clusters.
     fn census(&mut self, matches: Option<&mut Matches>) -> Census {
-        let mut rows = with_room(self.facts.len()).or_raise();
-        let mut count = |[row, canonical]: [Option<pg_sys::Datum>; 2], similarity: f64| {
-            let [row, canonical] =
-                [row, canonical].map(|datum| datum.map_or(0, |datum| datum.value()));
-            debug_assert_eq!(row, rows.len());
+        let mut rows = Vec::new();
+        // The places of rows among those that are compared.
+        let mut places = filled(0, self.facts.len()).or_raise();
+        let mut count = |ends: [Option<pg_sys::Datum>; 2], similarity: f64| {
+            let [row, canonical] = ends.map(|datum| datum.map_or(0, |datum| datum.value()));
+            places[row] = rows.len() as u32;
+            self.compared.try_push(row as u32).or_raise();
             let row = report::CensusRow {
-                canonical: canonical as u32,
+                canonical: places[canonical],
                 similarity,
                 facts: self.facts[row],
             };
@@ -252,7 +256,16 @@ impl ReportRows {
         if let Some(matches) = matches {
             matches.for_each_in_star(&mut count);
         }
-        Census::new(rows, std::mem::take(&mut self.uncompared)).or_raise()
+        self.census_of(rows)
+    }
+
+    /// Returns the counts of the rows that are compared, and of the others.
+    fn census_of(&self, rows: Vec<report::CensusRow>) -> Census {
+        let mut compared = self.compared.iter().copied().peekable();
+        let others = (0..)
+            .zip(&self.facts)
+            .filter_map(|(number, facts)| compared.next_if_eq(&number).is_none().then_some(*facts));
+        Census::new(rows, collected(others).or_raise()).or_raise()
     }
 }
 
@@ -285,6 +298,8 @@ impl KeyOutput {
 /// Documents that are read where they were stored.
 struct Shown<'s> {
     keys: Records,
+    /// The numbers of the rows.
+    compared: Vec<u32>,
     /// None without documents.
     stored: Option<collection::Documents>,
     census: &'s Census,
@@ -298,7 +313,8 @@ impl ReportDocuments for Shown<'_> {
             self.progress.step();
         }
         check_interrupts();
-        let key = copied(self.keys.read(row as usize, &mut self.buffer))?;
+        let number = self.compared[row as usize] as usize;
+        let key = copied(self.keys.read(number, &mut self.buffer))?;
         let mut document = Vec::new();
         if let Some(stored) = &mut self.stored {
             stored.read(row, &mut self.buffer, &mut document);
@@ -342,30 +358,20 @@ fn check_columns(
     };
     for (place, column) in (first..).zip(others) {
         let name = query.column_name(place);
-        let wrong_type = || -> CheckedColumn {
+        let (place, found) = match name.as_str() {
+            "source" => (&mut checked.source, column.if_base_type(is_text)),
+            "day" => (&mut checked.day, column.if_type(pg_sys::DATEOID)),
+            "canonical" => (&mut checked.canonical, column.if_type(key_type)),
+            "similarity" => (&mut checked.similarity, column.if_type(pg_sys::FLOAT8OID)),
+            _ => {
+                let name = neardup::quoted(&name);
+                wrong_columns(&format!("the query yields a column {name}"))
+            }
+        };
+        *place = Some(found.unwrap_or_else(|| {
             let type_name = column.type_name();
             wrong_columns(&format!("column \"{name}\" is of type {type_name}"))
-        };
-        match name.as_str() {
-            "source" => {
-                checked.source = Some(column.if_base_type(is_text).unwrap_or_else(wrong_type));
-            }
-            "day" => {
-                let date = column.if_type(pg_sys::DATEOID);
-                checked.day = Some(date.unwrap_or_else(wrong_type));
-            }
-            "canonical" => {
-                checked.canonical = Some(column.if_type(key_type).unwrap_or_else(wrong_type));
-            }
-            "similarity" => {
-                let similarity = column.if_type(pg_sys::FLOAT8OID);
-                checked.similarity = Some(similarity.unwrap_or_else(wrong_type));
-            }
-            _ => wrong_columns(&format!(
-                "the query yields a column {}",
-                neardup::quoted(&name)
-            )),
-        }
+        }));
     }
     if checked.canonical.is_some() != checked.similarity.is_some() {
         wrong_columns("of the columns canonical and similarity the query yields one");

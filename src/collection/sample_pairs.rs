@@ -7,12 +7,12 @@ use crate::pg::error::OrRaise;
 use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::sort::RowSort;
-use crate::pg::spool::{HeldRecord, Records};
+use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
 use crate::pg::value::Keys;
 use neardup::calibrate::{MAX_DRAWN, SampledPair, Strata};
 use neardup::hash::split_mix;
-use neardup::memory::{collected, copied};
+use neardup::memory::{Grow, collected, copied};
 use neardup::minhash::{Signature, Signing, estimate};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -131,12 +131,16 @@ impl SampledRows {
                 sort.put(split_mix(band << 32 | u64::from(slot)) as u32, row as u32);
             }
         }
-        let mut held = HeldRecord::default();
+        let mut buffers = [Vec::new(), Vec::new()];
         let mut progress = Progress::begin("comparing", Some(rows + sort.len()));
         let mut offer = |a: u32, b: u32, of_group: usize| {
             progress.step();
-            let (x, y) = held.load(&mut self.signatures, a, b);
-            let [x, y] = [x, y].map(|bytes| Signature::from_bytes(bytes).or_raise());
+            for (row, bytes) in [a, b].into_iter().zip(&mut buffers) {
+                bytes.clear();
+                let signature = self.signatures.read(row as usize, &mut buffer);
+                bytes.try_extend_from_slice(signature).or_raise();
+            }
+            let [x, y] = [0, 1].map(|end| Signature::from_bytes(&buffers[end]).or_raise());
             let similarity = estimate(&x, &y).or_raise();
             let slots = x.slots().zip(y.slots()).take(BANDS);
             let shared = slots.filter(|(x, y)| x == y).count();
@@ -186,18 +190,8 @@ impl SampledRows {
             let ends = [pair.a, pair.b].map(|number| self.drawn[number as usize]);
             let [a, b] = ends.map(|row| text(self.documents.read(row as usize, &mut buffer)));
             let [key_a, key_b] = ends.map(|row| self.keys.get(row));
-            rows.put([
-                key_a,
-                key_b,
-                pair.similarity.into_datum(),
-                pair.weight.into_datum(),
-                a,
-                b,
-            ]);
-            for datum in [a, b].into_iter().flatten() {
-                // SAFETY: the row has a copy.
-                unsafe { pg_sys::pfree(datum.cast_mut_ptr()) };
-            }
+            let [similarity, weight] = [pair.similarity, pair.weight].map(IntoDatum::into_datum);
+            rows.put_and_free([key_a, key_b, similarity, weight, a, b], &[a, b]);
         }
     }
 }

@@ -112,7 +112,7 @@ impl PartnerSearch {
 /// Returns the records of the items that may have partners.
 fn keep(source: &mut TokenSource<'_>, form: Form) -> Records {
     let sizes = group_sizes(source);
-    let mut kept = Records::of_width(form.len(), work_mem_bytes() / 2);
+    let mut kept = Records::new(work_mem_bytes() / 2);
     let make = |part: &[u8], made: &mut Vec<u8>, _: &mut dyn FnMut()| {
         let (tokens, fields) = part.split_at(form.tokens_len());
         let (row, mut chosen) = (collected(read_tokens(tokens))?, Vec::new());
@@ -258,7 +258,7 @@ fn divide(mut kept: Records, form: Form, mut sets: UnionFind) -> Vec<Records> {
         (*place, in_part) = (part, in_part + size);
     }
     let budget = work_mem_bytes() / 4 / (part as usize + 1);
-    let empty = (0..=part).map(|_| Records::of_width(form.len(), budget));
+    let empty = (0..=part).map(|_| Records::new(budget));
     let mut parts = collected(empty).or_raise();
     let mut buffer = Vec::new();
     for row in over("dividing documents", 0..rows) {

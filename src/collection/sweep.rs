@@ -1,16 +1,12 @@
-//! Pieces of a query's rows, and of records, that helpers work on.
+//! Records that helpers work on.
 
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
-use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::spool::Records;
-use crate::pg::value::Keys;
-use helpers::Work;
 use neardup::Result;
 use neardup::memory::Grow;
-use pgrx::pg_sys;
 
 /// Makes values of a record and appends them to a list, in any thread; calls its last argument often.
 pub type Make<'a, U> = dyn Fn(&[u8], &mut Vec<U>, &mut dyn FnMut()) -> Result<()> + Sync + 'a;
@@ -65,44 +61,4 @@ pub fn read_stored(records: &mut Records) -> impl FnMut(u32, &mut Vec<u8>) {
         let stored = records.read(number as usize, &mut buffer);
         record.try_extend_from_slice(stored).or_raise();
     }
-}
-
-/// Rows that one thread works on at once; new ones are empty.
-pub trait Piece: Default + Send {
-    /// Returns how many bytes it takes.
-    fn bytes(&self) -> usize;
-}
-
-impl Piece for Parts<u8> {
-    fn bytes(&self) -> usize {
-        Parts::bytes(self)
-    }
-}
-
-/// Reads all rows of a query. `push` adds a row to a piece, or returns false to leave it out; `take` gets
-/// the keys of a piece, of type `key_type`, and what `work` made of it, in the order of the query.
-pub fn read_in_pieces<P: Piece, R: Send>(
-    stage: &'static str,
-    (query, key, key_type): (Query, CheckedColumn, pg_sys::Oid),
-    push: &mut dyn FnMut(&QueryRow<'_>, &mut P) -> bool,
-    work: &Work<'_, P, Result<R>>,
-    take: &mut dyn FnMut(Keys, R),
-) {
-    let mut take = |keys: Keys, made: Result<R>| take(keys, made.or_raise());
-    in_order(work, &mut take, |line| {
-        let (mut keys, mut piece) = (Keys::new(key_type), P::default());
-        query.for_each(stage, &mut |row| {
-            if !push(row, &mut piece) {
-                return;
-            }
-            keys.push(row.get(key));
-            let bytes = piece.bytes();
-            if bytes >= piece_bytes() {
-                let keys = std::mem::replace(&mut keys, Keys::new(key_type));
-                line.put(keys, std::mem::take(&mut piece), bytes);
-            }
-        });
-        let bytes = piece.bytes();
-        line.put(keys, piece, bytes);
-    });
 }

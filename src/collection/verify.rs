@@ -10,8 +10,7 @@ use neardup::memory::filled;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use std::sync::Arc;
 
-/// The similarity of the rows of a collection: of their documents where there are some, or else the
-/// estimate.
+/// The similarity of the rows of a collection.
 pub struct RowSimilarity {
     /// None without documents.
     sets: Option<Sets>,
@@ -25,7 +24,7 @@ impl RowSimilarity {
     pub fn of(collection: &Collection) -> Self {
         let kind = match collection.documents {
             Some(_) => RecordKind::Set,
-            None => RecordKind::Signature,
+            None => collection.record_kind(),
         };
         let documents = collection.documents.as_ref();
         Self {
@@ -56,7 +55,7 @@ impl RowSimilarity {
     fn row(&mut self, collection: &mut Collection, row: u32) -> Arc<Compared> {
         let mut read = |row: u32, record: &mut Vec<u8>| match &mut self.sets {
             Some(sets) => sets.read(collection, row, record),
-            None => read_stored(&mut collection.signatures)(row, record),
+            None => read_stored(&mut collection.values)(row, record),
         };
         self.kept.row(row, &mut read).0
     }

@@ -1,6 +1,7 @@
 //! A refresh that computes all clusters anew.
 
-use crate::collection::gathered::Gathered;
+use crate::collection::matches::Matches;
+use crate::collection::reading::Collection;
 use crate::index::kind::{Bound, Kind};
 use crate::live::rows::{After, TrackedParameters, TrackedRows};
 use crate::live::shape::Shape;
@@ -8,7 +9,7 @@ use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Tuple};
 use neardup::memory::Grow;
-use pgrx::pg_sys;
+use pgrx::{IntoDatum, pg_sys};
 
 /// The columns of the query.
 mod column {
@@ -35,7 +36,7 @@ pub fn run(connection: &Connection, shape: &Shape) -> (TrackedRows, Vec<u32>) {
         order: Vec::new(),
         parameters: TrackedParameters::default(),
         scope: None,
-        gathered: None,
+        collection: None,
     };
     connection
         .prepare(&query(shape), &[])
@@ -83,7 +84,7 @@ struct Rebuild {
     parameters: TrackedParameters,
     /// The scope that is being read, with its rows.
     scope: Option<i64>,
-    gathered: Option<Gathered>,
+    collection: Option<Collection>,
 }
 
 impl Rebuild {
@@ -125,17 +126,21 @@ impl Rebuild {
             self.place_scope();
             self.scope = Some(scope);
         }
-        let new = || Gathered::new(self.bound, self.signature_type);
-        let gathered = self.gathered.get_or_insert_with(new);
-        gathered.push(number.into(), value);
+        let new = || Collection::of_bound(pg_sys::INT8OID, self.bound, self.signature_type);
+        let collection = self.collection.get_or_insert_with(new);
+        collection.push(i64::from(number).into_datum(), value);
     }
 
     /// Places the rows of the scope that has been read.
     fn place_scope(&mut self) {
-        let Some(gathered) = self.gathered.take() else {
+        let Some(mut collection) = self.collection.take() else {
             return;
         };
-        gathered.for_each_in_star(&mut |keys, similarity| {
+        collection.end();
+        let Some(mut matches) = Matches::of(collection) else {
+            return;
+        };
+        matches.for_each_in_star(&mut |keys, similarity| {
             // The keys are the bigints of `add_to_scope`.
             if let [Some(row), Some(canonical)] = keys.map(|key| Some(key?.value())) {
                 self.rows.get_mut(row as u32).after = After::In {

@@ -6,6 +6,7 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
+use crate::minhash::sets::header;
 use crate::options;
 use crate::pg::aggregate::{self, internal};
 use crate::pg::call::Call;
@@ -13,7 +14,6 @@ use crate::pg::error::{OrRaise, corrupted, invalid};
 use crate::pg::text::Text;
 use neardup::minhash::{Header, Signature, SignatureUnit, UNFILLED, combine, sketch};
 use neardup::shingle::Key;
-use neardup::text::Fold;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
@@ -119,15 +119,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
     };
     let key = Key::from_seed(seed);
     let state = state.unwrap_or_else(|| {
-        let header = Header {
-            unit: SignatureUnit::Set,
-            k: 1,
-            slots: options::slots(slots) as u16,
-            slot_bits: 32,
-            fold: Fold::None,
-            empty: false,
-            seed_id: key.id(),
-        };
+        let header = header(SignatureUnit::Set, 1, options::slots(slots), &key);
         // SAFETY: the call is running.
         unsafe { UnionState::new(call.fcinfo(), header, seed) }
     });

@@ -6,6 +6,7 @@ use crate::pg::arrays::texts;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::text::Text;
 use crate::pg::tsvector::TsVector;
+use neardup::Result;
 use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, SignatureUnit, Sketch};
 use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
@@ -24,7 +25,8 @@ fn minhash_set_of_texts(
 ) -> NewSignature {
     let key = Key::from_seed(seed);
     let hashes = texts(&elements).map(|element| key.element_hash(&element));
-    signature_of_set(hashes, options::slots(slots), &key)
+    let slots = options::slots(slots);
+    NewSignature(signature_of_set(hashes, slots, &key, &mut check_interrupts).or_raise())
 }
 
 /// Returns the signature of a set of numbers; NULLs are ignored.
@@ -40,25 +42,30 @@ fn minhash_set(
     let key = Key::from_seed(seed);
     let hashes = elements.iter().flatten();
     let hashes = hashes.map(|element| key.element_hash(&element.to_le_bytes()));
-    signature_of_set(hashes, options::slots(slots), &key)
+    let slots = options::slots(slots);
+    NewSignature(signature_of_set(hashes, slots, &key, &mut check_interrupts).or_raise())
 }
 
-/// Returns the signature of a set of elements with these hashes.
+/// Returns the stored signature of a set of elements with these hashes.
+///
+/// # Errors
+/// `OutOfMemory`.
 pub fn signature_of_set(
     hashes: impl Iterator<Item = u64>,
     slots: usize,
     key: &Key,
-) -> NewSignature {
+    check: &mut dyn FnMut(),
+) -> Result<Vec<u8>> {
     let mut hashes = hashes.peekable();
     let mut sketch = Sketch::new(slots);
     let mut block = Vec::new();
     while hashes.peek().is_some() {
-        check_interrupts();
+        check();
         block.clear();
-        block.try_extend(hashes.by_ref().take(BLOCK)).or_raise();
+        block.try_extend(hashes.by_ref().take(BLOCK))?;
         sketch.add(&block);
     }
-    encode(&sketch, SignatureUnit::Set, 1, key)
+    Ok(sketch.encode(header(SignatureUnit::Set, 1, slots, key)))
 }
 
 /// Returns the signature of a document's lexemes, so that the stemming, stop words and dictionaries
@@ -85,18 +92,19 @@ fn minhash_lexemes(
     let tokens = collected(lexemes.iter().map(|lexeme| key.token_hash(lexeme))).or_raise();
     let mut sketch = Sketch::new(options::slots(slots));
     sketch.add(&sequence_hashes(&tokens, k).or_raise());
-    encode(&sketch, SignatureUnit::Lexeme, k as u16, &key)
+    let header = header(SignatureUnit::Lexeme, k as u16, sketch.slots().len(), &key);
+    NewSignature(sketch.encode(header))
 }
 
-fn encode(sketch: &Sketch, unit: SignatureUnit, k: u16, key: &Key) -> NewSignature {
-    let header = Header {
+/// Returns the header of the signatures of sets that are no documents' shingles.
+pub fn header(unit: SignatureUnit, k: u16, slots: usize, key: &Key) -> Header {
+    Header {
         unit,
         k,
-        slots: sketch.slots().len() as u16,
+        slots: slots as u16,
         slot_bits: 32,
         fold: Fold::None,
         empty: false,
         seed_id: key.id(),
-    };
-    NewSignature(sketch.encode(header))
+    }
 }

@@ -26,14 +26,6 @@ impl<T> Parts<T> {
         Self { items, ends }
     }
 
-    /// Returns no parts, with room for `items` items.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn with_room(items: usize) -> Result<Self> {
-        Ok(Self::new(with_room(items)?, Vec::new()))
-    }
-
     /// Ends a part: the items appended since the last end.
     ///
     /// # Errors
@@ -45,11 +37,6 @@ impl<T> Parts<T> {
     /// Returns the number of parts.
     pub fn len(&self) -> usize {
         self.ends.len()
-    }
-
-    /// Returns the last part that has been ended.
-    pub fn last(&self) -> Option<&[T]> {
-        Some(self.part(self.len().checked_sub(1)?))
     }
 
     /// Returns the part of this number.

@@ -9,7 +9,7 @@ use crate::pg::progress::Progress;
 use crate::pg::query_errors::{QueryErrors, Work};
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Tuple, estimate, server_text, text_datum, visit_returned};
-use neardup::memory::{Grow, filled};
+use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
 
@@ -34,9 +34,18 @@ impl Column {
 
     /// Returns the column if its type, without domains over it, is accepted.
     pub fn if_base_type(&self, accepts: impl FnOnce(pg_sys::Oid) -> bool) -> Option<CheckedColumn> {
+        let accepted = self.kind(|base_type| accepts(base_type).then_some(()));
+        accepted.map(|(_, column)| column)
+    }
+
+    /// Returns what `of_type` finds for the column's type, without domains over it, with the column.
+    pub fn kind<K>(
+        &self,
+        of_type: impl FnOnce(pg_sys::Oid) -> Option<K>,
+    ) -> Option<(K, CheckedColumn)> {
         // SAFETY: plain catalog lookup.
-        accepts(unsafe { pg_sys::getBaseType(self.column_type) })
-            .then_some(CheckedColumn(self.number))
+        let kind = of_type(unsafe { pg_sys::getBaseType(self.column_type) })?;
+        Some((kind, CheckedColumn(self.number)))
     }
 
     /// Returns the column if it is of that type, or of a domain over it.
@@ -260,29 +269,16 @@ impl QueryParameters {
     /// # Safety
     /// `row` is of a composite type.
     unsafe fn add_fields(&mut self, row: pg_sys::Datum) {
-        // SAFETY: vouched for by the caller; there is room for as many values as the type has columns.
+        // SAFETY: vouched for by the caller; the type has that many columns.
         unsafe {
-            let header = pg_sys::pg_detoast_datum(row.cast_mut_ptr());
-            let length = pgrx::varlena::varsize_any(header) as u32;
-            let header = header.cast::<pg_sys::HeapTupleHeaderData>();
-            let of_type = (*header).t_choice.t_datum;
+            let row = pg_sys::pg_detoast_datum(row.cast_mut_ptr());
+            let row = row.cast::<pg_sys::HeapTupleHeaderData>();
+            let of_type = (*row).t_choice.t_datum;
             let descriptor =
                 pg_sys::lookup_rowtype_tupdesc_copy(of_type.datum_typeid, of_type.datum_typmod);
-            let columns = (*descriptor).natts as usize;
-            let mut values = filled(pg_sys::Datum::null(), columns).or_raise();
-            let mut nulls = filled(false, columns).or_raise();
-            let mut tuple = pg_sys::HeapTupleData {
-                t_len: length,
-                t_data: header,
-                ..Default::default()
-            };
-            pg_sys::heap_deform_tuple(
-                &mut tuple,
-                descriptor,
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
-            for (number, (value, is_null)) in (1..).zip(values.into_iter().zip(nulls)) {
+            for number in 1..=(*descriptor).natts {
+                let mut is_null = false;
+                let value = pg_sys::GetAttributeByNum(row, number as i16, &mut is_null);
                 self.add(pg_sys::SPI_gettypeid(descriptor, number), value, is_null);
             }
         }

@@ -6,7 +6,7 @@
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
-use neardup::memory::{Grow, filled};
+use neardup::memory::{Grow, collected};
 use neardup::passages::Scratch;
 use std::ops::Range;
 
@@ -19,37 +19,28 @@ pub struct Records {
 
 /// The places of records, one behind the other.
 enum Places {
+    /// That many records, as long as all have one length.
+    Even { width: usize, len: usize },
     /// The beginning of each record, and the end of the last.
     Any(Vec<u64>),
-    /// That many records of one length.
-    Even { width: usize, len: usize },
 }
 
 impl Records {
-    /// Keeps up to `budget` bytes in memory, and besides 8 bytes a record.
+    /// Keeps up to `budget` bytes in memory, and besides 8 bytes a record once records differ in length.
     pub fn new(budget: usize) -> Self {
-        Self::at(Places::Any(filled(0, 1).or_raise()), budget)
-    }
-
-    /// Keeps up to `budget` bytes of records of one length in memory, and nothing besides.
-    pub fn of_width(width: usize, budget: usize) -> Self {
-        Self::at(Places::Even { width, len: 0 }, budget)
-    }
-
-    fn at(places: Places, budget: usize) -> Self {
         Self {
             memory: Vec::new(),
             budget,
             file: None,
-            places,
+            places: Places::Even { width: 0, len: 0 },
         }
     }
 
     /// Returns the number of records.
     pub fn len(&self) -> usize {
         match &self.places {
-            Places::Any(starts) => starts.len() - 1,
             Places::Even { len, .. } => *len,
+            Places::Any(starts) => starts.len() - 1,
         }
     }
 
@@ -61,8 +52,8 @@ impl Records {
     /// Returns where a record begins; for their number, where the last one ends.
     fn start(&self, record: usize) -> u64 {
         match &self.places {
-            Places::Any(starts) => starts[record],
             Places::Even { width, .. } => (record * width) as u64,
+            Places::Any(starts) => starts[record],
         }
     }
 
@@ -77,11 +68,14 @@ impl Records {
         }
         let end = self.start(self.len()) + record.len() as u64;
         match &mut self.places {
-            Places::Any(starts) => starts.try_push(end).or_raise(),
-            Places::Even { width, len } => {
-                debug_assert_eq!(record.len(), *width);
-                *len += 1;
+            Places::Even { width, len } if *len == 0 || *width == record.len() => {
+                (*width, *len) = (record.len(), *len + 1);
             }
+            Places::Even { width, len } => {
+                let starts = (0..=*len).map(|record| (record * *width) as u64);
+                self.places = Places::Any(collected(starts.chain([end])).or_raise());
+            }
+            Places::Any(starts) => starts.try_push(end).or_raise(),
         }
     }
 
@@ -127,7 +121,7 @@ pub struct NumberPairs {
 impl NumberPairs {
     pub fn new() -> Self {
         Self {
-            records: Records::of_width(2 * size_of::<u64>(), work_mem_bytes()),
+            records: Records::new(work_mem_bytes()),
             buffer: Vec::new(),
         }
     }
@@ -145,31 +139,5 @@ impl NumberPairs {
         let record = self.records.read(place, &mut self.buffer);
         let (numbers, _) = record.as_chunks();
         [numbers[0], numbers[1]].map(u64::from_ne_bytes)
-    }
-}
-
-/// A record that is kept while it is compared with many.
-#[derive(Default)]
-pub struct HeldRecord {
-    row: Option<u32>,
-    value: Vec<u8>,
-    buffer: Vec<u8>,
-}
-
-impl HeldRecord {
-    /// Returns the records of two rows; the first is held for the next call.
-    pub fn load<'a>(
-        &'a mut self,
-        records: &'a mut Records,
-        held: u32,
-        other: u32,
-    ) -> (&'a [u8], &'a [u8]) {
-        if self.row != Some(held) {
-            self.row = Some(held);
-            let record = records.read(held as usize, &mut self.buffer);
-            self.value.clear();
-            self.value.try_extend_from_slice(record).or_raise();
-        }
-        (&self.value, records.read(other as usize, &mut self.buffer))
     }
 }

@@ -44,6 +44,19 @@ impl ResultRows {
         }
     }
 
+    /// Appends a row as [`Self::put`] does, and frees some of its values, which are new ones passed by reference.
+    pub fn put_and_free<const N: usize>(
+        &mut self,
+        values: [Option<pg_sys::Datum>; N],
+        freed: &[Option<pg_sys::Datum>],
+    ) {
+        self.put(values);
+        for datum in freed.iter().flatten() {
+            // SAFETY: the row has a copy.
+            unsafe { pg_sys::pfree(datum.cast_mut_ptr()) };
+        }
+    }
+
     /// Takes all rows back.
     pub fn clear(&mut self) {
         // SAFETY: the store lives as long as the call.

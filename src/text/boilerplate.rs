@@ -42,11 +42,7 @@ fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
     boilerplate.for_each_shingle(&mut |hash, shingle| {
         if let Some(documents) = documents_of.remove(&hash) {
             let text = NewText(copied(shingle.as_bytes()).or_raise()).into_datum();
-            rows.put([text, documents.into_datum(), hash.into_datum()]);
-            if let Some(text) = text {
-                // SAFETY: the row has a copy.
-                unsafe { pg_sys::pfree(text.cast_mut_ptr()) };
-            }
+            rows.put_and_free([text, documents.into_datum(), hash.into_datum()], &[text]);
         }
     });
 }

@@ -26,11 +26,8 @@ fn split_text(fcinfo: pg_sys::FunctionCallInfo) {
     split(utf8(&doc), by, &mut check_interrupts, &mut |start, part| {
         number += 1;
         let part = NewText(copied(part.as_bytes()).or_raise()).into_datum();
-        rows.put([number.into_datum(), (start as i32 + 1).into_datum(), part]);
-        if let Some(part) = part {
-            // SAFETY: the row has a copy.
-            unsafe { pg_sys::pfree(part.cast_mut_ptr()) };
-        }
+        let start = (start as i32 + 1).into_datum();
+        rows.put_and_free([number.into_datum(), start, part], &[part]);
     });
 }
 

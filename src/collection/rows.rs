@@ -1,0 +1,188 @@
+//! Rows of a query in pieces, which helpers outline while the next ones are read.
+
+use crate::collection::documents::{DocumentKind, set_record};
+use crate::collection::outlines::{Outlining, push_digest};
+use crate::minhash::datum::StoredSignature;
+use crate::minhash::sets::signature_of_set;
+use crate::pg::bits::Bits;
+use crate::pg::error::OrRaise;
+use crate::pg::parts::Parts;
+use crate::pg::query::{CheckedColumn, Column};
+use crate::pg::stored_texts;
+use crate::pg::text::Text;
+use neardup::Result;
+use neardup::memory::Grow;
+use neardup::minhash::{Header, Signature, Signing};
+use neardup::shingle::{Key, shingle_hashes};
+use pgrx::pg_sys;
+
+/// The kind of the values that rows have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowKind {
+    Bits,
+    /// A signature, perhaps with the document behind it, which is compared then.
+    Signature(Option<DocumentKind>),
+    /// A document, which is signed.
+    Document(DocumentKind),
+    /// A document whose set is compared by containment.
+    Contained(DocumentKind),
+}
+
+impl RowKind {
+    /// Returns the kind of a column's values with the column; None for one of another type.
+    pub fn of_column(
+        column: &Column,
+        signature_type: pg_sys::Oid,
+    ) -> Option<(Self, CheckedColumn)> {
+        column.kind(|type_| match type_ {
+            pg_sys::BITOID | pg_sys::VARBITOID => Some(Self::Bits),
+            type_ if type_ == signature_type => Some(Self::Signature(None)),
+            type_ => DocumentKind::of_type(type_).map(Self::Document),
+        })
+    }
+
+    /// Returns the kind of the documents by which rows are compared.
+    pub fn documents(self) -> Option<DocumentKind> {
+        match self {
+            Self::Signature(kind) => kind,
+            Self::Document(kind) => Some(kind),
+            Self::Bits | Self::Contained(_) => None,
+        }
+    }
+}
+
+/// Rows that one thread outlines at once. A row that cannot be compared has neither value nor document.
+#[derive(Default)]
+pub struct Piece {
+    /// Bit strings, signatures, sets or the texts that are made into sets; of documents that are signed, the
+    /// texts that their records do not hold.
+    values: Parts<u8>,
+    /// The records of documents.
+    documents: Parts<u8>,
+}
+
+/// Rows with their outlines; that of a row that cannot be compared is empty.
+pub struct OutlinedPiece {
+    rows: Piece,
+    outlines: Parts<u8>,
+}
+
+impl Piece {
+    /// Returns how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        self.values.bytes() + self.documents.bytes()
+    }
+
+    /// Adds a row, of datums whose types have been checked.
+    pub fn push(
+        &mut self,
+        kind: RowKind,
+        value: Option<pg_sys::Datum>,
+        document: Option<pg_sys::Datum>,
+    ) {
+        let (values, documents) = (&mut self.values.items, &mut self.documents.items);
+        // SAFETY: vouched for by the caller; the row outlives the borrows.
+        unsafe {
+            match (kind, value, document) {
+                (_, None, _) | (RowKind::Signature(Some(_)), _, None) => {}
+                (RowKind::Bits, Some(bits), _) => {
+                    let bits = Bits::from_raw(bits);
+                    values.try_extend_from_slice(bits.stored()).or_raise();
+                }
+                (RowKind::Signature(kind), Some(signature), document) => {
+                    let stored = StoredSignature::from_raw(signature);
+                    values.try_extend_from_slice(stored.bytes()).or_raise();
+                    if let (Some(kind), Some(document)) = (kind, document) {
+                        kind.push_record(document, documents);
+                    }
+                }
+                (RowKind::Document(DocumentKind::Text), Some(text), _) => {
+                    stored_texts::push_record_and_text(text, documents, values);
+                }
+                (RowKind::Document(kind), Some(set), _) => kind.push_record(set, documents),
+                (RowKind::Contained(DocumentKind::Text), Some(text), _) => {
+                    let text = Text::from_raw(text);
+                    values.try_extend_from_slice(&text).or_raise();
+                }
+                (RowKind::Contained(kind), Some(set), _) => kind.push_record(set, values),
+            }
+        }
+        self.values.end().or_raise();
+        self.documents.end().or_raise();
+    }
+
+    /// Returns the header of the first signature that is not empty.
+    pub fn first_header(&self) -> Option<Header> {
+        let stored = self.values.iter().filter(|stored| !stored.is_empty());
+        let mut headers = stored.map(|stored| Signature::from_bytes(stored).or_raise().header);
+        headers.find(|header| !header.empty)
+    }
+
+    /// Outlines the rows, in any thread. All signatures are empty as long as no parameters are known.
+    ///
+    /// # Errors
+    /// Those of damaged signatures, and of some made with other parameters; `OutOfMemory`.
+    pub fn outline(
+        mut self,
+        kind: RowKind,
+        signing: &Signing,
+        outlining: Option<&Outlining>,
+        check: &mut dyn FnMut(),
+    ) -> Result<OutlinedPiece> {
+        if let RowKind::Contained(DocumentKind::Text) = kind {
+            self.values = self.values.each(|text, record| {
+                let set = shingle_hashes(text, &signing.shingling, &Key::from_seed(0), check)?;
+                record.try_extend_from_slice(&set_record(&set)?)
+            })?;
+        }
+        let mut documents = self.documents.iter();
+        let outlines = self.values.each(|value, outline| {
+            let document = documents.next().unwrap_or_default();
+            match (kind, outlining) {
+                (RowKind::Document(kind), Some(outlining)) => {
+                    let signature = sign(kind, value, document, signing, check)?;
+                    outlining.push(&signature, outline)
+                }
+                (RowKind::Signature(_), Some(outlining)) if !value.is_empty() => {
+                    outlining.push(value, outline)
+                }
+                (RowKind::Bits | RowKind::Contained(_), _) if !value.is_empty() => {
+                    push_digest(value, outline)
+                }
+                _ => Ok(()),
+            }
+        })?;
+        drop(documents);
+        Ok(OutlinedPiece {
+            rows: self,
+            outlines,
+        })
+    }
+}
+
+impl OutlinedPiece {
+    /// Returns outline, value and document of each row.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8], &[u8])> {
+        let rows = self.rows.values.iter().zip(self.rows.documents.iter());
+        let rows = self.outlines.iter().zip(rows);
+        rows.map(|(outline, (value, document))| (outline, value, document))
+    }
+}
+
+/// Returns the signature of a document, whose text is `text` unless the record holds it.
+fn sign(
+    kind: DocumentKind,
+    text: &[u8],
+    record: &[u8],
+    signing: &Signing,
+    check: &mut dyn FnMut(),
+) -> Result<Vec<u8>> {
+    if kind == DocumentKind::Text {
+        return signing.sign(stored_texts::plain(record).unwrap_or(text), check);
+    }
+    let (elements, _) = record.as_chunks::<{ size_of::<i64>() }>();
+    let hashes = elements
+        .iter()
+        .map(|element| signing.key.element_hash(element));
+    signature_of_set(hashes, signing.slots, &signing.key, check)
+}
