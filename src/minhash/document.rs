@@ -3,12 +3,11 @@
 use crate::minhash::datum::NewSignature;
 use crate::options;
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
-use crate::pg::memo::{Document, Remembered, remembered};
+use crate::pg::memo::{Document, Remembered, memory, remembered};
 use crate::pg::text::Text;
 use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, Sketch};
 use neardup::shingle::{Key, for_each_block};
-use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 use std::collections::HashSet;
 
@@ -114,16 +113,8 @@ fn with_set(
             &present
         }
     };
-    // SAFETY: PostgreSQL passes the call's own information, whose `fn_extra` only this function
-    // sets, to a value that lives as long as it.
-    unsafe {
-        let call = &mut *(*fcinfo).flinfo;
-        if call.fn_extra.is_null() {
-            let mut context = PgMemoryContexts::For(call.fn_mcxt);
-            call.fn_extra = context.leak_and_drop_on_delete(Excluded::default()).cast();
-        }
-        let excluded = &mut *call.fn_extra.cast::<Excluded>();
-        excluded.hold(elements);
-        then(&excluded.set);
-    }
+    // SAFETY: the call is running; its function keeps nothing else.
+    let excluded = unsafe { memory::<Excluded>(fcinfo) };
+    excluded.hold(elements);
+    then(&excluded.set);
 }

@@ -29,17 +29,15 @@ impl Drop for Converted {
 }
 
 /// Bytes of a text in UTF-8, with the rules of [`crate::pg::text::Text`].
-pub enum Utf8<'a> {
-    Stored(&'a [u8]),
-    Converted(Converted),
+pub struct Utf8<'a> {
+    stored: &'a [u8],
+    converted: Option<Converted>,
 }
 
 impl<'a> Utf8<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
-        match to_utf8(bytes) {
-            Some(converted) => Self::Converted(converted),
-            None => Self::Stored(bytes),
-        }
+    pub fn new(stored: &'a [u8]) -> Self {
+        let converted = to_utf8(stored);
+        Self { stored, converted }
     }
 }
 
@@ -47,10 +45,7 @@ impl Deref for Utf8<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match self {
-            Self::Stored(bytes) => bytes,
-            Self::Converted(converted) => converted,
-        }
+        self.converted.as_deref().unwrap_or(self.stored)
     }
 }
 

@@ -9,10 +9,9 @@ use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::settings::work_mem_bytes;
-use crate::pg::temporary_file::TemporaryFile;
+use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::memory::{Grow, filled, with_room};
-use neardup::passages::Scratch;
 
 /// Bytes of an entry.
 const ENTRY: usize = size_of::<u64>();
@@ -36,7 +35,8 @@ pub struct Partitions {
     divided: Vec<Parts<u8>>,
     /// Bytes that these take.
     bytes: usize,
-    spilled: Option<Spilled>,
+    /// The entries in a file: runs of a record a part.
+    spilled: Records,
     /// Bytes of the entries of each part.
     lens: Vec<usize>,
 }
@@ -57,7 +57,7 @@ impl Partitions {
         Self {
             divided: Vec::new(),
             bytes: 0,
-            spilled: None,
+            spilled: Records::new(0),
             lens: filled(0, parts).or_raise(),
         }
     }
@@ -88,17 +88,15 @@ impl Partitions {
 
     /// Writes the entries in memory to the file.
     fn spill(&mut self) {
-        let spilled = self.spilled.get_or_insert_with(Spilled::new);
-        let mut places = with_room(self.lens.len() + 1).or_raise();
+        let mut run = Vec::new();
         for part in 0..self.lens.len() {
             check_interrupts();
-            places.try_push(spilled.len).or_raise();
+            run.clear();
             for divided in &self.divided {
-                spilled.append(divided.part(part));
+                run.try_extend_from_slice(divided.part(part)).or_raise();
             }
+            self.spilled.push(&run);
         }
-        places.try_push(spilled.len).or_raise();
-        spilled.runs.try_push(places).or_raise();
         self.divided.clear();
         self.bytes = 0;
     }
@@ -111,7 +109,7 @@ impl Partitions {
         take: &mut dyn FnMut(R),
     ) {
         let mut progress = Progress::begin(stage, Some(self.len()));
-        let mut spilled = self.spilled.take();
+        let mut spilled = std::mem::replace(&mut self.spilled, Records::new(0));
         let work = |(part, stored): (usize, Vec<u8>), check: &mut dyn FnMut()| {
             work(self.entries(part, &stored)?, check)
         };
@@ -119,8 +117,7 @@ impl Partitions {
         let mut done = 0;
         in_order(&work, &mut take, |line| {
             for (part, &bytes) in self.lens.iter().enumerate() {
-                let stored = spilled.as_mut().map(|spilled| spilled.read(part));
-                let stored = stored.unwrap_or_default();
+                let stored = read_runs(&mut spilled, part, self.lens.len());
                 done += bytes / ENTRY;
                 progress.reach(done);
                 if bytes > 0 {
@@ -142,44 +139,15 @@ impl Partitions {
     }
 }
 
-/// Runs of entries in a temporary file.
-struct Spilled {
-    file: TemporaryFile,
-    /// Bytes in the file.
-    len: u64,
-    /// Where the parts of each run begin, and where the last one ends.
-    runs: Vec<Vec<u64>>,
-}
-
-impl Spilled {
-    fn new() -> Self {
-        Self {
-            file: TemporaryFile::create(),
-            len: 0,
-            runs: Vec::new(),
-        }
+/// Returns the entries of a part of all runs in the file.
+fn read_runs(spilled: &mut Records, part: usize, parts: usize) -> Vec<u8> {
+    let (mut stored, mut buffer) = (Vec::new(), Vec::new());
+    for record in (part..spilled.len()).step_by(parts) {
+        check_interrupts();
+        let run = spilled.read(record, &mut buffer);
+        stored.try_extend_from_slice(run).or_raise();
     }
-
-    fn append(&mut self, bytes: &[u8]) {
-        self.file.append(bytes);
-        self.len += bytes.len() as u64;
-    }
-
-    /// Returns the bytes of a part.
-    fn read(&mut self, part: usize) -> Vec<u8> {
-        let in_run = |run: &Vec<u64>| (run[part], (run[part + 1] - run[part]) as usize);
-        let len = self.runs.iter().map(|run| in_run(run).1).sum();
-        let mut bytes = filled(0, len).or_raise();
-        let mut rest = bytes.as_mut_slice();
-        for run in &self.runs {
-            check_interrupts();
-            let (start, len) = in_run(run);
-            let (slice, later) = rest.split_at_mut(len);
-            self.file.read(start, slice);
-            rest = later;
-        }
-        bytes
-    }
+    stored
 }
 
 /// Divides entries as [`Partitions`] keep them.

@@ -75,10 +75,7 @@ impl Deref for Text<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        match &self.converted {
-            Some(text) => text,
-            None => &self.stored,
-        }
+        self.converted.as_deref().unwrap_or(&self.stored)
     }
 }
 

@@ -110,9 +110,8 @@ pub fn resemblance(
     fold: default!(Text<'_>, "'case'"),
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> f64 {
-    let shingling = options::shingling(k, &unit, &fold);
     // SAFETY: the call is running.
-    let [a, b] = unsafe { shingle_sets([a, b], shingling, fcinfo) };
+    let [a, b] = unsafe { shingle_sets([a, b], (k, unit, fold), fcinfo) };
     set::jaccard(&a, &b, &mut check_interrupts)
 }
 
@@ -139,9 +138,8 @@ pub fn near_dup_documents(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> bool {
     let threshold = options::threshold(threshold);
-    let shingling = options::shingling(k, &unit, &fold);
     // SAFETY: the call is running.
-    let [a, b] = unsafe { shingle_sets([a, b], shingling, fcinfo) };
+    let [a, b] = unsafe { shingle_sets([a, b], (k, unit, fold), fcinfo) };
     is_resembling(&a, &b, threshold)
 }
 
@@ -155,9 +153,8 @@ fn containment_of_documents(
     fold: default!(Text<'_>, "'case'"),
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> f64 {
-    let shingling = options::shingling(k, &unit, &fold);
     // SAFETY: the call is running.
-    let [a, b] = unsafe { shingle_sets([a, b], shingling, fcinfo) };
+    let [a, b] = unsafe { shingle_sets([a, b], (k, unit, fold), fcinfo) };
     set::containment(&a, &b, &mut check_interrupts)
 }
 
@@ -184,21 +181,21 @@ pub fn near_contained_documents(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> bool {
     let threshold = options::threshold(threshold);
-    let shingling = options::shingling(k, &unit, &fold);
     // SAFETY: the call is running.
-    let [part, whole] = unsafe { shingle_sets([part, whole], shingling, fcinfo) };
+    let [part, whole] = unsafe { shingle_sets([part, whole], (k, unit, fold), fcinfo) };
     is_contained(&part, &whole, threshold)
 }
 
-/// Returns the sets of two documents; that of one that comes again and again is kept.
+/// Returns the sets of two documents, cut by k, unit and fold; that of one that comes again and again is kept.
 ///
 /// # Safety
 /// `fcinfo` is that of the running call, of a function that keeps nothing else.
 unsafe fn shingle_sets(
     docs: [Document<'_>; 2],
-    shingling: Shingling,
+    (k, unit, fold): (i32, Text<'_>, Text<'_>),
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> [Vec<i64>; 2] {
+    let shingling = options::shingling(k, &unit, &fold);
     // SAFETY: vouched for by the caller.
     let memos = unsafe { memory::<[Memo<Shingling, Vec<i64>>; 2]>(fcinfo) };
     let mut memos = memos.iter_mut();
