@@ -2,38 +2,25 @@
 
 use crate::index::classes::PREDICATE_FUNCTION;
 use crate::pg::catalog;
-use crate::pg::error::hold_interrupts;
+use crate::pg::error::{hold_interrupts, invalid};
 use pgrx::prelude::*;
-use std::cell::Cell;
-
-thread_local! {
-    static KIND: Cell<Option<pg_sys::relopt_kind::Type>> = const { Cell::new(None) };
-}
 
 /// Implements `amoptions`: refuses every parameter.
+///
+/// # Errors
+/// ERROR `invalid_parameter_value`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn options(
     options: pg_sys::Datum,
     validate: bool,
 ) -> *mut pg_sys::bytea {
-    let kind = KIND.get().unwrap_or_else(|| {
-        // SAFETY: registers a kind of parameters for this backend.
-        let kind = unsafe { pg_sys::add_reloption_kind() };
-        KIND.set(Some(kind));
-        kind
-    });
-    // SAFETY: PostgreSQL calls this with the parameters of an index.
-    unsafe {
-        pg_sys::build_reloptions(
-            options,
-            validate,
-            kind,
-            size_of::<pg_sys::StdRdOptions>(),
-            std::ptr::null(),
-            0,
-        )
-        .cast()
+    if validate && !options.is_null() {
+        invalid(
+            "neardup indexes have no storage parameters",
+            "Parameters belong to the operator class of the last column: USING neardup (body text_ops (threshold = 0.8)).",
+        );
     }
+    std::ptr::null_mut()
 }
 
 /// Implements `amvalidate`: a class compares values, or is one of equality, for any element.
