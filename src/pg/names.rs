@@ -3,6 +3,7 @@
 use crate::pg::catalog::cached;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
+use crate::pg::settings::Settings;
 use crate::pg::statement::server_text;
 use pgrx::{PgList, PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, CString, c_char};
@@ -125,14 +126,17 @@ fn format_type(type_: pg_sys::Oid, modifier: i32, flags: u32) -> String {
     utf8(unsafe { CStr::from_ptr(pg_sys::format_type_extended(type_, modifier, flags)) })
 }
 
-/// Returns ` COLLATE` and the name of a collation; nothing for none.
+/// Returns ` COLLATE` and the name of a collation with its schema; nothing for none.
 pub fn collate(collation: pg_sys::Oid) -> String {
-    if collation == pg_sys::InvalidOid {
+    // SAFETY: the name of a collation that does not exist is NULL.
+    let Some(name) = (unsafe { string(pg_sys::get_collation_name(collation)) }) else {
         return String::new();
-    }
-    // SAFETY: returns a new NUL-terminated string.
-    let name = utf8(unsafe { CStr::from_ptr(pg_sys::generate_collation_name(collation)) });
-    format!(" COLLATE {name}")
+    };
+    let cache = pg_sys::SysCacheIdentifier::COLLOID;
+    let column = pg_sys::Anum_pg_collation_collnamespace;
+    // SAFETY: the column of the cache is an OID.
+    let schema = unsafe { cached(cache, column, [collation.into()]) }.unwrap_or_default();
+    format!(" COLLATE {}", qualified(schema, &name))
 }
 
 /// Returns an operator with its schema, as an expression writes it.
@@ -162,7 +166,7 @@ pub fn equality(type_: pg_sys::Oid) -> Option<String> {
 }
 
 /// Returns an expression over the row of a table, whose columns have the alias in front where they are
-/// prefixed.
+/// prefixed. It means the same along every `search_path`.
 ///
 /// # Safety
 /// The expression is over that table alone.
@@ -175,7 +179,12 @@ pub unsafe fn expression(
     // SAFETY: vouched for by the caller; returns a new NUL-terminated string.
     utf8(unsafe {
         let context = pg_sys::deparse_context_for(alias.as_ptr(), table);
+        let settings = Settings::begin();
+        if (*expression).type_ != pg_sys::NodeTag::T_Var {
+            settings.set(c"search_path", c"pg_catalog");
+        }
         let text = pg_sys::deparse_expression(expression, context, is_prefixed, false);
+        settings.restore();
         CStr::from_ptr(text)
     })
 }

@@ -215,6 +215,21 @@ SELECT count(*) FROM live_clusters;
 TRUNCATE live;
 SELECT count(*) FROM live_clusters;
 DROP TABLE live, live_clusters, other;
+-- Functions, types and collations that only the caller's search_path finds.
+CREATE SCHEMA own;
+SET search_path = own, public;
+CREATE COLLATION plain FROM "C";
+CREATE FUNCTION importance(text) RETURNS int IMMUTABLE LANGUAGE sql RETURN -length($1);
+CREATE TABLE ranked (id text COLLATE plain PRIMARY KEY, title text COLLATE plain, body text);
+CREATE INDEX ON ranked USING neardup (body);
+SELECT near_dup_track('ranked', 'body', keep => 'importance(title), title COLLATE plain');
+INSERT INTO ranked VALUES ('a', 'short', 'one two three four'), ('b', 'longer', 'one two three four');
+SELECT rows, created, joined FROM near_dup_refresh('ranked_clusters');
+SELECT key, canonical FROM ranked_clusters ORDER BY key;
+SET search_path = public;
+SELECT keep FROM near_dup_tracked WHERE relation = 'own.ranked'::regclass;
+SELECT near_dup_untrack('own.ranked_clusters');
+DROP SCHEMA own CASCADE;
 -- Rights: everything belongs to the owner, and readers of the table read the clusters.
 CREATE ROLE regress_live_owner;
 CREATE ROLE regress_live_writer;
