@@ -2,9 +2,7 @@
 
 use crate::collection::form::{Form, Prefilter};
 use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
-use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::partitions::{PartWork, Partitions};
-use crate::pg::parts::Parts;
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::{BigintSort, SortedBigints};
@@ -14,7 +12,6 @@ use neardup::candidates::{Sides, Tokens, pairs_of_row};
 use neardup::cluster::{Tiles, UnionFind, connect_group};
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::sort_distinct;
-use std::ops::Range;
 
 /// Pairs that a thread finds in one piece of work, about; beyond it the leader goes on.
 const PAIRS: usize = 1 << 16;
@@ -232,29 +229,11 @@ impl Batch {
 
     /// Returns the keys of all kept items, each with its item, divided by keys.
     fn partitions(&self) -> Partitions {
+        let stage = ("dividing bands", self.keys());
         let rows = self.tokens.rows();
-        let mut partitions = Partitions::new(self.keys());
-        let divider = partitions.divider();
-        let work = |kept: Range<u32>, _: &mut dyn FnMut()| {
-            let mut entries = Vec::new();
-            for kept in kept {
-                let entry = |key| u64::from(key) << 32 | u64::from(kept);
-                entries.try_extend(self.tokens.keys(kept).map(entry))?;
-            }
-            divider.divide(&entries)
-        };
-        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
-        let mut progress = Progress::begin("dividing bands", Some(rows as usize));
-        let bytes = self.tokens.bands() * size_of::<u64>();
-        let at_once = (piece_bytes() / bytes).max(1);
-        in_order(&work, &mut take, |line| {
-            for start in (0..rows).step_by(at_once) {
-                let end = rows.min(start.saturating_add(at_once as u32));
-                (start..end).for_each(|_| progress.step());
-                line.put((), start..end, at_once * bytes);
-            }
-        });
-        partitions
+        Partitions::of_rows(stage, rows, &mut |_, _| (), &|kept, _, entries| {
+            entries.try_extend(self.tokens.keys(kept).map(|key| entry(key, kept)))
+        })
     }
 }
 
@@ -303,6 +282,11 @@ struct FoundPairs {
     pairs: Vec<(u32, u32)>,
     entries: Vec<u64>,
     done: usize,
+}
+
+/// Returns the entry of a key of a kept item.
+pub fn entry(key: u32, kept: u32) -> u64 {
+    u64::from(key) << 32 | u64::from(kept)
 }
 
 fn key(entry: u64) -> u32 {

@@ -14,6 +14,7 @@ use crate::pg::progress::Progress;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::RowSort;
 use crate::pg::spool::Records;
+use bitvec::vec::BitVec;
 use neardup::Result;
 use neardup::bands::element_key;
 use neardup::candidates::{Frequencies, rarest};
@@ -174,7 +175,7 @@ impl ContainmentSearch {
             &|set, met| {
                 met.try_push(set.len() as u32)?;
                 let keys = set.iter().copied().map(element_key);
-                met.try_extend(keys.filter(|&key| bits.has(key)))
+                met.try_extend(keys.filter(|&key| bits[key as usize % bits.len()]))
             },
             &mut |item, met| {
                 if let [size, keys @ ..] = met {
@@ -211,7 +212,8 @@ const LOOKED_UP: u32 = 1;
 struct Lookups {
     /// Tokens, with the items that look for others under them and those that have them.
     sort: RowSort,
-    bits: LookedUp,
+    /// Bits that tell most tokens that nobody looks up.
+    bits: BitVec<u64>,
     /// The elements that others have to share with each item.
     needed: Vec<u32>,
 }
@@ -221,37 +223,17 @@ impl Lookups {
         let words = elements.min(work_mem_bytes()).max(64).next_power_of_two() / 8;
         Self {
             sort: RowSort::begin(),
-            bits: LookedUp(filled(0, words).or_raise()),
+            bits: BitVec::from_vec(filled(0, words).or_raise()),
             needed: filled(0, items as usize).or_raise(),
         }
     }
 
     fn add(&mut self, item: u32, needed: u32, tokens: &[u32]) {
         self.needed[item as usize] = needed;
+        let places = self.bits.len();
         for &token in tokens {
-            self.bits.set(token);
+            self.bits.set(token as usize % places, true);
             self.sort.put(token, item << 1 | LOOKED_UP);
         }
-    }
-}
-
-/// Bits that tell most tokens that nobody looks up.
-struct LookedUp(Vec<u64>);
-
-impl LookedUp {
-    /// Returns the word and the bit of a token, which is well mixed.
-    fn place(&self, token: u32) -> (usize, u32) {
-        (token as usize / 64 % self.0.len(), token % 64)
-    }
-
-    fn set(&mut self, token: u32) {
-        let (word, bit) = self.place(token);
-        self.0[word] |= 1 << bit;
-    }
-
-    /// Returns true if somebody looks a token up, and for a few others.
-    fn has(&self, token: u32) -> bool {
-        let (word, bit) = self.place(token);
-        self.0[word] >> bit & 1 == 1
     }
 }

@@ -21,7 +21,7 @@ impl Members {
     /// Returns no members yet, for a collection of `rows` rows.
     pub fn new(rows: u32) -> Self {
         Self {
-            sort: PairSort::of_bigints((work_mem_bytes() / 4 / 1024) as i32),
+            sort: PairSort::begin(pg_sys::INT8OID, 1, (work_mem_bytes() / 4 / 1024) as i32),
             rows,
         }
     }

@@ -1,18 +1,15 @@
 //! From the tokens of items to the items that may have partners, in batches that fit into memory.
 
-use crate::collection::batch::{Batch, rows, same_key};
+use crate::collection::batch::{Batch, entry, rows, same_key};
 use crate::collection::form::{Form, ITEM, Prefilter, Test};
 use crate::collection::outlines::{read_tokens, write_tokens};
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::OrRaise;
-use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::partitions::Partitions;
-use crate::pg::parts::Parts;
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::temporary_file::most_files;
-use neardup::Result;
 use neardup::candidates::{GroupSizes, choose, keys};
 use neardup::cluster::{SharedSets, UnionFind};
 use neardup::memory::{Grow, collected, filled, with_room};
@@ -49,30 +46,17 @@ impl TokenSource<'_> {
 
     /// Returns the keys of all tokens, divided.
     fn keys(&mut self) -> Partitions {
-        let (bands, items) = (self.bands(), self.items);
-        let mut partitions = Partitions::new(items as usize * bands);
-        let divider = partitions.divider();
-        let work = |tokens: Vec<u8>, _: &mut dyn FnMut()| {
-            let mut keys = with_room(tokens.len() / size_of::<u32>())?;
-            for row in tokens.chunks_exact(bands * size_of::<u32>()) {
-                for (band, token) in read_tokens(row).enumerate() {
-                    keys.try_push(GroupSizes::key(band, token))?;
-                }
-            }
-            divider.divide(&keys)
-        };
-        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
-        in_order(&work, &mut take, |line| {
-            let mut tokens = Vec::new();
-            for item in over("dividing bands", 0..items) {
-                self.read(item, self.tokens.clone(), &mut tokens);
-                if tokens.len() >= piece_bytes() || item + 1 == items {
-                    let bytes = tokens.len();
-                    line.put((), std::mem::take(&mut tokens), bytes);
-                }
-            }
-        });
-        partitions
+        let (items, tokens) = (self.items, self.tokens.clone());
+        let stage = ("dividing bands", items as usize * self.bands());
+        Partitions::of_rows(
+            stage,
+            items,
+            &mut |item, list| self.read(item, tokens.clone(), list),
+            &|_, tokens, keys| {
+                let tokens = read_tokens(tokens).enumerate();
+                keys.try_extend(tokens.map(|(band, token)| GroupSizes::key(band, token)))
+            },
+        )
     }
 }
 
@@ -195,48 +179,32 @@ fn link_test(form: &Form) -> Test {
 fn entries(kept: &mut Records, form: Form) -> (Partitions, Vec<u8>) {
     let rows = kept.len() as u32;
     let mut packed = with_room(link_test(&form).bytes() * rows as usize).or_raise();
-    let mut partitions = Partitions::new(rows as usize * (form.bands - form.needed + 1));
-    let divider = partitions.divider();
-    let work = |(first, records): (u32, Vec<u8>), check: &mut dyn FnMut()| {
-        let (mut entries, mut packed) = (Vec::new(), Vec::new());
-        for (row, record) in (first..).zip(records.chunks_exact(form.len())) {
-            check();
-            let (_, tokens, fields) = form.parts(record);
-            let tokens = collected(tokens)?;
-            let entry = |key| u64::from(key) << 32 | u64::from(row);
-            entries.try_extend(keys(&tokens).map(entry))?;
-            match form.test {
-                Some(_) => packed.try_extend_from_slice(fields)?,
-                None => packed.try_extend(tokens.chunks(2).map(low_bits))?,
-            }
-        }
-        Ok((divider.divide(&entries)?, packed))
+    let mut read_kept = read_stored(kept);
+    let mut read = |row, record: &mut Vec<u8>| {
+        let start = record.len();
+        read_kept(row, record);
+        let (tokens, fields) = record[start + ITEM..].split_at(form.tokens_len());
+        let put = match form.test {
+            Some(_) => packed.try_extend_from_slice(fields),
+            None => packed.try_extend(tokens.chunks(2 * size_of::<u32>()).map(low_bits)),
+        };
+        put.or_raise();
     };
-    let mut take = |(), made: Result<(Parts<u8>, Vec<u8>)>| {
-        let (divided, fields) = made.or_raise();
-        partitions.put(divided);
-        packed.try_extend_from_slice(&fields).or_raise();
-    };
-    in_order(&work, &mut take, |line| {
-        let (mut read, mut first, mut piece) = (read_stored(kept), 0, Vec::new());
-        for row in over("dividing bands", 0..rows) {
-            read(row, &mut piece);
-            if piece.len() >= piece_bytes() || row + 1 == rows {
-                let bytes = piece.len();
-                line.put((), (first, std::mem::take(&mut piece)), bytes);
-                first = row + 1;
-            }
-        }
+    let stage = (
+        "dividing bands",
+        rows as usize * (form.bands - form.needed + 1),
+    );
+    let entries = Partitions::of_rows(stage, rows, &mut read, &|row, record, entries| {
+        let tokens = collected(form.parts(record).1)?;
+        entries.try_extend(keys(&tokens).map(|key| entry(key, row)))
     });
-    (partitions, packed)
+    (entries, packed)
 }
 
-/// Returns a byte of the lowest bits of two tokens.
-fn low_bits(tokens: &[u32]) -> u8 {
-    let bits = tokens.iter().rev().fold(0, |bits, token| {
-        bits << LINK_BITS | token & ((1 << LINK_BITS) - 1)
-    });
-    bits as u8
+/// Returns a byte of the lowest bits of two tokens, as records hold them.
+fn low_bits(tokens: &[u8]) -> u8 {
+    let second = tokens.get(size_of::<u32>()).unwrap_or(&0);
+    second << LINK_BITS | tokens[0] & ((1 << LINK_BITS) - 1)
 }
 
 /// Divides the records of kept items into parts that fit into memory, each with whole sets, as far as

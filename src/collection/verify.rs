@@ -1,6 +1,6 @@
 //! The similarity of two rows, compared one by one.
 
-use crate::collection::compare::{Compared, KeptRows, RecordKind};
+use crate::collection::compare::{KeptRows, RecordKind};
 use crate::collection::documents::{Documents, set_record, share_of_work_mem_bytes};
 use crate::collection::reading::Collection;
 use crate::collection::sweep::read_stored;
@@ -8,7 +8,6 @@ use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;
 use neardup::memory::filled;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
-use std::sync::Arc;
 
 /// The similarity of the rows of a collection.
 pub struct RowSimilarity {
@@ -16,8 +15,6 @@ pub struct RowSimilarity {
     sets: Option<Sets>,
     kind: RecordKind,
     kept: KeptRows,
-    /// A row that is being compared with many.
-    held: Option<(u32, Arc<Compared>)>,
 }
 
 impl RowSimilarity {
@@ -31,33 +28,23 @@ impl RowSimilarity {
             sets: documents.map(|_| Sets::of(collection)),
             kind,
             kept: KeptRows::new(kind),
-            held: None,
         }
     }
 
-    /// Returns the similarity of two rows, None below `threshold`; calls with one second row after the other
-    /// read it once.
+    /// Returns the similarity of two rows, None below `threshold`.
     pub fn at_least(
         &mut self,
         collection: &mut Collection,
-        [row, held]: [u32; 2],
+        rows: [u32; 2],
         threshold: f64,
     ) -> Option<f64> {
-        if self.held.as_ref().is_none_or(|(known, _)| *known != held) {
-            self.held = Some((held, self.row(collection, held)));
-        }
-        let row = self.row(collection, row);
-        let (_, held) = self.held.as_ref()?;
-        let similarity = row.similarity(held, self.kind, threshold, &mut check_interrupts);
-        similarity.or_raise()
-    }
-
-    fn row(&mut self, collection: &mut Collection, row: u32) -> Arc<Compared> {
         let mut read = |row: u32, record: &mut Vec<u8>| match &mut self.sets {
             Some(sets) => sets.read(collection, row, record),
             None => read_stored(&mut collection.values)(row, record),
         };
-        self.kept.row(row, &mut read).0
+        let [x, y] = rows.map(|row| self.kept.row(row, &mut read).0);
+        let similarity = x.similarity(&y, self.kind, threshold, &mut check_interrupts);
+        similarity.or_raise()
     }
 
     /// Keeps the set of a row that was computed elsewhere.

@@ -6,7 +6,7 @@ use crate::options;
 use crate::pg::error::OrRaise;
 use crate::pg::srf::Record;
 use neardup::Error;
-use neardup::bands::{self, Bands, ClassicBands, band_keys};
+use neardup::bands::{self, Bands, ClassicBands, Occurrence, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
@@ -77,11 +77,7 @@ fn minhash_intact(
         bits,
         options::threshold(index_threshold),
     );
-    let occurrence = bands
-        .occurrence(bits, options::threshold(threshold))
-        .ok_or_else(|| too_low(index_threshold, threshold))
-        .or_raise();
-    occurrence.needed() as i32
+    occurrence(&bands, bits, index_threshold, threshold).needed() as i32
 }
 
 /// Returns the fewest keys that find every signature at or above `threshold`: each has at least one among
@@ -93,16 +89,9 @@ fn minhash_intact(
 fn minhash_probe(m: StoredSignature<'_>, index_threshold: f64, threshold: f64) -> Vec<i64> {
     let signature = m.read();
     let bands = bands_of(&signature.header, options::threshold(index_threshold));
-    let occurrence = bands
-        .occurrence(
-            u32::from(signature.header.slot_bits),
-            options::threshold(threshold),
-        )
-        .ok_or_else(|| too_low(index_threshold, threshold))
-        .or_raise();
-    band_keys(&signature, &bands)
-        .take(occurrence.probes())
-        .collect()
+    let bits = u32::from(signature.header.slot_bits);
+    let probes = occurrence(&bands, bits, index_threshold, threshold).probes();
+    band_keys(&signature, &bands).take(probes).collect()
 }
 
 fn bands_of(header: &Header, threshold: f64) -> Bands {
@@ -110,11 +99,18 @@ fn bands_of(header: &Header, threshold: f64) -> Bands {
     Bands::for_threshold(slots, u32::from(header.slot_bits), threshold)
 }
 
-fn too_low(index_threshold: f64, threshold: f64) -> Error {
-    Error::invalid(
-        format!("band keys for threshold {index_threshold} miss answers at threshold {threshold}"),
-        "Ask for a higher threshold, or store the band keys of the lowest threshold to be asked for.",
-    )
+/// Returns how many keys made for one threshold signatures share at another.
+fn occurrence(bands: &Bands, bits: u32, index_threshold: f64, threshold: f64) -> Occurrence {
+    let found = bands.occurrence(bits, options::threshold(threshold));
+    let too_low = || {
+        Error::invalid(
+            format!(
+                "band keys for threshold {index_threshold} miss answers at threshold {threshold}"
+            ),
+            "Ask for a higher threshold, or store the band keys of the lowest threshold to be asked for.",
+        )
+    };
+    found.ok_or_else(too_low).or_raise()
 }
 
 type Params = Record<(i32, i32, f64, f64)>;

@@ -43,18 +43,20 @@ impl Call {
         unsafe { pgrx::fcinfo::pg_getarg_datum(self.fcinfo, number) }
     }
 
+    fn arguments(&self) -> usize {
+        // SAFETY: the call is running.
+        usize::try_from(unsafe { (*self.fcinfo).nargs }).unwrap_or(0)
+    }
+
     /// Returns the last argument, which may be NULL.
     pub fn last_argument(&self) -> Option<Datum> {
-        // SAFETY: the call is running.
-        let arguments = usize::try_from(unsafe { (*self.fcinfo).nargs }).unwrap_or(0);
-        self.optional_argument(arguments.checked_sub(1)?)
+        self.optional_argument(self.arguments().checked_sub(1)?)
     }
 
     /// Returns an argument that not all declarations of the function have: `default` where it is
     /// missing, None where it is NULL.
     pub fn trailing_argument<T: FromDatum>(&self, number: usize, default: T) -> Option<T> {
-        // SAFETY: the call is running.
-        if number >= usize::try_from(unsafe { (*self.fcinfo).nargs }).unwrap_or(0) {
+        if number >= self.arguments() {
             return Some(default);
         }
         let datum = self.optional_argument(number)?;

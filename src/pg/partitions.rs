@@ -7,11 +7,12 @@
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, piece_bytes};
 use crate::pg::parts::Parts;
-use crate::pg::progress::Progress;
+use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::memory::{Grow, filled, with_room};
+use std::ops::Range;
 
 /// Bytes of an entry.
 const ENTRY: usize = size_of::<u64>();
@@ -27,6 +28,9 @@ const LEAST_BUDGET: usize = 1 << 19;
 
 /// The work on all entries of a part, in any thread. It calls its second argument often.
 pub type PartWork<'a, R> = dyn Fn(Vec<u64>, &mut dyn FnMut()) -> Result<R> + Sync + 'a;
+
+/// Appends the entries of a row, given its number and its record.
+pub type MakeEntries<'a> = dyn Fn(u32, &[u8], &mut Vec<u64>) -> Result<()> + Sync + 'a;
 
 /// Entries of 64 bits whose highest 32 are evenly spread, divided into parts of a few pieces of work.
 /// Beyond half of work_mem they go to a temporary file.
@@ -60,6 +64,41 @@ impl Partitions {
             spilled: Records::new(0),
             lens: filled(0, parts).or_raise(),
         }
+    }
+
+    /// Returns about `entries` entries that `make` makes of the records of `rows` rows, in any thread. `read`
+    /// appends the record of a row.
+    pub fn of_rows(
+        (stage, entries): (&'static str, usize),
+        rows: u32,
+        read: &mut dyn FnMut(u32, &mut Vec<u8>),
+        make: &MakeEntries<'_>,
+    ) -> Self {
+        let mut partitions = Self::new(entries);
+        let divider = partitions.divider();
+        let work = |(numbers, records): (Range<u32>, Parts<u8>), check: &mut dyn FnMut()| {
+            let mut entries = Vec::new();
+            for (row, record) in numbers.zip(records.iter()) {
+                check();
+                make(row, record, &mut entries)?;
+            }
+            divider.divide(&entries)
+        };
+        let mut take = |(), divided: Result<Parts<u8>>| partitions.put(divided.or_raise());
+        let made_of_row = entries * ENTRY / rows.max(1) as usize;
+        in_order(&work, &mut take, |line| {
+            let (mut first, mut piece) = (0, Parts::default());
+            for row in over(stage, 0..rows) {
+                read(row, &mut piece.items);
+                piece.end().or_raise();
+                let bytes = piece.items.len() + made_of_row * piece.len();
+                if bytes >= piece_bytes() || row + 1 == rows {
+                    line.put((), (first..row + 1, std::mem::take(&mut piece)), bytes);
+                    first = row + 1;
+                }
+            }
+        });
+        partitions
     }
 
     /// Returns the number of entries.

@@ -135,16 +135,14 @@ pub struct PairSort {
     sorted_slot: *mut pg_sys::TupleTableSlot,
 }
 
-/// The type of the values of a sort, with its operator `<`.
-pub struct ValueOrder {
-    pub type_: pg_sys::Oid,
-    pub less: pg_sys::Oid,
-    pub collation: pg_sys::Oid,
-}
-
 impl PairSort {
-    /// Begins a sort within `memory`, in kB: by values, and equal ones by their numbers if `columns` is 2.
-    pub fn begin(order: &ValueOrder, columns: usize, memory: i32) -> Self {
+    /// Begins a sort of values of a type within `memory`, in kB: by values, and equal ones by their numbers if
+    /// `columns` is 2.
+    ///
+    /// # Errors
+    /// ERROR `undefined_function` if values of that type have no order.
+    pub fn begin(value_type: pg_sys::Oid, columns: usize, memory: i32) -> Self {
+        let order = order_of(value_type);
         // SAFETY: plain calls into PostgreSQL; what they allocate lives as long as the current memory
         // context.
         unsafe {
@@ -152,14 +150,14 @@ impl PairSort {
             let column = |number, name: &CStr, type_| {
                 pg_sys::TupleDescInitEntry(descriptor, number, name.as_ptr(), type_, -1, 0);
             };
-            column(1, c"value", order.type_);
+            column(1, c"value", value_type);
             column(2, c"number", pg_sys::INT8OID);
             let state = pg_sys::tuplesort_begin_heap(
                 descriptor,
                 columns as i32,
                 [1, 2].as_mut_ptr(),
-                [order.less, pg_sys::Int8LessOperator.into()].as_mut_ptr(),
-                [order.collation, pg_sys::InvalidOid].as_mut_ptr(),
+                [(*order).lt_opr, pg_sys::Int8LessOperator.into()].as_mut_ptr(),
+                [(*order).typcollation, pg_sys::InvalidOid].as_mut_ptr(),
                 [false; 2].as_mut_ptr(),
                 memory,
                 std::ptr::null_mut(),
@@ -172,16 +170,6 @@ impl PairSort {
                 sorted_slot: slot(&raw const pg_sys::TTSOpsMinimalTuple),
             }
         }
-    }
-
-    /// Begins a sort of bigints within `memory`, in kB.
-    pub fn of_bigints(memory: i32) -> Self {
-        let order = ValueOrder {
-            type_: pg_sys::INT8OID,
-            less: pg_sys::Int8LessOperator.into(),
-            collation: pg_sys::InvalidOid,
-        };
-        Self::begin(&order, 1, memory)
     }
 
     pub fn put(&mut self, value: pg_sys::Datum, number: i64) {
@@ -243,12 +231,7 @@ impl DistanceSort {
 
     /// Begins a sort within `memory`, in kB.
     pub fn within(memory: i32) -> Self {
-        let order = ValueOrder {
-            type_: pg_sys::FLOAT8OID,
-            less: pg_sys::Float8LessOperator.into(),
-            collation: pg_sys::InvalidOid,
-        };
-        Self(PairSort::begin(&order, 2, memory))
+        Self(PairSort::begin(pg_sys::FLOAT8OID, 2, memory))
     }
 
     pub fn put(&mut self, distance: f64, number: i64) {
@@ -282,19 +265,12 @@ impl ValueSort {
     /// # Errors
     /// ERROR `undefined_function` if values of that type have no order.
     pub fn begin(value_type: pg_sys::Oid) -> Self {
-        let order = order_of(value_type);
-        // SAFETY: cache entries are never freed; the setting is one of the backend.
-        let (of_values, memory) = unsafe {
-            let (less, collation) = ((*order).lt_opr, (*order).typcollation);
-            let of_values = ValueOrder {
-                type_: value_type,
-                less,
-                collation,
-            };
-            (of_values, pg_sys::work_mem)
-        };
-        let sort = PairSort::begin(&of_values, 1, memory);
-        Self { sort, order }
+        // SAFETY: reads a setting of the backend.
+        let memory = unsafe { pg_sys::work_mem };
+        Self {
+            sort: PairSort::begin(value_type, 1, memory),
+            order: order_of(value_type),
+        }
     }
 
     pub fn put(&mut self, value: pg_sys::Datum, number: i64) {
