@@ -125,13 +125,10 @@ impl Matches {
                 measured.kept_similarity(&batch, (a, b), least)
             });
         });
-        let measured = &self.measured;
-        members.for_each(&measured.items, &mut |row, canonical, similarity| {
-            visit(measured.keys(row, canonical), similarity);
-        });
+        self.visit_members(members, visit);
     }
 
-    /// Visits every row with the first row of its connected component.
+    /// Visits every row in query order with the first row of its connected component.
     pub fn for_each_in_component(&mut self, visit: Visit<'_>) {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {
@@ -141,21 +138,25 @@ impl Matches {
             let others = (0..batch.tokens.rows())
                 .map(|kept| (sets.find(kept), kept))
                 .filter(|(canonical, kept)| canonical != kept);
-            measured.compare_all(others, &batch, 0.0, &mut |measured, ends, found| {
-                let [row, canonical] = [ends.1, ends.0].map(|kept| measured.row(&batch, kept));
-                members.put(row, canonical, found.unwrap_or(0.0));
-            });
+            measured.compare_all(
+                others,
+                &batch,
+                0.0,
+                &mut |measured, (first, kept), found| {
+                    let (item, first) = (batch.item(kept), measured.row(&batch, first));
+                    members.put_item(&measured.items, item, first, found.unwrap_or(0.0));
+                },
+            );
         });
-        let Measured { items, .. } = &self.measured;
-        let mut members = members.sorted();
-        for item in over("listing rows", 0..items.len()) {
-            let first = items.first_row(item);
-            let (canonical, similarity) = members.canonical_of(first).unwrap_or((first, 1.0));
-            for row in items.rows(item) {
-                visit(self.measured.keys(row, canonical), similarity);
-            }
-        }
-        members.end();
+        self.visit_members(members, visit);
+    }
+
+    /// Visits every row in query order with its canonical row.
+    fn visit_members(&self, members: Members, visit: Visit<'_>) {
+        let measured = &self.measured;
+        members.for_each(&measured.items, &mut |row, canonical, similarity| {
+            visit(measured.keys(row, canonical), similarity);
+        });
     }
 
     /// Returns the documents of the rows, by their numbers.

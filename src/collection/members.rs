@@ -26,11 +26,18 @@ impl Members {
         }
     }
 
-    /// Makes a row a member of a canonical row's cluster.
-    pub fn put(&mut self, row: u32, canonical: u32, similarity: f64) {
+    /// Makes a row a member of a canonical row's cluster; no row twice.
+    fn put(&mut self, row: u32, canonical: u32, similarity: f64) {
         let ends = (u64::from(row) << 32 | u64::from(canonical)) ^ SIGN;
         let similarity = similarity.to_bits() as i64;
         self.sort.put(pg_sys::Datum::from(ends as i64), similarity);
+    }
+
+    /// Makes the rows of an item members of a canonical row's cluster.
+    pub fn put_item(&mut self, items: &Items, item: u32, canonical: u32, similarity: f64) {
+        for row in items.rows(item) {
+            self.put(row, canonical, similarity);
+        }
     }
 
     /// Puts the rows of a batch, each with its kept number, into clusters; `similarity` compares kept
@@ -55,55 +62,23 @@ impl Members {
     }
 
     /// Visits every row in order with the canonical row of its cluster, and the similarity to it.
-    pub fn for_each(self, items: &Items, visit: &mut dyn FnMut(u32, u32, f64)) {
-        let rows = self.rows;
-        let mut members = self.sorted();
-        for row in over("listing rows", 0..rows) {
-            let first = items.first_row(items.of_row(row));
-            let (canonical, similarity) = members.canonical_of(row).unwrap_or((first, 1.0));
+    pub fn for_each(mut self, items: &Items, visit: &mut dyn FnMut(u32, u32, f64)) {
+        self.sort.sort();
+        let mut next = self.sort.next();
+        for row in over("listing rows", 0..self.rows) {
+            let (mut canonical, mut similarity) = (items.first_row(items.of_row(row)), 1.0);
+            if let Some((ends, bits)) = next
+                && let ends = ends.value() as u64 ^ SIGN
+                && (ends >> 32) as u32 == row
+            {
+                (canonical, similarity) = (ends as u32, f64::from_bits(bits as u64));
+                next = self.sort.next();
+            }
             visit(row, canonical, similarity);
         }
-        members.end();
-    }
-
-    /// Ends putting.
-    pub fn sorted(mut self) -> SortedMembers {
-        self.sort.sort();
-        SortedMembers {
-            next: self.sort.next(),
-            sort: self.sort,
-        }
+        self.sort.end();
     }
 }
 
 /// Without it, packed pairs are in order as unsigned numbers.
 const SIGN: u64 = 1 << 63;
-
-/// Members in the order of their rows. They have to be ended, unless an ERROR does.
-pub struct SortedMembers {
-    sort: PairSort,
-    next: Option<(pg_sys::Datum, i64)>,
-}
-
-impl SortedMembers {
-    /// Returns the canonical row of a row, and the similarity to it; None if it is canonical itself. Rows are
-    /// asked for in their order.
-    pub fn canonical_of(&mut self, row: u32) -> Option<(u32, f64)> {
-        while let Some((ends, similarity)) = self.next {
-            let ends = ends.value() as u64 ^ SIGN;
-            let member = (ends >> 32) as u32;
-            if member > row {
-                break;
-            }
-            self.next = self.sort.next();
-            if member == row {
-                return Some((ends as u32, f64::from_bits(similarity as u64)));
-            }
-        }
-        None
-    }
-
-    pub fn end(self) {
-        self.sort.end();
-    }
-}
