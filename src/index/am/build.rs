@@ -2,15 +2,15 @@
 //! merged into one. Pages are logged at the end, all at once.
 
 use super::matches;
-use super::merge::{Merging, SegmentWriter, store};
+use super::merge::{Merging, store, write_segment};
 use super::meta::Meta;
-use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
+use super::page::{Index, META_BLOCK, PageChanges, PageType};
 use super::rows::{self, ROWS_PER_PAGE, RowEntry};
 use super::segment::plain;
 use super::table::TableScan;
 use crate::index::classes::{RowKeys, ValueParameters};
-use crate::pg::error::{check_interrupts, or_out_of_memory, raise};
-use neardup::postings::{self, MAX_ROWS, Posting, policy, sort_distinct};
+use crate::pg::error::{or_out_of_memory, raise};
+use neardup::postings::{self, MAX_ROWS, Posting, policy};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 use std::ops::Range;
@@ -59,16 +59,17 @@ pub unsafe extern "C-unwind" fn phase_name(phase: i64) -> *mut c_char {
 pub unsafe extern "C-unwind" fn build_empty(relation: pg_sys::Relation) {
     // SAFETY: PostgreSQL calls this with an open index of this access method.
     unsafe {
-        let index = Index::new(relation).unlogged();
-        let mut page = index.extend_fork(pg_sys::ForkNumber::INIT_FORKNUM);
-        write_meta(&index, &mut page);
-        page.log();
+        let fork = pg_sys::ForkNumber::INIT_FORKNUM;
+        write_meta(&Index::new(relation).unlogged(), fork);
+        pg_sys::log_newpage_range(relation, fork, META_BLOCK, META_BLOCK + 1, true);
     }
 }
 
-fn write_meta(index: &Index, page: &mut Page) {
+/// Adds the metapage to a fork.
+fn write_meta(index: &Index, fork: pg_sys::ForkNumber::Type) {
+    let mut page = index.extend(fork);
     let mut changes = PageChanges::start(index);
-    Meta::new().write(&mut changes.init(page, PageType::Meta, 0));
+    Meta::new().write(&mut changes.init(&mut page, PageType::Meta, 0));
     changes.finish();
 }
 
@@ -89,7 +90,7 @@ pub unsafe extern "C-unwind" fn build(
                 "",
             );
         }
-        write_meta(&index, &mut index.extend());
+        write_meta(&index, pg_sys::ForkNumber::MAIN_FORKNUM);
         let row_keys = RowKeys::of_index(relation);
         row_keys.warn_of_two_texts();
         let mut build = Build::new(index);
@@ -202,14 +203,11 @@ impl<'a> Build<'a> {
 
     fn write_segment(&mut self) {
         BuildPhase::Sort.report();
-        sort_distinct(&mut self.postings, &mut check_interrupts);
         if !self.postings.is_empty() {
-            let mut writer = SegmentWriter::begin(&self.index, self.start, self.row);
-            writer.segment.rows = self.rows_with_keys;
-            for posting in self.postings.drain(..) {
-                writer.push(posting.into());
-            }
-            let (mut page, mut meta, segment) = writer.finish();
+            let (rows, postings) = (self.start..self.row, &mut self.postings);
+            let (mut page, mut meta, segment) =
+                write_segment(&self.index, rows, self.rows_with_keys, postings);
+            postings.clear();
             meta.push_segment(&self.index, segment);
             store(&self.index, &mut page, &mut meta, &[]);
             drop(page);

@@ -82,33 +82,22 @@ unsafe fn check(opened: &Opened, snapshot: pg_sys::Snapshot) {
             sums: KeySums::new(&rows),
             // SAFETY: the table is open.
             progress: Progress::about("checking the table", unsafe {
-                rows_of(opened.table.as_ptr())
+                f64::from((*(*opened.table.as_ptr()).rd_rel).reltuples).max(0.0)
             }),
         };
         // SAFETY: vouched for by the caller.
         unsafe { scan_table(opened, &mut comparison, snapshot) };
-        let TableComparison {
-            entries,
-            seen,
-            mut sums,
-            ..
-        } = comparison;
-        entries.sort.end();
+        comparison.entries.sort.end();
+        let (seen, mut sums) = (comparison.seen, comparison.sums);
         let log_start = subtract_log(&index, &seen, &mut sums);
         subtract_segments(&index, log_start, &seen, &mut sums);
-        match sums.differing() {
+        let few = sums.differing().next();
+        match few {
             None => return,
             Some(_) if sums.rows_each == 1 => raise_different(&index, &sums),
             Some(few) => rows = few,
         }
     }
-}
-
-/// # Safety
-/// The table is open.
-unsafe fn rows_of(table: pg_sys::Relation) -> f64 {
-    // SAFETY: vouched for by the caller.
-    unsafe { f64::from((*(*table).rd_rel).reltuples) }.max(0.0)
 }
 
 /// Returns half of maintenance_work_mem, in kB: for the sort, and for sums.
@@ -152,14 +141,10 @@ impl KeySums {
     }
 
     /// Returns the rows of the sums that are not 0.
-    fn all_differing(&self) -> impl Iterator<Item = Range<u64>> {
+    fn differing(&self) -> impl Iterator<Item = Range<u64>> {
         let starts = self.rows.clone().step_by(self.rows_each as usize);
         let differing = starts.zip(&self.sums).filter(|(_, sum)| **sum != 0);
         differing.map(|(start, _)| start..self.rows.end.min(start + self.rows_each))
-    }
-
-    fn differing(&self) -> Option<Range<u64>> {
-        self.all_differing().next()
     }
 }
 
@@ -434,30 +419,23 @@ fn subtract_segments(index: &Index, end: u64, seen: &Seen, sums: &mut KeySums) {
     let mut done = 0;
     let mut next = Some((0, 0));
     while let Some(from) = next {
-        let (_, part) = with_meta(*index, &mut |meta| read_part(index, meta, from, end, seen));
-        for place in part.places {
-            sums.subtract(place);
-        }
-        next = part.next;
+        let (_, (places, after)) =
+            with_meta(*index, &mut |meta| read_part(index, meta, from, end, seen));
+        places.into_iter().for_each(|place| sums.subtract(place));
+        next = after;
         done += POSTINGS_AT_ONCE;
         progress.reach(done);
     }
 }
 
-/// Some postings of segments.
-struct SweptPart {
-    /// The postings of rows that have been seen.
-    places: Vec<KeyAndRow>,
-    next: Option<KeyAndRow>,
-}
-
+/// Returns the keys of rows that have been seen among some postings of segments, and the posting after these.
 fn read_part(
     index: &Index,
     meta: &Meta,
     from: KeyAndRow,
     end: u64,
     seen: &Seen,
-) -> Result<SweptPart, Stop> {
+) -> Result<(Vec<KeyAndRow>, Option<KeyAndRow>), Stop> {
     let mut places = with_room(POSTINGS_AT_ONCE)?;
     let searched = groups(index, meta);
     let of_rows = searched.iter().map(|searched| searched.group());
@@ -476,14 +454,14 @@ fn read_part(
         }
         true
     })?;
-    Ok(SweptPart { places, next })
+    Ok((places, next))
 }
 
 /// Ends the statement, and names the first rows whose keys differ.
 fn raise_different(index: &Index, sums: &KeySums) -> ! {
     let mut table = RowTable::new(*index, &Meta::read(index));
     let mut named = Vec::new();
-    for row in sums.all_differing().flatten().take(NAMED) {
+    for row in sums.differing().flatten().take(NAMED) {
         named.extend(table.live_entry(row).map(|entry| at(&entry.tid)));
     }
     let reason = format!(

@@ -10,6 +10,7 @@ use super::merge::Merging;
 use super::meta::Meta;
 use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
 use super::rows;
+use super::vacuum;
 use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
 use neardup::postings::directory::{self, Directory};
@@ -102,8 +103,8 @@ impl<'a> Link<'a> {
     ) -> Option<Self> {
         let known = meta.segments().iter();
         let place = known.clone().position(|segment| segment.number == number)?;
-        let merged = meta.merges().iter().filter_map(|merge| meta.inputs(merge));
-        if merged.into_iter().any(|inputs| inputs.contains(&place)) {
+        let mut merged = meta.merges().iter().map(|merge| meta.inputs(index, merge));
+        if merged.any(|inputs| inputs.contains(&place)) {
             return None;
         }
         let segment = meta.segments()[place];
@@ -228,9 +229,12 @@ fn next_free<'a>(
 
 /// Cuts free pages off the end of the file, unless somebody uses the index.
 fn truncate(index: &Index) {
-    if !may_truncate(index) {
+    // The processes of a parallel VACUUM cannot log the lock for it.
+    // SAFETY: reads the backend's own state.
+    if unsafe { pg_sys::IsInParallelMode() } || !table_allows_truncation(index) {
         return;
     }
+    vacuum::release_kept(index);
     let blocks = index.blocks();
     let end = free_end(index, || false);
     hold::point("compact_finds_end");
@@ -239,16 +243,12 @@ fn truncate(index: &Index) {
     }
     let relation = index.as_ptr();
     let mode = pg_sys::AccessExclusiveLock as i32;
+    vacuum::release_kept(index);
     // SAFETY: the relation is open.
     let end = free_end(index, || unsafe {
         pg_sys::LockHasWaitersRelation(relation, mode)
     });
     if end < index.blocks() {
-        let (mut page, mut meta) = Meta::lock(index);
-        if meta.forget_free_from(end) {
-            meta.store(index, &mut page);
-        }
-        drop(page);
         // SAFETY: nobody else uses the relation, and nothing leads to the pages from `end` on.
         unsafe { pg_sys::RelationTruncate(relation, end) };
     }
@@ -257,26 +257,21 @@ fn truncate(index: &Index) {
     unsafe { pg_sys::UnlockRelation(relation, mode) };
 }
 
-/// Returns whether the table allows VACUUM to shorten files, and the lock for it can be logged: not by the
-/// processes of a parallel VACUUM.
-fn may_truncate(index: &Index) -> bool {
-    // SAFETY: reads the backend's own state.
-    !unsafe { pg_sys::IsInParallelMode() } && table_allows_truncation(index)
-}
-
+/// Returns whether the table allows VACUUM to shorten files.
 fn table_allows_truncation(index: &Index) -> bool {
-    // SAFETY: whoever vacuums an index has its table open and locked; options of a table are StdRdOptions.
+    let table = index.table();
+    // SAFETY: options of a table are StdRdOptions.
     unsafe {
-        let table = pg_sys::RelationIdGetRelation((*(*index.as_ptr()).rd_index).indrelid);
-        let options = (*table).rd_options.cast::<pg_sys::StdRdOptions>().as_ref();
+        let options = (*table.as_ptr())
+            .rd_options
+            .cast::<pg_sys::StdRdOptions>()
+            .as_ref();
         #[cfg(not(feature = "pg18"))]
-        let allows = options.is_none_or(|options| options.vacuum_truncate);
+        return options.is_none_or(|options| options.vacuum_truncate);
         #[cfg(feature = "pg18")]
-        let allows = options
+        options
             .filter(|options| options.vacuum_truncate_set)
-            .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate);
-        pg_sys::RelationClose(table);
-        allows
+            .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate)
     }
 }
 
@@ -294,14 +289,8 @@ fn lock_all(index: &Index) -> bool {
 
 /// Returns the block from which on all are free; fewer are looked at if `ends_early` says so.
 fn free_end(index: &Index, ends_early: impl Fn() -> bool) -> u32 {
-    let meta = Meta::read(index);
     let mut end = index.blocks();
-    while end > META_BLOCK + 1 {
-        let page = index.read(end - 1);
-        if !page.is_free() && !meta.free().contains(&(end - 1)) {
-            break;
-        }
-        drop(page);
+    while end > META_BLOCK + 1 && index.read(end - 1).is_free() {
         end -= 1;
         if end.is_multiple_of(PAGES_BEFORE_OTHERS) {
             check_interrupts();

@@ -72,36 +72,34 @@ impl Remaining {
     }
 }
 
-/// Finds the rows of a search; with `is_exact` all keys are counted that they share. `look` sees the metapage
-/// before.
+/// Finds the rows of a search from a row number on, and maybe earlier ones; with `is_exact` all keys are counted
+/// that they share. `look` sees the metapage before. New rows are found without a look at the segments.
 pub fn find(
     index: Index,
     search: &KeySearch,
+    from: u64,
     is_exact: bool,
     look: &dyn Fn(&Meta),
 ) -> (Meta, Remaining) {
     with_meta(index, &mut |meta| {
         look(meta);
-        remaining(index, meta, search, is_exact)
-    })
-}
-
-/// Finds all rows of a search from a row number on, and maybe earlier ones. New rows are found without a look
-/// at the segments.
-pub fn find_from(index: Index, search: &KeySearch, from: u64) -> (Meta, Remaining) {
-    with_meta(index, &mut |meta| match search {
-        KeySearch::Keys { keys, needed } if from > 0 && from >= meta.log_start => {
-            let mut found = SearchCandidates::new();
-            find_in_log(&index, meta, keys, needed, from, &mut |newest| {
-                found.push(newest)
-            })?;
-            Ok(Remaining::Some(found, *needed))
+        match search {
+            KeySearch::Nothing => Ok(Remaining::Some(
+                SearchCandidates::new(),
+                Needed::Elements(1),
+            )),
+            KeySearch::Everything => Ok(Remaining::All {
+                page: rows::page_of(from),
+                end: log::end(&index, meta),
+            }),
+            KeySearch::Keys { keys, needed } => {
+                let found = match foreseen(&index, keys, needed).filter(|_| from == 0) {
+                    Some(found) => found,
+                    None => candidates(&index, meta, keys, needed, from, is_exact)?,
+                };
+                Ok(Remaining::Some(found, *needed))
+            }
         }
-        KeySearch::Everything => Ok(Remaining::All {
-            page: rows::page_of(from),
-            end: log::end(&index, meta),
-        }),
-        _ => remaining(index, meta, search, false),
     })
 }
 
@@ -123,31 +121,6 @@ pub fn with_meta<R>(index: Index, search: &mut dyn FnMut(&Meta) -> Result<R, Sto
     }
 }
 
-fn remaining(
-    index: Index,
-    meta: &Meta,
-    search: &KeySearch,
-    is_exact: bool,
-) -> Result<Remaining, Stop> {
-    match search {
-        KeySearch::Nothing => Ok(Remaining::Some(
-            SearchCandidates::new(),
-            Needed::Elements(1),
-        )),
-        KeySearch::Everything => {
-            let end = log::end(&index, meta);
-            Ok(Remaining::All { page: 0, end })
-        }
-        KeySearch::Keys { keys, needed } => {
-            let found = match foreseen(&index, keys, needed) {
-                Some(found) => found,
-                None => candidates(&index, meta, keys, needed, is_exact)?,
-            };
-            Ok(Remaining::Some(found, *needed))
-        }
-    }
-}
-
 /// Returns the rows that share enough of the keys.
 ///
 /// # Errors
@@ -157,17 +130,29 @@ fn candidates(
     meta: &Meta,
     keys: &[u32],
     needed: &Needed,
+    from: u64,
     is_exact: bool,
 ) -> Result<SearchCandidates, Stop> {
     // The log is read first, since its pages are the first to be reused.
     let mut newest = Vec::new();
-    find_in_log(index, meta, keys, needed, 0, &mut |found| {
-        newest.try_push(found).or_raise();
+    let query = needed.log_query(keys)?;
+    log::for_each_page(index, meta, |start, log| {
+        let is_before = start + log.len() as u64 <= from;
+        for (row, keys) in (start..).zip(log.iter()).take_while(|_| !is_before) {
+            let shared = query.shared(keys?);
+            if shared as usize >= needed.least() {
+                newest.try_push(FoundRow { row, shared }).or_raise();
+            }
+        }
+        Ok(())
     })?;
     let mut found = SearchCandidates::new();
     let mut pages = SegmentPages::new(*index);
     let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
-    let searched = groups(index, meta);
+    let mut searched = groups(index, meta);
+    if from >= meta.log_start {
+        searched.clear();
+    }
     let groups: Vec<_> = searched.iter().rev().map(SearchedGroup::group).collect();
     let query = KeyQuery {
         keys,
@@ -181,27 +166,4 @@ fn candidates(
     })?;
     newest.into_iter().for_each(|newest| found.push(newest));
     Ok(found)
-}
-
-/// Visits the rows of the log, from the page with a row number on, that share enough of the keys, ascending.
-///
-/// # Errors
-/// `Restart` where a page has been reused.
-fn find_in_log(
-    index: &Index,
-    meta: &Meta,
-    keys: &[u32],
-    needed: &Needed,
-    from: u64,
-    visit: &mut dyn FnMut(FoundRow),
-) -> Result<(), Stop> {
-    let query = needed.log_query(keys)?;
-    log::search(
-        index,
-        meta,
-        from,
-        &query,
-        needed.least(),
-        &mut |row, shared| visit(FoundRow { row, shared }),
-    )
 }

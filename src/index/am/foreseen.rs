@@ -137,22 +137,16 @@ unsafe fn keep_seen(
     seen.sort_unstable();
     seen.dedup();
     let mut table = RowTable::new(index, meta);
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        let heap = pg_sys::table_open(
-            (*(*index.as_ptr()).rd_index).indrelid,
-            pg_sys::NoLock as i32,
-        );
-        let mut versions = Versions::open(heap, snapshot.as_ptr());
-        seen.retain(|row| {
-            table.live_entry(*row).is_some_and(|entry| {
-                table.ensure_in_table(&entry.tid);
-                versions.seen(entry.tid).is_some()
-            })
-        });
-        versions.close();
-        pg_sys::table_close(heap, pg_sys::NoLock as i32);
-    }
+    let heap = index.table();
+    // SAFETY: the table is open.
+    let mut versions = unsafe { Versions::open(heap.as_ptr(), snapshot.as_ptr()) };
+    seen.retain(|row| {
+        table.live_entry(*row).is_some_and(|entry| {
+            table.ensure_in_table(&entry.tid);
+            versions.seen(entry.tid).is_some()
+        })
+    });
+    versions.close();
     for rows in found.iter_mut().flatten().filter(|rows| rows.len() <= FEW) {
         rows.retain(|found| seen.binary_search(&found.row).is_ok());
     }

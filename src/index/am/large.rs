@@ -5,14 +5,14 @@
 
 use super::hold;
 use super::log;
-use super::merge::{Merging, SegmentWriter, add_leaf};
+use super::merge::{Merging, add_leaf, for_each_leaf, write_segment};
 use super::meta::{self, Meta, StoredSegment};
-use super::page::{Index, PAYLOAD_LEN, Page, PageChanges, PageType};
+use super::page::{Index, Page, PageChanges, PageType};
 use super::rows::{self, RowEntry};
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::collected;
 use neardup::postings::policy::{MAX_SEGMENTS, SEGMENTS_WITH_ROW};
-use neardup::postings::{LeafBuilder, Posting, sort_distinct};
+use neardup::postings::{Posting, sort_distinct};
 
 /// Attempts to switch a segment in before others fill one more page of the log.
 const TRIES: usize = SEGMENTS_WITH_ROW - 2;
@@ -47,13 +47,7 @@ fn try_insert(index: &Index, entry: &RowEntry, keys: &[u32]) -> bool {
 fn write(index: &Index, keys: &[u32]) -> StoredSegment {
     let posting = |&key: &u32| u64::from(Posting { key, offset: 0 });
     let mut postings = collected(keys.iter().map(posting)).or_raise();
-    sort_distinct(&mut postings, &mut check_interrupts);
-    let mut writer = SegmentWriter::begin(index, 0, 1);
-    writer.segment.rows = 1;
-    for posting in postings {
-        writer.push(posting.into());
-    }
-    writer.finish().2
+    write_segment(index, 0..1, 1, &mut postings).2
 }
 
 /// Draws the row's number, makes it visible with its segment, and ends the log's tail; false if there
@@ -107,24 +101,9 @@ fn tail_segment(
     let rows = log::add_postings(&log::parse(index, tail), 0, &mut postings);
     let rows = index.sound(tail.block(), rows);
     sort_distinct(&mut postings, &mut || ());
-    let mut segment = StoredSegment {
-        number: meta.next_segment,
-        lo: tail.number(),
-        hi: end,
-        rows,
-        ..StoredSegment::default()
-    };
-    meta.next_segment += 1;
-    let mut leaf = LeafBuilder::new(PAYLOAD_LEN).or_raise();
-    let nothing = |_: &mut Meta, _: &StoredSegment| Vec::new();
-    for posting in postings {
-        if !leaf.push(posting.into()) {
-            add_leaf(index, meta_page, meta, &mut segment, &mut leaf, nothing);
-            leaf.push(posting.into());
-        }
-    }
-    if !leaf.is_empty() {
-        add_leaf(index, meta_page, meta, &mut segment, &mut leaf, nothing);
-    }
+    let mut segment = meta.new_segment(tail.number(), end, rows);
+    for_each_leaf(&postings, |leaf| {
+        add_leaf(index, meta_page, meta, &mut segment, leaf, |_, _| {});
+    });
     segment
 }

@@ -9,7 +9,8 @@ use super::rows::{self, RowEntry};
 use super::segment::Stop;
 use crate::pg::error::{OrRaise, check_interrupts};
 use neardup::memory::Grow;
-use neardup::postings::{Damaged, Log, LogQuery, PageAhead, Posting, log};
+use neardup::postings::{Damaged, Log, PageAhead, Posting, log};
+use pgrx::pg_sys;
 
 /// Returns whether an empty page of the log has room for a row of `keys` keys.
 pub fn is_room_for(keys: usize) -> bool {
@@ -21,7 +22,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
     if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
         return None;
     }
-    let mut tail = index.lock_remembered(places.tail)?;
+    let mut tail = index.remembered(places.tail, pg_sys::BUFFER_LOCK_EXCLUSIVE)?;
     if tail.kind() != Some(PageType::Tail) {
         return None;
     }
@@ -29,7 +30,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
     if !fits || places.rows_page != rows::page_of(row) {
         return None;
     }
-    let mut row_page = index.lock_remembered(places.rows_block)?;
+    let mut row_page = index.remembered(places.rows_block, pg_sys::BUFFER_LOCK_EXCLUSIVE)?;
     if !row_page.is(PageType::Rows, rows::page_of(row)) {
         return None;
     }
@@ -72,7 +73,7 @@ pub fn add_postings(log: &Log, first: u32, postings: &mut Vec<u64>) -> Result<u6
 
 /// Returns the number of the next row to be inserted if a block is the log's last page.
 pub fn end_at(index: &Index, block: u32) -> Option<u64> {
-    let page = index.read_remembered(block)?;
+    let page = index.remembered(block, pg_sys::BUFFER_LOCK_SHARE)?;
     let is_tail = page.kind() == Some(PageType::Tail);
     is_tail.then(|| next_row(index, &page, 0).0)
 }
@@ -169,31 +170,4 @@ pub fn for_each_page(
         start += log.len() as u64;
     }
     Ok(())
-}
-
-/// Calls `found` with the rows of the log, from the page with row number `from` on, that share at least
-/// `needed` of a query's keys, and how many they share.
-///
-/// # Errors
-/// `Restart` where a page has been reused.
-pub fn search(
-    index: &Index,
-    meta: &Meta,
-    from: u64,
-    query: &LogQuery,
-    needed: usize,
-    found: &mut impl FnMut(u64, u32),
-) -> Result<(), Stop> {
-    for_each_page(index, meta, |start, log| {
-        if start + log.len() as u64 <= from {
-            return Ok(());
-        }
-        for (place, row) in log.iter().enumerate() {
-            let shared = query.shared(row?);
-            if shared as usize >= needed {
-                found(start + place as u64, shared);
-            }
-        }
-        Ok(())
-    })
 }

@@ -2,12 +2,12 @@
 //! insertion.
 
 use super::cache;
-use super::find::find_from;
+use super::find::find;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use super::statistics::count_scan;
+use super::statistics::count;
 use crate::index::classes::{IndexColumn, KeySearch, RowKeys};
 use crate::pg::spool::NumberPairs;
 use pgrx::pg_sys;
@@ -82,10 +82,10 @@ pub unsafe fn search(relation: pg_sys::Relation, keys: &[pg_sys::ScanKeyData]) -
 pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u64) -> Looked {
     // SAFETY: vouched for by the caller.
     let index = unsafe {
-        count_scan(relation);
+        count(relation, 1, 0);
         Index::new(relation)
     };
-    let (meta, mut remaining) = find_from(index, search, from);
+    let (meta, mut remaining) = find(index, search, from, false, &|_| ());
     let mut table = RowTable::new(index, &meta);
     let (mut found, mut here) = (NumberPairs::new(), Vec::new());
     let mut add = |number, RowEntry { tid, .. }| found.push([number, rows::number_of(&tid)]);

@@ -9,6 +9,7 @@ use super::rows::RowTable;
 use super::segment::{SearchedGroup, SegmentPages, Stop, by_size};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
+use crate::pg::relation::Relation;
 use neardup::memory::Grow;
 use neardup::postings::{Estimate, draw};
 use pgrx::pg_sys;
@@ -45,7 +46,7 @@ pub fn sample(index: &Index) {
     let meta = Meta::read(index);
     let mut rows = Sampled::open(index, &meta);
     let means = means(index, &meta, &mut rows);
-    rows.close();
+    rows.fetch.close();
     let mut matches = meta.matches;
     match means {
         Ok(means) => means.into_iter().for_each(|means| matches.set(means)),
@@ -122,7 +123,8 @@ fn part(number: usize, share: f64) -> usize {
 /// Reads the keys of rows.
 struct Sampled<'a> {
     table: RowTable<'a>,
-    heap: pg_sys::Relation,
+    /// The index's table, open.
+    _heap: Relation,
     fetch: Fetch,
     row_keys: RowKeys,
     keys: Vec<u32>,
@@ -130,16 +132,15 @@ struct Sampled<'a> {
 
 impl<'a> Sampled<'a> {
     fn open(index: &Index<'a>, meta: &Meta) -> Self {
-        // SAFETY: whoever changes an index has its table locked; the snapshot sees
-        // committed changes, and the transaction's own.
+        let heap = index.table();
+        // SAFETY: table and index are open; the snapshot sees committed changes, and the transaction's own.
         unsafe {
             let relation = index.as_ptr();
-            let heap = pg_sys::table_open((*(*relation).rd_index).indrelid, pg_sys::NoLock as i32);
             let snapshot = (&raw const pg_sys::SnapshotSelfData).cast_mut();
             Self {
                 table: RowTable::new(*index, meta),
-                heap,
-                fetch: Fetch::open(heap, relation, snapshot),
+                fetch: Fetch::open(heap.as_ptr(), relation, snapshot),
+                _heap: heap,
                 row_keys: RowKeys::of_index(relation),
                 keys: Vec::new(),
             }
@@ -156,11 +157,5 @@ impl<'a> Sampled<'a> {
             unsafe { row_keys.keys(values, is_null, keys) };
         })?;
         Some(keys)
-    }
-
-    fn close(self) {
-        self.fetch.close();
-        // SAFETY: the table is open.
-        unsafe { pg_sys::table_close(self.heap, pg_sys::NoLock as i32) };
     }
 }

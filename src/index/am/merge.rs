@@ -96,7 +96,7 @@ impl Merging<'_> {
         while leaves > 0 {
             let merging = Self::wait(&index);
             // The merge that is nearest to its end first: with it go the most segments.
-            let Some(place) = nearest(&Meta::read(&index)) else {
+            let Some(place) = nearest(&index, &Meta::read(&index)) else {
                 return;
             };
             let at_once = leaves.min(LEAVES_AT_ONCE);
@@ -125,15 +125,9 @@ impl Merging<'_> {
         });
         // Nobody else removes pages of the log.
         read.unwrap_or_else(|stop| stop.raise(index));
-        postings::sort_distinct(&mut postings, &mut check_interrupts);
         hold::point("flush_reads_log");
         let lo = meta.log_start;
-        let mut writer = SegmentWriter::begin(index, lo, end);
-        writer.segment.rows = rows;
-        for posting in postings {
-            writer.push(posting.into());
-        }
-        let (mut page, mut meta, segment) = writer.finish();
+        let (mut page, mut meta, segment) = write_segment(index, lo..end, rows, &mut postings);
         let freed = meta.log[..full].to_vec();
         meta.shift_log(full, end);
         if segment.postings > 0 {
@@ -159,20 +153,15 @@ impl Merging<'_> {
     pub fn begin_merge(&self, range: std::ops::Range<usize>, purges: bool) {
         let (mut page, mut meta) = Meta::lock(&self.index);
         let inputs = &meta.segments[range.clone()];
+        let (lo, hi) = (inputs[0].lo, inputs[range.len() - 1].hi);
+        let rows = inputs.iter().map(|input| input.rows).sum();
         meta.merges[meta.merge_count as usize] = StoredMerge {
-            output: StoredSegment {
-                number: meta.next_segment,
-                lo: meta.segments[range.start].lo,
-                hi: meta.segments[range.end - 1].hi,
-                rows: inputs.iter().map(|input| input.rows).sum(),
-                ..StoredSegment::default()
-            },
-            first_input: meta.segments[range.start].number,
+            first_input: inputs[0].number,
+            output: meta.new_segment(lo, hi, rows),
             inputs: range.len() as u32,
             purges: purges.into(),
             ..StoredMerge::default()
         };
-        meta.next_segment += 1;
         meta.merge_count += 1;
         meta.store(&self.index, &mut page);
     }
@@ -184,13 +173,7 @@ impl Merging<'_> {
         let Some(place) = meta.merge_to(output) else {
             return;
         };
-        let Some(inputs) = meta.inputs(&meta.merges[place]) else {
-            return;
-        };
-        let postings: u64 = meta.segments[inputs]
-            .iter()
-            .map(|input| input.postings)
-            .sum();
+        let postings = postings_of_inputs(&self.index, &meta, &meta.merges[place]);
         let merge = &mut meta.merges[place];
         let dead = merge.output.rows.saturating_sub(live) as f64;
         let written = merge.output.postings as f64 / postings.max(1) as f64;
@@ -221,7 +204,7 @@ impl Merging<'_> {
         let index = &self.index;
         let meta = Meta::read(index);
         let mut state = meta.merges[place];
-        let range = meta.known_inputs(index, &state);
+        let range = meta.inputs(index, &state);
         let inputs = plain(&meta.segments[range.clone()]);
         let mut pages = SegmentPages::new(*index);
         let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
@@ -247,20 +230,25 @@ impl Merging<'_> {
                 return Ok(Some(left + 1));
             }
             let done = next.is_none();
-            let rest = add_leaf(index, &mut page, &mut meta, &mut state.output, &mut leaf, {
-                let freed = &freed;
-                let range = range.clone();
-                move |meta, output| {
+            let (mut output, mut rest) = (state.output, Vec::new());
+            add_leaf(
+                index,
+                &mut page,
+                &mut meta,
+                &mut output,
+                &mut leaf,
+                |meta, output| {
                     meta.merges[place] = StoredMerge {
                         output: *output,
                         ..state
                     };
                     if done {
-                        finish_merge(meta, place, range, output);
+                        finish_merge(meta, place, range.clone(), output);
                     }
-                    meta.push_free(freed)
-                }
-            });
+                    rest = meta.push_free(&freed);
+                },
+            );
+            state.output = output;
             drop(page);
             meta::release(index, &rest);
             if done {
@@ -274,20 +262,20 @@ impl Merging<'_> {
 /// Returns the place of the merge, of those that sessions that insert go on with, that has the
 /// fewest postings left. Those of VACUUM, which may have been canceled, are among them only where
 /// the number of segments would keep rows from being inserted before the next VACUUM.
-fn nearest(meta: &Meta) -> Option<usize> {
-    let left = |merge: &StoredMerge| -> u64 {
-        let inputs = meta.inputs(merge).map(|inputs| &meta.segments[inputs]);
-        let postings = inputs
-            .unwrap_or_default()
-            .iter()
-            .map(|input| input.postings);
-        postings.sum::<u64>().saturating_sub(merge.output.postings)
+fn nearest(index: &Index, meta: &Meta) -> Option<usize> {
+    let left = |merge: &StoredMerge| {
+        postings_of_inputs(index, meta, merge).saturating_sub(merge.output.postings)
     };
     let merges = meta.merges().iter().enumerate();
     let is_crowded = meta.segments().len() > MOST_WITHOUT_VACUUM;
     let ours = merges.filter(|(_, merge)| merge.purges == 0 || is_crowded);
     ours.min_by_key(|(_, merge)| left(merge))
         .map(|(place, _)| place)
+}
+
+fn postings_of_inputs(index: &Index, meta: &Meta, merge: &StoredMerge) -> u64 {
+    let inputs = &meta.segments[meta.inputs(index, merge)];
+    inputs.iter().map(|input| input.postings).sum()
 }
 
 /// Puts the output of a merge in the place of its inputs.
@@ -318,7 +306,7 @@ fn due(index: &Index, meta: &Meta) -> Option<std::ops::Range<usize>> {
     let segments = plain(meta.segments());
     let mut free = vec![true; segments.len()];
     for merge in meta.merges() {
-        free[meta.known_inputs(index, merge)].fill(false);
+        free[meta.inputs(index, merge)].fill(false);
     }
     let mut start = 0;
     for run in free.chunk_by(|a, b| a == b) {
@@ -340,75 +328,52 @@ pub fn store(index: &Index, page: &mut Page, meta: &mut Meta, freed: &[u32]) {
     meta::release(index, &rest);
 }
 
-/// Writes a segment that nothing refers to yet.
-pub struct SegmentWriter<'a> {
-    index: Index<'a>,
-    pub segment: StoredSegment,
-    leaf: LeafBuilder,
+/// Sorts the postings of some rows, of which `with_keys` have some, and writes them as a segment that nothing
+/// refers to yet. Returns it, and the metapage to enter it in.
+pub fn write_segment<'a>(
+    index: &Index<'a>,
+    rows: std::ops::Range<u64>,
+    with_keys: u64,
+    postings: &mut Vec<u64>,
+) -> (Page<'a>, Meta, StoredSegment) {
+    postings::sort_distinct(postings, &mut check_interrupts);
+    let (mut page, mut meta) = Meta::lock(index);
+    let mut segment = meta.new_segment(rows.start, rows.end, with_keys);
+    meta.store(index, &mut page);
+    drop(page);
+    for_each_leaf(postings, |leaf| {
+        check_interrupts();
+        let (mut page, mut meta) = Meta::lock(index);
+        add_leaf(index, &mut page, &mut meta, &mut segment, leaf, |_, _| {});
+    });
+    let (page, meta) = Meta::lock(index);
+    (page, meta, segment)
 }
 
-impl<'a> SegmentWriter<'a> {
-    /// Begins the segment of the rows from `lo` to before `hi`.
-    pub fn begin(index: &Index<'a>, lo: u64, hi: u64) -> Self {
-        let (mut page, mut meta) = Meta::lock(index);
-        let number = meta.next_segment;
-        meta.next_segment += 1;
-        meta.store(index, &mut page);
-        Self {
-            index: *index,
-            segment: StoredSegment {
-                number,
-                lo,
-                hi,
-                ..StoredSegment::default()
-            },
-            leaf: LeafBuilder::new(PAYLOAD_LEN).or_raise(),
+/// Calls `write` with leaves of sorted postings.
+pub fn for_each_leaf(postings: &[u64], mut write: impl FnMut(&mut LeafBuilder)) {
+    let mut leaf = LeafBuilder::new(PAYLOAD_LEN).or_raise();
+    for &posting in postings {
+        if !leaf.push(posting.into()) {
+            write(&mut leaf);
+            leaf.push(posting.into());
         }
     }
-
-    /// Takes the next posting.
-    pub fn push(&mut self, posting: Posting) {
-        if !self.leaf.push(posting) {
-            self.write();
-            let taken = self.leaf.push(posting);
-            debug_assert!(taken, "an empty leaf has room");
-        }
-    }
-
-    fn write(&mut self) {
-        check_interrupts();
-        let (mut page, mut meta) = Meta::lock(&self.index);
-        let nothing = |_: &mut Meta, _: &StoredSegment| Vec::new();
-        add_leaf(
-            &self.index,
-            &mut page,
-            &mut meta,
-            &mut self.segment,
-            &mut self.leaf,
-            nothing,
-        );
-    }
-
-    /// Writes the rest; returns the segment, and the metapage to enter it in.
-    pub fn finish(mut self) -> (Page<'a>, Meta, StoredSegment) {
-        if !self.leaf.is_empty() {
-            self.write();
-        }
-        let (page, meta) = Meta::lock(&self.index);
-        (page, meta, self.segment)
+    if !leaf.is_empty() {
+        write(&mut leaf);
     }
 }
 
 /// Writes a leaf behind the others of a segment, in one record with the change of the metapage, which
-/// is locked. Returns the result of `change`.
+/// is locked.
 pub(super) fn add_leaf(
     index: &Index,
     meta_page: &mut Page,
     meta: &mut Meta,
     segment: &mut StoredSegment,
     leaf: &mut LeafBuilder,
-    change: impl FnOnce(&mut Meta, &StoredSegment) -> Vec<u32>,
-) -> Vec<u32> {
+    change: impl FnOnce(&mut Meta, &StoredSegment),
+) {
     let first = leaf.first().expect("the leaf is not empty");
     let postings = leaf.len() as u64;
     let mut page = meta.allocate(index);
@@ -433,7 +398,7 @@ pub(super) fn add_leaf(
     segment.postings += postings;
     segment.leaves += 1;
     segment.directory_pages += created;
-    let rest = change(meta, segment);
+    change(meta, segment);
     let mut changes = PageChanges::start(index);
     let mut image = changes.init(&mut page, PageType::Leaf, segment.number);
     let used = leaf.finish(image.payload());
@@ -447,7 +412,6 @@ pub(super) fn add_leaf(
     }
     meta.write(&mut changes.change(meta_page));
     changes.finish();
-    rest
 }
 
 /// The directory of a segment that is written. New pages are written at once, since nothing leads

@@ -183,15 +183,22 @@ impl Meta {
 
     fn parse(index: &Index, page: &Page) -> Self {
         let payload = page.payload();
-        let [magic, version, ..] = *payload.as_chunks().0 else {
-            raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
+        let (magic, version) = match *payload.as_chunks().0 {
+            [magic, version, ..] if page.is(PageType::Meta, 0) => (magic, version),
+            _ => ([0; 4], [0; 4]),
         };
-        if !page.is(PageType::Meta, 0) || u32::from_ne_bytes(magic) != MAGIC {
+        if u32::from_ne_bytes(magic) != MAGIC {
             raise_corrupted(index, Some(META_BLOCK), "it is no metapage");
         }
         let version = u32::from_ne_bytes(version);
         if version != VERSION {
-            raise_version(index, version);
+            let name = index.name();
+            unsupported(
+                &format!(
+                    "index \"{name}\" has version {version}, this pg_neardup reads version {VERSION}"
+                ),
+                "Rebuild it with REINDEX INDEX.",
+            );
         }
         if payload.len() != size_of::<Self>() {
             raise_corrupted(index, Some(META_BLOCK), "the metapage has another length");
@@ -281,6 +288,18 @@ impl Meta {
         self.log_start = start;
     }
 
+    /// Returns a new segment, without postings, of the rows from `lo` to before `hi`, of which `rows` have keys.
+    pub fn new_segment(&mut self, lo: u64, hi: u64, rows: u64) -> StoredSegment {
+        self.next_segment += 1;
+        StoredSegment {
+            number: self.next_segment - 1,
+            lo,
+            hi,
+            rows,
+            ..StoredSegment::default()
+        }
+    }
+
     pub fn push_segment(&mut self, index: &Index, segment: StoredSegment) {
         if self.segments().len() == MAX_SEGMENTS {
             raise_full(index);
@@ -299,21 +318,16 @@ impl Meta {
     ///
     /// # Errors
     /// ERROR `index_corrupted` if they are not there.
-    pub fn known_inputs(&self, index: &Index, merge: &StoredMerge) -> std::ops::Range<usize> {
-        self.inputs(merge).unwrap_or_else(|| {
-            let reason = "a merge of segments that do not exist";
-            raise_corrupted(index, Some(META_BLOCK), reason)
-        })
-    }
-
-    /// Returns the places of the inputs of a merge among the segments; None if they are not there.
-    pub fn inputs(&self, merge: &StoredMerge) -> Option<std::ops::Range<usize>> {
-        let first = self
-            .segments()
-            .iter()
-            .position(|segment| segment.number == merge.first_input)?;
-        let range = first..first.checked_add(merge.inputs as usize)?;
-        (range.end <= self.segments().len()).then_some(range)
+    pub fn inputs(&self, index: &Index, merge: &StoredMerge) -> std::ops::Range<usize> {
+        let is_first = |segment: &StoredSegment| segment.number == merge.first_input;
+        let first = self.segments().iter().position(is_first);
+        let range = first.map(|first| first..first.saturating_add(merge.inputs as usize));
+        range
+            .filter(|range| range.end <= self.segments().len())
+            .unwrap_or_else(|| {
+                let reason = "a merge of segments that do not exist";
+                raise_corrupted(index, Some(META_BLOCK), reason)
+            })
     }
 
     /// Keeps blocks for reuse; returns those for which there is no room.
@@ -334,20 +348,6 @@ impl Meta {
         blocks
     }
 
-    /// Forgets the blocks kept for reuse from `end` on; returns whether there were any.
-    pub fn forget_free_from(&mut self, end: u32) -> bool {
-        let before = self.free_count;
-        let mut kept = 0;
-        for place in 0..before as usize {
-            if self.free[place] < end {
-                self.free[kept] = self.free[place];
-                kept += 1;
-            }
-        }
-        self.free_count = kept as u32;
-        self.free_count < before
-    }
-
     fn pop_free(&mut self) -> Option<u32> {
         let block = *self.free().last()?;
         self.free_count -= 1;
@@ -364,7 +364,7 @@ impl Meta {
             // SAFETY: the relation is open.
             let block = unsafe { pg_sys::GetFreeIndexPage(index.as_ptr()) };
             if block == pg_sys::InvalidBlockNumber {
-                return index.extend();
+                return index.extend(pg_sys::ForkNumber::MAIN_FORKNUM);
             }
             // The map is a hint, and after a crash an old one: the page may be one that is locked here.
             if block < index.blocks()
@@ -399,16 +399,6 @@ impl Meta {
     pub fn parameters(&self) -> Option<&[ValueParameters]> {
         self.parameters.get(..self.parameters_count as usize)
     }
-}
-
-fn raise_version(index: &Index, version: u32) -> ! {
-    unsupported(
-        &format!(
-            "index \"{}\" has version {version}, this pg_neardup reads version {VERSION}",
-            index.name()
-        ),
-        "Rebuild it with REINDEX INDEX.",
-    )
 }
 
 /// Ends the statement because an index has as many segments as it can have, and their rows are numbered too

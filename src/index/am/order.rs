@@ -5,76 +5,44 @@
 //! all others are read, too, and sorted. The other rows, the tail, are farther than the index's own bound:
 //! the first of them to be asked for has all of them read and sorted.
 
-use super::candidates::Approaching;
+use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
+use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use super::statistics::count_rows;
+use super::statistics::count;
 use crate::index::classes::{DistanceOrder, RowKeys};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::DistanceSort;
 use pgrx::pg_sys;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BinaryHeap, HashMap};
 
 /// The distance of a row that has none, NULL, or values that do not compare: beyond all others. The
 /// operator itself says which when the row is returned.
 const NONE: f64 = f64::INFINITY;
 
-/// A row whose distance is known, by the distance's bits: distances are not negative, and in their order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Known {
-    bits: u64,
-    tid: u64,
-}
-
-impl Known {
-    fn new(distance: f64, tid: u64) -> Self {
-        let bits = distance.to_bits();
-        Self { bits, tid }
-    }
-
-    fn distance(self) -> f64 {
-        f64::from_bits(self.bits)
-    }
-}
-
-/// Rows that are sorted when the first of them is asked for.
-enum SortedRows {
-    /// There are none, or none that match.
-    Empty,
-    /// None of them is nearer than this.
-    Unread(f64),
-    /// The next of them, and the others.
-    Read(Known, DistanceSort),
+/// Rows, each with its number or its place, by a distance.
+struct SortedRows {
+    sort: DistanceSort,
+    next: Option<(f64, u64)>,
 }
 
 impl SortedRows {
-    /// Returns the rest of a sort.
     fn of(mut sort: DistanceSort) -> Self {
-        match sort.next() {
-            Some((distance, tid)) => Self::Read(Known::new(distance, tid as u64), sort),
-            None => {
-                sort.end();
-                Self::Empty
-            }
-        }
+        sort.sort();
+        let mut rows = Self { sort, next: None };
+        rows.take();
+        rows
     }
 
-    /// Returns a distance that no row is below; None if there are none.
-    fn least(&self) -> Option<f64> {
-        match self {
-            Self::Empty => None,
-            Self::Unread(least) => Some(*least),
-            Self::Read(first, _) => Some(first.distance()),
-        }
-    }
-
-    fn end(self) {
-        if let Self::Read(_, sort) = self {
-            sort.end();
-        }
+    /// Takes the row with the least distance.
+    fn take(&mut self) -> Option<(f64, u64)> {
+        let after = self.sort.next();
+        let after = after.map(|(distance, row)| (distance, row as u64));
+        std::mem::replace(&mut self.next, after)
     }
 }
 
@@ -84,35 +52,52 @@ pub struct Ordered<'a> {
     order: Box<dyn DistanceOrder>,
     fetch: Fetch,
     table: RowTable<'a>,
-    known: BinaryHeap<Reverse<Known>>,
-    candidates: Approaching,
-    /// Candidates that have been read.
-    read: SortedRows,
-    /// Rows that are no candidates.
-    tail: SortedRows,
+    candidates: SearchCandidates,
+    /// Candidates that have not been read, by the least distance that they can have.
+    unread: SortedRows,
+    /// The bits of distances, which are in the order of distances as none is negative, and places of rows that
+    /// have been read.
+    known: BinaryHeap<Reverse<(u64, u64)>>,
+    /// Places of rows that have been read, in place of `known` once all candidates have been.
+    read: Option<SortedRows>,
+    /// The least distance of the tail; None once it has been read, or if it does not match.
+    tail: Option<f64>,
     /// Rows of the tail that have been read.
     beyond: u64,
 }
 
 impl<'a> Ordered<'a> {
-    /// Takes the candidates. `tail` is the least distance of all other rows; None if they do not match.
+    /// Takes the candidates; `has_bounds` if the order knows their least distances by how many keys they share.
+    /// `tail` is the least distance of all other rows; None if they do not match.
     pub fn new(
         index: Index<'a>,
         order: Box<dyn DistanceOrder>,
         fetch: Fetch,
         table: RowTable<'a>,
-        candidates: Approaching,
+        mut candidates: SearchCandidates,
+        has_bounds: bool,
         tail: Option<f64>,
     ) -> Self {
+        let (mut sort, mut least, mut place) = (DistanceSort::begin(), HashMap::new(), 0);
+        while let Some(FoundRow { row, shared }) = candidates.get(place) {
+            check_interrupts();
+            place += 1;
+            let least = least.entry(shared).or_insert_with(|| match has_bounds {
+                true => order.least_distance(shared as usize),
+                false => 0.0,
+            });
+            sort.put(*least, row as i64);
+        }
         Self {
             index,
             order,
             fetch,
             table,
-            known: BinaryHeap::new(),
             candidates,
-            read: SortedRows::Empty,
-            tail: tail.map_or(SortedRows::Empty, SortedRows::Unread),
+            unread: SortedRows::of(sort),
+            known: BinaryHeap::new(),
+            read: None,
+            tail,
             beyond: 0,
         }
     }
@@ -128,87 +113,85 @@ impl<'a> Ordered<'a> {
     ) -> Option<(pg_sys::ItemPointerData, Option<pg_sys::Datum>)> {
         loop {
             check_interrupts();
-            let all = [
-                self.candidates.least(),
-                self.read.least(),
-                self.tail.least(),
-            ];
-            let least = all.into_iter().flatten().min_by(f64::total_cmp);
-            if let Some(Reverse(nearest)) = self.known.peek()
-                && least.is_none_or(|least| nearest.distance() <= least)
-            {
-                let found = *nearest;
-                self.known.pop();
-                return Some(self.returned(found));
+            let unread = self.unread.next.map(|(least, _)| least);
+            let least = [unread, self.tail].into_iter().flatten();
+            let least = least.min_by(f64::total_cmp);
+            if let Some((distance, tid)) = self.take_within(least.unwrap_or(NONE)) {
+                let known = Some(distance).filter(|distance| *distance != NONE);
+                let result = known.map(|distance| self.order.result(distance));
+                return Some((rows::tid_of(tid), result));
             }
-            let least = least?;
-            if self.candidates.least() == Some(least) {
+            let is_candidate = unread == Some(least?);
+            if is_candidate {
                 self.take_candidate(keys);
-                continue;
             }
-            let sorted = match self.read.least() == Some(least) {
-                true => &mut self.read,
-                false => &mut self.tail,
-            };
-            match std::mem::replace(sorted, SortedRows::Empty) {
-                SortedRows::Empty => {}
-                SortedRows::Unread(_) => {
+            let most = work_mem_bytes() / size_of::<(u64, u64)>();
+            if !is_candidate || self.known.len() > most {
+                let mut sort = DistanceSort::begin();
+                self.read_candidates(keys, &mut sort);
+                if !is_candidate {
                     // SAFETY: vouched for by the caller.
-                    self.tail = SortedRows::of(unsafe { self.read_tail(keys, conditions) });
+                    unsafe { self.read_tail(keys, conditions, &mut sort) };
                 }
-                SortedRows::Read(first, sort) => {
-                    *sorted = SortedRows::of(sort);
-                    self.keep(first);
-                }
+                self.read = Some(SortedRows::of(sort));
             }
         }
     }
 
-    /// Reads the next candidate, or all that are left.
+    /// Takes the nearest row that has been read, unless it is beyond a distance.
+    fn take_within(&mut self, distance: f64) -> Option<(f64, u64)> {
+        if let Some(read) = &mut self.read {
+            read.next.filter(|(nearest, _)| *nearest <= distance)?;
+            return read.take();
+        }
+        let nearest = self.known.peek_mut()?;
+        let Reverse((bits, tid)) = *nearest;
+        (f64::from_bits(bits) <= distance).then(|| {
+            PeekMut::pop(nearest);
+            (f64::from_bits(bits), tid)
+        })
+    }
+
+    /// Reads the next candidate from the table.
     fn take_candidate(&mut self, keys: &RowKeys) {
-        let Some(row) = self.candidates.next() else {
-            return;
-        };
-        if let Some(known) = self.look_at(keys, row) {
-            self.keep(known);
+        if let Some((_, row)) = self.unread.take()
+            && let Some((distance, tid)) = self.look_at(keys, row)
+        {
+            or_out_of_memory(self.known.try_reserve(1));
+            self.known.push(Reverse((distance.to_bits(), tid)));
         }
-        if self.known.len() > work_mem_bytes() / size_of::<Known>() {
-            let mut sort = DistanceSort::begin();
-            let mut put = |known: Known| sort.put(known.distance(), known.tid as i64);
-            let known = std::mem::take(&mut self.known);
-            known.into_iter().for_each(|Reverse(known)| put(known));
-            while let Some(row) = self.candidates.next() {
-                self.look_at(keys, row).into_iter().for_each(&mut put);
+    }
+
+    /// Reads all candidates that are left, and puts the rows that have been read into a sort.
+    fn read_candidates(&mut self, keys: &RowKeys, sort: &mut DistanceSort) {
+        for Reverse((bits, tid)) in std::mem::take(&mut self.known) {
+            sort.put(f64::from_bits(bits), tid as i64);
+        }
+        if let Some(mut read) = self.read.take() {
+            while let Some((distance, tid)) = read.take() {
+                sort.put(distance, tid as i64);
             }
-            sort.sort();
-            self.read = SortedRows::of(sort);
+            read.sort.end();
+        }
+        while let Some((_, row)) = self.unread.take() {
+            if let Some((distance, tid)) = self.look_at(keys, row) {
+                sort.put(distance, tid as i64);
+            }
         }
     }
 
-    fn returned(&self, known: Known) -> (pg_sys::ItemPointerData, Option<pg_sys::Datum>) {
-        let distance = Some(known.distance()).filter(|distance| *distance != NONE);
-        let distance = distance.map(|distance| self.order.result(distance));
-        (rows::tid_of(known.tid), distance)
-    }
-
-    fn keep(&mut self, known: Known) {
-        or_out_of_memory(self.known.try_reserve(1));
-        self.known.push(Reverse(known));
-    }
-
-    /// Reads a candidate from the table; None if it is not visible.
-    fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<Known> {
+    /// Returns the distance and the place of a candidate; None if it is not visible.
+    fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<(f64, u64)> {
         let entry = self.table.live_entry(row)?;
         self.table.ensure_in_table(&entry.tid);
         let order = &*self.order;
         let distance = self.fetch.row(entry.tid, |values, is_null| {
             distance(order, keys.compared(values, is_null))
         })?;
-        Some(Known::new(distance, rows::number_of(&entry.tid)))
+        Some((distance, rows::number_of(&entry.tid)))
     }
 
-    /// Reads and sorts all rows that are no candidates, as far as they are in the scope that is asked
-    /// for.
+    /// Reads all rows that are no candidates, as far as they are in the scope that is asked for.
     ///
     /// # Safety
     /// As of [`Self::next`].
@@ -216,16 +199,17 @@ impl<'a> Ordered<'a> {
         &mut self,
         keys: &RowKeys,
         conditions: &mut [pg_sys::ScanKeyData],
-    ) -> DistanceSort {
-        let mut sort = DistanceSort::begin();
-        let meta = super::meta::Meta::read(&self.index);
+        sort: &mut DistanceSort,
+    ) {
+        self.tail = None;
+        let meta = Meta::read(&self.index);
         let mut others = Vec::new();
         for place in self.table.places(&meta) {
             check_interrupts();
             self.table.read_page(place, &mut others);
-            others.retain(|(row, _)| !self.candidates.contains(*row));
+            others.retain(|(row, _)| !self.candidates.take_until(*row));
             // SAFETY: the scan is going on.
-            unsafe { count_rows(self.index.as_ptr(), others.len()) };
+            unsafe { count(self.index.as_ptr(), 0, others.len() as i64) };
             self.beyond += others.len() as u64;
             for (_, RowEntry { tid, .. }) in &others {
                 self.table.ensure_in_table(tid);
@@ -240,8 +224,6 @@ impl<'a> Ordered<'a> {
                 }
             }
         }
-        sort.sort();
-        sort
     }
 
     /// Returns the number of rows read that are no candidates.
@@ -251,8 +233,10 @@ impl<'a> Ordered<'a> {
 
     /// Releases its sorts and its rows of the table.
     pub fn close(self) {
-        self.read.end();
-        self.tail.end();
+        self.unread.sort.end();
+        if let Some(read) = self.read {
+            read.sort.end();
+        }
         self.fetch.close();
     }
 }

@@ -8,7 +8,7 @@
 use super::recent;
 use crate::pg::encoding::utf8;
 use crate::pg::error::raise;
-use crate::pg::relation;
+use crate::pg::relation::{self, Relation};
 use neardup::postings::Damaged;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
@@ -156,15 +156,10 @@ impl<'a> Index<'a> {
         self.sound(block, appended.and_then(|used| used.ok_or(FULL)))
     }
 
-    /// Returns the number of blocks of the index's table.
-    pub fn table_blocks(&self) -> u32 {
-        // SAFETY: whoever reads an index has its table open and locked.
-        unsafe {
-            let table = pg_sys::RelationIdGetRelation((*(*self.relation).rd_index).indrelid);
-            let blocks = relation::blocks(table);
-            pg_sys::RelationClose(table);
-            blocks
-        }
+    /// Opens the index's table.
+    pub fn table(&self) -> Relation {
+        // SAFETY: the relation is open.
+        Relation::open_table(unsafe { (*(*self.relation).rd_index).indrelid })
     }
 
     /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
@@ -206,18 +201,9 @@ impl<'a> Index<'a> {
         None
     }
 
-    /// Returns the page as [`Self::lock`] does, of a block that is remembered from an earlier
+    /// Returns the page as [`Self::lock`] does, or for reading, of a block that is remembered from an earlier
     /// statement; None if the file ends before it now.
-    pub fn lock_remembered(&self, block: u32) -> Option<Page<'a>> {
-        self.remembered(block, pg_sys::BUFFER_LOCK_EXCLUSIVE)
-    }
-
-    /// Returns the page as [`Self::read`] does, of such a block.
-    pub fn read_remembered(&self, block: u32) -> Option<Page<'a>> {
-        self.remembered(block, pg_sys::BUFFER_LOCK_SHARE)
-    }
-
-    fn remembered(&self, block: u32, mode: u32) -> Option<Page<'a>> {
+    pub fn remembered(&self, block: u32, mode: u32) -> Option<Page<'a>> {
         // SAFETY: the relation is open.
         let buffer = match unsafe { recent::recall(self.relation, block) } {
             Some(buffer) => buffer,
@@ -280,13 +266,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Returns a new page of zeros at the end of the index, locked exclusively.
-    pub fn extend(&self) -> Page<'a> {
-        self.extend_fork(pg_sys::ForkNumber::MAIN_FORKNUM)
-    }
-
     /// Returns a new page of zeros at the end of a fork, locked exclusively.
-    pub fn extend_fork(&self, fork: pg_sys::ForkNumber::Type) -> Page<'a> {
+    pub fn extend(&self, fork: pg_sys::ForkNumber::Type) -> Page<'a> {
         // SAFETY: the relation is open; the extension lock keeps others from adding the same block.
         unsafe {
             let lock = pg_sys::ExclusiveLock as i32;
@@ -446,20 +427,6 @@ impl Page<'_> {
         self.bytes()
             .get(HEADER_LEN..lower.min(SPECIAL_START))
             .unwrap_or(&[])
-    }
-}
-
-impl Page<'_> {
-    /// Logs the whole page, which was just filled without a log.
-    pub fn log(&self) {
-        // SAFETY: the buffer is locked exclusively; an ERROR between change and record would lose
-        // the record, so that it is made a PANIC.
-        unsafe {
-            pg_sys::CritSectionCount += 1;
-            pg_sys::MarkBufferDirty(self.buffer);
-            pg_sys::log_newpage_buffer(self.buffer, true);
-            pg_sys::CritSectionCount -= 1;
-        }
     }
 }
 

@@ -13,8 +13,7 @@ use super::segment::Stop;
 use crate::pg::error::check_interrupts;
 use pgrx::pg_sys;
 
-const ENTRY_LEN: usize = 8;
-const TID_LEN: usize = 6;
+const ENTRY_LEN: usize = size_of::<RowEntry>();
 
 /// Rows on one page.
 pub const ROWS_PER_PAGE: u64 = (PAYLOAD_LEN / ENTRY_LEN) as u64;
@@ -54,7 +53,8 @@ fn place_of(row: u64) -> usize {
     (row % ROWS_PER_PAGE) as usize
 }
 
-/// One row of the table.
+/// One row of the table, as it is stored.
+#[repr(C)]
 #[derive(Clone, Copy)]
 pub struct RowEntry {
     pub tid: pg_sys::ItemPointerData,
@@ -70,31 +70,13 @@ impl RowEntry {
     }
 
     fn read(bytes: &[u8; ENTRY_LEN]) -> Self {
-        let half = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
-        Self {
-            tid: pg_sys::ItemPointerData {
-                ip_blkid: pg_sys::BlockIdData {
-                    bi_hi: half(0),
-                    bi_lo: half(2),
-                },
-                ip_posid: half(4),
-            },
-            keys: half(TID_LEN),
-        }
+        // SAFETY: any bytes are four numbers of two bytes.
+        unsafe { std::mem::transmute(*bytes) }
     }
 
-    fn write(&self) -> [u8; ENTRY_LEN] {
-        let mut bytes = [0; ENTRY_LEN];
-        let halves = [
-            self.tid.ip_blkid.bi_hi,
-            self.tid.ip_blkid.bi_lo,
-            self.tid.ip_posid,
-            self.keys,
-        ];
-        for (place, half) in bytes.chunks_exact_mut(2).zip(halves) {
-            place.copy_from_slice(&half.to_ne_bytes());
-        }
-        bytes
+    fn write(self) -> [u8; ENTRY_LEN] {
+        // SAFETY: there is no padding between four numbers of two bytes.
+        unsafe { std::mem::transmute(self) }
     }
 
     /// Returns the entry of a row that is dead.
@@ -136,8 +118,8 @@ pub fn put(image: &mut Image, row: u64, entry: &RowEntry) {
 pub struct RowTable<'a> {
     index: Index<'a>,
     tops: [u32; TOPS],
-    /// A page of the directory: its place, its block, the blocks on it.
-    directory: Option<(u64, u32, Vec<u32>)>,
+    /// A page of the directory: its place and its block.
+    directory: Option<(u64, u32)>,
     /// The table's length, as far as it had to be known.
     table_blocks: u32,
 }
@@ -159,7 +141,7 @@ impl<'a> RowTable<'a> {
         if block < self.table_blocks {
             return;
         }
-        self.table_blocks = self.index.table_blocks();
+        self.table_blocks = self.index.table().blocks();
         if block >= self.table_blocks {
             raise_corrupted(&self.index, None, "a row refers to no block of the table");
         }
@@ -168,47 +150,37 @@ impl<'a> RowTable<'a> {
     /// Finds the block of a page of the table, and that of the directory page that says so.
     fn find(&mut self, page: u64) -> PagePlace {
         let place = page / FANOUT;
-        if self
-            .directory
-            .as_ref()
-            .is_none_or(|(known, ..)| *known != place)
-        {
-            let top = self.tops[(place / FANOUT) as usize % TOPS];
-            let block = match self.block_on(top, PageType::RowsTop, place / FANOUT, place % FANOUT)
-            {
+        let known = self.directory.filter(|(known, _)| *known == place);
+        let directory = match known {
+            Some((_, block)) => block,
+            None => match self.find_directory(place) {
                 PagePlace::At { block, .. } => block,
                 other => return other,
-            };
-            let Some(blocks) = self.blocks(block, PageType::RowsDirectory, place) else {
-                return PagePlace::Moved(block);
-            };
-            self.directory = Some((place, block, blocks));
-        }
-        match &self.directory {
-            Some((_, directory, blocks)) => PagePlace::of(*directory, blocks, page % FANOUT),
-            None => PagePlace::Nowhere,
-        }
+            },
+        };
+        self.directory = Some((place, directory));
+        self.block_on(directory, PageType::RowsDirectory, page)
     }
 
-    fn block_on(&self, parent: u32, kind: PageType, number: u64, place: u64) -> PagePlace {
+    /// Finds the block of a page of the directory, and that of the highest page that says so.
+    fn find_directory(&self, place: u64) -> PagePlace {
+        let top = self.tops[(place / FANOUT) as usize % TOPS];
+        self.block_on(top, PageType::RowsTop, place)
+    }
+
+    /// Finds the block that a page of the directory names for a page of the level below.
+    fn block_on(&self, parent: u32, kind: PageType, below: u64) -> PagePlace {
         if parent == NO_BLOCK {
             return PagePlace::Nowhere;
         }
-        match self.blocks(parent, kind, number) {
-            Some(blocks) => PagePlace::of(parent, &blocks, place),
-            None => PagePlace::Moved(parent),
+        let page = self.index.read(parent);
+        if !page.is(kind, below / FANOUT) {
+            return PagePlace::Moved(parent);
         }
-    }
-
-    fn blocks(&self, block: u32, kind: PageType, number: u64) -> Option<Vec<u32>> {
-        let page = self.index.read(block);
-        page.is(kind, number).then(|| {
-            let (blocks, _) = page.payload().as_chunks();
-            blocks
-                .iter()
-                .map(|block| u32::from_ne_bytes(*block))
-                .collect()
-        })
+        match block_at(&page, below % FANOUT) {
+            NO_BLOCK => PagePlace::Nowhere,
+            block => PagePlace::At { parent, block },
+        }
     }
 
     /// Returns the places of the pages that the table has at this moment.
@@ -304,15 +276,6 @@ enum PagePlace {
     Moved(u32),
 }
 
-impl PagePlace {
-    fn of(parent: u32, blocks: &[u32], place: u64) -> Self {
-        match blocks.get(place as usize) {
-            None | Some(&NO_BLOCK) => Self::Nowhere,
-            Some(&block) => Self::At { parent, block },
-        }
-    }
-}
-
 /// Returns the page of the directory that leads to a page of the table or of its directory, locked for a
 /// change, and the place there that says so; None if nothing does. The metapage is locked, and `meta`
 /// its contents.
@@ -324,18 +287,13 @@ pub fn parent<'a>(
     number: u64,
 ) -> Option<(Page<'a>, u64)> {
     let mut table = RowTable::new(*index, meta);
-    let above = number / FANOUT;
     let (found, kind) = match kind {
         PageType::Rows => (table.find(number), PageType::RowsDirectory),
-        _ => {
-            let top = meta.row_tops[above as usize % TOPS];
-            let found = table.block_on(top, PageType::RowsTop, above, number % FANOUT);
-            (found, PageType::RowsTop)
-        }
+        _ => (table.find_directory(number), PageType::RowsTop),
     };
     match found {
         PagePlace::At { parent, block: at } if at == block => {
-            let page = known_page(index, parent, kind, above);
+            let page = known_page(index, parent, kind, number / FANOUT);
             Some((page, number % FANOUT))
         }
         _ => None,
@@ -356,16 +314,58 @@ pub fn ensure_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: 
 /// Adds the page of the table at `place`, the next one. The metapage is locked exclusively, and
 /// `meta` its contents, which are written.
 pub fn add_page(index: &Index, meta_page: &mut Page, meta: &mut Meta, place: u64) {
-    let mut directory = directory_page(index, meta_page, meta, place / FANOUT);
+    add(index, meta_page, meta, PageType::Rows, place);
+}
+
+/// Adds a page of the table or of its directory, with the pages above it that lack.
+fn add<'a>(
+    index: &Index<'a>,
+    meta_page: &mut Page,
+    meta: &mut Meta,
+    kind: PageType,
+    number: u64,
+) -> Page<'a> {
+    let above = match kind {
+        PageType::Rows => Some(PageType::RowsDirectory),
+        PageType::RowsDirectory => Some(PageType::RowsTop),
+        _ => None,
+    };
+    let mut above = above.map(|above| ensure(index, meta_page, meta, above, number / FANOUT));
     let mut page = meta.allocate(index);
-    meta.last_rows_page = place;
-    meta.last_rows_block = page.block();
-    let mut changes = PageChanges::start(index);
     let block = page.block();
-    changes.init(&mut page, PageType::Rows, place);
-    put_block(&mut changes.change(&mut directory), place % FANOUT, block);
+    let mut changes = PageChanges::start(index);
+    changes.init(&mut page, kind, number);
+    match &mut above {
+        Some(above) => put_block(&mut changes.change(above), number % FANOUT, block),
+        None => meta.row_tops[number as usize % TOPS] = block,
+    }
+    if kind == PageType::Rows {
+        (meta.last_rows_page, meta.last_rows_block) = (number, block);
+    }
     meta.write(&mut changes.change(meta_page));
     changes.finish();
+    page
+}
+
+/// Returns a page of the directory, locked; made if there is none.
+fn ensure<'a>(
+    index: &Index<'a>,
+    meta_page: &mut Page,
+    meta: &mut Meta,
+    kind: PageType,
+    number: u64,
+) -> Page<'a> {
+    let block = match kind {
+        PageType::RowsTop => meta.row_tops[number as usize % TOPS],
+        _ => {
+            let top = ensure(index, meta_page, meta, PageType::RowsTop, number / FANOUT);
+            block_at(&top, number % FANOUT)
+        }
+    };
+    match block {
+        NO_BLOCK => add(index, meta_page, meta, kind, number),
+        block => known_page(index, block, kind, number),
+    }
 }
 
 /// Frees a page of the table if all its rows are dead, unless it is the last, to which rows may still come.
@@ -410,42 +410,6 @@ fn block_at(page: &Page, place: u64) -> u32 {
     blocks
         .get(place as usize)
         .map_or(NO_BLOCK, |block| u32::from_ne_bytes(*block))
-}
-
-/// Returns the page of the directory at a place, locked; made if there is none.
-fn directory_page<'a>(
-    index: &Index<'a>,
-    meta_page: &mut Page,
-    meta: &mut Meta,
-    place: u64,
-) -> Page<'a> {
-    let mut top = top_page(index, meta_page, meta, place / FANOUT);
-    let block = block_at(&top, place % FANOUT);
-    if block != NO_BLOCK {
-        return known_page(index, block, PageType::RowsDirectory, place);
-    }
-    let mut page = meta.allocate(index);
-    let block = page.block();
-    let mut changes = PageChanges::start(index);
-    changes.init(&mut page, PageType::RowsDirectory, place);
-    put_block(&mut changes.change(&mut top), place % FANOUT, block);
-    meta.write(&mut changes.change(meta_page));
-    changes.finish();
-    page
-}
-
-fn top_page<'a>(index: &Index<'a>, meta_page: &mut Page, meta: &mut Meta, place: u64) -> Page<'a> {
-    let slot = place as usize % TOPS;
-    if meta.row_tops[slot] != NO_BLOCK {
-        return known_page(index, meta.row_tops[slot], PageType::RowsTop, place);
-    }
-    let mut page = meta.allocate(index);
-    meta.row_tops[slot] = page.block();
-    let mut changes = PageChanges::start(index);
-    changes.init(&mut page, PageType::RowsTop, place);
-    meta.write(&mut changes.change(meta_page));
-    changes.finish();
-    page
 }
 
 fn known_page<'a>(index: &Index<'a>, block: u32, kind: PageType, number: u64) -> Page<'a> {

@@ -1,13 +1,13 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
-use super::candidates::{Approaching, FoundRow, SearchCandidates};
+use super::candidates::{FoundRow, SearchCandidates};
 use super::fetch::Fetch;
 use super::find::{Remaining, find};
 use super::meta::Meta;
 use super::order::Ordered;
 use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
-use super::statistics::count_scan;
+use super::statistics::count;
 use crate::index::classes::{DistanceOrder, KeySearch, RowKeys, ValueParameters};
 use crate::minhash::incomparable::is_first_meeting;
 use crate::pg::error::{check_interrupts, tell, unsupported};
@@ -310,7 +310,7 @@ unsafe fn conditions<'s>(scan: &pg_sys::IndexScanDescData) -> &'s mut [pg_sys::S
 unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) -> RowsLeft<'s> {
     // SAFETY: vouched for by the caller.
     unsafe {
-        count_scan(scan.indexRelation);
+        count(scan.indexRelation, 1, 0);
         #[cfg(feature = "pg18")]
         if let Some(instrument) = scan.instrument.as_mut() {
             instrument.nsearches += 1;
@@ -332,7 +332,7 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
             let ordered = start_ordered(index, search, &look, order, nearest, fetch);
             return RowsLeft::Ordered(ordered);
         }
-        let (meta, rows) = find(index, &search, false, &look);
+        let (meta, rows) = find(index, &search, 0, false, &look);
         let decide = match is_check {
             true => row_keys.decide(conditions),
             false => None,
@@ -374,17 +374,13 @@ fn start_ordered<'s>(
         (KeySearch::Everything, _) => (KeySearch::Nothing, Some(0.0)),
         (search, _) => (search, None),
     };
-    let (meta, rows) = find(index, &search, true, look);
+    let (meta, rows) = find(index, &search, 0, true, look);
     let candidates = match rows {
         Remaining::Some(candidates, _) => candidates,
         Remaining::All { .. } => SearchCandidates::new(),
     };
-    let approaching = match has_bounds {
-        true => Approaching::by_shared(candidates, &*order),
-        false => Approaching::unbounded(candidates),
-    };
     let table = RowTable::new(index, &meta);
-    Ordered::new(index, order, fetch, table, approaching, tail)
+    Ordered::new(index, order, fetch, table, candidates, has_bounds, tail)
 }
 
 /// Returns whether a scan looks for rows that an exclusion constraint forbids.

@@ -152,7 +152,7 @@ pub fn groups(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
     let segments = meta.segments();
     let mut output_of = vec![None; segments.len()];
     for merge in meta.merges() {
-        output_of[meta.known_inputs(index, merge)].fill(Some(merge));
+        output_of[meta.inputs(index, merge)].fill(Some(merge));
     }
     let mut groups = Vec::new();
     let mut end = segments.len();

@@ -55,27 +55,30 @@ fn live_rows(index: &Index, meta: &Meta) -> u64 {
 }
 
 fn next_vacuum(index: &Index, meta: &Meta, purges: usize) -> String {
-    let mut steps = Vec::new();
-    if purges > 0 {
-        steps.push(format!("write {purges} segments anew"));
-    }
-    if !meta.merges().is_empty() {
-        steps.push(format!("end {} merges", meta.merges().len()));
-    }
-    if meta.log().len() > 1 {
-        steps.push(format!("empty {} pages of the log", meta.log().len() - 1));
-    }
-    if let Some(range) = policy::crowded(&plain(meta.segments()), policy::VACUUM_TIMES) {
-        steps.push(format!("merge {} segments", range.len()));
-    }
     let free = free_pages(index);
-    if policy::is_to_be_shortened(free, index.blocks()) {
-        steps.push(format!("give back {free} pages"));
+    let is_shortened = policy::is_to_be_shortened(free, index.blocks());
+    let crowded = policy::crowded(&plain(meta.segments()), policy::VACUUM_TIMES);
+    let steps = [
+        ("write", purges, "segments anew"),
+        ("end", meta.merges().len(), "merges"),
+        (
+            "empty",
+            meta.log().len().saturating_sub(1),
+            "pages of the log",
+        ),
+        ("merge", crowded.map_or(0, |range| range.len()), "segments"),
+        (
+            "give back",
+            if is_shortened { free as usize } else { 0 },
+            "pages",
+        ),
+    ];
+    let steps = steps.into_iter().filter(|(_, count, _)| *count > 0);
+    let steps = steps.map(|(verb, count, noun)| format!("{verb} {count} {noun}"));
+    match steps.collect::<Vec<_>>() {
+        none if none.is_empty() => "nothing".to_owned(),
+        steps => steps.join(", "),
     }
-    if steps.is_empty() {
-        return "nothing".to_owned();
-    }
-    steps.join(", ")
 }
 
 pgrx::extension_sql_file!(

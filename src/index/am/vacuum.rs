@@ -73,8 +73,15 @@ fn blank_rows(
         live += rows.len() as u64;
         hold::point("vacuum_reads_rows");
         removed += dead.len() as u64;
-        if !dead.is_empty() {
-            blank(index, &mut table, place, &dead);
+        if !dead.is_empty()
+            && let Some(mut page) = table.lock_page(place)
+        {
+            let mut changes = PageChanges::start(index);
+            let mut image = changes.change(&mut page);
+            for (row, entry) in dead {
+                rows::put(&mut image, row, &entry);
+            }
+            changes.finish();
         }
         if rows.is_empty() {
             hold::point("vacuum_finds_page_dead");
@@ -82,18 +89,6 @@ fn blank_rows(
         }
     }
     (live, removed)
-}
-
-fn blank(index: &Index, table: &mut RowTable, place: u64, dead: &[(u64, rows::RowEntry)]) {
-    let Some(mut page) = table.lock_page(place) else {
-        return;
-    };
-    let mut changes = PageChanges::start(index);
-    let mut image = changes.change(&mut page);
-    for (row, entry) in dead {
-        rows::put(&mut image, *row, entry);
-    }
-    changes.finish();
 }
 
 /// Implements `amvacuumcleanup`.
@@ -225,10 +220,8 @@ fn begin(index: &Index, inputs: &[StoredSegment]) {
     let first = meta.segments().iter().position(|s| *s == inputs[0]);
     let range = first.map(|first| first..first + inputs.len());
     let taken = |range: &std::ops::Range<usize>| {
-        let inputs = meta.merges().iter().filter_map(|merge| meta.inputs(merge));
-        inputs
-            .into_iter()
-            .any(|taken| taken.start < range.end && range.start < taken.end)
+        let mut taken = meta.merges().iter().map(|merge| meta.inputs(index, merge));
+        taken.any(|taken| taken.start < range.end && range.start < taken.end)
     };
     if let Some(range) = range
         && meta.merges().len() < MAX_MERGES
@@ -306,7 +299,7 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
 }
 
 /// Releases the blocks that the metapage keeps for reuse.
-fn release_kept(index: &Index) {
+pub fn release_kept(index: &Index) {
     let (mut page, mut meta) = Meta::lock(index);
     let kept = meta.take_free();
     if !kept.is_empty() {
