@@ -9,8 +9,8 @@ use crate::index::ball_functions::{
     set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
-    CONTAINED, CONTAINS, DocumentClass, HammingClass, MinhashClass, PREDICATE_FUNCTION, RESEMBLES,
-    ValueParameters,
+    CONTAINED, CONTAINS, ComparedClass, DocumentClass, HammingClass, MinhashClass,
+    PREDICATE_FUNCTION, RESEMBLES, SetClass, ValueParameters,
 };
 use crate::index::constraint_key::{
     near_dup_key_of_bits_wrapper, near_dup_key_of_document_wrapper, near_dup_key_wrapper,
@@ -33,6 +33,7 @@ use crate::simhash::hamming::hamming_within_wrapper;
 use crate::text::measures::{
     near_contained_wrapper, near_dup_documents_wrapper, near_dup_of_sets_wrapper,
 };
+use neardup::bands::Occurrence;
 use neardup::minhash::Header;
 use neardup::shingle::Shingling;
 use pgrx::{FromDatum, IntoDatum, pg_sys};
@@ -82,34 +83,20 @@ pub struct Containment {
 impl Containment {
     /// Returns the operator's meaning by its function, whatever its name and schema; None if it is none of ours.
     pub fn of(function: pg_sys::Oid) -> Option<Self> {
+        use Kind::{Containing, Documents, Hamming, Minhash, Resembling};
         let ours: [(CFunction, Kind, bool, u16); 12] = [
-            (minhash_in_ball_wrapper, Kind::Minhash, false, CONTAINED),
-            (
-                minhash_ball_contains_wrapper,
-                Kind::Minhash,
-                true,
-                CONTAINED,
-            ),
-            (bit_in_ball_wrapper, Kind::Hamming, false, CONTAINED),
-            (bit_ball_contains_wrapper, Kind::Hamming, true, CONTAINED),
-            (set_contained_wrapper, Kind::Containing, false, CONTAINED),
-            (set_ball_contains_wrapper, Kind::Containing, true, CONTAINED),
-            (set_contains_wrapper, Kind::Containing, false, CONTAINS),
-            (set_ball_contained_wrapper, Kind::Containing, true, CONTAINS),
-            (document_in_ball_wrapper, Kind::Documents, false, CONTAINED),
-            (
-                document_ball_contains_wrapper,
-                Kind::Documents,
-                true,
-                CONTAINED,
-            ),
-            (set_resembles_wrapper, Kind::Resembling, false, RESEMBLES),
-            (
-                set_ball_resembles_wrapper,
-                Kind::Resembling,
-                true,
-                RESEMBLES,
-            ),
+            (minhash_in_ball_wrapper, Minhash, false, CONTAINED),
+            (minhash_ball_contains_wrapper, Minhash, true, CONTAINED),
+            (bit_in_ball_wrapper, Hamming, false, CONTAINED),
+            (bit_ball_contains_wrapper, Hamming, true, CONTAINED),
+            (set_contained_wrapper, Containing, false, CONTAINED),
+            (set_ball_contains_wrapper, Containing, true, CONTAINED),
+            (set_contains_wrapper, Containing, false, CONTAINS),
+            (set_ball_contained_wrapper, Containing, true, CONTAINS),
+            (document_in_ball_wrapper, Documents, false, CONTAINED),
+            (document_ball_contains_wrapper, Documents, true, CONTAINED),
+            (set_resembles_wrapper, Resembling, false, RESEMBLES),
+            (set_ball_resembles_wrapper, Resembling, true, RESEMBLES),
         ];
         let address = address_of(function);
         ours.into_iter()
@@ -221,10 +208,29 @@ impl Kind {
 
     /// Returns the kind of the predicate that a function is; None if it is none of ours.
     pub fn of_predicate(function: pg_sys::Oid) -> Option<Self> {
-        let address = address_of(function);
-        Self::ALL
-            .into_iter()
-            .find(|kind| is_at(&address, kind.predicate().1))
+        Self::of_address(&address_of(function))
+    }
+
+    /// Returns the kind of the predicate at an address.
+    pub fn of_address(address: &pg_sys::PGFunction) -> Option<Self> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| is_at(address, kind.predicate().1))
+    }
+
+    /// Returns the operator class with an index column's options; None if they are out of range.
+    ///
+    /// # Safety
+    /// As of [`Self::own_bound`].
+    pub unsafe fn class(self, options: *mut pg_sys::bytea) -> Option<Box<dyn ComparedClass>> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            Some(match self {
+                Self::Minhash => Box::new(MinhashClass::from_options(options)?),
+                Self::Hamming => Box::new(HammingClass::from_options(options)?),
+                Self::Containing | Self::Resembling => Box::new(SetClass),
+                Self::Documents => Box::new(DocumentClass::from_options(options)?),
+            })
+        }
     }
 
     /// Returns whether an operator family is the kind's, whatever its name and schema: it has the
@@ -315,6 +321,31 @@ impl Kind {
         [&[value_type, self.bound_type()], self.cut_types()].concat()
     }
 
+    /// Returns the operator that says whether the value that is argument `column` of a call of `function`, one of
+    /// the extension's, is in a ball, and its operands; the ball is that of the arguments `ball`.
+    ///
+    /// # Safety
+    /// The nodes are the planner's, of the types of the kind.
+    pub unsafe fn containment(
+        self,
+        root: *mut pg_sys::PlannerInfo,
+        function: pg_sys::Oid,
+        (column, value): (usize, *mut pg_sys::Node),
+        ball: &[*mut pg_sys::Node],
+    ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let [value_type, ball_type] = self.types(pg_sys::get_func_namespace(function));
+            let terms = ball[1..].iter().map(|term| pg_sys::exprType(*term));
+            let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
+            let make = function_beside(function, BALL, &types)?;
+            let types = [value_type, ball_type];
+            let operator = operator_beside(function, self.operator(column).0, types)?;
+            let ball = nodes::new_call(root, make, ball.iter().copied());
+            Some((operator, [value, ball]))
+        }
+    }
+
     /// Returns the objects beside `function`, one of the extension's.
     pub fn objects(self, function: pg_sys::Oid) -> Objects {
         // SAFETY: plain catalog lookup.
@@ -374,24 +405,46 @@ impl Bound {
         strategy: u16,
         parameters: &ValueParameters,
     ) -> Option<f64> {
-        // SAFETY: vouched for by the caller.
-        let occurrence = unsafe {
-            match *self {
-                Self::Threshold(threshold) => MinhashClass::from_options(options)?
-                    .occurrence(&Header::from_parameters(parameters).ok()?, threshold),
-                Self::Distance(distance) => HammingClass::from_options(options)?
-                    .blocks
-                    .occurrence(distance as usize),
-                Self::Share(share) if strategy == RESEMBLES => {
-                    return Some(2.0 * share / (1.0 + share));
-                }
-                Self::Share(share) => return Some(share),
-                Self::Resemblance(threshold, _) => DocumentClass::from_options(options)?
-                    .keys
-                    .occurrence(threshold),
+        match *self {
+            Self::Share(share) if strategy == RESEMBLES => Some(2.0 * share / (1.0 + share)),
+            Self::Share(share) => Some(share),
+            _ => {
+                let header = Header::from_parameters(parameters).ok();
+                // SAFETY: vouched for by the caller.
+                let occurrence = unsafe { self.occurrence(options, header.as_ref()) };
+                occurrence.map(|occurrence| occurrence.typical_share())
             }
-        };
-        occurrence.map(|occurrence| occurrence.typical_share())
+        }
+    }
+
+    /// Returns how many keys everything within the bound shares with a value, one of these parameters if it is a
+    /// signature; None if it may share none.
+    ///
+    /// # Safety
+    /// As of [`Self::is_served`].
+    unsafe fn occurrence(
+        &self,
+        options: *mut pg_sys::bytea,
+        header: Option<&Header>,
+    ) -> Option<Occurrence> {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match *self {
+                Self::Threshold(threshold) => {
+                    MinhashClass::from_options(options)?.occurrence(header?, threshold)
+                }
+                Self::Distance(distance) => {
+                    let class = HammingClass::from_options(options)?;
+                    class.blocks.occurrence(distance as usize)
+                }
+                Self::Share(_) => None,
+                Self::Resemblance(threshold, shingling) => {
+                    let keys = DocumentClass::from_options(options)?.keys;
+                    let is_cut_so = *keys.shingling() == shingling;
+                    is_cut_so.then(|| keys.occurrence(threshold))?
+                }
+            }
+        }
     }
 
     fn datum(&self) -> pg_sys::Datum {
@@ -448,14 +501,8 @@ impl Bound {
                     MinhashClass::from_options(options)
                         .is_some_and(|class| class.serves(header.as_ref(), threshold))
                 }
-                Self::Distance(distance) => HammingClass::from_options(options)
-                    .is_some_and(|class| class.blocks.occurrence(distance as usize).is_some()),
                 Self::Share(_) => true,
-                Self::Resemblance(threshold, shingling) => DocumentClass::from_options(options)
-                    .is_some_and(|class| {
-                        *class.keys.shingling() == shingling
-                            && class.keys.occurrence(threshold).is_some()
-                    }),
+                _ => self.occurrence(options, None).is_some(),
             }
         }
     }

@@ -66,6 +66,23 @@ impl Terms {
         [center, self.bound].into_iter().chain(cut)
     }
 
+    /// Returns [`Kind::containment`] in the ball around a center.
+    ///
+    /// # Safety
+    /// As there.
+    #[allow(clippy::disallowed_methods, reason = "arguments of a call")]
+    pub unsafe fn containment(
+        self,
+        root: *mut pg_sys::PlannerInfo,
+        function: pg_sys::Oid,
+        value: (usize, *mut pg_sys::Node),
+        center: *mut pg_sys::Node,
+    ) -> Option<(pg_sys::Oid, [*mut pg_sys::Node; 2])> {
+        let ball: Vec<_> = self.after(center).collect();
+        // SAFETY: vouched for by the caller.
+        unsafe { self.kind.containment(root, function, value, &ball) }
+    }
+
     /// Returns whether documents are cut as an index cuts them; true of other kinds.
     ///
     /// # Safety

@@ -49,17 +49,6 @@ pub fn operator_beside(
     }
 }
 
-/// Returns the declared type of the first argument of a function.
-pub fn first_argument_type(function: pg_sys::Oid) -> Option<pg_sys::Oid> {
-    let mut types = std::ptr::null_mut();
-    let mut count = 0;
-    // SAFETY: PostgreSQL allocates the array and sets its length.
-    unsafe {
-        pg_sys::get_func_signature(function, &mut types, &mut count);
-        (count > 0).then(|| *types)
-    }
-}
-
 /// Returns the type of that name in a schema; InvalidOid, which no value has, if there is none.
 pub fn type_named(schema: pg_sys::Oid, name: &CStr) -> pg_sys::Oid {
     let keys = [name.as_ptr().into(), schema.into()];

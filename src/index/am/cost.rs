@@ -93,12 +93,18 @@ pub unsafe extern "C-unwind" fn estimate(
                 std::ptr::null_mut(),
             ),
         };
-        let reads = match reading {
-            Reading::Everything => Reads {
-                pages: f64::from((*info).pages),
-                operators: rows,
-            },
-            _ => Reads::of_lookup(root, info),
+        let (read, operators) = match reading {
+            Reading::Everything => (f64::from((*info).pages), rows),
+            _ => lookup(root, info),
+        };
+        // Of several scans each reads pages anew that the others have left no room for.
+        *pages = match loop_count > 1.0 {
+            true => {
+                let size = (*info).pages;
+                let all = read * loop_count;
+                pg_sys::index_pages_fetched(all, size, f64::from(size), root) / loop_count
+            }
+            false => read,
         };
         let (mut random_page, mut sequential_page) = (0.0, 0.0);
         pg_sys::get_tablespace_page_costs(
@@ -107,24 +113,18 @@ pub unsafe extern "C-unwind" fn estimate(
             &mut sequential_page,
         );
         let other = pg_sys::index_other_operands_eval_cost(root, quals);
-        *pages = reads.pages_of_one(info, loop_count, root);
         // All candidates are collected before the first is returned.
-        *startup_cost = *pages * random_page + reads.operators * pg_sys::cpu_operator_cost + other;
-        *total_cost = *startup_cost;
-        if reading == Reading::Nearest {
-            let nearest = rows_nearest(root, path);
-            *total_cost += nearest * pg_sys::cpu_index_tuple_cost;
+        *startup_cost = *pages * random_page + operators * pg_sys::cpu_operator_cost + other;
+        let found = match reading {
+            Reading::Nearest => rows_nearest(root, path).unwrap_or(1.0).max(1.0),
+            _ => *selectivity * rows,
+        };
+        *total_cost = *startup_cost + found * pg_sys::cpu_index_tuple_cost;
+        if reading != Reading::Matches && !(*path).indexorderbys.is_null() {
             let tail = tail_cost(info);
             *total_cost += tail;
-            if !are_enough(root, &*info, *selectivity, nearest) {
+            if reading == Reading::Everything || !are_enough(root, &*info, *selectivity, found) {
                 *startup_cost += tail;
-            }
-        } else {
-            *total_cost += *selectivity * rows * pg_sys::cpu_index_tuple_cost;
-            if reading == Reading::Everything && !(*path).indexorderbys.is_null() {
-                let tail = tail_cost(info);
-                *startup_cost += tail;
-                *total_cost += tail;
             }
         }
     }
@@ -168,102 +168,50 @@ unsafe fn has_keys(info: *mut pg_sys::IndexOptInfo, clauses: *mut pg_sys::List) 
     }
 }
 
-/// The reads of a lookup.
-struct Reads {
-    pages: f64,
-    operators: f64,
-}
-
-impl Reads {
-    /// # Safety
-    /// The planner holds a lock on the index.
-    unsafe fn of_lookup(root: *mut pg_sys::PlannerInfo, info: *mut pg_sys::IndexOptInfo) -> Self {
-        // SAFETY: vouched for by the caller.
-        let (meta, all) = unsafe { (planned::meta(root, info), f64::from((*info).pages)) };
-        let Some(meta) = meta else {
-            let pages = all.min(1.0);
-            return Self {
-                pages,
-                operators: pages * OPERATORS_PER_PAGE,
-            };
-        };
-        let leaves = meta.segments().iter().map(|segment| {
-            let keys = segment.postings as f64 / segment.rows.max(1) as f64;
-            keys.min(f64::from(segment.leaves))
-        });
-        let pages: f64 = leaves.sum();
-        Self {
-            pages,
-            operators: pages * OPERATORS_PER_PAGE + meta.rows_in_log(),
-        }
-    }
-
-    /// Returns the pages that one of several scans reads anew.
-    ///
-    /// # Safety
-    /// The planner's structures are valid.
-    unsafe fn pages_of_one(
-        &self,
-        info: *mut pg_sys::IndexOptInfo,
-        scans: f64,
-        root: *mut pg_sys::PlannerInfo,
-    ) -> f64 {
-        if scans <= 1.0 {
-            return self.pages;
-        }
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let size = (*info).pages;
-            let all = self.pages * scans;
-            pg_sys::index_pages_fetched(all, size, f64::from(size), root) / scans
-        }
-    }
-}
-
-/// Returns how many rows are expected to be within the index's own bound of the value ordered by.
+/// Returns the pages that a lookup reads, and the operators that it computes.
 ///
 /// # Safety
-/// The path is the planner's, and ordered.
-unsafe fn rows_nearest(root: *mut pg_sys::PlannerInfo, path: *mut pg_sys::IndexPath) -> f64 {
+/// The planner holds a lock on the index.
+unsafe fn lookup(root: *mut pg_sys::PlannerInfo, info: *mut pg_sys::IndexOptInfo) -> (f64, f64) {
     // SAFETY: vouched for by the caller.
-    unsafe {
-        let info = (*path).indexinfo;
-        let share = share_nearest(
-            root,
-            info,
-            pg_sys::list_nth((*path).indexorderbys, 0).cast(),
-        );
-        share
-            .map_or(1.0, |share| share * (*(*info).rel).tuples)
-            .max(1.0)
-    }
+    let (meta, all) = unsafe { (planned::meta(root, info), f64::from((*info).pages)) };
+    let Some(meta) = meta else {
+        let pages = all.min(1.0);
+        return (pages, pages * OPERATORS_PER_PAGE);
+    };
+    let leaves = meta.segments().iter().map(|segment| {
+        let keys = segment.postings as f64 / segment.rows.max(1) as f64;
+        keys.min(f64::from(segment.leaves))
+    });
+    let pages: f64 = leaves.sum();
+    (pages, pages * OPERATORS_PER_PAGE + meta.rows_in_log())
 }
 
-/// Returns the share of rows within the index's own bound, as the operator `<@` has it.
+/// Returns how many rows are expected to be within the index's own bound of the value ordered by, as the operator
+/// `<@` has it.
 ///
 /// # Safety
-/// The order is `column distance center`.
-unsafe fn share_nearest(
+/// The path is the planner's, and ordered by `column distance center`.
+unsafe fn rows_nearest(
     root: *mut pg_sys::PlannerInfo,
-    info: *mut pg_sys::IndexOptInfo,
-    order: *mut pg_sys::Node,
+    path: *mut pg_sys::IndexPath,
 ) -> Option<f64> {
     // SAFETY: vouched for by the caller.
     unsafe {
+        let info = (*path).indexinfo;
+        let rel = &*(*info).rel;
         let compared = PlannedColumn::of(info);
         let kind = compared.kind()?;
-        let (function, operands) = nodes::call(order)?;
+        let (function, operands) = nodes::call(pg_sys::list_nth((*path).indexorderbys, 0).cast())?;
         let [column, center] = elements(operands)?;
-        let objects = kind.objects(function);
-        let ball = [center, kind.own_bound(compared.options())?.node()];
-        let ball = nodes::new_call(root, objects.make_ball, ball);
-        Some(pg_sys::restriction_selectivity(
-            root,
-            objects.operator,
-            nodes::list([column, ball]),
-            pg_sys::InvalidOid,
-            (*(*info).rel).relid as i32,
-        ))
+        let bound = kind.own_bound(compared.options())?.node();
+        let (operator, operands) =
+            kind.containment(root, function, (0, column), &[center, bound])?;
+        let (operands, relation) = (nodes::list(operands), rel.relid as i32);
+        let no_collation = pg_sys::InvalidOid;
+        let share =
+            pg_sys::restriction_selectivity(root, operator, operands, no_collation, relation);
+        Some(share * rel.tuples)
     }
 }
 

@@ -14,7 +14,6 @@ use pgrx::{PgList, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 /// Pages of the indexes of a table that a plan reads at most.
@@ -30,17 +29,9 @@ const LEAVES: usize = 2;
 struct PlanPages {
     of: *mut pg_sys::PlannerGlobal,
     metas: HashMap<pg_sys::Oid, Rc<Meta>>,
-    /// The search of each table for which the pages have been read that may be read besides metapages.
-    counted: HashMap<pg_sys::Oid, Counted>,
-}
-
-/// A search, and about how many rows it finds.
-#[derive(Clone, Copy)]
-struct Counted {
-    index: pg_sys::Oid,
-    keys_hash: u64,
-    needed: Needed,
-    rows: Option<f64>,
+    /// The index and the search of each table for which the pages have been read that may be read besides
+    /// metapages, and about how many rows it finds.
+    counted: HashMap<pg_sys::Oid, (pg_sys::Oid, KeySearch, Option<f64>)>,
 }
 
 thread_local! {
@@ -147,22 +138,12 @@ pub unsafe fn count(
             ..Default::default()
         };
         let (search, _) = RowKeys::of_index(relation).search(&[condition]);
-        let rows = match search {
+        let rows = match &search {
             KeySearch::Nothing => Some(0.0),
             KeySearch::Everything => None,
-            KeySearch::Keys { keys, needed } => {
-                let mut hasher = DefaultHasher::new();
-                keys.hash(&mut hasher);
-                let of_search = Counted {
-                    index: (*info).indexoid,
-                    keys_hash: hasher.finish(),
-                    needed,
-                    rows: None,
-                };
-                once(root, info, of_search, |most_pages| {
-                    rows(&Index::new(relation), &meta, &keys, &needed, most_pages)
-                })
-            }
+            KeySearch::Keys { keys, needed } => once(root, info, &search, |most_pages| {
+                rows(&Index::new(relation), &meta, keys, needed, most_pages)
+            }),
         };
         pg_sys::index_close(relation, pg_sys::NoLock as i32);
         rows
@@ -174,21 +155,23 @@ pub unsafe fn count(
 unsafe fn once(
     root: *mut pg_sys::PlannerInfo,
     info: *const pg_sys::IndexOptInfo,
-    search: Counted,
+    search: &KeySearch,
     count: impl FnOnce(usize) -> Option<f64>,
 ) -> Option<f64> {
     // SAFETY: the planner's structures are valid.
     unsafe {
         let rel = (*(*info).rel).relid as usize;
         let table = (**(*root).simple_rte_array.add(rel)).relid;
-        if let Some(counted) = with_plan(root, |plan| plan.counted.get(&table).copied()) {
-            let is_same = counted.index == search.index
-                && counted.keys_hash == search.keys_hash
-                && counted.needed == search.needed;
-            return counted.rows.filter(|_| is_same);
+        let index = (*info).indexoid;
+        let known = with_plan(root, |plan| {
+            let (of_index, of, rows) = plan.counted.get(&table)?;
+            Some(rows.filter(|_| *of_index == index && of == search))
+        });
+        if let Some(rows) = known {
+            return rows;
         }
         let rows = count(PAGES.saturating_sub(on_table(info).len()));
-        let counted = Counted { rows, ..search };
+        let counted = (index, search.clone(), rows);
         with_plan(root, |plan| plan.counted.insert(table, counted));
         rows
     }

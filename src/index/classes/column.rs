@@ -1,17 +1,11 @@
 //! A column of an open index.
 
 use super::constraint::KeyClass;
-use super::set::SetClass;
-use super::{
-    ComparedClass, DocumentClass, EQUAL, HASH_FUNCTION, HammingClass, MinhashClass,
-    PREDICATE_FUNCTION,
-};
+use super::{ComparedClass, EQUAL, HASH_FUNCTION, PREDICATE_FUNCTION};
 use crate::index::constraint_key::near_dup_key_near_wrapper;
-use crate::minhash::similarity::near_dup_wrapper;
+use crate::index::kind::Kind;
 use crate::pg::catalog::is_at;
 use crate::pg::relation::ColumnType;
-use crate::simhash::hamming::hamming_within_wrapper;
-use crate::text::measures::{near_dup_documents_wrapper, near_dup_of_sets_wrapper};
 use pgrx::{pg_sys, varlena_to_byte_slice};
 
 /// A column of an open index of the access method, counted from 1.
@@ -37,21 +31,11 @@ impl IndexColumn {
     /// is none of ours.
     pub fn class(&self) -> Option<Box<dyn ComparedClass>> {
         let predicate = self.predicate().fn_addr;
-        let is = |own| is_at(&predicate, own);
-        // SAFETY: the options are of the class that has the predicate.
-        unsafe {
-            let options = self.options();
-            Some(match () {
-                () if is(near_dup_wrapper) => Box::new(MinhashClass::from_options(options)?),
-                () if is(hamming_within_wrapper) => Box::new(HammingClass::from_options(options)?),
-                () if is(near_dup_of_sets_wrapper) => Box::new(SetClass),
-                () if is(near_dup_documents_wrapper) => {
-                    Box::new(DocumentClass::from_options(options)?)
-                }
-                () if is(near_dup_key_near_wrapper) => Box::new(KeyClass::of(self)?),
-                () => return None,
-            })
+        if is_at(&predicate, near_dup_key_near_wrapper) {
+            return Some(Box::new(KeyClass::of(self)?));
         }
+        // SAFETY: the options are of the class that has the predicate.
+        unsafe { Kind::of_address(&predicate)?.class(self.options()) }
     }
 
     /// Returns the parsed options of its operator class, or NULL.

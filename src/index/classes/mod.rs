@@ -16,6 +16,7 @@ pub use document::{DocumentClass, PARAMETERS as OF_DOCUMENTS, check_threshold};
 pub use hamming::HammingClass;
 pub use minhash::MinhashClass;
 pub use row::RowKeys;
+pub use set::SetClass;
 
 pub use crate::minhash::incomparable::ValueParameters;
 

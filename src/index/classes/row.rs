@@ -26,26 +26,17 @@ impl RowKeys {
     /// class of that column cannot be made.
     pub unsafe fn of_index(index: pg_sys::Relation) -> Self {
         // SAFETY: vouched for by the caller.
-        let (count, columns) = unsafe {
+        let (count, mut scope) = unsafe {
             let count = (*(*index).rd_index).indnkeyatts;
-            (
-                count,
-                (1..=count).map(|number| IndexColumn::new(index, number)),
-            )
+            let columns = (1..=count).map(|number| IndexColumn::new(index, number));
+            (count, columns.collect::<Vec<_>>())
         };
-        let (mut scope, mut compared): (Vec<IndexColumn>, _) = (columns.collect(), None);
-        if let Some(last) = scope.pop_if(|last| last.is_compared()) {
-            compared = Some(last);
-        }
-        let Some(compared) = compared else {
+        let compared = scope.pop_if(|last| last.is_compared());
+        let is_scope = scope.iter().all(IndexColumn::is_scope);
+        let Some(compared) = compared.filter(|_| is_scope) else {
             refuse_columns(index, count);
         };
-        for column in &scope {
-            if !column.is_scope() {
-                refuse_columns(index, count);
-            }
-            column.declare_type();
-        }
+        scope.iter().for_each(IndexColumn::declare_type);
         let class = compared.class().unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,

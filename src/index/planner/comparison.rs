@@ -1,10 +1,10 @@
 //! Comparisons of a measure with a bound, `minhash_sim(a, b) >= c` and the like, and the condition
 //! `a <@ ball(b, bound)`, or `a <% ball(b, bound)`, that follows from them.
 
-use crate::index::kind::{BALL, Bound, Kind};
+use crate::index::kind::{Bound, Kind};
 use crate::index::terms::Terms;
 use crate::minhash::similarity::{minhash_distance_wrapper, minhash_sim_wrapper};
-use crate::pg::catalog::{CFunction, function_beside, is_named_function, operator_beside};
+use crate::pg::catalog::{CFunction, is_named_function};
 use crate::pg::nodes::{
     self, all_elements, call, constant, elements, new_call, new_condition, new_constant,
 };
@@ -18,7 +18,9 @@ use std::ffi::CStr;
 /// A comparison from which it follows that two values are near each other.
 #[derive(Clone, Copy)]
 pub struct BoundComparison {
-    measure: &'static MeasureFunction,
+    pub kind: Kind,
+    /// Of a distance true; None where the bound has to be constant.
+    is_distance: Option<bool>,
     function: pg_sys::Oid,
     pub values: [*mut pg_sys::Node; 2],
     pub terms: Terms,
@@ -26,58 +28,23 @@ pub struct BoundComparison {
     is_strict: bool,
 }
 
-/// A function that says how near two values are, or how much of one is in the other.
-struct MeasureFunction {
-    name: &'static CStr,
-    function: CFunction,
-    kind: Kind,
-    /// True for a distance; None for sets and documents, whose bounds have to be constant.
-    is_distance: Option<bool>,
-}
-
-static MEASURES: [MeasureFunction; 6] = [
-    MeasureFunction::new(
-        c"minhash_sim",
-        minhash_sim_wrapper,
-        Kind::Minhash,
-        Some(false),
-    ),
-    MeasureFunction::new(
-        c"minhash_distance",
-        minhash_distance_wrapper,
-        Kind::Minhash,
-        Some(true),
-    ),
-    MeasureFunction::new(
-        c"bit_hamming",
-        bit_hamming_wrapper,
-        Kind::Hamming,
-        Some(true),
-    ),
-    MeasureFunction::new(c"containment", containment_wrapper, Kind::Containing, None),
-    MeasureFunction::new(c"jaccard", jaccard_wrapper, Kind::Resembling, None),
-    MeasureFunction::new(c"resemblance", resemblance_wrapper, Kind::Documents, None),
-];
-
-impl MeasureFunction {
-    const fn new(
-        name: &'static CStr,
-        function: CFunction,
-        kind: Kind,
-        is_distance: Option<bool>,
-    ) -> Self {
-        Self {
-            name,
-            function,
-            kind,
-            is_distance,
-        }
-    }
-
-    fn of(function: pg_sys::Oid) -> Option<&'static Self> {
-        let is_it = |measure: &&Self| is_named_function(function, measure.name, measure.function);
-        MEASURES.iter().find(is_it)
-    }
+/// Returns the kind of values of a function that says how near two of them are, or how much of one is in the
+/// other, and whether it is a distance; None for sets and documents, whose bounds have to be constant. None for any
+/// other function.
+fn measure(function: pg_sys::Oid) -> Option<(Kind, Option<bool>)> {
+    use Kind::{Containing, Documents, Hamming, Minhash, Resembling};
+    let (near, far) = (Some(false), Some(true));
+    let measures: [(&CStr, CFunction, Kind, Option<bool>); 6] = [
+        (c"minhash_sim", minhash_sim_wrapper, Minhash, near),
+        (c"minhash_distance", minhash_distance_wrapper, Minhash, far),
+        (c"bit_hamming", bit_hamming_wrapper, Hamming, far),
+        (c"containment", containment_wrapper, Containing, None),
+        (c"jaccard", jaccard_wrapper, Resembling, None),
+        (c"resemblance", resemblance_wrapper, Documents, None),
+    ];
+    let mut measures = measures.into_iter();
+    let found = measures.find(|(name, own, ..)| is_named_function(function, name, *own));
+    found.map(|(.., kind, is_distance)| (kind, is_distance))
 }
 
 /// Returns how the left operand of an operator of numbers stands to the right one, where one of them is of a
@@ -149,28 +116,25 @@ impl BoundComparison {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = call(node)?;
-            let measure = MeasureFunction::of(function)?;
-            let bound_type = measure.kind.bound_type();
+            let (kind, is_distance) = measure(function)?;
+            let bound_type = kind.bound_type();
             let (ordering, is_strict) = ordering(operator, bound_type)?;
-            let far = match measure.is_distance {
+            let far = match is_distance {
                 Some(true) => Ordering::Greater,
                 _ => Ordering::Less,
             };
             let args = all_elements(args);
             let (values, cut) = args.split_first_chunk()?;
-            let terms = Terms::new(measure.kind, bound_of_type(bound_type, bound)?, cut)?;
+            let terms = Terms::new(kind, bound_of_type(bound_type, bound)?, cut)?;
             (turned(ordering) != far).then_some(Self {
-                measure,
+                kind,
+                is_distance,
                 function,
                 values: *values,
                 terms,
                 is_strict,
             })
         }
-    }
-
-    pub fn kind(&self) -> Kind {
-        self.measure.kind
     }
 
     /// Returns the bound of a ball that holds all that the comparison allows, and of signatures also the
@@ -180,7 +144,7 @@ impl BoundComparison {
         // SAFETY: the function's result, with which the constant is compared, has this type.
         unsafe {
             let datum = constant(self.terms.bound)?;
-            match (self.kind(), self.measure.is_distance) {
+            match (self.kind, self.is_distance) {
                 (Kind::Minhash, Some(true)) => {
                     least_similarity(f64::from_datum(datum, false)?).map(Bound::Threshold)
                 }
@@ -206,29 +170,23 @@ impl BoundComparison {
     ) -> Option<*mut pg_sys::Expr> {
         // SAFETY: the nodes are the planner's, the objects the extension's.
         unsafe {
-            let kind = self.kind();
-            let (value, center) = (self.values[column], self.values[1 - column]);
-            let schema = pg_sys::get_func_namespace(self.function);
-            let [value_type, ball_type] = kind.types(schema);
-            let make = |types: &[pg_sys::Oid]| function_beside(self.function, BALL, types);
-            let ball = match (constant(self.terms.bound), self.bound()) {
-                (Some(_), None) => return None,
+            let (value, center) = ((column, self.values[column]), self.values[1 - column]);
+            let (root, function) = (root, self.function);
+            let near = match (constant(self.terms.bound), self.bound()) {
+                (Some(_), None) => None,
                 (Some(_), Some(bound)) => {
                     let mut terms = self.terms;
                     terms.bound = bound.node();
-                    let make = make(&kind.ball_arguments(value_type))?;
-                    new_call(root, make, terms.after(center))
+                    terms.containment(root, function, value, center)
                 }
                 (None, _) => {
-                    let make = make(&[value_type, kind.bound_type(), pg_sys::BOOLOID])?;
-                    let is_distance = pg_sys::Datum::from(self.measure.is_distance?);
+                    let is_distance = pg_sys::Datum::from(self.is_distance?);
                     let is_distance = new_constant(pg_sys::BOOLOID, is_distance);
-                    new_call(root, make, [center, self.terms.bound, is_distance])
+                    let ball = [center, self.terms.bound, is_distance];
+                    self.kind.containment(root, function, value, &ball)
                 }
             };
-            let (operator, _) = kind.operator(column);
-            let operator = operator_beside(self.function, operator, [value_type, ball_type])?;
-            Some(new_condition(operator, value, ball))
+            near.map(|(operator, [value, ball])| new_condition(operator, value, ball))
         }
     }
 }

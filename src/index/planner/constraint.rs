@@ -26,7 +26,7 @@ impl NearCondition {
     /// Returns the nearness that a comparison asks for; None unless its bound is constant.
     pub fn of_comparison(comparison: &BoundComparison) -> Option<Self> {
         Some(Self {
-            kind: comparison.kind(),
+            kind: comparison.kind,
             values: comparison.values,
             terms: comparison.terms,
             bound: comparison.bound()?,

@@ -133,27 +133,10 @@ unsafe fn columns_of(
 ) -> impl Iterator<Item = usize> {
     // SAFETY: vouched for by the caller.
     (0..2).filter(move |&column| unsafe {
-        is_of(root, rel, values[column]) && !mentions(root, rel, values[1 - column])
+        let [own, other] = [column, 1 - column].map(|of| pg_sys::pull_varnos(root, values[of]));
+        let relids = (*rel).relids;
+        pg_sys::bms_equal(own, relids) && !pg_sys::bms_overlap(other, relids)
     })
-}
-
-/// Returns whether an expression is made of columns of a table alone.
-unsafe fn is_of(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    node: *mut pg_sys::Node,
-) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe { pg_sys::bms_equal(pg_sys::pull_varnos(root, node), (*rel).relids) }
-}
-
-unsafe fn mentions(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    node: *mut pg_sys::Node,
-) -> bool {
-    // SAFETY: vouched for by the caller.
-    unsafe { pg_sys::bms_overlap(pg_sys::pull_varnos(root, node), (*rel).relids) }
 }
 
 /// Returns whether an index of the table finds by its keys the rows that a comparison allows. A bound that is
@@ -166,7 +149,7 @@ unsafe fn is_served(
     let bound = comparison.bound();
     // SAFETY: vouched for by the caller.
     unsafe {
-        selectivity::columns(rel, comparison.kind()).any(|column| {
+        selectivity::columns(rel, comparison.kind).any(|column| {
             bound.is_none_or(|bound| bound.is_served(column.options(), nodes::constant(center)))
         })
     }

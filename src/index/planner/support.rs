@@ -2,10 +2,9 @@
 //! index condition, `column <@ ball(center, bound)` and the like, that says the same.
 
 use super::contained_documents::condition_of_sets;
-use crate::index::kind::{BALL, Kind};
+use crate::index::kind::Kind;
 use crate::index::planned_column::PlannedColumn;
 use crate::index::terms::Terms;
-use crate::pg::catalog;
 use crate::pg::nodes::{self, constant, pointer};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -44,7 +43,8 @@ pub fn near_dup_support(request: Internal) -> Internal {
 
 /// Returns the list of the one condition that replaces a call whose argument `indexarg` is a column
 /// of an index of ours, if that index can serve it. The operator keeps exactly the rows that
-/// the function keeps.
+/// the function keeps. A bound that is not known yet may be one that the index does not find by its keys: then it
+/// scans all its rows, and the answers are right too.
 ///
 /// # Safety
 /// The request is the planner's.
@@ -52,99 +52,44 @@ unsafe fn index_condition(
     request: &mut pg_sys::SupportRequestIndexCondition,
     kind: Kind,
 ) -> Option<*mut pg_sys::List> {
-    // SAFETY: the planner's nodes are valid while it plans.
+    // SAFETY: the planner's nodes are valid while it plans; constants are of the argument types.
     unsafe {
-        let (a, b, terms) = arguments(request.node, kind)?;
-        let (column, center) = match request.indexarg {
-            0 => (a, b),
-            1 => (b, a),
-            _ => return None,
-        };
+        let call = nodes::cast::<pg_sys::FuncExpr>(request.node, pg_sys::NodeTag::T_FuncExpr)?;
+        let (a, b, terms) = Terms::of_call((*call).args, kind)?;
+        let column = request.indexarg as usize;
+        let (value, center) = *[(a, b), (b, a)].get(column)?;
         let (root, index) = (request.root, request.index);
         let compared = PlannedColumn::of(index);
-        let usable = compared.at == request.indexcol as usize
+        let is_usable = compared.at == request.indexcol as usize
             && compared.is_of(kind)
             && pg_sys::is_pseudo_constant_for_index(root, center, index)
             && pg_sys::is_pseudo_constant_for_index(root, terms.bound, index)
             && terms.are_served(compared.options(), constant(center));
-        if !usable {
+        if !is_usable {
             return None;
         }
-        let ball = ball_expression(request.funcid, root, center, &terms, kind)?;
-        let ball_type = pg_sys::exprType(ball);
-        let (_, strategy) = kind.operator(request.indexarg as usize);
-        let strategy = strategy as i16;
-        let value_type = catalog::first_argument_type(request.funcid)?;
-        let operator =
-            pg_sys::get_opfamily_member(request.opfamily, value_type, ball_type, strategy);
-        if operator == pg_sys::InvalidOid {
-            return None;
-        }
+        let near = terms.containment(root, request.funcid, (column, value), center);
+        let is_member = |operator| pg_sys::op_in_opfamily(operator, request.opfamily);
+        let (operator, [value, ball]) = near.filter(|(operator, _)| is_member(*operator))?;
         request.lossy = false;
-        let clause = nodes::new_condition(operator, column, ball);
+        let clause = nodes::new_condition(operator, value, ball);
         Some(nodes::list([clause.cast()]))
     }
 }
 
-/// Returns the two values that a call compares, and its terms.
-unsafe fn arguments(
-    node: *mut pg_sys::Node,
-    kind: Kind,
-) -> Option<(*mut pg_sys::Node, *mut pg_sys::Node, Terms)> {
-    // SAFETY: the planner's nodes are valid while it plans, and the tag tells the type.
-    unsafe {
-        if node.is_null() || (*node).type_ != pg_sys::NodeTag::T_FuncExpr {
-            return None;
-        }
-        Terms::of_call((*node.cast::<pg_sys::FuncExpr>()).args, kind)
-    }
-}
-
-/// Returns `ball(center, bound)`, folded if both are constant. None for a bound out of range, about
-/// which the function complains when it is called.
-unsafe fn ball_expression(
-    function: pg_sys::Oid,
-    root: *mut pg_sys::PlannerInfo,
-    center: *mut pg_sys::Node,
-    terms: &Terms,
-    kind: Kind,
-) -> Option<*mut pg_sys::Node> {
-    // SAFETY: the nodes are the planner's, and the function exists.
-    unsafe {
-        if constant(terms.bound).is_some() && terms.bound().is_none() {
-            return None;
-        }
-        let types = kind.ball_arguments(catalog::first_argument_type(function)?);
-        let constructor = catalog::function_beside(function, BALL, &types)?;
-        Some(nodes::new_call(root, constructor, terms.after(center)))
-    }
-}
-
-/// Sets the share of rows, or of pairs of rows, that a call keeps.
+/// Sets the share of rows that the condition between a column and a ball keeps, or of pairs that the join of
+/// the first values with the balls of the second keeps. Declines for a bound out of range, about which the
+/// function complains when it is called.
 ///
 /// # Safety
 /// The request is the planner's.
 unsafe fn selectivity(request: &mut pg_sys::SupportRequestSelectivity, kind: Kind) -> Option<()> {
     // SAFETY: the planner's nodes are valid while it plans.
     unsafe {
-        let args = Terms::of_call(request.args, kind)?;
-        request.selectivity = if request.is_join {
-            pair_selectivity(request, args, kind)?
-        } else {
-            row_selectivity(request, args, kind)?
-        };
-        Some(())
-    }
-}
-
-/// Returns the share of rows that the condition between the column and a ball keeps.
-unsafe fn row_selectivity(
-    request: &pg_sys::SupportRequestSelectivity,
-    (a, b, terms): (*mut pg_sys::Node, *mut pg_sys::Node, Terms),
-    kind: Kind,
-) -> Option<f64> {
-    // SAFETY: the nodes are the planner's.
-    unsafe {
+        let (a, b, terms) = Terms::of_call(request.args, kind)?;
+        if constant(terms.bound).is_some() {
+            terms.bound()?;
+        }
         let varies = |node| {
             let tables = pg_sys::pull_varnos(request.root, node);
             match request.varRelid {
@@ -152,54 +97,25 @@ unsafe fn row_selectivity(
                 relation => pg_sys::bms_is_member(relation, tables),
             }
         };
-        let (argument, column, center) = if varies(a) { (0, a, b) } else { (1, b, a) };
-        let operands = (column, center, terms);
-        let (operator, args) = containment(request, argument, operands, kind)?;
-        Some(pg_sys::restriction_selectivity(
-            request.root,
-            operator,
-            args,
-            request.inputcollid,
-            request.varRelid,
-        ))
-    }
-}
-
-/// Returns the share of pairs that the join of a with the balls of b keeps.
-unsafe fn pair_selectivity(
-    request: &pg_sys::SupportRequestSelectivity,
-    operands: (*mut pg_sys::Node, *mut pg_sys::Node, Terms),
-    kind: Kind,
-) -> Option<f64> {
-    // SAFETY: the nodes are the planner's.
-    unsafe {
-        let (operator, args) = containment(request, 0, operands, kind)?;
-        Some(pg_sys::join_selectivity(
-            request.root,
-            operator,
-            args,
-            request.inputcollid,
-            request.jointype,
-            request.sjinfo,
-        ))
-    }
-}
-
-/// Returns the operator between a value, argument `argument` of the call, and a ball, and its
-/// operands.
-unsafe fn containment(
-    request: &pg_sys::SupportRequestSelectivity,
-    argument: usize,
-    (value, center, terms): (*mut pg_sys::Node, *mut pg_sys::Node, Terms),
-    kind: Kind,
-) -> Option<(pg_sys::Oid, *mut pg_sys::List)> {
-    // SAFETY: the nodes are the planner's.
-    unsafe {
-        let value_type = catalog::first_argument_type(request.funcid)?;
-        let ball = ball_expression(request.funcid, request.root, center, &terms, kind)?;
-        let types = [value_type, pg_sys::exprType(ball)];
-        let operator = catalog::operator_beside(request.funcid, kind.operator(argument).0, types)?;
-        Some((operator, nodes::list([value, ball])))
+        let (column, value, center) = match request.is_join || varies(a) {
+            true => (0, a, b),
+            false => (1, b, a),
+        };
+        let root = request.root;
+        let (operator, operands) =
+            terms.containment(root, request.funcid, (column, value), center)?;
+        let (operands, collation) = (nodes::list(operands), request.inputcollid);
+        request.selectivity = match request.is_join {
+            true => {
+                let (kind, join) = (request.jointype, request.sjinfo);
+                pg_sys::join_selectivity(root, operator, operands, collation, kind, join)
+            }
+            false => {
+                let relation = request.varRelid;
+                pg_sys::restriction_selectivity(root, operator, operands, collation, relation)
+            }
+        };
+        Some(())
     }
 }
 
