@@ -14,7 +14,6 @@ use neardup::bands::recall::{DrawnPairs, DrawnShares, recall};
 use neardup::bands::{Bands, band_hashes, relax};
 use neardup::candidates::for_each_pair;
 use neardup::memory::{Grow, collected, copied, filled};
-use neardup::minhash::interval::Interval;
 use neardup::minhash::{Header, Signature};
 use neardup::set;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
@@ -39,13 +38,6 @@ impl SampledRow {
     fn read(&self) -> Signature<'_> {
         Signature::from_bytes(&self.signature).or_raise()
     }
-}
-
-/// The true pairs of a sample, and the shares of them that two thresholds on the estimate keep.
-struct Recall {
-    pairs: i64,
-    at_threshold: Option<Interval>,
-    at_relaxed: Option<f64>,
 }
 
 /// Implements `near_dup_advise(relation, signature_column, threshold, sample_rows,
@@ -76,47 +68,39 @@ fn near_dup_advise(fcinfo: pg_sys::FunctionCallInfo) {
     };
     let is_comparable = |row: &&SampledRow| row.read().header == header;
     let comparable = collected(sample.iter().filter(is_comparable)).or_raise();
-    let index = index_advice(&comparable, &header, threshold, rows as f64);
     let relaxed = relaxed_threshold(&header, threshold, RELAXED_RECALL);
     let share = (f64::from(sample_rows) / rows as f64).min(1.0);
+    let [bands, intact, bytes, candidates, crowded] =
+        index_advice(&comparable, &header, threshold, rows as f64);
     let recall = source
         .has_documents
         .then(|| sample_recall(&comparable, &header, threshold, relaxed, share));
-    let recall = recall.as_ref();
-    let at_threshold = recall.and_then(|recall| recall.at_threshold);
+    let [pairs, estimate, low, high, at_relaxed] = recall.unwrap_or_default();
     call.rows().put([
         rows.into_datum(),
         (sample.len() as i32).into_datum(),
-        index.bands.into_datum(),
-        index.intact.into_datum(),
-        index.bytes_per_row.into_datum(),
-        index.candidates.into_datum(),
-        index.crowded.into_datum(),
+        bands,
+        intact,
+        bytes,
+        candidates,
+        crowded,
         relaxed.into_datum(),
-        recall.map(|recall| recall.pairs).into_datum(),
-        at_threshold.map(|recall| recall.estimate).into_datum(),
-        at_threshold.map(|recall| recall.low).into_datum(),
-        at_threshold.map(|recall| recall.high).into_datum(),
-        recall.and_then(|recall| recall.at_relaxed).into_datum(),
+        pairs,
+        estimate,
+        low,
+        high,
+        at_relaxed,
     ]);
 }
 
-/// Cost and selectivity of an index.
-struct IndexAdvice {
-    bands: i32,
-    intact: i32,
-    bytes_per_row: f64,
-    candidates: f64,
-    crowded: f64,
-}
-
-/// Takes `rows` sampled from `table_rows`, with signatures of these parameters.
+/// Returns the bands, the intact bands, the bytes a row, the candidates and the share of crowded keys of an index, from
+/// `rows` sampled from `table_rows`, with signatures of these parameters.
 fn index_advice(
     rows: &[&SampledRow],
     header: &Header,
     threshold: f64,
     table_rows: f64,
-) -> IndexAdvice {
+) -> [Option<pg_sys::Datum>; 5] {
     let (slots, bits) = (usize::from(header.slots), u32::from(header.slot_bits));
     let bands = Bands::for_threshold(slots, bits, threshold);
     let intact = bands
@@ -124,15 +108,14 @@ fn index_advice(
         .map_or(1, |found| found.needed());
     let hashes = rows.iter().map(|row| band_hashes(&row.read(), &bands));
     let sample = Sample::new(hashes, table_rows).or_raise();
-    IndexAdvice {
-        bands: bands.bands as i32,
-        intact: intact as i32,
-        bytes_per_row: bytes_per_row(bands.bands),
-        candidates: sample
-            .candidates(&bands, intact, &mut check_interrupts)
-            .or_raise(),
-        crowded: sample.crowded(intact).or_raise(),
-    }
+    let candidates = sample.candidates(&bands, intact, &mut check_interrupts);
+    [
+        (bands.bands as i32).into_datum(),
+        (intact as i32).into_datum(),
+        bytes_per_row(bands.bands).into_datum(),
+        candidates.or_raise().into_datum(),
+        sample.crowded(intact).or_raise().into_datum(),
+    ]
 }
 
 /// The table and columns that the rows come from, quoted.
@@ -144,7 +127,6 @@ struct SampledTable {
 }
 
 impl SampledTable {
-    #[allow(clippy::disallowed_methods, reason = "two columns")]
     fn new(call: &Call) -> Self {
         let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
         // SAFETY: both arguments are names.
@@ -152,13 +134,11 @@ impl SampledTable {
         let signature = quoted(call.argument(1, "signature_column"));
         let document = call.optional_argument(4).map(quoted);
         let has_documents = document.is_some();
-        let document = document.map(|document| document + "::pg_catalog.text");
         Self {
-            columns: [Some(signature), document]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join(", "),
+            columns: match document {
+                Some(document) => format!("{signature}, {document}::pg_catalog.text"),
+                None => signature,
+            },
             table: names::relation(relation),
             signature_type: type_named(call.schema(), c"minhash_signature"),
             has_documents,
@@ -236,16 +216,22 @@ fn relaxed_threshold(header: &Header, threshold: f64, recall: f64) -> Option<f64
     relax(threshold, i64::from(header.slots), recall).ok()
 }
 
-/// Returns the recall of two thresholds on the estimate among pairs whose documents reach the first,
-/// from rows that are a share of the table's.
+/// Returns the number of true pairs, whose documents reach a threshold, and the shares of them that thresholds on the
+/// estimate keep, from rows that are a share of the table's: of the same threshold the share with its interval, and
+/// of the relaxed one.
 fn sample_recall(
     rows: &[&SampledRow],
     header: &Header,
     threshold: f64,
     relaxed: Option<f64>,
     share: f64,
-) -> Recall {
-    let shingling = shingling_of(header);
+) -> [Option<pg_sys::Datum>; 5] {
+    let shingling = shingling(header).unwrap_or_else(|| {
+        invalid(
+            "the signatures were not made from the text of documents",
+            "Leave document_column out.",
+        )
+    });
     // Half of the least threshold would be 0, which bands cannot serve.
     let low = relaxed_threshold(header, threshold, SEARCH_RECALL)
         .unwrap_or((threshold / 2.0).max(f64::MIN_POSITIVE));
@@ -272,13 +258,18 @@ fn sample_recall(
         rows: share * part,
         pairs: drawn.share(),
     };
-    Recall {
-        pairs: (all / drawn.share().max(f64::MIN_POSITIVE) / (part * part)).round() as i64,
-        at_threshold: recall(&pairs, rows.len(), shares).or_raise(),
-        at_relaxed: relaxed
-            .filter(|_| all > 0.0)
-            .map(|_| reached_relaxed as f64 / all),
-    }
+    let in_table = all / drawn.share().max(f64::MIN_POSITIVE) / (part * part);
+    let at_threshold = recall(&pairs, rows.len(), shares).or_raise();
+    let at_relaxed = relaxed.filter(|_| all > 0.0);
+    [
+        (in_table.round() as i64).into_datum(),
+        at_threshold.map(|recall| recall.estimate).into_datum(),
+        at_threshold.map(|recall| recall.low).into_datum(),
+        at_threshold.map(|recall| recall.high).into_datum(),
+        at_relaxed
+            .map(|_| reached_relaxed as f64 / all)
+            .into_datum(),
+    ]
 }
 
 /// Draws pairs whose estimate reaches `low`, and returns among how many rows.
@@ -304,17 +295,6 @@ fn shingles(row: &SampledRow, shingling: &Shingling) -> Vec<i64> {
         &mut check_interrupts,
     )
     .or_raise()
-}
-
-/// # Errors
-/// ERROR for signatures that were not made from text.
-fn shingling_of(header: &Header) -> Shingling {
-    shingling(header).unwrap_or_else(|| {
-        invalid(
-            "the signatures were not made from the text of documents",
-            "Leave document_column out.",
-        )
-    })
 }
 
 pgrx::extension_sql_file!("../../sql/index/advise.sql", name = "advise");

@@ -2,7 +2,9 @@
 //! operand of `<@` and, of sets, of `%>`, `<%` and `<%>`. It prints short, for plans print it: a digest of the
 //! center, and the bound; whole where it is sent to another server.
 //!
-//! Layout, little endian: the bound, the center, and the kind of the center in one byte.
+//! Layout, little endian: the bound, the center, and the kind of the center in one byte. The bound is an f64, of bit
+//! strings `distance u32 | bits u32`. A document begins with `k u16 | unit u8 | fold u8 | 4 bytes of 0`; it is the
+//! set of its shingles' hashes. The elements of sets, i64, ascend.
 
 use crate::minhash::datum::StoredSignature;
 use crate::options;
@@ -74,9 +76,7 @@ impl Within<'_> {
             }
         }
     }
-}
 
-impl Within<'_> {
     /// Returns the text of a ball: a digest of its center, which tells centers apart, and the bound.
     pub fn text(&self) -> String {
         match self {
@@ -171,58 +171,37 @@ pub fn read(bytes: &[u8]) -> Within<'_> {
 
 fn parse(bytes: &[u8]) -> Option<Within<'_>> {
     let (kind, bytes) = bytes.split_last()?;
+    let (head, rest) = bytes.split_first_chunk()?;
+    let bound = f64::from_le_bytes(*head);
     match *kind {
-        OF_SIGNATURE => read_signature(bytes),
-        OF_BITS => read_bits(bytes),
-        OF_SET => read_set(bytes),
-        OF_DOCUMENT => read_document(bytes),
+        OF_SIGNATURE if bound == EVERYTHING || options::is_threshold(bound) => {
+            Some(Within::Signature(Signature::from_bytes(rest).ok()?, bound))
+        }
+        OF_BITS => {
+            let [distance, len] = *head.as_chunks().0 else {
+                return None;
+            };
+            let [distance, len] = [distance, len].map(u32::from_le_bytes);
+            let len = len as usize;
+            let padding = rest.view_bits::<Msb0>().get(len..)?;
+            let is_valid = distance <= i32::MAX as u32 && padding.len() < 8 && padding.not_any();
+            is_valid.then_some(Within::Bits(BitCenter { bytes: rest, len }, distance))
+        }
+        OF_SET if options::is_threshold(bound) => Some(Within::Set(read_elements(rest)?, bound)),
+        OF_DOCUMENT if options::is_threshold(bound) => {
+            let (&[k0, k1, unit, fold, 0, 0, 0, 0], hashes) = rest.split_first_chunk()? else {
+                return None;
+            };
+            let k = i64::from(u16::from_le_bytes([k0, k1]));
+            let (unit, fold) = (Unit::from_repr(unit)?, Fold::from_repr(fold)?);
+            Some(Within::Document(Resembling {
+                threshold: bound,
+                shingling: Shingling::new(k, unit, fold).ok()?,
+                set: read_elements(hashes)?,
+            }))
+        }
         _ => None,
     }
-}
-
-fn read_signature(bytes: &[u8]) -> Option<Within<'_>> {
-    let (threshold, signature) = bytes.split_first_chunk()?;
-    let threshold = f64::from_le_bytes(*threshold);
-    let is_valid = threshold == EVERYTHING || options::is_threshold(threshold);
-    let center = Signature::from_bytes(signature).ok()?;
-    is_valid.then_some(Within::Signature(center, threshold))
-}
-
-fn read_bits(bytes: &[u8]) -> Option<Within<'_>> {
-    let (distance, rest) = bytes.split_first_chunk()?;
-    let (len, bytes) = rest.split_first_chunk()?;
-    let [distance, len] = [distance, len].map(|number| u32::from_le_bytes(*number));
-    let len = len as usize;
-    let padding = bytes.view_bits::<Msb0>().get(len..)?;
-    let is_valid = distance <= i32::MAX as u32 && padding.len() < 8 && padding.not_any();
-    is_valid.then_some(Within::Bits(BitCenter { bytes, len }, distance))
-}
-
-fn read_set(bytes: &[u8]) -> Option<Within<'_>> {
-    let (share, elements) = bytes.split_first_chunk()?;
-    let share = f64::from_le_bytes(*share);
-    let elements = read_elements(elements)?;
-    options::is_threshold(share).then_some(Within::Set(elements, share))
-}
-
-/// Returns the center and bound of a ball's bytes, little endian:
-/// `threshold f64 | k u16 | unit u8 | fold u8 | 4 bytes of 0 | hashes i64...`, ascending.
-fn read_document(bytes: &[u8]) -> Option<Within<'_>> {
-    let (threshold, rest) = bytes.split_first_chunk()?;
-    let (&[k0, k1, unit, fold, 0, 0, 0, 0], hashes) = rest.split_first_chunk()? else {
-        return None;
-    };
-    let k = i64::from(u16::from_le_bytes([k0, k1]));
-    let unit = Unit::from_repr(unit)?;
-    let fold = Fold::from_repr(fold)?;
-    let threshold = f64::from_le_bytes(*threshold);
-    let shingling = Shingling::new(k, unit, fold).ok()?;
-    let set = read_elements(hashes)?;
-    options::is_threshold(threshold).then_some(Within::Document(Resembling {
-        threshold,
-        shingling,
-        set,
-    }))
 }
 
 /// Returns the elements of a set; None unless they are whole, and ascend.

@@ -24,10 +24,8 @@ impl KeyCall {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = nodes::call(expression)?;
-            let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
-                let make = kind.make_constraint_key();
-                make.is_some_and(|own| is_named_function(function, MAKE, own))
-            })?;
+            let mut kinds = Kind::WITH_KEYS.into_iter();
+            let (kind, _) = kinds.find(|(_, make)| is_named_function(function, MAKE, *make))?;
             let args = nodes::all_elements(args);
             let (&value, rest) = args.split_first()?;
             let (&bound, rest) = rest.split_first()?;
@@ -58,12 +56,12 @@ impl KeyCall {
         unsafe {
             let schema = pg_sys::get_func_namespace(self.function);
             let [value_type, _] = self.kind.types(schema);
-            let mut types = self.kind.ball_arguments(value_type);
-            types.push(pg_sys::TEXTOID);
             let collation = pg_sys::DEFAULT_COLLATION_OID;
             let no_label = pg_sys::makeNullConst(pg_sys::TEXTOID, -1, collation).cast();
+            let args: Vec<_> = terms.after(value).chain([no_label]).collect();
+            let terms = args[1..].iter().map(|term| pg_sys::exprType(*term));
+            let types: Vec<_> = [value_type].into_iter().chain(terms).collect();
             let function = function_beside(self.function, MAKE, &types)?;
-            let args = terms.after(value).chain([no_label]);
             Some(nodes::new_call(root, function, args))
         }
     }

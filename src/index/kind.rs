@@ -112,8 +112,6 @@ impl Containment {
 /// The functions, the operator and the types that belong to a kind, in the schema of the extension.
 pub struct Objects {
     schema: pg_sys::Oid,
-    /// The function (value, bound) that makes a ball.
-    pub make_ball: pg_sys::Oid,
     pub value_type: pg_sys::Oid,
     pub ball_type: pg_sys::Oid,
     /// `value <@ ball`, or `value <% ball` of sets.
@@ -121,18 +119,12 @@ pub struct Objects {
 }
 
 impl Kind {
-    /// Returns whether a center is a value of the kind.
-    pub fn has(self, center: &Within<'_>) -> bool {
-        match center {
-            Within::Signature(..) => self == Self::Minhash,
-            Within::Bits(..) => self == Self::Hamming,
-            Within::Set(..) => matches!(self, Self::Containing | Self::Resembling),
-            Within::Document(_) => self == Self::Documents,
-        }
-    }
-
-    /// The kinds that have constraint keys.
-    pub const WITH_KEYS: [Self; 3] = [Self::Minhash, Self::Hamming, Self::Documents];
+    /// The kinds that have constraint keys, with the functions `near_dup_key(value, bound... , label)`.
+    pub const WITH_KEYS: [(Self, CFunction); 3] = [
+        (Self::Minhash, near_dup_key_wrapper),
+        (Self::Hamming, near_dup_key_of_bits_wrapper),
+        (Self::Documents, near_dup_key_of_document_wrapper),
+    ];
 
     pub const ALL: [Self; 5] = [
         Self::Minhash,
@@ -182,16 +174,6 @@ impl Kind {
             Self::Containing => (c"near_contained", near_contained_wrapper),
             Self::Resembling => (c"near_dup", near_dup_of_sets_wrapper),
             Self::Documents => (c"near_dup", near_dup_documents_wrapper),
-        }
-    }
-
-    /// Returns the function `near_dup_key(value, bound... , label)`; None for kinds without keys.
-    pub fn make_constraint_key(self) -> Option<CFunction> {
-        match self {
-            Self::Minhash => Some(near_dup_key_wrapper),
-            Self::Hamming => Some(near_dup_key_of_bits_wrapper),
-            Self::Documents => Some(near_dup_key_of_document_wrapper),
-            Self::Containing | Self::Resembling => None,
         }
     }
 
@@ -316,11 +298,6 @@ impl Kind {
         [self.value_type(schema), type_named(schema, BALL)]
     }
 
-    /// Returns the types of the arguments of the function that makes a ball.
-    pub fn ball_arguments(self, value_type: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-        [&[value_type, self.bound_type()], self.cut_types()].concat()
-    }
-
     /// Returns the operator that says whether the value that is argument `column` of a call of `function`, one of
     /// the extension's, is in a ball, and its operands; the ball is that of the arguments `ball`.
     ///
@@ -352,12 +329,8 @@ impl Kind {
         let schema = unsafe { pg_sys::get_func_namespace(function) };
         let value_type = self.value_type(schema);
         let ball_type = type_named(schema, BALL);
-        let named = |name, types: &[pg_sys::Oid]| {
-            function_beside(function, name, types).expect("the extension has its functions")
-        };
         Objects {
             schema,
-            make_ball: named(BALL, &self.ball_arguments(value_type)),
             value_type,
             ball_type,
             operator: operator_beside(function, self.operator(0).0, [value_type, ball_type])

@@ -31,7 +31,7 @@ impl<'a> PageReader<'a> {
     ///
     /// # Errors
     /// Too little memory.
-    pub fn announce(
+    pub fn announce_pages(
         &mut self,
         pages: impl ExactSizeIterator<Item = PageAhead>,
     ) -> neardup::Result<()> {
@@ -57,7 +57,7 @@ impl<'a> PageReader<'a> {
     }
 
     /// Returns a page, locked for reading.
-    pub fn read(&mut self, block: u32) -> Page<'a> {
+    pub fn page(&mut self, block: u32) -> Page<'a> {
         let next = self.pinned.pop_front();
         self.pin_ahead();
         match next {

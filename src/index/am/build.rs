@@ -18,25 +18,16 @@ use std::ops::Range;
 /// Leaves written between two checks of the list of merges.
 const LEAVES_AT_ONCE: usize = 1024;
 
-/// The phase of a build, as pg_stat_progress_create_index shows it.
-#[derive(Clone, Copy)]
-enum BuildPhase {
-    Scan = 2,
-    Sort = 3,
-    Merge = 4,
-    Log = 5,
-}
+/// The phases of a build, as [`phase_name`] names them.
+const SCAN: i64 = 2;
+const SORT: i64 = 3;
+const MERGE: i64 = 4;
+const LOG: i64 = 5;
 
-impl BuildPhase {
-    fn report(self) {
-        // SAFETY: writes to the backend's own entry.
-        unsafe {
-            pg_sys::pgstat_progress_update_param(
-                pg_sys::PROGRESS_CREATEIDX_SUBPHASE as i32,
-                self as i64,
-            );
-        }
-    }
+/// Shows a number of a build in pg_stat_progress_create_index.
+fn report(number: u32, value: i64) {
+    // SAFETY: writes to the backend's own entry.
+    unsafe { pg_sys::pgstat_progress_update_param(number as i32, value) };
 }
 
 /// Implements `ambuildphasename`.
@@ -94,7 +85,7 @@ pub unsafe extern "C-unwind" fn build(
         let row_keys = RowKeys::of_index(relation);
         row_keys.warn_of_two_texts();
         let mut build = Build::new(index);
-        BuildPhase::Scan.report();
+        report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SCAN);
         let scan = TableScan {
             table: heap,
             index: relation,
@@ -160,7 +151,7 @@ impl<'a> Build<'a> {
         let too_far = self.row - self.start >= MAX_ROWS;
         if self.postings.len() + keys.len() > self.most_postings || too_far {
             self.write_segment();
-            BuildPhase::Scan.report();
+            report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SCAN);
         }
         self.reserve(keys.len());
         let offset = (self.row - self.start) as u32;
@@ -196,13 +187,11 @@ impl<'a> Build<'a> {
         }
         changes.finish();
         self.entries.clear();
-        let done = pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE as i32;
-        // SAFETY: writes to the backend's own entry.
-        unsafe { pg_sys::pgstat_progress_update_param(done, self.row as i64) };
+        report(pg_sys::PROGRESS_CREATEIDX_TUPLES_DONE, self.row as i64);
     }
 
     fn write_segment(&mut self) {
-        BuildPhase::Sort.report();
+        report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, SORT);
         if !self.postings.is_empty() {
             let (rows, postings) = (self.start..self.row, &mut self.postings);
             let (mut page, mut meta, segment) =
@@ -220,7 +209,7 @@ impl<'a> Build<'a> {
     /// Merges the segments that `choose` returns until it returns none.
     fn merge(&self, choose: impl Fn(&[postings::Segment]) -> Option<Range<usize>>) {
         while let Some(range) = choose(&plain(Meta::read(&self.index).segments())) {
-            BuildPhase::Merge.report();
+            report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, MERGE);
             let merging = Merging::wait(&self.index);
             merging.begin_merge(range, false);
             while merging.advance(0, LEAVES_AT_ONCE, &mut |_| true).is_none() {}
@@ -242,7 +231,7 @@ impl<'a> Build<'a> {
         drop(page);
         matches::sample(&self.index);
         if self.index.needs_wal() {
-            BuildPhase::Log.report();
+            report(pg_sys::PROGRESS_CREATEIDX_SUBPHASE, LOG);
             // SAFETY: the index is open, and nobody else reads it yet.
             unsafe {
                 pg_sys::log_newpage_range(

@@ -48,15 +48,16 @@ impl SearchCandidates {
         Some(FoundRow { row, shared })
     }
 
-    /// Takes the next candidates into `here`, at most [`TOGETHER`]; none if there are no more.
-    pub fn take(&mut self, here: &mut Vec<FoundRow>) {
-        here.clear();
+    /// Takes the next candidates, at most [`TOGETHER`]; none if there are no more.
+    pub fn take(&mut self) -> Vec<FoundRow> {
+        let mut here = Vec::new();
         while here.len() < TOGETHER
             && let Some(found) = self.get(self.taken)
         {
             self.taken += 1;
             here.push(found);
         }
+        here
     }
 
     /// Takes the candidates before a row, and returns whether the row is one.

@@ -10,13 +10,14 @@
 //! Where there is not enough memory for a sum for each row, neighboring rows share a sum, and a second pass
 //! has a sum for each row under a sum that is not 0.
 
+use super::ahead::PageReader;
 use super::find::with_meta;
 use super::log;
 use super::meta::Meta;
 use super::open::Opened;
 use super::page::{Index, META_BLOCK, raise_corrupted};
 use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
-use super::segment::{SegmentPages, Stop, groups};
+use super::segment::{Stop, groups};
 use super::table::TableScan;
 use crate::index::classes::RowKeys;
 use crate::pg::call::Call;
@@ -24,6 +25,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
 use crate::pg::rights::OwnerRights;
 use crate::pg::sort::DistanceSort;
+use bitvec::prelude::*;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::memory::{Grow, filled, with_room};
 use neardup::postings::{KeyAndRow, sweep};
@@ -182,14 +184,14 @@ impl Seen {
     fn add(&mut self, row: u64) {
         if let Some(page) = self.page_of(row) {
             let place = (row % ROWS_PER_PAGE) as usize;
-            self.bits[page][place / 64] |= 1 << (place % 64);
+            self.bits[page].view_bits_mut::<Lsb0>().set(place, true);
         }
     }
 
     fn contains(&self, row: u64) -> bool {
         let place = (row % ROWS_PER_PAGE) as usize;
         self.page_of(row)
-            .is_some_and(|page| self.bits[page][place / 64] >> (place % 64) & 1 == 1)
+            .is_some_and(|page| self.bits[page].view_bits::<Lsb0>()[place])
     }
 }
 
@@ -443,7 +445,7 @@ fn read_part(
         .filter(|group| group.inputs.first().is_some_and(|first| first.lo < end))
         .collect();
     let mut left = POSTINGS_AT_ONCE;
-    let mut pages = SegmentPages::new(*index);
+    let mut pages = PageReader::new(*index);
     let next = sweep(&mut pages, &groups, from, &mut |(key, row)| {
         if left == 0 {
             return false;

@@ -10,12 +10,13 @@ use super::merge::Merging;
 use super::meta::Meta;
 use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
 use super::rows;
+use super::segment::first_posting;
 use super::vacuum;
 use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
+use neardup::postings::Posting;
 use neardup::postings::directory::{self, Directory};
 use neardup::postings::policy::is_to_be_shortened;
-use neardup::postings::{Leaf, Posting};
 use pgrx::pg_sys;
 use std::iter::Peekable;
 use std::time::Duration;
@@ -70,17 +71,22 @@ enum Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// Finds the link that leads to a block; None if nothing does, or the page belongs to a merge that goes on.
-    /// The metapage is locked, and `meta` its contents.
-    fn find(index: &Index<'a>, meta: &Meta, block: u32, held: &Held) -> Option<Self> {
-        let Held { kind, number, .. } = *held;
+    /// Finds the link that leads to a block, by the kind and number of its page and the first posting there; None if
+    /// nothing does, or the page belongs to a merge that goes on. The metapage is locked, and `meta` its contents.
+    fn find(
+        index: &Index<'a>,
+        meta: &Meta,
+        block: u32,
+        (kind, number): (PageType, u64),
+        first: Option<Posting>,
+    ) -> Option<Self> {
         match kind {
             PageType::Log | PageType::Tail => {
                 let place = meta.log().iter().position(|known| *known == block);
                 place.map(Link::Log)
             }
             PageType::Leaf | PageType::Directory => {
-                Self::in_segment(index, meta, block, number, held.first?)
+                Self::in_segment(index, meta, block, number, first?)
             }
             PageType::Rows | PageType::RowsDirectory => {
                 rows::parent(index, meta, block, kind, number)
@@ -129,31 +135,6 @@ impl<'a> Link<'a> {
     }
 }
 
-/// The contents of a page, as far as they tell which pages lead to it.
-struct Held {
-    kind: PageType,
-    number: u64,
-    /// The first posting of a segment's page, or of those below it.
-    first: Option<Posting>,
-}
-
-impl Held {
-    fn of(index: &Index, page: &Page) -> Option<Self> {
-        let kind = page.kind()?;
-        let first = match kind {
-            PageType::Leaf => Leaf::parse(page.payload()).map(|leaf| Some(leaf.first())),
-            PageType::Directory => Directory::parse(page.payload())
-                .map(|directory| directory.get(0).map(|entry| entry.first)),
-            _ => Ok(None),
-        };
-        Some(Self {
-            kind,
-            number: page.number(),
-            first: index.sound(page.block(), first),
-        })
-    }
-}
-
 /// Moves the page of a block, if there is one that can be moved, to the next free block in `room`; false
 /// if there is none.
 ///
@@ -165,11 +146,15 @@ fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u3
     let Some(mut target) = next_free(index, &meta, room) else {
         return false;
     };
-    let held = index.try_lock(block);
-    let Some(held) = held.and_then(|page| Held::of(index, &page)) else {
+    let held = index.try_lock(block).and_then(|page| {
+        let kind = page.kind()?;
+        let first = index.sound(block, first_posting(kind, page.payload()));
+        Some((kind, page.number(), first))
+    });
+    let Some((kind, number, first)) = held else {
         return true;
     };
-    let Some(mut link) = Link::find(index, &meta, block, &held) else {
+    let Some(mut link) = Link::find(index, &meta, block, (kind, number), first) else {
         return true;
     };
     // While the metapage is locked a page keeps its kind and number.
@@ -195,9 +180,7 @@ fn vacate(index: &Index, block: u32, room: &mut Peekable<impl Iterator<Item = u3
             index.sound(at, directory::redirect(image.payload(), *place, to));
         }
     }
-    changes
-        .init(&mut target, held.kind, held.number)
-        .fill(page.payload());
+    changes.init(&mut target, kind, number).fill(page.payload());
     changes.init(&mut page, PageType::Free, 0);
     meta.write(&mut changes.change(&mut meta_page));
     changes.finish();

@@ -1,12 +1,13 @@
 //! The candidates of a search: rows that share enough keys with the query.
 
+use super::ahead::PageReader;
 use super::candidates::{FoundRow, SearchCandidates, foreseen};
 use super::hold;
 use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::{self, ROWS_PER_PAGE, RowEntry, RowTable};
-use super::segment::{SearchedGroup, SegmentPages, Stop, groups};
+use super::segment::{SearchedGroup, Stop, groups};
 use crate::index::classes::KeySearch;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::work_mem_bytes;
@@ -28,27 +29,18 @@ pub enum Remaining {
 }
 
 impl Remaining {
-    /// Looks up the next rows, with `here` as their buffer. Calls `visit` with the numbers and entries of those
+    /// Looks up the next rows. Calls `visit` with the numbers and entries of those
     /// that are not known to be dead, and have enough of the query's keys for how many they have
     /// themselves. Returns false if there are no more.
-    pub fn look_up(
-        &mut self,
-        table: &mut RowTable,
-        here: &mut Vec<FoundRow>,
-        visit: &mut dyn FnMut(u64, RowEntry),
-    ) -> bool {
-        let needed = match self {
-            Self::Some(candidates, needed) => {
-                candidates.take(here);
-                *needed
-            }
+    pub fn look_up(&mut self, table: &mut RowTable, visit: &mut dyn FnMut(u64, RowEntry)) -> bool {
+        let (here, needed) = match self {
+            Self::Some(candidates, needed) => (candidates.take(), *needed),
             Self::All { page, end } => {
                 let first = *page * ROWS_PER_PAGE;
                 let rows = first..(*end).min(first + ROWS_PER_PAGE);
-                here.clear();
-                here.extend(rows.map(|row| FoundRow { row, shared: 1 }));
+                let here = rows.map(|row| FoundRow { row, shared: 1 }).collect();
                 *page += 1;
-                Needed::Elements(1)
+                (here, Needed::Elements(1))
             }
         };
         let place = |found: &FoundRow| rows::page_of(found.row);
@@ -147,7 +139,7 @@ fn candidates(
         Ok(())
     })?;
     let mut found = SearchCandidates::new();
-    let mut pages = SegmentPages::new(*index);
+    let mut pages = PageReader::new(*index);
     let most = (work_mem_bytes() / COUNTED).clamp(LEAST_COUNTED, u32::MAX as usize) as u32;
     let mut searched = groups(index, meta);
     if from >= meta.log_start {

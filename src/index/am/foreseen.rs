@@ -1,6 +1,7 @@
 //! Searches that are known before the scans that ask for them: their candidates are found together,
 //! which takes a fraction of the time of one search after the other.
 
+use super::ahead::PageReader;
 use super::candidates::{self, FoundRow};
 use super::fetch::Versions;
 use super::find::with_meta;
@@ -8,7 +9,7 @@ use super::log;
 use super::meta::Meta;
 use super::page::Index;
 use super::rows::RowTable;
-use super::segment::{SegmentPages, Stop, groups};
+use super::segment::{Stop, groups};
 use crate::index::classes::KeySearch;
 use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
@@ -141,10 +142,8 @@ unsafe fn keep_seen(
     // SAFETY: the table is open.
     let mut versions = unsafe { Versions::open(heap.as_ptr(), snapshot.as_ptr()) };
     seen.retain(|row| {
-        table.live_entry(*row).is_some_and(|entry| {
-            table.ensure_in_table(&entry.tid);
-            versions.seen(entry.tid).is_some()
-        })
+        let entry = table.live_entry(*row);
+        entry.is_some_and(|entry| versions.seen(entry.tid).is_some())
     });
     versions.close();
     for rows in found.iter_mut().flatten().filter(|rows| rows.len() <= FEW) {
@@ -177,16 +176,11 @@ fn search(
         }
         Ok(())
     };
-    let mut searched = Ok(());
     log::for_each_page(index, meta, |start, log| {
         let mut add = |query, place, shared| add(query, start + u64::from(place), shared);
-        if searched.is_ok() {
-            searched = queries.search_log(&log, &mut add);
-        }
-        Ok(())
+        queries.search_log(&log, &mut add)
     })?;
-    searched?;
-    let mut pages = SegmentPages::new(*index);
+    let mut pages = PageReader::new(*index);
     for group in groups(index, meta) {
         queries.search(&mut pages, &group.group(), &mut add)?;
     }

@@ -5,10 +5,11 @@ use super::hold;
 use super::large;
 use super::log::{self, LogRoom};
 use super::meta::Meta;
-use super::page::Index;
+use super::page::{Index, PAYLOAD_LEN};
 use super::rows::RowEntry;
 use crate::index::classes::{RowKeys, ValueParameters};
 use crate::pg::error::check_interrupts;
+use neardup::postings;
 use pgrx::memcxt::PgMemoryContexts;
 use pgrx::prelude::*;
 
@@ -62,7 +63,7 @@ fn insert_row(
     parameters: Option<&ValueParameters>,
 ) {
     let entry = RowEntry::new(tid, keys.len());
-    let is_large = !log::is_room_for(keys.len());
+    let is_large = !postings::log::fits_empty(PAYLOAD_LEN, keys.len());
     loop {
         if let Some(places) = cache::recall(index, parameters)
             && !is_large
@@ -75,7 +76,10 @@ fn insert_row(
         if let Some(parameters) = parameters
             && !meta.knows(parameters)
         {
-            add_parameters(index, parameters);
+            let (mut page, mut meta) = Meta::lock(index);
+            if meta.add_parameters(parameters) {
+                meta.store(index, &mut page);
+            }
             continue;
         }
         if is_large {
@@ -92,12 +96,5 @@ fn insert_row(
             LogRoom::NewPage => super::merge::help(index),
             LogRoom::Full => super::merge::wait_for_room(index),
         }
-    }
-}
-
-fn add_parameters(index: &Index, parameters: &ValueParameters) {
-    let (mut page, mut meta) = Meta::lock(index);
-    if meta.add_parameters(parameters) {
-        meta.store(index, &mut page);
     }
 }

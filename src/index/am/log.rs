@@ -12,13 +12,8 @@ use neardup::memory::Grow;
 use neardup::postings::{Damaged, Log, PageAhead, Posting, log};
 use pgrx::pg_sys;
 
-/// Returns whether an empty page of the log has room for a row of `keys` keys.
-pub fn is_room_for(keys: usize) -> bool {
-    log::fits_empty(PAYLOAD_LEN, keys)
-}
-
-/// Appends a row and returns its number; None where a page has no room for it.
-pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]) -> Option<u64> {
+/// Appends a row; None where a page has no room for it.
+pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]) -> Option<()> {
     if places.tail == NO_BLOCK || places.rows_block == NO_BLOCK {
         return None;
     }
@@ -41,7 +36,7 @@ pub fn append(index: &Index, places: &NextPlaces, entry: &RowEntry, keys: &[u32]
     image.set_used(index.used(block, appended));
     rows::put(&mut changes.change(&mut row_page), row, entry);
     changes.finish();
-    Some(row)
+    Some(())
 }
 
 /// Returns the number of the row that is appended next, and whether a row of `keys` keys fits.
@@ -151,17 +146,17 @@ pub fn make_room(index: &Index, keys: usize) -> LogRoom {
 pub fn for_each_page(
     index: &Index,
     meta: &Meta,
-    mut look: impl FnMut(u64, Log) -> Result<(), Damaged>,
+    mut look: impl FnMut(u64, Log) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
     let mut start = meta.log_start;
     let mut pages = PageReader::new(*index);
-    pages.announce(
+    pages.announce_pages(
         meta.log()
             .iter()
             .map(|&block| PageAhead { block, place: 0.5 }),
     )?;
     for &block in meta.log() {
-        let page = pages.read(block);
+        let page = pages.page(block);
         if !page.is(PageType::Log, start) && !page.is(PageType::Tail, start) {
             return Err(Stop::Restart(block));
         }

@@ -87,8 +87,8 @@ pub unsafe fn candidates(relation: pg_sys::Relation, search: &KeySearch, from: u
     };
     let (meta, mut remaining) = find(index, search, from, false, &|_| ());
     let mut table = RowTable::new(index, &meta);
-    let (mut found, mut here) = (NumberPairs::new(), Vec::new());
+    let mut found = NumberPairs::new();
     let mut add = |number, RowEntry { tid, .. }| found.push([number, rows::number_of(&tid)]);
-    while remaining.look_up(&mut table, &mut here, &mut add) {}
+    while remaining.look_up(&mut table, &mut add) {}
     Looked(found)
 }

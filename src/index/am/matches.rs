@@ -1,12 +1,13 @@
 //! How many rows match a row of the index: a plan's estimate for a value that is not known yet. It is
 //! measured when the index is built, when VACUUM or ANALYZE comes by, and when the index has doubled.
 
+use super::ahead::PageReader;
 use super::fetch::Fetch;
 use super::hold;
 use super::meta::{Mean, Meta, SHARES};
 use super::page::Index;
 use super::rows::RowTable;
-use super::segment::{SearchedGroup, SegmentPages, Stop, by_size};
+use super::segment::{Stop, by_size, rows_of};
 use crate::index::classes::RowKeys;
 use crate::pg::error::vacuum_delay;
 use crate::pg::relation::Relation;
@@ -69,14 +70,13 @@ fn means(
     rows: &mut Sampled,
 ) -> Result<Option<[Mean; SHARES.len()]>, Stop> {
     let mut groups = by_size(index, meta);
-    let sum = |groups: &[(f64, SearchedGroup)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
-    let all_rows = sum(&groups).max(1.0);
-    groups.retain(|(rows, _)| *rows >= SEARCHED * all_rows);
-    let searched_rows = sum(&groups).max(1.0);
-    let mut pages = SegmentPages::new(*index);
+    let all_rows = rows_of(&groups).max(1.0);
+    groups.retain(|group| group.rows >= SEARCHED * all_rows);
+    let searched_rows = rows_of(&groups).max(1.0);
+    let mut pages = PageReader::new(*index);
     let mut drawn = Vec::new();
-    for (rows, group) in &groups {
-        let share = rows / searched_rows;
+    for group in &groups {
+        let share = group.rows / searched_rows;
         let mut of_group = draw(&mut pages, &group.group(), part(HALF, share))?;
         of_group.iter_mut().for_each(|drawn| drawn.weight *= share);
         drawn.try_extend(of_group)?;
@@ -94,8 +94,8 @@ fn means(
         };
         seen += weight;
         let mut found = [0.0; SHARES.len()];
-        for (rows, group) in &groups {
-            let most = part(PAGES, rows / searched_rows);
+        for group in &groups {
+            let most = part(PAGES, group.rows / searched_rows);
             let estimate = Estimate::new(&mut pages, &group.group(), keys, most, COMPARED)?;
             for (found, share) in found.iter_mut().zip(SHARES) {
                 *found += estimate.rows(share, 1.0);

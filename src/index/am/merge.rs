@@ -5,12 +5,13 @@
 //! segments. Sessions that insert only try for it, unless the log is full. The lock is given up after each
 //! [`LEAVES_AT_ONCE`] leaves.
 
+use super::ahead::PageReader;
 use super::hold;
 use super::log;
 use super::matches;
 use super::meta::{self, MAX_LOG_PAGES, Meta, StoredMerge, StoredSegment};
 use super::page::{Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
-use super::segment::{SegmentPages, Stop, plain};
+use super::segment::{Stop, first_posting, plain};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::Settings;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
@@ -18,7 +19,7 @@ use neardup::postings::policy::{
     self, FLUSHED_PAGES, LEAVES_AT_ONCE, LEAVES_PER_PAGE, MANY_SEGMENTS, MAX_MERGES, MAX_SEGMENTS,
     MOST_WITHOUT_VACUUM, SEGMENTS_WITH_ROW,
 };
-use neardup::postings::{self, Damaged, Directory, FilledLeaf, Leaf, LeafBuilder, Posting};
+use neardup::postings::{self, Damaged, Directory, FilledLeaf, LeafBuilder, Posting};
 use pgrx::pg_sys;
 
 /// The right to change segments, until it is dropped or the transaction ends.
@@ -206,7 +207,7 @@ impl Merging<'_> {
         let mut state = meta.merges[place];
         let range = meta.inputs(index, &state);
         let inputs = plain(&meta.segments[range.clone()]);
-        let mut pages = SegmentPages::new(*index);
+        let mut pages = PageReader::new(*index);
         let mut merge = postings::Merge::new(&inputs, state.output.lo, state.split.into())?;
         let mut leaf = LeafBuilder::new(PAYLOAD_LEN)?;
         for left in (0..leaves).rev() {
@@ -445,15 +446,11 @@ impl Directories for SegmentTree<'_, '_> {
     type Error = Stop;
 
     fn first(&mut self, level: u8, block: u32) -> Result<Posting, Stop> {
-        if level == 0 {
-            return self.read(PageType::Leaf, block, |payload| {
-                Leaf::parse(payload).map(|leaf| Some(leaf.first()))
-            });
-        }
-        self.read(PageType::Directory, block, |payload| {
-            let directory = Directory::parse(payload)?;
-            Ok(directory.get(0).map(|entry| entry.first))
-        })
+        let kind = match level {
+            0 => PageType::Leaf,
+            _ => PageType::Directory,
+        };
+        self.read(kind, block, |payload| first_posting(kind, payload))
     }
 
     fn last(&mut self, _level: u8, block: u32) -> Result<u32, Stop> {

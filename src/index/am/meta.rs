@@ -1,7 +1,7 @@
 //! The metapage: where everything in an index begins.
 
 use super::page::raise_corrupted;
-use super::page::{Image, Index, META_BLOCK, NO_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
+use super::page::{Image, Index, META_BLOCK, PAYLOAD_LEN, Page, PageChanges, PageType};
 use crate::index::classes::ValueParameters;
 use crate::pg::error::{too_large, unsupported};
 use neardup::postings::log;
@@ -151,21 +151,8 @@ impl Meta {
             magic: MAGIC,
             version: VERSION,
             next_segment: 1,
-            last_rows_page: 0,
-            last_rows_block: NO_BLOCK,
-            log_pages: 0,
-            log_start: 0,
-            segment_count: 0,
-            merge_count: 0,
-            free_count: 0,
-            parameters_count: 0,
-            matches: RowMatches::default(),
-            row_tops: [NO_BLOCK; _],
-            log: [NO_BLOCK; _],
-            segments: [StoredSegment::default(); _],
-            merges: [StoredMerge::default(); _],
-            free: [NO_BLOCK; _],
-            parameters: [[0; 16]; _],
+            // SAFETY: any bytes are valid; 0 is no block.
+            ..unsafe { std::mem::zeroed() }
         }
     }
 
@@ -256,16 +243,10 @@ impl Meta {
 
     /// Returns the mean number of keys of the rows that have any; without segments a usual one.
     pub fn keys_per_row(&self) -> f64 {
-        let (postings, rows) = self
-            .segments()
-            .iter()
-            .fold((0, 0), |(postings, rows), segment| {
-                (postings + segment.postings, rows + segment.rows)
-            });
-        if rows == 0 {
-            30.0
-        } else {
-            postings as f64 / rows as f64
+        let sum = |of: fn(&StoredSegment) -> u64| self.segments().iter().map(of).sum::<u64>();
+        match sum(|segment| segment.rows) {
+            0 => 30.0,
+            rows => sum(|segment| segment.postings) as f64 / rows as f64,
         }
     }
 
@@ -348,16 +329,11 @@ impl Meta {
         blocks
     }
 
-    fn pop_free(&mut self) -> Option<u32> {
-        let block = *self.free().last()?;
-        self.free_count -= 1;
-        Some(block)
-    }
-
     /// Takes a page for a new use, locked exclusively: a free one or one at the end of the file.
     /// The metapage is locked meanwhile, so that nobody else takes the same.
     pub fn allocate<'a>(&mut self, index: &Index<'a>) -> Page<'a> {
-        if let Some(block) = self.pop_free() {
+        if let Some(&block) = self.free().last() {
+            self.free_count -= 1;
             return index.lock(block);
         }
         loop {

@@ -40,7 +40,11 @@ impl Opened {
         if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
             refuse(oid);
         }
-        if !may_read(oid) {
+        // Its pages show how many rows there are, also those that row-level security hides.
+        // SAFETY: looks roles up in the catalog.
+        let may_read = owns(oid)
+            || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) };
+        if !may_read {
             // SAFETY: raises the ERROR; the name is NUL-terminated.
             unsafe {
                 pg_sys::aclcheck_error(
@@ -57,13 +61,6 @@ impl Opened {
         // SAFETY: the index is open while `self` lives.
         unsafe { Index::new(self.index.as_ptr()) }
     }
-}
-
-/// Returns whether the caller may read the whole of an index: its pages show how many rows there
-/// are, also those that row-level security hides.
-fn may_read(oid: pg_sys::Oid) -> bool {
-    // SAFETY: looks roles up in the catalog.
-    owns(oid) || unsafe { pg_sys::has_privs_of_role(pg_sys::GetUserId(), STAT_SCAN_TABLES) }
 }
 
 fn refuse(oid: pg_sys::Oid) -> ! {

@@ -63,7 +63,7 @@ pub struct Ordered<'a> {
     /// The least distance of the tail; None once it has been read, or if it does not match.
     tail: Option<f64>,
     /// Rows of the tail that have been read.
-    beyond: u64,
+    pub beyond: u64,
 }
 
 impl<'a> Ordered<'a> {
@@ -183,7 +183,6 @@ impl<'a> Ordered<'a> {
     /// Returns the distance and the place of a candidate; None if it is not visible.
     fn look_at(&mut self, keys: &RowKeys, row: u64) -> Option<(f64, u64)> {
         let entry = self.table.live_entry(row)?;
-        self.table.ensure_in_table(&entry.tid);
         let order = &*self.order;
         let distance = self.fetch.row(entry.tid, |values, is_null| {
             distance(order, keys.compared(values, is_null))
@@ -224,11 +223,6 @@ impl<'a> Ordered<'a> {
                 }
             }
         }
-    }
-
-    /// Returns the number of rows read that are no candidates.
-    pub fn beyond(&self) -> u64 {
-        self.beyond
     }
 
     /// Releases its sorts and its rows of the table.

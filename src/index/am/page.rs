@@ -441,37 +441,31 @@ impl Drop for Page<'_> {
 
 /// Changes of up to four exclusively locked pages that take effect together.
 pub struct PageChanges<'a> {
+    /// NULL without a log.
     state: *mut pg_sys::GenericXLogState,
-    /// Without a log: the buffers to mark as changed.
-    buffers: [pg_sys::Buffer; pg_sys::MAX_GENERIC_XLOG_PAGES as usize],
-    count: usize,
     index: PhantomData<&'a ()>,
 }
 
 impl<'a> PageChanges<'a> {
     pub fn start(index: &Index<'a>) -> Self {
-        let state = if index.unlogged {
-            std::ptr::null_mut()
-        } else {
+        let state = match index.unlogged {
+            true => std::ptr::null_mut(),
             // SAFETY: the relation is open.
-            unsafe { pg_sys::GenericXLogStart(index.relation) }
+            false => unsafe { pg_sys::GenericXLogStart(index.relation) },
         };
         Self {
             state,
-            buffers: [0; _],
-            count: 0,
             index: PhantomData,
         }
     }
 
     fn register<'p>(&mut self, page: &'p mut Page, flags: u32) -> Image<'p> {
-        self.buffers[self.count] = page.buffer;
-        self.count += 1;
-        let start = if self.state.is_null() {
-            page.start
-        } else {
-            // SAFETY: the state is open, the buffer locked exclusively.
-            unsafe {
+        // SAFETY: the buffer is locked exclusively; the state, if there is one, is open.
+        let start = unsafe {
+            if self.state.is_null() {
+                pg_sys::MarkBufferDirty(page.buffer);
+                page.start
+            } else {
                 pg_sys::GenericXLogRegisterBuffer(self.state, page.buffer, flags as i32).cast()
             }
         };
@@ -495,15 +489,9 @@ impl<'a> PageChanges<'a> {
 
     /// Makes and logs the changes.
     pub fn finish(self) {
-        // SAFETY: the state is open; or the buffers are locked exclusively.
-        unsafe {
-            if self.state.is_null() {
-                for &buffer in &self.buffers[..self.count] {
-                    pg_sys::MarkBufferDirty(buffer);
-                }
-            } else {
-                pg_sys::GenericXLogFinish(self.state);
-            }
+        if !self.state.is_null() {
+            // SAFETY: the state is open.
+            unsafe { pg_sys::GenericXLogFinish(self.state) };
         }
     }
 }

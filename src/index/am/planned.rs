@@ -4,10 +4,11 @@
     reason = "an entry an index or a table of a query"
 )]
 
+use super::ahead::PageReader;
 use super::log;
 use super::meta::Meta;
 use super::page::{Index, PageType};
-use super::segment::{SearchedGroup, SegmentPages, Stop, by_size};
+use super::segment::{Stop, by_size, rows_of};
 use crate::index::classes::{KeySearch, RowKeys};
 use neardup::postings::{Estimate, Needed};
 use pgrx::{PgList, pg_sys};
@@ -187,10 +188,12 @@ fn rows(
     most_pages: usize,
 ) -> Option<f64> {
     let groups = by_size(index, meta);
-    let sum = |groups: &[(f64, SearchedGroup)]| groups.iter().map(|(rows, _)| rows).sum::<f64>();
     let in_log = meta.rows_in_log();
-    let (all, largest) = (in_log + sum(&groups), &groups[..groups.len().min(GROUPS)]);
-    let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + sum(largest)).max(1.0);
+    let (all, largest) = (
+        in_log + rows_of(&groups),
+        &groups[..groups.len().min(GROUPS)],
+    );
+    let pages_of = |rows: f64| most_pages as f64 * rows / (in_log + rows_of(largest)).max(1.0);
     let (mut found, mut seen, mut left) = (0.0, 0.0, most_pages);
     let of_log = (pages_of(in_log).round() as usize).max(1);
     let of_log = of_log.min(meta.log().len()).min(most_pages);
@@ -203,8 +206,8 @@ fn rows(
     let share = needed.share(keys.len(), own);
     let greatest = needed.greatest_share(keys.len(), own);
     // The largest gets the rest, half of the pages at least.
-    for (place, (rows, group)) in largest.iter().enumerate().rev() {
-        let in_proportion = (pages_of(*rows) as usize).max(group.depth() + LEAVES);
+    for (place, group) in largest.iter().enumerate().rev() {
+        let in_proportion = (pages_of(group.rows) as usize).max(group.depth() + LEAVES);
         let pages = if place == 0 {
             left
         } else {
@@ -213,10 +216,10 @@ fn rows(
         if pages <= group.depth() {
             continue;
         }
-        let mut reader = SegmentPages::new(*index);
+        let mut reader = PageReader::new(*index);
         let estimate = Estimate::new(&mut reader, &group.group(), keys, pages, share).ok()?;
         found += estimate.rows(share, greatest);
-        seen += rows;
+        seen += group.rows;
         left -= pages;
     }
     (seen > 0.0).then(|| found * all / seen)

@@ -1,6 +1,6 @@
 //! Scans: the candidates of one condition, or every row; in no order, or by distance.
 
-use super::candidates::{FoundRow, SearchCandidates};
+use super::candidates::SearchCandidates;
 use super::fetch::Fetch;
 use super::find::{Remaining, find};
 use super::meta::Meta;
@@ -21,7 +21,7 @@ struct Scan<'a> {
     /// The memory context of the scan.
     context: pg_sys::MemoryContext,
     left: RowsLeft<'a>,
-    /// Rows of orders that have been ended, which were read beyond the index's own bound.
+    /// Rows that orders have read beyond the index's own bound.
     beyond: u64,
 }
 
@@ -30,10 +30,7 @@ impl Scan<'_> {
     /// resource owner.
     fn close(&mut self) {
         match std::mem::replace(&mut self.left, RowsLeft::Start) {
-            RowsLeft::Ordered(ordered) => {
-                self.beyond += ordered.beyond();
-                ordered.close();
-            }
+            RowsLeft::Ordered(ordered) => ordered.close(),
             RowsLeft::Unordered(Left {
                 conflicts: Some(conflicts),
                 ..
@@ -57,8 +54,6 @@ struct Left<'a> {
     heap: pg_sys::Relation,
     table: RowTable<'a>,
     rows: Remaining,
-    /// Those that were looked up last.
-    here: Vec<FoundRow>,
     /// The places of some of them, in reverse.
     tids: Vec<pg_sys::ItemPointerData>,
     conflicts: Option<Conflicts>,
@@ -97,7 +92,7 @@ impl Left<'_> {
             check_interrupts();
             let tids = &mut self.tids;
             let mut add = |_, entry: RowEntry| tids.push(entry.tid);
-            if !self.rows.look_up(&mut self.table, &mut self.here, &mut add) {
+            if !self.rows.look_up(&mut self.table, &mut add) {
                 return false;
             }
         }
@@ -197,11 +192,7 @@ pub unsafe fn rows_beyond(scan: pg_sys::IndexScanDesc) -> Option<u64> {
         if begin as usize != begin_scan as *const () as usize {
             return None;
         }
-        let state = state(scan);
-        Some(match &state.left {
-            RowsLeft::Ordered(ordered) => state.beyond + ordered.beyond(),
-            _ => state.beyond,
-        })
+        Some(state(scan).beyond)
     }
 }
 
@@ -221,15 +212,17 @@ pub unsafe extern "C-unwind" fn get_tuple(
             );
         }
         let state = state(scan);
-        if let RowsLeft::Start = state.left {
-            let before = pg_sys::MemoryContextSwitchTo(state.context);
-            state.left = start(scan, &state.row_keys);
-            pg_sys::MemoryContextSwitchTo(before);
-        }
         scan.xs_recheck = true;
         let before = pg_sys::MemoryContextSwitchTo(state.context);
+        if let RowsLeft::Start = state.left {
+            state.left = start(scan, &state.row_keys);
+        }
         let next = match &mut state.left {
-            RowsLeft::Ordered(ordered) => ordered.next(&state.row_keys, conditions(scan)),
+            RowsLeft::Ordered(ordered) => {
+                let next = ordered.next(&state.row_keys, conditions(scan));
+                state.beyond += std::mem::take(&mut ordered.beyond);
+                next
+            }
             RowsLeft::Unordered(left) => left.next(&state.row_keys).map(|tid| (tid, None)),
             RowsLeft::Start => None,
         };
@@ -341,7 +334,6 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
             heap: scan.heapRelation,
             table: RowTable::new(index, &meta),
             rows,
-            here: Vec::new(),
             tids: Vec::new(),
             conflicts: decide.map(|decide| Conflicts {
                 fetch: Fetch::open(scan.heapRelation, scan.indexRelation, scan.xs_snapshot),

@@ -4,7 +4,9 @@ use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge, StoredSegment};
 use super::page::{Index, PageType, raise_corrupted};
 use crate::pg::error::{check_interrupts, or_out_of_memory};
-use neardup::postings::{self, Damaged, MergeOutput, PageAhead, PageKind, Pages, SegmentGroup};
+use neardup::postings::{
+    self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, SegmentGroup,
+};
 
 /// Why a search or a merge ended early.
 #[derive(Debug)]
@@ -31,8 +33,11 @@ impl From<neardup::Error> for Stop {
 
 impl Stop {
     /// Returns a function that says that damage is on the page of a block.
-    pub fn at(block: u32) -> impl Fn(Damaged) -> Self {
-        move |Damaged(reason)| Self::Damaged(Some(block), reason)
+    pub fn at<E: Into<Self>>(block: u32) -> impl Fn(E) -> Self {
+        move |stop| match stop.into() {
+            Self::Damaged(None, reason) => Self::Damaged(Some(block), reason),
+            stop => stop,
+        }
     }
 
     /// Ends the statement; where the search would have to start anew, because nobody has reused a page.
@@ -48,20 +53,11 @@ impl Stop {
     }
 }
 
-/// Reads the pages of segments.
-pub struct SegmentPages<'a>(PageReader<'a>);
-
-impl<'a> SegmentPages<'a> {
-    pub fn new(index: Index<'a>) -> Self {
-        Self(PageReader::new(index))
-    }
-}
-
-impl Pages for SegmentPages<'_> {
+impl Pages for PageReader<'_> {
     type Error = Stop;
 
     fn announce(&mut self, pages: impl ExactSizeIterator<Item = PageAhead>) -> Result<(), Stop> {
-        Ok(self.0.announce(pages)?)
+        Ok(self.announce_pages(pages)?)
     }
 
     fn read<R>(
@@ -75,20 +71,27 @@ impl Pages for SegmentPages<'_> {
             PageKind::Leaf => PageType::Leaf,
             PageKind::Directory => PageType::Directory,
         };
-        let page = self.0.read(block);
+        let page = self.page(block);
         if !page.is(kind, segment.number) {
             return Err(Stop::Restart(block));
         }
-        look(page.payload()).map_err(|stop| match stop {
-            Stop::Damaged(None, reason) => Stop::Damaged(Some(block), reason),
-            stop => stop,
-        })
+        look(page.payload()).map_err(Stop::at(block))
     }
 
     fn interrupt(&mut self) -> Result<(), Stop> {
         check_interrupts();
         Ok(())
     }
+}
+
+/// Returns the first posting of a leaf, or of the leaves below a directory page; None of other pages, and without
+/// one.
+pub fn first_posting(kind: PageType, payload: &[u8]) -> Result<Option<Posting>, Damaged> {
+    Ok(match kind {
+        PageType::Leaf => Some(Leaf::parse(payload)?.first()),
+        PageType::Directory => Directory::parse(payload)?.get(0).map(|entry| entry.first),
+        _ => None,
+    })
 }
 
 impl From<&StoredSegment> for postings::Segment {
@@ -111,6 +114,8 @@ pub fn plain(segments: &[StoredSegment]) -> Vec<postings::Segment> {
 
 /// Segments that are searched as one.
 pub struct SearchedGroup {
+    /// The numbers of its rows, dead ones among them.
+    pub rows: f64,
     inputs: Vec<postings::Segment>,
     output: Option<MergeOutput>,
 }
@@ -135,16 +140,16 @@ impl SearchedGroup {
     }
 }
 
-/// Returns the groups with the numbers of their rows, dead ones among them, the largest first.
-pub fn by_size(index: &Index, meta: &Meta) -> Vec<(f64, SearchedGroup)> {
-    let rows_of = |group: &SearchedGroup| {
-        let rows = |input: &postings::Segment| input.hi.saturating_sub(input.lo) as f64;
-        group.inputs.iter().map(rows).sum::<f64>()
-    };
-    let groups = groups(index, meta).into_iter();
-    let mut sized: Vec<_> = groups.map(|group| (rows_of(&group), group)).collect();
-    sized.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
-    sized
+/// Returns the groups, those with the most rows first.
+pub fn by_size(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
+    let mut groups = groups(index, meta);
+    groups.sort_unstable_by(|a, b| b.rows.total_cmp(&a.rows));
+    groups
+}
+
+/// Returns how many rows groups have together.
+pub fn rows_of(groups: &[SearchedGroup]) -> f64 {
+    groups.iter().map(|group| group.rows).sum()
 }
 
 /// Returns the groups of an index, the newest, which are the smallest, first.
@@ -159,7 +164,11 @@ pub fn groups(index: &Index, meta: &Meta) -> Vec<SearchedGroup> {
     while end > 0 {
         let merge: Option<&StoredMerge> = output_of[end - 1];
         let start = end - merge.map_or(1, |merge| (merge.inputs as usize).clamp(1, end));
+        let rows = segments[start..end]
+            .iter()
+            .map(|input| input.hi.saturating_sub(input.lo));
         groups.push(SearchedGroup {
+            rows: rows.map(|rows| rows as f64).sum(),
             inputs: plain(&segments[start..end]),
             output: merge.map(|merge| MergeOutput {
                 segment: (&merge.output).into(),

@@ -280,13 +280,13 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
             return (free, count);
         }
         let meta = Meta::read(index);
-        let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
-        let orphans: Vec<u32> = (block..end).filter(is_orphan).collect();
+        let is_lost = |block: &u32| is_orphan(&index.read(*block), &meta);
+        let orphans: Vec<u32> = (block..end).filter(is_lost).collect();
         hold::point("vacuum_looks_for_orphans");
         if !orphans.is_empty() {
             reclaim_pages(index, &orphans);
         }
-        for found in (block..end).filter(|block| judge(&index.read(*block), &meta) == Use::Free) {
+        for found in (block..end).filter(|block| index.read(*block).is_free()) {
             // SAFETY: the relation is open.
             unsafe { pg_sys::RecordFreeIndexPage(index.as_ptr(), found) };
             count += 1;
@@ -312,39 +312,22 @@ pub fn release_kept(index: &Index) {
 fn reclaim_pages(index: &Index, blocks: &[u32]) {
     let _merging = Merging::wait(index);
     let (_page, meta) = Meta::lock(index);
-    let is_orphan = |block: &u32| judge(&index.read(*block), &meta) == Use::Orphan;
-    let orphans: Vec<u32> = blocks.iter().copied().filter(is_orphan).collect();
+    let is_lost = |block: &u32| is_orphan(&index.read(*block), &meta);
+    let orphans: Vec<u32> = blocks.iter().copied().filter(is_lost).collect();
     meta::release(index, &orphans);
 }
 
-#[derive(PartialEq, Eq)]
-enum Use {
-    Used,
-    Free,
-    Orphan,
-}
-
-/// Returns the use of a page. One of a segment that is being written seems to be an orphan, unless nobody else may
-/// write one.
-fn judge(page: &Page, meta: &Meta) -> Use {
-    let block = page.block();
-    if page.is_free() {
-        return Use::Free;
-    }
+/// Returns whether nothing refers to a page that is not free. So it seems of one of a segment that is being written,
+/// unless nobody else may write one.
+fn is_orphan(page: &Page, meta: &Meta) -> bool {
     let number = page.number();
     let is_used = match page.kind() {
         Some(PageType::Leaf | PageType::Directory) => {
-            meta.segments()
-                .iter()
-                .any(|segment| segment.number == number)
-                || meta.merge_to(number).is_some()
+            let mut segments = meta.segments().iter();
+            segments.any(|segment| segment.number == number) || meta.merge_to(number).is_some()
         }
-        Some(PageType::Log | PageType::Tail) => meta.log().contains(&block),
+        Some(PageType::Log | PageType::Tail) => meta.log().contains(&page.block()),
         _ => true,
     };
-    if is_used || meta.free().contains(&block) {
-        Use::Used
-    } else {
-        Use::Orphan
-    }
+    !is_used && !page.is_free() && !meta.free().contains(&page.block())
 }

@@ -17,19 +17,19 @@ use crate::pg::error::raise;
 use neardup::bands::MAX_BLOCKS;
 use pgrx::{PgSqlErrorCode, pg_sys};
 
-/// The class of the values that the keys of an index hold.
-pub enum KeyClass {
-    Minhash(MinhashClass),
-    Hamming(HammingClass),
-    Document(DocumentClass),
+/// The class of the values that the keys of an index hold, at the bound of all of them.
+pub struct KeyClass {
+    class: Box<dyn ComparedClass>,
+    bound: Bound,
 }
 
 impl KeyClass {
     pub fn of(column: &IndexColumn) -> Option<Self> {
-        Some(match stated_bound(column) {
+        let bound = stated_bound(column);
+        let class: Box<dyn ComparedClass> = match bound {
             Bound::Distance(distance) => {
                 let class = HammingClass::new(distance.into());
-                Self::Hamming(class.unwrap_or_else(|_| {
+                Box::new(class.unwrap_or_else(|_| {
                     raise(
                         PgSqlErrorCode::ERRCODE_INVALID_OBJECT_DEFINITION,
                         &format!(
@@ -40,13 +40,14 @@ impl KeyClass {
                 }))
             }
             Bound::Threshold(threshold) | Bound::Share(threshold) => {
-                Self::Minhash(MinhashClass::new(threshold)?)
+                Box::new(MinhashClass::new(threshold)?)
             }
             Bound::Resemblance(threshold, shingling) => {
                 check_threshold(threshold);
-                Self::Document(DocumentClass::new(shingling, threshold, 0)?)
+                Box::new(DocumentClass::new(shingling, threshold, 0)?)
             }
-        })
+        };
+        Some(Self { class, bound })
     }
 }
 
@@ -54,33 +55,33 @@ impl ComparedClass for KeyClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(value) };
-        match (self, key.read()) {
-            (Self::Minhash(class), Within::Signature(center, _)) => class.keys_of(&center, keys),
-            (Self::Hamming(class), Within::Bits(center, _)) => class.keys_of(center.bits(), keys),
-            (Self::Document(class), Within::Document(center)) => class.keys_of(&center, keys),
-            _ => corrupt("near_dup_key"),
-        }
+        let parameters = self.class.keys_of(&key.read(), keys);
+        parameters.unwrap_or_else(|| corrupt("near_dup_key"))
     }
 
-    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
+    /// Each of two keys has to be within the other's bound.
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
         // SAFETY: vouched for by the caller.
         let key = unsafe { ConstraintKey::from_raw(query) };
-        match (self, key.read()) {
-            (Self::Minhash(class), Within::Signature(center, threshold)) => {
-                class.search_for(&center, threshold.max(class.threshold))
+        let mut center = key.read();
+        match (&mut center, self.bound) {
+            (Within::Signature(_, bound), Bound::Threshold(own)) => *bound = bound.max(own),
+            (Within::Bits(_, bound), Bound::Distance(own)) => *bound = own.min(*bound),
+            (Within::Document(center), Bound::Resemblance(own, _)) => {
+                center.threshold = center.threshold.max(own);
             }
-            (Self::Hamming(class), Within::Bits(center, distance)) => {
-                class.search_for(center.bits(), distance.min(class.distance()))
-            }
-            (Self::Document(class), Within::Document(center)) => {
-                class.search_for(&center, center.threshold.max(class.threshold))
-            }
-            _ => (KeySearch::Nothing, OF_OTHER_KIND),
+            _ => {}
         }
+        let search = self.search_for(strategy, &center);
+        search.unwrap_or((KeySearch::Nothing, OF_OTHER_KIND))
+    }
+
+    fn search_for(&self, strategy: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
+        self.class.search_for(strategy, ball)
     }
 
     unsafe fn decide(&self, query: pg_sys::Datum) -> Option<Box<dyn Fn(pg_sys::Datum) -> bool>> {
-        let Self::Document(_) = self else {
+        let Bound::Resemblance(..) = self.bound else {
             return None;
         };
         Some(Box::new(move |value| {
@@ -91,11 +92,7 @@ impl ComparedClass for KeyClass {
     }
 
     fn describe(&self, parameters: &ValueParameters) -> String {
-        match self {
-            Self::Minhash(class) => class.describe(parameters),
-            Self::Hamming(class) => class.describe(parameters),
-            Self::Document(class) => class.describe(parameters),
-        }
+        self.class.describe(parameters)
     }
 }
 

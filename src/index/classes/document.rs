@@ -6,8 +6,8 @@
 #![allow(clippy::disallowed_methods, reason = "64 keys")]
 
 use super::options::{Declared, read_options};
-use super::{CONTAINED, ComparedClass, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
-use crate::index::ball::{Ball, Resembling, Within};
+use super::{ComparedClass, KeySearch, ValueParameters, shorten};
+use crate::index::ball::Within;
 use crate::pg::error::{OrRaise, check_interrupts, invalid};
 use crate::pg::text::Text;
 use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
@@ -84,27 +84,6 @@ impl DocumentClass {
         let of_doc = self.keys.of_document(doc, check)?;
         keys.try_extend(of_doc.into_iter().map(shorten))
     }
-
-    /// Appends the keys of a document's set and returns its parameters.
-    pub fn keys_of(&self, doc: &Resembling, keys: &mut Vec<u32>) -> ValueParameters {
-        let of_set = self.keys.of_set(&doc.set, &mut check_interrupts).or_raise();
-        keys.extend(of_set.into_iter().map(shorten));
-        PARAMETERS
-    }
-
-    /// Returns the search for documents that resemble a center. One cut into other shingles has to be
-    /// compared with every row.
-    pub fn search_for(&self, center: &Resembling, threshold: f64) -> (KeySearch, ValueParameters) {
-        if center.set.is_empty() {
-            return (KeySearch::Nothing, PARAMETERS);
-        }
-        if center.shingling != *self.keys.shingling() {
-            return (KeySearch::Everything, PARAMETERS);
-        }
-        let keys = self.keys.of_set(&center.set, &mut check_interrupts);
-        let search = KeySearch::of(keys.or_raise(), self.keys.occurrence(threshold));
-        (search, PARAMETERS)
-    }
 }
 
 impl ComparedClass for DocumentClass {
@@ -119,15 +98,29 @@ impl ComparedClass for DocumentClass {
         Some(*self)
     }
 
-    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
-        if strategy != CONTAINED {
-            return (KeySearch::Everything, PARAMETERS);
-        }
-        // SAFETY: vouched for by the caller.
-        match unsafe { Ball::from_raw(query) }.read() {
-            Within::Document(center) => self.search_for(&center, center.threshold),
-            _ => (KeySearch::Nothing, OF_OTHER_KIND),
-        }
+    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<ValueParameters> {
+        let Within::Document(center) = center else {
+            return None;
+        };
+        let of_set = self.keys.of_set(&center.set, &mut check_interrupts);
+        keys.extend(of_set.or_raise().into_iter().map(shorten));
+        Some(PARAMETERS)
+    }
+
+    /// A center cut into other shingles has to be compared with every row.
+    fn search_for(&self, _: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
+        let Within::Document(center) = ball else {
+            return None;
+        };
+        let search = if center.set.is_empty() {
+            KeySearch::Nothing
+        } else if center.shingling != *self.keys.shingling() {
+            KeySearch::Everything
+        } else {
+            let keys = self.keys.of_set(&center.set, &mut check_interrupts);
+            KeySearch::of(keys.or_raise(), self.keys.occurrence(center.threshold))
+        };
+        Some((search, PARAMETERS))
     }
 
     fn describe(&self, _parameters: &ValueParameters) -> String {

@@ -5,8 +5,8 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{ComparedClass, DistanceOrder, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
-use crate::index::ball::{Ball, Within};
+use super::{ComparedClass, DistanceOrder, KeySearch, ValueParameters, shorten};
+use crate::index::ball::Within;
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
 use bitvec::prelude::*;
@@ -60,20 +60,9 @@ impl HammingClass {
     }
 
     /// Appends the keys of a bit string and returns its parameters.
-    pub fn keys_of(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
+    fn push_keys(&self, bits: &BitSlice<u8, Msb0>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.blocks.block_hashes(bits).map(shorten));
         parameters(bits.len())
-    }
-
-    /// Returns the search for bit strings within a distance of a center, and the center's parameters.
-    pub fn search_for(
-        &self,
-        center: &BitSlice<u8, Msb0>,
-        distance: u32,
-    ) -> (KeySearch, ValueParameters) {
-        let occurrence = self.blocks.occurrence(distance as usize);
-        let search = KeySearch::of(self.blocks.block_hashes(center), occurrence);
-        (search, parameters(center.len()))
     }
 }
 
@@ -81,16 +70,23 @@ impl ComparedClass for HammingClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let bits = unsafe { Bits::from_raw(value) };
-        self.keys_of(bits.as_bitslice(), keys)
+        self.push_keys(bits.as_bitslice(), keys)
     }
 
-    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
-        // SAFETY: vouched for by the caller.
-        let ball = unsafe { Ball::from_raw(query) };
-        match ball.read() {
-            Within::Bits(center, distance) => self.search_for(center.bits(), distance),
-            _ => (KeySearch::Nothing, OF_OTHER_KIND),
+    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<ValueParameters> {
+        match center {
+            Within::Bits(center, _) => Some(self.push_keys(center.bits(), keys)),
+            _ => None,
         }
+    }
+
+    fn search_for(&self, _: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
+        let Within::Bits(center, distance) = ball else {
+            return None;
+        };
+        let occurrence = self.blocks.occurrence(*distance as usize);
+        let search = KeySearch::of(self.blocks.block_hashes(center.bits()), occurrence);
+        Some((search, parameters(center.len)))
     }
 
     unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {

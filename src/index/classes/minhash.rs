@@ -6,8 +6,8 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
 use super::options::{Declared, read_options};
-use super::{ComparedClass, DistanceOrder, KeySearch, OF_OTHER_KIND, ValueParameters, shorten};
-use crate::index::ball::{Ball, EVERYTHING, Within};
+use super::{ComparedClass, DistanceOrder, KeySearch, ValueParameters, shorten};
+use crate::index::ball::{EVERYTHING, Within};
 use crate::minhash::datum::StoredSignature;
 use crate::options;
 use crate::pg::error::OrRaise;
@@ -84,26 +84,9 @@ impl MinhashClass {
     }
 
     /// Appends the keys of a signature and returns its parameters.
-    pub fn keys_of(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> ValueParameters {
+    fn push_keys(&self, signature: &Signature<'_>, keys: &mut Vec<u32>) -> ValueParameters {
         keys.extend(self.hashes(signature).into_iter().map(shorten));
         signature.header.parameters()
-    }
-
-    /// Returns the search for signatures within a threshold of a center, and the center's parameters.
-    pub fn search_for(
-        &self,
-        center: &Signature<'_>,
-        threshold: f64,
-    ) -> (KeySearch, ValueParameters) {
-        let parameters = center.header.parameters();
-        if threshold == EVERYTHING {
-            return (KeySearch::Everything, parameters);
-        }
-        if center.header.empty {
-            return (KeySearch::Nothing, parameters);
-        }
-        let occurrence = self.occurrence(&center.header, threshold);
-        (KeySearch::of(self.hashes(center), occurrence), parameters)
     }
 }
 
@@ -111,16 +94,29 @@ impl ComparedClass for MinhashClass {
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters {
         // SAFETY: vouched for by the caller.
         let stored = unsafe { StoredSignature::from_raw(value) };
-        self.keys_of(&stored.read(), keys)
+        self.push_keys(&stored.read(), keys)
     }
 
-    unsafe fn search(&self, _strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
-        // SAFETY: vouched for by the caller.
-        let ball = unsafe { Ball::from_raw(query) };
-        match ball.read() {
-            Within::Signature(center, threshold) => self.search_for(&center, threshold),
-            _ => (KeySearch::Nothing, OF_OTHER_KIND),
+    fn keys_of(&self, center: &Within<'_>, keys: &mut Vec<u32>) -> Option<ValueParameters> {
+        match center {
+            Within::Signature(center, _) => Some(self.push_keys(center, keys)),
+            _ => None,
         }
+    }
+
+    fn search_for(&self, _: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
+        let Within::Signature(center, threshold) = ball else {
+            return None;
+        };
+        let search = match center.header.empty {
+            _ if *threshold == EVERYTHING => KeySearch::Everything,
+            true => KeySearch::Nothing,
+            false => {
+                let occurrence = self.occurrence(&center.header, *threshold);
+                KeySearch::of(self.hashes(center), occurrence)
+            }
+        };
+        Some((search, center.header.parameters()))
     }
 
     unsafe fn order(&self, query: pg_sys::Datum) -> Option<Box<dyn DistanceOrder>> {

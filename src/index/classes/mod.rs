@@ -20,6 +20,7 @@ pub use set::SetClass;
 
 pub use crate::minhash::incomparable::ValueParameters;
 
+use crate::index::ball::{Ball, Within};
 use neardup::bands::Occurrence;
 use neardup::postings::Needed;
 use pgrx::pg_sys;
@@ -78,6 +79,12 @@ pub trait ComparedClass {
     /// `value` is a datum of the class's type.
     unsafe fn keys(&self, value: pg_sys::Datum, keys: &mut Vec<u32>) -> ValueParameters;
 
+    /// Appends the keys of the center of a ball and returns its parameters; None where none is of the class's
+    /// kind.
+    fn keys_of(&self, _center: &Within<'_>, _keys: &mut Vec<u32>) -> Option<ValueParameters> {
+        None
+    }
+
     /// Returns the class of documents, if it is that one: any thread can make their keys.
     fn documents(&self) -> Option<DocumentClass> {
         None
@@ -87,7 +94,16 @@ pub trait ComparedClass {
     ///
     /// # Safety
     /// `query` is a datum of the type on the right of the class's operator with this strategy.
-    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters);
+    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
+        // SAFETY: vouched for by the caller.
+        let ball = unsafe { Ball::from_raw(query) };
+        let search = self.search_for(strategy, &ball.read());
+        search.unwrap_or((KeySearch::Nothing, OF_OTHER_KIND))
+    }
+
+    /// Returns the search for the values that the operator with this strategy compares with a ball, and the center's
+    /// parameters; None for a center of another kind.
+    fn search_for(&self, strategy: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)>;
 
     /// Returns the function that tells whether a value conflicts with a query, where the check of a constraint
     /// must be handed conflicting rows alone: PostgreSQL computes the key of every row that it is handed in

@@ -137,7 +137,8 @@ impl RowKeys {
             if is_null(condition) {
                 return (KeySearch::Nothing, None);
             }
-            if condition.sk_attno as usize <= self.scope.len() {
+            // The class of documents has an equality for columns in front.
+            if condition.sk_attno as usize <= self.scope.len() || condition.sk_strategy == EQUAL {
                 continue;
             }
             // SAFETY: vouched for by the caller.
@@ -159,7 +160,8 @@ impl RowKeys {
     /// `query` is the right operand of such a condition, of the operator with this strategy.
     pub unsafe fn finds(&self, strategy: u16, query: pg_sys::Datum) -> bool {
         // SAFETY: vouched for by the caller.
-        unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
+        strategy != EQUAL
+            && unsafe { self.class.search(strategy, query) }.0 != KeySearch::Everything
     }
 
     /// Returns the function that tells whether a row's compared value conflicts with the condition of a

@@ -4,8 +4,8 @@
 //! share of the query share that many of the query's keys, and how many elements rows have themselves
 //! the row table knows.
 
-use super::{CONTAINS, ComparedClass, KeySearch, OF_OTHER_KIND, RESEMBLES, ValueParameters};
-use crate::index::ball::{Ball, Within};
+use super::{CONTAINS, ComparedClass, KeySearch, RESEMBLES, ValueParameters};
+use crate::index::ball::Within;
 use crate::pg::arrays::Bigints;
 use crate::pg::error::OrRaise;
 use neardup::bands::{Occurrence, element_key};
@@ -31,28 +31,26 @@ impl ComparedClass for SetClass {
         PARAMETERS
     }
 
-    unsafe fn search(&self, strategy: u16, query: pg_sys::Datum) -> (KeySearch, ValueParameters) {
-        // SAFETY: vouched for by the caller.
-        let ball = unsafe { Ball::from_raw(query) };
-        let Within::Set(elements, share) = ball.read() else {
-            return (KeySearch::Nothing, OF_OTHER_KIND);
+    fn search_for(&self, strategy: u16, ball: &Within<'_>) -> Option<(KeySearch, ValueParameters)> {
+        let Within::Set(elements, share) = ball else {
+            return None;
         };
-        let Some(occurrence) = Occurrence::contained(elements.len(), share) else {
-            return (KeySearch::Nothing, PARAMETERS);
+        let Some(occurrence) = Occurrence::contained(elements.len(), *share) else {
+            return Some((KeySearch::Nothing, PARAMETERS));
         };
         let needed = match strategy {
             CONTAINS => Needed::Elements(occurrence.needed()),
             // Of all that two sets have together a share is at least that share of one of them.
             RESEMBLES => Needed::Resembling {
-                similarity: share,
+                similarity: *share,
                 members: elements.len(),
                 least: occurrence.needed(),
             },
-            _ => Needed::OwnShare(share),
+            _ => Needed::OwnShare(*share),
         };
         let mut keys = Vec::new();
-        add_keys(&elements, &mut keys);
-        (KeySearch::Keys { keys, needed }, PARAMETERS)
+        add_keys(elements, &mut keys);
+        Some((KeySearch::Keys { keys, needed }, PARAMETERS))
     }
 
     fn describe(&self, _parameters: &ValueParameters) -> String {

@@ -42,7 +42,7 @@ impl NearCondition {
         // SAFETY: vouched for by the caller.
         unsafe {
             let (function, args) = nodes::call(node)?;
-            let kind = Kind::WITH_KEYS.into_iter().find(|kind| {
+            let (kind, _) = Kind::WITH_KEYS.into_iter().find(|(kind, _)| {
                 let (name, wrapper) = kind.predicate();
                 is_named_function(function, name, wrapper)
             })?;
@@ -141,19 +141,21 @@ pub unsafe fn as_containment(
             Some(key) => (key, right),
             None => (KeyCall::of(right)?, left),
         };
-        let objects = key.kind.objects(key.function);
-        let ball = match (KeyCall::of(other), constant(other)) {
+        let (operator, operands) = match (KeyCall::of(other), constant(other)) {
             (Some(query), _) if query.kind == key.kind => {
-                nodes::new_call(root, objects.make_ball, query.terms.after(query.value))
+                let value = (0, key.value);
+                let terms = query.terms;
+                terms.containment(root, key.function, value, query.value)?
             }
             (None, Some(datum)) => {
-                let given = ConstraintKey::from_raw(datum);
-                let ball = key.kind.has(&given.read()).then(|| given.ball())?;
-                nodes::new_constant(objects.ball_type, ball)
+                let ball = ConstraintKey::from_raw(datum).ball();
+                key.kind.bound_of_ball(ball)?;
+                let objects = key.kind.objects(key.function);
+                let ball = nodes::new_constant(objects.ball_type, ball);
+                (objects.operator, [key.value, ball])
             }
             _ => return None,
         };
-        let function = pg_sys::get_opcode(objects.operator);
-        Some((function, nodes::list([key.value, ball])))
+        Some((pg_sys::get_opcode(operator), nodes::list(operands)))
     }
 }
