@@ -8,10 +8,9 @@
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{CommonRun, tiles};
-use super::words::{NumberedWords, TABLES};
+use super::words::NumberedWords;
 use crate::Result;
 use crate::memory::{Grow, collected, filled, with_room};
-use std::collections::HashMap;
 
 /// Fate of a word between the two documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,84 +75,53 @@ impl Alignment {
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
     fn match_rest(&mut self, words: &NumberedWords, pace: &mut Pace) -> Result<()> {
-        let mut numbers = GapNumbers::default();
-        let a = self.rest(0, &words.a.ids, &mut numbers, pace)?;
-        let b = self.rest(1, &words.b.ids, &mut numbers, pace)?;
-        let ids_a = collected(a.iter().map(|rest| rest.number))?;
-        let ids_b = collected(b.iter().map(|rest| rest.number))?;
-        let suffixes = Suffixes::new(&ids_a, &ids_b, numbers.count as usize, pace)?;
+        let rest = [
+            self.rest(0, &words.a.ids, pace)?,
+            self.rest(1, &words.b.ids, pace)?,
+        ];
+        // Equal words in the same gap have equal numbers.
+        let keys = rest.iter().flatten();
+        let mut numbers = collected(keys.map(|&(key, _)| key))?;
+        pace.sort_by_key(&mut numbers, |key| *key);
+        numbers.dedup();
+        let mut number = |(key, _): &_| {
+            pace.steps(4);
+            numbers.partition_point(|other| other < key) as u32
+        };
+        let ids = [
+            collected(rest[0].iter().map(&mut number))?,
+            collected(rest[1].iter().map(&mut number))?,
+        ];
+        let suffixes = Suffixes::new(&ids[0], &ids[1], numbers.len(), pace)?;
         let runs = tiles(&suffixes, 1, pace)?;
         for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)?) {
             for i in (0..run.words).filter(|_| kept) {
                 pace.step();
-                self.fates[0][a[(run.a + i) as usize].word as usize] = Fate::Same;
-                self.fates[1][b[(run.b + i) as usize].word as usize] = Fate::Same;
+                for (side, start) in [run.a, run.b].into_iter().enumerate() {
+                    let (_, word) = rest[side][(start + i) as usize];
+                    self.fates[side][word as usize] = Fate::Same;
+                }
             }
         }
         Ok(())
     }
 
-    /// Returns the words of one side outside the chunks. Equal words in the same gap between chunks
-    /// in order have equal numbers.
-    fn rest(
-        &self,
-        side: usize,
-        ids: &[u32],
-        numbers: &mut GapNumbers,
-        pace: &mut Pace,
-    ) -> Result<Vec<Rest>> {
+    /// Returns the words of one side outside the chunks, each with the number of the gap between chunks in
+    /// order where it is.
+    fn rest(&self, side: usize, ids: &[u32], pace: &mut Pace) -> Result<Vec<((u32, u32), u32)>> {
         let mut rest = Vec::new();
         let (mut gap, mut chunk_before) = (0, None);
         for (word, &fate) in self.fates[side].iter().enumerate() {
             pace.step();
-            match fate {
-                Fate::Chunk(chunk) => {
-                    if chunk_before != Some(chunk) && self.in_order[chunk as usize] {
-                        gap += 1;
-                    }
-                    chunk_before = Some(chunk);
-                }
-                _ => {
-                    let number = numbers.of(gap, ids[word])?;
-                    let word = word as u32;
-                    rest.try_push(Rest { word, number })?;
-                }
+            if let Fate::Chunk(chunk) = fate {
+                gap += u32::from(chunk_before != Some(chunk) && self.in_order[chunk as usize]);
+                chunk_before = Some(chunk);
+            } else {
+                rest.try_push(((gap, ids[word]), word as u32))?;
             }
         }
         Ok(rest)
     }
-}
-
-/// Numbers of equal words in the same gap.
-struct GapNumbers {
-    tables: [HashMap<(u32, u32), u32>; TABLES],
-    count: u32,
-}
-
-impl Default for GapNumbers {
-    /// Returns many small tables: a large one takes long to grow.
-    fn default() -> Self {
-        Self {
-            tables: std::array::from_fn(|_| HashMap::new()),
-            count: 0,
-        }
-    }
-}
-
-impl GapNumbers {
-    fn of(&mut self, gap: u32, word: u32) -> Result<u32> {
-        let table = &mut self.tables[word as usize % TABLES];
-        table.try_reserve(1)?;
-        let number = *table.entry((gap, word)).or_insert(self.count);
-        self.count += u32::from(number == self.count);
-        Ok(number)
-    }
-}
-
-/// A word outside the chunks.
-struct Rest {
-    word: u32,
-    number: u32,
 }
 
 /// Marks the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted

@@ -1,10 +1,12 @@
 //! Matching by information: any word of a common run counts, but a run that a document repeats counts once.
 
+use super::classes::Classes;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::CommonRun;
 use crate::Result;
 use crate::memory::{Grow, filled};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// Words of the two documents that carry information.
@@ -18,7 +20,10 @@ pub(super) struct Information {
     pub runs: Vec<CommonRun>,
 }
 
-/// Runs have at least `min_words` words. Time O(n log n) for the sorting of the runs, else O(n).
+/// Runs have at least `min_words` words. Time O(n log n).
+///
+/// # Errors
+/// `OutOfMemory`.
 pub(super) fn information(
     suffixes: &Suffixes,
     min_words: u32,
@@ -31,24 +36,26 @@ pub(super) fn information(
         common: [0; 2],
         runs: Vec::new(),
     };
+    let mut covering = Vec::new();
     for (side, range) in suffixes.sides().into_iter().enumerate() {
         let cover = Cover::new(&repeats, &longest, min_words, range, pace)?;
         result.counted[side] = cover.counted;
         result.common[side] = cover.common;
-        result
-            .runs
-            .try_extend(cover.runs.into_iter().map(|(p, found)| {
-                let (a, b) = if side == 0 {
-                    (p, found.at)
-                } else {
-                    (found.at, p)
-                };
-                CommonRun {
-                    a,
-                    b: suffixes.to_b(b),
-                    words: found.length,
-                }
-            }))?;
+        covering.try_extend(cover.runs)?;
+    }
+    pace.sort_by_key(&mut covering, |&(p, words)| (Reverse(words), p));
+    let mut classes = Classes::new(suffixes, min_words, pace)?;
+    for (p, words) in covering {
+        classes.merge(words, pace)?;
+        let class = classes.class(classes.rank(p));
+        let side = suffixes.side(p);
+        let found = classes.leftmost(class, 1 - side).unwrap_or(p);
+        let [a, b] = if side == 0 { [p, found] } else { [found, p] };
+        result.runs.try_push(CommonRun {
+            a,
+            b: suffixes.to_b(b),
+            words,
+        })?;
     }
     pace.sort_by_key(&mut result.runs, |run| *run);
     result.runs.dedup();
@@ -61,7 +68,7 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Resul
     for group in suffixes.groups(length) {
         let mut first = [u32::MAX; 2];
         for &p in group {
-            let side = usize::from(!suffixes.in_a(p));
+            let side = suffixes.side(p);
             first[side] = first[side].min(p);
         }
         for &p in group {
@@ -76,14 +83,14 @@ fn repeating_windows(suffixes: &Suffixes, length: u32, pace: &mut Pace) -> Resul
 struct Cover {
     counted: usize,
     common: usize,
-    /// Joint positions of the runs that cover the common words.
-    runs: Vec<(u32, Longest)>,
+    /// Joint positions and lengths of the runs that cover the common words.
+    runs: Vec<(u32, u32)>,
 }
 
 impl Cover {
     fn new(
         repeats: &[bool],
-        longest: &[Longest],
+        longest: &[u32],
         min_words: u32,
         range: Range<u32>,
         pace: &mut Pace,
@@ -98,10 +105,10 @@ impl Cover {
         let (mut best, mut reach) = (None, 0);
         for p in range {
             pace.step();
-            let found = longest[p as usize];
-            if found.length >= min_words && p + found.length > reach {
-                reach = p + found.length;
-                best = Some((p, found));
+            let words = longest[p as usize];
+            if words >= min_words && p + words > reach {
+                reach = p + words;
+                best = Some((p, words));
             }
             if repeats[p as usize] {
                 repeated_until = p + min_words;
@@ -122,87 +129,30 @@ impl Cover {
     }
 }
 
-/// Longest prefix of a suffix that occurs in the other document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Longest {
-    /// Units shared; 0 if the first one already occurs nowhere in the other document.
-    pub length: u32,
-    /// Joint position of the first occurrence in the other document.
-    pub at: u32,
-}
-
-const NOTHING: Longest = Longest {
-    length: 0,
-    at: u32::MAX,
-};
-
-/// Returns the matches of every joint position. Time O(n), memory 24 bytes a unit at most.
-pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Vec<Longest>> {
-    let n = suffixes.order.len();
-    let mut found = filled(NOTHING, n)?;
-    let mut above = [Nearest::default(), Nearest::default()];
-    for r in 0..n {
-        pace.step();
-        visit(suffixes, r, suffixes.shared[r], &mut above, &mut found)?;
-    }
-    let mut below = [Nearest::default(), Nearest::default()];
-    for r in (0..n).rev() {
-        pace.step();
-        let shared = suffixes.shared.get(r + 1).copied().unwrap_or(0);
-        visit(suffixes, r, shared, &mut below, &mut found)?;
-    }
-    Ok(found)
-}
-
-/// Visits a suffix in the sweep: notes its longest match among the suffixes seen, then joins them.
-fn visit(
-    suffixes: &Suffixes,
-    rank: usize,
-    shared: u32,
-    seen: &mut [Nearest; 2],
-    found: &mut [Longest],
-) -> Result<()> {
-    for side in seen.iter_mut() {
-        side.cut(shared)?;
-    }
-    let p = suffixes.order[rank];
-    let side = usize::from(!suffixes.in_a(p));
-    let best = &mut found[p as usize];
-    if let Some(&other) = seen[1 - side].stack.last() {
-        if other.length > best.length {
-            *best = other;
-        } else if other.length == best.length {
-            best.at = best.at.min(other.at);
+/// Returns the length of the longest prefix of every suffix that occurs in the other document, by joint
+/// positions. Time O(n).
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(super) fn longest_matches(suffixes: &Suffixes, pace: &mut Pace) -> Result<Vec<u32>> {
+    let Suffixes { order, shared, .. } = suffixes;
+    let mut longest = filled(0, order.len())?;
+    let mut sweep = |ranks: &mut dyn Iterator<Item = usize>, shared: &dyn Fn(usize) -> u32| {
+        // Units that the last suffix of each document shares with the present one.
+        let mut nearest = [0; 2];
+        for rank in ranks {
+            pace.step();
+            nearest = nearest.map(|length| shared(rank).min(length));
+            let p = order[rank];
+            let side = suffixes.side(p);
+            longest[p as usize] = nearest[1 - side].max(longest[p as usize]);
+            nearest[side] = u32::MAX;
         }
-    }
-    if p != suffixes.split {
-        seen[side].stack.try_push(Longest {
-            length: u32::MAX,
-            at: p,
-        })?;
-    }
-    Ok(())
-}
-
-/// Suffixes of one document seen so far, grouped by the prefix that they share with the present one, the
-/// longest last; each group with its leftmost position.
-#[derive(Default)]
-struct Nearest {
-    stack: Vec<Longest>,
-}
-
-impl Nearest {
-    /// The next suffix shares `shared` units with the present one.
-    fn cut(&mut self, shared: u32) -> Result<()> {
-        let mut at = u32::MAX;
-        while let Some(top) = self.stack.pop_if(|top| top.length >= shared) {
-            at = at.min(top.at);
-        }
-        if at != u32::MAX && shared > 0 {
-            self.stack.try_push(Longest { length: shared, at })?;
-        }
-        Ok(())
-    }
+    };
+    sweep(&mut (0..order.len()), &|rank| shared[rank]);
+    let with_next = |rank| shared.get(rank + 1).copied().unwrap_or(0);
+    sweep(&mut (0..order.len()).rev(), &with_next);
+    Ok(longest)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@
 mod alignment;
 mod characters;
 mod chunks;
+mod classes;
 mod edit;
 mod edit_band;
 mod explain;
-mod heaps;
 mod html;
 mod information;
 mod pace;

@@ -1,9 +1,11 @@
 //! The longest run of characters that two documents share.
 
 use super::characters::{Characters, bytes_of_first};
+use super::information::longest_matches;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use crate::Result;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A common substring. Counts start at 0.
@@ -28,21 +30,16 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
     let pace = &mut Pace::new(check);
     let characters = Characters::new(a, b, pace)?;
     let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace)?;
-    let length = longest_shared(&suffixes, pace);
-    if length == 0 {
-        return Ok(Substring::default());
-    }
-    let places = suffixes.groups(length).filter_map(|group| {
-        pace.step();
-        let first = |in_a: bool| {
-            let places = group.iter().filter(|&&p| suffixes.in_a(p) == in_a);
-            places.copied().min()
-        };
-        first(true).zip(first(false))
-    });
-    let Some((first_a, first_b)) = places.min() else {
+    let longest = longest_matches(&suffixes, pace)?;
+    let in_a = (0..).zip(&longest[..suffixes.split as usize]);
+    let Some((first_a, &length @ 1..)) = in_a.min_by_key(|&(p, length)| (Reverse(length), p))
+    else {
         return Ok(Substring::default());
     };
+    let mut groups = suffixes.groups(length);
+    let group = groups.find(|group| group.contains(&first_a));
+    let in_b = group.into_iter().flatten().filter(|&&p| p > suffixes.split);
+    let first_b = *in_b.min().expect("the run is in both documents");
     let start = bytes_of_first(a, first_a as usize, pace);
     let end = start + bytes_of_first(&a[start..], length as usize, pace);
     Ok(Substring {
@@ -51,18 +48,6 @@ pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> 
         b: suffixes.to_b(first_b),
         bytes: start..end,
     })
-}
-
-/// Some neighbors in the order share as much as any two suffixes of different documents do.
-fn longest_shared(suffixes: &Suffixes, pace: &mut Pace) -> u32 {
-    let mut longest = 0;
-    for (r, pair) in suffixes.order.windows(2).enumerate() {
-        pace.step();
-        if suffixes.in_a(pair[0]) != suffixes.in_a(pair[1]) {
-            longest = longest.max(suffixes.shared[r + 1]);
-        }
-    }
-    longest
 }
 
 #[cfg(test)]

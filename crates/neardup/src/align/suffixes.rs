@@ -52,8 +52,9 @@ impl Suffixes {
         })
     }
 
-    pub fn in_a(&self, position: u32) -> bool {
-        position < self.split
+    /// Returns 0 for a joint position in `a`, 1 for another.
+    pub fn side(&self, position: u32) -> usize {
+        usize::from(position >= self.split)
     }
 
     /// Returns the position in `b` of a joint position in `b`.

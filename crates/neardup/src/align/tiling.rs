@@ -8,12 +8,11 @@
 //! position opened again need a look. A tile of length l closes at most 2 l positions a side, and tiles
 //! never overlap, so there are O(n) events.
 
-use super::heaps::{Heaps, NIL};
+use super::classes::Classes;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use crate::Result;
-use crate::cluster::UnionFind;
-use crate::memory::{Grow, collected, filled};
+use crate::memory::{Grow, filled};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -39,14 +38,11 @@ pub(super) fn tiles(
     pace: &mut Pace,
 ) -> Result<Vec<CommonRun>> {
     let mut tiling = Tiling::new(suffixes, min_words, pace)?;
-    let is_long = |r: &u32| suffixes.shared[*r as usize] >= min_words;
-    let mut merges = collected((1..suffixes.order.len() as u32).filter(is_long))?;
-    pace.sort_by_key(&mut merges, |&r| (suffixes.shared[r as usize], Reverse(r)));
-    while let Some(length) = tiling.next_length(&merges) {
-        let mut touched = tiling.merge_classes(&mut merges, length, pace)?;
+    while let Some(length) = tiling.next_length() {
+        let mut touched = tiling.classes.merge(length, pace)?;
         tiling.reopen(length, &mut touched, pace)?;
-        for p in touched {
-            let class = tiling.classes.find(p);
+        for rank in touched {
+            let class = tiling.classes.class(rank);
             tiling.consider(class, length)?;
         }
         tiling.place_all(length, pace)?;
@@ -58,11 +54,8 @@ pub(super) fn tiles(
 struct Tiling<'s> {
     suffixes: &'s Suffixes,
     min_words: u32,
-    /// The classes of joint positions.
-    classes: UnionFind,
-    /// Positions of each class in `a` and in `b`, leftmost on top. May hold closed ones.
-    heaps: Heaps,
-    tops: [Vec<u32>; 2],
+    /// The open positions of classes may be closed ones.
+    classes: Classes<'s>,
     /// Free words from each position on, exact where below the present length.
     free: Vec<u32>,
     /// Closed positions by the length at which they open again.
@@ -75,62 +68,33 @@ struct Tiling<'s> {
 
 impl<'s> Tiling<'s> {
     fn new(suffixes: &'s Suffixes, min_words: u32, pace: &mut Pace) -> Result<Self> {
-        let n = suffixes.order.len() as u32;
-        let mut tops = [filled(NIL, n as usize)?, filled(NIL, n as usize)?];
-        let mut free = filled(0, n as usize)?;
-        for (side, range) in suffixes.sides().into_iter().enumerate() {
+        let n = suffixes.order.len();
+        let mut free = filled(0, n)?;
+        for range in suffixes.sides() {
             for p in range.clone() {
                 pace.step();
-                tops[side][p as usize] = p;
                 free[p as usize] = range.end - p;
             }
         }
-        let mut classes = UnionFind::new();
-        classes.grow_to(n)?;
         Ok(Self {
             suffixes,
             min_words,
-            classes,
-            heaps: Heaps::new(n as usize)?,
-            tops,
+            classes: Classes::new(suffixes, min_words, pace)?,
             free,
             closed: BinaryHeap::new(),
             candidates: BinaryHeap::new(),
-            is_candidate: filled(false, n as usize)?,
+            is_candidate: filled(false, n)?,
             runs: Vec::new(),
         })
     }
 
-    /// Returns the next length at which something happens. `merges` has the longest last.
-    fn next_length(&self, merges: &[u32]) -> Option<u32> {
-        let merge = merges.last().map(|&r| self.suffixes.shared[r as usize]);
+    /// Returns the next length at which something happens.
+    fn next_length(&self) -> Option<u32> {
         let reopening = self.closed.peek().map(|&(length, _)| length);
-        merge.max(reopening)
+        self.classes.next_length().max(reopening)
     }
 
-    /// Returns one position of every class that grew.
-    fn merge_classes(
-        &mut self,
-        merges: &mut Vec<u32>,
-        length: u32,
-        pace: &mut Pace,
-    ) -> Result<Vec<u32>> {
-        let first = merges.partition_point(|&r| self.suffixes.shared[r as usize] < length);
-        let mut touched = Vec::new();
-        for r in merges.drain(first..) {
-            pace.step();
-            let pair = [r - 1, r].map(|rank| self.suffixes.order[rank as usize]);
-            let [x, y] = pair.map(|p| self.classes.find(p));
-            self.classes.union(x, y);
-            let class = x.min(y);
-            for top in &mut self.tops {
-                top[class as usize] = self.heaps.meld(top[x as usize], top[y as usize]);
-            }
-            touched.try_push(class)?;
-        }
-        Ok(touched)
-    }
-
+    /// Opens the positions with `length` free words again, and adds their ranks to `touched`.
     fn reopen(&mut self, length: u32, touched: &mut Vec<u32>, pace: &mut Pace) -> Result<()> {
         while let Some(&(opens, p)) = self.closed.peek() {
             if opens < length {
@@ -138,15 +102,11 @@ impl<'s> Tiling<'s> {
             }
             self.closed.pop();
             pace.step();
-            if self.free[p as usize] != opens {
-                continue; // closed again, for shorter runs only
+            // Others have been closed again, for shorter runs only.
+            if self.free[p as usize] == opens {
+                self.classes.set_open(p, true);
+                touched.try_push(self.classes.rank(p))?;
             }
-            if self.heaps.insert_missing(p) {
-                let class = self.classes.find(p);
-                let top = &mut self.tops[usize::from(!self.suffixes.in_a(p))][class as usize];
-                *top = self.heaps.meld(*top, p);
-            }
-            touched.try_push(p)?;
         }
         Ok(())
     }
@@ -165,14 +125,15 @@ impl<'s> Tiling<'s> {
 
     /// Returns the leftmost open positions of a class.
     fn open_pair(&mut self, class: u32, length: u32) -> Option<(u32, u32)> {
-        for side in &mut self.tops {
-            let top = &mut side[class as usize];
-            while *top != NIL && self.free[*top as usize] < length {
-                *top = self.heaps.pop(*top);
+        let [a, b] = [0, 1].map(|side| {
+            loop {
+                match self.classes.leftmost(class, side) {
+                    Some(p) if self.free[p as usize] < length => self.classes.set_open(p, false),
+                    leftmost => return leftmost,
+                }
             }
-        }
-        let [a, b] = [0, 1].map(|side: usize| self.tops[side][class as usize]);
-        (a != NIL && b != NIL).then_some((a, b))
+        });
+        a.zip(b)
     }
 
     fn place_all(&mut self, length: u32, pace: &mut Pace) -> Result<()> {

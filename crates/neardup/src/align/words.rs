@@ -45,7 +45,7 @@ impl NumberedWords {
 
 /// Tables that a growing set is spread over: one that moves all it holds when it grows cannot be
 /// canceled, for seconds with millions of words.
-pub(super) const TABLES: usize = 256;
+const TABLES: usize = 256;
 
 /// Different words in the order of their numbers. They stand end to end in one string, because
 /// millions of small ones also take long to free.
