@@ -16,9 +16,9 @@ use crate::pg::value::Keys;
 use neardup::Result;
 use neardup::memory::Grow;
 use neardup::passages::{
-    Batches, Boundaries, BoundaryBatch, Divided, DocumentReader, DocumentTexts, Fingerprints,
-    FoundWindows, Hashes, Listed, Listing, Located, Numbering, PassagePlaces, PassageSearch,
-    Passages, PlaceComparison, Repeated, WindowCandidates, WindowPart, Winnowed, min_words,
+    Batches, Boundaries, BoundaryBatch, DocumentReader, DocumentTexts, Fingerprints, FoundWindows,
+    Hashes, Listed, Listing, Located, Numbering, PassagePlaces, PassageSearch, Passages,
+    PlaceComparison, Repeated, WindowCandidates, WindowPart, Winnowed, min_words,
 };
 use neardup::text::Fold;
 use pgrx::prelude::*;
@@ -145,10 +145,9 @@ impl KeyedDocuments {
     fn passages(&mut self, fingerprints: Fingerprints<TemporaryFile>) -> Passages<TemporaryFile> {
         let mut progress = sorting("sorting fingerprints", fingerprints.count());
         let repeated = fingerprints.repeated(&mut progress).or_raise();
-        let divided = self.candidates(&repeated).divided(&repeated).or_raise();
-        let divided = boundaries(divided, &repeated);
-        let count = divided.boundaries();
-        let batches = divided.batches(repeated, &mut sorting("sorting boundaries", count));
+        let candidates = boundaries(self.candidates(&repeated), &repeated);
+        let count = candidates.boundaries();
+        let batches = candidates.batches(repeated, &mut sorting("sorting boundaries", count));
         let (batches, search) = batches.or_raise();
         let numbering = places(batches, count, &search);
         let mut progress = sorting("numbering passages", numbering.places());
@@ -157,7 +156,7 @@ impl KeyedDocuments {
 
     /// Reads all documents again for the windows whose fingerprints repeat.
     fn candidates(&mut self, repeated: &Repeated) -> WindowCandidates<TemporaryFile> {
-        let candidates = WindowCandidates::new(work_mem_bytes()).or_raise();
+        let candidates = WindowCandidates::new(repeated, work_mem_bytes()).or_raise();
         let candidates = RefCell::new(candidates);
         let work = |(number, docs): (usize, Parts<u8>), check: &mut dyn FnMut()| {
             repeated.find(number, docs.iter(), check)
@@ -198,7 +197,7 @@ impl KeyedDocuments {
         let texts = RefCell::new(texts);
         let is_true = Cell::new(true);
         let mut comparison = PlaceComparison::new(fold);
-        let mut put = |listed: &Listed, _: &mut dyn FnMut()| {
+        let mut put = |listed: &Listed| {
             rows.put(columns(listed, keys));
             Ok(())
         };
@@ -213,7 +212,7 @@ impl KeyedDocuments {
         let mut progress = Progress::begin("listing places", Some(keys.len()));
         in_order(&work, &mut take, |line| {
             let (mut listing, mut document) = (Listing::default(), 0);
-            let all = passages.for_each(&mut check_interrupts, &mut |place, _| {
+            let all = passages.for_each(&mut check_interrupts, &mut |place| {
                 (document..place.document).for_each(|_| progress.step());
                 document = place.document;
                 if listing.ends_before(place, piece_bytes()) {
@@ -277,19 +276,25 @@ fn sorting(stage: &'static str, records: u64) -> impl FnMut(u64) {
 }
 
 /// Searches all windows for boundaries.
-fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<TemporaryFile> {
-    let divided = RefCell::new(divided);
-    let work = |part: WindowPart, check: &mut dyn FnMut()| repeated.boundaries(part, check);
-    let mut take = |(), found: Result<Boundaries>| {
-        let mut divided = divided.borrow_mut();
-        divided.add(found.or_raise()).or_raise();
+fn boundaries(
+    candidates: WindowCandidates<TemporaryFile>,
+    repeated: &Repeated,
+) -> WindowCandidates<TemporaryFile> {
+    let candidates = RefCell::new(candidates);
+    let work = |part: WindowPart, check: &mut dyn FnMut()| {
+        repeated.boundaries::<TemporaryFile>(part, check)
     };
-    let parts = divided.borrow().parts();
+    let mut take = |(), found: Result<Boundaries>| {
+        let mut candidates = candidates.borrow_mut();
+        candidates.add_boundaries(found.or_raise()).or_raise();
+    };
+    let parts = candidates.borrow().parts();
     let mut progress = Progress::begin("sorting windows", Some(parts));
     in_order(&work, &mut take, |line| {
         loop {
-            progress.reach(parts - divided.borrow().parts());
-            let next = divided.borrow_mut().next(repeated, &mut || progress.look());
+            progress.reach(parts - candidates.borrow().parts());
+            let look = &mut || progress.look();
+            let next = candidates.borrow_mut().next_part(repeated, look);
             let Some(part) = next.or_raise() else {
                 return;
             };
@@ -297,7 +302,7 @@ fn boundaries(divided: Divided<TemporaryFile>, repeated: &Repeated) -> Divided<T
             line.put((), part, bytes);
         }
     });
-    divided.into_inner()
+    candidates.into_inner()
 }
 
 /// Returns the places of all batches, which have `count` boundaries.

@@ -389,13 +389,12 @@ fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let mut fingerprints = Fingerprints::<NoScratch>::new(reader, usize::MAX);
     fingerprints.add(&reader.winnow(docs(), check)?, check)?;
     let repeated = fingerprints.repeated(&mut |_| check())?;
-    let mut candidates = WindowCandidates::<NoScratch>::new(usize::MAX)?;
+    let mut candidates = WindowCandidates::<NoScratch>::new(&repeated, usize::MAX)?;
     candidates.add(repeated.find(0, docs(), check)?)?;
-    let mut divided = candidates.divided(&repeated)?;
-    while let Some(part) = divided.next(&repeated, check)? {
-        divided.add(repeated.boundaries(part, check)?)?;
+    while let Some(part) = candidates.next_part(&repeated, check)? {
+        candidates.add_boundaries(repeated.boundaries::<NoScratch>(part, check)?)?;
     }
-    let (mut batches, search) = divided.batches(repeated, &mut |_| check())?;
+    let (mut batches, search) = candidates.batches(repeated, &mut |_| check())?;
     let mut numbering = Numbering::<NoScratch>::new(usize::MAX);
     while let Some(batch) = batches.next(check)? {
         numbering.add(search.places(&batch, check)?, check)?;
@@ -403,9 +402,9 @@ fn repeats(documents: &[&[u8]], min_words: usize) -> Result<u64> {
     let passages = numbering.passages(search, &mut |_| check())?;
     let (mut all, mut texts) = (0, Texts(documents));
     let mut listing = Listing::default();
-    passages.for_each(check, &mut |place, _| listing.push(place, &mut texts))?;
+    passages.for_each(check, &mut |place| listing.push(place, &mut texts))?;
     let located = listing.locate(Fold::Case, check)?;
-    PlaceComparison::new(Fold::Case).visit(&located, &mut texts, check, &mut |listed, _| {
+    PlaceComparison::new(Fold::Case).visit(&located, &mut texts, check, &mut |listed| {
         all ^= digest((listed.place, &listed.characters));
         Ok(())
     })?;

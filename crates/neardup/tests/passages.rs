@@ -65,7 +65,7 @@ fn passages(
         fingerprints.add(&reader.winnow(piece(documents), check)?, check)?;
     }
     let repeated = fingerprints.repeated(&mut |_| check())?;
-    let mut candidates = WindowCandidates::<Memory>::new(memory)?;
+    let mut candidates = WindowCandidates::<Memory>::new(&repeated, memory)?;
     for number in (0..repeated.pieces()).rev() {
         let documents = piece(&documents[repeated.documents(number)]);
         if number % 2 == 0 {
@@ -74,11 +74,10 @@ fn passages(
             candidates.add(repeated.find(number, documents, check)?)?;
         }
     }
-    let mut divided = candidates.divided(&repeated)?;
-    while let Some(part) = divided.next(&repeated, check)? {
-        divided.add(repeated.boundaries(part, check)?)?;
+    while let Some(part) = candidates.next_part(&repeated, check)? {
+        candidates.add_boundaries(repeated.boundaries::<Memory>(part, check)?)?;
     }
-    let (mut batches, search) = divided.batches(repeated, &mut |_| check())?;
+    let (mut batches, search) = candidates.batches(repeated, &mut |_| check())?;
     let mut numbering = Numbering::<Memory>::new(memory);
     while let Some(batch) = batches.next(check)? {
         numbering.add(search.places(&batch, check)?, check)?;
@@ -94,12 +93,13 @@ fn listed(documents: &[String], min_words: usize, seed: i64) -> Vec<Listed> {
 
 fn listed_within(documents: &[String], min_words: usize, within: (i64, usize)) -> Vec<Listed> {
     let passages = passages(documents, min_words, within).unwrap();
-    let (count, mut places) = (passages.len(), Vec::new());
+    let mut places = Vec::new();
     let (check, texts) = (&mut || (), &mut Texts(documents));
     let mut comparison = PlaceComparison::new(Fold::Case);
-    let mut put = |listing: &mut Listing, texts: &mut Texts<'_>, check: &mut dyn FnMut()| {
+    let mut put = |listing: &mut Listing, texts: &mut Texts<'_>| {
+        let check = &mut || ();
         let located = std::mem::take(listing).locate(Fold::Case, check).unwrap();
-        let visit = &mut |place: &Listed, _: &mut dyn FnMut()| {
+        let visit = &mut |place: &Listed| {
             places.push(place.clone());
             Ok(())
         };
@@ -107,16 +107,19 @@ fn listed_within(documents: &[String], min_words: usize, within: (i64, usize)) -
         assert!(is_true.unwrap(), "{documents:?}");
     };
     let mut listing = Listing::default();
-    let all = passages.for_each(check, &mut |place, check| {
+    let all = passages.for_each(check, &mut |place| {
         if listing.ends_before(place, BYTES_TOGETHER) {
-            put(&mut listing, texts, check);
+            put(&mut listing, texts);
         }
         listing.push(place, texts)
     });
     all.unwrap();
-    put(&mut listing, texts, check);
+    put(&mut listing, texts);
     let numbers: BTreeSet<_> = places.iter().map(|listed| listed.place.passage).collect();
-    assert_eq!(numbers.len(), count);
+    assert_eq!(
+        numbers.last().map_or(0, |last| *last as usize),
+        numbers.len()
+    );
     places
 }
 

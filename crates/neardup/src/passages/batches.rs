@@ -78,7 +78,7 @@ impl<S: Scratch> Batches<S> {
             if batch.len() % HEARTBEAT == 0 {
                 check();
             }
-            batch.try_push(Boundary::from(place))?;
+            batch.try_push(place)?;
         }
         Ok(Some(BoundaryBatch(batch)))
     }
@@ -89,6 +89,8 @@ pub(super) struct Groups {
     links: UnionFind,
     /// The boundaries of each document.
     boundaries: Vec<u32>,
+    /// The window and the document of the last boundary.
+    last: Option<(u64, usize)>,
 }
 
 impl Groups {
@@ -102,18 +104,19 @@ impl Groups {
         Ok(Self {
             links,
             boundaries: filled(0, documents)?,
+            last: None,
         })
     }
 
-    /// Adds a boundary to a document.
-    pub fn add(&mut self, document: usize) {
+    /// Adds a boundary of a document. Those with the same window come one after the other.
+    pub fn add(&mut self, window: u64, document: usize) {
         let boundaries = &mut self.boundaries[document];
         *boundaries = boundaries.saturating_add(1);
-    }
-
-    /// Makes the groups of two documents one.
-    pub fn join(&mut self, a: usize, b: usize) {
-        self.links.union(a as u32, b as u32);
+        if let Some((same, other)) = self.last.replace((window, document))
+            && same == window
+        {
+            self.links.union(other as u32, document as u32);
+        }
     }
 
     /// Returns the batch of every document: whole groups, in the order of their first documents, up to
@@ -151,11 +154,12 @@ mod tests {
     #[test]
     fn groups_stay_together_and_fill_batches() {
         let mut groups = Groups::new(7).expect("memory");
-        for (document, boundaries) in [(0, 2), (1, 3), (3, 9), (4, 1), (6, 2)] {
-            (0..boundaries).for_each(|_| groups.add(document));
+        let shared = [(1, 0), (1, 4), (2, 6), (2, 0), (3, 6)];
+        let own = (10..13).map(|window| (window, 1));
+        let of_another = (20..29).map(|window| (window, 3));
+        for (window, document) in own.chain(shared).chain(of_another) {
+            groups.add(window, document);
         }
-        groups.join(4, 0);
-        groups.join(6, 4);
         // Groups of 5, 3, 0, 9 and 0.
         assert_eq!(groups.batches(8), [0, 0, 0, 1, 0, 1, 0]);
     }

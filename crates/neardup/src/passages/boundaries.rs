@@ -5,48 +5,12 @@ use super::sort::HEARTBEAT;
 use super::windows::NO_WORD;
 use crate::Result;
 
-/// A window at one of its places.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Boundary {
-    /// The number of its first word.
-    pub first: u64,
-    pub hash: u64,
-    /// The word behind, or [`NO_WORD`].
-    pub right: u64,
-    /// The distance to the place before, where the two overlap by at least half; otherwise 0.
-    pub period: u64,
-}
+/// A window at one of its places: the number of its first word, its hash, the word behind or [`NO_WORD`], and
+/// its period, the distance to the place before where the two overlap by at least half, otherwise 0.
+pub(super) type Boundary = [u64; 4];
 
-impl From<[u64; 4]> for Boundary {
-    fn from([first, hash, right, period]: [u64; 4]) -> Self {
-        Self {
-            first,
-            hash,
-            right,
-            period,
-        }
-    }
-}
-
-/// The boundaries of a part, those with the same window one after the other, and their documents.
-#[derive(Default)]
-pub struct Boundaries {
-    pub(super) places: Vec<[u64; 4]>,
-    pub(super) documents: Vec<u32>,
-}
-
-/// Stands for temporary storage where none is needed.
-pub(super) enum InMemory {}
-
-impl Scratch for InMemory {
-    fn create() -> Self {
-        unreachable!("memory holds all")
-    }
-
-    fn append(&mut self, _: &[u8]) {}
-
-    fn read(&mut self, _: u64, _: &mut [u8]) {}
-}
+/// The boundaries of a part with their documents, those with the same window one after the other.
+pub struct Boundaries(pub(super) Vec<(Boundary, u32)>);
 
 /// Visits all places of the windows that have several, and different words before or behind them: those
 /// of a window one after the other. The end of a document is like no other word, nor like another end.
@@ -59,7 +23,7 @@ pub(super) fn for_each<S: Scratch>(
     min_words: usize,
     mut waiting: Spool<4, S>,
     check: &mut dyn FnMut(),
-    visit: &mut dyn FnMut([u64; 4]) -> Result<()>,
+    visit: &mut dyn FnMut(Boundary) -> Result<()>,
 ) -> Result<()> {
     let mut current: Option<Equal> = None;
     for (count, [hash, first, left, right]) in windows.enumerate() {

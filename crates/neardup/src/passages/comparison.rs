@@ -50,12 +50,7 @@ impl PlaceComparison {
         for (text, places) in located.listing.documents() {
             for (place, source) in places.iter().zip(&mut sources) {
                 check();
-                let here = Here {
-                    text,
-                    place,
-                    source,
-                };
-                if !self.is_of_passage(&here, documents, check)? {
+                if !self.is_of_passage(text, (place, source), documents, check)? {
                     return Ok(false);
                 }
                 let [start, end] = source.characters;
@@ -63,7 +58,7 @@ impl PlaceComparison {
                     place: *place,
                     characters: start..end,
                 };
-                visit(&listed, check)?;
+                visit(&listed)?;
             }
         }
         Ok(true)
@@ -72,15 +67,11 @@ impl PlaceComparison {
     /// Returns whether a place has the words of the passage's first place.
     fn is_of_passage(
         &mut self,
-        here: &Here<'_>,
+        text: &[u8],
+        (place, source): (&PassagePlace, &Stretch),
         documents: &mut dyn DocumentTexts,
         check: &mut dyn FnMut(),
     ) -> Result<bool> {
-        let Here {
-            text,
-            place,
-            source,
-        } = *here;
         let Some(first) = self.firsts.get(place.passage as usize - 1) else {
             self.firsts.try_push(First {
                 document: place.document as u32,
@@ -107,13 +98,6 @@ impl PlaceComparison {
         let places = [place.word, first.word].map(|word| word..word + place.words);
         same_words(self.fold, [text, &there], places, check)
     }
-}
-
-/// A place in its document.
-struct Here<'a> {
-    text: &'a [u8],
-    place: &'a PassagePlace,
-    source: &'a Stretch,
 }
 
 /// Returns whether two ranges of words are the same.
@@ -154,7 +138,6 @@ const BETWEEN_WORDS: u8 = 0xFF;
 
 #[cfg(test)]
 mod tests {
-    use super::super::boundaries::InMemory;
     use super::super::{
         DocumentReader, Fingerprints, Hashes, Listing, Numbering, WindowCandidates,
     };
@@ -176,21 +159,20 @@ mod tests {
         let check = &mut || ();
         let docs = || documents.iter().map(|document| document.as_bytes());
         let reader = DocumentReader::new(4, Fold::Case, hashes);
-        let mut fingerprints = Fingerprints::<InMemory>::new(reader, 0);
+        let mut fingerprints = Fingerprints::<Vec<u8>>::new(reader, 0);
         let read = reader.winnow(docs(), check).expect("memory");
         fingerprints.add(&read, check).expect("memory");
         let repeated = fingerprints.repeated(&mut |_| check()).expect("memory");
-        let mut candidates = WindowCandidates::<InMemory>::new(0).expect("memory");
+        let mut candidates = WindowCandidates::<Vec<u8>>::new(&repeated, 0).expect("memory");
         let found = candidates.find(&repeated, 0, docs(), check);
         found.expect("memory");
-        let mut divided = candidates.divided(&repeated).expect("memory");
-        while let Some(part) = divided.next(&repeated, check).expect("memory") {
-            let found = repeated.boundaries(part, check).expect("memory");
-            divided.add(found).expect("memory");
+        while let Some(part) = candidates.next_part(&repeated, check).expect("memory") {
+            let found = repeated.boundaries::<Vec<u8>>(part, check).expect("memory");
+            candidates.add_boundaries(found).expect("memory");
         }
-        let batches = divided.batches(repeated, &mut |_| check());
+        let batches = candidates.batches(repeated, &mut |_| check());
         let (mut batches, search) = batches.expect("memory");
-        let mut numbering = Numbering::<InMemory>::new(0);
+        let mut numbering = Numbering::<Vec<u8>>::new(0);
         while let Some(batch) = batches.next(check).expect("memory") {
             let found = search.places(&batch, check).expect("memory");
             numbering.add(found, check).expect("memory");
@@ -199,12 +181,12 @@ mod tests {
             .passages(search, &mut |_| check())
             .expect("memory");
         let mut places = 0;
-        let visit = &mut |_: &Listed, _: &mut dyn FnMut()| {
+        let visit = &mut |_: &Listed| {
             places += 1;
             Ok(())
         };
         let (mut listing, texts) = (Listing::default(), &mut Texts(documents));
-        let all = passages.for_each(check, &mut |place, _| listing.push(place, texts));
+        let all = passages.for_each(check, &mut |place| listing.push(place, texts));
         all.expect("memory");
         let located = listing.locate(Fold::Case, check).expect("memory");
         let is_true = PlaceComparison::new(Fold::Case).visit(&located, texts, check, visit);

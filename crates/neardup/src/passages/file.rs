@@ -11,6 +11,21 @@ pub trait Scratch {
     fn read(&mut self, start: u64, bytes: &mut [u8]);
 }
 
+#[cfg(test)]
+impl Scratch for Vec<u8> {
+    fn create() -> Self {
+        Self::new()
+    }
+
+    fn append(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn read(&mut self, start: u64, bytes: &mut [u8]) {
+        bytes.copy_from_slice(&self[start as usize..][..bytes.len()]);
+    }
+}
+
 /// Bytes that are written at once, and of each run of a merge read at once at least: with fewer it would
 /// be all seeking.
 pub(super) const BLOCK: usize = 1 << 13;

@@ -23,7 +23,7 @@
 //!
 //! Reading documents, and searching windows and batches, is work for any thread ([`DocumentReader::winnow`],
 //! [`Repeated::find`], [`Repeated::boundaries`], [`PassageSearch::places`], [`Listing::locate`]); between stand
-//! sorts ([`Fingerprints`], [`WindowCandidates`], [`Divided`], [`Numbering`]), which take the results of the
+//! sorts ([`Fingerprints`], [`WindowCandidates`], [`Numbering`]), which take the results of the
 //! work in one thread, and free it of any order.
 //!
 //! Windows and words are the same where their 64-bit hashes are.
@@ -33,7 +33,6 @@ mod batches;
 mod boundaries;
 mod comparison;
 mod cut;
-mod divided;
 mod file;
 mod listing;
 mod numbering;
@@ -45,6 +44,7 @@ mod series;
 mod sort;
 mod symbols;
 mod tree;
+mod window_candidates;
 mod windows;
 mod winnowing;
 
@@ -52,14 +52,14 @@ pub use batches::{Batches, BoundaryBatch};
 pub use boundaries::Boundaries;
 pub use comparison::PlaceComparison;
 pub use cut::cut;
-pub use divided::Divided;
 pub use file::Scratch;
 pub use listing::{DocumentTexts, Listed, Listing, Located};
 pub use numbering::{Numbering, Passages};
 pub use parts::WindowPart;
 pub use place::{PassagePlace, VisitPlace};
 pub use places::{PassagePlaces, PassageSearch};
-pub use repeated::{FoundWindows, Repeated, WindowCandidates};
+pub use repeated::{FoundWindows, Repeated};
+pub use window_candidates::WindowCandidates;
 pub use windows::Hashes;
 pub use winnowing::{DocumentReader, Fingerprints, Winnowed};
 

@@ -72,7 +72,6 @@ impl<S: Scratch> Numbering<S> {
         Ok(Passages {
             places: by_place.sorted(&mut || look(all))?,
             starts: search.starts,
-            len: number as usize,
         })
     }
 }
@@ -107,19 +106,9 @@ pub struct Passages<S> {
     /// By first word and name; then the passage's number, and the counts.
     places: SortedRecords<4, S>,
     starts: Vec<u64>,
-    len: usize,
 }
 
 impl<S: Scratch> Passages<S> {
-    /// Returns the number of passages with a listed place.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Visits the listed places, in the order of the documents and within each of their first words,
     /// the longest first.
     ///
@@ -145,7 +134,7 @@ impl<S: Scratch> Passages<S> {
                 occurrences: (counts >> 32) as u32,
                 documents: counts as u32,
             };
-            visit(&place, check)?;
+            visit(&place)?;
         }
         Ok(())
     }

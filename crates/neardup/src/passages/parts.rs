@@ -34,18 +34,12 @@ pub(super) struct WindowParts<S> {
     file: File<S>,
 }
 
+/// Windows of one part, still where they are stored.
 #[derive(Default)]
-struct StoredPart {
+pub(super) struct StoredPart {
     windows: Vec<[u64; 4]>,
     /// Where blocks of them begin in the file.
     blocks: Vec<u64>,
-}
-
-/// The next part.
-pub(super) enum NextPart<'a, S> {
-    WindowPart(WindowPart),
-    /// One of more windows than memory is meant for.
-    Large(Large<'a, S>),
 }
 
 impl<S: Scratch> WindowParts<S> {
@@ -96,28 +90,7 @@ impl<S: Scratch> WindowParts<S> {
     }
 
     /// Returns the next part that has windows, and forgets it; None after the last.
-    pub fn next(&mut self) -> Result<Option<NextPart<'_, S>>> {
-        let Some(part) = self.next_stored() else {
-            return Ok(None);
-        };
-        let windows = part.windows.len() + part.blocks.len() * self.most;
-        let large = Large {
-            part,
-            most: self.most,
-            file: &mut self.file,
-        };
-        if windows * WINDOW > self.memory / SHARE {
-            return Ok(Some(NextPart::Large(large)));
-        }
-        let mut all = with_room(windows)?;
-        large.for_each(&mut |window| {
-            all.push(window);
-            Ok(())
-        })?;
-        Ok(Some(NextPart::WindowPart(WindowPart(all))))
-    }
-
-    fn next_stored(&mut self) -> Option<StoredPart> {
+    pub fn next(&mut self) -> Option<StoredPart> {
         loop {
             let part = self.parts.pop()?;
             if !part.windows.is_empty() {
@@ -125,19 +98,29 @@ impl<S: Scratch> WindowParts<S> {
             }
         }
     }
-}
 
-/// A part that is still where it was stored.
-pub(super) struct Large<'a, S> {
-    part: StoredPart,
-    most: usize,
-    file: &'a mut File<S>,
-}
+    /// Returns the windows of a part; None of one of more than memory is meant for.
+    pub fn load(&mut self, part: &mut StoredPart) -> Result<Option<WindowPart>> {
+        let windows = part.windows.len() + part.blocks.len() * self.most;
+        if windows * WINDOW > self.memory / SHARE {
+            return Ok(None);
+        }
+        let mut all = with_room(windows)?;
+        self.for_each(part, &mut |window| {
+            all.push(window);
+            Ok(())
+        })?;
+        Ok(Some(WindowPart(all)))
+    }
 
-impl<S: Scratch> Large<'_, S> {
-    pub fn for_each(self, visit: &mut dyn FnMut([u64; 4]) -> Result<()>) -> Result<()> {
+    /// Visits the windows of a part, and forgets them.
+    pub fn for_each(
+        &mut self,
+        part: &mut StoredPart,
+        visit: &mut dyn FnMut([u64; 4]) -> Result<()>,
+    ) -> Result<()> {
         let mut bytes = Vec::new();
-        for start in self.part.blocks {
+        for start in part.blocks.drain(..) {
             if bytes.is_empty() {
                 bytes = filled(0, self.most * WINDOW)?;
             }
@@ -145,6 +128,6 @@ impl<S: Scratch> Large<'_, S> {
             let mut windows = bytes.chunks_exact(WINDOW).map(record);
             windows.try_for_each(&mut *visit)?;
         }
-        self.part.windows.into_iter().try_for_each(visit)
+        part.windows.drain(..).try_for_each(visit)
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::Result;
 
-/// Takes a place, and the check for interrupts.
-pub type VisitPlace<'a, T> = dyn FnMut(&T, &mut dyn FnMut()) -> Result<()> + 'a;
+/// Takes a place.
+pub type VisitPlace<'a, T> = dyn FnMut(&T) -> Result<()> + 'a;
 
 /// A place of a passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -16,24 +16,20 @@ pub(super) struct Chooser<'a> {
     series: &'a LongSeries,
 }
 
-impl<'a> Chooser<'a> {
-    pub fn new(sequences: &'a Sequences, tree: &'a BoundaryTree, series: &'a LongSeries) -> Self {
-        Self {
-            sequences,
-            tree,
-            series,
-        }
-    }
-
+impl Chooser<'_> {
     /// Returns the places that are listed, in any order.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn places(&self, pace: &mut Pace) -> Result<Vec<Chosen>> {
         let mut is_listed = filled(false, self.tree.nodes.len())?;
-        let (mut walk, mut nodes, mut chosen) = (SuffixWalk::new(), Vec::new(), Vec::new());
-        for at in 0..self.symbols() {
-            walk.listed_at(self, at, &mut nodes, pace)?;
+        let (mut stood_before, mut nodes, mut chosen) = (0, Vec::new(), Vec::new());
+        for at in 0..self.sequences.firsts.len() as u32 {
+            nodes.clear();
+            nodes.try_extend(self.longest_again(at, &mut stood_before, pace))?;
+            if self.word(at) != BETWEEN {
+                self.not_within_longer(at, &mut nodes, pace)?;
+            }
             pace.sort_by_key(&mut nodes, |node| *node);
             nodes.dedup();
             for &node in &nodes {
@@ -46,6 +42,56 @@ impl<'a> Chooser<'a> {
             }
         }
         Ok(chosen)
+    }
+
+    /// Returns the node of the longest run from `at` that stood before, if it does not lie within one.
+    /// `stood_before` is the end of the longest one from the suffix before, as a symbol's number.
+    fn longest_again(&self, at: u32, stood_before: &mut u32, pace: &mut Pace) -> Option<u32> {
+        let tree = self.tree;
+        let mut longest = tree.parents[at as usize];
+        while longest != ROOT && tree.node(longest).first == at {
+            pace.step();
+            longest = tree.node(longest).parent;
+        }
+        let end = at + tree.node(longest).depth;
+        let is_new = end > std::mem::replace(stood_before, end);
+        (longest != ROOT && is_new && !self.is_in_second_of_series(at, longest)).then_some(longest)
+    }
+
+    /// Adds the nodes whose place `at` lies within no longer passage of the same documents:
+    /// neither the run with the symbol before nor that with the symbol behind is one of as many.
+    fn not_within_longer(&self, at: u32, nodes: &mut Vec<u32>, pace: &mut Pace) -> Result<()> {
+        let tree = self.tree;
+        // Of the nodes over a suffix with as many documents, the deepest; longer ones are of fewer.
+        let mut node = tree.parents[at as usize];
+        let mut extended = at
+            .checked_sub(1)
+            .map_or(ROOT, |before| tree.parents[before as usize]);
+        while node != ROOT {
+            pace.step();
+            let Node {
+                depth,
+                documents,
+                above,
+                ..
+            } = *tree.node(node);
+            if tree.node(node).is_maximal() {
+                if self.words(at, node) <= u64::from(self.sequences.series[at as usize]) {
+                    break;
+                }
+                while tree.node(tree.node(extended).above).depth > depth {
+                    pace.step();
+                    extended = tree.node(extended).above;
+                }
+                let with_left = tree.node(extended);
+                let is_within = with_left.depth > depth && with_left.documents == documents;
+                if !is_within && !self.is_in_series(at, node) {
+                    nodes.try_push(node)?;
+                }
+            }
+            node = above;
+        }
+        Ok(())
     }
 
     fn place(&self, at: u32, node: u32) -> Chosen {
@@ -63,10 +109,6 @@ impl<'a> Chooser<'a> {
             occurrences: places,
             documents,
         }
-    }
-
-    fn symbols(&self) -> u32 {
-        self.sequences.firsts.len() as u32
     }
 
     /// Returns the number of a boundary's first word.
@@ -101,85 +143,6 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Goes through the suffixes in order.
-struct SuffixWalk {
-    /// The end of the longest run from the suffix before that stood before, as a symbol's number.
-    end: u32,
-}
-
-impl SuffixWalk {
-    fn new() -> Self {
-        Self { end: 0 }
-    }
-
-    /// The nodes that list `at` as a place, without nodes whose first place it merely is.
-    fn listed_at(
-        &mut self,
-        chooser: &Chooser<'_>,
-        at: u32,
-        nodes: &mut Vec<u32>,
-        pace: &mut Pace,
-    ) -> Result<()> {
-        nodes.clear();
-        let tree = chooser.tree;
-        let mut longest = tree.parents[at as usize];
-        while longest != ROOT && tree.node(longest).first == at {
-            pace.step();
-            longest = tree.node(longest).parent;
-        }
-        let end = at + tree.node(longest).depth;
-        if longest != ROOT && end > self.end && !chooser.is_in_second_of_series(at, longest) {
-            nodes.try_push(longest)?;
-        }
-        self.end = end;
-        if chooser.sequences.firsts[at as usize] != BETWEEN {
-            not_within_longer(chooser, at, nodes, pace)?;
-        }
-        Ok(())
-    }
-}
-
-/// The nodes whose place `at` lies within no longer passage of the same documents:
-/// neither the run with the symbol before nor that with the symbol behind is one of as many.
-fn not_within_longer(
-    chooser: &Chooser<'_>,
-    at: u32,
-    nodes: &mut Vec<u32>,
-    pace: &mut Pace,
-) -> Result<()> {
-    let tree = chooser.tree;
-    // Of the nodes over a suffix with as many documents, the deepest; longer ones are of fewer.
-    let mut node = tree.parents[at as usize];
-    let mut extended = at
-        .checked_sub(1)
-        .map_or(ROOT, |before| tree.parents[before as usize]);
-    while node != ROOT {
-        pace.step();
-        let Node {
-            depth,
-            documents,
-            above,
-            ..
-        } = *tree.node(node);
-        if tree.node(node).is_maximal() {
-            if chooser.words(at, node) <= u64::from(chooser.sequences.series[at as usize]) {
-                break;
-            }
-            while tree.node(tree.node(extended).above).depth > depth {
-                pace.step();
-                extended = tree.node(extended).above;
-            }
-            let with_left = tree.node(extended);
-            let is_within = with_left.depth > depth && with_left.documents == documents;
-            if !is_within && !chooser.is_in_series(at, node) {
-                nodes.try_push(node)?;
-            }
-        }
-        node = above;
-    }
-    Ok(())
-}
-
 /// The search for passages in batches, in any thread.
 pub struct PassageSearch {
     pub(super) min_words: usize,
@@ -201,7 +164,11 @@ impl PassageSearch {
         let pace = &mut Pace::new(check);
         let sequences = Sequences::new(&batch.0, self.min_words, pace)?;
         let tree = BoundaryTree::new(&sequences, &self.starts, pace)?;
-        let chosen = Chooser::new(&sequences, &tree, &self.series).places(pace)?;
-        Ok(PassagePlaces(chosen))
+        let chooser = Chooser {
+            sequences: &sequences,
+            tree: &tree,
+            series: &self.series,
+        };
+        chooser.places(pace).map(PassagePlaces)
     }
 }

@@ -1,12 +1,14 @@
 //! The second reading of a collection: the windows whose fingerprints repeat, of a piece and of all.
 
-use super::divided::Divided;
-use super::file::Scratch;
-use super::parts::WindowParts;
-use super::series::{Series, SeriesFilter};
+use super::boundaries::{Boundaries, Boundary, for_each};
+use super::file::{Scratch, Spool};
+use super::parts::WindowPart;
+use super::place::document_of;
+use super::series::{Emit, Series, SeriesFilter};
 use super::winnowing::DocumentReader;
 use crate::Result;
 use crate::memory::Grow;
+use crate::set::sort;
 use bitvec::vec::BitVec;
 use std::ops::Range;
 
@@ -25,9 +27,6 @@ pub struct Repeated {
     /// The number of the first word of every document, in all documents together.
     pub(super) starts: Vec<u64>,
 }
-
-/// Takes a window as (hash, first word, word before, word behind), and the check for interrupts.
-type Take<'a> = dyn FnMut([u64; 4], &mut dyn FnMut()) -> Result<()> + 'a;
 
 impl Repeated {
     /// Returns how many pieces there are of documents that are read together.
@@ -54,9 +53,7 @@ impl Repeated {
         check: &mut dyn FnMut(),
     ) -> Result<FoundWindows> {
         let mut windows = Vec::new();
-        let series = self.visit(piece, docs, check, &mut |window, _| {
-            windows.try_push(window)
-        })?;
+        let series = self.visit(piece, docs, check, &mut |window| windows.try_push(window))?;
         Ok(FoundWindows { windows, series })
     }
 
@@ -66,28 +63,63 @@ impl Repeated {
         piece: usize,
         docs: impl Iterator<Item = &'a [u8]>,
         check: &mut dyn FnMut(),
-        take: &mut Take<'_>,
+        take: &mut Emit<'_>,
     ) -> Result<Vec<Series>> {
         let mut windows = self.reader.windows()?;
         let mut series = SeriesFilter::new(self.reader.min_words)?;
         let mut fingerprint = self.pieces[piece].first_fingerprint as usize;
         for (doc, start) in docs.zip(&self.starts[self.documents(piece)]) {
             let mut is_candidate = false;
-            windows.for_each(doc, check, &mut |window, check| {
-                if window.is_new_anchor {
+            windows.for_each(doc, check, &mut |window| {
+                if window.new_anchor.is_some() {
                     is_candidate = self.repeats[fingerprint];
                     fingerprint += 1;
                 }
                 if is_candidate {
                     let first = start + window.first;
                     let window = [window.hash, first, window.left, window.right];
-                    series.push(window, &mut |window| take(window, check))?;
+                    series.push(window, take)?;
                 }
                 Ok(())
             })?;
-            series.finish(&mut |window| take(window, check))?;
+            series.finish(take)?;
         }
         Ok(series.found)
+    }
+
+    /// Returns the boundaries among the windows of a part. In any thread: an `S` is not created. Time
+    /// O(n log n) for n windows.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn boundaries<S: Scratch>(
+        &self,
+        part: WindowPart,
+        check: &mut dyn FnMut(),
+    ) -> Result<Boundaries> {
+        let WindowPart(mut windows) = part;
+        sort(&mut windows, check);
+        let mut found = Vec::new();
+        let waiting = Spool::<4, S>::new(usize::MAX);
+        self.visit_boundaries(
+            windows.into_iter(),
+            waiting,
+            check,
+            &mut |place, document| found.try_push((place, document)),
+        )?;
+        Ok(Boundaries(found))
+    }
+
+    /// Visits the boundaries among sorted windows, each with its document.
+    pub(super) fn visit_boundaries<S: Scratch>(
+        &self,
+        windows: impl Iterator<Item = [u64; 4]>,
+        waiting: Spool<4, S>,
+        check: &mut dyn FnMut(),
+        visit: &mut dyn FnMut(Boundary, u32) -> Result<()>,
+    ) -> Result<()> {
+        let visit = &mut |place: Boundary| visit(place, document_of(place[0], &self.starts) as u32);
+        for_each(windows, self.reader.min_words, waiting, check, visit)
     }
 }
 
@@ -95,62 +127,4 @@ impl Repeated {
 pub struct FoundWindows {
     pub(super) windows: Vec<[u64; 4]>,
     pub(super) series: Vec<Series>,
-}
-
-/// The windows of all documents whose fingerprints repeat.
-pub struct WindowCandidates<S> {
-    memory: usize,
-    windows: WindowParts<S>,
-    series: Vec<Series>,
-}
-
-impl<S: Scratch> WindowCandidates<S> {
-    /// Returns none. `memory`, in bytes, is the limit for windows, here and in later steps.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn new(memory: usize) -> Result<Self> {
-        Ok(Self {
-            memory,
-            windows: WindowParts::new(memory / 2)?,
-            series: Vec::new(),
-        })
-    }
-
-    /// Takes the windows of any piece.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn add(&mut self, found: FoundWindows) -> Result<()> {
-        for window in found.windows {
-            self.windows.push(window)?;
-        }
-        self.series.try_extend(found.series)
-    }
-
-    /// Finds the windows of a piece and takes them at once: without more memory, however long the documents
-    /// are.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn find<'a>(
-        &mut self,
-        repeated: &Repeated,
-        piece: usize,
-        docs: impl Iterator<Item = &'a [u8]>,
-        check: &mut dyn FnMut(),
-    ) -> Result<()> {
-        let windows = &mut self.windows;
-        let series = repeated.visit(piece, docs, check, &mut |window, _| windows.push(window))?;
-        self.series.try_extend(series)
-    }
-
-    /// Ends the second reading.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn divided(self, repeated: &Repeated) -> Result<Divided<S>> {
-        let found = (self.windows, self.series);
-        Divided::new(found, repeated.starts.len(), self.memory)
-    }
 }

@@ -7,7 +7,7 @@ use super::windows::NO_WORD;
 use crate::Result;
 use crate::align::Pace;
 use crate::hash::split_mix;
-use crate::memory::{Grow, collected, filled};
+use crate::memory::{Grow, with_room};
 use std::collections::VecDeque;
 
 /// Windows that are kept at either end of a series, at the least.
@@ -36,87 +36,58 @@ impl Series {
     }
 }
 
-/// The long series of a collection, and their passages: one for the series of the same words.
-pub(super) struct LongSeries {
-    /// In the order of their first words.
-    pub series: Vec<Series>,
-    /// The passage of each.
-    pub passage_of: Vec<u32>,
-    pub passages: Vec<SeriesPassage>,
-}
+/// The long series of a collection in the order of their first words, each with its passage.
+pub(super) struct LongSeries(Vec<(Series, SeriesPassage)>);
 
-/// The passage of some series.
+/// The passage of the series of the same words.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SeriesPassage {
-    /// The first of the series.
-    pub first: u32,
-    pub series: u32,
+    /// The first word of the first of the series.
+    first: u64,
+    series: u32,
     pub documents: u32,
 }
 
 impl LongSeries {
-    /// Of series in the order of their first words, and the documents' first words.
-    pub fn new(series: Vec<Series>, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
+    /// Of series in any order, and the documents' first words.
+    pub fn new(mut series: Vec<Series>, starts: &[u64], check: &mut dyn FnMut()) -> Result<Self> {
         let pace = &mut Pace::new(check);
-        let mut order: Vec<u32> = collected(0..series.len() as u32)?;
-        let name = |at: u32| {
-            let series = &series[at as usize];
-            (series.hash, series.words, series.period)
-        };
-        pace.sort_by_key(&mut order, |at| (name(*at), *at));
-        let mut this = Self {
-            passage_of: filled(0, series.len())?,
-            passages: Vec::new(),
-            series: Vec::new(),
-        };
-        for same in order.chunk_by(|a, b| name(*a) == name(*b)) {
-            let (mut documents, mut last) = (0, usize::MAX);
-            for &at in same {
-                pace.step();
-                let first = series[at as usize].first;
-                let document = document_of(first, starts);
-                documents += u32::from(document != last);
-                last = document;
-                this.passage_of[at as usize] = this.passages.len() as u32;
-            }
-            this.passages.try_push(SeriesPassage {
-                first: same[0],
+        let name = |series: &Series| (series.hash, series.words, series.period);
+        pace.sort_by_key(&mut series, |series| (name(series), series.first));
+        let document = |series: &Series| document_of(series.first, starts);
+        let mut known = with_room(series.len())?;
+        for same in series.chunk_by(|a, b| name(a) == name(b)) {
+            let documents = same.chunk_by(|a, b| document(a) == document(b));
+            let passage = SeriesPassage {
+                first: same[0].first,
                 series: same.len() as u32,
-                documents,
-            })?;
+                documents: documents.count() as u32,
+            };
+            known.extend(same.iter().map(|series| (*series, passage)));
         }
-        this.series = series;
-        Ok(this)
+        pace.sort_by_key(&mut known, |(series, _)| series.first);
+        Ok(Self(known))
     }
 
     /// Returns the places of all passages.
     pub fn places(&self) -> impl Iterator<Item = Chosen> {
-        let series = self.series.iter().zip(&self.passage_of);
-        series.flat_map(|(series, passage)| {
-            let SeriesPassage {
-                first,
-                series: occurrences,
-                documents,
-            } = self.passages[*passage as usize];
-            let passage = self.series[first as usize].first;
-            series.places().map(move |first| Chosen {
-                passage,
+        self.0.iter().flat_map(|(series, passage)| {
+            series.places().map(|first| Chosen {
+                passage: passage.first,
                 words: series.passage_words(),
                 is_series: true,
                 first,
-                occurrences: 2 * occurrences,
-                documents,
+                occurrences: 2 * passage.series,
+                documents: passage.documents,
             })
         })
     }
 
     /// Returns the series in which a run of words lies, and its passage.
-    pub fn around(&self, first: u64, words: u64) -> Option<(&Series, &SeriesPassage)> {
-        let before = self.series.partition_point(|series| series.first <= first);
-        let at = before.checked_sub(1)?;
-        let series = &self.series[at];
-        let passage = &self.passages[self.passage_of[at] as usize];
-        (first + words <= series.first + series.words).then_some((series, passage))
+    pub fn around(&self, first: u64, words: u64) -> Option<&(Series, SeriesPassage)> {
+        let before = self.0.partition_point(|(series, _)| series.first <= first);
+        let last = self.0[..before].last();
+        last.filter(|(series, _)| first + words <= series.first + series.words)
     }
 }
 

@@ -212,28 +212,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    struct Memory(Vec<u8>);
-
-    impl Scratch for Memory {
-        fn create() -> Self {
-            Self(Vec::new())
-        }
-
-        fn append(&mut self, bytes: &[u8]) {
-            self.0.extend_from_slice(bytes);
-        }
-
-        fn read(&mut self, start: u64, bytes: &mut [u8]) {
-            bytes.copy_from_slice(&self.0[start as usize..][..bytes.len()]);
-        }
-    }
-
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
         #[test]
         fn as_in_memory(records in prop::collection::vec(0u64..1 << 20, 0..40_000)) {
-            let mut sort = Sort::<2, Memory>::new(0);
+            let mut sort = Sort::<2, Vec<u8>>::new(0);
             for (number, record) in records.iter().enumerate() {
                 sort.push([*record, number as u64], &mut || ()).unwrap();
             }

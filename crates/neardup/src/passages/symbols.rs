@@ -48,16 +48,16 @@ impl Sequences {
             min_words,
         };
         let mut boundaries = boundaries.iter().peekable();
-        while let Some(boundary) = boundaries.next() {
+        while let Some(&[first, hash, right, period]) = boundaries.next() {
             pace.step();
-            let at = this.push(boundary.first, boundary.period)?;
-            names.try_push((boundary.hash, at))?;
-            let next = boundaries.peek().map(|next| next.first);
-            if boundary.right == NO_WORD {
+            let at = this.push(first, period)?;
+            names.try_push((hash, at))?;
+            let next = boundaries.peek().map(|next| next[0]);
+            if right == NO_WORD {
                 this.push(BETWEEN, 0)?;
-            } else if next != Some(boundary.first + 1) {
+            } else if next != Some(first + 1) {
                 let at = this.push(BETWEEN, 0)?;
-                let name = split_mix(boundary.hash).wrapping_add(boundary.right);
+                let name = split_mix(hash).wrapping_add(right);
                 names.try_push((split_mix(name), at))?;
             }
         }

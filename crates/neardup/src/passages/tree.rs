@@ -13,7 +13,7 @@ pub(super) const ROOT: u32 = 0;
 const SEVERAL: u32 = u32::MAX;
 
 /// A run of symbols with several places.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Node {
     /// Its symbols.
     pub depth: u32,
@@ -150,12 +150,9 @@ impl Builder<'_> {
         let node = self.nodes.len() as u32;
         self.nodes.try_push(Node {
             depth,
-            parent: ROOT,
-            above: ROOT,
-            places: 0,
-            documents: 0,
             first: u32::MAX,
             left: NO_PLACE_YET,
+            ..Node::default()
         })?;
         self.open.try_push(OpenNode {
             node,

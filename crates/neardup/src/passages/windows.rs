@@ -19,15 +19,10 @@ pub(super) struct WordWindow {
     /// The word before, and the one behind.
     pub left: u64,
     pub right: u64,
-    /// The hash of its anchor.
-    pub anchor: u64,
-    /// True if the window before has another anchor, and not yet two in a row had this hash: the others
-    /// of a long row of one word repeat as these do.
-    pub is_new_anchor: bool,
+    /// The hash of its anchor, if the window before has another one, and not yet two in a row had this
+    /// hash: the others of a long row of one word repeat as these do.
+    pub new_anchor: Option<u64>,
 }
-
-/// Takes a window and the check for interrupts.
-pub(super) type VisitWindow<'a> = dyn FnMut(WordWindow, &mut dyn FnMut()) -> Result<()> + 'a;
 
 /// The hashes of one search. Where equal hashes stood for different words, the search is made again
 /// with another one.
@@ -109,21 +104,21 @@ impl Windows {
         &mut self,
         doc: &[u8],
         check: &mut dyn FnMut(),
-        visit: &mut VisitWindow<'_>,
+        visit: &mut dyn FnMut(WordWindow) -> Result<()>,
     ) -> Result<u64> {
         let (each_word, key) = (self.each_word, self.hashes.words);
         for_each_block(doc, &each_word, &key, &mut |words| {
             check();
             for word in words {
                 if let Some(window) = self.push(*word) {
-                    visit(window, check)?;
+                    visit(window)?;
                 }
             }
             Ok(())
         })?;
         let (words, last) = self.finish();
         if let Some(window) = last {
-            visit(window, check)?;
+            visit(window)?;
         }
         Ok(words)
     }
@@ -150,14 +145,13 @@ impl Windows {
         if self.count >= self.words as u64 {
             let first = self.count - self.words as u64;
             let (at, anchor) = self.anchor(first);
-            let is_new_anchor = self.is_new_anchor(at, anchor);
+            let is_new = self.is_new_anchor(at, anchor);
             self.pending = Some(WordWindow {
                 hash,
                 first,
                 left: left.unwrap_or(NO_WORD),
                 right: NO_WORD,
-                anchor,
-                is_new_anchor,
+                new_anchor: is_new.then_some(anchor),
             });
         }
         complete

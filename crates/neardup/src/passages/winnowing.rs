@@ -132,11 +132,8 @@ impl DocumentReader {
             words: Vec::new(),
         };
         for doc in docs {
-            let words = windows.for_each(doc, check, &mut |window, _| {
-                if window.is_new_anchor {
-                    read.anchors.try_push(window.anchor)?;
-                }
-                Ok(())
+            let words = windows.for_each(doc, check, &mut |window| {
+                read.anchors.try_extend(window.new_anchor)
             })?;
             read.words.try_push(words)?;
         }
