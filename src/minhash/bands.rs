@@ -6,7 +6,7 @@ use crate::options;
 use crate::pg::error::OrRaise;
 use crate::pg::srf::Record;
 use neardup::Error;
-use neardup::bands::{self, Bands, ClassicBands, Occurrence, band_keys};
+use neardup::bands::{self, Bands, Occurrence, band_keys};
 use neardup::minhash::Header;
 use pgrx::prelude::*;
 
@@ -54,8 +54,8 @@ fn minhash_shared_band(
 fn minhash_bands_classic(m: StoredSignature<'_>, bands: i32, rows: i32) -> Vec<i64> {
     let signature = m.read();
     let slots = usize::from(signature.header.slots);
-    let classic = ClassicBands::new(i64::from(bands), i64::from(rows), slots).or_raise();
-    classic.keys(&signature).collect()
+    let bands = Bands::classic(i64::from(bands), i64::from(rows), slots).or_raise();
+    band_keys(&signature, &bands).collect()
 }
 
 /// Returns how many band keys two signatures at or above `threshold` share at least, where the keys

@@ -2,7 +2,7 @@
 
 use std::convert::identity;
 
-use neardup::bands::{Bands, ClassicBands, band_keys};
+use neardup::bands::{Bands, band_keys};
 use neardup::minhash::signature::VERSION;
 use neardup::minhash::{Signature, combine, estimate_stored, measures, near_duplicates_stored};
 use neardup::{Result, arguments};
@@ -113,8 +113,8 @@ pub fn classic_bands(
 ) -> PyResult<Vec<i64>> {
     let signature = read(signature)?;
     let slots = usize::from(signature.header.slots);
-    let classic = ClassicBands::new(bands, rows, slots).map_err(raised)?;
-    Ok(classic.keys(&signature).collect())
+    let bands = Bands::classic(bands, rows, slots).map_err(raised)?;
+    Ok(band_keys(&signature, &bands).collect())
 }
 
 #[pyfunction]

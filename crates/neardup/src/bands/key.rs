@@ -8,9 +8,9 @@
 //!   as little-endian 64-bit words, the last padded with zeros, `h = finish(h ^ word)`; the result
 //!   is `split_mix(h + number of bytes)`. Slots of fewer than 8 bits take one byte each.
 
+use super::Bands;
 use crate::hash::{GOLDEN, finish, split_mix};
 use crate::minhash::{Header, MAX_SLOTS, Signature};
-use std::ops::Range;
 
 /// Returns the digest of all that makes signatures comparable. Emptiness is no part of it.
 pub fn header_digest(header: &Header) -> u64 {
@@ -41,26 +41,39 @@ pub fn band_hash(header_digest: u64, bands: usize, band: usize, slots: &[u8]) ->
     split_mix(hash.wrapping_add(slots.len() as u64))
 }
 
-/// Returns the hashes of the bands of one signature, in order; none of an empty document.
-pub(super) fn hashes<'a>(
-    signature: Signature<'a>,
-    bands: usize,
-    range: impl Fn(usize) -> Range<usize> + 'a,
-) -> impl Iterator<Item = u64> + 'a {
+/// Returns one hash a band, in order of the bands; none of an empty document. The signature has at least the
+/// slots of `bands`.
+pub fn band_hashes<'a>(
+    signature: &Signature<'a>,
+    bands: &Bands,
+) -> impl Iterator<Item = u64> + use<'a> {
+    let (signature, bands) = (*signature, *bands);
     let digest = header_digest(&signature.header);
     let unpacked = unpacked(&signature);
-    let stored = if signature.header.empty { 0 } else { bands };
+    let stored = if signature.header.empty {
+        0
+    } else {
+        bands.bands
+    };
     (0..stored).map(move |band| {
-        let slots = range(band);
-        match &unpacked {
-            Some(slot_bytes) => band_hash(digest, bands, band, &slot_bytes[slots]),
+        let slots = bands.range(band);
+        let bytes = match &unpacked {
+            Some(slot_bytes) => &slot_bytes[slots],
             None => {
                 let width = usize::from(signature.header.slot_bits) / 8;
-                let bytes = slots.start * width..slots.end * width;
-                band_hash(digest, bands, band, &signature.payload()[bytes])
+                &signature.payload()[slots.start * width..slots.end * width]
             }
-        }
+        };
+        band_hash(digest, bands.bands, band, bytes)
     })
+}
+
+/// Returns the keys that a B-tree stores: [`band_hashes`] as signed numbers.
+pub fn band_keys<'a>(
+    signature: &Signature<'a>,
+    bands: &Bands,
+) -> impl Iterator<Item = i64> + use<'a> {
+    band_hashes(signature, bands).map(|hash| hash as i64)
 }
 
 /// Returns slots of fewer than 8 bits, one a byte: bands of them need not begin at a byte.

@@ -1,8 +1,8 @@
 //! Bands: keys such that similar documents share some of them, and how often they do.
 //!
 //! - [`Occurrence`]: how many keys must be shared, for all kinds of keys;
-//! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact;
-//! - [`ClassicBands`]: b bands of r rows, as in the literature, whose answers are probable;
+//! - [`Bands`]: the pigeonhole over all slots of a MinHash signature, whose answers are exact; or b bands
+//!   of r rows, as in the literature, whose answers are probable;
 //! - [`element_key`]: the keys of a set, of whose elements a share is sought;
 //! - [`HammingBlocks`]: the pigeonhole over the blocks of a bit string, exact again;
 //! - [`DocumentKeys`]: the keys of documents, whose answers are true but for a probability of 1e-9;
@@ -14,7 +14,6 @@
 //! - [`recall`]: the share of the similar pairs that a threshold finds.
 
 pub mod advise;
-mod classic;
 pub mod curve;
 mod document;
 mod element;
@@ -27,12 +26,11 @@ pub mod recall;
 mod scope;
 mod tail;
 
-pub use classic::ClassicBands;
 pub use curve::{LshParams, lsh_params, lsh_probability, relax};
 pub use document::{BANDS as DOCUMENT_BANDS, DocumentKeys, LOWEST_THRESHOLD};
 pub use element::element_key;
 pub use hamming::{HammingBlocks, MAX_BLOCKS, MAX_KEYS};
-pub use key::{band_hash, header_digest};
+pub use key::{band_hash, band_hashes, band_keys, header_digest};
 pub use occurrence::Occurrence;
-pub use pigeonhole::{Bands, band_hashes, band_keys};
+pub use pigeonhole::Bands;
 pub use scope::Scope;

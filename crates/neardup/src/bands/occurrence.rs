@@ -39,24 +39,15 @@ impl Occurrence {
     }
 
     /// Returns how many of a set's `members` every set shares that holds at least the share
-    /// `containment` of them: the smallest number that [`reaches`] it. By search,
-    /// because `ceil(containment * members)` errs (0.07 of 100 members would be 8).
+    /// `containment` of them: the smallest number that [`reaches`] it, among
+    /// those beside `containment * members`, which errs (0.07 of 100 members would be 8).
     ///
     /// `None` for no members, which nothing contains, and for a containment outside (0, 1].
     pub fn contained(members: usize, containment: f64) -> Option<Self> {
-        let is_enough = |shared: usize| reaches(shared, members, containment);
-        if is_enough(0) || !is_enough(members) {
-            return None;
-        }
-        let (mut too_few, mut needed) = (0, members);
-        while too_few + 1 < needed {
-            let middle = too_few + (needed - too_few) / 2;
-            if is_enough(middle) {
-                needed = middle;
-            } else {
-                too_few = middle;
-            }
-        }
+        let nearly = (containment * members as f64) as usize;
+        let needed = (nearly.saturating_sub(1)..=nearly.saturating_add(1))
+            .find(|&shared| reaches(shared, members, containment))
+            .filter(|needed| (1..=members).contains(needed))?;
         Some(Self {
             keys: members,
             needed,
@@ -84,9 +75,4 @@ impl Occurrence {
     pub fn probes(&self) -> usize {
         self.keys - self.needed + 1
     }
-}
-
-/// Returns the fewest places in which values of `keys` keys differ that share `shared` of them.
-pub fn least_differing(keys: usize, shared: usize) -> usize {
-    keys.saturating_sub(shared)
 }

@@ -1,9 +1,9 @@
 //! Bands that use every slot once, so that close signatures must agree in some of them (the lemma
 //! of [`super::occurrence`]).
 
-use super::key;
-use super::occurrence::{Occurrence, least_differing};
-use crate::minhash::{Signature, equal_slots_needed, similarity};
+use super::occurrence::Occurrence;
+use crate::minhash::{equal_slots_needed, similarity};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// A cut of the slots of a signature into consecutive bands of almost equal length.
@@ -26,6 +26,29 @@ impl Bands {
         }
     }
 
+    /// Returns `bands` bands of `rows` of `slots` slots, those behind the last band left out: the classic scheme
+    /// (Broder 1997; Leskovec, Rajaraman, Ullman, "Mining of Massive Datasets", section 3.4). Documents of
+    /// Jaccard similarity s share a band with probability 1 - (1 - s^r)^b.
+    ///
+    /// # Errors
+    /// `Invalid` unless both are positive and the bands fit into `slots` slots.
+    pub fn classic(bands: i64, rows: i64, slots: usize) -> Result<Self> {
+        let used = bands.checked_mul(rows);
+        match used.map(usize::try_from) {
+            Some(Ok(used)) if bands > 0 && rows > 0 && used <= slots => Ok(Self {
+                slots: used,
+                bands: bands as usize,
+            }),
+            _ => Err(Error::invalid(
+                format!("{bands} bands of {rows} rows do not fit into {slots} slots"),
+                format!(
+                    "Valid are at least 1 band and 1 row whose product is at most the number \
+                     of slots, {slots}."
+                ),
+            )),
+        }
+    }
+
     /// Returns the slots of band `band`, counted from 0.
     pub fn range(&self, band: usize) -> Range<usize> {
         // 32-bit divisions take half the time, and two of them most of the hash's.
@@ -42,7 +65,7 @@ impl Bands {
     /// Returns the greatest estimate of a pair that shares `shared` of these bands: [`similarity`],
     /// which decides elsewhere too, of the slots that can be equal at most.
     pub fn greatest_similarity(&self, slot_bits: u32, shared: usize) -> f64 {
-        let equal = self.slots - least_differing(self.bands, shared);
+        let equal = self.slots - self.bands.saturating_sub(shared);
         similarity(equal, self.slots, slot_bits)
     }
 }
@@ -50,22 +73,4 @@ impl Bands {
 /// Returns the most slots in which two signatures may differ whose estimate reaches `threshold`.
 pub(super) fn most_differing(slots: usize, slot_bits: u32, threshold: f64) -> usize {
     slots - equal_slots_needed(slots, slot_bits, threshold)
-}
-
-/// Returns one hash a band, in order of the bands. `bands` is for the signature's number of slots.
-/// An empty document has no bands.
-pub fn band_hashes<'a>(
-    signature: &Signature<'a>,
-    bands: &Bands,
-) -> impl Iterator<Item = u64> + use<'a> {
-    let bands = *bands;
-    key::hashes(*signature, bands.bands, move |band| bands.range(band))
-}
-
-/// Returns the keys that a B-tree stores: [`band_hashes`] as signed numbers.
-pub fn band_keys<'a>(
-    signature: &Signature<'a>,
-    bands: &Bands,
-) -> impl Iterator<Item = i64> + use<'a> {
-    band_hashes(signature, bands).map(|hash| hash as i64)
 }
