@@ -23,7 +23,8 @@ pub(super) enum Fate {
     Different,
 }
 
-pub(super) struct Alignment {
+pub(super) struct Alignment<'d> {
+    pub words: NumberedWords<'d>,
     /// Common chunks in the order of the first document.
     pub chunks: Vec<CommonRun>,
     /// True for each chunk that keeps its place among the others; the rest moved.
@@ -32,25 +33,28 @@ pub(super) struct Alignment {
     pub fates: [Vec<Fate>; 2],
 }
 
-impl Alignment {
-    /// Returns the alignment of two documents. Time O(n log n), memory about 80 bytes a word.
+impl<'d> Alignment<'d> {
+    /// Returns the alignment of two documents by common chunks of at least `min_words` words. Time
+    /// O(n log n), memory about 80 bytes a word.
     ///
     /// # Errors
-    /// `OutOfMemory`.
-    pub fn new(words: &NumberedWords, min_words: u32, pace: &mut Pace) -> Result<Self> {
-        let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
+    pub fn new(docs: [&'d [u8]; 2], min_words: u32, pace: &mut Pace) -> Result<Self> {
+        let words = NumberedWords::new(docs, pace)?;
+        let suffixes = words.suffixes(pace)?;
         let chunks = tiles(&suffixes, min_words, pace)?;
         drop(suffixes);
         let mut alignment = Self {
             in_order: heaviest_chain(&chunks, pace)?,
             fates: [
-                filled(Fate::Different, words.a.len())?,
-                filled(Fate::Different, words.b.len())?,
+                filled(Fate::Different, words.sides[0].len())?,
+                filled(Fate::Different, words.sides[1].len())?,
             ],
+            words,
             chunks,
         };
         alignment.note_chunks(pace);
-        alignment.match_rest(words, pace)?;
+        alignment.match_rest(pace)?;
         Ok(alignment)
     }
 
@@ -74,11 +78,8 @@ impl Alignment {
     }
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
-    fn match_rest(&mut self, words: &NumberedWords, pace: &mut Pace) -> Result<()> {
-        let rest = [
-            self.rest(0, &words.a.ids, pace)?,
-            self.rest(1, &words.b.ids, pace)?,
-        ];
+    fn match_rest(&mut self, pace: &mut Pace) -> Result<()> {
+        let rest = [self.rest(0, pace)?, self.rest(1, pace)?];
         // Equal words in the same gap have equal numbers.
         let keys = rest.iter().flatten();
         let mut numbers = collected(keys.map(|&(key, _)| key))?;
@@ -108,7 +109,8 @@ impl Alignment {
 
     /// Returns the words of one side outside the chunks, each with the number of the gap between chunks in
     /// order where it is.
-    fn rest(&self, side: usize, ids: &[u32], pace: &mut Pace) -> Result<Vec<((u32, u32), u32)>> {
+    fn rest(&self, side: usize, pace: &mut Pace) -> Result<Vec<((u32, u32), u32)>> {
+        let ids = &self.words.sides[side].ids;
         let mut rest = Vec::new();
         let (mut gap, mut chunk_before) = (0, None);
         for (word, &fate) in self.fates[side].iter().enumerate() {
@@ -127,20 +129,16 @@ impl Alignment {
 /// Marks the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
 /// in words, that is in the order of `b` too. Time O(n log n).
 fn heaviest_chain(runs: &[CommonRun], pace: &mut Pace) -> Result<Vec<bool>> {
-    let mut order_in_b = collected(0..runs.len() as u32)?;
-    pace.sort_by_key(&mut order_in_b, |&i| runs[i as usize].b);
-    let mut rank_in_b = filled(0, runs.len())?;
-    for (rank, &i) in order_in_b.iter().enumerate() {
-        pace.step();
-        rank_in_b[i as usize] = rank;
-    }
+    let mut order_in_b = collected(runs.iter().map(|run| run.b))?;
+    pace.sort_by_key(&mut order_in_b, |b| *b);
     let mut best = PrefixMaximum::new(runs.len())?;
     let mut before = with_room(runs.len())?;
     for (i, run) in runs.iter().enumerate() {
         pace.step();
-        let (weight, last) = best.below(rank_in_b[i]);
+        let rank = order_in_b.partition_point(|&b| b < run.b);
+        let (weight, last) = best.below(rank);
         before.try_push(last)?;
-        best.raise(rank_in_b[i], (weight + run.words, Some(i)));
+        best.raise(rank, (weight + run.words, Some(i)));
     }
     let mut kept = filled(false, runs.len())?;
     let mut next = best.below(runs.len()).1;

@@ -3,8 +3,7 @@
 use super::characters::count_characters;
 use super::information::information;
 use super::pace::Pace;
-use super::suffixes::Suffixes;
-use super::tiling::{CommonRun, tiles};
+use super::tiling::tiles;
 use super::words::{NumberedWords, Side};
 use crate::memory::{Grow, collected, with_room};
 use crate::{Error, Result, unknown};
@@ -92,13 +91,21 @@ pub fn common_chunks(
 ) -> Result<Vec<Chunk>> {
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
-    let words = NumberedWords::new(a, b, pace)?;
-    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    let words = NumberedWords::new([a, b], pace)?;
+    let suffixes = words.suffixes(pace)?;
     let runs = match matching {
         Matching::Literal => tiles(&suffixes, min_words, pace)?,
         Matching::Information => information(&suffixes, min_words, pace)?.runs,
     };
-    located(a, b, &words, &runs, pace)
+    let [in_a, in_b] = &words.sides;
+    let in_a = places(in_a, runs.iter().map(|run| (run.a, run.words)), pace)?;
+    let in_b = places(in_b, runs.iter().map(|run| (run.b, run.words)), pace)?;
+    let both = runs.iter().zip(in_a.into_iter().zip(in_b));
+    collected(both.map(|(run, (a, b))| Chunk {
+        words: run.words,
+        a,
+        b,
+    }))
 }
 
 /// Returns C, L and S of two documents, for chunks of at least `min_words` words. With
@@ -117,13 +124,13 @@ pub fn chunk_similarity(
 ) -> Result<Similarity> {
     let min_words = valid_min_words(min_words)?;
     let pace = &mut Pace::new(check);
-    let words = NumberedWords::new(a, b, pace)?;
-    let suffixes = Suffixes::new(&words.a.ids, &words.b.ids, words.distinct, pace)?;
+    let words = NumberedWords::new([a, b], pace)?;
+    let suffixes = words.suffixes(pace)?;
     let (common, sizes) = match matching {
         Matching::Literal => {
             let runs = tiles(&suffixes, min_words, pace)?;
             let common = runs.iter().map(|run| run.words as usize).sum();
-            (common, [words.a.len(), words.b.len()])
+            (common, words.sides.each_ref().map(Side::len))
         }
         Matching::Information => {
             let found = information(&suffixes, min_words, pace)?;
@@ -148,26 +155,8 @@ pub(super) fn valid_min_words(min_words: i64) -> Result<u32> {
     Ok(u32::try_from(min_words).unwrap_or(u32::MAX))
 }
 
-fn located(
-    a: &[u8],
-    b: &[u8],
-    words: &NumberedWords,
-    runs: &[CommonRun],
-    pace: &mut Pace,
-) -> Result<Vec<Chunk>> {
-    let in_a = places(a, &words.a, runs.iter().map(|run| (run.a, run.words)), pace)?;
-    let in_b = places(b, &words.b, runs.iter().map(|run| (run.b, run.words)), pace)?;
-    let both = runs.iter().zip(in_a.into_iter().zip(in_b));
-    collected(both.map(|(run, (a, b))| Chunk {
-        words: run.words,
-        a,
-        b,
-    }))
-}
-
 /// Returns byte and character positions of runs in one document, by one pass over its text.
 fn places(
-    doc: &[u8],
     side: &Side,
     runs: impl Iterator<Item = (u32, u32)>,
     pace: &mut Pace,
@@ -180,7 +169,7 @@ fn places(
     let mut counts = with_room(ends.len())?;
     for &end in &ends {
         pace.step();
-        chars += count_characters(&doc[from..end], pace) as u32;
+        chars += count_characters(&side.doc[from..end], pace) as u32;
         from = end;
         counts.try_push(chars)?;
     }

@@ -35,6 +35,9 @@ pub fn edit_distance(
     let characters = Characters::new(a, b, &mut pace)?;
     let (a, b) = without_common_ends(&characters.a, &characters.b);
     let max = max.unwrap_or(i64::MAX);
+    if costs.insert + costs.delete == 0 {
+        return Ok(Some(0));
+    }
     match Uniform::of(costs, a.len(), b.len()) {
         Some(uniform) => uniform.distance(a, b, max, &mut pace),
         None => banded_distance(a, b, costs, max, &mut pace),
@@ -69,9 +72,9 @@ struct Uniform {
 impl Uniform {
     fn of(costs: Costs, a: usize, b: usize) -> Option<Self> {
         let both = costs.insert + costs.delete;
-        let uniform = 2 * costs.substitute == both && both > 0;
-        (uniform || costs.substitute >= both).then(|| Self {
-            substitutions: uniform,
+        let substitutions = 2 * costs.substitute == both;
+        (substitutions || costs.substitute >= both).then(|| Self {
+            substitutions,
             step: both,
             base: (costs.insert - costs.delete) * (b as i64 - a as i64),
         })
@@ -82,18 +85,8 @@ impl Uniform {
         if spare < 0 {
             return Ok(None);
         }
-        let most = match self.step {
-            0 => i64::MAX, // insertions and deletions are free
-            step => spare / step,
-        };
-        let most = usize::try_from(most)
-            .unwrap_or(usize::MAX)
-            .min(a.len() + b.len());
-        let edits = if self.step == 0 {
-            Some(0)
-        } else {
-            self.edits(a, b, most, pace)?
-        };
+        let most = usize::try_from(spare / self.step).unwrap_or(usize::MAX);
+        let edits = self.edits(a, b, most.min(a.len() + b.len()), pace)?;
         Ok(edits.map(|edits| (self.step * edits as i64 + self.base) / 2))
     }
 
@@ -164,6 +157,7 @@ fn column_work(a: &[u32], b: &[u32], bound: usize) -> u32 {
 
 /// Iterator over characters that calls the interrupt check in time: the crate's loops take one
 /// character of one side for every column, and are left by unwinding.
+#[derive(Clone)]
 struct Paced<'s, 'p, 'c> {
     characters: std::slice::Iter<'s, u32>,
     work: u32,
@@ -176,15 +170,6 @@ impl<'s, 'p, 'c> Paced<'s, 'p, 'c> {
             characters: characters.iter(),
             work,
             pace,
-        }
-    }
-}
-
-impl Clone for Paced<'_, '_, '_> {
-    fn clone(&self) -> Self {
-        Self {
-            characters: self.characters.clone(),
-            ..*self
         }
     }
 }

@@ -8,7 +8,7 @@ use super::edit::Costs;
 use super::pace::Pace;
 use crate::Result;
 use crate::memory::filled;
-use std::ops::{Add, Range};
+use std::ops::Range;
 
 /// Returns the least cost up to `max` that turns a into b. The band widens until it is certain to
 /// contain the cheapest way. Time O(n * band), memory O(band).
@@ -34,7 +34,7 @@ pub(super) fn banded_distance(
     let widest = affordable.min(a.len().min(b.len()) as i64);
     let mut margin = 32.min(widest);
     loop {
-        let cost = cost_within(a, b, margin, costs, pace)?;
+        let cost = Band::new(a, b, margin)?.cost(costs, pace);
         let needed = ((cost - least) / pair).min(widest);
         if margin >= needed {
             return Ok((cost <= max).then_some(cost));
@@ -48,35 +48,23 @@ pub(super) fn banded_distance(
     }
 }
 
-/// Returns the least cost of the ways that leave the diagonals between the corners by `margin` at
-/// most.
-fn cost_within(a: &[u32], b: &[u32], margin: i64, costs: Costs, pace: &mut Pace) -> Result<i64> {
-    let dearest = costs.insert.max(costs.delete).max(costs.substitute);
-    let too_much = i32::MAX / 2;
-    if (a.len() + b.len()) as i64 * dearest < i64::from(too_much) {
-        Ok(Band::new(a, b, margin, too_much)?.cost(costs, pace))
-    } else {
-        Ok(Band::new(a, b, margin, i64::MAX / 4)?.cost(costs, pace))
-    }
-}
+/// Above every cost, and far enough from overflow to add one.
+const TOO_MUCH: i64 = i64::MAX / 4;
 
+/// The ways that leave the diagonals between the corners by a margin at most.
+///
 /// Diagonal d holds the cells in which d more characters of b than of a are used up.
-struct Band<'s, Cell> {
+struct Band<'s> {
     a: &'s [u32],
     b: &'s [u32],
     lowest: i64,
     /// The present row of the table, from the lowest diagonal to the highest, and one cell that
-    /// stays `too_much`.
-    row: Vec<Cell>,
-    /// Above every cost, and far enough from overflow to add one.
-    too_much: Cell,
+    /// stays [`TOO_MUCH`].
+    row: Vec<i64>,
 }
 
-impl<'s, Cell> Band<'s, Cell>
-where
-    Cell: Copy + Ord + Add<Output = Cell> + From<i32> + Into<i64>,
-{
-    fn new(a: &'s [u32], b: &'s [u32], margin: i64, too_much: Cell) -> Result<Self> {
+impl<'s> Band<'s> {
+    fn new(a: &'s [u32], b: &'s [u32], margin: i64) -> Result<Self> {
         let longer = b.len() as i64 - a.len() as i64;
         let lowest = longer.min(0) - margin;
         let highest = longer.max(0) + margin;
@@ -84,26 +72,22 @@ where
             a,
             b,
             lowest,
-            row: filled(too_much, (highest - lowest + 2) as usize)?,
-            too_much,
+            row: filled(TOO_MUCH, (highest - lowest + 2) as usize)?,
         })
     }
 
+    /// Returns the least cost.
     fn cost(mut self, costs: Costs, pace: &mut Pace) -> i64 {
-        let [insert, delete, substitute] =
-            [costs.insert, costs.delete, costs.substitute].map(|cost| Cell::from(cost as i32)); // at most MAX_COST
         let cells = self.cells_of_row(0);
-        let mut inserted = Cell::from(0);
-        for cell in &mut self.row[cells] {
-            *cell = inserted;
-            inserted = inserted + insert;
+        for (cell, inserted) in self.row[cells].iter_mut().zip(0..) {
+            *cell = inserted * costs.insert;
         }
         for used in 1..=self.a.len() {
             pace.steps(1 + self.row.len() as u32 / 8);
-            self.next_row(used, [insert, delete, substitute]);
+            self.next_row(used, costs);
         }
         let corner = self.b.len() as i64 - self.a.len() as i64 - self.lowest;
-        self.row[corner as usize].into()
+        self.row[corner as usize]
     }
 
     /// Returns the part of the band that lies in the table when `used` characters of `a` are used
@@ -114,9 +98,14 @@ where
         column_0.max(0) as usize..end as usize
     }
 
-    fn next_row(&mut self, used: usize, [insert, delete, substitute]: [Cell; 3]) {
+    fn next_row(&mut self, used: usize, costs: Costs) {
+        let Costs {
+            insert,
+            delete,
+            substitute,
+        } = costs;
         let Range { mut start, end } = self.cells_of_row(used);
-        let mut left = self.too_much;
+        let mut left = TOO_MUCH;
         if used as i64 + self.lowest + start as i64 == 0 {
             // Column 0: no character of b to substitute or to insert.
             left = self.row[start + 1] + delete;
@@ -128,9 +117,8 @@ where
         let others = &self.b[from..from + (end - start)];
         let cells = &mut self.row[start..=end];
         assert_eq!(cells.len(), others.len() + 1); // lets the loop do without bounds checks
-        let same = Cell::from(0);
         for (i, &other) in others.iter().enumerate() {
-            let substituted = cells[i] + if taken == other { same } else { substitute };
+            let substituted = cells[i] + if taken == other { 0 } else { substitute };
             left = substituted.min(cells[i + 1] + delete).min(left + insert);
             cells[i] = left;
         }

@@ -59,44 +59,32 @@ pub struct Explanation {
 /// `TooLarge` above [`super::MAX_UNITS`] words, `OutOfMemory`.
 pub fn explain(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Explanation> {
     let pace = &mut Pace::new(check);
-    let words = NumberedWords::new(a, b, pace)?;
-    let alignment = Alignment::new(&words, MIN_WORDS, pace)?;
-    explain_aligned([a, b], &words, &alignment, pace)
+    explain_aligned(&Alignment::new([a, b], MIN_WORDS, pace)?, pace)
 }
 
 /// Explains the difference between two documents that are aligned already.
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub(super) fn explain_aligned(
-    [a, b]: [&[u8]; 2],
-    words: &NumberedWords,
-    alignment: &Alignment,
-    pace: &mut Pace,
-) -> Result<Explanation> {
+pub(super) fn explain_aligned(alignment: &Alignment, pace: &mut Pace) -> Result<Explanation> {
+    let words = &alignment.words;
+    let [a, b] = &words.sides;
     let changed = [
         changed_words(alignment, &alignment.fates[0])?,
         changed_words(alignment, &alignment.fates[1])?,
     ];
-    let kept = words.a.len() - changed[0].len();
-    let kind = match a == b {
-        true => DifferenceKind::Identical,
-        false => kind([a, b], words, &changed, pace)?,
-    };
+    let kept = a.len() - changed[0].len();
+    let kind = kind(words, &changed, pace)?;
     let [gone, new] = match kind {
         DifferenceKind::Numbers => changed,
         _ => without_moved(words, changed, pace)?,
     };
-    let positions = words.a.len() + words.b.len() - kept;
+    let positions = a.len() + b.len() - kept;
     Ok(Explanation {
         kind,
-        similarity: if positions == 0 {
-            0.0
-        } else {
-            kept as f64 / positions as f64
-        },
-        only_in_a: written(a, words, &words.a, &gone, pace)?,
-        only_in_b: written(b, words, &words.b, &new, pace)?,
+        similarity: kept as f64 / positions.max(1) as f64,
+        only_in_a: written(words, a, &gone, pace)?,
+        only_in_b: written(words, b, &new, pace)?,
     })
 }
 
@@ -104,31 +92,31 @@ fn changed_words(alignment: &Alignment, fates: &[Fate]) -> Result<Vec<usize>> {
     collected((0..fates.len()).filter(|&word| !alignment.keeps(fates[word])))
 }
 
-/// The kind of two documents whose bytes differ.
 fn kind(
-    docs: [&[u8]; 2],
     words: &NumberedWords,
     changed: &[Vec<usize>; 2],
     pace: &mut Pace,
 ) -> Result<DifferenceKind> {
-    let (a, b) = (&words.a.ids[..], &words.b.ids[..]);
-    if a == b {
+    let [a, b] = &words.sides;
+    if a.doc == b.doc {
+        return Ok(DifferenceKind::Identical);
+    }
+    if a.ids == b.ids {
         return Ok(DifferenceKind::Format);
     }
-    if a.is_empty() || b.is_empty() {
+    if a.ids.is_empty() || b.ids.is_empty() {
         return Ok(DifferenceKind::Rewritten);
     }
-    let numbers_only = [&words.a, &words.b].into_iter().zip(docs).zip(changed);
-    if numbers_only
-        .flat_map(|((side, doc), changed)| changed.iter().map(move |&word| side.written(doc, word)))
-        .all(|word| {
+    let mut all_have_digits = |side: &Side, changed: &[usize]| {
+        changed.iter().all(|&word| {
             pace.step();
-            has_digit(word)
+            has_digit(side.written(word))
         })
-    {
+    };
+    if all_have_digits(a, &changed[0]) && all_have_digits(b, &changed[1]) {
         return Ok(DifferenceKind::Numbers);
     }
-    if let Some(kind) = one_block(a, b).or_else(|| cut_inside_a_word(docs, words)) {
+    if let Some(kind) = one_block(&a.ids, &b.ids).or_else(|| cut_inside_a_word(a, b)) {
         return Ok(kind);
     }
     if same_words(words, pace)? {
@@ -141,17 +129,17 @@ fn kind(
 fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
     let [start, end] = common_ends(a, b);
     let shorter = a.len().min(b.len());
-    let (at_start, in_middle, at_end) = match a.len() < b.len() {
-        true => (
+    let [at_start, in_middle, at_end] = match a.len() < b.len() {
+        true => [
             DifferenceKind::AddedAtStart,
             DifferenceKind::AddedInMiddle,
             DifferenceKind::AddedAtEnd,
-        ),
-        false => (
+        ],
+        false => [
             DifferenceKind::RemovedAtStart,
             DifferenceKind::RemovedInMiddle,
             DifferenceKind::Truncated,
-        ),
+        ],
     };
     if start == shorter {
         Some(at_end)
@@ -163,17 +151,11 @@ fn one_block(a: &[u32], b: &[u32]) -> Option<DifferenceKind> {
 }
 
 /// Returns the kind where one of the documents ends in the middle of a word of the other.
-fn cut_inside_a_word(docs: [&[u8]; 2], words: &NumberedWords) -> Option<DifferenceKind> {
-    let (mut short, mut long) = ((&words.a, docs[0]), (&words.b, docs[1]));
-    if short.0.len() > long.0.len() {
-        std::mem::swap(&mut short, &mut long);
-    }
-    let last = short.0.len() - 1;
-    let cut = short.0.ids[..last] == long.0.ids[..last]
-        && long
-            .0
-            .written(long.1, last)
-            .starts_with(short.0.written(short.1, last));
+fn cut_inside_a_word(a: &Side, b: &Side) -> Option<DifferenceKind> {
+    let (short, long) = if a.len() > b.len() { (b, a) } else { (a, b) };
+    let last = short.len() - 1;
+    let cut = short.ids[..last] == long.ids[..last]
+        && long.written(last).starts_with(short.written(last));
     cut.then_some(DifferenceKind::Truncated)
 }
 
@@ -185,7 +167,7 @@ fn has_digit(word: &[u8]) -> bool {
 /// Returns whether every word occurs as often in one document as in the other.
 fn same_words(words: &NumberedWords, pace: &mut Pace) -> Result<bool> {
     let mut surplus = filled(0i32, words.distinct)?;
-    for (side, sign) in [(&words.a, 1), (&words.b, -1)] {
+    for (side, sign) in words.sides.iter().zip([1, -1]) {
         for &id in &side.ids {
             pace.step();
             surplus[id as usize] += sign;
@@ -200,7 +182,7 @@ fn without_moved(
     changed: [Vec<usize>; 2],
     pace: &mut Pace,
 ) -> Result<[Vec<usize>; 2]> {
-    let [ids_a, ids_b] = [&words.a.ids, &words.b.ids];
+    let [ids_a, ids_b] = words.sides.each_ref().map(|side| &side.ids);
     let mut lacking = |of: &[usize], ids: &[u32], others: &[usize], other_ids: &[u32]| {
         let mut there = filled(0u32, words.distinct)?;
         for &word in others {
@@ -224,7 +206,6 @@ fn without_moved(
 
 /// Returns every different word once, as it is written where it first occurs.
 fn written(
-    doc: &[u8],
     words: &NumberedWords,
     side: &Side,
     positions: &[usize],
@@ -235,7 +216,7 @@ fn written(
     for &word in positions {
         pace.step();
         if !std::mem::replace(&mut seen[side.ids[word] as usize], true) {
-            written.try_push(copied(side.written(doc, word))?)?;
+            written.try_push(copied(side.written(word))?)?;
         }
     }
     Ok(written)

@@ -1,7 +1,7 @@
 //! The words of two documents, numbered together.
 
 use super::pace::{Pace, STEPS};
-use super::suffixes::{MAX_UNITS, within_limit};
+use super::suffixes::{MAX_UNITS, Suffixes, within_limit};
 use crate::memory::{Grow, GrowText};
 use crate::text::{Fold, words};
 use crate::{Error, Result};
@@ -11,35 +11,43 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 /// Equal folded words have equal numbers, in both documents.
-pub(super) struct NumberedWords {
-    pub a: Side,
-    pub b: Side,
+pub(super) struct NumberedWords<'d> {
+    pub sides: [Side<'d>; 2],
     /// Different words in both: every number is below it.
     pub distinct: usize,
 }
 
 /// The words of one document.
-pub(super) struct Side {
+pub(super) struct Side<'d> {
+    pub doc: &'d [u8],
     pub ids: Vec<u32>,
     /// Their places, in bytes. Parts of one character ("½") stand at the same place.
     pub places: Vec<Range<u32>>,
 }
 
-impl NumberedWords {
+impl<'d> NumberedWords<'d> {
     /// Returns words as shingles have them by default: upper and lower case are one.
     ///
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
-    pub fn new(a: &[u8], b: &[u8], pace: &mut Pace) -> Result<Self> {
+    pub fn new(docs: [&'d [u8]; 2], pace: &mut Pace) -> Result<Self> {
         let mut numbers = WordNumbers::new();
-        let a = Side::new(a, &mut numbers, pace)?;
-        let b = Side::new(b, &mut numbers, pace)?;
+        let a = Side::new(docs[0], &mut numbers, pace)?;
+        let b = Side::new(docs[1], &mut numbers, pace)?;
         within_limit(a.len() + b.len(), "words")?;
         Ok(Self {
-            a,
-            b,
+            sides: [a, b],
             distinct: numbers.ends.len(),
         })
+    }
+
+    /// Returns the sorted suffixes of both.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn suffixes(&self, pace: &mut Pace) -> Result<Suffixes> {
+        let [a, b] = &self.sides;
+        Suffixes::new(&a.ids, &b.ids, self.distinct, pace)
     }
 }
 
@@ -90,9 +98,10 @@ impl WordNumbers {
     }
 }
 
-impl Side {
-    fn new(doc: &[u8], numbers: &mut WordNumbers, pace: &mut Pace) -> Result<Self> {
+impl<'d> Side<'d> {
+    fn new(doc: &'d [u8], numbers: &mut WordNumbers, pace: &mut Pace) -> Result<Self> {
         let mut side = Self {
+            doc,
             ids: Vec::new(),
             places: Vec::new(),
         };
@@ -114,9 +123,9 @@ impl Side {
     }
 
     /// Returns a word as it stands in its document.
-    pub fn written<'d>(&self, doc: &'d [u8], word: usize) -> &'d [u8] {
+    pub fn written(&self, word: usize) -> &'d [u8] {
         let place = &self.places[word];
-        &doc[place.start as usize..place.end as usize]
+        &self.doc[place.start as usize..place.end as usize]
     }
 
     /// Returns the bytes of `count` words from the one at `first` on, and of the text

@@ -3,8 +3,8 @@
 use super::comparison::{AlignedPair, Look, hue};
 use crate::align::alignment::Fate;
 use crate::align::pace::Pace;
-use crate::align::words::{NumberedWords, Side};
-use crate::html::HtmlText;
+use crate::align::words::Side;
+use crate::html::{HtmlText, beginning};
 use askama::filters::HtmlSafe;
 use std::fmt;
 
@@ -18,34 +18,21 @@ const WHOLE_LINES: usize = BLOCK / 4;
 
 /// A document, displayed with its chunks and differences marked up.
 pub(crate) struct DocumentColumn<'c> {
-    comparison: &'c AlignedPair<'c>,
-    side: usize,
-    /// Identifies the heading.
-    pub id: String,
-    pub level: u8,
-    pub name: HtmlText<'c>,
-    pub note: &'c str,
-    pub is_pane: bool,
+    pub comparison: &'c AlignedPair<'c>,
+    pub side: usize,
+    pub look: &'c Look<'c>,
 }
 
 impl HtmlSafe for DocumentColumn<'_> {}
 
-impl<'c> DocumentColumn<'c> {
-    pub fn new(comparison: &'c AlignedPair<'c>, side: usize, look: &Look<'c>) -> Self {
-        Self {
-            comparison,
-            side,
-            id: format!("{}{}", look.prefix, ["A", "B"][side]),
-            level: look.level,
-            name: look.names[side],
-            note: look.notes[side],
-            is_pane: look.is_panes,
-        }
+impl DocumentColumn<'_> {
+    /// Identifies the heading.
+    pub fn id(&self) -> String {
+        format!("{}{}", self.look.prefix, ["A", "B"][self.side])
     }
 
-    fn side(&self) -> &Side {
-        let NumberedWords { a, b, .. } = &self.comparison.words;
-        [a, b][self.side]
+    fn side(&self) -> &Side<'_> {
+        &self.comparison.alignment.words.sides[self.side]
     }
 
     /// Returns the number of words.
@@ -77,18 +64,14 @@ struct ColumnWriter<'w, 'f> {
 
 impl ColumnWriter<'_, '_> {
     fn write(mut self) -> fmt::Result {
-        let AlignedPair {
-            docs,
-            alignment,
-            check,
-            ..
-        } = self.column.comparison;
-        let doc = docs[self.column.side];
+        let AlignedPair { alignment, check } = self.column.comparison;
+        let side = self.column.side();
+        let doc = side.doc;
         let fates = &alignment.fates[self.column.side];
         let call = &mut || check();
         let pace = &mut Pace::new(call);
         let mut written = 0;
-        for (place, &fate) in self.column.side().places.iter().zip(fates) {
+        for (place, &fate) in side.places.iter().zip(fates) {
             pace.steps(4);
             // Parts of one character stand at the same place.
             let start = written.max(place.start as usize);
@@ -126,7 +109,7 @@ impl ColumnWriter<'_, '_> {
     /// Opens the element of the text's fate; where it goes on from another block, without its number
     /// and not as the target of links.
     fn open(&mut self, begins: bool) -> fmt::Result {
-        let (side, is_pane) = (self.column.side, self.column.is_pane);
+        let (side, is_pane) = (self.column.side, self.column.look.is_panes);
         let chunk = match self.fate {
             Fate::Same => return Ok(()),
             Fate::Different => return self.f.write_str(["<del>", "<ins>"][side]),
@@ -153,7 +136,7 @@ impl ColumnWriter<'_, '_> {
         self.f.write_str(match self.fate {
             Fate::Same => "",
             Fate::Different => ["</del>", "</ins>"][self.column.side],
-            Fate::Chunk(_) if self.column.is_pane => "</a>",
+            Fate::Chunk(_) if self.column.look.is_panes => "</a>",
             Fate::Chunk(_) => "</mark>",
         })
     }
@@ -169,11 +152,7 @@ fn block_end(text: &[u8], in_block: usize) -> Option<usize> {
         Some(feed) if lines + feed < room => Some(lines + feed + 1),
         _ if text.len() <= room => None,
         _ if in_block >= WHOLE_LINES => Some(0),
-        // A character has at most four bytes; of invalid ones any place will do.
-        _ => {
-            let starts = |&i: &usize| text[i] & 0xc0 != 0x80;
-            Some((room - 3..=room).rev().find(starts).unwrap_or(room))
-        }
+        _ => Some(beginning(text, room).len()),
     }
 }
 

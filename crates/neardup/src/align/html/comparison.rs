@@ -3,18 +3,16 @@
 use crate::Result;
 use crate::align::alignment::Alignment;
 use crate::align::chunks::Similarity;
-use crate::align::explain::{self, Explanation};
+use crate::align::explain::{Explanation, explain_aligned};
 use crate::align::pace::Pace;
-use crate::align::words::NumberedWords;
+use crate::align::words::Side;
 use crate::html::HtmlText;
 use crate::memory::collected;
 use std::cmp::Reverse;
 
 /// Two documents, their words aligned.
 pub(crate) struct AlignedPair<'d> {
-    pub docs: [&'d [u8]; 2],
-    pub(super) words: NumberedWords,
-    pub(super) alignment: Alignment,
+    pub(super) alignment: Alignment<'d>,
     /// Called now and then while the comparison is written; may unwind.
     pub(super) check: &'d dyn Fn(),
 }
@@ -26,15 +24,8 @@ impl<'d> AlignedPair<'d> {
     /// `TooLarge` above [`crate::align::MAX_UNITS`] words, `OutOfMemory`.
     pub fn new(docs: [&'d [u8]; 2], min_words: u32, check: &'d dyn Fn()) -> Result<Self> {
         let call = &mut || check();
-        let pace = &mut Pace::new(call);
-        let words = NumberedWords::new(docs[0], docs[1], pace)?;
-        let alignment = Alignment::new(&words, min_words, pace)?;
-        Ok(Self {
-            docs,
-            words,
-            alignment,
-            check,
-        })
+        let alignment = Alignment::new(docs, min_words, &mut Pace::new(call))?;
+        Ok(Self { alignment, check })
     }
 
     /// Returns the difference between the documents.
@@ -43,17 +34,12 @@ impl<'d> AlignedPair<'d> {
     /// `OutOfMemory`.
     pub fn explain(&self) -> Result<Explanation> {
         let call = &mut || (self.check)();
-        explain::explain_aligned(
-            self.docs,
-            &self.words,
-            &self.alignment,
-            &mut Pace::new(call),
-        )
+        explain_aligned(&self.alignment, &mut Pace::new(call))
     }
 
     /// Returns how many words the documents share in chunks, and how many they have.
     pub fn similarity(&self) -> Similarity {
-        let (a, b) = (self.words.a.len(), self.words.b.len());
+        let [a, b] = self.alignment.words.sides.each_ref().map(Side::len);
         let chunks = self.alignment.chunks.iter();
         Similarity {
             common: chunks.map(|run| run.words as usize).sum(),

@@ -24,7 +24,7 @@ const WIDTH: f64 = 1000.0;
 #[template(path = "side_by_side.html")]
 pub(crate) struct SideBySide<'s> {
     pub map: Map<'s>,
-    pub columns: [DocumentColumn<'s>; 2],
+    look: Look<'s>,
 }
 
 impl HtmlSafe for SideBySide<'_> {}
@@ -37,8 +37,15 @@ impl<'s> SideBySide<'s> {
             comparison,
             longest: comparison.longest(RIBBONS)?,
         };
-        let columns = [0, 1].map(|side| DocumentColumn::new(comparison, side, &look));
-        Ok(Self { map, columns })
+        Ok(Self { map, look })
+    }
+
+    pub fn columns(&self) -> [DocumentColumn<'_>; 2] {
+        [0, 1].map(|side| DocumentColumn {
+            comparison: self.map.comparison,
+            side,
+            look: &self.look,
+        })
     }
 }
 
@@ -59,8 +66,8 @@ impl Map<'_> {
     }
 
     fn bars(&self) -> [f64; 2] {
-        let words = &self.comparison.words;
-        [self.scaled(words.a.len()), self.scaled(words.b.len())]
+        let sides = &self.comparison.alignment.words.sides;
+        sides.each_ref().map(|side| self.scaled(side.len()))
     }
 
     /// Returns the color of each ribbon, and where it begins and ends in the first document and in the
