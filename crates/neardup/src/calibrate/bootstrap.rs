@@ -13,7 +13,7 @@
 use super::{Outcomes, Scored};
 use crate::Result;
 use crate::hash::{GOLDEN, split_mix};
-use crate::memory::{Grow, collected, with_room};
+use crate::memory::{Grow, collected};
 
 /// The number of resamples behind an interval.
 pub const RESAMPLES: usize = 1000;
@@ -61,36 +61,20 @@ pub fn intervals(
         (kind, pair.weight)
     };
     let mut resamples = Resamples::new(collected(pairs.iter().map(kind_and_weight))?, seed)?;
-    let mut figures = [
-        with_room(RESAMPLES)?,
-        with_room(RESAMPLES)?,
-        with_room(RESAMPLES)?,
-    ];
-    for _ in 0..RESAMPLES {
-        let drawn = resamples.draw(check);
-        for (list, figure) in
-            figures
-                .iter_mut()
-                .zip([drawn.precision(), drawn.recall(), drawn.f1()])
-        {
-            #[allow(clippy::disallowed_methods, reason = "reserved before")]
-            list.push(figure);
-        }
-    }
-    let [precision, recall, f1] = figures.map(interval);
+    let drawn = collected((0..RESAMPLES).map(|_| resamples.draw(check)))?;
+    let limits = |figure: fn(&Outcomes) -> f64| -> Result<ConfidenceLimits> {
+        let mut figures = collected(drawn.iter().map(figure))?;
+        figures.sort_unstable_by(f64::total_cmp);
+        Ok(ConfidenceLimits {
+            low: figures[OUTSIDE],
+            high: figures[RESAMPLES - 1 - OUTSIDE],
+        })
+    };
     Ok(Intervals {
-        precision,
-        recall,
-        f1,
+        precision: limits(Outcomes::precision)?,
+        recall: limits(Outcomes::recall)?,
+        f1: limits(Outcomes::f1)?,
     })
-}
-
-fn interval(mut figures: Vec<f64>) -> ConfidenceLimits {
-    figures.sort_unstable_by(f64::total_cmp);
-    ConfidenceLimits {
-        low: figures[OUTSIDE],
-        high: figures[figures.len() - 1 - OUTSIDE],
-    }
 }
 
 struct Resamples {
@@ -141,18 +125,7 @@ impl Resamples {
             let (kind, weight, _) = self.classes[class];
             weights[kind] += weight;
         }
-        let [
-            true_positives,
-            false_positives,
-            false_negatives,
-            true_negatives,
-        ] = weights;
-        Outcomes {
-            true_positives,
-            false_positives,
-            false_negatives,
-            true_negatives,
-        }
+        Outcomes::of(weights)
     }
 }
 

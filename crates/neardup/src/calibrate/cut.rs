@@ -178,15 +178,6 @@ mod tests {
         assert!(whole_weights(&[]).unwrap().is_empty());
     }
 
-    fn counts(outcomes: &Outcomes) -> [u64; 4] {
-        [
-            outcomes.true_positives,
-            outcomes.false_positives,
-            outcomes.false_negatives,
-            outcomes.true_negatives,
-        ]
-    }
-
     #[test]
     fn a_worked_example() {
         let found = cut(&[
@@ -201,7 +192,7 @@ mod tests {
         ]);
         // Down to 0.5: 4 right, 1 wrong, 2 missing, F1 8/11; down to 0.2: 5, 2, 1, F1 10/13.
         assert_eq!((found.lowest, found.below), (0.2, 0.0));
-        assert_eq!(counts(&found.outcomes), [5, 2, 1, 0]);
+        assert_eq!(found.outcomes, Outcomes::of([5, 2, 1, 0]));
     }
 
     #[test]
@@ -215,19 +206,19 @@ mod tests {
         ]);
         assert_eq!((found.lowest, found.below), (0.8, 0.4));
         let found = cut(&[(0.8, false), (0.8, true), (0.2, false)]);
-        assert_eq!(counts(&found.outcomes), [1, 1, 0, 1]);
+        assert_eq!(found.outcomes, Outcomes::of([1, 1, 0, 1]));
     }
 
     #[test]
     fn nothing_to_be_found() {
         let found = cut(&[(0.0, true), (0.0, false)]);
         assert_eq!((found.lowest, found.below), (1.0, 0.0));
-        assert_eq!(counts(&found.outcomes), [0, 0, 1, 1]);
+        assert_eq!(found.outcomes, Outcomes::of([0, 0, 1, 1]));
         let found = cut(&[(0.3, false), (0.0, true)]);
         assert_eq!((found.lowest, found.below), (1.0, 0.3));
         let found = cut(&[(1.0, false), (0.0, true)]);
         assert_eq!((found.lowest, found.below), (1.0, 0.0));
-        assert_eq!(counts(&found.outcomes), [0, 1, 1, 0]);
+        assert_eq!(found.outcomes, Outcomes::of([0, 1, 1, 0]));
     }
 
     #[test]
@@ -261,12 +252,8 @@ mod tests {
                     let alike = |pair: &&(f64, bool)| (pair.0 >= threshold) == is_found && pair.1 == same;
                     pairs.iter().filter(alike).count() as u64
                 };
-                Outcomes {
-                    true_positives: count(true, true),
-                    false_positives: count(true, false),
-                    false_negatives: count(false, true),
-                    true_negatives: count(false, false),
-                }
+                let of_each = [(true, true), (true, false), (false, true), (false, false)];
+                Outcomes::of(of_each.map(|(is_found, same)| count(is_found, same)))
             };
             let best = (1..=1000).map(|step| at(f64::from(step) / 1000.0)).max_by(Outcomes::compare_f1);
             prop_assert!(found.outcomes.compare_f1(&best.unwrap()).is_eq());

@@ -12,6 +12,22 @@ pub struct Outcomes {
 }
 
 impl Outcomes {
+    /// Returns outcomes of true positives, false positives, false negatives and true negatives.
+    pub fn of(weights: [u64; 4]) -> Self {
+        let [
+            true_positives,
+            false_positives,
+            false_negatives,
+            true_negatives,
+        ] = weights;
+        Self {
+            true_positives,
+            false_positives,
+            false_negatives,
+            true_negatives,
+        }
+    }
+
     /// Returns the share of the pairs found that are the same; 0 if none is found.
     pub fn precision(&self) -> f64 {
         share(
@@ -51,25 +67,6 @@ fn share(of: u64, all: u64) -> f64 {
     match all {
         0 => 0.0,
         _ => of as f64 / all as f64,
-    }
-}
-
-#[cfg(test)]
-impl Outcomes {
-    /// Returns outcomes of true positives, false positives, false negatives and true negatives.
-    pub fn of(counts: [u64; 4]) -> Self {
-        let [
-            true_positives,
-            false_positives,
-            false_negatives,
-            true_negatives,
-        ] = counts;
-        Self {
-            true_positives,
-            false_positives,
-            false_negatives,
-            true_negatives,
-        }
     }
 }
 
