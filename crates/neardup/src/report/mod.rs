@@ -164,12 +164,6 @@ struct Origin<'o> {
 
 impl askama::filters::HtmlSafe for Origin<'_> {}
 
-struct LeftOut {
-    shown: u64,
-    groups: u64,
-    views: u64,
-}
-
 impl Writing<'_, '_> {
     /// Returns the groups in turn, as long as there is room for them.
     fn groups(&self) -> impl Iterator<Item = &CensusGroup> {
@@ -252,14 +246,5 @@ impl Writing<'_, '_> {
             is_panes: false,
         };
         SideBySide::new(view, look)
-    }
-
-    fn left_out(&self) -> LeftOut {
-        let shown = self.shown.get();
-        LeftOut {
-            shown,
-            groups: self.largest.len() as u64 - shown,
-            views: self.left_out.get(),
-        }
     }
 }

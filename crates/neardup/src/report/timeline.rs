@@ -33,12 +33,8 @@ enum Period {
     Year,
 }
 
-/// Numbers of documents of a day.
-struct Day {
-    day: i32,
-    documents: u64,
-    redundant: u64,
-}
+/// The day of a document, and whether it is redundant.
+type Day = (i32, bool);
 
 /// Documents over time: every period of a stretch that holds nearly all of them, also those without
 /// documents, and those before and after it together.
@@ -55,16 +51,19 @@ impl Timeline {
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(census: &Census, date_of: fn(i32) -> Date) -> Result<Option<Self>> {
-        let days = days(census)?;
-        let dated = days.iter().map(|day| day.documents).sum::<u64>();
+        let dated = census.documents();
+        let mut days: Vec<Day> =
+            collected(dated.filter_map(|(facts, is_redundant)| Some((facts.day?, is_redundant))))?;
+        days.sort_unstable();
         // One in a hundred, and one of a few: a single wrong date does not stretch the chart.
-        let stray = (dated / 100).max(u64::from(dated >= 10));
+        let stray = (days.len() / 100).max(usize::from(days.len() >= 10));
         let periods = [Period::Day, Period::Month, Period::Year].into_iter();
         let stretches = periods.map(|period| (period, period.stretch(&days, date_of)));
-        let is_enough = |(period, (_, documents)): &(Period, (_, u64))| {
-            *period == Period::Year || dated - documents <= stray
+        let is_enough = |(period, shown): &(Period, Range<usize>)| {
+            *period == Period::Year || days.len() - shown.len() <= stray
         };
-        let Some((period, (shown, 1..))) = stretches.into_iter().find(is_enough) else {
+        let found = stretches.into_iter().find(is_enough);
+        let Some((period, shown)) = found.filter(|(_, shown)| !shown.is_empty()) else {
             return Ok(None);
         };
         let (title, column) = match period {
@@ -78,31 +77,9 @@ impl Timeline {
                 columns: [column, "Documents", "Redundant"],
                 bars: period.bars(&days, shown, date_of)?,
             },
-            undated: census.total().documents - dated,
+            undated: census.total().documents - days.len() as u64,
         }))
     }
-}
-
-/// Returns the days of documents, the earliest first.
-fn days(census: &Census) -> Result<Vec<Day>> {
-    let rows = census.documents().filter_map(|(facts, is_redundant)| {
-        Some(Day {
-            day: facts.day?,
-            documents: 1,
-            redundant: is_redundant.into(),
-        })
-    });
-    let mut days = collected(rows)?;
-    days.sort_unstable_by_key(|day| day.day);
-    days.dedup_by(|next, day| {
-        let is_same = next.day == day.day;
-        if is_same {
-            day.documents += next.documents;
-            day.redundant += next.redundant;
-        }
-        is_same
-    });
-    Ok(days)
 }
 
 impl Period {
@@ -125,19 +102,17 @@ impl Period {
         }
     }
 
-    /// Returns the days within as many periods as a chart has that hold the most documents, and how many
-    /// they hold; of several such stretches the last.
-    fn stretch(self, days: &[Day], date_of: fn(i32) -> Date) -> (Range<usize>, u64) {
-        let (mut start, mut documents, mut most) = (0, 0, (0..0, 0));
-        let number = |day: &Day| self.number(day.day, date_of);
+    /// Returns the stretch of `days` within as many periods as a chart has that holds the most documents; of
+    /// several such stretches the last.
+    fn stretch(self, days: &[Day], date_of: fn(i32) -> Date) -> Range<usize> {
+        let (mut start, mut most) = (0, 0..0);
+        let number = |&(day, _): &Day| self.number(day, date_of);
         for (end, day) in days.iter().enumerate() {
-            documents += day.documents;
             while number(day) - number(&days[start]) >= PERIODS {
-                documents -= days[start].documents;
                 start += 1;
             }
-            if documents >= most.1 {
-                most = (start..end + 1, documents);
+            if end + 1 - start >= most.len() {
+                most = start..end + 1;
             }
         }
         most
@@ -146,7 +121,7 @@ impl Period {
     /// Returns a bar for each period of the days shown, and one for all before and one for all after
     /// them, if there are such.
     fn bars(self, days: &[Day], shown: Range<usize>, date_of: fn(i32) -> Date) -> Result<Vec<Bar>> {
-        let number = |day: &Day| self.number(day.day, date_of);
+        let number = |&(day, _): &Day| self.number(day, date_of);
         let (first, last) = (number(&days[shown.start]), number(&days[shown.end - 1]));
         let name = |place: i64| match place {
             _ if place < first => format!("before {}", self.name(first, date_of)),
@@ -162,8 +137,8 @@ impl Period {
         }))?;
         for day in days {
             let bar = &mut bars[(number(day).clamp(begin, end) - begin) as usize];
-            bar.all += day.documents;
-            bar.part += day.redundant;
+            bar.all += 1;
+            bar.part += u64::from(day.1);
         }
         Ok(bars)
     }
