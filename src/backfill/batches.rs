@@ -46,24 +46,9 @@ impl Filled {
     }
 }
 
-/// The place of a row in its table, written as `ctid`.
-pub struct Ctid(String);
-
-impl Ctid {
-    /// Returns a place before all rows.
-    pub fn start() -> Self {
-        Self::of_page(0)
-    }
-
-    /// Returns a place before the rows of a page.
-    fn of_page(page: u32) -> Self {
-        Self(format!("({page},0)"))
-    }
-
-    fn page(&self) -> usize {
-        let page = self.0.trim_start_matches('(').split(',').next();
-        page.and_then(|page| page.parse().ok()).unwrap_or(0)
-    }
+/// Returns a place before the rows of a page, written as `ctid`.
+pub fn before_page(page: u32) -> String {
+    format!("({page},0)")
 }
 
 impl FilledColumn {
@@ -88,30 +73,34 @@ impl FilledColumn {
 
     /// Goes once over the pages that a table has now.
     fn pass(&self, table: pg_sys::Oid, rhythm: &Rhythm) -> Filled {
-        let pages = in_transaction(|_| pages(table));
+        let pages = in_transaction(|_| {
+            let open = Relation::try_open_table(table);
+            open.map_or(0, |table| table.blocks())
+        });
         let mut progress = Progress::begin("filling", Some(pages as usize));
-        let (mut last, end) = (Ctid::start(), Ctid::of_page(pages));
+        let (mut last, end) = (before_page(0), before_page(pages));
         let mut pass = Filled::default();
         loop {
             let step = in_transaction(|connection| {
                 let _open = Relation::try_open_table(table)?;
                 let name = names::relation(table);
                 let (found, upto) = self.next(connection, &name, [&last, &end], rhythm.batch)?;
-                let (rows, empty) = self.fill_batch(connection, &name, &last, &upto);
-                Some((
-                    Filled {
-                        rows,
-                        left: (found - rows - empty).max(0),
-                    },
-                    upto,
-                ))
+                let statement = connection.prepare(&self.batch(&name, &last, &upto), &[]);
+                let (mut rows, mut empty) = (0, 0);
+                statement.run(&[], &mut |row| {
+                    rows = row.get(1).unwrap_or(0);
+                    empty = row.get(2).unwrap_or(0);
+                });
+                let left = (found - rows - empty).max(0);
+                Some((Filled { rows, left }, upto))
             });
             let Some((step, upto)) = step else {
                 return pass;
             };
             last = upto;
             pass.add(&step);
-            progress.reach(last.page());
+            let page = last.trim_start_matches('(').split(',').next();
+            progress.reach(page.and_then(|page| page.parse().ok()).unwrap_or(0));
             if step.rows > 0 {
                 if rhythm.waits_for_replicas {
                     wait_for_replicas(&mut progress);
@@ -127,9 +116,9 @@ impl FilledColumn {
         &self,
         connection: &Connection,
         table: &str,
-        [last, end]: [&Ctid; 2],
+        [last, end]: [&str; 2],
         batch: i64,
-    ) -> Option<(i64, Ctid)> {
+    ) -> Option<(i64, String)> {
         // In the order of places, whatever other ways there are to find them.
         let settings = Settings::begin();
         for way in [
@@ -150,32 +139,16 @@ impl FilledColumn {
         let (mut found, mut upto) = (0, None);
         connection.prepare(&query, &[]).run(&[], &mut |row| {
             found = row.get(1).unwrap_or(0);
-            upto = row.name(2).map(Ctid);
+            upto = row.name(2);
         });
         settings.restore();
         Some((found, upto?))
     }
 
-    /// Fills the rows between two places. Returns how many it has filled, and how many have no value.
-    fn fill_batch(
-        &self,
-        connection: &Connection,
-        table: &str,
-        last: &Ctid,
-        upto: &Ctid,
-    ) -> (i64, i64) {
-        let mut filled = (0, 0);
-        let statement = connection.prepare(&self.batch(table, last, upto), &[]);
-        statement.run(&[], &mut |row| {
-            filled = (row.get(1).unwrap_or(0), row.get(2).unwrap_or(0));
-        });
-        filled
-    }
-
     /// Returns the statement that fills the rows behind `last`, up to `upto`, but those that somebody has
-    /// locked. Of a row that was changed since the statement began the new version is locked, which the
+    /// locked, and returns how many it has filled, and how many have no value. Of a row that was changed since the statement began the new version is locked, which the
     /// update does not see: it is left as it is.
-    pub fn batch(&self, table: &str, last: &Ctid, upto: &Ctid) -> String {
+    pub fn batch(&self, table: &str, last: &str, upto: &str) -> String {
         format!(
             "WITH made AS MATERIALIZED (
                  SELECT ctid AS place, (\n{expression}\n) AS value FROM ONLY {table}
@@ -194,17 +167,11 @@ impl FilledColumn {
 }
 
 /// Returns the condition that a row is behind a place, and before or at another.
-fn range(last: &Ctid, (operator, upto): (&str, &Ctid)) -> String {
-    let (Ctid(last), Ctid(upto)) = (last, upto);
+fn range(last: &str, (operator, upto): (&str, &str)) -> String {
     format!(
         "ctid OPERATOR(pg_catalog.>) '{last}'::pg_catalog.tid
              AND ctid OPERATOR(pg_catalog.{operator}) '{upto}'::pg_catalog.tid"
     )
-}
-
-/// Returns the number of a table's pages; 0 if it is gone.
-fn pages(table: pg_sys::Oid) -> u32 {
-    Relation::try_open_table(table).map_or(0, |table| table.blocks())
 }
 
 /// Between two looks at the replicas.

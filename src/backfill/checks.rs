@@ -1,6 +1,6 @@
 //! Checks before the first batch: of rights, the tables, the column and the expression.
 
-use crate::backfill::batches::{Ctid, FilledColumn};
+use crate::backfill::batches::{FilledColumn, before_page};
 use crate::pg::error::{raise, tell};
 use crate::pg::names;
 use crate::pg::statement::{Connection, server_text};
@@ -15,7 +15,6 @@ pub fn tables(
     relation: pg_sys::Oid,
     column: &FilledColumn,
 ) -> Vec<pg_sys::Oid> {
-    check_exists(relation);
     let tree = format!(
         "WITH RECURSIVE tree (relid) AS (
              VALUES ('{relation}'::pg_catalog.oid)
@@ -24,40 +23,23 @@ pub fn tables(
          SELECT relid FROM tree ORDER BY relid",
         relation = relation.to_u32()
     );
-    let mut tables = Vec::new();
-    connection.prepare(&tree, &[]).run(&[], &mut |row| {
-        tables.extend(row.get::<pg_sys::Oid>(1));
-    });
+    let mut tables = connection.prepare(&tree, &[]).oids(&[]);
     tables.retain(|table| has_rows(*table));
     for &table in &tables {
         check_rights(table, column);
         check_column(table, column);
         check_expression(connection, table, column);
-        warn_of_policies(connection, table);
+        warn_of_policies(table);
     }
     tables
 }
 
 /// # Errors
-/// ERROR `undefined_table`.
-fn check_exists(relation: pg_sys::Oid) {
-    if kind(relation) == 0 {
-        let code = PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE;
-        let message = format!("relation with OID {} does not exist", relation.to_u32());
-        raise(code, &message, "");
-    }
-}
-
-/// Returns the kind of a relation, as in `pg_class.relkind`; 0 if it does not exist.
-fn kind(relation: pg_sys::Oid) -> u8 {
-    // SAFETY: looks the relation up in the catalog.
-    unsafe { pg_sys::get_rel_relkind(relation) as u8 }
-}
-
-/// # Errors
-/// ERROR `wrong_object_type` unless the relation is a table or a partitioned table.
+/// ERROR `undefined_table`, `wrong_object_type` unless the relation is a table or a partitioned table.
 fn has_rows(relation: pg_sys::Oid) -> bool {
-    match kind(relation) {
+    // SAFETY: looks the relation up in the catalog.
+    match unsafe { pg_sys::get_rel_relkind(relation) } as u8 {
+        0 => names::undefined_relation(relation),
         pg_sys::RELKIND_RELATION => true,
         pg_sys::RELKIND_PARTITIONED_TABLE => false,
         _ => raise(
@@ -85,8 +67,9 @@ fn check_rights(table: pg_sys::Oid, column: &FilledColumn) {
         let role = pg_sys::GetUserId();
         pg_sys::pg_class_aclcheck(table, role, select) == allowed
             && (pg_sys::pg_class_aclcheck(table, role, update) == allowed
-                || number > 0
-                    && pg_sys::pg_attribute_aclcheck(table, number, role, update) == allowed)
+                || number.is_some_and(|number| {
+                    pg_sys::pg_attribute_aclcheck(table, number, role, update) == allowed
+                }))
     };
     if !may_fill {
         raise(
@@ -97,17 +80,15 @@ fn check_rights(table: pg_sys::Oid, column: &FilledColumn) {
     }
 }
 
-/// Returns the number of the column; 0 if the table has none of that name.
-fn number(table: pg_sys::Oid, column: &FilledColumn) -> i16 {
-    // SAFETY: the name is NUL-terminated.
-    unsafe { pg_sys::get_attnum(table, server_text(&column.name).as_ptr()) }
+/// Returns the number of the column; None if the table has none of that name.
+fn number(table: pg_sys::Oid, column: &FilledColumn) -> Option<i16> {
+    names::column_number(table, &server_text(&column.name))
 }
 
 /// # Errors
 /// ERROR `undefined_column`, `generated_always` for a generated column.
 fn check_column(table: pg_sys::Oid, column: &FilledColumn) {
-    let number = number(table, column);
-    if number <= 0 {
+    let Some(number) = number(table, column) else {
         raise(
             PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
             &format!(
@@ -117,7 +98,7 @@ fn check_column(table: pg_sys::Oid, column: &FilledColumn) {
             ),
             "Add it before: ALTER TABLE ... ADD COLUMN ... without a default.",
         );
-    }
+    };
     // SAFETY: the column exists.
     if unsafe { pg_sys::get_attgenerated(table, number) } != 0 {
         raise(
@@ -132,7 +113,7 @@ fn check_column(table: pg_sys::Oid, column: &FilledColumn) {
 /// ERROR `syntax_error` unless `column.expression` is an expression, and any error of preparing the
 /// statement of a batch.
 fn check_expression(connection: &Connection, table: pg_sys::Oid, column: &FilledColumn) {
-    let beginning = Ctid::start();
+    let beginning = before_page(0);
     let statement = column.batch(&names::relation(table), &beginning, &beginning);
     if connection.prepare(&statement, &[]).query().is_none() {
         raise(
@@ -144,12 +125,10 @@ fn check_expression(connection: &Connection, table: pg_sys::Oid, column: &Filled
 }
 
 /// Warns where row-level security hides rows from the caller.
-fn warn_of_policies(connection: &Connection, table: pg_sys::Oid) {
-    let active = format!(
-        "SELECT 1 WHERE pg_catalog.row_security_active('{}'::pg_catalog.oid)",
-        table.to_u32()
-    );
-    if connection.prepare(&active, &[]).run(&[], &mut |_| {}) > 0 {
+fn warn_of_policies(table: pg_sys::Oid) {
+    let enabled = pg_sys::CheckEnableRlsResult::RLS_ENABLED as i32;
+    // SAFETY: the table exists; no ERROR where `row_security` is off.
+    if unsafe { pg_sys::check_enable_rls(table, pg_sys::InvalidOid, true) } == enabled {
         tell(
             PgLogLevel::WARNING,
             &format!(

@@ -67,24 +67,17 @@ fn rhythm(call: &Call) -> Rhythm {
         );
     }
     let seconds = f64::from_bits(call.argument(4, "pause").value() as u64);
-    let Some(pause) = pause(seconds) else {
+    if !(0.0..=86_400.0).contains(&seconds) {
         invalid(
             &format!("pause must be between 0 and 86400, not {seconds}"),
             "It is in seconds.",
         );
-    };
+    }
     Rhythm {
         batch,
-        pause,
+        pause: Duration::from_secs_f64(seconds),
         waits_for_replicas: call.argument(5, "wait_for_replicas").value() != 0,
     }
-}
-
-fn pause(seconds: f64) -> Option<Duration> {
-    const DAY: f64 = 86_400.0;
-    (0.0..=DAY)
-        .contains(&seconds)
-        .then(|| Duration::from_secs_f64(seconds))
 }
 
 fn report(filled: &Filled) {

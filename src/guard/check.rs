@@ -3,14 +3,14 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Standing, standing};
 use crate::guard::options::Notes;
-use crate::guard::row::{Slot, Tid, get, have_same_bits, is_heap_only, is_of_same_command, tid};
+use crate::guard::refusal::Refusal;
+use crate::guard::row::{Slot, Source, Tid, get, have_same_bits, is_of_same_command, tid};
 use crate::guard::search::{Change, OpenTable, Own, Pending};
 use crate::guard::table::Rule;
 use crate::guard::version::{Nearness, RowVersion};
 use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::statement::server_text;
-use crate::pg::value::Layout;
 use neardup::memory::Grow;
 use pgrx::pg_sys;
 use std::ffi::CString;
@@ -23,12 +23,10 @@ pub struct Guard {
 
 /// A row that is checked.
 pub struct Row<'r> {
-    pub table: pg_sys::Relation,
-    /// The columns of its table that the guard reads.
-    pub columns: &'r GuardColumns,
+    pub source: &'r Source,
     /// The version for which a trigger fired.
     pub noted: *mut pg_sys::TupleTableSlot,
-    /// Its newest version.
+    /// Its newest version, which may be another: other triggers and other statements may have changed it since.
     pub slot: *mut pg_sys::TupleTableSlot,
     /// The version that an UPDATE replaced.
     pub old: Option<*mut pg_sys::TupleTableSlot>,
@@ -41,10 +39,9 @@ pub enum Verdict {
     Clear,
     /// A row whose fate is open until that transaction ends.
     Wait(Pending),
-    /// There is a near-duplicate; the DETAIL of the message, if it may be told.
-    Duplicate(Option<CString>),
-    /// There is a row to be noted that no look at all rows has found yet.
-    Neighbor,
+    /// Another row is near; more about it has to be known while the gate is open.
+    Again,
+    Refused(Refusal),
 }
 
 /// A row near the one that is checked.
@@ -59,6 +56,7 @@ pub struct Near<'t> {
 }
 
 /// The state that the checks of all rows of a root share.
+#[derive(Default)]
 pub struct Round {
     pub root: pg_sys::Oid,
     /// Nobody else passes, and nothing that takes locks may be done.
@@ -72,16 +70,6 @@ pub struct Round {
 }
 
 impl Round {
-    pub fn new(root: pg_sys::Oid) -> Self {
-        Self {
-            root,
-            is_gated: false,
-            is_full: false,
-            is_open: false,
-            later: Vec::new(),
-        }
-    }
-
     /// Returns the transaction that decides whether a row counts, if the running one has to wait for it;
     /// None otherwise.
     pub fn obstacle(&mut self, row: &Row<'_>, pending: Pending) -> Option<Pending> {
@@ -105,34 +93,6 @@ impl Round {
     }
 }
 
-impl<'r> Row<'r> {
-    /// Returns a row in its newest version, which may be another than `noted`: other triggers and other
-    /// statements may have changed it since.
-    ///
-    /// # Safety
-    /// The slots hold rows of the open table, which has these columns.
-    pub unsafe fn new(
-        table: pg_sys::Relation,
-        columns: &'r GuardColumns,
-        noted: *mut pg_sys::TupleTableSlot,
-        newest: *mut pg_sys::TupleTableSlot,
-        old: Option<*mut pg_sys::TupleTableSlot>,
-    ) -> Self {
-        // SAFETY: vouched for by the caller.
-        let is_indexed = unsafe {
-            !is_heap_only(newest) || !is_heap_only(noted) && columns.are_same(noted, newest)
-        };
-        Self {
-            table,
-            columns,
-            noted,
-            slot: newest,
-            old,
-            is_indexed,
-        }
-    }
-}
-
 impl Guard {
     /// Returns the notes of a guard that lets rows in.
     pub fn notes(&self) -> Option<&Notes> {
@@ -148,16 +108,14 @@ impl Guard {
         unsafe {
             // Nobody has to look again: a search that does not find the old version, dead by now,
             // goes on to the new one.
-            if row
-                .old
-                .is_some_and(|old| row.columns.are_same(old, row.slot))
-            {
+            let columns = &row.source.columns;
+            if row.old.is_some_and(|old| columns.are_same(old, row.slot)) {
                 return Verdict::Clear;
             }
-            let Some(new) = RowVersion::new(&self.rule, row.columns, row.slot) else {
+            let version = |slot| RowVersion::new(&self.rule, columns, slot);
+            let Some(new) = version(row.slot) else {
                 return Verdict::Clear;
             };
-            let version = |slot| RowVersion::new(&self.rule, row.columns, slot);
             let old = row.old.and_then(version);
             self.search(row, &new, old.as_ref(), round)
         }
@@ -211,7 +169,8 @@ impl Guard {
         // SAFETY: vouched for by the caller.
         unsafe { self.for_each_near(row, new, is_full, &mut visit) };
         match duplicate.or(companion) {
-            Some(detail) => Verdict::Duplicate(detail),
+            Some(_) if round.is_gated => Verdict::Again,
+            Some(detail) => Verdict::Refused(Refusal::new(row.source, detail.as_deref())),
             None => undecided.map_or(Verdict::Clear, Verdict::Wait),
         }
     }
@@ -239,7 +198,7 @@ impl Guard {
             let (_, search) = known.get_or_insert_with(|| (table.like, table.search(version)));
             // SAFETY: vouched for by the caller.
             unsafe {
-                let own = ((*row.table).rd_id == table.table.oid).then(|| Own {
+                let own = (row.source.table.oid() == table.table.oid).then(|| Own {
                     tid: tid(row.slot),
                     is_indexed: row.is_indexed,
                 });
@@ -302,14 +261,14 @@ unsafe fn describe(row: &Row<'_>, near: &Near<'_>, origin: &str) -> Option<CStri
     // SAFETY: vouched for by the caller; the row is one of its table.
     unsafe {
         let theirs = table.columns.key(near.slot)?;
-        let ours = row.columns.key(row.slot);
+        let ours = row.source.columns.key(row.slot);
         let mut detail = match &ours {
             Some(key) => [&b"Row "[..], key.as_bytes()].concat(),
             None => b"The row".to_vec(),
         };
         detail.extend_from_slice(format!(" {nearness} row ").as_bytes());
         detail.extend_from_slice(theirs.as_bytes());
-        if (*row.table).rd_id != table.oid {
+        if row.source.table.oid() != table.oid {
             let table = server_text(&names::relation(table.oid));
             detail.extend_from_slice(b" of table ");
             detail.extend_from_slice(table.to_bytes());
@@ -331,16 +290,15 @@ impl GuardColumns {
         old: *mut pg_sys::TupleTableSlot,
         new: *mut pg_sys::TupleTableSlot,
     ) -> bool {
-        // SAFETY: vouched for by the caller; values that are near each other are of variable length.
+        // SAFETY: vouched for by the caller.
         unsafe {
-            let [old_value, new_value] = [old, new].map(|slot| get(slot, self.value));
             self.window
                 .is_none_or(|window| window.around(old) == window.around(new))
                 && self
                     .scope
                     .iter()
                     .all(|column| column.same(get(old, column.number), get(new, column.number)))
-                && have_same_bits(old_value, new_value, Layout::VARLENA)
+                && have_same_bits(old, new, &[self.value])
         }
     }
 }

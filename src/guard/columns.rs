@@ -1,9 +1,9 @@
 //! The columns of a table that a guard reads: numbers differ from partition to partition, and so may
 //! the keys.
 
-use crate::guard::keys::{KeyColumn, have_same_key, key_of};
+use crate::guard::keys::key_of;
 use crate::guard::options::GuardOptions;
-use crate::guard::row::get;
+use crate::guard::row::{get, have_same_bits};
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, unsupported};
@@ -75,20 +75,14 @@ impl ScopeColumn {
     }
 }
 
-/// The primary key of a table, by which rows are named.
-struct PrimaryKey {
-    columns: Vec<KeyColumn>,
-    index: pg_sys::Oid,
-}
-
 /// The columns that a guard reads.
 pub struct GuardColumns {
     /// The column that is compared.
     pub value: i16,
     pub scope: Vec<ScopeColumn>,
     pub window: Option<Window>,
-    /// None for a table without a primary key.
-    key: Option<PrimaryKey>,
+    /// The index and the columns of the primary key, by which rows are named; None for a table without one.
+    key: Option<(pg_sys::Oid, Vec<i16>)>,
 }
 
 impl GuardColumns {
@@ -98,17 +92,13 @@ impl GuardColumns {
     pub fn of(table: &Relation, options: &GuardOptions) -> Self {
         let number = |name: &CString| column_number(table.oid(), name);
         let scope = options.scope.iter().map(number);
-        let key_column = |&number: &i16| KeyColumn::new(table, number);
         Self {
             value: number(&options.column),
             scope: scope
                 .map(|number| ScopeColumn::new(table, number))
                 .collect(),
             window: Self::window(table, options),
-            key: table.primary_key().map(|(index, numbers)| PrimaryKey {
-                columns: numbers.iter().map(key_column).collect(),
-                index,
-            }),
+            key: table.primary_key(),
         }
     }
 
@@ -132,9 +122,9 @@ impl GuardColumns {
         held: pg_sys::Oid,
         slot: *mut pg_sys::TupleTableSlot,
     ) -> Option<pg_sys::Datum> {
-        let key = self.key.as_ref()?;
+        let (_, columns) = self.key.as_ref()?;
         // SAFETY: vouched for by the caller.
-        Some(unsafe { key_of(&key.columns, held, slot) })
+        Some(unsafe { key_of(columns, held, slot) })
     }
 
     /// Returns whether two versions of a row have the same key, and the same values in all columns that the
@@ -149,8 +139,8 @@ impl GuardColumns {
     ) -> bool {
         // SAFETY: vouched for by the caller.
         unsafe {
-            let has_key = |key: &PrimaryKey| have_same_key(&key.columns, a, b);
-            self.are_same(a, b) && self.key.as_ref().is_none_or(has_key)
+            let key = self.key.as_ref().map_or(&[][..], |(_, columns)| columns);
+            self.are_same(a, b) && have_same_bits(a, b, key)
         }
     }
 
@@ -160,17 +150,14 @@ impl GuardColumns {
     /// # Safety
     /// The slot holds a row of the table.
     pub unsafe fn key(&self, slot: *mut pg_sys::TupleTableSlot) -> Option<CString> {
-        let key = self.key.as_ref()?;
+        let (index, columns) = self.key.as_ref()?;
         // SAFETY: vouched for by the caller; a primary key has no NULLs; the function checks the
         // privileges and returns a new string.
         unsafe {
-            let mut values: Vec<pg_sys::Datum> = key
-                .columns
-                .iter()
-                .map(|column| get(slot, column.number).unwrap_or(pg_sys::Datum::null()))
-                .collect();
-            let mut nulls: Vec<bool> = values.iter().map(|_| false).collect();
-            let index = Relation::open_index(key.index);
+            let value = |column: &i16| get(slot, *column).expect("keys are not NULL");
+            let mut values: Vec<_> = columns.iter().map(value).collect();
+            let mut nulls = vec![false; values.len()];
+            let index = Relation::open_index(*index);
             let text = pg_sys::BuildIndexValueDescription(
                 index.as_ptr(),
                 values.as_mut_ptr(),

@@ -1,23 +1,31 @@
 //! Primary keys of rows, and the columns of other tables that hold them: of the type of the key's only column, or of
 //! a row type.
 
-use crate::guard::row::{get, have_same_bits};
+use crate::guard::row::get;
+use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
-use crate::pg::value::Layout;
+use crate::pg::statement::Connection;
 use pgrx::pg_sys;
 
-/// A column of a primary key.
-#[derive(Clone, Copy)]
-pub struct KeyColumn {
-    pub number: i16,
-    layout: Layout,
-}
-
-impl KeyColumn {
-    pub fn new(table: &Relation, number: i16) -> Self {
-        let layout = Layout::of(ColumnType::of(table.oid(), number).type_);
-        Self { number, layout }
+/// Returns the definition of a column that holds keys of a table, whose primary key has these columns. For a key of
+/// several columns this makes the row type of that name.
+pub fn define_keys(
+    connection: &Connection,
+    table: pg_sys::Oid,
+    columns: &[i16],
+    name: &str,
+) -> String {
+    let definition = |&column: &i16| ColumnType::of(table, column).definition();
+    if let [column] = columns {
+        return definition(column);
     }
+    let fields = columns.iter().map(|column| {
+        let name = names::column(table, *column).unwrap_or_default();
+        format!("{} {}", names::identifier(&name), definition(column))
+    });
+    let fields = fields.collect::<Vec<_>>().join(", ");
+    connection.execute(&format!("CREATE TYPE {name} AS ({fields})"));
+    name.to_owned()
 }
 
 /// Returns the key of a row as a column of type `held` holds it.
@@ -25,43 +33,25 @@ impl KeyColumn {
 /// # Safety
 /// The slot holds a row of a table with that key, and `held` is of its type.
 pub unsafe fn key_of(
-    columns: &[KeyColumn],
+    columns: &[i16],
     held: pg_sys::Oid,
     slot: *mut pg_sys::TupleTableSlot,
 ) -> pg_sys::Datum {
-    let value = |column: &KeyColumn| {
+    let value = |&column: &i16| {
         // SAFETY: vouched for by the caller; the columns of a primary key are not NULL.
-        unsafe { get(slot, column.number) }.expect("keys are not NULL")
+        unsafe { get(slot, column) }.expect("keys are not NULL")
     };
     if let [column] = columns {
         return value(column);
     }
     let mut values: Vec<_> = columns.iter().map(value).collect();
-    let mut nulls: Vec<_> = values.iter().map(|_| false).collect();
+    let mut nulls = vec![false; values.len()];
     // SAFETY: the row type has columns of these types.
     unsafe {
         let descriptor = pg_sys::lookup_rowtype_tupdesc_copy(held, -1);
         let row = pg_sys::heap_form_tuple(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::HeapTupleHeaderGetDatum((*row).t_data)
     }
-}
-
-/// Returns whether two rows have keys of the same bits.
-///
-/// # Safety
-/// The slots hold rows of a table with that key.
-pub unsafe fn have_same_key(
-    columns: &[KeyColumn],
-    a: *mut pg_sys::TupleTableSlot,
-    b: *mut pg_sys::TupleTableSlot,
-) -> bool {
-    columns.iter().all(|column| {
-        // SAFETY: vouched for by the caller; the values are of the column's type.
-        unsafe {
-            let [a, b] = [a, b].map(|slot| get(slot, column.number));
-            have_same_bits(a, b, column.layout)
-        }
-    })
 }
 
 /// Returns whether the first column of a table holds keys of another table, whose primary key has

@@ -4,60 +4,40 @@
 
 use pgrx::pg_sys;
 
-/// Field 4 of an advisory lock's tag. The functions for users write 1 and 2.
-#[derive(Clone, Copy)]
-#[repr(u16)]
-enum Says {
-    /// The transaction has passed.
-    Passed = 3,
-    /// The transaction passes before it commits.
-    WillPass = 4,
-    /// Held while a transaction passes.
-    Gate = 5,
-}
-
-/// The state of a transaction that inserted a row.
+/// The state of a transaction that inserted a row. The number of one that the transaction itself says is field 4 of
+/// an advisory lock's tag; the functions for users write 1 and 2.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    Passed,
-    WillPass,
+    Passed = 3,
+    WillPass = 4,
     /// It has inserted rows without saying that it will pass.
     Silent,
     /// It is no longer in progress.
     Ended,
 }
 
-/// Says that the running transaction has passed a root.
-pub fn say_passed(root: pg_sys::Oid) {
-    // SAFETY: the transaction has written rows, and so has an identifier.
-    acquire(tag(
-        root,
-        unsafe { pg_sys::GetTopTransactionId() },
-        Says::Passed,
-    ));
-}
+/// Field 4 of the tag of the lock that is held while a transaction passes.
+const GATE: u16 = 5;
 
-/// Says that the running transaction will pass a root before it commits.
-pub fn say_will_pass(root: pg_sys::Oid) {
-    // SAFETY: a transaction is running; it gets an identifier.
+/// Says that the running transaction has passed a root, or will pass it before it commits.
+pub fn say(root: pg_sys::Oid, standing: Standing) {
+    // SAFETY: a transaction is running; it gets an identifier unless it has one.
     let transaction = unsafe { pg_sys::GetTopTransactionId() };
-    acquire(tag(root, transaction, Says::WillPass));
+    acquire(tag(root, transaction, standing as u16));
 }
 
 /// Returns the standing of a transaction with a root; a subtransaction has the standing of the top one.
 pub fn standing(root: pg_sys::Oid, transaction: pg_sys::TransactionId) -> Standing {
     // SAFETY: the transaction was in progress when this one had a snapshot.
     let top = unsafe { pg_sys::SubTransGetTopmostTransaction(transaction) };
-    let says = [
-        (Says::Passed, Standing::Passed),
-        (Says::WillPass, Standing::WillPass),
-    ];
-    let said = says.iter().find(|(says, _)| is_held(tag(root, top, *says)));
+    let said = [Standing::Passed, Standing::WillPass]
+        .into_iter()
+        .find(|standing| is_held(tag(root, top, *standing as u16)));
     // Asked last: a transaction in progress now has held its locks until now.
     // SAFETY: as above.
     match unsafe { pg_sys::TransactionIdIsInProgress(transaction) } {
         false => Standing::Ended,
-        true => said.map_or(Standing::Silent, |(_, standing)| *standing),
+        true => said.unwrap_or(Standing::Silent),
     }
 }
 
@@ -70,7 +50,7 @@ impl Gate {
     /// # Errors
     /// ERROR on a timeout or a cancel, which open the gate.
     pub fn close(root: pg_sys::Oid) -> Self {
-        let tag = tag(root, pg_sys::InvalidTransactionId, Says::Gate);
+        let tag = tag(root, pg_sys::InvalidTransactionId, GATE);
         acquire(tag);
         Self(tag)
     }
@@ -81,13 +61,13 @@ impl Gate {
     }
 }
 
-fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, says: Says) -> pg_sys::LOCKTAG {
+fn tag(root: pg_sys::Oid, transaction: pg_sys::TransactionId, says: u16) -> pg_sys::LOCKTAG {
     pg_sys::LOCKTAG {
         // SAFETY: a variable of the backend, set once.
         locktag_field1: unsafe { pg_sys::MyDatabaseId }.to_u32(),
         locktag_field2: root.to_u32(),
         locktag_field3: transaction.into_inner(),
-        locktag_field4: says as u16,
+        locktag_field4: says,
         locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
         locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
     }

@@ -21,4 +21,4 @@ pub mod row;
 pub mod search;
 pub mod table;
 mod version;
-mod window;
+pub mod window;

@@ -3,11 +3,9 @@
 use crate::guard::check::{Guard, Near, Round, Row, Verdict};
 use crate::guard::row::{Place, Slot, Tid, is_own, tid};
 use crate::guard::search::OpenTable;
-use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
 use crate::pg::error::OrRaise;
 use neardup::memory::{Grow, collected};
-use pgrx::pg_sys;
 
 /// An earlier row near one that passes.
 #[derive(Clone, Copy)]
@@ -16,47 +14,30 @@ pub struct Neighbor {
     pub table: usize,
     pub tid: Tid,
     pub similarity: f64,
-    is_locked: bool,
 }
 
-/// The earlier rows that a row is noted beside, the most similar first.
-#[derive(Clone, Default)]
-pub struct Neighbors(Vec<Neighbor>);
-
-impl Neighbors {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &Neighbor> {
-        self.0.iter()
-    }
-
-    fn keep(&mut self, neighbor: Neighbor, most: usize) {
-        let is_before = |other: &Neighbor| other.similarity >= neighbor.similarity;
-        let place = self.0.partition_point(is_before);
+impl Neighbor {
+    /// Adds the row to `others`, which come with the most similar first; keeps at most `most` of them.
+    fn add_to(self, others: &mut Vec<Self>, most: usize) {
+        let place = others.partition_point(|other| other.similarity >= self.similarity);
         if place < most {
-            self.0.truncate(most - 1);
-            self.0.try_push(neighbor).or_raise();
-            self.0[place..].rotate_right(1);
+            others.truncate(most - 1);
+            others.try_push(self).or_raise();
+            others[place..].rotate_right(1);
         }
     }
 
-    /// Locks the rows FOR SHARE. Returns whether they are as they were found.
+    /// Locks the row FOR SHARE. Returns whether it is as it was found.
     ///
     /// # Safety
-    /// The rows were found in these tables.
-    pub unsafe fn lock(&mut self, tables: &[OpenTable]) -> bool {
-        self.0.iter_mut().all(|neighbor| {
-            let table = tables[neighbor.table].relation();
-            // SAFETY: vouched for by the caller.
-            neighbor.is_locked |= unsafe {
-                let slot = Slot::new(table);
-                slot.fetch(table, neighbor.tid) && is_own(slot.as_ptr())
-                    || slot.lock(table, neighbor.tid)
-            };
-            neighbor.is_locked
-        })
+    /// The row was found in one of these tables.
+    pub unsafe fn lock(&self, tables: &[OpenTable]) -> bool {
+        let table = tables[self.table].relation();
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let slot = Slot::new(table);
+            slot.fetch(table, self.tid) && is_own(slot.as_ptr()) || slot.lock(table, self.tid)
+        }
     }
 }
 
@@ -98,7 +79,7 @@ impl Row<'_> {
     unsafe fn has_to_pass(&self) -> bool {
         // SAFETY: the slots hold versions of the row.
         unsafe {
-            let is_same = |a, b| self.columns.are_same_row(a, b);
+            let is_same = |a, b| self.source.columns.are_same_row(a, b);
             is_same(self.noted, self.slot) && !self.old.is_some_and(|old| is_same(old, self.noted))
         }
     }
@@ -116,17 +97,17 @@ impl Guard {
         round: &mut Round,
         most: usize,
         is_earlier: &dyn Fn(&Near<'_>) -> bool,
-        neighbors: &mut Neighbors,
+        neighbors: &mut Vec<Neighbor>,
     ) -> Verdict {
         let is_full = round.is_full;
         if is_full {
-            neighbors.0.clear();
+            neighbors.clear();
         }
         let mut undecided = None;
         let mut has_another = false;
         // SAFETY: vouched for by the caller.
         unsafe {
-            let version = RowVersion::new(&self.rule, row.columns, row.slot);
+            let version = RowVersion::new(&self.rule, &row.source.columns, row.slot);
             let Some(version) = version.filter(|_| row.has_to_pass()) else {
                 return Verdict::Clear;
             };
@@ -139,24 +120,15 @@ impl Guard {
                         table: near.number,
                         tid: tid(near.slot),
                         similarity: near.nearness.similarity(),
-                        is_locked: false,
                     };
-                    neighbors.keep(neighbor, most);
+                    neighbor.add_to(neighbors, most);
                 }
                 !has_another
             });
         }
         match has_another {
-            true => Verdict::Neighbor,
+            true => Verdict::Again,
             false => undecided.map_or(Verdict::Clear, Verdict::Wait),
         }
-    }
-}
-
-/// Locks a table whose rows may be locked for notes.
-pub fn lock_for_notes(rule: &Rule, table: &SearchedTable) {
-    if rule.options.notes.is_some() {
-        // SAFETY: a transaction is running.
-        unsafe { pg_sys::LockRelationOid(table.oid, pg_sys::RowShareLock as i32) };
     }
 }

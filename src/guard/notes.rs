@@ -31,15 +31,20 @@
 //! pass, and write notes about their own rows after that, with keys that nobody else writes. So a transaction
 //! that has passed waits for nobody, and they do not deadlock with each other.
 
-use crate::guard::neighbors::Neighbors;
-use crate::guard::notes_table::{NewNotes, NotesTable};
+use crate::guard::neighbors::Neighbor;
+use crate::guard::notes_table::{NewNote, NotesTable};
 use crate::guard::passing::{Passing, RowProgress};
 use crate::guard::row::{Place, Slot, Source, in_memory_of_its_own, with_replaced, with_row};
 use crate::pg::error::{OrRaise, check_interrupts};
-use neardup::memory::collected;
+use crate::pg::statement::Connection;
+use neardup::memory::{Grow, collected};
 
 /// Rows that one statement adds notes for, or removes the notes of.
 const BATCH: usize = 1000;
+
+/// Writes to a table of notes, about some rows.
+type WriteNotes<'a> =
+    dyn Fn(&NotesTable, &Connection, &mut dyn Iterator<Item = (usize, &Source)>) + 'a;
 
 impl Passing<'_> {
     /// Locks the neighbors of all rows. Returns whether they are as they were found; otherwise the rows have to
@@ -55,8 +60,9 @@ impl Passing<'_> {
             };
             check_interrupts();
             let tables = &self.guards[source.guard].tables;
+            let mut neighbors = progress.neighbors.iter();
             // SAFETY: vouched for by the caller.
-            if !in_memory_of_its_own(|| unsafe { progress.neighbors.lock(tables) }) {
+            if !in_memory_of_its_own(|| neighbors.all(|near| unsafe { near.lock(tables) })) {
                 progress.is_open = true;
                 are_as_found = false;
             }
@@ -69,27 +75,15 @@ impl Passing<'_> {
     /// # Safety
     /// As for [`Self::lock_neighbors`].
     pub unsafe fn remove_notes(&self) {
-        for number in 0..self.guards.len() {
-            let is_replaced =
-                |place: &&Place| self.is_noted_by(place, number) && place.old.is_some();
-            if !self.places.iter().any(|place| is_replaced(&place)) {
-                continue;
-            }
-            let table = self.notes_table(number);
-            table.write(|connection| {
-                for places in self.places.chunks(BATCH) {
-                    in_memory_of_its_own(|| {
-                        let places = places.iter().filter(is_replaced);
-                        // SAFETY: vouched for by the caller.
-                        let keys = places.filter_map(|place| unsafe {
-                            let source = self.source(place)?;
-                            with_replaced(place, source, |slot| table.key(&source.columns, slot))
-                        });
-                        table.remove(connection, collected(keys).or_raise());
-                    });
-                }
+        let is_replaced = |number: usize| self.places[number].old.is_some();
+        self.write_notes(&is_replaced, &|table, connection, rows| {
+            // SAFETY: vouched for by the caller.
+            let keys = rows.filter_map(|(number, source)| unsafe {
+                let place = &self.places[number];
+                with_replaced(place, source, |slot| table.key(&source.columns, slot))
             });
-        }
+            table.remove(connection, collected(keys).or_raise());
+        });
     }
 
     /// Adds the notes of all rows.
@@ -97,29 +91,40 @@ impl Passing<'_> {
     /// # Safety
     /// As for [`Self::lock_neighbors`].
     pub unsafe fn add_notes(&self, progress: &[RowProgress]) {
-        for number in 0..self.guards.len() {
-            let has_neighbors = |(place, progress): &(&Place, &RowProgress)| {
-                self.is_noted_by(place, number) && !progress.neighbors.is_empty()
+        let has_neighbors = |number: usize| !progress[number].neighbors.is_empty();
+        self.write_notes(&has_neighbors, &|table, connection, rows| {
+            let mut notes = Vec::new();
+            for (number, source) in rows {
+                let (place, neighbors) = (&self.places[number], &progress[number].neighbors);
+                // SAFETY: vouched for by the caller.
+                unsafe { self.note(place, source, neighbors, table, &mut notes) };
+            }
+            table.add(connection, &notes);
+        });
+    }
+
+    /// Calls `write` with the table of notes of each guard that has one, and with the numbers of rows at the places
+    /// that it notes, if `concerns` is true for them, in batches.
+    fn write_notes(&self, concerns: &dyn Fn(usize) -> bool, write: &WriteNotes<'_>) {
+        for (number, guard) in self.guards.iter().enumerate() {
+            let Some(notes) = guard.notes() else { continue };
+            let of_guard = |row: usize| {
+                let source = self.source(&self.places[row]);
+                let source = source.filter(|source| source.guard == number && concerns(row));
+                source.map(|source| (row, source))
             };
-            if !self
-                .places
-                .iter()
-                .zip(progress)
-                .any(|row| has_neighbors(&row))
-            {
+            let mut rows = (0..self.places.len()).filter_map(of_guard).peekable();
+            if rows.peek().is_none() {
                 continue;
             }
-            let table = self.notes_table(number);
+            let table = NotesTable::open(notes.table);
+            for source in self.sources.iter().filter(|source| source.guard == number) {
+                table.check(&source.table);
+            }
             table.write(|connection| {
-                let batches = self.places.chunks(BATCH).zip(progress.chunks(BATCH));
-                for (places, progress) in batches {
+                while rows.peek().is_some() {
                     in_memory_of_its_own(|| {
-                        let mut notes = NewNotes::default();
-                        for (place, progress) in places.iter().zip(progress).filter(has_neighbors) {
-                            // SAFETY: vouched for by the caller.
-                            unsafe { self.note(place, &progress.neighbors, &table, &mut notes) };
-                        }
-                        table.add(connection, notes);
+                        write(&table, connection, &mut rows.by_ref().take(BATCH));
                     });
                 }
             });
@@ -133,42 +138,26 @@ impl Passing<'_> {
     unsafe fn note(
         &self,
         place: &Place,
-        neighbors: &Neighbors,
+        source: &Source,
+        neighbors: &[Neighbor],
         table: &NotesTable,
-        notes: &mut NewNotes,
+        notes: &mut Vec<NewNote>,
     ) {
-        let Some(source) = self.source(place) else {
-            return;
-        };
         // SAFETY: vouched for by the caller.
         unsafe {
-            let key = with_row(place, source, |row| table.key(row.columns, row.slot));
+            let key = with_row(place, source, |row| table.key(&source.columns, row.slot));
             let Some(key) = key else { return };
-            for neighbor in neighbors.iter() {
+            for neighbor in neighbors {
                 let searched = &self.guards[source.guard].tables[neighbor.table];
                 let slot = Slot::new(searched.relation());
                 slot.fetch(searched.relation(), neighbor.tid);
-                let near_key = table.key(&searched.table.columns, slot.as_ptr());
-                notes.push(key, near_key, neighbor.similarity);
+                let note = NewNote {
+                    key,
+                    near_key: table.key(&searched.table.columns, slot.as_ptr()),
+                    similarity: neighbor.similarity,
+                };
+                notes.try_push(note).or_raise();
             }
         }
-    }
-
-    fn is_noted_by(&self, place: &Place, guard: usize) -> bool {
-        let is_source = |source: &Source| source.guard == guard;
-        self.guards[guard].notes().is_some() && self.source(place).is_some_and(is_source)
-    }
-
-    /// Returns the table of a guard's notes.
-    ///
-    /// # Errors
-    /// The errors of [`NotesTable::open`].
-    fn notes_table(&self, guard: usize) -> NotesTable {
-        let notes = self.guards[guard].notes().expect("the guard notes rows");
-        let table = NotesTable::open(notes.table);
-        for source in self.sources.iter().filter(|source| source.guard == guard) {
-            table.check(&source.table);
-        }
-        table
     }
 }

@@ -1,15 +1,15 @@
 //! The table that a guard writes its notes to, with the rights of the owner of both.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::keys::holds_keys;
+use crate::guard::keys::{define_keys, holds_keys};
 use crate::guard::table::root_of;
-use crate::pg::error::{OrRaise, raise, unsupported};
+use crate::pg::error::{OrRaise, not_ready, unsupported};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::rights::OwnerRights;
 use crate::pg::statement::{Connection, array_of_texts, server_text, text_datum};
-use neardup::memory::Grow;
-use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
+use neardup::memory::collected;
+use pgrx::{IntoDatum, pg_sys};
 use std::ffi::CStr;
 
 /// Makes a table for the notes of a guard, in the schema of the guarded table.
@@ -21,19 +21,16 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
     let root = Relation::open_table(root_of(guarded.oid()));
     let Some((_, numbers)) = root.primary_key() else {
         let table = names::relation(root.oid());
-        raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        not_ready(
             &format!("notes need a primary key, which table {table} has not"),
             &format!("ALTER TABLE {table} ADD PRIMARY KEY (...);"),
         );
     };
+    let oid = guarded.oid();
     // SAFETY: looks the table up in the catalog.
     let (schema, persistence) = unsafe {
-        let oid = guarded.oid();
-        (
-            pg_sys::get_rel_namespace(oid),
-            pg_sys::get_rel_persistence(oid) as u8,
-        )
+        let schema = pg_sys::get_rel_namespace(oid);
+        (schema, pg_sys::get_rel_persistence(oid) as u8)
     };
     let unlogged = match persistence {
         // Work as the owner makes no temporary objects.
@@ -44,45 +41,23 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
         pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
         _ => "",
     };
-    let notes = names::qualified(schema, name);
     let rights = OwnerRights::assume(guarded.owner());
     let connection = Connection::open();
-    let definitions: Vec<_> = numbers
-        .iter()
-        .map(|&number| {
-            let name = names::column(root.oid(), number).unwrap_or_default();
-            let definition = ColumnType::of(root.oid(), number).definition();
-            (names::identifier(&name), definition)
-        })
-        .collect();
-    let key = match &definitions[..] {
-        [(_, definition)] => definition.clone(),
-        columns => {
-            let key = names::qualified(schema, &names::derived(name, "key"));
-            let columns = columns
-                .iter()
-                .map(|(name, definition)| format!("{name} {definition}"));
-            let columns = columns.collect::<Vec<_>>().join(", ");
-            connection.execute(&format!("CREATE TYPE {key} AS ({columns})"));
-            key
-        }
-    };
+    let key = names::qualified(schema, &names::derived(name, "key"));
+    let key = define_keys(&connection, root.oid(), &numbers, &key);
+    let notes = names::qualified(schema, name);
+    let comment = format!(
+        "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
+        names::relation(oid)
+    );
+    // Of two rows only one is the later.
     connection.execute(&format!(
         "CREATE {unlogged} TABLE {notes} (key {key}, near_key {key},
              similarity double precision NOT NULL, noted_at timestamptz NOT NULL,
-             PRIMARY KEY (key, near_key))"
-    ));
-    connection.execute(&format!("CREATE INDEX ON {notes} (near_key)"));
-    // Of two rows only one is the later.
-    connection.execute(&format!(
-        "CREATE UNIQUE INDEX ON {notes} ((LEAST(key, near_key)), (GREATEST(key, near_key)))"
-    ));
-    let comment = format!(
-        "rows of {} that were similar to earlier ones when they came, by near_dup_protect",
-        names::relation(guarded.oid())
-    );
-    connection.execute(&format!(
-        "COMMENT ON TABLE {notes} IS {}",
+             PRIMARY KEY (key, near_key));
+         CREATE INDEX ON {notes} (near_key);
+         CREATE UNIQUE INDEX ON {notes} ((LEAST(key, near_key)), (GREATEST(key, near_key)));
+         COMMENT ON TABLE {notes} IS {}",
         names::literal(&comment)
     ));
     connection.close();
@@ -109,21 +84,17 @@ impl NotesTable {
     /// and holds its keys.
     pub fn check(&self, guarded: &Relation) {
         let names = || [guarded, &self.table].map(|table| names::relation(table.oid()));
-        let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
         if self.table.owner() != guarded.owner() {
             let [table, notes] = names();
-            let message = format!("{notes} has another owner than {table}");
-            raise(
-                code,
-                &message,
+            not_ready(
+                &format!("{notes} has another owner than {table}"),
                 "Give both the same owner: ALTER TABLE ... OWNER TO ...",
             );
         }
         let (_, key) = guarded.primary_key().unwrap_or_default();
         if key.is_empty() || !holds_keys(&self.table, guarded, &key) {
             let [table, notes] = names();
-            raise(
-                code,
+            not_ready(
                 &format!("the primary key of {table} is not the one that {notes} was made for"),
                 "Drop the trigger and the notes, and call near_dup_protect again.",
             );
@@ -196,10 +167,11 @@ impl NotesTable {
         });
     }
 
-    pub fn add(&self, connection: &Connection, notes: NewNotes) {
-        if notes.keys.is_empty() {
-            return;
-        }
+    pub fn add(&self, connection: &Connection, notes: &[NewNote]) {
+        let keys = |key: fn(&NewNote) -> pg_sys::Datum| {
+            Some(array_of_texts(collected(notes.iter().map(key)).or_raise()))
+        };
+        let similarities = collected(notes.iter().map(|note| note.similarity)).or_raise();
         let (table, key) = (names::relation(self.table.oid()), self.key_type_name());
         connection
             .prepare_kept(
@@ -220,9 +192,9 @@ impl NotesTable {
             )
             .run(
                 &[
-                    Some(array_of_texts(notes.keys)),
-                    Some(array_of_texts(notes.near_keys)),
-                    notes.similarities.into_datum(),
+                    keys(|note| note.key),
+                    keys(|note| note.near_key),
+                    similarities.into_datum(),
                 ],
                 &mut |_| {},
             );
@@ -233,18 +205,9 @@ impl NotesTable {
     }
 }
 
-/// Notes to be added: keys as texts.
-#[derive(Default)]
-pub struct NewNotes {
-    keys: Vec<pg_sys::Datum>,
-    near_keys: Vec<pg_sys::Datum>,
-    similarities: Vec<f64>,
-}
-
-impl NewNotes {
-    pub fn push(&mut self, key: pg_sys::Datum, near_key: pg_sys::Datum, similarity: f64) {
-        self.keys.try_push(key).or_raise();
-        self.near_keys.try_push(near_key).or_raise();
-        self.similarities.try_push(similarity).or_raise();
-    }
+/// A note to be added, with the keys as texts.
+pub struct NewNote {
+    pub key: pg_sys::Datum,
+    pub near_key: pg_sys::Datum,
+    pub similarity: f64,
 }

@@ -16,7 +16,7 @@ use pgrx::pg_sys;
 use std::ffi::{CStr, CString};
 
 /// `near_dup_guard(column, bound [, 'k=...'] [, 'unit=...'] [, 'fold=...'] [, 'scope=column,...'] [, 'within=column', 'by=interval'] [, 'most=10'])`.
-#[derive(PartialEq)]
+#[derive(Default, PartialEq)]
 pub struct GuardOptions {
     pub column: CString,
     /// A distance for bit strings, a similarity threshold for others.
@@ -59,18 +59,6 @@ impl Notes {
 }
 
 impl GuardOptions {
-    pub fn new(column: CString, bound: String) -> Self {
-        Self {
-            column,
-            bound,
-            shingling: Shingling::default(),
-            scope: Vec::new(),
-            within: None,
-            by: None,
-            notes: None,
-        }
-    }
-
     /// Reads the arguments of a trigger.
     ///
     /// # Errors
@@ -82,8 +70,11 @@ impl GuardOptions {
                 SHAPE,
             );
         };
-        let bound = bound.to_string_lossy().into_owned();
-        let mut options = Self::new((*column).to_owned(), bound);
+        let mut options = Self {
+            column: (*column).to_owned(),
+            bound: bound.to_string_lossy().into_owned(),
+            ..Self::default()
+        };
         for option in rest {
             options.add(option);
         }

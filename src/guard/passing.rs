@@ -49,8 +49,8 @@
 
 use crate::guard::check::{Guard, Near, Round, Verdict};
 use crate::guard::columns::GuardColumns;
-use crate::guard::locks::{Gate, Standing, say_passed, standing};
-use crate::guard::neighbors::{Neighbors, PassingOrder, lock_for_notes};
+use crate::guard::locks::{Gate, Standing, say, standing};
+use crate::guard::neighbors::{Neighbor, PassingOrder};
 use crate::guard::options::GuardOptions;
 use crate::guard::refusal::Refusal;
 use crate::guard::row::{Place, Source, in_memory_of_its_own, not_so, with_row};
@@ -99,16 +99,8 @@ pub struct Passing<'p> {
 pub struct RowProgress {
     /// It has to be checked against all rows.
     pub is_open: bool,
-    pub neighbors: Neighbors,
-}
-
-/// The outcome of a round.
-enum Outcome {
-    Clear,
-    Wait(Pending),
-    /// Another row is near one of ours; more about it has to be known while the gate is open.
-    Again,
-    Refused(Refusal),
+    /// The earlier rows that it is noted beside, the most similar first.
+    pub neighbors: Vec<Neighbor>,
 }
 
 impl<'p> Passing<'p> {
@@ -182,31 +174,28 @@ impl<'p> Passing<'p> {
     /// As for [`pass`].
     unsafe fn open_tables(&mut self) {
         for number in 0..self.guards.len() {
-            let mut reach: Option<Span> = None;
-            for place in self.places {
-                let Some(source) = self.source(place).filter(|source| source.guard == number)
-                else {
-                    continue;
+            let spans = self.places.iter().filter_map(|place| {
+                let source = self.source(place)?;
+                let window = match source.columns.window {
+                    _ if source.guard != number => return None,
+                    None => return Some(Span::ALWAYS),
+                    Some(window) => window,
                 };
-                let around = match source.columns.window {
-                    // SAFETY: vouched for by the caller.
-                    Some(window) => in_memory_of_its_own(|| unsafe {
-                        with_row(place, source, |row| window.around(row.slot)).flatten()
-                    }),
-                    None => Some(Span::ALWAYS),
-                };
-                if let Some(around) = around {
-                    reach = Some(reach.map_or(around, |reach| reach.with(around)));
-                }
-                if reach == Some(Span::ALWAYS) {
-                    break;
-                }
-            }
+                // SAFETY: vouched for by the caller.
+                in_memory_of_its_own(|| unsafe {
+                    with_row(place, source, |row| window.around(row.slot)).flatten()
+                })
+            });
+            let reach = spans.reduce(Span::with);
             if let Some(reach) = reach {
                 let Guard { rule, tables } = &mut self.guards[number];
-                let in_reach = rule.tables_in(self.root, reach).into_iter();
-                let in_reach = in_reach.inspect(|table| lock_for_notes(rule, table));
-                for table in in_reach {
+                for table in rule.tables(self.root, reach) {
+                    if rule.options.notes.is_some() {
+                        // Its rows may be locked.
+                        let mode = pg_sys::RowShareLock as i32;
+                        // SAFETY: a transaction is running.
+                        unsafe { pg_sys::LockRelationOid(table.oid, mode) };
+                    }
                     tables.push(OpenTable::new(table, rule, tables));
                 }
             }
@@ -218,21 +207,24 @@ impl<'p> Passing<'p> {
     /// # Safety
     /// As for [`pass`].
     unsafe fn pass(&self) -> Option<Refusal> {
-        let mut round = Round::new(self.root);
+        let mut round = Round {
+            root: self.root,
+            ..Round::default()
+        };
         let mut progress = filled(RowProgress::default(), self.places.len()).or_raise();
         // SAFETY: vouched for by the caller.
         unsafe { self.remove_notes() };
         loop {
             // SAFETY: vouched for by the caller.
             match unsafe { self.try_to_pass(&mut round, &mut progress) } {
-                Outcome::Clear => {
+                Verdict::Clear => {
                     // SAFETY: vouched for by the caller.
                     unsafe { self.add_notes(&progress) };
                     return None;
                 }
-                Outcome::Refused(refusal) => return Some(refusal),
-                Outcome::Wait(pending) => pending.wait(),
-                Outcome::Again => {}
+                Verdict::Refused(refusal) => return Some(refusal),
+                Verdict::Wait(pending) => pending.wait(),
+                Verdict::Again => {}
             }
         }
     }
@@ -241,18 +233,18 @@ impl<'p> Passing<'p> {
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn try_to_pass(&self, round: &mut Round, progress: &mut [RowProgress]) -> Outcome {
+    unsafe fn try_to_pass(&self, round: &mut Round, progress: &mut [RowProgress]) -> Verdict {
         round.later.clear();
         for is_first in [true, false] {
             // SAFETY: vouched for by the caller.
             let outcome = unsafe { self.look(round, progress, is_first) };
-            if !matches!(outcome, Outcome::Clear) {
+            if !matches!(outcome, Verdict::Clear) {
                 return outcome;
             }
         }
         // SAFETY: vouched for by the caller.
         if !unsafe { self.lock_neighbors(progress) } {
-            return Outcome::Again;
+            return Verdict::Again;
         }
         hold::point("guard_has_searched");
         let gate = Gate::close(self.root);
@@ -262,13 +254,13 @@ impl<'p> Passing<'p> {
             matches!(standing, Standing::Passed | Standing::Ended)
         };
         let outcome = match round.later.iter().find(has_moved) {
-            Some(&other) => Outcome::Wait(other),
+            Some(&other) => Verdict::Wait(other),
             // SAFETY: vouched for by the caller.
             None => unsafe { self.look(round, progress, false) },
         };
         round.is_gated = false;
-        if let Outcome::Clear = outcome {
-            say_passed(self.root);
+        if let Verdict::Clear = outcome {
+            say(self.root, Standing::Passed);
         }
         gate.open();
         outcome
@@ -284,10 +276,10 @@ impl<'p> Passing<'p> {
         round: &mut Round,
         progress: &mut [RowProgress],
         is_first: bool,
-    ) -> Outcome {
+    ) -> Verdict {
         let tables = self.guards.iter().flat_map(|guard| &guard.tables);
         let behind = tables.filter(|table| table.begin_round()).count();
-        let mut outcome = Outcome::Clear;
+        let mut outcome = Verdict::Clear;
         for (number, (place, progress)) in self.places.iter().zip(progress).enumerate() {
             check_interrupts();
             round.is_full = is_first && take(&mut progress.is_open);
@@ -307,23 +299,16 @@ impl<'p> Passing<'p> {
             });
             progress.is_open |= take(&mut round.is_open);
             match verdict.unwrap_or(Verdict::Clear) {
-                Verdict::Wait(pending) if !matches!(outcome, Outcome::Again) => {
-                    outcome = Outcome::Wait(pending);
+                Verdict::Wait(pending) if !matches!(outcome, Verdict::Again) => {
+                    outcome = Verdict::Wait(pending);
                 }
                 Verdict::Clear | Verdict::Wait(_) => {}
                 // The others have to be checked in this round, too.
-                Verdict::Duplicate(_) if round.is_gated => {
+                Verdict::Again => {
                     progress.is_open = true;
-                    outcome = Outcome::Again;
+                    outcome = Verdict::Again;
                 }
-                Verdict::Neighbor => {
-                    progress.is_open = true;
-                    outcome = Outcome::Again;
-                }
-                Verdict::Duplicate(detail) => {
-                    let refusal = Refusal::new(place.table, &source.name, detail.as_deref());
-                    return Outcome::Refused(refusal);
-                }
+                refused => return refused,
             }
         }
         outcome

@@ -6,16 +6,17 @@
 //! applies, and rows of the COPY that loads the library. The former pass when the transaction ends,
 //! the latter before the session's next command, too.
 
-use crate::guard::locks::say_will_pass;
+use crate::guard::locks::{Standing, say};
 use crate::guard::notes_table::NotesTable;
 use crate::guard::options::GuardOptions;
 use crate::guard::passing::pass;
 use crate::guard::refusal::{self, Refusal};
-use crate::guard::row::{Fired, Place, Tid, tid};
+use crate::guard::row::{Place, Tid, not_so, tid};
 use crate::guard::table::root_of;
-use crate::pg::call::finfo;
-use crate::pg::error::or_out_of_memory;
+use crate::pg::call::{finfo, trigger_data};
+use crate::pg::error::OrRaise;
 use crate::pg::relation::Relation;
+use neardup::memory::{Grow, collected};
 use pgrx::pg_sys;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_void};
@@ -40,18 +41,30 @@ pub fn install() {
     }
 }
 
-/// Notes a row, which passes with its statement.
-pub fn note(place: Place) {
+/// Notes a row, which passes with its statement, by the versions of it from now on and before.
+///
+/// # Safety
+/// The data belong to the running call; the running transaction has written the row.
+unsafe fn note(data: &pg_sys::TriggerData, root: pg_sys::Oid, new: Option<Tid>, old: Option<Tid>) {
     static REGISTERED: Once = Once::new();
     // SAFETY: the callbacks live as long as the library.
     REGISTERED.call_once(|| unsafe {
         pg_sys::RegisterXactCallback(Some(at_transaction_end), std::ptr::null_mut());
         pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), std::ptr::null_mut());
     });
-    PLACES.with_borrow_mut(|places| {
-        or_out_of_memory(places.try_reserve(1));
-        places.push(place);
-    });
+    // SAFETY: vouched for by the caller.
+    let place = unsafe {
+        Place {
+            root,
+            table: (*data.tg_relation).rd_id,
+            file: (*(*data.tg_relation).rd_rel).relfilenode,
+            trigger: (*data.tg_trigger).tgoid,
+            new,
+            old,
+            subtransaction: pg_sys::GetCurrentSubTransactionId(),
+        }
+    };
+    PLACES.with_borrow_mut(|places| places.try_push(place).or_raise());
 }
 
 fn noted() -> usize {
@@ -149,11 +162,13 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
 /// A transaction is running. No frame up to PostgreSQL's has anything to be dropped.
 unsafe fn pass_since(before: usize, snapshot: pg_sys::Snapshot) {
     if noted() > before {
-        let mut refusal = Refusal::NONE;
+        let mut refusal = None;
         // SAFETY: vouched for by the caller.
         unsafe {
             pass_noted(before, snapshot, &mut refusal);
-            refusal::raise(&refusal);
+            if let Some(refusal) = &refusal {
+                refusal::raise(refusal);
+            }
         }
     }
 }
@@ -166,89 +181,76 @@ unsafe fn pass_since(before: usize, snapshot: pg_sys::Snapshot) {
 unsafe extern "C-unwind" fn pass_noted(
     before: usize,
     snapshot: pg_sys::Snapshot,
-    refusal: *mut Refusal,
+    refusal: *mut Option<Refusal>,
 ) {
-    let mut places = Vec::new();
-    PLACES.with_borrow_mut(|noted| {
-        or_out_of_memory(places.try_reserve_exact(noted.len() - before));
-        places.extend(noted.drain(before..));
-    });
+    let places = PLACES.with_borrow_mut(|noted| collected(noted.drain(before..)).or_raise());
     // SAFETY: vouched for by the caller; after an ERROR the snapshot goes with the transaction.
     unsafe {
         pg_sys::PushActiveSnapshot(match snapshot.is_null() {
             true => pg_sys::GetTransactionSnapshot(),
             false => snapshot,
         });
-        if let Some(refused) = pass(&places) {
-            *refusal = refused;
-        }
+        *refusal = pass(&places);
         pg_sys::PopActiveSnapshot();
     }
 }
 
 /// Implements `near_dup_guard(column, threshold [, scope=column,...] [, ...])`.
 ///
+/// # Errors
+/// ERROR unless called as a trigger for each row, AFTER INSERT, UPDATE or DELETE, or BEFORE INSERT without
+/// arguments, or AFTER TRUNCATE.
+///
 /// # Safety
 /// PostgreSQL calls it.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn near_dup_guard(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Datum {
+    const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
+    const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
+    const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
     // SAFETY: vouched for by the caller; a table is open while its triggers run.
     unsafe {
-        let (data, fired) = Fired::of_call(fcinfo);
+        let data = trigger_data(fcinfo)
+            .unwrap_or_else(|| not_so("near_dup_guard was not called as a trigger"));
         let root = root(fcinfo, data.tg_relation);
-        match fired {
-            Fired::Before(tuple) => {
-                say_will_pass(root);
-                tuple.into()
+        let old = || Some(tid(data.tg_trigslot));
+        let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
+        let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
+        match (data.tg_event & timing, operation) {
+            (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if (*data.tg_trigger).tgnargs == 0 => {
+                say(root, Standing::WillPass);
+                return data.tg_trigtuple.into();
             }
-            Fired::After(slot, old) => {
-                let old = old.map(|old| tid(old));
-                note(place(data, root, Some(tid(slot)), old));
-                pg_sys::Datum::null()
+            (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => note(data, root, old(), None),
+            (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => {
+                note(data, root, Some(tid(data.tg_newslot)), old());
             }
-            Fired::Deleted(slot) => {
-                note(place(data, root, None, Some(tid(slot))));
-                pg_sys::Datum::null()
-            }
-            Fired::Truncated => {
-                let table = Relation::open_table((*data.tg_relation).rd_id);
-                let options = GuardOptions::of_trigger(&*data.tg_trigger, table.oid());
-                if let Some(notes) = options.notes {
-                    let notes = NotesTable::open(notes.table);
-                    notes.check(&table);
-                    notes.empty();
-                }
-                pg_sys::Datum::null()
-            }
+            (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => note(data, root, None, old()),
+            (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => remove_notes(data),
+            _ => not_so("near_dup_guard was not fired after each row"),
         }
+        pg_sys::Datum::null()
     }
 }
 
 finfo!(pg_finfo_near_dup_guard);
 
-/// Returns the place of a row that the running transaction has written, in its versions from now on and
-/// before.
+/// Removes all notes of a guard whose table was emptied.
 ///
 /// # Safety
 /// The data belong to the running call.
-unsafe fn place(
-    data: &pg_sys::TriggerData,
-    root: pg_sys::Oid,
-    new: Option<Tid>,
-    old: Option<Tid>,
-) -> Place {
-    // SAFETY: vouched for by the caller.
-    unsafe {
-        Place {
-            root,
-            table: (*data.tg_relation).rd_id,
-            file: (*(*data.tg_relation).rd_rel).relfilenode,
-            trigger: (*data.tg_trigger).tgoid,
-            new,
-            old,
-            subtransaction: pg_sys::GetCurrentSubTransactionId(),
-        }
+unsafe fn remove_notes(data: &pg_sys::TriggerData) {
+    // SAFETY: vouched for by the caller; a table is open while its triggers run.
+    let (table, options) = unsafe {
+        let table = Relation::open_table((*data.tg_relation).rd_id);
+        let options = GuardOptions::of_trigger(&*data.tg_trigger, table.oid());
+        (table, options)
+    };
+    if let Some(notes) = options.notes {
+        let notes = NotesTable::open(notes.table);
+        notes.check(&table);
+        notes.empty();
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::guard::notes_table;
 use crate::guard::options::{GuardOptions, Notes};
 use crate::guard::table::{Rule, root_of};
-use crate::guard::window::{DAY, microseconds};
+use crate::guard::window::{DAY, Span, microseconds};
 use crate::options::cut_arguments;
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
@@ -45,8 +45,8 @@ fn near_dup_protect(fcinfo: pg_sys::FunctionCallInfo) {
             notes.table = notes_table::create(&table, &name);
         }
         create_triggers(&call, relation, &arguments, &mut rule.options);
-        for table in rule.tables(root_of(relation)) {
-            table.index(&rule);
+        for table in rule.tables(root_of(relation), Span::ALWAYS) {
+            table.usable_index(&rule);
         }
     }
 }
@@ -65,8 +65,7 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
         ];
         let scope = call.optional_argument(3).map(|array| names_in(array));
         if let Some(scope) = scope.filter(|scope| !scope.is_empty()) {
-            let scope = scope.iter().map(|name| names::identifier(&utf8(name)));
-            let scope: Vec<String> = scope.collect();
+            let scope: Vec<String> = scope.iter().map(|name| names::identifier(name)).collect();
             arguments.push(format!("scope={}", scope.join(",")));
         }
         if let Some(column) = call.optional_argument(5) {
@@ -148,51 +147,42 @@ unsafe fn create_triggers(
     let table = names::relation(relation);
     let function = names::qualified(call.schema(), "near_dup_guard");
     let connection = Connection::open();
-    let create = |create: &str, name: &str, when: &str, condition: &str, arguments: &str| {
+    let create = |create: &str, name: &str, event: &str, arguments: &str| {
         let name = names::identifier(name);
         connection.execute(&format!(
-            "{create} {name} {when} {condition} EXECUTE FUNCTION {function}({arguments})"
+            "{create} TRIGGER {name} {event} EXECUTE FUNCTION {function}({arguments})"
         ));
     };
-    create(
-        "CREATE TRIGGER",
-        &after,
-        &format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN"),
-        &keeping("NEW"),
-        &arguments,
-    );
-    // A restored dump does not know that these go with the first.
-    let with_it = "CREATE OR REPLACE TRIGGER";
-    let mut others = vec![names::derived(&after, "before")];
-    let before = format!("BEFORE INSERT ON {table} FOR EACH ROW");
-    create(with_it, &others[0], &before, "", "");
+    let new = keeping("NEW");
+    let event = format!("AFTER INSERT OR UPDATE ON {table} FOR EACH ROW WHEN {new}");
+    create("CREATE", &after, &event, &arguments);
+    let mut others = vec![(
+        "before",
+        format!("BEFORE INSERT ON {table} FOR EACH ROW"),
+        "",
+    )];
     if let Some(notes) = &notes {
-        let gone = [
-            ("delete", "AFTER DELETE", "FOR EACH ROW", keeping("OLD")),
-            (
-                "truncate",
-                "AFTER TRUNCATE",
-                "FOR EACH STATEMENT",
-                format!("({notes})"),
-            ),
-        ];
-        for (suffix, event, each, condition) in gone {
-            let name = names::derived(&after, suffix);
-            let when = format!("{event} ON {table} {each} WHEN");
-            create(with_it, &name, &when, &condition, &arguments);
-            others.push(name);
-        }
+        let (old, statement) = (keeping("OLD"), "FOR EACH STATEMENT");
+        let deleted = format!("AFTER DELETE ON {table} FOR EACH ROW WHEN {old}");
+        let emptied = format!("AFTER TRUNCATE ON {table} {statement} WHEN ({notes})");
+        others.extend([
+            ("delete", deleted, &*arguments),
+            ("truncate", emptied, &*arguments),
+        ]);
     }
-    connection.close();
     let trigger = |name: &str| {
         // SAFETY: the trigger has been created; the name is NUL-terminated.
         let trigger =
             unsafe { pg_sys::get_trigger_oid(relation, server_text(name).as_ptr(), false) };
         (pg_sys::TriggerRelationId, trigger)
     };
-    for other in others {
-        depend(trigger(&other), trigger(&after));
+    for (suffix, event, arguments) in others {
+        let name = names::derived(&after, suffix);
+        // A restored dump does not know that it goes with the first.
+        create("CREATE OR REPLACE", &name, &event, arguments);
+        depend(trigger(&name), trigger(&after));
     }
+    connection.close();
 }
 
 pgrx::extension_sql_file!("../../sql/guard/protect.sql", name = "guard_protect");

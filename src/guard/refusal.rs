@@ -1,11 +1,12 @@
 //! The refusal of a row, raised from the frame that PostgreSQL called: only there nothing has to be
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
+use crate::guard::row::Source;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{null, null_mut};
 
-/// Nothing in it needs to be dropped; strings are PostgreSQL's.
+/// Nothing in it needs to be dropped; strings are PostgreSQL's, of the transaction.
 #[derive(Clone, Copy)]
 pub struct Refusal {
     table: pg_sys::Relation,
@@ -14,23 +15,19 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// No refusal.
-    pub const NONE: Self = Self {
-        table: null_mut(),
-        trigger: null_mut(),
-        detail: null_mut(),
-    };
-
-    /// Returns the refusal of a row by a trigger of its table, which stays open until the ERROR.
-    pub fn new(table: pg_sys::Oid, trigger: &CStr, detail: Option<&CStr>) -> Self {
+    /// Returns the refusal of a row by the trigger of its table, which stays open until the ERROR.
+    pub fn new(source: &Source, detail: Option<&CStr>) -> Self {
         let copy = |text: &CStr| {
             // SAFETY: the string is NUL-terminated.
-            unsafe { pg_sys::pstrdup(text.as_ptr()).cast_const() }
+            let copy = unsafe {
+                pg_sys::MemoryContextStrdup(pg_sys::CurTransactionContext, text.as_ptr())
+            };
+            copy.cast_const()
         };
         Self {
             // SAFETY: the transaction has written a row of the table, and so has it locked.
-            table: unsafe { pg_sys::table_open(table, pg_sys::NoLock as i32) },
-            trigger: copy(trigger),
+            table: unsafe { pg_sys::table_open(source.table.oid(), pg_sys::NoLock as i32) },
+            trigger: copy(&source.name),
             detail: detail.map_or(null(), copy),
         }
     }
@@ -45,14 +42,11 @@ unsafe extern "C-unwind" {
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
-/// Raises the ERROR, if there is a refusal.
+/// Raises the ERROR of a refusal.
 ///
 /// # Safety
 /// The table is open; nothing in the frames up to PostgreSQL's needs to be dropped.
 pub unsafe fn raise(refusal: &Refusal) {
-    if refusal.table.is_null() {
-        return;
-    }
     // SAFETY: vouched for by the caller; the formats fit the arguments.
     unsafe {
         let table = (*(*refusal.table).rd_rel).relname.data.as_ptr();

@@ -1,12 +1,11 @@
-//! The row for which a trigger fired, the place where it was written, the table that it is in, and tuple slots.
+//! The place where a row was written, the table that it is in, and tuple slots.
 
 use crate::guard::check::Row;
 use crate::guard::columns::GuardColumns;
-use crate::pg::call::trigger_data;
 use crate::pg::error::raise;
 use crate::pg::relation::{Relation, blocks};
 use crate::pg::value::Layout;
-use pgrx::itemptr::item_pointer_get_both;
+use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::CString;
 
@@ -23,60 +22,6 @@ pub struct Place {
     /// The version that was replaced or deleted.
     pub old: Option<Tid>,
     pub subtransaction: pg_sys::SubTransactionId,
-}
-
-/// The row for which a trigger fired.
-pub enum Fired {
-    /// A row that is about to be inserted.
-    Before(*mut pg_sys::HeapTupleData),
-    /// A row that was inserted or updated: its slot, and that of the version before.
-    After(
-        *mut pg_sys::TupleTableSlot,
-        Option<*mut pg_sys::TupleTableSlot>,
-    ),
-    /// A row that was deleted.
-    Deleted(*mut pg_sys::TupleTableSlot),
-    /// The table was emptied.
-    Truncated,
-}
-
-impl Fired {
-    /// Returns the row that a trigger is called for.
-    ///
-    /// # Errors
-    /// ERROR unless called as a trigger for each row, AFTER INSERT, UPDATE or DELETE, or BEFORE INSERT
-    /// without arguments, or AFTER TRUNCATE.
-    ///
-    /// # Safety
-    /// `fcinfo` is that of the running call.
-    pub unsafe fn of_call(
-        fcinfo: pg_sys::FunctionCallInfo,
-    ) -> (&'static pg_sys::TriggerData, Self) {
-        const BEFORE_ROW: u32 = pg_sys::TRIGGER_EVENT_BEFORE | pg_sys::TRIGGER_EVENT_ROW;
-        const AFTER_ROW: u32 = pg_sys::TRIGGER_EVENT_AFTER | pg_sys::TRIGGER_EVENT_ROW;
-        const AFTER_STATEMENT: u32 = pg_sys::TRIGGER_EVENT_AFTER;
-        // SAFETY: vouched for by the caller.
-        unsafe {
-            let data = trigger_data(fcinfo)
-                .unwrap_or_else(|| not_so("near_dup_guard was not called as a trigger"));
-            let timing = pg_sys::TRIGGER_EVENT_TIMINGMASK | pg_sys::TRIGGER_EVENT_ROW;
-            let has_arguments = (*data.tg_trigger).tgnargs > 0;
-            let operation = data.tg_event & pg_sys::TRIGGER_EVENT_OPMASK;
-            let fired = match (data.tg_event & timing, operation) {
-                (BEFORE_ROW, pg_sys::TRIGGER_EVENT_INSERT) if !has_arguments => {
-                    Self::Before(data.tg_trigtuple)
-                }
-                (AFTER_ROW, pg_sys::TRIGGER_EVENT_INSERT) => Self::After(data.tg_trigslot, None),
-                (AFTER_ROW, pg_sys::TRIGGER_EVENT_UPDATE) => {
-                    Self::After(data.tg_newslot, Some(data.tg_trigslot))
-                }
-                (AFTER_ROW, pg_sys::TRIGGER_EVENT_DELETE) => Self::Deleted(data.tg_trigslot),
-                (AFTER_STATEMENT, pg_sys::TRIGGER_EVENT_TRUNCATE) => Self::Truncated,
-                _ => not_so("near_dup_guard was not fired after each row"),
-            };
-            (data, fired)
-        }
-    }
 }
 
 /// Raises the ERROR of a trigger function that was called in another way than it is made for.
@@ -99,22 +44,29 @@ pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_s
     (!is_null).then_some(value)
 }
 
-/// Returns whether two values of a type have the same bits, wherever they are stored, or are both NULL.
+/// Returns whether two versions of a row have values of the same bits, wherever they are stored, or NULL in each of
+/// some columns.
 ///
 /// # Safety
-/// The values are of a type with that layout.
+/// The slots hold rows of a table with these columns.
 pub unsafe fn have_same_bits(
-    a: Option<pg_sys::Datum>,
-    b: Option<pg_sys::Datum>,
-    layout: Layout,
+    a: *mut pg_sys::TupleTableSlot,
+    b: *mut pg_sys::TupleTableSlot,
+    columns: &[i16],
 ) -> bool {
-    match (a, b) {
-        // SAFETY: vouched for by the caller.
-        (Some(a), Some(b)) => unsafe {
-            datum_image_eq(a, b, layout.by_value, layout.length.into())
-        },
-        (a, b) => a.is_none() && b.is_none(),
-    }
+    columns.iter().all(|&column| {
+        // SAFETY: vouched for by the caller; both values are of the column's type.
+        unsafe {
+            match (get(a, column), get(b, column)) {
+                (Some(value), Some(other)) => {
+                    let type_ = pg_sys::SPI_gettypeid((*a).tts_tupleDescriptor, column.into());
+                    let layout = Layout::of(type_);
+                    datum_image_eq(value, other, layout.by_value, layout.length.into())
+                }
+                (value, other) => value.is_none() && other.is_none(),
+            }
+        }
+    })
 }
 
 unsafe extern "C-unwind" {
@@ -138,6 +90,12 @@ pub unsafe fn tid(slot: *mut pg_sys::TupleTableSlot) -> Tid {
     item_pointer_get_both(unsafe { (*slot).tts_tid })
 }
 
+fn pointer_to((block, offset): Tid) -> pg_sys::ItemPointerData {
+    let mut pointer = pg_sys::ItemPointerData::default();
+    item_pointer_set_all(&mut pointer, block, offset);
+    pointer
+}
+
 /// A slot for rows of a table.
 pub struct Slot(*mut pg_sys::TupleTableSlot);
 
@@ -158,8 +116,7 @@ impl Slot {
     /// # Safety
     /// The slot is one of that table, and the table has a block of that number.
     pub unsafe fn fetch(&self, table: pg_sys::Relation, tid: Tid) -> bool {
-        let mut pointer = pg_sys::ItemPointerData::default();
-        pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.0, tid.1);
+        let mut pointer = pointer_to(tid);
         // SAFETY: vouched for by the caller.
         unsafe {
             let any = &raw mut pg_sys::SnapshotAnyData;
@@ -173,8 +130,7 @@ impl Slot {
     /// # Safety
     /// As for [`Self::fetch`]; the table is locked, and another transaction wrote the version.
     pub unsafe fn lock(&self, table: pg_sys::Relation, tid: Tid) -> bool {
-        let mut pointer = pg_sys::ItemPointerData::default();
-        pgrx::itemptr::item_pointer_set_all(&mut pointer, tid.0, tid.1);
+        let mut pointer = pointer_to(tid);
         let mut failure = pg_sys::TM_FailureData::default();
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -315,9 +271,15 @@ pub unsafe fn with_row<R>(
         let newest = Slot::new(table);
         newest.fetch_newest(table, place.new?).then(|| {
             let old = version(place, source, place.old);
-            let old = old.as_ref().map(Slot::as_ptr);
-            let [noted, newest] = [noted.as_ptr(), newest.as_ptr()];
-            work(&Row::new(table, &source.columns, noted, newest, old))
+            let [noted, slot] = [&noted, &newest].map(Slot::as_ptr);
+            work(&Row {
+                source,
+                noted,
+                slot,
+                old: old.as_ref().map(Slot::as_ptr),
+                is_indexed: !is_heap_only(slot)
+                    || !is_heap_only(noted) && source.columns.are_same(noted, slot),
+            })
         })
     }
 }

@@ -5,7 +5,7 @@ use crate::guard::row::{Slot, Tid, tid};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{self, NumberedRow, candidates, next_number};
-use crate::index::classes::{EQUAL, KeySearch};
+use crate::index::classes::KeySearch;
 use crate::pg::error::check_interrupts;
 use crate::pg::relation::Relation;
 use pgrx::itemptr::item_pointer_get_both;
@@ -81,6 +81,8 @@ pub struct OpenTable {
     pub table: SearchedTable,
     relation: Relation,
     index: Relation,
+    /// Every session goes by the row numbers of this index.
+    is_settled: bool,
     /// The number of the first of the guard's tables that is searched for the same keys.
     pub like: usize,
     /// The first row number that the round looks at.
@@ -95,10 +97,10 @@ impl OpenTable {
     /// # Errors
     /// ERROR if the table has no usable index.
     pub fn new(table: SearchedTable, rule: &Rule, others: &[Self]) -> Self {
-        let usable = table.index(rule);
+        let usable = table.usable_index(rule);
         let index = Relation::open_index(usable.oid);
         let is_like = |other: &Self| {
-            let scope = &other.table.index(rule).scope;
+            let scope = &other.table.usable_index(rule).scope;
             // SAFETY: both indexes are open, and of our access method.
             *scope == usable.scope
                 && unsafe { lookup::make_same_keys(other.index.as_ptr(), index.as_ptr()) }
@@ -106,6 +108,7 @@ impl OpenTable {
         Self {
             relation: Relation::open_table(table.oid),
             like: others.iter().position(is_like).unwrap_or(others.len()),
+            is_settled: usable.is_settled,
             index,
             table,
             from: Cell::new(0),
@@ -137,16 +140,13 @@ impl OpenTable {
     /// Returns the search for everything within the bound of a version, in its scope as far as the index has
     /// it in front. Without the value of such a column, here a NULL, it finds every row.
     pub fn search(&self, version: &RowVersion<'_>) -> KeySearch {
-        let index = self.table.usable_index();
-        let scope = index.map_or(&[][..], |index| &index.scope);
-        let mut keys: Vec<_> = (scope.iter().zip(1..))
-            .filter_map(|(&place, column)| {
-                let value = version.scope(place)?;
-                Some(scan_key(column, EQUAL, value))
-            })
-            .collect();
-        let column = scope.len() as i16 + 1;
-        keys.push(scan_key(column, version.strategy(), version.ball));
+        let (_, strategy) = version.rule.kind.operator(0);
+        let index = self
+            .table
+            .index
+            .as_ref()
+            .expect("an open table has an index");
+        let keys = index.scan_keys(&|place| version.scope(place), strategy, version.ball);
         // SAFETY: the index is open, and of our access method, which the keys are for.
         unsafe { lookup::search(self.index.as_ptr(), &keys) }
     }
@@ -169,7 +169,7 @@ impl OpenTable {
             let next = self.next_number();
             // SAFETY: the index is open, and of our access method.
             let mut found = unsafe { candidates(self.index.as_ptr(), search, from) };
-            if let Some(own) = own.filter(|own| own.is_indexed && self.table.is_settled()) {
+            if let Some(own) = own.filter(|own| own.is_indexed && self.is_settled) {
                 let is_own = |row: &NumberedRow| item_pointer_get_both(row.tid) == own.tid;
                 // It is in the index already when a first round begins.
                 own_number = own_number
@@ -186,9 +186,9 @@ impl OpenTable {
                     is_own || visit(slot, Pending::of(by, is_later))
                 };
                 match self.visit_versions(row.tid, &mut dirty_snapshot(), &mut visit_other) {
-                    Visited::None => is_complete = false,
-                    Visited::All => {}
-                    Visited::Stopped => return,
+                    Some(true) => {}
+                    Some(false) => return,
+                    None => is_complete = false,
                 }
             }
             if is_complete {
@@ -226,22 +226,23 @@ impl OpenTable {
         unsafe { next_number(self.index.as_ptr()) }
     }
 
-    /// Visits the versions of the row behind an index entry that the snapshot shows.
+    /// Visits the versions of the row behind an index entry that the snapshot shows, until `visit` returns false.
+    /// Returns what it has returned last; None if there is no version.
     fn visit_versions(
         &self,
         mut tid: pg_sys::ItemPointerData,
         snapshot: &mut pg_sys::SnapshotData,
         visit: &mut dyn FnMut(*mut pg_sys::TupleTableSlot, &pg_sys::SnapshotData) -> bool,
-    ) -> Visited {
+    ) -> Option<bool> {
         // SAFETY: the table is open.
         let held = unsafe { Slot::new(self.relation()) };
         let slot = held.as_ptr();
         let (mut again, mut all_dead) = (false, false);
-        let mut visited = Visited::None;
+        let mut goes_on = None;
         // SAFETY: the table is open; the fetch is ended below or, after an ERROR, with the statement.
         unsafe {
             let fetch = pg_sys::table_index_fetch_begin(self.relation());
-            while visited != Visited::Stopped
+            while goes_on != Some(false)
                 && pg_sys::table_index_fetch_tuple(
                     fetch,
                     &mut tid,
@@ -251,42 +252,21 @@ impl OpenTable {
                     &mut all_dead,
                 )
             {
-                visited = match visit(slot, snapshot) {
-                    true => Visited::All,
-                    false => Visited::Stopped,
-                };
+                goes_on = Some(visit(slot, snapshot));
                 if !again {
                     break;
                 }
             }
             pg_sys::table_index_fetch_end(fetch);
         }
-        visited
+        goes_on
     }
-}
-
-/// The versions of a row visited so far.
-#[derive(PartialEq)]
-enum Visited {
-    None,
-    All,
-    Stopped,
 }
 
 /// Returns a snapshot that sees rows of transactions in progress, and names these transactions.
 fn dirty_snapshot() -> pg_sys::SnapshotData {
     pg_sys::SnapshotData {
         snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
-        ..Default::default()
-    }
-}
-
-/// Returns a scan key for an operator of the access method, which needs no function that compares.
-pub fn scan_key(column: i16, strategy: u16, argument: pg_sys::Datum) -> pg_sys::ScanKeyData {
-    pg_sys::ScanKeyData {
-        sk_attno: column,
-        sk_strategy: strategy,
-        sk_argument: argument,
         ..Default::default()
     }
 }

@@ -3,9 +3,10 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::options::GuardOptions;
 use crate::guard::window::{self, Span};
+use crate::index::classes::EQUAL;
 use crate::index::kind::{Bound, COLUMN_TYPES, Kind, Objects};
 use crate::pg::encoding::utf8;
-use crate::pg::error::{raise, wrong_type};
+use crate::pg::error::{not_ready, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation, key_columns};
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -27,10 +28,11 @@ pub struct SearchedTable {
     pub span: Span,
     pub columns: GuardColumns,
     /// None where the table has no usable index.
-    index: Option<UsableIndex>,
+    pub index: Option<UsableIndex>,
 }
 
 /// An index that finds everything within the bound.
+#[derive(Clone)]
 pub struct UsableIndex {
     pub oid: pg_sys::Oid,
     /// The scope columns in front of the value, by their places among all of the guard.
@@ -64,19 +66,11 @@ impl Rule {
         }
     }
 
-    /// Returns the tables with rows under a root.
-    ///
-    /// # Errors
-    /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
-    pub fn tables(&self, root: pg_sys::Oid) -> Vec<SearchedTable> {
-        self.tables_in(root, Span::ALWAYS)
-    }
-
     /// Returns the tables under a root that can have rows of a span.
     ///
     /// # Errors
-    /// The errors of [`Self::tables`].
-    pub fn tables_in(&self, root: pg_sys::Oid, span: Span) -> Vec<SearchedTable> {
+    /// ERROR for a table that the options do not fit, and `wrong_object_type` for a foreign table.
+    pub fn tables(&self, root: pg_sys::Oid, span: Span) -> Vec<SearchedTable> {
         let mut tables = Vec::new();
         self.add_tables(root, &[], (Span::ALWAYS, span), &mut tables);
         tables
@@ -102,20 +96,18 @@ impl Rule {
                     }
                 }
             }
-            pg_sys::RELKIND_RELATION => tables.push(self.table(&relation, ancestors, span)),
+            pg_sys::RELKIND_RELATION => {
+                let columns = GuardColumns::of(&relation, &self.options);
+                tables.push(SearchedTable {
+                    oid: table,
+                    ancestors: ancestors.to_vec(),
+                    span,
+                    index: self.usable_index(&relation, &columns),
+                    columns,
+                });
+            }
             pg_sys::RELKIND_FOREIGN_TABLE => foreign(table, ancestors),
             _ => {}
-        }
-    }
-
-    fn table(&self, relation: &Relation, ancestors: &[pg_sys::Oid], span: Span) -> SearchedTable {
-        let columns = GuardColumns::of(relation, &self.options);
-        SearchedTable {
-            oid: relation.oid(),
-            ancestors: ancestors.to_vec(),
-            span,
-            index: self.usable_index(relation, &columns),
-            columns,
         }
     }
 
@@ -185,6 +177,30 @@ fn scope_in_front(
     scope.collect()
 }
 
+impl UsableIndex {
+    /// Returns the scan keys of a search for the values in a ball, within the values of the scope columns in front
+    /// that are not NULL.
+    pub fn scan_keys(
+        &self,
+        scope: &dyn Fn(usize) -> Option<pg_sys::Datum>,
+        strategy: u16,
+        ball: pg_sys::Datum,
+    ) -> Vec<pg_sys::ScanKeyData> {
+        // An operator of the access method needs no function that compares.
+        let scan_key = |column, strategy, argument| pg_sys::ScanKeyData {
+            sk_attno: column,
+            sk_strategy: strategy,
+            sk_argument: argument,
+            ..Default::default()
+        };
+        let in_front = self.scope.iter().zip(1..);
+        let in_front =
+            in_front.filter_map(|(&place, column)| Some(scan_key(column, EQUAL, scope(place)?)));
+        let ball = scan_key(self.scope.len() as i16 + 1, strategy, ball);
+        in_front.chain([ball]).collect()
+    }
+}
+
 impl SearchedTable {
     /// Returns whether row-level security keeps rows of the table from the role, read from itself or
     /// from a table that it is a partition of.
@@ -196,27 +212,16 @@ impl SearchedTable {
         })
     }
 
-    /// Returns whether every session goes by the row numbers of the same index.
-    pub fn is_settled(&self) -> bool {
-        self.index.as_ref().is_some_and(|index| index.is_settled)
-    }
-
-    /// Returns the index to search through; None without one.
-    pub fn usable_index(&self) -> Option<&UsableIndex> {
-        self.index.as_ref()
-    }
-
     /// Returns the index to search through.
     ///
     /// # Errors
     /// ERROR `object_not_in_prerequisite_state` if there is none.
-    pub fn index(&self, rule: &Rule) -> &UsableIndex {
+    pub fn usable_index(&self, rule: &Rule) -> &UsableIndex {
         self.index.as_ref().unwrap_or_else(|| {
             let table = names::relation(self.oid);
             let column = names::identifier(&utf8(&rule.options.column));
             let class = rule.bound.operator_class(&rule.objects);
-            raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            not_ready(
                 &format!("near_dup_guard needs an index on column {column} of table {table}"),
                 &format!("CREATE INDEX ON {table} USING neardup ({column} {class});"),
             )

@@ -12,7 +12,7 @@ use std::fmt;
 
 /// A version of the row, with the ball around its value.
 pub struct RowVersion<'a> {
-    rule: &'a Rule,
+    pub rule: &'a Rule,
     columns: &'a GuardColumns,
     slot: *mut pg_sys::TupleTableSlot,
     pub ball: pg_sys::Datum,
@@ -53,11 +53,6 @@ impl<'a> RowVersion<'a> {
                 span,
             })
         }
-    }
-
-    /// Returns the strategy of the operator that finds the values in the ball.
-    pub fn strategy(&self) -> u16 {
-        self.rule.kind.operator(0).1
     }
 
     /// Returns the value of a scope column; None for NULL.

@@ -98,13 +98,7 @@ impl Window {
     pub unsafe fn is_in(&self, slot: *mut pg_sys::TupleTableSlot, span: Span) -> bool {
         // SAFETY: vouched for by the caller.
         let value = unsafe { get(slot, self.number) };
-        value.is_some_and(|value| {
-            let moment = self.moment(value);
-            span.meets(Span {
-                first: moment,
-                last: moment,
-            })
-        })
+        value.is_some_and(|value| (span.first..=span.last).contains(&self.moment(value)))
     }
 
     /// Returns whether a partitioned table has its rows in ranges of this column alone, in the order of
@@ -157,7 +151,7 @@ pub fn partitions(
     span: Span,
 ) -> Vec<(pg_sys::Oid, Span)> {
     let all = table.partitions();
-    let mut spans: Vec<Span> = all.iter().map(|_| span).collect();
+    let mut spans = vec![span; all.len()];
     if let Some(window) = window {
         // SAFETY: the table is open.
         unsafe { bound(table.as_ptr(), window, &mut spans) };

@@ -1,10 +1,10 @@
 //! Searches of a refresh that are known before it asks for them: around the changed rows, and around the
 //! members that have lost their canonical row.
 
-use crate::guard::search::scan_key;
 use crate::guard::table::UsableIndex;
+use crate::guard::window::Span;
 use crate::index::am::foreseen::{FEW, Foreseen};
-use crate::index::classes::{EQUAL, KeySearch, RowKeys};
+use crate::index::classes::{KeySearch, RowKeys};
 use crate::live::measure::Measure;
 use crate::live::shape::Shape;
 use crate::live::tracker::rule;
@@ -17,11 +17,11 @@ use pgrx::pg_sys;
 /// Rows from which on searching together is worth its preparation.
 const MANY: i64 = 100;
 
-/// Rows with the searches around them, in the indexes of the table and of the canonical rows.
+/// Rows with the searches around them.
 pub struct Ahead {
     rows: Vec<u32>,
-    of_table: Vec<Searched>,
-    of_canonicals: Vec<Searched>,
+    /// In the indexes of the table, and of the canonical rows.
+    searched: [Vec<Searched>; 2],
     /// The number of scope columns.
     scope: usize,
 }
@@ -29,42 +29,35 @@ pub struct Ahead {
 /// An index with searches of it, one for each row.
 struct Searched {
     index: Relation,
+    usable: UsableIndex,
     row_keys: RowKeys,
-    /// The scope columns in front, by their places among all.
-    scope: Vec<usize>,
     /// The strategy of the operator that compares a value with a ball.
     strategy: u16,
     searches: Vec<KeySearch>,
 }
 
-/// Rows by the number of candidates near them.
-#[derive(Default)]
-pub struct Surrounded {
-    pub by_none: Vec<u32>,
-    pub by_few: Vec<u32>,
-    /// Also where the number is not known.
-    pub by_many: Vec<u32>,
-}
+/// Candidates of a row that has no other one near it: itself.
+pub const ALONE: usize = 1;
 
 impl Ahead {
     /// Returns room for about `rows` rows; few are not searched for.
     pub fn new(shape: &Shape, rows: i64) -> Self {
         let tracker = &shape.tracker;
         let scope = tracker.scope.len();
-        let mut ahead = Self {
-            rows: Vec::new(),
-            of_table: Vec::new(),
-            of_canonicals: Vec::new(),
-            scope,
-        };
-        if rows >= MANY {
+        let searched = || {
             let names: Vec<String> = (1..=scope).map(|number| format!("scope{number}")).collect();
             let (table, measure) = (tracker.relation, &tracker.measure);
             let (canonical, of_kept) = (tracker.tables.canonical, measure.of_kept());
-            ahead.of_table = indexes_of(shape, measure, (table, &tracker.column), &tracker.scope);
-            ahead.of_canonicals = indexes_of(shape, &of_kept, (canonical, "kept"), &names);
+            [
+                indexes_of(shape, measure, (table, &tracker.column), &tracker.scope),
+                indexes_of(shape, &of_kept, (canonical, "kept"), &names),
+            ]
+        };
+        Self {
+            rows: Vec::new(),
+            searched: (rows >= MANY).then(searched).unwrap_or_default(),
+            scope,
         }
-        ahead
     }
 
     /// Adds a row. From `first` on the tuple has the balls around its value and around the keys that
@@ -74,8 +67,7 @@ impl Ahead {
         let scope = columns.map(|column| tuple.datum(column));
         let scope = scope.collect::<Option<Vec<_>>>();
         self.rows.try_push(row).or_raise();
-        let indexes = [&mut self.of_table, &mut self.of_canonicals];
-        for (searched, column) in indexes.into_iter().zip(first..) {
+        for (searched, column) in self.searched.iter_mut().zip(first..) {
             let ball = tuple.datum(column).zip(scope.as_deref());
             searched.iter_mut().for_each(|index| index.add(ball));
         }
@@ -86,42 +78,31 @@ impl Ahead {
         self.rows.len()
     }
 
-    /// Returns the rows, with the candidates of all searches around them; a row with many others near it gets
-    /// canonical rows alone.
-    pub fn find(self, foreseen: &Foreseen, connection: &Connection) -> Surrounded {
+    /// Returns the rows, each with the number of candidates near it, more than [`FEW`] where that is not known.
+    /// Finds the candidates of all searches around them; a row with many others near it gets canonical rows alone.
+    pub fn find(self, foreseen: &Foreseen, connection: &Connection) -> Vec<(u32, usize)> {
         let snapshot = connection.snapshot();
         let snapshot = snapshot.expect("a refresh reads under a snapshot");
         let find = |searched: &Searched, searches: &[KeySearch]| {
             // SAFETY: the index is open, of our access method, and its table locked for the refresh.
             unsafe { foreseen.find(searched.index.as_ptr(), searches, snapshot) }
         };
-        let unknown = if self.of_table.is_empty() { FEW + 1 } else { 0 };
+        let [of_table, of_canonicals] = &self.searched;
+        let unknown = if of_table.is_empty() { FEW + 1 } else { 0 };
         let mut candidates = filled(unknown, self.rows.len()).or_raise();
-        for searched in &self.of_table {
-            for (all, count) in candidates
-                .iter_mut()
-                .zip(find(searched, &searched.searches))
-            {
+        for searched in of_table {
+            let counts = find(searched, &searched.searches);
+            for (all, count) in candidates.iter_mut().zip(counts) {
                 *all = count.map_or(usize::MAX, |count| count.saturating_add(*all));
             }
         }
-        for searched in self.of_canonicals.iter() {
+        for searched in of_canonicals {
             let searches = searched.searches.iter().zip(&candidates);
             let of_many = searches.filter(|(_, count)| **count > FEW);
             let of_many = collected(of_many.map(|(search, _)| search.clone())).or_raise();
             find(searched, &of_many);
         }
-        let mut surrounded = Surrounded::default();
-        for (row, count) in self.rows.into_iter().zip(candidates) {
-            let rows = match count {
-                // Itself.
-                1 => &mut surrounded.by_none,
-                0..=FEW => &mut surrounded.by_few,
-                _ => &mut surrounded.by_many,
-            };
-            rows.try_push(row).or_raise();
-        }
-        surrounded
+        collected(self.rows.into_iter().zip(candidates)).or_raise()
     }
 }
 
@@ -134,11 +115,11 @@ fn indexes_of(
     scope: &[String],
 ) -> Vec<Searched> {
     let names = scope.iter().map(String::as_str);
-    let tables = rule(&shape.tracker, measure, column, names).tables(table);
+    let tables = rule(&shape.tracker, measure, column, names).tables(table, Span::ALWAYS);
     let (_, strategy) = measure.kind.operator(1);
     let indexes = tables
         .iter()
-        .map(|table| Some(Searched::new(table.usable_index()?, strategy)));
+        .map(|table| Some(Searched::new(table.index.as_ref()?, strategy)));
     let indexes: Option<Vec<_>> = indexes.collect();
     indexes
         .filter(|indexes| indexes.iter().all(Searched::is_whole))
@@ -152,7 +133,7 @@ impl Searched {
             // SAFETY: the index is of our access method, and stays open.
             row_keys: unsafe { RowKeys::of_index(index.as_ptr()) },
             index,
-            scope: usable.scope.clone(),
+            usable: usable.clone(),
             strategy,
             searches: Vec::new(),
         }
@@ -167,11 +148,8 @@ impl Searched {
     fn add(&mut self, ball: Option<(pg_sys::Datum, &[pg_sys::Datum])>) {
         let mut search = KeySearch::Nothing;
         if let Some((ball, scope)) = ball {
-            let in_front = self.scope.iter().zip(1..);
-            let mut keys: Vec<_> = in_front
-                .map(|(&place, column)| scan_key(column, EQUAL, scope[place]))
-                .collect();
-            keys.push(scan_key(self.scope.len() as i16 + 1, self.strategy, ball));
+            let scope = |place: usize| scope.get(place).copied();
+            let keys = self.usable.scan_keys(&scope, self.strategy, ball);
             // SAFETY: the values are of the types of the index's columns.
             (search, _) = unsafe { self.row_keys.search(&keys) };
         }

@@ -1,50 +1,36 @@
 //! Trackers that are refreshed when a transaction commits.
 
-use crate::live::access::{lock, rights_for};
 use crate::live::refresh::refresh;
-use crate::live::tracker::{Tracker, check_call};
+use crate::live::tracker::{Tracker, check_call, note_function};
 use crate::pg::call::finfo;
 use crate::pg::statement::Connection;
 use pgrx::pg_sys;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Once;
 
-/// A tracker of a table that the transaction has changed.
-struct Touched {
-    tracker: Tracker,
-    /// The subtransaction that has refreshed it since.
-    refreshed_in: Option<pg_sys::SubTransactionId>,
-}
-
 thread_local! {
-    /// The trackers that the transaction has touched; a backend has one thread that runs statements.
-    static TOUCHED: RefCell<Vec<Touched>> = const { RefCell::new(Vec::new()) };
+    /// The trackers that the transaction has touched, by their tables of clusters, and the subtransaction that has
+    /// refreshed each since; a backend has one thread that runs statements.
+    static TOUCHED: RefCell<BTreeMap<u32, Option<pg_sys::SubTransactionId>>> =
+        const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Remembers a tracker until the transaction ends.
-pub fn remember(tracker: &Tracker) {
+/// Remembers the tracker with a table of clusters until the transaction ends.
+pub fn remember(clusters: pg_sys::Oid) {
     static REGISTERED: Once = Once::new();
     // SAFETY: the callbacks live as long as the library.
     REGISTERED.call_once(|| unsafe {
         pg_sys::RegisterXactCallback(Some(forget), std::ptr::null_mut());
         pg_sys::RegisterSubXactCallback(Some(take_back), std::ptr::null_mut());
     });
-    TOUCHED.with_borrow_mut(|touched| {
-        let mut known = touched.iter_mut();
-        match known.find(|known| known.tracker.tables == tracker.tables) {
-            Some(known) => known.refreshed_in = None,
-            None => touched.push(Touched {
-                tracker: tracker.clone(),
-                refreshed_in: None,
-            }),
-        }
-    });
+    TOUCHED.with_borrow_mut(|touched| touched.insert(clusters.to_u32(), None));
 }
 
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn forget(_event: pg_sys::XactEvent::Type, _argument: *mut c_void) {
-    TOUCHED.with_borrow_mut(Vec::clear);
+    TOUCHED.with_borrow_mut(BTreeMap::clear);
 }
 
 /// Forgets the refreshes of a subtransaction that is rolled back.
@@ -58,8 +44,8 @@ unsafe extern "C-unwind" fn take_back(
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         // Subtransactions within it began after it.
         TOUCHED.with_borrow_mut(|touched| {
-            for known in touched {
-                known.refreshed_in = known.refreshed_in.filter(|within| *within < ended);
+            for refreshed_in in touched.values_mut() {
+                *refreshed_in = refreshed_in.filter(|within| *within < ended);
             }
         });
     }
@@ -75,39 +61,38 @@ pub unsafe extern "C-unwind" fn near_dup_refresh_at_commit(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> pg_sys::Datum {
     // A trigger is called for every row, and the first call refreshes all.
-    if TOUCHED.with_borrow(Vec::is_empty) {
+    if TOUCHED.with_borrow(BTreeMap::is_empty) {
         // SAFETY: vouched for by the caller.
         unsafe { check_call(fcinfo) };
     }
-    refresh_touched();
+    // SAFETY: the call is running.
+    refresh_touched(unsafe { (*(*fcinfo).flinfo).fn_oid });
     pg_sys::Datum::null()
 }
 
-/// Refreshes the trackers that the transaction has touched and not refreshed since. They are locked in
-/// one order, so that two transactions do not wait for each other.
-pub fn refresh_touched() {
+/// Refreshes the trackers that the transaction has touched and not refreshed since, unless they have ended.
+/// They are locked in one order, so that two transactions do not wait for each other. `function` is one of the
+/// extension's.
+pub fn refresh_touched(function: pg_sys::Oid) {
     // SAFETY: reads a variable of the backend.
     let now = unsafe { pg_sys::GetCurrentSubTransactionId() };
-    let mut touched: Vec<Tracker> = TOUCHED.with_borrow_mut(|touched| {
-        let changed = touched
-            .iter_mut()
-            .filter(|known| known.refreshed_in.is_none());
-        changed
-            .map(|known| {
-                known.refreshed_in = Some(now);
-                known.tracker.clone()
-            })
-            .collect()
+    let mut clusters = Vec::new();
+    TOUCHED.with_borrow_mut(|touched| {
+        for (table, refreshed_in) in touched.iter_mut().filter(|(_, within)| within.is_none()) {
+            *refreshed_in = Some(now);
+            clusters.push(pg_sys::Oid::from(*table));
+        }
     });
-    touched.sort_unstable_by_key(|tracker| tracker.tables.clusters.to_u32());
-    for tracker in &touched {
-        let rights = rights_for(tracker.relation);
-        let connection = Connection::open();
-        lock(&connection, tracker);
-        connection.close();
-        rights.resign();
+    if clusters.is_empty() {
+        return;
     }
-    for tracker in touched {
+    let note = note_function(function);
+    let connection = Connection::open();
+    let trackers = clusters.into_iter();
+    let trackers = trackers.filter_map(|table| Tracker::of_clusters(note, &connection, table));
+    let trackers: Vec<Tracker> = trackers.collect();
+    connection.close();
+    for tracker in trackers {
         refresh(tracker, false);
     }
 }

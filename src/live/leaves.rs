@@ -1,6 +1,6 @@
 //! The tables that hold the rows of a tracked table: itself, or its partitions.
 
-use crate::live::tracker::{Tracker, TriggerFunctions, name_of};
+use crate::live::tracker::{Tracker, name_of, note_trigger};
 use crate::pg::relation::Relation;
 use pgrx::pg_sys;
 use std::collections::HashSet;
@@ -17,16 +17,13 @@ pub struct Leaf {
 }
 
 /// Rows that may have changed without having been noted.
-#[derive(PartialEq)]
-pub enum Unnoted {
-    None,
-    Some {
-        /// The leaves whose rows all count as changed.
-        new: Vec<pg_sys::Oid>,
-        /// There may be clusters of rows that are gone.
-        are_gone: bool,
-    },
-    All,
+pub struct Unnoted {
+    /// The leaves whose rows all count as changed.
+    pub new: Vec<pg_sys::Oid>,
+    /// There may be clusters of rows that are gone.
+    pub are_gone: bool,
+    /// All rows count as changed.
+    pub is_all: bool,
 }
 
 /// The tracked table, and the function and the name of the trigger that notes its rows.
@@ -35,11 +32,11 @@ type NotingTrigger = (pg_sys::Oid, pg_sys::Oid, String);
 impl Leaf {
     /// Returns the leaves of a tracked table.
     pub fn all_of(tracker: &Tracker) -> Vec<Self> {
-        let functions = TriggerFunctions::beside(tracker.function);
         let root = Relation::open_table(tracker.relation);
+        let inserts = pg_sys::TRIGGER_TYPE_INSERT;
         let mut leaves = Vec::new();
-        if let Some(trigger) = tracker.note_trigger(&functions, &root) {
-            let trigger = (tracker.relation, trigger.tgfoid, name_of(trigger));
+        if let Some(trigger) = note_trigger(tracker.note, &root, tracker.tables, inserts) {
+            let trigger = (tracker.relation, tracker.note, name_of(trigger));
             add_leaves(&root, &trigger, &mut leaves);
         }
         leaves
@@ -113,10 +110,14 @@ impl Unnoted {
         let new = now.iter().filter(|leaf| !before_known.contains(leaf));
         let new: Vec<_> = new.map(|leaf| leaf.table).collect();
         let are_gone = before.iter().any(|leaf| !now_known.contains(leaf));
-        match new.len() {
-            0 if !are_gone => Self::None,
-            all if all == now.len() => Self::All,
-            _ => Self::Some { new, are_gone },
+        Self {
+            is_all: (are_gone || !new.is_empty()) && new.len() == now.len(),
+            new,
+            are_gone,
         }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        self.new.is_empty() && !self.are_gone
     }
 }

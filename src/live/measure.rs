@@ -13,7 +13,7 @@ pub struct Measure {
     pub kind: Kind,
     pub bound: Bound,
     /// The schema of the extension.
-    schema: pg_sys::Oid,
+    pub schema: pg_sys::Oid,
 }
 
 impl Measure {

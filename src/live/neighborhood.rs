@@ -1,14 +1,14 @@
 //! The rows near others: the table under one snapshot, with its clusters of before.
 
-use crate::index::am::foreseen::Foreseen;
-use crate::live::ahead::{Ahead, Surrounded};
+use crate::index::am::foreseen::{FEW, Foreseen};
+use crate::live::ahead::{ALONE, Ahead};
 use crate::live::order::OrderComparison;
 use crate::live::queries::{self, canonicals, known, neighbors};
 use crate::live::rows::{After, TrackedParameters, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::statement::{Connection, Statement, Tuple, text_array};
-use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};
+use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, repair};
 use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -52,11 +52,6 @@ impl<'a> Neighborhood<'a> {
         }
     }
 
-    /// Returns the rows that were met.
-    pub fn into_rows(self) -> TrackedRows {
-        self.rows.into_inner()
-    }
-
     /// Returns the changed rows, about `count`, and the unchanged ones that belonged to changed canonical
     /// rows, if they can be near others; None if they are more than `most`. Notes the outcome of the rest.
     ///
@@ -88,12 +83,9 @@ impl<'a> Neighborhood<'a> {
     /// Returns the changed rows that were canonical.
     fn changed_canonicals(&self) -> Vec<u32> {
         let rows = self.rows.borrow();
-        let mut canonicals = Vec::new();
         let changed = rows.iter().filter(|(_, row)| row.is_changed);
         let were = changed.filter(|(number, row)| row.was_canonical(*number));
-        let numbers = were.map(|(number, _)| number);
-        canonicals.try_extend(numbers).or_raise();
-        canonicals
+        collected(were.map(|(number, _)| number)).or_raise()
     }
 
     /// Adds the unchanged rows that belonged to canonical ones to the rows to be searched around.
@@ -146,20 +138,19 @@ impl<'a> Neighborhood<'a> {
     /// Returns rows, each with the unchanged canonical rows near it. All neighbors are read of rows that have
     /// few, since most of these will be asked for.
     fn search(&self, ahead: Ahead) -> Vec<AffectedRow> {
-        let Surrounded {
-            by_none,
-            by_few,
-            by_many,
-        } = ahead.find(&self.foreseen, self.connection);
+        let counted = ahead.find(&self.foreseen, self.connection);
+        let rows = |wanted: &dyn Fn(usize) -> bool| {
+            let wanted = counted.iter().filter(|(_, count)| wanted(*count));
+            collected(wanted.map(|(row, _)| *row)).or_raise()
+        };
         let mut found = Vec::new();
         let near = &mut *self.near.borrow_mut();
-        for row in by_none {
+        or_out_of_memory(near.try_reserve(counted.len()));
+        for row in rows(&|count| count == ALONE) {
             found.try_push(searched(row, Vec::new())).or_raise();
-            or_out_of_memory(near.try_reserve(1));
             near.insert(row, Vec::new());
         }
-        for rows in by_few.chunks(BATCH) {
-            or_out_of_memory(near.try_reserve(rows.len()));
+        for rows in rows(&|count| count != ALONE && count <= FEW).chunks(BATCH) {
             for (&row, neighbors) in rows.iter().zip(self.read_neighbors(rows)) {
                 let canonicals = neighbors.iter().filter(|(near, _)| near.was_canonical);
                 let canonicals = canonicals.map(|(near, similarity)| NearCanonical {
@@ -171,23 +162,20 @@ impl<'a> Neighborhood<'a> {
                 near.insert(row, neighbors);
             }
         }
-        for rows in by_many.chunks(BATCH) {
-            let canonicals = rows.iter().zip(self.read_canonicals(rows));
-            let searched = canonicals.map(|(&row, canonicals)| searched(row, canonicals));
+        for rows in rows(&|count| count > FEW).chunks(BATCH) {
+            let number = canonicals::NUMBER;
+            let read = self.read_near(&self.canonicals, rows, number, |tuple| {
+                self.read_canonical(tuple)
+            });
+            let searched = rows.iter().zip(read);
+            let searched = searched.map(|(&row, canonicals)| self::searched(row, canonicals));
             found.try_extend(searched).or_raise();
         }
         found
     }
 
-    /// Returns the unchanged rows that were canonical near each of some rows.
-    fn read_canonicals(&self, near: &[u32]) -> Vec<Vec<NearCanonical>> {
-        self.read_near(&self.canonicals, near, canonicals::NUMBER, |tuple| {
-            self.read_canonical(tuple)
-        })
-    }
-
     /// Returns for each of some rows the results of `read` for a statement's rows; the column `number` of
-    /// these is the place of the row that they belong to.
+    /// these is the place of the row that they belong to, from 1 on.
     fn read_near<T: Clone>(
         &self,
         statement: &Statement<'_>,
@@ -198,7 +186,10 @@ impl<'a> Neighborhood<'a> {
         let mut found = filled(Vec::new(), near.len()).or_raise();
         let arguments = [Some(self.keys(near))];
         statement.run(&arguments, &mut |tuple| {
-            let of = &mut found[number_of(tuple, number)];
+            let number: i64 = tuple
+                .get(number)
+                .expect("elements of an array are numbered");
+            let of = &mut found[number as usize - 1];
             of.try_extend(read(tuple)).or_raise();
         });
         found
@@ -207,17 +198,30 @@ impl<'a> Neighborhood<'a> {
     /// Returns a row that was canonical, near another one; None if it is changed.
     fn read_canonical(&self, tuple: &Tuple<'_>) -> Option<NearCanonical> {
         let rows = &mut *self.rows.borrow_mut();
-        let canonical = rows.number(&tuple.text(canonicals::KEY)?);
+        let near = NearCanonical {
+            canonical: rows.number(&tuple.text(canonicals::KEY)?),
+            similarity: tuple.get(canonicals::SIMILARITY)?,
+        };
         let cluster = tuple.get(canonicals::CLUSTER)?;
-        if rows.get(canonical).is_changed {
+        self.note_canonical(rows, near, cluster, tuple, canonicals::PLACE)
+    }
+
+    /// Returns a row that was canonical unless it is changed; notes its cluster and its place, which the tuple has
+    /// from column `place` on.
+    fn note_canonical(
+        &self,
+        rows: &mut TrackedRows,
+        near: NearCanonical,
+        cluster: i64,
+        tuple: &Tuple<'_>,
+        place: usize,
+    ) -> Option<NearCanonical> {
+        if rows.get(near.canonical).is_changed {
             return None;
         }
-        rows.set_place(canonical, &self.comparison, tuple, canonicals::PLACE);
-        rows.set_canonical(canonical, cluster);
-        Some(NearCanonical {
-            canonical,
-            similarity: tuple.get(canonicals::SIMILARITY)?,
-        })
+        rows.set_place(near.canonical, &self.comparison, tuple, place);
+        rows.set_canonical(near.canonical, cluster);
+        Some(near)
     }
 
     /// Returns the rows near each of some rows, with their similarity to it.
@@ -251,18 +255,14 @@ impl<'a> Neighborhood<'a> {
         tuple: &Tuple<'_>,
     ) -> Option<NearCanonical> {
         let before = rows.get(number).before.as_ref()?;
-        let (canonical, similarity) = (before.canonical, before.similarity?);
+        let near = NearCanonical {
+            canonical: before.canonical,
+            similarity: before.similarity?,
+        };
         let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
-        if canonical == number || rows.get(canonical).is_changed {
-            return None;
-        }
         let place = neighbors::PLACES + self.comparison.len();
-        rows.set_place(canonical, &self.comparison, tuple, place);
-        rows.set_canonical(canonical, cluster);
-        Some(NearCanonical {
-            canonical,
-            similarity,
-        })
+        let is_other = near.canonical != number;
+        is_other.then(|| self.note_canonical(rows, near, cluster, tuple, place))?
     }
 }
 
@@ -282,12 +282,6 @@ fn note_changed(rows: &mut TrackedRows, tuple: &Tuple<'_>) -> u32 {
     rows.set_before(number, tuple, known::BEFORE);
     rows.set_stored_key(number, stored.as_deref());
     number
-}
-
-/// Returns the place in an argument whose number a column has.
-fn number_of(tuple: &Tuple<'_>, column: usize) -> usize {
-    let number: Option<i64> = tuple.get(column);
-    number.expect("the numbers of an array's elements") as usize - 1
 }
 
 /// Returns a row that was not canonical, with the canonical rows near it.
@@ -337,19 +331,17 @@ pub fn repaired(
 ) -> Option<(TrackedRows, Vec<u32>)> {
     let neighborhood = Neighborhood::new(connection, shape);
     let placed = repair(&neighborhood, neighborhood.affected(changed, most)?).or_raise()?;
-    let mut rows = neighborhood.into_rows();
-    placed.iter().for_each(|placed| note(&mut rows, placed));
+    let mut rows = neighborhood.rows.into_inner();
+    for placed in &placed {
+        let (canonical, similarity) = match placed.canonical {
+            Some(near) => (near.canonical, near.similarity),
+            None => (placed.row, 1.0),
+        };
+        rows.get_mut(placed.row).after = After::In {
+            canonical,
+            similarity: Some(similarity),
+        };
+    }
     let order = collected(placed.iter().map(|placed| placed.row)).or_raise();
     Some((rows, order))
-}
-
-fn note(rows: &mut TrackedRows, placed: &Placed) {
-    let (canonical, similarity) = match placed.canonical {
-        Some(near) => (near.canonical, near.similarity),
-        None => (placed.row, 1.0),
-    };
-    rows.get_mut(placed.row).after = After::In {
-        canonical,
-        similarity: Some(similarity),
-    };
 }

@@ -1,9 +1,11 @@
 //! The order of a table's rows. The first row of a cluster is its canonical row.
 
-use crate::pg::error::{invalid, raise};
+use crate::pg::error::{OrRaise, invalid, raise};
 use crate::pg::names;
-use crate::pg::statement::{Connection, Statement};
+use crate::pg::relation::ColumnType;
+use crate::pg::statement::{Connection, Statement, Tuple};
 use crate::pg::value::Layout;
+use neardup::memory::collected;
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -17,11 +19,8 @@ pub struct Term {
     pub of_base: String,
     /// Over the columns of the row that a trigger fires for.
     pub of_new: String,
-    /// Its type, with its collation.
-    pub column: String,
-    type_: pg_sys::Oid,
+    pub type_: ColumnType,
     sort_operator: pg_sys::Oid,
-    collation: pg_sys::Oid,
     is_nulls_first: bool,
 }
 
@@ -59,7 +58,11 @@ impl Order {
     /// ERROR `invalid_object_definition` for expressions that are not immutable,
     /// `invalid_parameter_value` for more than a list of expressions.
     pub fn of_query(relation: pg_sys::Oid, statement: &Statement<'_>) -> Self {
-        let Some(query) = statement.query() else {
+        // SAFETY: the query is the statement's, which lives as long as the connection.
+        let query = statement
+            .query()
+            .filter(|query| unsafe { is_list(&**query) });
+        let Some(query) = query else {
             invalid(
                 "keep is more than a list of expressions over the table's columns",
                 VALID,
@@ -69,9 +72,8 @@ impl Order {
             terms: Vec::new(),
             columns: BTreeSet::new(),
         };
-        // SAFETY: the query is the statement's, which lives as long as the connection.
+        // SAFETY: as above.
         unsafe {
-            check(&*query);
             for place in 0..(*(*query).sortClause).length {
                 let sort = pg_sys::list_nth((*query).sortClause, place);
                 order.add(relation, &*query, &*sort.cast::<pg_sys::SortGroupClause>());
@@ -100,9 +102,6 @@ impl Order {
                 );
             }
             self.add_columns(expression);
-            let type_ = pg_sys::exprType(expression);
-            let collation = pg_sys::exprCollation(expression);
-            let type_name = names::type_of(type_, pg_sys::exprTypmod(expression));
             let deparsed = |alias: &CStr, is_prefixed| {
                 names::expression(expression, relation, alias, is_prefixed)
             };
@@ -110,10 +109,12 @@ impl Order {
                 sql: deparsed(c"b", false),
                 of_base: deparsed(c"b", true),
                 of_new: deparsed(c"new", true),
-                column: format!("{type_name}{}", names::collate(collation)),
-                type_,
+                type_: ColumnType {
+                    type_: pg_sys::exprType(expression),
+                    modifier: pg_sys::exprTypmod(expression),
+                    collation: pg_sys::exprCollation(expression),
+                },
                 sort_operator: sort.sortop,
-                collation,
                 is_nulls_first: sort.nulls_first,
             });
         }
@@ -128,12 +129,8 @@ impl Order {
         // SAFETY: vouched for by the caller; the set is a new one.
         unsafe {
             pg_sys::pull_varattnos(expression, 1, &mut members);
-            let mut member = -1;
-            loop {
-                member = pg_sys::bms_next_member(members, member);
-                if member < 0 {
-                    return;
-                }
+            let mut member = pg_sys::bms_next_member(members, -1);
+            while member >= 0 {
                 let column = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
                 if column <= 0 {
                     invalid(
@@ -142,30 +139,29 @@ impl Order {
                     );
                 }
                 self.columns.insert(column as i16);
+                member = pg_sys::bms_next_member(members, member);
             }
         }
     }
 
+    /// Returns a text for each expression as a list.
+    fn listed(&self, text: impl Fn(&Term) -> String) -> String {
+        self.terms.iter().map(text).collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns the list, in words that do not depend on the search path.
     pub fn list(&self) -> String {
-        let terms = self.terms.iter().map(|term| term.sorted(&term.sql));
-        terms.collect::<Vec<_>>().join(", ")
+        self.listed(|term| term.sql.clone() + &term.direction())
     }
 
     /// Returns the list over a table's columns as `b`.
     pub fn list_of_base(&self) -> String {
-        let terms = self.terms.iter().map(|term| term.sorted(&term.of_base));
-        terms.collect::<Vec<_>>().join(", ")
+        self.listed(|term| term.of_base.clone() + &term.direction())
     }
 
     /// Returns the values of the order over a table's columns as `b`, as a list.
     pub fn of_base(&self) -> String {
-        let terms: Vec<&str> = self
-            .terms
-            .iter()
-            .map(|term| term.of_base.as_str())
-            .collect();
-        terms.join(", ")
+        self.listed(|term| term.of_base.clone())
     }
 
     /// Returns the columns of the table of canonical rows that hold the values, as a list.
@@ -176,15 +172,11 @@ impl Order {
 }
 
 impl Term {
-    fn sorted(&self, expression: &str) -> String {
-        format!("{expression}{}", self.direction())
-    }
-
     /// Returns the direction that follows the expression in the list.
     pub fn direction(&self) -> String {
         let wanted = (pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR) as i32;
         // SAFETY: cache entries are never freed.
-        let defaults = unsafe { &*pg_sys::lookup_type_cache(self.type_, wanted) };
+        let defaults = unsafe { &*pg_sys::lookup_type_cache(self.type_.type_, wanted) };
         let is_descending = self.sort_operator == defaults.gt_opr;
         let direction = match self.sort_operator {
             operator if operator == defaults.lt_opr => String::new(),
@@ -200,23 +192,16 @@ impl Term {
     }
 }
 
-/// # Errors
-/// ERROR for a query that is more than one table in an order.
-fn check(query: &pg_sys::Query) {
-    let is_list = !query.hasAggs
+/// Returns whether a query is no more than one table in an order.
+fn is_list(query: &pg_sys::Query) -> bool {
+    !query.hasAggs
         && !query.hasWindowFuncs
         && !query.hasTargetSRFs
         && !query.hasSubLinks
         && query.limitCount.is_null()
         && query.limitOffset.is_null()
         && query.rowMarks.is_null()
-        && query.setOperations.is_null();
-    if !is_list {
-        invalid(
-            "keep is more than a list of expressions over the table's columns",
-            VALID,
-        );
-    }
+        && query.setOperations.is_null()
 }
 
 /// Compares places in an order, as PostgreSQL's sort does.
@@ -240,13 +225,13 @@ impl OrderComparison {
             // memory context.
             unsafe {
                 support.ssup_cxt = pg_sys::CurrentMemoryContext;
-                support.ssup_collation = term.collation;
+                support.ssup_collation = term.type_.collation;
                 support.ssup_nulls_first = term.is_nulls_first;
                 pg_sys::PrepareSortSupportFromOrderingOp(term.sort_operator, &mut *support);
             }
             SortedColumn {
                 support,
-                layout: Layout::of(term.type_),
+                layout: Layout::of(term.type_.type_),
             }
         };
         Self {
@@ -259,13 +244,16 @@ impl OrderComparison {
         self.columns.len()
     }
 
-    /// Returns a copy of a value, in the current memory context.
+    /// Returns a copy of the place whose values a tuple has from column `first` on, in the current memory context.
     ///
     /// # Safety
-    /// The value is one of that column.
-    pub unsafe fn copy(&self, column: usize, value: pg_sys::Datum) -> pg_sys::Datum {
-        // SAFETY: vouched for by the caller.
-        unsafe { self.columns[column].layout.copy(value) }
+    /// The values are of the order's types.
+    pub unsafe fn place(&self, tuple: &Tuple<'_>, first: usize) -> OrderPlace {
+        let values = self.columns.iter().zip(first..).map(|(column, number)| {
+            // SAFETY: vouched for by the caller.
+            Some(unsafe { column.layout.copy(tuple.datum(number)?) })
+        });
+        collected(values).or_raise()
     }
 
     /// Compares two places.
@@ -290,10 +278,8 @@ impl SortedColumn {
     unsafe fn compare(&self, a: Option<pg_sys::Datum>, b: Option<pg_sys::Datum>) -> Ordering {
         let (a, b) = match (a, b) {
             (Some(a), Some(b)) => (a, b),
-            (None, None) => return Ordering::Equal,
-            (None, Some(_)) if self.support.ssup_nulls_first => return Ordering::Less,
-            (Some(_), None) if !self.support.ssup_nulls_first => return Ordering::Less,
-            _ => return Ordering::Greater,
+            (a, b) if self.support.ssup_nulls_first => return b.is_none().cmp(&a.is_none()),
+            (a, b) => return a.is_none().cmp(&b.is_none()),
         };
         let comparator = self.support.comparator.expect("the support is prepared");
         let support = std::ptr::from_ref(&*self.support).cast_mut();

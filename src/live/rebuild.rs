@@ -31,7 +31,7 @@ pub fn run(connection: &Connection, shape: &Shape) -> (TrackedRows, Vec<u32>) {
     let mut rebuild = Rebuild {
         kind: shape.tracker.measure.kind,
         bound: shape.tracker.measure.bound,
-        signature_type: type_named(shape.tracker.schema, c"minhash_signature"),
+        signature_type: type_named(shape.tracker.measure.schema, c"minhash_signature"),
         rows: TrackedRows::default(),
         order: Vec::new(),
         parameters: TrackedParameters::default(),

@@ -7,16 +7,14 @@ use crate::live::neighborhood::repaired;
 use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::live::state::State;
-use crate::live::tracker::{Tracker, TriggerFunctions};
-use crate::live::write::{self, Written};
-use crate::live::{queries, rebuild};
+use crate::live::tracker::Tracker;
+use crate::live::{queries, rebuild, write};
 use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
-use crate::pg::rights::check_owner;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
-use neardup::cluster::live::{Ceased, ClusterNumbers, Event, Move, number};
+use neardup::cluster::live::{ClusterNumbers, Event, Move, number};
 use neardup::memory::{Grow, filled};
 use pgrx::prelude::*;
 use std::time::Instant;
@@ -31,32 +29,19 @@ use std::time::Instant;
 fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
-    let clusters = pg_sys::Oid::from(call.argument(0, "clusters").value() as u32);
-    let functions = TriggerFunctions::beside(call.function());
-    let rebuild = call.argument(1, "rebuild").value() != 0;
-    let connection = Connection::open();
-    let tracker = Tracker::of_clusters(&functions, &connection, clusters);
-    connection.close();
-    check_owner(tracker.relation);
-    let changes = refresh(tracker, rebuild);
+    let tracker = Tracker::of_argument(&call);
+    let changes = refresh(tracker, call.argument(1, "rebuild").value() != 0);
     call.rows().put(changes.map(IntoDatum::into_datum));
 }
 
-/// The numbers of rows that a refresh has looked at, and of its events: created, joined, left, merged, split, new
-/// canonical row.
+/// The numbers of rows that a refresh has looked at, and of its events by their kinds.
 type Changes = [i64; 7];
 
 fn changes_of(rows: i64, events: &[Event]) -> Changes {
     let mut changes = [rows, 0, 0, 0, 0, 0, 0];
+    // The kinds are numbered as the columns of the result are.
     for event in events {
-        changes[match event {
-            Event::Created { .. } => 1,
-            Event::Joined { .. } => 2,
-            Event::Left { .. } => 3,
-            Event::Merged { .. } => 4,
-            Event::Split { .. } => 5,
-            Event::NewCanonical { .. } => 6,
-        }] += 1;
+        changes[1 + event.kind as usize] += 1;
     }
     changes
 }
@@ -64,7 +49,7 @@ fn changes_of(rows: i64, events: &[Event]) -> Changes {
 /// Brings the clusters of a tracker up to date.
 pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let started = Instant::now();
-    check_tables(&tracker);
+    check_tables(tracker.relation, &tracker.tables);
     let rights = rights_for(tracker.relation);
     let mut connection = Connection::open();
     lock(&connection, &tracker);
@@ -73,7 +58,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     connection.read_under(Snapshot::take());
     let (state, unnoted) = State::begin(&connection, &tracker, leaves);
     let mut queued = Queued::of(&connection, &tracker);
-    let changes = if queued.is_nothing() && unnoted == Unnoted::None && !wants_rebuild {
+    let changes = if queued.keys == 0 && unnoted.is_nothing() && !wants_rebuild {
         state.write(&connection, &tracker, started, 0);
         [0; 7]
     } else {
@@ -83,13 +68,11 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
             state,
             started,
         };
-        if let Unnoted::Some { new, are_gone } = &unnoted
-            && !wants_rebuild
-        {
-            refresh.note(new, *are_gone);
+        let is_known = !wants_rebuild && !unnoted.is_all;
+        if is_known && !unnoted.is_nothing() {
+            refresh.note(&unnoted);
             queued = Queued::of(&connection, &refresh.shape.tracker);
         }
-        let is_known = !wants_rebuild && unnoted != Unnoted::All;
         let repaired = match is_known && !queued.is_large(refresh.state.rows) {
             true => refresh.repair(queued.keys),
             false => None,
@@ -108,6 +91,7 @@ const FEW: i64 = 1000;
 const SEARCH: i64 = 7;
 
 /// The contents of the queue.
+#[derive(Default)]
 struct Queued {
     keys: i64,
     /// A change without a key is noted: the table was emptied.
@@ -121,10 +105,7 @@ impl Queued {
              FROM (SELECT DISTINCT key FROM {}) q",
             names::relation(tracker.tables.queue)
         );
-        let mut queued = Self {
-            keys: 0,
-            is_unknown: false,
-        };
+        let mut queued = Self::default();
         let count = connection.prepare_kept(&sql, &[]);
         count.run(&[], &mut |row| {
             queued = Self {
@@ -133,10 +114,6 @@ impl Queued {
             };
         });
         queued
-    }
-
-    fn is_nothing(&self) -> bool {
-        self.keys == 0
     }
 
     /// Returns whether reading the changed rows alone takes as long as computing all clusters anew.
@@ -156,11 +133,11 @@ pub struct Refresh<'a> {
 impl Refresh<'_> {
     /// Puts rows into the queue that have changed unnoted: all rows of some leaves, and the rows of the
     /// clusters that are gone.
-    fn note(&self, leaves: &[pg_sys::Oid], are_gone: bool) {
+    fn note(&self, unnoted: &Unnoted) {
         let of_leaf = |&leaf: &pg_sys::Oid| queries::all_of_leaf(self.shape, leaf);
-        let gone = are_gone.then(|| queries::gone(self.shape));
+        let gone = unnoted.are_gone.then(|| queries::gone(self.shape));
         let queue = names::relation(self.shape.tracker.tables.queue);
-        for query in leaves.iter().map(of_leaf).chain(gone) {
+        for query in unnoted.new.iter().map(of_leaf).chain(gone) {
             let insert = format!("INSERT INTO {queue} {query}");
             let insert = self.connection.prepare(&insert, &[]);
             insert.run(&[], &mut |_| {});
@@ -181,17 +158,15 @@ impl Refresh<'_> {
         ] {
             settings.set(setting, value);
         }
-        let Self {
-            connection, shape, ..
-        } = self;
+        let (connection, shape) = (self.connection, self.shape);
         let most = FEW.max(self.state.rows / SEARCH);
         let repaired = repaired(connection, shape, changed, most as usize);
         let changes = repaired.map(|(rows, order)| {
             let numbers = self.numbers(&rows, &order);
-            let written = write::clusters(connection, shape, &rows, &numbers);
+            let added = write::clusters(connection, shape, &rows, &numbers);
             write::canonicals(connection, shape, &rows, &numbers);
             write::log(connection, shape, &rows, &numbers.events);
-            self.end(&rows, &numbers, &written)
+            self.end(&rows, &numbers, added)
         });
         settings.restore();
         changes
@@ -199,46 +174,35 @@ impl Refresh<'_> {
 
     /// Computes all clusters anew.
     pub fn rebuild(&self, is_logged: bool) -> Changes {
-        let Self {
-            connection, shape, ..
-        } = self;
+        let (connection, shape) = (self.connection, self.shape);
         let (rows, order) = rebuild::run(connection, shape);
         let numbers = self.numbers(&rows, &order);
-        let written = write::clusters(connection, shape, &rows, &numbers);
+        let added = write::clusters(connection, shape, &rows, &numbers);
         write::all_canonicals(connection, shape);
         renew_links(connection, &shape.tracker);
         if is_logged {
             write::log(connection, shape, &rows, &numbers.events);
         }
-        self.end(&rows, &numbers, &written)
+        self.end(&rows, &numbers, added)
     }
 
     /// Returns the numbers of the clusters that the rows are in now.
     fn numbers(&self, rows: &TrackedRows, order: &[u32]) -> ClusterNumbers {
-        let (mut moves, mut ceased) = (Vec::new(), Vec::new());
+        let mut moves = Vec::new();
         for (number, row) in rows.iter() {
             let canonical = match row.after {
                 After::Same => continue,
                 After::Gone => None,
                 After::In { canonical, .. } => Some(canonical),
             };
-            let from = row.before.as_ref().map(|before| before.cluster);
-            moves
-                .try_push(Move {
-                    row: number,
-                    from,
-                    canonical,
-                })
-                .or_raise();
             let stays = canonical == Some(number) && !row.is_changed;
-            if let Some(cluster) = from.filter(|_| row.had_cluster(number) && !stays) {
-                ceased
-                    .try_push(Ceased {
-                        cluster,
-                        canonical: number,
-                    })
-                    .or_raise();
-            }
+            let moved = Move {
+                row: number,
+                from: row.before.as_ref().map(|before| before.cluster),
+                ceased: row.own_cluster(number).filter(|_| !stays),
+                canonical,
+            };
+            moves.try_push(moved).or_raise();
         }
         let kept = |number: u32| {
             let row = rows.get(number);
@@ -247,10 +211,7 @@ impl Refresh<'_> {
                 After::Gone => false,
                 After::In { canonical, .. } => canonical == number,
             };
-            let before = row.before.as_ref().filter(|_| row.had_cluster(number));
-            before
-                .filter(|_| stays && !row.is_changed)
-                .map(|before| before.cluster)
+            row.own_cluster(number).filter(|_| stays && !row.is_changed)
         };
         let mut places = filled(u32::MAX, rows.len()).or_raise();
         for (place, &row) in (0..).zip(order) {
@@ -258,19 +219,14 @@ impl Refresh<'_> {
         }
         // Rows that stand alone or are gone have no place in the order: they follow by their keys.
         let place = |row: u32| (places[row as usize], &rows.get(row).key);
-        let compare = |a, b| place(a).cmp(&place(b));
-        moves.sort_unstable_by(|a, b| compare(a.row, b.row));
-        number(&moves, &ceased, self.state.next_cluster, &kept, &compare).or_raise()
+        moves.sort_unstable_by(|a, b| place(a.row).cmp(&place(b.row)));
+        number(&moves, self.state.next_cluster, &kept).or_raise()
     }
 
-    /// Writes the state, and deletes from the queue the entries that have been read.
-    fn end(&self, rows: &TrackedRows, numbers: &ClusterNumbers, written: &Written) -> Changes {
-        let Self {
-            connection,
-            shape,
-            state,
-            started,
-        } = self;
+    /// Writes the state, with the number of rows `added` to the clusters, and deletes from the queue the entries that
+    /// have been read.
+    fn end(&self, rows: &TrackedRows, numbers: &ClusterNumbers, added: i64) -> Changes {
+        let (connection, shape, state) = (self.connection, self.shape, &self.state);
         let queue = names::relation(shape.tracker.tables.queue);
         let delete = connection.prepare_kept(&format!("DELETE FROM {queue}"), &[]);
         delete.run(&[], &mut |_| {});
@@ -280,10 +236,10 @@ impl Refresh<'_> {
             .count();
         let state = State {
             next_cluster: numbers.next,
-            rows: state.rows + written.added - written.removed,
+            rows: state.rows + added,
             leaves: state.leaves.clone(),
         };
-        state.write(connection, &shape.tracker, *started, looked_at as i64);
+        state.write(connection, &shape.tracker, self.started, looked_at as i64);
         changes_of(looked_at as i64, &numbers.events)
     }
 }

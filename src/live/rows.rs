@@ -19,6 +19,8 @@ pub struct TrackedRow {
     /// Its place in the order, where that matters.
     pub place: Option<OrderPlace>,
     pub before: Option<Before>,
+    /// The key as the clusters have it, where it is equal to this one and not the same.
+    stored_key: Option<Vec<u8>>,
     pub after: After,
     /// It is in the queue.
     pub is_changed: bool,
@@ -26,8 +28,6 @@ pub struct TrackedRow {
 
 /// A row of the clusters before a refresh.
 pub struct Before {
-    /// The key as it is stored, where it is equal to the row's and not the same.
-    pub stored_key: Option<Vec<u8>>,
     pub cluster: i64,
     /// Itself for canonical rows and rows that stand alone.
     pub canonical: u32,
@@ -102,18 +102,9 @@ impl TrackedRows {
         tuple: &Tuple<'_>,
         first: usize,
     ) {
-        let row = self.get_mut(number);
-        if row.place.is_some() {
-            return;
-        }
-        let mut place = OrderPlace::new();
-        for column in 0..comparison.len() {
-            let value = tuple.datum(first + column);
-            // SAFETY: the statement has the order's values in these columns.
-            let copy = value.map(|value| unsafe { comparison.copy(column, value) });
-            place.try_push(copy).or_raise();
-        }
-        row.place = Some(place);
+        // SAFETY: the statement has the order's values in these columns.
+        let place = || unsafe { comparison.place(tuple, first) };
+        self.get_mut(number).place.get_or_insert_with(place);
     }
 
     /// Notes cluster, canonical key, and similarity that a row had, from columns of a tuple that begin with
@@ -126,7 +117,6 @@ impl TrackedRows {
         let canonical = self.number(&canonical);
         let row = self.get_mut(number);
         row.before.get_or_insert(Before {
-            stored_key: None,
             cluster,
             canonical,
             similarity: tuple.get(first + 2),
@@ -137,15 +127,12 @@ impl TrackedRows {
     pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
         let row = self.get_mut(number);
         let stored = stored.filter(|stored| *stored != row.key);
-        if let Some(before) = &mut row.before {
-            before.stored_key = stored.map(|stored| copied(stored).or_raise());
-        }
+        row.stored_key = stored.map(|stored| copied(stored).or_raise());
     }
 
     /// Notes that a row was canonical.
     pub fn set_canonical(&mut self, number: u32, cluster: i64) {
         self.get_mut(number).before.get_or_insert(Before {
-            stored_key: None,
             cluster,
             canonical: number,
             similarity: Some(1.0),
@@ -165,28 +152,21 @@ impl TrackedRow {
         matches!(self.after, After::In { canonical, similarity: Some(_) } if canonical == number)
     }
 
-    /// Returns whether a cluster had its number from the row, of this number.
-    pub fn had_cluster(&self, number: u32) -> bool {
+    /// Returns the number that a cluster had from the row, of this number.
+    pub fn own_cluster(&self, number: u32) -> Option<i64> {
         let before = self.before.as_ref();
-        before.is_some_and(|before| before.canonical == number)
-    }
-
-    /// Returns whether the row has the same key in the clusters.
-    pub fn has_stored_key(&self) -> bool {
-        let stored = self
-            .before
-            .as_ref()
-            .and_then(|before| before.stored_key.as_ref());
-        stored.is_none()
+        let own = before.filter(|before| before.canonical == number);
+        own.map(|before| before.cluster)
     }
 
     /// Returns the key as it is stored in the clusters.
     pub fn stored_key(&self) -> &[u8] {
-        let stored = self
-            .before
-            .as_ref()
-            .and_then(|before| before.stored_key.as_deref());
-        stored.unwrap_or(&self.key)
+        self.stored_key.as_deref().unwrap_or(&self.key)
+    }
+
+    /// Returns whether the row has the same key in the clusters.
+    pub fn has_stored_key(&self) -> bool {
+        self.stored_key.is_none()
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::guard::keys::holds_keys;
 use crate::live::order::Order;
 use crate::live::tracker::Tracker;
-use crate::pg::error::raise;
+use crate::pg::error::{not_ready, raise};
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::statement::{Connection, server_text};
@@ -14,13 +14,7 @@ pub struct TrackedColumn {
     /// Its name as SQL writes it.
     pub name: String,
     pub number: i16,
-    pub type_: pg_sys::Oid,
-    /// Its type with modifier.
-    pub type_name: String,
-    /// Its type with modifier and collation.
-    pub definition: String,
-    /// None for a type without equality.
-    equality: Option<String>,
+    pub type_: ColumnType,
 }
 
 impl TrackedColumn {
@@ -42,14 +36,10 @@ impl TrackedColumn {
     /// Returns a column of a table or of a row type; None if there is no such column.
     pub fn find(relation: pg_sys::Oid, number: i16) -> Option<Self> {
         let name = names::column(relation, number)?;
-        let type_ = ColumnType::of(relation, number);
         Some(Self {
             name: names::identifier(&name),
             number,
-            type_: type_.type_,
-            type_name: type_.name(),
-            definition: type_.definition(),
-            equality: names::equality(type_.type_),
+            type_: ColumnType::of(relation, number),
         })
     }
 
@@ -57,13 +47,14 @@ impl TrackedColumn {
     ///
     /// # Errors
     /// ERROR `undefined_function` for a type without one.
-    pub fn equality(&self) -> &str {
-        self.equality.as_deref().unwrap_or_else(|| {
+    pub fn equality(&self) -> String {
+        names::equality(self.type_.type_).unwrap_or_else(|| {
             raise(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_FUNCTION,
                 &format!(
                     "near_dup_track cannot compare column {}: type {} has no equality",
-                    self.name, self.type_name
+                    self.name,
+                    self.type_.name()
                 ),
                 "Use columns of types with a default B-tree or hash operator class.",
             )
@@ -81,17 +72,23 @@ pub struct TrackedKey {
 }
 
 impl TrackedKey {
-    /// Returns the primary key of a table; None if it has none.
-    pub fn columns_of(table: &Relation) -> Option<Vec<TrackedColumn>> {
-        let (_, numbers) = table.primary_key()?;
-        let column = |number: &i16| TrackedColumn::find(table.oid(), *number);
-        numbers.iter().map(column).collect()
-    }
-
-    /// Returns the columns as a list.
-    pub fn list(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|column| &*column.name).collect();
-        names.join(", ")
+    /// Returns the key of a table that has it in these columns; others hold it in columns of type `held`.
+    fn new(table: &Relation, numbers: &[i16], held: ColumnType) -> Self {
+        // SAFETY: looks the type up in the catalog; InvalidOid for a type that is no row type.
+        let row = unsafe { pg_sys::get_typ_typrelid(held.type_) };
+        let columns = numbers
+            .iter()
+            .filter_map(|&number| TrackedColumn::find(table.oid(), number));
+        let columns: Vec<TrackedColumn> = columns.collect();
+        let field = |(number, column): (i16, &TrackedColumn)| match names::column(row, number) {
+            Some(name) => names::identifier(&name),
+            None => column.name.clone(),
+        };
+        Self {
+            fields: (1..).zip(&columns).map(field).collect(),
+            columns,
+            type_: held.name(),
+        }
     }
 
     /// Returns the key of the table's row `alias`.
@@ -155,43 +152,22 @@ impl Shape {
     pub fn of(connection: &Connection, tracker: Tracker) -> Self {
         let table = Relation::open_table(tracker.relation);
         let clusters = Relation::open_table(tracker.tables.clusters);
-        let numbers = table.primary_key().map(|(_, numbers)| numbers);
-        let numbers = numbers.filter(|numbers| holds_keys(&clusters, &table, numbers));
-        let Some(numbers) = numbers else {
+        let (_, numbers) = table.primary_key().unwrap_or_default();
+        if numbers.is_empty() || !holds_keys(&clusters, &table, &numbers) {
             changed(&tracker);
-        };
-        let column = |number: &i16| TrackedColumn::find(table.oid(), *number);
-        let columns: Option<Vec<TrackedColumn>> = numbers.iter().map(column).collect();
-        let held = TrackedColumn::find(clusters.oid(), 1);
-        let (Some(columns), Some(held)) = (columns, held) else {
-            changed(&tracker);
-        };
-        let key = TrackedKey {
-            fields: fields(row_of(held.type_), &columns),
-            columns,
-            type_: held.type_name,
-        };
-        Self::new(connection, tracker, key)
-    }
-
-    /// Returns the shape of a tracker of a table with that key.
-    pub fn new(connection: &Connection, tracker: Tracker, key: TrackedKey) -> Self {
-        let table = Relation::open_table(tracker.relation);
-        let query = Order::prepare(
-            connection,
-            tracker.relation,
-            Some(&tracker.keep),
-            &key.list(),
-        );
-        let order = Order::of_query(tracker.relation, &query);
+        }
+        let key = TrackedKey::new(&table, &numbers, ColumnType::of(clusters.oid(), 1));
+        let list: Vec<&str> = key.columns.iter().map(|column| &*column.name).collect();
+        let (keep, list) = (Some(&*tracker.keep), list.join(", "));
+        let query = Order::prepare(connection, tracker.relation, keep, &list);
         let scope = tracker.scope.iter();
         Self {
+            order: Order::of_query(tracker.relation, &query),
             scope: scope
                 .map(|name| TrackedColumn::named(&table, name))
                 .collect(),
             tracker,
             key,
-            order,
         }
     }
 
@@ -212,63 +188,44 @@ impl Shape {
         format!("{alias}.{}", names::identifier(&self.tracker.column))
     }
 
+    /// Returns a text of each scope column, made of its number from 1 on and the column.
+    pub fn of_scope(&self, text: impl Fn(usize, &TrackedColumn) -> String) -> String {
+        let numbered = (1..).zip(&self.scope);
+        numbered
+            .map(|(number, column)| text(number, column))
+            .collect()
+    }
+
     /// Returns the scope columns of the table's row `alias`, each behind a comma.
     pub fn scope_of(&self, alias: &str) -> String {
-        let columns = self.scope.iter();
-        columns
-            .map(|column| format!(", {alias}.{}", column.name))
-            .collect()
+        self.of_scope(|_, column| format!(", {alias}.{}", column.name))
     }
 
     /// Returns the condition that the table's row `b` can be near another one: its value is there and
     /// near itself, which no empty one is, and its scope columns are there.
     pub fn joins(&self) -> String {
         let value = self.value_of("b");
-        let scope = self
-            .scope
-            .iter()
-            .map(|column| format!(" AND b.{} IS NOT NULL", column.name));
+        let scope = self.of_scope(|_, column| format!(" AND b.{} IS NOT NULL", column.name));
         let near = self.tracker.measure.near(&value, &value);
-        format!("({near} IS TRUE{})", scope.collect::<String>())
+        format!("({near} IS TRUE{scope})")
     }
 
     /// Returns the condition, beginning with AND, that the table's rows `a` and `b` are in one scope.
     pub fn same_scope(&self, a: &str, b: &str) -> String {
-        let scope = self.scope.iter();
-        scope
-            .map(|column| {
-                let (name, equality) = (&column.name, column.equality());
-                format!(" AND {a}.{name} {equality} {b}.{name}")
-            })
-            .collect()
+        self.of_scope(|_, column| {
+            let (name, equality) = (&column.name, column.equality());
+            format!(" AND {a}.{name} {equality} {b}.{name}")
+        })
     }
 
     /// Returns the condition, beginning with AND, that a canonical row `ca` and the table's row `b` are in
     /// one scope.
     pub fn canonical_in_scope(&self) -> String {
-        let scope = (1..).zip(&self.scope);
-        scope
-            .map(|(number, column)| {
-                let (name, equality) = (&column.name, column.equality());
-                format!(" AND ca.scope{number} {equality} b.{name}")
-            })
-            .collect()
+        self.of_scope(|number, column| {
+            let (name, equality) = (&column.name, column.equality());
+            format!(" AND ca.scope{number} {equality} b.{name}")
+        })
     }
-}
-
-/// Returns the relation of a row type; InvalidOid for other types.
-fn row_of(type_: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: looks the type up in the catalog.
-    unsafe { pg_sys::get_typ_typrelid(type_) }
-}
-
-/// Returns the names of a key's columns in the row type that holds keys, if there is one.
-pub fn fields(row: pg_sys::Oid, columns: &[TrackedColumn]) -> Vec<String> {
-    let field = |(number, column): (i16, &TrackedColumn)| match names::column(row, number) {
-        Some(name) => names::identifier(&name),
-        None => column.name.clone(),
-    };
-    (1..).zip(columns).map(field).collect()
 }
 
 fn changed(tracker: &Tracker) -> ! {
@@ -276,8 +233,7 @@ fn changed(tracker: &Tracker) -> ! {
         names::relation(tracker.relation),
         names::relation(tracker.tables.clusters),
     );
-    raise(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         &format!("the primary key of {table} is not the one that {clusters} was made for"),
         &format!("SELECT near_dup_untrack({});", names::literal(&clusters)),
     )

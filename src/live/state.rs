@@ -18,43 +18,15 @@ pub struct State {
     pub leaves: Vec<Leaf>,
 }
 
-/// Returns the statement that makes the table.
-pub fn definition(table: &str, persistence: &str) -> String {
-    format!(
-        "CREATE {persistence} TABLE {table} (
-            singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
-            next_cluster bigint NOT NULL, rows bigint NOT NULL,
-            leaves oid[], files oid[], triggers oid[], refreshed_at timestamptz, seconds double precision, changed bigint)"
-    )
-}
+/// The columns of the table.
+pub const COLUMNS: &str = "singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    next_cluster bigint NOT NULL, rows bigint NOT NULL,
+    leaves oid[], files oid[], triggers oid[], refreshed_at timestamptz, seconds double precision, changed bigint";
 
 impl State {
-    /// Locks the tracker against other refreshes until the end of the transaction.
-    pub fn lock(connection: &Connection, tracker: &Tracker) {
-        let table = names::relation(tracker.tables.state);
-        let lock = connection.prepare_kept(&format!("SELECT FROM {table} FOR UPDATE"), &[]);
-        if lock.run(&[], &mut |_| {}) == 0 {
-            connection.execute(&format!(
-                "INSERT INTO {table} (next_cluster, rows) VALUES (1, 0) ON CONFLICT DO NOTHING"
-            ));
-            lock.run(&[], &mut |_| {});
-        }
-    }
-
     /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with the
     /// changes since the last refresh that no trigger has noted.
     pub fn begin(connection: &Connection, tracker: &Tracker, leaves: Vec<Leaf>) -> (Self, Unnoted) {
-        let mut state = Self::read(connection, tracker);
-        let unnoted = Unnoted::since(&state.leaves, &leaves);
-        match Snapshot::is_of_transaction() {
-            // Rows read of new ones may be older than they are.
-            true => state.leaves.retain(|leaf| leaves.contains(leaf)),
-            false => state.leaves = leaves,
-        }
-        (state, unnoted)
-    }
-
-    fn read(connection: &Connection, tracker: &Tracker) -> Self {
         let sql = format!(
             "SELECT s.next_cluster, s.rows, l.leaf, l.file, l.trigger
              FROM {} s LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.leaves),
@@ -75,7 +47,13 @@ impl State {
                 trigger: row.get(5).unwrap_or(pg_sys::InvalidOid),
             }));
         });
-        state
+        let unnoted = Unnoted::since(&state.leaves, &leaves);
+        match Snapshot::is_of_transaction() {
+            // Rows read of new ones may be older than they are.
+            true => state.leaves.retain(|leaf| leaves.contains(leaf)),
+            false => state.leaves = leaves,
+        }
+        (state, unnoted)
     }
 
     /// Writes the state at the end of a refresh, which has looked at `changed` rows.

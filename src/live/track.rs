@@ -1,20 +1,21 @@
 //! `near_dup_track` and `near_dup_untrack`: begin and end keeping clusters.
 
+use crate::guard::table::SearchedTable;
+use crate::guard::window::Span;
 use crate::index::kind::{COLUMN_TYPES, Kind};
 use crate::live::access::{check_tables, lock, rights_for};
-use crate::live::create::{Creation, create_index, renew_links};
+use crate::live::create::{create, create_index, renew_links};
 use crate::live::leaves::Leaf;
 use crate::live::measure::Measure;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
-use crate::live::shape::{TrackedColumn, TrackedKey};
+use crate::live::shape::TrackedColumn;
 use crate::live::state::State;
-use crate::live::tracker::{Tables, Tracker, TriggerFunctions, rule};
+use crate::live::tracker::{Tables, Tracker, name_of, note_function, note_trigger, rule};
 use crate::options::{self, with_text};
 use crate::pg::arrays::names_in;
 use crate::pg::call::Call;
-use crate::pg::encoding::utf8;
-use crate::pg::error::{OrRaise, invalid, raise, wrong_type};
+use crate::pg::error::{OrRaise, invalid, not_ready, raise, wrong_type};
 use crate::pg::names;
 use crate::pg::relation::Relation;
 use crate::pg::rights::{OwnerRights, check_owner};
@@ -41,35 +42,34 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     let relation = pg_sys::Oid::from(call.argument(0, "relation").value() as u32);
     check_owner(relation);
     check_table(relation);
-    let columns = key_columns(relation);
+    let (_, key) = Relation::open_table(relation)
+        .primary_key()
+        .unwrap_or_else(|| lacks_key(relation));
     let mut tracker = requested(&call, relation);
     check_index(&tracker);
     // SAFETY: the arguments are a text and a name.
     let (keep, name) = unsafe {
         let keep = call.optional_argument(3).map(|keep| Text::from_raw(keep));
-        (
-            keep,
-            call.optional_argument(4).map(|name| names::name(name)),
-        )
+        let name = call.optional_argument(4).map(|name| names::name(name));
+        (keep, name)
     };
     let keep = keep.map(|keep| String::from_utf8_lossy(&keep).into_owned());
-    let name = name.unwrap_or_else(|| names::derived(&names::bare(tracker.relation), "clusters"));
+    let name = name.unwrap_or_else(|| names::derived(&names::bare(relation), "clusters"));
 
     let mut connection = Connection::open();
-    let table = names::relation(tracker.relation);
+    let table = names::relation(relation);
     connection.execute(&format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"));
-    let key: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    let columns = key.iter().map(|&number| names::column(relation, number));
+    let columns: Vec<String> = columns
+        .flatten()
+        .map(|name| names::identifier(&name))
+        .collect();
     // Names in the list are looked up as the caller does it.
-    let order = Order::prepare(
-        &connection,
-        tracker.relation,
-        keep.as_deref(),
-        &key.join(", "),
-    );
-    let rights = rights_for(tracker.relation);
-    tracker.keep = Order::of_query(tracker.relation, &order).list();
+    let order = Order::prepare(&connection, relation, keep.as_deref(), &columns.join(", "));
+    let rights = rights_for(relation);
+    tracker.keep = Order::of_query(relation, &order).list();
     drop(order);
-    let shape = Creation::new(&connection, &name, tracker, columns).run();
+    let shape = create(&connection, &name, tracker, &key);
     lock(&connection, &shape.tracker);
     let leaves = Leaf::all_of(&shape.tracker);
     connection.read_under(Snapshot::take());
@@ -104,14 +104,9 @@ fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
             measure: requested_measure(call, &column),
             column: name,
             keep: String::new(),
-            scope: scope
-                .unwrap_or_default()
-                .iter()
-                .map(|name| utf8(name))
-                .collect(),
+            scope: scope.unwrap_or_default(),
             is_immediate: call.argument(6, "immediate").value() != 0,
-            schema: call.schema(),
-            function: call.function(),
+            note: note_function(call.function()),
         }
     }
 }
@@ -121,46 +116,37 @@ fn requested(call: &Call, relation: pg_sys::Oid) -> Tracker {
 /// `feature_not_supported` for temporary ones.
 fn check_table(relation: pg_sys::Oid) {
     let table = Relation::open_table(relation);
-    let refuse = |code, what: &str| {
-        raise(
-            code,
-            &format!(
-                "near_dup_track cannot track {what} {}",
-                names::relation(relation)
-            ),
-            "Tables and partitioned tables can be tracked.",
-        )
-    };
     // SAFETY: the table is open.
     let form = unsafe { &*(*table.as_ptr()).rd_rel };
-    let wrong = PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE;
-    match table.kind() {
-        pg_sys::RELKIND_RELATION if form.relispartition => refuse(wrong, "partition"),
-        pg_sys::RELKIND_RELATION if form.relhassubclass => refuse(wrong, "table with children"),
-        pg_sys::RELKIND_RELATION => {}
-        pg_sys::RELKIND_PARTITIONED_TABLE if form.relispartition => refuse(wrong, "partition"),
-        pg_sys::RELKIND_PARTITIONED_TABLE => {}
-        _ => refuse(wrong, "relation"),
-    }
-    if form.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP {
-        let code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
-        refuse(code, "temporary table");
-    }
+    let is_partitioned = table.kind() == pg_sys::RELKIND_PARTITIONED_TABLE;
+    let is_temporary = form.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+    let mut code = PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE;
+    let what = match is_partitioned || table.kind() == pg_sys::RELKIND_RELATION {
+        false => "relation",
+        true if form.relispartition => "partition",
+        true if form.relhassubclass && !is_partitioned => "table with children",
+        true if is_temporary => {
+            code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;
+            "temporary table"
+        }
+        true => return,
+    };
+    let table = names::relation(relation);
+    raise(
+        code,
+        &format!("near_dup_track cannot track {what} {table}"),
+        "Tables and partitioned tables can be tracked.",
+    )
 }
 
-/// Returns the columns of a table's primary key.
-///
 /// # Errors
-/// ERROR `object_not_in_prerequisite_state` without one.
-fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
-    TrackedKey::columns_of(&Relation::open_table(relation)).unwrap_or_else(|| {
-        let table = names::relation(relation);
-        raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-            &format!("near_dup_track needs a primary key on table {table}"),
-            &format!("ALTER TABLE {table} ADD PRIMARY KEY (id);"),
-        )
-    })
+/// ERROR `object_not_in_prerequisite_state`.
+fn lacks_key(relation: pg_sys::Oid) -> ! {
+    let table = names::relation(relation);
+    not_ready(
+        &format!("near_dup_track needs a primary key on table {table}"),
+        &format!("ALTER TABLE {table} ADD PRIMARY KEY (id);"),
+    )
 }
 
 /// Returns the measure by which a call compares the values of a column.
@@ -169,8 +155,8 @@ fn key_columns(relation: pg_sys::Oid) -> Vec<TrackedColumn> {
 /// ERROR `datatype_mismatch` for a column of another type, `invalid_parameter_value` for arguments out of
 /// range, and for arguments that do not fit the type.
 fn requested_measure(call: &Call, column: &TrackedColumn) -> Measure {
-    let (name, type_name) = (&column.name, &column.type_name);
-    let Some(kind) = Kind::of_type(column.type_, call.schema()) else {
+    let (name, type_name) = (&column.name, column.type_.name());
+    let Some(kind) = Kind::of_type(column.type_.type_, call.schema()) else {
         wrong_type(
             &format!("near_dup_track cannot compare column {name} of type {type_name}"),
             COLUMN_TYPES,
@@ -215,11 +201,12 @@ fn check_index(tracker: &Tracker) {
     let names = tracker.scope.iter().map(String::as_str);
     let rule = rule(tracker, &tracker.measure, &tracker.column, names);
     let scope = tracker.scope.len();
-    let tables = rule.tables(tracker.relation);
-    let lacks = |index: Option<&crate::guard::table::UsableIndex>| {
+    let tables = rule.tables(tracker.relation, Span::ALWAYS);
+    let lacks = |table: &&SearchedTable| {
+        let index = table.index.as_ref();
         index.is_none_or(|index| index.scope.len() < scope)
     };
-    if let Some(lacking) = tables.iter().find(|table| lacks(table.usable_index())) {
+    if let Some(lacking) = tables.iter().find(lacks) {
         let columns = tracker.scope.iter().chain([&tracker.column]);
         let columns: Vec<String> = columns.map(|name| names::identifier(name)).collect();
         let class = rule.bound.operator_class(&rule.objects);
@@ -227,8 +214,7 @@ fn check_index(tracker: &Tracker) {
             names::relation(tracker.relation),
             names::relation(lacking.oid),
         );
-        raise(
-            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        not_ready(
             &format!(
                 "near_dup_track needs an index of ({}) on table {lacking} that serves threshold {}",
                 columns.join(", "),
@@ -252,18 +238,22 @@ fn check_index(tracker: &Tracker) {
 fn near_dup_untrack(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running; its arguments are of the declared types.
     let call = unsafe { Call::new(fcinfo) };
-    let clusters = pg_sys::Oid::from(call.argument(0, "clusters").value() as u32);
-    let functions = TriggerFunctions::beside(call.function());
+    let tracker = Tracker::of_argument(&call);
+    check_tables(tracker.relation, &tracker.tables);
     let connection = Connection::open();
-    let tracker = Tracker::of_clusters(&functions, &connection, clusters);
-    check_owner(tracker.relation);
-    check_tables(&tracker);
     // The objects that the triggers name are dropped with the rights of the table's owner, whoever calls.
-    let rights = OwnerRights::assume(Relation::open_table(tracker.relation).owner());
-    let table = names::relation(tracker.relation);
+    let table = Relation::open_table(tracker.relation);
+    let rights = OwnerRights::assume(table.owner());
     renew_links(&connection, &tracker);
-    if let Some(trigger) = tracker.note_of_updates(&functions) {
-        let trigger = names::identifier(&trigger);
+    let updates = pg_sys::TRIGGER_TYPE_UPDATE;
+    let trigger = note_trigger(tracker.note, &table, tracker.tables, updates).map(name_of);
+    // An open table cannot be altered.
+    drop(table);
+    if let Some(trigger) = trigger {
+        let (trigger, table) = (
+            names::identifier(&trigger),
+            names::relation(tracker.relation),
+        );
         connection.execute(&format!("DROP TRIGGER {trigger} ON {table}"));
     }
     let tables = tracker.tables;

@@ -1,7 +1,7 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
 use crate::live::leaves::Leaf;
-use crate::live::tracker::{Tracker, TriggerFunctions};
+use crate::live::tracker::{Tracker, note_function};
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;
 use crate::pg::names;
@@ -18,16 +18,11 @@ fn near_dup_trackers(fcinfo: pg_sys::FunctionCallInfo) {
     // SAFETY: the call is running.
     let call = unsafe { Call::new(fcinfo) };
     let mut rows = call.rows();
-    let functions = TriggerFunctions::beside(call.function());
-    let note = functions.note();
+    let note = note_function(call.function());
     let connection = Connection::open();
-    let find = connection.prepare(TABLES, &[pg_sys::OIDOID]);
-    let mut tables = Vec::new();
-    find.run(&[note.into_datum()], &mut |row| {
-        tables.extend(row.get::<pg_sys::Oid>(1))
-    });
-    for table in tables {
-        for tracker in Tracker::all_of_table(&functions, table) {
+    let tables = connection.prepare(TABLES, &[pg_sys::OIDOID]);
+    for table in tables.oids(&[note.into_datum()]) {
+        for tracker in Tracker::all_of_table(note, table) {
             put(&connection, &mut rows, &tracker);
         }
     }
@@ -40,7 +35,8 @@ const TABLES: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_trigger t
         AND pg_catalog.has_table_privilege(t.tgrelid, 'SELECT')";
 
 fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
-    if tracker.tables_of_others().next().is_some() {
+    let mut others = tracker.tables.of_others(tracker.relation);
+    if others.next().is_some() {
         return;
     }
     let owner = Relation::open_table(tracker.relation).owner();

@@ -10,15 +10,16 @@ use crate::index::kind::Kind;
 use crate::live::measure::Measure;
 use crate::live::order::{Order, Term};
 use crate::options::{CUT, cut_texts, with_text};
-use crate::pg::call::trigger_data;
+use crate::pg::call::{Call, trigger_data};
 use crate::pg::catalog::function_beside;
 use crate::pg::encoding::utf8;
-use crate::pg::error::raise;
+use crate::pg::error::{not_ready, raise};
 use crate::pg::relation::{self, ColumnType, Relation};
+use crate::pg::rights::check_owner;
 use crate::pg::statement::{Connection, server_text};
 use crate::pg::{condition, names};
 use neardup::shingle::Shingling;
-use pgrx::{IntoDatum, PgList, PgSqlErrorCode, pg_sys};
+use pgrx::{IntoDatum, PgSqlErrorCode, pg_sys};
 use std::ffi::CStr;
 
 /// The tables of a tracker.
@@ -37,6 +38,18 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Returns the tables in the order of [`Self::all`].
+    pub fn new([clusters, log, canonical, queue, state]: [pg_sys::Oid; 5]) -> Self {
+        Self {
+            clusters,
+            log,
+            canonical,
+            queue,
+            state,
+        }
+    }
+
+    /// Returns the tables in the order in which a condition names them.
     pub fn all(&self) -> [pg_sys::Oid; 5] {
         [
             self.clusters,
@@ -47,25 +60,17 @@ impl Tables {
         ]
     }
 
-    /// Returns the condition that names the tables.
-    pub fn condition(&self) -> String {
-        condition::naming(&self.all())
+    /// Returns the tables that have another owner than the tracked one.
+    pub fn of_others(&self, tracked: pg_sys::Oid) -> impl Iterator<Item = pg_sys::Oid> {
+        let owner = Relation::open_table(tracked).owner();
+        let tables = self.all().into_iter();
+        tables.filter(move |&table| Relation::open_table(table).owner() != owner)
     }
 
-    /// Returns the tables that a condition names.
-    ///
-    /// # Safety
-    /// The condition is a trigger's.
-    unsafe fn of_condition(condition: *const std::ffi::c_char) -> Option<Self> {
-        // SAFETY: vouched for by the caller.
-        let [clusters, log, canonical, queue, state] = unsafe { condition::named(condition)? };
-        Some(Self {
-            clusters,
-            log,
-            canonical,
-            queue,
-            state,
-        })
+    /// Returns the tables that the condition of a trigger names.
+    pub fn of(trigger: &pg_sys::Trigger) -> Option<Self> {
+        // SAFETY: the condition is the trigger's.
+        unsafe { condition::named(trigger.tgqual) }.map(Self::new)
     }
 }
 
@@ -82,125 +87,67 @@ pub struct Tracker {
     pub scope: Vec<String>,
     /// Transactions refresh the clusters when they commit.
     pub is_immediate: bool,
-    /// The schema of the extension.
-    pub schema: pg_sys::Oid,
-    /// One of the extension's functions.
-    pub function: pg_sys::Oid,
+    /// The extension's function for the triggers that note changes.
+    pub note: pg_sys::Oid,
 }
 
-/// The extension's functions for triggers.
-#[derive(Debug, Clone, Copy)]
-pub struct TriggerFunctions {
-    note: Option<pg_sys::Oid>,
-    refresh: Option<pg_sys::Oid>,
-    schema: pg_sys::Oid,
+/// Returns the extension's function for the triggers that note changes, beside another one of its functions.
+pub fn note_function(beside: pg_sys::Oid) -> pg_sys::Oid {
+    function_beside(beside, c"near_dup_track", &[]).expect("the extension has its functions")
 }
 
-impl TriggerFunctions {
-    /// Returns the functions of the extension that another function belongs to.
-    pub fn beside(function: pg_sys::Oid) -> Self {
-        Self {
-            note: function_beside(function, c"near_dup_track", &[]),
-            refresh: function_beside(function, c"near_dup_refresh", &[]),
-            // SAFETY: plain catalog lookup.
-            schema: unsafe { pg_sys::get_func_namespace(function) },
-        }
-    }
+/// Returns the trigger of an open table that notes an event for the tracker with these tables.
+pub fn note_trigger(
+    note: pg_sys::Oid,
+    table: &Relation,
+    tables: Tables,
+    event: u32,
+) -> Option<&pg_sys::Trigger> {
+    table.triggers().iter().find(|trigger| {
+        notes(note, trigger, event) && Tables::of(trigger).is_some_and(|own| own == tables)
+    })
+}
 
-    /// Returns the function that notes changes.
-    pub fn note(&self) -> Option<pg_sys::Oid> {
-        self.note
-    }
-
-    fn notes(&self, trigger: &pg_sys::Trigger, event: u32) -> bool {
-        Some(trigger.tgfoid) == self.note && trigger.tgtype as u32 & event != 0
-    }
-
-    /// Returns the trigger of the open table that notes updates for the tracker with these tables.
-    ///
-    /// # Safety
-    /// The table is open, as long as the trigger is read.
-    unsafe fn note_of_updates<'t>(
-        &self,
-        tables: Tables,
-        table: pg_sys::Relation,
-    ) -> Option<&'t pg_sys::Trigger> {
-        // SAFETY: vouched for by the caller; the triggers are the table's own.
-        unsafe {
-            let mut triggers = relation::triggers(table).iter();
-            triggers.find(|trigger| {
-                self.notes(trigger, pg_sys::TRIGGER_TYPE_UPDATE)
-                    && Tables::of_condition(trigger.tgqual) == Some(tables)
-            })
-        }
-    }
+fn notes(note: pg_sys::Oid, trigger: &pg_sys::Trigger, event: u32) -> bool {
+    trigger.tgfoid == note && trigger.tgtype as u32 & event != 0
 }
 
 impl Tracker {
-    /// Returns the tracker of a trigger; None if it is not one of ours.
-    ///
-    /// # Safety
-    /// The table is open, and the trigger one of its own.
-    pub unsafe fn of_trigger(
-        functions: &TriggerFunctions,
-        table: pg_sys::Relation,
-        trigger: &pg_sys::Trigger,
-    ) -> Option<Self> {
-        let function = Some(trigger.tgfoid);
-        if function != functions.note && function != functions.refresh {
-            return None;
-        }
-        // SAFETY: vouched for by the caller; the arguments are NUL-terminated.
+    /// Returns the tracker that a trigger of an open table notes changes for; None if it is not one of ours.
+    fn of_trigger(note: pg_sys::Oid, table: &Relation, trigger: &pg_sys::Trigger) -> Option<Self> {
+        // SAFETY: the table is open, and the trigger one of its own; the arguments are NUL-terminated.
         unsafe {
-            let tables = Tables::of_condition(trigger.tgqual)?;
+            let tables = Tables::of(trigger)?;
             let arguments = relation::trigger_arguments(trigger).into_iter();
             let arguments: Vec<String> = arguments.map(utf8).collect();
             let [threshold, mode, scopes, rest @ ..] = &arguments[..] else {
                 return None;
             };
-            let updates = functions.note_of_updates(tables, table)?;
+            let updates = note_trigger(note, table, tables, pg_sys::TRIGGER_TYPE_UPDATE)?;
             let mut kept = condition::kept(updates.tgqual)?.into_iter();
-            let own = (*table).rd_id;
+            let own = table.oid();
             let mut column = || condition::column(kept.next()?);
             let number = column()?;
             let scope = (0..scopes.parse().ok()?).map(|_| names::column(own, column()?));
             let scope = scope.collect::<Option<_>>()?;
-            let kind = Kind::of_type(ColumnType::of(own, number).type_, functions.schema)?;
+            let schema = pg_sys::get_func_namespace(note);
+            let kind = Kind::of_type(ColumnType::of(own, number).type_, schema)?;
             let (cut, directions) = rest.split_at_checked(kind.cut_types().len())?;
             let mut cut = CUT.into_iter().zip(cut);
             let shingling = cut.try_fold(Shingling::default(), with_text).ok();
-            let measure = Measure::new(kind, threshold.parse().ok()?, shingling, functions.schema)?;
             let terms = kept
                 .zip(directions)
                 .map(|(term, direction)| names::expression(term, own, c"b", false) + direction);
             Some(Self {
-                relation: made_for(table, trigger),
+                relation: own,
                 tables,
                 column: names::column(own, number)?,
-                measure,
+                measure: Measure::new(kind, threshold.parse().ok()?, shingling, schema)?,
                 keep: terms.collect::<Vec<_>>().join(", "),
                 scope,
                 is_immediate: mode == IMMEDIATE,
-                schema: functions.schema,
-                function: trigger.tgfoid,
+                note,
             })
-        }
-    }
-
-    /// Returns the tracker whose trigger is called; None of one that has ended, because its trigger for
-    /// updates was dropped with a column.
-    ///
-    /// # Errors
-    /// The errors of [`check_call`].
-    ///
-    /// # Safety
-    /// `fcinfo` is that of the running call.
-    pub unsafe fn of_call(fcinfo: pg_sys::FunctionCallInfo) -> Option<Self> {
-        // SAFETY: vouched for by the caller; the trigger is the table's.
-        unsafe {
-            let data = check_call(fcinfo);
-            let functions = TriggerFunctions::beside((*(*fcinfo).flinfo).fn_oid);
-            Self::of_trigger(&functions, data.tg_relation, &*data.tg_trigger)
         }
     }
 
@@ -231,69 +178,48 @@ impl Tracker {
         format!(" AND {}", condition::keeping(&kept))
     }
 
-    /// Returns the tracker that keeps a table of clusters.
-    ///
-    /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if there is none.
+    /// Returns the tracker that keeps a table of clusters; None if there is none.
     pub fn of_clusters(
-        functions: &TriggerFunctions,
+        note: pg_sys::Oid,
         connection: &Connection,
         clusters: pg_sys::Oid,
-    ) -> Self {
-        let found = connection.prepare_kept(TRIGGERS, &[pg_sys::OIDOID]);
-        let mut tables = Vec::new();
-        found.run(&[clusters.into_datum()], &mut |row| {
-            tables.extend(row.get::<pg_sys::Oid>(1));
-        });
-        let trackers = tables
-            .into_iter()
-            .flat_map(|table| Self::all_of_table(functions, table));
-        let mut kept = trackers.filter(|tracker| tracker.tables.clusters == clusters);
-        kept.next().unwrap_or_else(|| not_kept(clusters))
+    ) -> Option<Self> {
+        let tables = connection.prepare_kept(TRIGGERS, &[pg_sys::OIDOID]);
+        let tables = tables.oids(&[clusters.into_datum()]).into_iter();
+        let mut trackers = tables.flat_map(|table| Self::all_of_table(note, table));
+        trackers.find(|tracker| tracker.tables.clusters == clusters)
+    }
+
+    /// Returns the tracker that keeps the table of clusters named by an argument of a call.
+    ///
+    /// # Errors
+    /// ERROR `object_not_in_prerequisite_state` if there is none, `insufficient_privilege` unless the caller owns
+    /// the tracked table.
+    pub fn of_argument(call: &Call) -> Self {
+        let clusters = pg_sys::Oid::from(call.argument(0, "clusters").value() as u32);
+        let connection = Connection::open();
+        let tracker = Self::of_clusters(note_function(call.function()), &connection, clusters);
+        connection.close();
+        let tracker = tracker.unwrap_or_else(|| not_kept(clusters));
+        check_owner(tracker.relation);
+        tracker
     }
 
     /// Returns the trackers of a table; none of one that is gone.
-    pub fn all_of_table(functions: &TriggerFunctions, table: pg_sys::Oid) -> Vec<Self> {
+    pub fn all_of_table(note: pg_sys::Oid, table: pg_sys::Oid) -> Vec<Self> {
         let Some(table) = Relation::try_open_table(table) else {
             return Vec::new();
         };
-        let own = own_triggers(&table)
-            .filter(|trigger| functions.notes(trigger, pg_sys::TRIGGER_TYPE_INSERT));
-        // SAFETY: the table is open, and the triggers are its own.
-        own.filter_map(|trigger| unsafe { Self::of_trigger(functions, table.as_ptr(), trigger) })
+        let own = table.triggers().iter().filter(|trigger| {
+            !trigger.tgisclone && notes(note, trigger, pg_sys::TRIGGER_TYPE_INSERT)
+        });
+        own.filter_map(|trigger| Self::of_trigger(note, &table, trigger))
             .collect()
-    }
-
-    /// Returns the trigger of the open table that notes inserted rows.
-    pub fn note_trigger<'t>(
-        &self,
-        functions: &TriggerFunctions,
-        table: &'t Relation,
-    ) -> Option<&'t pg_sys::Trigger> {
-        own_triggers(table).find(|trigger| {
-            functions.notes(trigger, pg_sys::TRIGGER_TYPE_INSERT)
-                // SAFETY: the condition is the trigger's.
-                && unsafe { Tables::of_condition(trigger.tgqual) } == Some(self.tables)
-        })
-    }
-
-    /// Returns the name of the trigger that notes updates, with which all others go.
-    pub fn note_of_updates(&self, functions: &TriggerFunctions) -> Option<String> {
-        let table = Relation::open_table(self.relation);
-        // SAFETY: the table is open.
-        unsafe { functions.note_of_updates(self.tables, table.as_ptr()) }.map(name_of)
-    }
-
-    /// Returns the tables of the tracker that have another owner than the tracked one.
-    pub fn tables_of_others(&self) -> impl Iterator<Item = pg_sys::Oid> {
-        let owner = Relation::open_table(self.relation).owner();
-        let tables = self.tables.all().into_iter();
-        tables.filter(move |&table| Relation::open_table(table).owner() != owner)
     }
 
     /// Returns the extension's function of that name.
     pub fn function(&self, name: &str) -> String {
-        names::qualified(self.schema, name)
+        names::qualified(self.measure.schema, name)
     }
 }
 
@@ -311,24 +237,14 @@ pub unsafe fn check_call<'c>(fcinfo: pg_sys::FunctionCallInfo) -> &'c pg_sys::Tr
             !(*data.tg_trigger).tgqual.is_null() && (*data.tg_trigger).tgnargs > 0
         };
         let data = trigger_data(fcinfo).filter(is_ours);
-        data.unwrap_or_else(|| no_trigger())
+        data.unwrap_or_else(|| {
+            raise(
+                PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                "a function of near_dup_track was not called by its trigger",
+                "near_dup_track makes its triggers itself.",
+            )
+        })
     }
-}
-
-/// # Errors
-/// ERROR `e_r_i_e_trigger_protocol_violated`.
-pub fn no_trigger() -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        "a function of near_dup_track was not called by its trigger",
-        "near_dup_track makes its triggers itself.",
-    )
-}
-
-/// Returns the triggers of an open table without those that it has as a partition.
-fn own_triggers(table: &Relation) -> impl Iterator<Item = &pg_sys::Trigger> {
-    let triggers = table.triggers().iter();
-    triggers.filter(|trigger| !trigger.tgisclone)
 }
 
 pub fn name_of(trigger: &pg_sys::Trigger) -> String {
@@ -336,35 +252,8 @@ pub fn name_of(trigger: &pg_sys::Trigger) -> String {
     utf8(unsafe { CStr::from_ptr(trigger.tgname) })
 }
 
-/// Returns the table that a trigger was made for: its own, or a table that its own is a partition of.
-///
-/// # Safety
-/// The table is open, and the trigger one of its own.
-unsafe fn made_for(table: pg_sys::Relation, trigger: &pg_sys::Trigger) -> pg_sys::Oid {
-    // SAFETY: vouched for by the caller; the list is a new one.
-    unsafe {
-        let own = (*table).rd_id;
-        if !trigger.tgisclone {
-            return own;
-        }
-        let ancestors = PgList::<pg_sys::Oid>::from_pg(get_partition_ancestors(own));
-        let has_it = |ancestor: &pg_sys::Oid| {
-            pg_sys::get_trigger_oid(*ancestor, trigger.tgname, true) != pg_sys::InvalidOid
-        };
-        ancestors
-            .iter_oid()
-            .take_while(has_it)
-            .last()
-            .unwrap_or(own)
-    }
-}
-
-unsafe extern "C-unwind" {
-    /// Returns the tables that a partition belongs to, from its own parent on.
-    fn get_partition_ancestors(partition: pg_sys::Oid) -> *mut pg_sys::List;
-}
-
-const IMMEDIATE: &str = "immediate";
+/// The second argument of triggers of a tracker that is refreshed when transactions commit.
+pub const IMMEDIATE: &str = "immediate";
 const DEFERRED: &str = "deferred";
 
 /// The tables whose triggers name a table.
@@ -375,8 +264,7 @@ const TRIGGERS: &str = "SELECT DISTINCT t.tgrelid FROM pg_catalog.pg_depend d
         AND d.refobjid OPERATOR(pg_catalog.=) $1 AND t.tgparentid OPERATOR(pg_catalog.=) 0";
 
 fn not_kept(clusters: pg_sys::Oid) -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+    not_ready(
         &format!(
             "{} is not kept by near_dup_track",
             names::relation(clusters)
@@ -393,15 +281,16 @@ pub fn rule<'a>(
     column: &str,
     scope: impl Iterator<Item = &'a str>,
 ) -> Rule {
-    let bound = measure.threshold().to_string();
     let options = GuardOptions {
+        column: server_text(column),
+        bound: measure.threshold().to_string(),
         scope: scope.map(server_text).collect(),
-        ..GuardOptions::new(server_text(column), bound)
+        ..GuardOptions::default()
     };
     Rule {
         options,
         kind: measure.kind,
         bound: measure.bound,
-        objects: measure.kind.objects(tracker.function),
+        objects: measure.kind.objects(tracker.note),
     }
 }

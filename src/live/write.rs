@@ -1,32 +1,26 @@
 //! Writes the results of a refresh: clusters, canonical rows, log.
 
-use crate::live::rows::{After, TrackedRow, TrackedRows};
+use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
-use neardup::cluster::live::{ClusterNumbers, Event};
+use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
 use neardup::memory::{Grow, collected};
 use pgrx::{IntoDatum, pg_sys};
 
 /// Rows that one statement writes.
 const BATCH: usize = 10_000;
 
-/// The numbers of rows that a refresh has added to the clusters, and taken from them.
-#[derive(Default)]
-pub struct Written {
-    pub added: i64,
-    pub removed: i64,
-}
-
-/// Writes the clusters of the rows that have changed them.
+/// Writes the clusters of the rows that have changed them. Returns the number of rows that it has added, less those
+/// that it has deleted.
 pub fn clusters(
     connection: &Connection,
     shape: &Shape,
     rows: &TrackedRows,
     numbers: &ClusterNumbers,
-) -> Written {
+) -> i64 {
     let (table, type_) = (shape.clusters(), &shape.key.type_);
     let put = connection.prepare_kept(
         &format!(
@@ -44,22 +38,44 @@ pub fn clusters(
             pg_sys::FLOAT8ARRAYOID,
         ],
     );
-    let mut written = Written::default();
     let gone = rows
         .iter()
         .filter(|(_, row)| row.after == After::Gone && row.before.is_some());
     let gone = collected(gone.map(|(_, row)| row.stored_key())).or_raise();
     delete(connection, shape, &table, &gone);
-    written.removed = gone.len() as i64;
-    let moved = rows
-        .iter()
-        .filter_map(|(_, row)| Assigned::of(rows, numbers, row));
+    let moved = rows.iter().filter_map(|(number, row)| {
+        let After::In {
+            canonical,
+            similarity,
+        } = row.after
+        else {
+            return None;
+        };
+        let cluster = numbers.of_canonical[&canonical];
+        let is_same = row.before.as_ref().is_some_and(|before| {
+            before.cluster == cluster
+                && before.canonical == canonical
+                && before.similarity == similarity
+                && row.has_stored_key()
+                && rows.get(canonical).has_stored_key()
+        });
+        (!is_same).then_some((number, cluster, canonical, similarity))
+    });
     let moved = collected(moved).or_raise();
+    let key = |number: u32| &rows.get(number).key[..];
     for batch in moved.chunks(BATCH) {
-        put.run(&Assigned::columns(batch), &mut |_| {});
+        let clusters = collected(batch.iter().map(|row| row.1)).or_raise();
+        let similarities = collected(batch.iter().map(|row| row.3)).or_raise();
+        let arguments = [
+            Some(text_array(batch.iter().map(|row| key(row.0)))),
+            clusters.into_datum(),
+            Some(text_array(batch.iter().map(|row| key(row.2)))),
+            similarities.into_datum(),
+        ];
+        put.run(&arguments, &mut |_| {});
     }
-    written.added = moved.iter().filter(|row| row.is_new).count() as i64;
-    written
+    let is_new = |number: u32| rows.get(number).before.is_none();
+    moved.iter().filter(|row| is_new(row.0)).count() as i64 - gone.len() as i64
 }
 
 /// Deletes the rows with these keys from a table of the tracker.
@@ -75,54 +91,6 @@ fn delete(connection: &Connection, shape: &Shape, table: &str, keys: &[&[u8]]) {
     for keys in keys.chunks(BATCH) {
         let keys = text_array(keys.iter().copied());
         delete.run(&[Some(keys)], &mut |_| {});
-    }
-}
-
-/// A row of the clusters that has to be written.
-struct Assigned<'a> {
-    key: &'a [u8],
-    cluster: i64,
-    canonical: &'a [u8],
-    similarity: Option<f64>,
-    is_new: bool,
-}
-
-impl<'a> Assigned<'a> {
-    /// Returns the cluster row to be written; None if it is as before.
-    fn of(rows: &'a TrackedRows, numbers: &ClusterNumbers, row: &'a TrackedRow) -> Option<Self> {
-        let After::In {
-            canonical,
-            similarity,
-        } = row.after
-        else {
-            return None;
-        };
-        let cluster = numbers.of_canonical[&canonical];
-        let is_same = row.before.as_ref().is_some_and(|before| {
-            before.cluster == cluster
-                && before.canonical == canonical
-                && before.similarity == similarity
-                && before.stored_key.is_none()
-                && rows.get(canonical).has_stored_key()
-        });
-        (!is_same).then(|| Self {
-            key: &row.key,
-            cluster,
-            canonical: &rows.get(canonical).key,
-            similarity,
-            is_new: row.before.is_none(),
-        })
-    }
-
-    fn columns(batch: &[Self]) -> [Option<pg_sys::Datum>; 4] {
-        let clusters = collected(batch.iter().map(|row| row.cluster)).or_raise();
-        let similarities = collected(batch.iter().map(|row| row.similarity)).or_raise();
-        [
-            Some(text_array(batch.iter().map(|row| row.key))),
-            clusters.into_datum(),
-            Some(text_array(batch.iter().map(|row| row.canonical))),
-            similarities.into_datum(),
-        ]
     }
 }
 
@@ -246,47 +214,40 @@ pub fn log(connection: &Connection, shape: &Shape, rows: &TrackedRows, events: &
 }
 
 fn log_batch(insert: &Statement<'_>, rows: &TrackedRows, batch: &[Event]) {
-    let mut entries = Vec::new();
-    entries.try_extend(batch.iter().map(entry)).or_raise();
-    let from = collected(entries.iter().map(|entry| entry.1)).or_raise();
-    let to = collected(entries.iter().map(|entry| entry.2)).or_raise();
+    let from = collected(batch.iter().map(|event| event.from)).or_raise();
+    let to = collected(batch.iter().map(|event| event.to)).or_raise();
     let similarities = batch.iter().map(|event| similarity(rows, event));
+    let names = batch.iter().map(|event| name(event.kind).as_bytes());
+    let keys = batch.iter().map(|event| &rows.get(event.row).key[..]);
     let replaced = batch
         .iter()
-        .zip(&entries)
-        .map(|(event, entry)| match event {
-            Event::NewCanonical { replaced, .. } => rows.get(*replaced).stored_key(),
-            _ => &rows.get(entry.3).key,
-        });
+        .map(|event| rows.get(event.replaced).stored_key());
     let arguments = [
-        Some(text_array(entries.iter().map(|entry| entry.0.as_bytes()))),
+        Some(text_array(names)),
         from.into_datum(),
         to.into_datum(),
-        Some(text_array(
-            entries.iter().map(|entry| &rows.get(entry.3).key[..]),
-        )),
+        Some(text_array(keys)),
         collected(similarities).or_raise().into_datum(),
         Some(text_array(replaced)),
     ];
     insert.run(&arguments, &mut |_| {});
 }
 
-/// Returns an event's name, the clusters from and to, and the row.
-fn entry(event: &Event) -> (&'static str, Option<i64>, Option<i64>, u32) {
-    match *event {
-        Event::Created { to, row } => ("created", None, Some(to), row),
-        Event::Split { from, to, row } => ("split", Some(from), Some(to), row),
-        Event::Merged { from, to, row } => ("merged", Some(from), Some(to), row),
-        Event::NewCanonical { to, row, .. } => (NEW_CANONICAL, None, Some(to), row),
-        Event::Joined { from, to, row } => ("joined", from, Some(to), row),
-        Event::Left { from, row } => ("left", Some(from), None, row),
+fn name(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Created => "created",
+        EventKind::Joined => "joined",
+        EventKind::Left => "left",
+        EventKind::Merged => "merged",
+        EventKind::Split => "split",
+        EventKind::NewCanonical => NEW_CANONICAL,
     }
 }
 
 /// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
 fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
-    match (event, rows.get(entry(event).3).after) {
-        (Event::Joined { .. }, After::In { similarity, .. }) => similarity,
+    match (event.kind, rows.get(event.row).after) {
+        (EventKind::Joined, After::In { similarity, .. }) => similarity,
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Arrays as results, and sets read from arrays.
 
 use crate::pg::error::{OrRaise, check_interrupts, corrupted, too_large};
+use crate::pg::names;
 use crate::pg::text::{Text, to_server_encoding};
 use crate::pg::varlena::{Varlena, allocate, argument};
 use neardup::memory::collected;
@@ -8,7 +9,6 @@ use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::datum::{Array, Datum};
 use pgrx::{FromDatum, pg_sys};
-use std::ffi::{CStr, CString};
 
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
@@ -99,12 +99,9 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
 ///
 /// # Safety
 /// The datum is a name[].
-#[allow(clippy::disallowed_methods, reason = "names of columns")]
-pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<CString> {
-    // SAFETY: vouched for by the caller; names are NUL-terminated.
-    let name = |name: pg_sys::Datum| unsafe { CStr::from_ptr(name.cast_mut_ptr()) }.to_owned();
-    // SAFETY: vouched for by the caller.
-    unsafe { elements(array, pg_sys::NAMEOID, &name) }
+pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<String> {
+    // SAFETY: vouched for by the caller; the elements are names.
+    unsafe { elements(array, pg_sys::NAMEOID, &|name| names::name(name)) }
 }
 
 /// Returns the elements of an array, each through `map`; NULLs are left out.

@@ -34,6 +34,12 @@ pub fn unsupported(message: &str, hint: &str) -> ! {
     raise(code, message, hint)
 }
 
+/// Ends the statement with an ERROR `object_not_in_prerequisite_state`.
+pub fn not_ready(message: &str, hint: &str) -> ! {
+    let code = PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE;
+    raise(code, message, hint)
+}
+
 /// Ends the statement with an ERROR `program_limit_exceeded`.
 pub fn too_large(message: &str, hint: &str) -> ! {
     let code = PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED;

@@ -5,7 +5,7 @@ use crate::pg::error::{OrRaise, raise};
 use crate::pg::progress::Progress;
 use crate::pg::text::to_server_encoding;
 use crate::pg::varlena::Varlena;
-use neardup::memory::{collected, copied};
+use neardup::memory::{Grow, collected, copied};
 use pgrx::{FromDatum, PgSqlErrorCode, pg_sys};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -169,6 +169,15 @@ impl Statement<'_> {
         let snapshot = self.snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr);
         // SAFETY: the snapshot is registered.
         unsafe { self.run_under(snapshot, std::ptr::null_mut(), arguments, visit) }
+    }
+
+    /// Runs the statement and returns the OIDs of its first column.
+    pub fn oids(&self, arguments: &[Option<pg_sys::Datum>]) -> Vec<pg_sys::Oid> {
+        let mut oids = Vec::new();
+        self.run(arguments, &mut |row| {
+            oids.try_extend(row.get::<pg_sys::Oid>(1)).or_raise();
+        });
+        oids
     }
 
     /// Runs a statement that changes the rows committed by now, whatever the transaction's snapshot, as the

@@ -16,12 +16,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of types of variable length.
-    pub const VARLENA: Self = Self {
-        by_value: false,
-        length: -1,
-    };
-
     pub fn of(type_: pg_sys::Oid) -> Self {
         let (mut length, mut by_value) = (0, false);
         // SAFETY: raises an ERROR if there is no such type.

@@ -11,5 +11,5 @@ mod repair;
 #[cfg(test)]
 mod tests;
 
-pub use numbers::{Ceased, ClusterNumbers, Event, Move, number};
+pub use numbers::{ClusterNumbers, Event, EventKind, Move, number};
 pub use repair::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};

@@ -1,8 +1,8 @@
 //! The numbers of clusters, which last while rows come and go.
 
 use crate::Result;
-use crate::memory::Grow;
-use std::cmp::{Ordering, Reverse};
+use crate::memory::{Grow, collected};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 /// A row whose cluster may have changed, or its canonical row.
@@ -11,37 +11,52 @@ pub struct Move {
     pub row: u32,
     /// The number of the cluster that the row was in; None for a new row.
     pub from: Option<i64>,
+    /// The number of the cluster whose canonical row it was, if it has changed, is gone, or is canonical no
+    /// more.
+    pub ceased: Option<i64>,
     /// The canonical row that it belongs to now, itself for a canonical row; None for a row that is
     /// gone.
     pub canonical: Option<u32>,
 }
 
-/// A cluster whose canonical row has changed, is gone, or is canonical no more.
+/// A kind of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ceased {
-    pub cluster: i64,
-    pub canonical: u32,
+pub enum EventKind {
+    /// A cluster began with this canonical row, of no other cluster's rows.
+    Created,
+    /// A row came into a cluster, from another or anew.
+    Joined,
+    /// A row is in no cluster any more.
+    Left,
+    /// A cluster ended, and most of its rows are in another, whose canonical row this is.
+    Merged,
+    /// A cluster began with this canonical row, most of its rows having been in another.
+    Split,
+    /// A cluster has this canonical row now, and had another one before.
+    NewCanonical,
 }
 
 /// An event of a cluster or a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// A cluster began with this canonical row, of no other cluster's rows.
-    Created { to: i64, row: u32 },
-    /// A cluster began with this canonical row, most of its rows having been in another.
-    Split { from: i64, to: i64, row: u32 },
-    /// A cluster ended, and most of its rows are in another, whose canonical row this is.
-    Merged { from: i64, to: i64, row: u32 },
-    /// A cluster has this canonical row now, and had another one before.
-    NewCanonical { to: i64, row: u32, replaced: u32 },
-    /// A row came into a cluster, from another or anew.
-    Joined {
-        from: Option<i64>,
-        to: i64,
-        row: u32,
-    },
-    /// A row is in no cluster any more.
-    Left { from: i64, row: u32 },
+pub struct Event {
+    pub kind: EventKind,
+    pub from: Option<i64>,
+    pub to: Option<i64>,
+    pub row: u32,
+    /// The canonical row that a new one replaced; otherwise the row itself.
+    pub replaced: u32,
+}
+
+impl Event {
+    fn new(kind: EventKind, from: Option<i64>, to: Option<i64>, row: u32) -> Self {
+        Self {
+            kind,
+            from,
+            to,
+            row,
+            replaced: row,
+        }
+    }
 }
 
 /// Numbers of the clusters of affected rows.
@@ -55,7 +70,8 @@ pub struct ClusterNumbers {
     pub next: i64,
 }
 
-/// Returns the numbers of the clusters that the rows are in now, and the events of clusters.
+/// Returns the numbers of the clusters that the rows are in now, and the events of clusters. `moves` come in the
+/// order of the rows.
 ///
 /// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to
 /// the new cluster that has most of its rows, of equals to the earliest; of several numbers that go
@@ -68,70 +84,77 @@ pub struct ClusterNumbers {
 /// `OutOfMemory`.
 pub fn number(
     moves: &[Move],
-    ceased: &[Ceased],
     next: i64,
     kept: &dyn Fn(u32) -> Option<i64>,
-    compare: &dyn Fn(u32, u32) -> Ordering,
 ) -> Result<ClusterNumbers> {
     let mut numbers = ClusterNumbers {
         next,
         ..ClusterNumbers::default()
     };
-    let fresh = numbers.add_kept(moves, kept, compare)?;
-    numbers.add_fresh(moves, ceased, &fresh)?;
-    numbers.add_merged(moves, ceased)?;
+    let ceased = pairs(moves.iter().filter_map(|row| Some((row.ceased?, row.row))))?;
+    let fresh = numbers.add_kept(moves, kept)?;
+    numbers.add_fresh(moves, &ceased, &fresh)?;
+    numbers.add_merged(moves, &ceased)?;
     numbers.add_rows(moves, next)?;
     Ok(numbers)
 }
 
 impl ClusterNumbers {
     /// Notes the clusters whose canonical rows stay; returns the other canonical rows in order.
-    fn add_kept(
-        &mut self,
-        moves: &[Move],
-        kept: &dyn Fn(u32) -> Option<i64>,
-        compare: &dyn Fn(u32, u32) -> Ordering,
-    ) -> Result<Vec<u32>> {
+    fn add_kept(&mut self, moves: &[Move], kept: &dyn Fn(u32) -> Option<i64>) -> Result<Vec<u32>> {
         let mut fresh = Vec::new();
-        for canonical in moves.iter().filter_map(|row| row.canonical) {
+        for (row, canonical) in moves
+            .iter()
+            .filter_map(|row| Some((row.row, row.canonical?)))
+        {
             match kept(canonical) {
                 Some(number) => {
                     self.of_canonical.try_reserve(1)?;
                     self.of_canonical.insert(canonical, number);
                 }
-                None => fresh.try_push(canonical)?,
+                None => fresh.try_extend((row == canonical).then_some(row))?,
             }
         }
-        fresh.sort_unstable_by(|a, b| compare(*a, *b));
-        fresh.dedup();
         Ok(fresh)
     }
 
-    /// Numbers the clusters of new canonical rows, which come in order.
-    fn add_fresh(&mut self, moves: &[Move], ceased: &[Ceased], fresh: &[u32]) -> Result<()> {
-        let before: HashMap<i64, u32> = pairs(ceased.iter().map(|c| (c.cluster, c.canonical)))?;
-        let shares = SharedRows::of(moves, fresh)?;
-        let taken = shares.taken(&before)?;
+    /// Numbers the clusters of new canonical rows, which come in order. `ceased` has the canonical rows of clusters
+    /// that ceased.
+    fn add_fresh(
+        &mut self,
+        moves: &[Move],
+        ceased: &HashMap<i64, u32>,
+        fresh: &[u32],
+    ) -> Result<()> {
+        let place_of: HashMap<u32, u32> = pairs(fresh.iter().copied().zip(0..))?;
+        let shared = moves
+            .iter()
+            .filter_map(|row| Some((row.from?, *place_of.get(&row.canonical?)?)));
+        let shared = counted(shared)?;
+        let origins = shared
+            .iter()
+            .map(|&((from, place), rows)| (place, rows, from));
+        let origins = largest(origins)?;
+        let claims = largest_parts(&shared).filter(|(from, ..)| ceased.contains_key(from));
+        let taken = largest(claims.map(|(from, place, rows)| (place, rows, from)))?;
         for (place, &row) in (0..).zip(fresh) {
-            let (to, event) = match taken.get(&place) {
+            let to = match taken.get(&place) {
                 Some(&to) => {
-                    let replaced = before[&to];
-                    let event = Event::NewCanonical { to, row, replaced };
-                    (to, (replaced != row).then_some(event))
+                    let replaced = ceased[&to];
+                    let event = Event::new(EventKind::NewCanonical, None, Some(to), row);
+                    let event = (replaced != row).then_some(Event { replaced, ..event });
+                    self.events.try_extend(event)?;
+                    to
                 }
                 None => {
-                    let to = self.next;
+                    let from = origins.get(&place).copied();
+                    let kind = from.map_or(EventKind::Created, |_| EventKind::Split);
+                    let event = Event::new(kind, from, Some(self.next), row);
+                    self.events.try_push(event)?;
                     self.next += 1;
-                    (
-                        to,
-                        Some(match shares.largest(place) {
-                            Some(from) => Event::Split { from, to, row },
-                            None => Event::Created { to, row },
-                        }),
-                    )
+                    self.next - 1
                 }
             };
-            self.events.try_extend(event)?;
             self.of_canonical.try_reserve(1)?;
             self.of_canonical.insert(row, to);
         }
@@ -139,22 +162,16 @@ impl ClusterNumbers {
     }
 
     /// Notes the clusters that ended while some of their rows are still there.
-    fn add_merged(&mut self, moves: &[Move], ceased: &[Ceased]) -> Result<()> {
+    fn add_merged(&mut self, moves: &[Move], ceased: &HashMap<i64, u32>) -> Result<()> {
         let lasting: HashMap<i64, u32> = pairs(self.of_canonical.iter().map(|(&c, &n)| (n, c)))?;
-        let numbers = ceased.iter().map(|ceased| ceased.cluster);
-        let ended = numbers.filter(|number| !lasting.contains_key(number));
-        let ended: HashMap<i64, ()> = pairs(ended.map(|number| (number, ())))?;
+        let has_ended = |from: &i64| ceased.contains_key(from) && !lasting.contains_key(from);
         let moved = moves.iter().filter_map(|row| {
-            let from = row.from.filter(|from| ended.contains_key(from))?;
+            let from = row.from.filter(has_ended)?;
             Some((from, self.of_canonical[&row.canonical?]))
         });
-        for of_number in counted(moved)?.chunk_by(|a, b| a.0.0 == b.0.0) {
-            let ((from, to), _) = *of_number
-                .iter()
-                .min_by_key(|((_, to), rows)| (Reverse(*rows), *to))
-                .expect("chunks are not empty");
-            let row = lasting[&to];
-            self.events.try_push(Event::Merged { from, to, row })?;
+        for (from, to, _) in largest_parts(&counted(moved)?) {
+            let event = Event::new(EventKind::Merged, Some(from), Some(to), lasting[&to]);
+            self.events.try_push(event)?;
         }
         Ok(())
     }
@@ -165,76 +182,44 @@ impl ClusterNumbers {
             row,
             from,
             canonical,
+            ..
         } in moves
         {
-            let Some(canonical) = canonical else {
-                let left = from.map(|from| Event::Left { from, row });
-                self.events.try_extend(left)?;
-                continue;
-            };
-            let to = self.of_canonical[&canonical];
-            if from != Some(to) && (canonical != row || to < first_new) {
-                self.events.try_push(Event::Joined { from, to, row })?;
+            let to = canonical.map(|canonical| self.of_canonical[&canonical]);
+            let began = canonical == Some(row) && to >= Some(first_new);
+            if from != to && !began {
+                let kind = to.map_or(EventKind::Left, |_| EventKind::Joined);
+                self.events.try_push(Event::new(kind, from, to, row))?;
             }
         }
         Ok(())
     }
 }
 
-/// The numbers of rows that an old and a new cluster share.
-struct SharedRows {
-    /// By number, and by place among the new clusters.
-    counts: Vec<((i64, u32), u64)>,
-    /// For each new cluster the old ones, the largest share first.
-    origins: Vec<(u32, Reverse<u64>, i64)>,
+/// Returns for each old cluster the new one that has most of its rows, of equals the lowest, and the number of these
+/// rows. `shared` has the numbers of rows that an old and a new cluster share, sorted.
+fn largest_parts<T: Ord + Copy>(shared: &[((i64, T), u64)]) -> impl Iterator<Item = (i64, T, u64)> {
+    let of_each = shared.chunk_by(|a, b| a.0.0 == b.0.0);
+    of_each.filter_map(|parts| {
+        let largest = parts
+            .iter()
+            .min_by_key(|((_, to), rows)| (Reverse(*rows), *to));
+        largest.map(|&((from, to), rows)| (from, to, rows))
+    })
 }
 
-impl SharedRows {
-    fn of(moves: &[Move], fresh: &[u32]) -> Result<Self> {
-        let place_of: HashMap<u32, u32> = pairs(fresh.iter().copied().zip(0..))?;
-        let shared = moves
-            .iter()
-            .filter_map(|row| Some((row.from?, *place_of.get(&row.canonical?)?)));
-        let counts = counted(shared)?;
-        let mut origins = Vec::new();
-        origins.try_extend(
-            counts
-                .iter()
-                .map(|((number, place), rows)| (*place, Reverse(*rows), *number)),
-        )?;
-        origins.sort_unstable();
-        Ok(Self { counts, origins })
-    }
-
-    /// Returns the numbers that new clusters take over from ceased ones.
-    fn taken(&self, ceased: &HashMap<i64, u32>) -> Result<HashMap<u32, i64>> {
-        let mut claims = Vec::new();
-        for of_number in self.counts.chunk_by(|a, b| a.0.0 == b.0.0) {
-            let ((number, place), rows) = *of_number
-                .iter()
-                .min_by_key(|((_, place), rows)| (Reverse(*rows), *place))
-                .expect("chunks are not empty");
-            if ceased.contains_key(&number) {
-                claims.try_push((place, Reverse(rows), number))?;
-            }
-        }
-        claims.sort_unstable();
-        claims.dedup_by_key(|(place, ..)| *place);
-        pairs(claims.into_iter().map(|(place, _, number)| (place, number)))
-    }
-
-    /// Returns the old cluster that most of the rows of a new one come from, of equals the lowest.
-    fn largest(&self, place: u32) -> Option<i64> {
-        let first = self.origins.partition_point(|origin| origin.0 < place);
-        let origin = self.origins.get(first)?;
-        (origin.0 == place).then_some(origin.2)
-    }
+/// Returns for each new cluster, by its place, the old one with the most rows, of equals the lowest, of those given with
+/// the numbers of rows that both share.
+fn largest(shared: impl Iterator<Item = (u32, u64, i64)>) -> Result<HashMap<u32, i64>> {
+    let mut sorted = collected(shared.map(|(place, rows, from)| (place, Reverse(rows), from)))?;
+    sorted.sort_unstable();
+    sorted.dedup_by_key(|(place, ..)| *place);
+    pairs(sorted.into_iter().map(|(place, _, from)| (place, from)))
 }
 
 /// Returns the distinct elements, sorted, with how often each occurs.
 fn counted<T: Ord + Copy>(elements: impl Iterator<Item = T>) -> Result<Vec<(T, u64)>> {
-    let mut sorted = Vec::new();
-    sorted.try_extend(elements)?;
+    let mut sorted = collected(elements)?;
     sorted.sort_unstable();
     let mut counts = Vec::new();
     for same in sorted.chunk_by(|a, b| a == b) {

@@ -48,7 +48,6 @@ pub trait ClusteredRows {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placed {
     pub row: u32,
-    pub was_canonical: bool,
     pub canonical: Option<NearCanonical>,
 }
 
@@ -89,15 +88,9 @@ pub fn repair(
 struct Repair<'a, C> {
     collection: &'a C,
     heap: BinaryHeap<NextRow<'a, C>>,
-    waiting: HashMap<u32, UnplacedRow>,
+    waiting: HashMap<u32, AffectedRow>,
     /// Unchanged rows that were canonical and belong to others now.
     demoted: HashSet<u32>,
-}
-
-/// A row that is not placed yet.
-struct UnplacedRow {
-    was_canonical: bool,
-    canonicals: Vec<NearCanonical>,
 }
 
 impl<C: ClusteredRows> Repair<'_, C> {
@@ -113,23 +106,16 @@ impl<C: ClusteredRows> Repair<'_, C> {
             row: found.row,
             collection: self.collection,
         });
-        let waiting = UnplacedRow {
-            was_canonical: found.was_canonical,
-            canonicals: found.canonicals,
-        };
-        self.waiting.insert(found.row, waiting);
+        self.waiting.insert(found.row, found);
         Ok(())
     }
 
     /// Decides about the first of the waiting rows: all rows before it are decided. Returns None where
     /// one of them would have to be decided again.
     fn place(&mut self, row: u32) -> Result<Option<Placed>> {
-        let UnplacedRow {
-            was_canonical,
-            canonicals,
-        } = self.waiting.remove(&row).expect("rows of the heap wait");
-        let canonical = self.nearest(row, canonicals);
-        let is_known = match (canonical, was_canonical) {
+        let found = self.waiting.remove(&row).expect("rows of the heap wait");
+        let canonical = self.nearest(row, found.canonicals);
+        let is_known = match (canonical, found.was_canonical) {
             (None, false) => {
                 self.promote(row)?;
                 true
@@ -137,11 +123,7 @@ impl<C: ClusteredRows> Repair<'_, C> {
             (Some(_), true) => self.demote(row)?,
             _ => true,
         };
-        Ok(is_known.then_some(Placed {
-            row,
-            was_canonical,
-            canonical,
-        }))
+        Ok(is_known.then_some(Placed { row, canonical }))
     }
 
     /// Returns the most similar of the earlier rows that are canonical still.

@@ -14,6 +14,11 @@ struct Document {
     position: i16,
 }
 
+/// Returns a document at the beginning of the order.
+fn at(position: i16) -> Document {
+    Document { place: 0, position }
+}
+
 type Documents = BTreeMap<u32, Document>;
 
 /// Documents two steps from each other reach the threshold, those three steps from each other do not.
@@ -175,42 +180,37 @@ fn try_refresh(
             .get(&row)
             .is_some_and(|kept| kept.canonical == row)
     };
-    let cluster_of = |row: u32| before.rows.get(&row).map(|kept| kept.cluster);
+    let moved = |row: u32, canonical: Option<u32>| {
+        let kept = before.rows.get(&row);
+        let stays = canonical == Some(row) && !changed.contains(&row);
+        Move {
+            row,
+            from: kept.map(|kept| kept.cluster),
+            ceased: kept
+                .filter(|kept| kept.canonical == row && !stays)
+                .map(|kept| kept.cluster),
+            canonical,
+        }
+    };
     let mut moves: Vec<Move> = placed
         .iter()
-        .map(|placed| Move {
-            row: placed.row,
-            from: cluster_of(placed.row),
-            canonical: Some(placed.canonical.map_or(placed.row, |near| near.canonical)),
+        .map(|placed| {
+            let canonical = placed.canonical.map_or(placed.row, |near| near.canonical);
+            moved(placed.row, Some(canonical))
         })
         .collect();
     let gone = changed.iter().filter(|row| !documents.contains_key(row));
-    moves.extend(gone.map(|&row| Move {
-        row,
-        from: cluster_of(row),
-        canonical: None,
-    }));
-    let demoted = placed
+    moves.extend(gone.map(|&row| moved(row, None)));
+    let ceased: BTreeSet<u32> = moves
         .iter()
-        .filter(|placed| placed.was_canonical && placed.canonical.is_some());
-    let demoted: BTreeSet<u32> = demoted.map(|placed| placed.row).collect();
-    let ceased: Vec<Ceased> = changed
-        .iter()
-        .filter(|row| was_canonical(**row))
-        .chain(&demoted)
-        .map(|&row| Ceased {
-            cluster: before.rows[&row].cluster,
-            canonical: row,
-        })
+        .filter(|row| row.ceased.is_some())
+        .map(|row| row.row)
         .collect();
     let kept = |row: u32| {
-        let stays = was_canonical(row) && !changed.contains(&row) && !demoted.contains(&row);
+        let stays = was_canonical(row) && !ceased.contains(&row);
         stays.then(|| before.rows[&row].cluster)
     };
-    let numbers = number(&moves, &ceased, state.next, &kept, &|a, b| {
-        world.compare(a, b)
-    })
-    .unwrap();
+    let numbers = number(&moves, state.next, &kept).unwrap();
     for row in changed {
         state.rows.remove(row);
     }
@@ -240,21 +240,24 @@ struct Replay {
 
 impl Replay {
     fn play(&mut self, event: Event) {
-        match event {
-            Event::Created { to, row } | Event::Split { to, row, .. } => {
-                self.canonical_of.insert(to, row);
-                self.cluster_of.insert(row, to);
+        let Event {
+            from,
+            row,
+            replaced,
+            ..
+        } = event;
+        let to = || event.to.unwrap();
+        match event.kind {
+            EventKind::Created | EventKind::Split => {
+                self.canonical_of.insert(to(), row);
+                self.cluster_of.insert(row, to());
             }
-            Event::NewCanonical { to, row, replaced } => {
-                assert_eq!(self.canonical_of.insert(to, row), Some(replaced));
+            EventKind::NewCanonical => {
+                assert_eq!(self.canonical_of.insert(to(), row), Some(replaced));
             }
-            Event::Joined { from, to, row } => {
-                assert_eq!(self.cluster_of.insert(row, to), from);
-            }
-            Event::Left { from, row } => {
-                assert_eq!(self.cluster_of.remove(&row), Some(from));
-            }
-            Event::Merged { .. } => {}
+            EventKind::Joined => assert_eq!(self.cluster_of.insert(row, to()), from),
+            EventKind::Left => assert_eq!(self.cluster_of.remove(&row), from),
+            EventKind::Merged => {}
         }
     }
 }
@@ -403,15 +406,7 @@ proptest! {
 /// Every version is near the next one alone: without the first, all change places.
 #[test]
 fn a_chain_flips_whole() {
-    let version = |row: u32| {
-        (
-            row,
-            Document {
-                place: 0,
-                position: 2 * row as i16,
-            },
-        )
-    };
+    let version = |row: u32| (row, at(2 * row as i16));
     let mut documents: Documents = (0..1000).map(version).collect();
     let mut state = State::default();
     refresh(&mut state, &documents, &documents.keys().copied().collect());
@@ -425,47 +420,26 @@ fn a_chain_flips_whole() {
 /// The part that has most of the rows keeps the number.
 #[test]
 fn a_split_leaves_the_number_to_the_larger_part() {
-    let at = |positions: &[i16]| -> Documents {
-        let documents = positions
-            .iter()
-            .map(|&position| Document { place: 0, position });
-        (0..).zip(documents).collect()
-    };
-    let mut documents = at(&[10, 8, 12, 12]);
+    let mut documents: Documents = (0..).zip([10, 8, 12, 12].map(at)).collect();
     let mut state = State::default();
     refresh(&mut state, &documents, &documents.keys().copied().collect());
     documents.remove(&0);
     let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
+    let event = |kind, from, to, row, replaced| Event {
+        kind,
+        from,
+        to,
+        row,
+        replaced,
+    };
     let wanted = [
-        Event::Split {
-            from: 0,
-            to: 1,
-            row: 1,
-        },
-        Event::NewCanonical {
-            to: 0,
-            row: 2,
-            replaced: 0,
-        },
-        Event::Left { from: 0, row: 0 },
+        event(EventKind::Split, Some(0), Some(1), 1, 1),
+        event(EventKind::NewCanonical, None, Some(0), 2, 0),
+        event(EventKind::Left, Some(0), None, 0, 0),
     ];
     assert_eq!(events, wanted);
-    documents.insert(
-        0,
-        Document {
-            place: 0,
-            position: 10,
-        },
-    );
+    documents.insert(0, at(10));
     let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
-    assert!(events.contains(&Event::Merged {
-        from: 1,
-        to: 0,
-        row: 0
-    }));
-    assert!(events.contains(&Event::NewCanonical {
-        to: 0,
-        row: 0,
-        replaced: 2
-    }));
+    assert!(events.contains(&event(EventKind::Merged, Some(1), Some(0), 0, 0)));
+    assert!(events.contains(&event(EventKind::NewCanonical, None, Some(0), 0, 2)));
 }
