@@ -29,6 +29,15 @@ impl Relation {
         Self(unsafe { pg_sys::table_open(oid, pg_sys::RowExclusiveLock as i32) })
     }
 
+    /// Opens a relation that is locked already.
+    ///
+    /// # Errors
+    /// ERROR `internal_error` if there is no such relation.
+    pub fn open_locked(oid: pg_sys::Oid) -> Self {
+        // SAFETY: raises an ERROR if there is no such relation.
+        Self(unsafe { pg_sys::relation_open(oid, pg_sys::NoLock as i32) })
+    }
+
     pub fn open_index(oid: pg_sys::Oid) -> Self {
         // SAFETY: raises an ERROR if there is no such index.
         Self(unsafe { pg_sys::index_open(oid, pg_sys::AccessShareLock as i32) })

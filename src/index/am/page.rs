@@ -156,10 +156,11 @@ impl<'a> Index<'a> {
         self.sound(block, appended.and_then(|used| used.ok_or(FULL)))
     }
 
-    /// Opens the index's table.
+    /// Opens the index's table, which is locked as long as the index is in use: no lock is taken here, where
+    /// a page may be locked.
     pub fn table(&self) -> Relation {
         // SAFETY: the relation is open.
-        Relation::open_table(unsafe { (*(*self.relation).rd_index).indrelid })
+        Relation::open_locked(unsafe { (*(*self.relation).rd_index).indrelid })
     }
 
     /// Returns whether changes of the index are to be logged: RelationNeedsWAL.
