@@ -110,6 +110,8 @@ impl Window {
         const CACHE: i32 = pg_sys::SysCacheIdentifier::PARTRELID as i32;
         /// The columns partstrat, partnatts, partattrs, partclass of `pg_partitioned_table`.
         const COLUMNS: [i16; 4] = [2, 3, 5, 6];
+        /// PARTITION_STRATEGY_RANGE, which is a number in PostgreSQL 15 and of an enum from 16 on.
+        const BY_RANGE: u8 = b'r';
         // SAFETY: vouched for by the caller; the columns are of these types, and a key has one at least.
         unsafe {
             let tuple = pg_sys::SearchSysCache1(CACHE, table.into());
@@ -123,7 +125,7 @@ impl Window {
             let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
             let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
             let by_time = pg_sys::GetDefaultOpClass(self.base, pg_sys::BTREE_AM_OID);
-            let decides = strategy.value() as u8 == pg_sys::PARTITION_STRATEGY_RANGE
+            let decides = strategy.value() as u8 == BY_RANGE
                 && count.value() == 1
                 && (*columns).values.as_slice(1)[0] == self.number
                 && (*classes).values.as_slice(1)[0] == by_time;
