@@ -1,7 +1,7 @@
 //! Items that may have partners, in memory together: the pairs of them worth comparing.
 
 use crate::collection::form::{Form, Prefilter};
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::partitions::{PartWork, Partitions};
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
@@ -9,7 +9,7 @@ use crate::pg::sort::{BigintSort, SortedBigints};
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::candidates::{Sides, Tokens, pairs_of_row};
-use neardup::cluster::{Tiles, UnionFind, connect_group};
+use neardup::cluster::{Tiles, UnionFind};
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::sort_distinct;
 
@@ -69,15 +69,14 @@ impl Batch {
     /// `sides` returns the sides of a kept number.
     pub fn pairs(&self, sides: &(dyn Fn(u32) -> Sides + Sync)) -> Pairs {
         let mut pairs = Records::new(work_mem_bytes() / 4);
-        let mut groups = UnionFind::new();
-        or_out_of_memory(groups.grow_to(self.tokens.rows()));
+        let groups = UnionFind::new(self.tokens.rows()).or_raise();
         let mut put = |a, b| {
             groups.union(a, b);
             pairs.push(&(u64::from(a) << 32 | u64::from(b)).to_le_bytes());
         };
         let find = |entries, check: &mut dyn FnMut()| self.find(entries, sides, check);
         self.in_key_order(&find, &mut |found| self.put_all(&found, sides, &mut put));
-        Pairs::of(pairs, groups)
+        Pairs::of(pairs, &groups)
     }
 
     /// Sorts entries, and finds the pairs of the first of them, in any thread.
@@ -177,12 +176,15 @@ impl Batch {
 
     /// Returns the sets of kept items that `similar` ones connect, comparing as few as will do.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
-        let mut sets = UnionFind::new();
-        or_out_of_memory(sets.grow_to(self.tokens.rows()));
+        let sets = UnionFind::new(self.tokens.rows()).or_raise();
         let mut progress = Progress::begin("connecting", Some(self.keys()));
-        let mut step = || progress.step();
         self.for_each_group(&mut |key, group| {
-            connect_group(&self.tokens, group, key, &mut sets, &mut step, similar).or_raise();
+            group.iter().for_each(|_| progress.step());
+            let joined = sets.join_group(group, &mut |a, b| {
+                check_interrupts();
+                self.tokens.meet_first(a, b, key) && similar(a, b)
+            });
+            joined.or_raise();
         });
         sets
     }
@@ -245,9 +247,9 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    fn of(mut pairs: Records, mut groups: UnionFind) -> Self {
+    fn of(mut pairs: Records, groups: &UnionFind) -> Self {
         let len = pairs.len();
-        let tiles = Tiles::of(&mut groups).or_raise();
+        let tiles = Tiles::of(groups).or_raise();
         let mut sort = BigintSort::begin();
         let mut buffer = Vec::new();
         for number in over("sorting pairs", 0..len) {

@@ -133,7 +133,7 @@ impl Matches {
         let mut members = Members::new(self.measured.collection.rows());
         self.for_each_batch(&mut |measured, batch| {
             measured.compute_sets(&batch);
-            let mut sets =
+            let sets =
                 batch.connect(&mut |a, b| measured.kept_similarity(&batch, (a, b), 0.0).is_some());
             let others = (0..batch.tokens.rows())
                 .map(|kept| (sets.find(kept), kept))

@@ -11,7 +11,7 @@ use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use crate::pg::temporary_file::most_files;
 use neardup::candidates::{GroupSizes, choose, keys};
-use neardup::cluster::{SharedSets, UnionFind};
+use neardup::cluster::UnionFind;
 use neardup::memory::{Grow, collected, filled, with_room};
 use neardup::set::{sort, sort_distinct};
 use std::ops::Range;
@@ -150,7 +150,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
     let rows_kept = kept.len() as u32;
     let (entries, packed) = entries(kept, form);
     let prefilter = Prefilter::new(link_test(&form), packed);
-    let sets = SharedSets::new(rows_kept).or_raise();
+    let sets = UnionFind::new(rows_kept).or_raise();
     let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
         sort_distinct(&mut entries, check);
         for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
@@ -162,7 +162,7 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
         Ok(())
     };
     entries.work_on("linking", &work, &mut |()| ());
-    sets.into_inner().or_raise()
+    sets
 }
 
 /// Returns a test that all partners pass: that of the search, or one by a few bits of each token.
@@ -209,7 +209,7 @@ fn low_bits(tokens: &[u8]) -> u8 {
 
 /// Divides the records of kept items into parts that fit into memory, each with whole sets, as far as
 /// these do.
-fn divide(mut kept: Records, form: Form, mut sets: UnionFind) -> Vec<Records> {
+fn divide(mut kept: Records, form: Form, sets: UnionFind) -> Vec<Records> {
     let rows = kept.len();
     let most = (work_mem_bytes() / 2 / form.len()).max(rows.div_ceil(most_files()));
     // The size of each set, at its first row; then its part.

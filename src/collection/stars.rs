@@ -1,7 +1,7 @@
 //! `star_clusters` and `connected_components`: clusters of pairs that are known.
 
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, raise, too_large};
+use crate::pg::error::{OrRaise, check_interrupts, raise, too_large};
 use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::sort::ValueSort;
@@ -159,8 +159,7 @@ fn connected_components(fcinfo: pg_sys::FunctionCallInfo) {
         progress.step();
         places[end as usize] = place;
     });
-    let mut sets = UnionFind::new();
-    or_out_of_memory(sets.grow_to(keys.len() as u32));
+    let sets = UnionFind::new(keys.len() as u32).or_raise();
     let (edges, _) = places.as_chunks::<2>();
     for &[a, b] in edges {
         if a != NONE && b != NONE {

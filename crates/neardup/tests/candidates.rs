@@ -1,7 +1,7 @@
 //! Candidates and clusters against their definitions, over all pairs of rows.
 
 use neardup::candidates::{Frequencies, Sides, Tokens, pairs_of_row};
-use neardup::cluster::{Canonicals, UnionFind, connect_group};
+use neardup::cluster::{Canonicals, UnionFind};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -79,14 +79,12 @@ proptest! {
         let similar = |x: u32, y: u32| {
             shared(&rows[kept[x as usize]], &rows[kept[y as usize]]) >= needed
         };
-        let mut sets = UnionFind::new();
-        sets.grow_to(tokens.rows()).unwrap();
+        let sets = UnionFind::new(tokens.rows()).unwrap();
         for (met, group) in groups(&tokens) {
-            let mut similar = |x, y| similar(x, y);
-            connect_group(&tokens, &group, met, &mut sets, &mut || {}, &mut similar).unwrap();
+            let mut similar = |x, y| tokens.meet_first(x, y, met) && similar(x, y);
+            sets.join_group(&group, &mut similar).unwrap();
         }
-        let mut expected = UnionFind::new();
-        expected.grow_to(tokens.rows()).unwrap();
+        let expected = UnionFind::new(tokens.rows()).unwrap();
         for x in 0..tokens.rows() {
             (0..x).filter(|&y| similar(x, y)).for_each(|y| {
                 expected.union(x, y);
@@ -164,16 +162,14 @@ fn rows_are_compared_in_the_first_group_in_which_they_meet() {
     for token in 0..20 {
         let tokens = group_of(1000, token);
         let (met, group) = groups(&tokens).pop_first().expect("a group");
-        let mut sets = UnionFind::new();
-        sets.grow_to(1000).unwrap();
-        let (mut compared, mut steps) = (0, 0);
-        let mut similar = |_, _| {
+        let sets = UnionFind::new(1000).unwrap();
+        let mut compared = 0;
+        let mut similar = |x, y| {
             compared += 1;
-            true
+            tokens.meet_first(x, y, met)
         };
-        let mut step = || steps += 1;
-        connect_group(&tokens, &group, met, &mut sets, &mut step, &mut similar).unwrap();
-        assert_eq!((compared, steps), (999, 1000));
+        sets.join_group(&group, &mut similar).unwrap();
+        assert_eq!(compared, 999);
         assert!((0..1000).all(|row| sets.find(row) == 0));
     }
 }

@@ -5,7 +5,7 @@ use neardup::align::{self, Costs, Matching};
 use neardup::bands::Bands;
 use neardup::bands::advise::Sample;
 use neardup::candidates::{Frequencies, Tokens};
-use neardup::cluster::{UnionFind, connect_group};
+use neardup::cluster::UnionFind;
 use neardup::minhash::{Header, Signature, Sketch};
 use neardup::passages::{
     self, DocumentReader, DocumentTexts, Fingerprints, Hashes, Listing, Numbering, PlaceComparison,
@@ -333,15 +333,12 @@ fn collections() {
     }
     let group: Vec<u32> = (0..tokens.rows()).collect();
     let met = tokens.keys(0).next().expect("a key");
-    refuse_each("connect_group", &|| {
-        let mut sets = UnionFind::new();
-        sets.grow_to(tokens.rows())?;
+    refuse_each("join_group", &|| {
+        let sets = UnionFind::new(tokens.rows())?;
         group.iter().for_each(|row| {
             sets.union(0, *row);
         });
-        connect_group(&tokens, &group, met, &mut sets, &mut || {}, &mut |_, _| {
-            true
-        })?;
+        sets.join_group(&group, &mut |x, y| tokens.meet_first(x, y, met))?;
         Ok(u64::from(sets.find(7)))
     });
     refuse_each("an advised index", &|| {

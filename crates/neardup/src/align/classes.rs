@@ -35,8 +35,6 @@ impl<'s> Classes<'s> {
         let is_long = |r: &u32| suffixes.shared[*r as usize] >= least;
         let mut merges = collected((1..n as u32).filter(is_long))?;
         pace.sort_by_key(&mut merges, |&r| (suffixes.shared[r as usize], Reverse(r)));
-        let mut links = UnionFind::new();
-        links.grow_to(n as u32)?;
         let mut ranks = filled(0, n)?;
         for (rank, &p) in suffixes.order.iter().enumerate() {
             pace.step();
@@ -50,7 +48,7 @@ impl<'s> Classes<'s> {
         Ok(Self {
             suffixes,
             merges,
-            links,
+            links: UnionFind::new(n as u32)?,
             ends: collected(1..=n as u32)?,
             ranks,
             open: [of_side(0)?, of_side(1)?],

@@ -2,12 +2,10 @@
 //! which pairs are compared.
 
 pub mod live;
-mod shared_sets;
 mod stars;
 mod tiles;
 mod union_find;
 
-pub use shared_sets::SharedSets;
 pub use stars::{Canonicals, SimilarPair, SimilarityOf, stars_of_pairs};
 pub use tiles::Tiles;
-pub use union_find::{UnionFind, connect_group};
+pub use union_find::UnionFind;

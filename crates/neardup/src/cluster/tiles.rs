@@ -23,11 +23,11 @@ impl Tiles {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn of(groups: &mut UnionFind) -> Result<Self> {
-        let rows = groups.len() as u32;
+    pub fn of(groups: &UnionFind) -> Result<Self> {
+        let rows = groups.rows();
         // The next place of each group, kept by its smallest row: the groups follow each other in the
         // order of these.
-        let mut next = filled(0u32, groups.len())?;
+        let mut next = filled(0u32, rows as usize)?;
         for row in 0..rows {
             next[groups.find(row) as usize] += 1;
         }
@@ -36,8 +36,8 @@ impl Tiles {
             start += std::mem::replace(place, start);
         }
         let mut tiles = Self {
-            ranks: with_room(groups.len())?,
-            rows: filled(0, groups.len())?,
+            ranks: with_room(rows as usize)?,
+            rows: filled(0, rows as usize)?,
         };
         for row in 0..rows {
             let place = &mut next[groups.find(row) as usize];
@@ -76,12 +76,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn tiles(rows: u32, pairs: &[(u32, u32)]) -> Tiles {
-        let mut groups = UnionFind::new();
-        groups.grow_to(rows).unwrap();
+        let groups = UnionFind::new(rows).unwrap();
         for &(a, b) in pairs {
             groups.union(a, b);
         }
-        Tiles::of(&mut groups).unwrap()
+        Tiles::of(&groups).unwrap()
     }
 
     proptest! {

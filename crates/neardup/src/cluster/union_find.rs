@@ -1,112 +1,116 @@
-//! Disjoint sets of rows, and connected components: sets of rows joined where two of them are similar.
+//! Disjoint sets of rows, which several threads may join at once.
 
 use crate::Result;
-use crate::candidates::Tokens;
-use crate::memory::{FirstError, Grow, collected};
+use crate::memory::{Grow, collected};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Disjoint sets of rows, each known by its smallest row: the transitive closure of the pairs, in
-/// whatever order they come. 4 bytes a row; m operations on n rows take O((m + n) log n).
-#[derive(Debug, Clone, Default)]
+/// whatever order they come (Anderson, Woll, "Wait-free parallel algorithms for the union-find problem",
+/// STOC 1991). 4 bytes a row; m operations on n rows take O((m + n) log n).
+#[derive(Debug)]
 pub struct UnionFind {
     /// The parent has the smaller number; a root is its own.
-    pub(super) parents: Vec<u32>,
+    parents: Vec<AtomicU32>,
 }
 
 impl UnionFind {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub fn len(&self) -> usize {
-        self.parents.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.parents.is_empty()
-    }
-
-    /// Adds rows, each a set of its own, until there are `rows`.
+    /// Returns `rows` rows, each a set of its own.
     ///
     /// # Errors
     /// `OutOfMemory`.
-    #[allow(clippy::disallowed_methods, reason = "reserved before")]
-    pub fn grow_to(&mut self, rows: u32) -> Result<()> {
-        let old = self.parents.len() as u32;
-        self.parents
-            .try_reserve(rows.saturating_sub(old) as usize)?;
-        self.parents.extend(old..rows);
-        Ok(())
+    pub fn new(rows: u32) -> Result<Self> {
+        Ok(Self {
+            parents: collected((0..rows).map(AtomicU32::new))?,
+        })
     }
 
-    /// Returns the smallest row of the set of `row`. Halves the path on its way (Tarjan, van
-    /// Leeuwen, JACM 1984).
-    pub fn find(&mut self, row: u32) -> u32 {
-        let mut row = row as usize;
+    /// Returns the number of rows.
+    pub fn rows(&self) -> u32 {
+        self.parents.len() as u32
+    }
+
+    fn parent(&self, row: u32) -> u32 {
+        self.parents[row as usize].load(Relaxed)
+    }
+
+    /// Returns the smallest row of the set of `row`, unless it is being joined with another. Halves the path
+    /// on its way (Tarjan, van Leeuwen, JACM 1984).
+    pub fn find(&self, mut row: u32) -> u32 {
         loop {
-            let parent = self.parents[row];
-            let grandparent = self.parents[parent as usize];
+            let parent = self.parent(row);
+            let grandparent = self.parent(parent);
             if parent == grandparent {
                 return parent;
             }
-            self.parents[row] = grandparent;
-            row = grandparent as usize;
+            // An ancestor for good, whatever other threads do meanwhile.
+            self.parents[row as usize].store(grandparent, Relaxed);
+            row = grandparent;
         }
     }
 
     /// Joins the sets of two rows; returns false if they were one already.
-    pub fn union(&mut self, a: u32, b: u32) -> bool {
-        let (a, b) = (self.find(a), self.find(b));
-        self.parents[a.max(b) as usize] = a.min(b);
-        a != b
-    }
-}
-
-/// Joins the sets of similar rows of a group that met under the key of the group. Groups come by
-/// ascending keys, so that all pairs of a group that have not been compared are. Rows whose sets are
-/// one already are not compared, so that a group of copies takes one comparison a row. `step` is
-/// called for every row, before it is compared with rows of other sets.
-///
-/// # Errors
-/// `OutOfMemory`.
-pub fn connect_group(
-    tokens: &Tokens,
-    group: &[u32],
-    met: u32,
-    sets: &mut UnionFind,
-    step: &mut dyn FnMut(),
-    similar: &mut dyn FnMut(u32, u32) -> bool,
-) -> Result<()> {
-    let mut by_set = collected(group.iter().map(|&row| (sets.find(row), row)))?;
-    by_set.sort_unstable();
-    let mut parts: Vec<Vec<u32>> = Vec::new();
-    let mut error = FirstError::default();
-    for part in by_set.chunk_by(|a, b| a.0 == b.0) {
-        let mut joined = collected(part.iter().map(|&(_, row)| row))?;
-        part.iter().for_each(|_| step());
-        parts.retain_mut(|other| {
-            let mut pairs = other
-                .iter()
-                .flat_map(|&x| joined.iter().map(move |&y| (x, y)));
-            let found = pairs.find(|&(x, y)| tokens.meet_first(x, y, met) && similar(x, y));
-            if let Some((x, y)) = found {
-                sets.union(x, y);
-                // The longer list goes on growing: a row is moved log n times at most.
-                if other.len() > joined.len() {
-                    std::mem::swap(other, &mut joined);
-                }
-                error.run(|| joined.try_extend_from_slice(other));
+    pub fn union(&self, a: u32, b: u32) -> bool {
+        loop {
+            let (a, b) = (self.find(a), self.find(b));
+            let (root, other) = (a.min(b), a.max(b));
+            // Fails where another thread has joined the set of `other`.
+            let place = &self.parents[other as usize];
+            if a == b
+                || place
+                    .compare_exchange(other, root, Relaxed, Relaxed)
+                    .is_ok()
+            {
+                return a != b;
             }
-            found.is_none()
-        });
-        parts.try_push(joined)?;
+        }
     }
-    error.into_result()
+
+    /// Joins the similar rows of a group. Rows that are in one set already are not compared, so that a
+    /// group of copies takes one comparison a row.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn join_group(
+        &self,
+        group: &[u32],
+        similar: &mut dyn FnMut(u32, u32) -> bool,
+    ) -> Result<()> {
+        let mut parts: Vec<Vec<u32>> = Vec::new();
+        for &row in group {
+            let (mut own, mut place) = (None, 0);
+            while place < parts.len() {
+                let part = &parts[place];
+                if self.find(part[0]) != self.find(row)
+                    && !part.iter().any(|&other| similar(other, row))
+                {
+                    place += 1;
+                    continue;
+                }
+                self.union(part[0], row);
+                match own {
+                    None => {
+                        parts[place].try_push(row)?;
+                        (own, place) = (Some(place), place + 1);
+                    }
+                    Some(own) => {
+                        let part = parts.swap_remove(place);
+                        parts[own].try_extend_from_slice(&part)?;
+                    }
+                }
+            }
+            if own.is_none() {
+                parts.try_push(collected([row])?)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::thread;
 
     proptest! {
         #[test]
@@ -123,9 +127,7 @@ mod tests {
                     (labels[a], labels[b]) = (smaller, smaller);
                 }
             }
-            let mut sets = UnionFind::new();
-            sets.grow_to(rows / 2).unwrap();
-            sets.grow_to(rows).unwrap();
+            let sets = UnionFind::new(rows).unwrap();
             let joined = edges.iter().filter(|(a, b)| sets.union(*a, *b)).count();
             let found: Vec<u32> = (0..rows).map(|row| sets.find(row)).collect();
             prop_assert_eq!(&found, &labels);
@@ -137,11 +139,57 @@ mod tests {
     #[test]
     fn long_chains_are_cheap() {
         let rows = 1_000_000;
-        let mut sets = UnionFind::new();
-        sets.grow_to(rows).unwrap();
+        let sets = UnionFind::new(rows).unwrap();
         for row in (1..rows).rev() {
             sets.union(row, row - 1);
         }
         assert!((0..rows).all(|row| sets.find(row) == 0));
+    }
+
+    /// Rows of a group are similar where they are equal modulo 7.
+    #[test]
+    fn threads_join_what_one_would() {
+        let rows = 20_000;
+        let row = |n: u32| n.wrapping_mul(0x9E37_79B9) % rows;
+        let groups: Vec<Vec<u32>> = (0..1_000)
+            .map(|group| (0..group % 30).map(|n| row(31 * group + n)).collect())
+            .collect();
+        let similar = |a: u32, b: u32| a % 7 == b % 7;
+        let shared = UnionFind::new(rows).unwrap();
+        thread::scope(|scope| {
+            for part in groups.chunks(groups.len() / 4) {
+                let shared = &shared;
+                scope.spawn(move || {
+                    for group in part {
+                        shared.join_group(group, &mut |a, b| similar(a, b)).unwrap();
+                    }
+                });
+            }
+        });
+        let sets = UnionFind::new(rows).unwrap();
+        for group in &groups {
+            for (number, &a) in group.iter().enumerate() {
+                for &b in group[..number].iter().filter(|&&b| similar(a, b)) {
+                    sets.union(a, b);
+                }
+            }
+        }
+        assert!((0..rows).all(|row| shared.find(row) == sets.find(row)));
+        assert!((0..rows).any(|row| sets.find(row) != row));
+    }
+
+    #[test]
+    fn copies_are_compared_once() {
+        let sets = UnionFind::new(1000).unwrap();
+        let group: Vec<u32> = (0..1000).collect();
+        let mut compared = 0;
+        for _ in 0..2 {
+            let mut similar = |_, _| {
+                compared += 1;
+                true
+            };
+            sets.join_group(&group, &mut similar).unwrap();
+        }
+        assert_eq!(compared, 999);
     }
 }

@@ -99,10 +99,8 @@ impl Groups {
     /// # Errors
     /// `OutOfMemory`.
     pub fn new(documents: usize) -> Result<Self> {
-        let mut links = UnionFind::new();
-        links.grow_to(documents as u32)?;
         Ok(Self {
-            links,
+            links: UnionFind::new(documents as u32)?,
             boundaries: filled(0, documents)?,
             last: None,
         })
