@@ -157,11 +157,6 @@ impl FirstError {
         }
     }
 
-    /// Returns whether a step failed.
-    pub fn is_set(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// # Errors
     /// The first error of any step.
     pub fn into_result(self) -> Result<()> {

@@ -1,10 +1,9 @@
 //! Shingles as text, for people to look at.
 
 use super::stop::StopHashes;
-use super::units::Spaces;
 use super::{Key, Shingling};
 use crate::memory::{FirstError, GrowText, collected, owned};
-use crate::text::{FoldedText, Unit, WordClass, WordSink, Words, fold_document};
+use crate::text::{Fold, FoldedText, Unit, WordClass, fold_document, words};
 use crate::{Error, Result};
 use indexmap::IndexSet;
 use std::collections::VecDeque;
@@ -53,22 +52,24 @@ pub fn for_each_shingle(
     check: &mut dyn FnMut(),
     emit: &mut dyn FnMut(&str) -> Result<()>,
 ) -> Result<()> {
-    let window = ShingleWindow::new(shingling, check, emit);
-    let window = match shingling.unit {
+    let mut window = ShingleWindow::new(shingling, emit);
+    match shingling.unit {
         Unit::Word | Unit::Stop => {
-            let mut words = Words::new(window);
-            fold_document(doc, shingling.fold, &mut words)?;
-            words.finish()?
+            words(doc, shingling.fold, check, &mut |word, _| window.push(word))?;
         }
         Unit::Char => {
             let mut chars = Chars {
-                spaces: Spaces::new(shingling.fold),
-                window,
+                window: &mut window,
+                is_collapsing: shingling.fold != Fold::None,
+                is_begun: false,
+                is_space_pending: false,
+                check,
+                error: FirstError::default(),
             };
             fold_document(doc, shingling.fold, &mut chars)?;
-            chars.window
+            chars.error.into_result()?;
         }
-    };
+    }
     window.finish()
 }
 
@@ -82,20 +83,14 @@ struct ShingleWindow<'a> {
     text: String,
     starts: VecDeque<usize>,
     is_long_enough: bool,
-    check: &'a mut dyn FnMut(),
     emit: &'a mut dyn FnMut(&str) -> Result<()>,
-    error: FirstError,
 }
 
 /// Bytes done with from which on they are dropped.
 const SLACK: usize = 4096;
 
 impl<'a> ShingleWindow<'a> {
-    fn new(
-        shingling: &Shingling,
-        check: &'a mut dyn FnMut(),
-        emit: &'a mut dyn FnMut(&str) -> Result<()>,
-    ) -> Self {
+    fn new(shingling: &Shingling, emit: &'a mut dyn FnMut(&str) -> Result<()>) -> Self {
         let key = Key::from_seed(0);
         Self {
             k: shingling.k,
@@ -109,30 +104,21 @@ impl<'a> ShingleWindow<'a> {
             text: String::new(),
             starts: VecDeque::new(),
             is_long_enough: false,
-            check,
             emit,
-            error: FirstError::default(),
         }
     }
 
-    fn push(&mut self, unit: &str) {
-        let start = self.text.len();
-        let (text, starts) = (&mut self.text, &mut self.starts);
-        self.error.run(|| {
-            starts.try_reserve(1)?;
-            text.try_push_str(unit)?;
-            text.try_push_str(self.separator)
-        });
-        if self.error.is_set() {
-            return;
-        }
-        self.starts.push_back(start);
+    fn push(&mut self, unit: &str) -> Result<()> {
+        self.starts.try_reserve(1)?;
+        self.starts.push_back(self.text.len());
+        self.text.try_push_str(unit)?;
+        self.text.try_push_str(self.separator)?;
         if self.starts.len() < self.k {
-            return;
+            return Ok(());
         }
         self.is_long_enough = true;
         if self.begins_right() {
-            self.emit();
+            self.emit()?;
         }
         self.starts.pop_front();
         let done = self.starts.front().copied().unwrap_or(self.text.len());
@@ -140,6 +126,7 @@ impl<'a> ShingleWindow<'a> {
             self.text.drain(..done);
             self.starts.iter_mut().for_each(|start| *start -= done);
         }
+        Ok(())
     }
 
     fn begins_right(&self) -> bool {
@@ -149,46 +136,45 @@ impl<'a> ShingleWindow<'a> {
         stop.contains(self.key.token_hash(first.as_bytes()))
     }
 
-    fn emit(&mut self) {
-        let shingle = &self.text[self.starts[0]..self.text.len() - self.separator.len()];
-        self.error.run(|| (self.emit)(shingle));
+    fn emit(&mut self) -> Result<()> {
+        let end = self.text.len() - self.separator.len();
+        (self.emit)(&self.text[self.starts[0]..end])
     }
 
     fn finish(mut self) -> Result<()> {
-        if !self.is_long_enough && !self.starts.is_empty() && self.stop.is_none() {
-            self.emit();
+        match !self.is_long_enough && !self.starts.is_empty() && self.stop.is_none() {
+            true => self.emit(),
+            false => Ok(()),
         }
-        self.error.into_result()
     }
 }
 
-impl WordSink for ShingleWindow<'_> {
-    fn word(&mut self, word: &str, _: Range<usize>) {
-        self.push(word);
+/// The characters of a text; white space is collapsed to one space and trimmed, unless the text is to be
+/// taken as it is.
+struct Chars<'a, 'b> {
+    window: &'a mut ShingleWindow<'b>,
+    is_collapsing: bool,
+    is_begun: bool,
+    is_space_pending: bool,
+    check: &'a mut dyn FnMut(),
+    error: FirstError,
+}
+
+impl FoldedText for Chars<'_, '_> {
+    fn put(&mut self, c: char, class: WordClass, _: Range<usize>) {
+        if self.is_collapsing && class == WordClass::Space {
+            self.is_space_pending = self.is_begun;
+            return;
+        }
+        self.is_begun = true;
+        if std::mem::take(&mut self.is_space_pending) {
+            self.error.run(|| self.window.push(" "));
+        }
+        self.error
+            .run(|| self.window.push(c.encode_utf8(&mut [0; 4])));
     }
 
     fn check(&mut self) {
         (self.check)();
-    }
-}
-
-struct Chars<'a> {
-    spaces: Spaces,
-    window: ShingleWindow<'a>,
-}
-
-impl FoldedText for Chars<'_> {
-    fn put(&mut self, c: char, class: WordClass, _: Range<usize>) {
-        let (space, c) = self.spaces.next(c, class);
-        if space {
-            self.window.push(" ");
-        }
-        if let Some(c) = c {
-            self.window.push(c.encode_utf8(&mut [0; 4]));
-        }
-    }
-
-    fn check(&mut self) {
-        (self.window.check)();
     }
 }

@@ -4,7 +4,7 @@
 use super::Key;
 use super::shingler::Shingler;
 use crate::kernels::active;
-use crate::text::{Cell, Fold, ROOM, Units, WordClass};
+use crate::text::{Cell, Fold, ROOM, Units};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
@@ -279,32 +279,4 @@ fn hash_char(c: u32, key: &Key) -> u64 {
         .rposition(|byte| *byte != 0)
         .map_or(1, |last| last + 1);
     key.token_hash(&bytes[..len])
-}
-
-/// Collapses white space to one space and trims it, unless the text is to be taken as it is.
-pub(super) struct Spaces {
-    is_collapsing: bool,
-    is_begun: bool,
-    is_pending: bool,
-}
-
-impl Spaces {
-    pub fn new(fold: Fold) -> Self {
-        Self {
-            is_collapsing: fold != Fold::None,
-            is_begun: false,
-            is_pending: false,
-        }
-    }
-
-    /// Returns whether a space comes now, and the character that comes behind it.
-    #[inline]
-    pub fn next(&mut self, c: char, class: WordClass) -> (bool, Option<char>) {
-        if self.is_collapsing && class == WordClass::Space {
-            self.is_pending = self.is_begun;
-            return (false, None);
-        }
-        self.is_begun = true;
-        (std::mem::take(&mut self.is_pending), Some(c))
-    }
 }

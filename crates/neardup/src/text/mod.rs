@@ -19,17 +19,15 @@ mod words;
 
 pub use split::{SplitBy, split};
 pub use stop_words::STOP_WORDS;
+pub use words::words;
 
 pub(crate) use cell::Cell;
 pub(crate) use decode::{fold_document, pieces};
 pub(crate) use fold::FoldedText;
 pub(crate) use properties::WordClass;
 pub(crate) use quick::{ROOM, Units, fold_quickly};
-pub(crate) use words::{WordSink, Words};
 
-use crate::memory::FirstError;
-use crate::{Error, Result, unknown};
-use std::ops::Range;
+use crate::{Error, unknown};
 use strum::{Display, EnumString, FromRepr, VariantNames};
 
 /// Work, in code points, after which interrupts are checked for.
@@ -67,42 +65,4 @@ fn unknown_unit(name: &str) -> Error {
 
 fn unknown_fold(name: &str) -> Error {
     unknown("fold", name, Fold::VARIANTS)
-}
-
-/// The words of a document in order: the word as folded, and the bytes of `doc` that it was made
-/// from. Two ranges overlap where one code point becomes parts of two words ("½" folds to "1⁄2").
-///
-/// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
-///
-/// # Errors
-/// The first that `emit` returns, which is not called again; `OutOfMemory`.
-pub fn words(
-    doc: &[u8],
-    fold: Fold,
-    check: &mut dyn FnMut(),
-    emit: &mut dyn FnMut(&str, Range<usize>) -> Result<()>,
-) -> Result<()> {
-    let mut words = Words::new(EachWord {
-        check,
-        emit,
-        error: FirstError::default(),
-    });
-    fold_document(doc, fold, &mut words)?;
-    words.finish()?.error.into_result()
-}
-
-struct EachWord<'a> {
-    check: &'a mut dyn FnMut(),
-    emit: &'a mut dyn FnMut(&str, Range<usize>) -> Result<()>,
-    error: FirstError,
-}
-
-impl WordSink for EachWord<'_> {
-    fn word(&mut self, word: &str, source: Range<usize>) {
-        self.error.run(|| (self.emit)(word, source));
-    }
-
-    fn check(&mut self) {
-        (self.check)();
-    }
 }

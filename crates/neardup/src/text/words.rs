@@ -1,17 +1,37 @@
 //! The word rule, applied to a folded text.
 
+use super::Fold;
+use super::decode::fold_document;
 use super::fold::FoldedText;
 use super::properties::WordClass;
 use crate::Result;
 use crate::memory::{FirstError, GrowText};
 use std::ops::Range;
 
-/// Takes the words of a text.
-pub(crate) trait WordSink {
-    /// A word, and the bytes of the document that it was made from.
-    fn word(&mut self, text: &str, source: Range<usize>);
-    /// See [`FoldedText::check`].
-    fn check(&mut self);
+/// The words of a document in order: the word as folded, and the bytes of `doc` that it was made
+/// from. Two ranges overlap where one code point becomes parts of two words ("½" folds to "1⁄2").
+///
+/// `check` is called at least every 64 KiB. Linear time; memory for the longest word.
+///
+/// # Errors
+/// The first that `emit` returns, which is not called again; `OutOfMemory`.
+pub fn words(
+    doc: &[u8],
+    fold: Fold,
+    check: &mut dyn FnMut(),
+    emit: &mut dyn FnMut(&str, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    let mut words = Words {
+        check,
+        emit,
+        state: WordState::Outside,
+        word: String::new(),
+        source: 0..0,
+        error: FirstError::default(),
+    };
+    fold_document(doc, fold, &mut words)?;
+    words.end_word();
+    words.error.into_result()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,41 +43,22 @@ enum WordState {
 }
 
 /// Joins the code points of a folded text into words.
-pub(crate) struct Words<W> {
-    sink: W,
+struct Words<'a> {
+    check: &'a mut dyn FnMut(),
+    emit: &'a mut dyn FnMut(&str, Range<usize>) -> Result<()>,
     state: WordState,
     word: String,
     source: Range<usize>,
-    /// Set when a word does not fit into memory; [`Words::finish`] returns it.
     error: FirstError,
 }
 
-impl<W: WordSink> Words<W> {
-    pub fn new(sink: W) -> Self {
-        Self {
-            sink,
-            state: WordState::Outside,
-            word: String::new(),
-            source: 0..0,
-            error: FirstError::default(),
-        }
-    }
-
-    /// Ends the text, and returns the sink.
-    ///
-    /// # Errors
-    /// `OutOfMemory`, if a word was too long; parts of it are missing.
-    pub fn finish(mut self) -> Result<W> {
-        self.end_word();
-        self.error.into_result()?;
-        Ok(self.sink)
-    }
-
+impl Words<'_> {
     /// Ends the word that the text was in.
     #[inline]
     fn end_word(&mut self) {
         if self.state != WordState::Outside {
-            self.sink.word(&self.word, self.source.clone());
+            self.error
+                .run(|| (self.emit)(&self.word, self.source.clone()));
             self.word.clear();
             self.state = WordState::Outside;
         }
@@ -73,12 +74,11 @@ impl<W: WordSink> Words<W> {
     #[inline]
     fn append(&mut self, c: char, source: Range<usize>) {
         self.source.end = source.end;
-        let word = &mut self.word;
-        self.error.run(|| word.try_push(c));
+        self.error.run(|| self.word.try_push(c));
     }
 }
 
-impl<W: WordSink> FoldedText for Words<W> {
+impl FoldedText for Words<'_> {
     #[inline]
     fn put(&mut self, c: char, class: WordClass, source: Range<usize>) {
         match class {
@@ -98,6 +98,6 @@ impl<W: WordSink> FoldedText for Words<W> {
     }
 
     fn check(&mut self) {
-        self.sink.check();
+        (self.check)();
     }
 }
