@@ -34,28 +34,6 @@ pub fn pack(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..packed_len(numbers.len(), width)]);
 }
 
-/// A copy of packed numbers that any of them can be read from with one load.
-pub struct Packed([u8; PADDED]);
-
-impl Packed {
-    /// At most a block of numbers.
-    #[inline]
-    pub fn new(packed: &[u8]) -> Self {
-        let mut bytes = [0; PADDED];
-        bytes[..packed.len()].copy_from_slice(packed);
-        Self(bytes)
-    }
-
-    /// Returns the number of `width` (at most 32) bits that begins at a bit.
-    #[inline]
-    pub fn number(&self, bit: u32, width: u32) -> u32 {
-        // The remainder changes nothing, but shows the compiler that every word is within bounds.
-        let at = (bit / 8) as usize % LONGEST;
-        let word = u64::from_le_bytes(self.0[at..at + 8].try_into().expect("8 bytes"));
-        (word >> (bit % 8) & ((1 << width) - 1)) as u32
-    }
-}
-
 /// Returns the number of `width` (at most 32) bits that begins at a bit of bytes, beyond which there
 /// are zeros.
 #[inline]
@@ -95,9 +73,7 @@ mod tests {
             let mut bytes = Vec::new();
             pack(&numbers, width, &mut bytes);
             prop_assert_eq!(bytes.len(), packed_len(numbers.len(), width));
-            let packed = Packed::new(&bytes);
             for (i, number) in (0..).zip(&numbers) {
-                prop_assert_eq!(packed.number(i * width, width), *number);
                 prop_assert_eq!(number_in(&bytes, i * width, width), *number);
             }
         }

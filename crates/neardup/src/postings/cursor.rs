@@ -15,19 +15,20 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Returns the beginning of a leaf.
+    /// Returns the beginning of the block of a leaf that a posting is in.
     ///
     /// # Errors
-    /// Fails where its first block is damaged.
-    pub fn new(leaf: &Leaf<'a>) -> Result<Self, Damaged> {
+    /// Fails where that is damaged.
+    pub fn new(leaf: &Leaf<'a>, posting: Posting) -> Result<Self, Damaged> {
+        let number = leaf.block_of(posting);
         let mut cursor = Self {
             leaf: *leaf,
-            number: 0,
-            block: leaf.stored(0)?,
+            number,
+            block: leaf.stored(number)?,
             place: 0,
             key: 0,
         };
-        cursor.enter(0)?;
+        cursor.enter(number)?;
         Ok(cursor)
     }
 

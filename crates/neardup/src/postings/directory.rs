@@ -137,6 +137,16 @@ impl<'a> Directory<'a> {
             .map(DirectoryEntry::from_bytes)
     }
 
+    /// Returns a child, one that [`Self::child_of`] returned.
+    ///
+    /// # Errors
+    /// Fails where the page has no entries.
+    #[inline]
+    pub(super) fn child(&self, index: usize) -> Result<DirectoryEntry, Damaged> {
+        let child = self.get(index);
+        child.ok_or(Damaged("directory page without entries"))
+    }
+
     pub fn last(&self) -> Option<DirectoryEntry> {
         self.entries.last().copied().map(DirectoryEntry::from_bytes)
     }

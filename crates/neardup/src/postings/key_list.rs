@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::memory::{collected, copied};
+use std::cell::Cell;
 
 /// The rows that have a key.
 pub(super) struct KeyList {
@@ -9,8 +10,14 @@ pub(super) struct KeyList {
     /// The number of times that the query has the key.
     pub weight: u32,
     /// Postings on long parts, roughly; 0 where there are none.
-    pub long_postings: u64,
+    pub long_postings: Cell<u64>,
     pub unread: bool,
+}
+
+impl KeyList {
+    pub fn lengthen(&self, postings: u64) {
+        self.long_postings.set(self.long_postings.get() + postings);
+    }
 }
 
 /// Returns the lists of the keys of a query, in order.
@@ -20,7 +27,7 @@ pub(super) fn lists(keys: &[u32]) -> Result<Vec<KeyList>> {
     collected(sorted.chunk_by(|a, b| a == b).map(|same| KeyList {
         key: same[0],
         weight: same.len() as u32,
-        long_postings: 0,
+        long_postings: Cell::new(0),
         unread: false,
     }))
 }

@@ -6,7 +6,7 @@
 //! (0 for the first), then the offsets; each half begins at a byte. Where all keys of a block are one
 //! (0 bits a key), its offsets are stored as differences to its first.
 
-use super::bits::{BLOCK, Packed, number_in, pack, packed_len, width};
+use super::bits::{BLOCK, number_in, pack, packed_len, width};
 use super::{Damaged, Posting};
 use crate::memory::with_room;
 use std::ops::Range;
@@ -326,12 +326,10 @@ impl<'a> Leaf<'a> {
             return Err(DAMAGED);
         }
         let first = self.first_of(number);
-        let (differences, offsets) = bits.split_at(keys_len);
         Ok(StoredBlock {
             first,
             len,
-            differences,
-            offsets,
+            offsets_at: keys_len as u32 * u8::BITS,
             rest: &self.bits[range.start..],
             key_bits,
             offset_bits,
@@ -346,18 +344,11 @@ impl<'a> Leaf<'a> {
     #[inline]
     pub(super) fn block(&self, number: usize) -> Result<Block, Damaged> {
         let stored = self.stored(number)?;
-        // One copy of each half, so that the processor waits for all of it at once.
-        let differences = Packed::new(stored.differences);
-        let offsets = Packed::new(stored.offsets);
         let mut key = u64::from(stored.first.key);
-        let (mut key_at, mut offset_at) = (0, 0);
         let mut numbers = [0; BLOCK];
-        for number in &mut numbers[..stored.len] {
-            key += u64::from(differences.number(key_at, stored.key_bits));
-            let offset = offsets.number(offset_at, stored.offset_bits);
-            *number = key << 32 | u64::from(offset.wrapping_add(stored.bias));
-            key_at += stored.key_bits;
-            offset_at += stored.offset_bits;
+        for (place, number) in numbers[..stored.len].iter_mut().enumerate() {
+            key += u64::from(stored.difference(place));
+            *number = key << 32 | u64::from(stored.offset(place));
         }
         let begins_as_said = numbers[0] == u64::from(stored.first);
         if key > u64::from(u32::MAX) || !begins_as_said {
@@ -367,55 +358,6 @@ impl<'a> Leaf<'a> {
             numbers,
             len: stored.len,
         })
-    }
-
-    /// Unpacks the postings of a key in a block, which seldom has any, and behind them the next key,
-    /// if there is one.
-    ///
-    /// # Errors
-    /// Fails where the block's head, or its keys up to this one, are impossible.
-    #[inline]
-    fn list(&self, number: usize, wanted: u32) -> Result<Block, Damaged> {
-        let stored = self.stored(number)?;
-        let differences = Packed::new(stored.differences);
-        if differences.number(0, stored.key_bits) != 0 {
-            return Err(DAMAGED);
-        }
-        let mut key = u64::from(stored.first.key);
-        let mut place = 0;
-        while key < u64::from(wanted) {
-            place += 1;
-            if place == stored.len {
-                break;
-            }
-            key += u64::from(differences.number(place as u32 * stored.key_bits, stored.key_bits));
-        }
-        let mut list = Block {
-            numbers: [0; BLOCK],
-            len: 0,
-        };
-        let mut offsets = None;
-        while place < stored.len {
-            if key > u64::from(u32::MAX) {
-                return Err(DAMAGED);
-            }
-            let is_behind = key > u64::from(wanted);
-            let offset = match is_behind {
-                true => 0,
-                false => offsets
-                    .get_or_insert_with(|| Packed::new(stored.offsets))
-                    .number(place as u32 * stored.offset_bits, stored.offset_bits)
-                    .wrapping_add(stored.bias),
-            };
-            list.numbers[list.len] = key << 32 | u64::from(offset);
-            list.len += 1;
-            place += 1;
-            if is_behind || place == stored.len {
-                break;
-            }
-            key += u64::from(differences.number(place as u32 * stored.key_bits, stored.key_bits));
-        }
-        Ok(list)
     }
 
     /// Calls `visit` with the postings from `first` to `last`, as numbers, of one block after the
@@ -430,16 +372,12 @@ impl<'a> Leaf<'a> {
         last: Posting,
         visit: &mut impl FnMut(&[u64]) -> Result<bool, Damaged>,
     ) -> Result<(), Damaged> {
-        let is_list = first.key == last.key;
+        let (first_number, last_number) = (u64::from(first), u64::from(last));
         for number in self.block_of(first)..self.keys.len() {
-            let block = match is_list {
-                true => self.list(number, first.key)?,
-                false => self.block(number)?,
-            };
-            let (first, last) = (u64::from(first), u64::from(last));
+            let block = self.block(number)?;
             let numbers = block.numbers();
-            let start = numbers.partition_point(|number| *number < first);
-            let end = numbers.partition_point(|number| *number <= last);
+            let start = numbers.partition_point(|number| *number < first_number);
+            let end = numbers.partition_point(|number| *number <= last_number);
             let wanted = numbers.get(start..end).unwrap_or_default();
             if !(wanted.is_empty() || visit(wanted)?) || end < block.len {
                 break;
@@ -466,11 +404,10 @@ pub(super) const DAMAGED: Damaged = Damaged("impossible block of a leaf page");
 pub(super) struct StoredBlock<'a> {
     pub first: Posting,
     pub len: usize,
-    /// Of each key to the one before.
-    differences: &'a [u8],
-    offsets: &'a [u8],
-    /// Both, and the blocks behind it.
+    /// The differences of each key to the one before, the offsets, and the blocks behind it.
     rest: &'a [u8],
+    /// The bit at which the offsets begin.
+    offsets_at: u32,
     key_bits: u32,
     offset_bits: u32,
     /// Added to every offset.
@@ -501,8 +438,7 @@ impl StoredBlock<'_> {
     /// Returns the offset at a place.
     #[inline]
     pub fn offset(&self, place: usize) -> u32 {
-        let begin = self.differences.len() as u32 * u8::BITS;
-        let at = begin + place as u32 * self.offset_bits;
+        let at = self.offsets_at + place as u32 * self.offset_bits;
         let offset = number_in(self.rest, at, self.offset_bits);
         offset.wrapping_add(self.bias)
     }

@@ -1,8 +1,8 @@
 //! Lists of keys that many rows have, in one segment: read as a whole, or looked into.
 
 use super::count::{CountedRow, RowCounts};
+use super::cursor::Cursor;
 use super::key_list::KeyList;
-use super::leaf::{Block, Leaf};
 use super::part::SegmentPart;
 use super::walk::Leaves;
 use super::{Damaged, Pages, Posting};
@@ -70,7 +70,7 @@ pub(super) fn probe<P: Pages>(
     while let Some(target) = left.first().and_then(posting_of) {
         let mut leaves = Leaves::seek(pages, part.segment, target)?;
         let looked_up = leaves.visit(pages, |leaf| {
-            let mut probe = Probe::new(leaf)?;
+            let mut cursor = Cursor::new(&leaf, target)?;
             let leaf_last = leaf.last()?;
             let mut looked_up = 0;
             for candidate in left.iter_mut() {
@@ -78,7 +78,10 @@ pub(super) fn probe<P: Pages>(
                 let Some(posting) = posting else {
                     break;
                 };
-                candidate.count += u32::from(probe.contains(posting)?) * list.weight;
+                cursor.visit(posting, posting, &mut |_| {
+                    candidate.count += list.weight;
+                    Ok(false)
+                })?;
                 looked_up += 1;
             }
             Ok(looked_up)
@@ -95,39 +98,4 @@ pub(super) fn probe<P: Pages>(
         left = &mut left[passed..];
     }
     Ok(())
-}
-
-/// Looks up ascending postings in a leaf.
-struct Probe<'l> {
-    leaf: Leaf<'l>,
-    number: usize,
-    block: Block,
-}
-
-impl<'l> Probe<'l> {
-    fn new(leaf: Leaf<'l>) -> Result<Self, Damaged> {
-        let block = leaf.block(0)?;
-        Ok(Self {
-            leaf,
-            number: 0,
-            block,
-        })
-    }
-
-    fn contains(&mut self, posting: Posting) -> Result<bool, Damaged> {
-        let wanted = u64::from(posting);
-        if self
-            .block
-            .numbers()
-            .last()
-            .is_some_and(|last| *last < wanted)
-        {
-            let number = self.leaf.block_of(posting);
-            if number != self.number {
-                self.block = self.leaf.block(number)?;
-                self.number = number;
-            }
-        }
-        Ok(self.block.numbers().binary_search(&wanted).is_ok())
-    }
 }

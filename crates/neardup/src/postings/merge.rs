@@ -1,5 +1,6 @@
 //! Makes one segment of several, a leaf at a time.
 
+use super::part::split_of_input;
 use super::walk::SegmentWalk;
 use super::{Damaged, LeafBuilder, MAX_ROWS, Pages, Posting, Segment};
 use crate::memory::{collected, with_room};
@@ -128,11 +129,4 @@ impl Input {
         let offset = offset as u32;
         Ok(Posting { offset, ..posting }.into())
     }
-}
-
-/// Returns the first posting of an input that is not below a split, in terms of the input, whose
-/// rows begin `shift` after the rows of the output.
-pub fn split_of_input(split: Posting, shift: u64) -> Posting {
-    let offset = u64::from(split.offset).saturating_sub(shift) as u32;
-    Posting { offset, ..split }
 }

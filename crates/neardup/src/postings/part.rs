@@ -1,6 +1,5 @@
 //! The postings of a group that count, segment by segment.
 
-use super::merge::split_of_input;
 use super::{Damaged, MAX_ROWS, MergeOutput, Posting, Segment, SegmentGroup};
 use crate::Error;
 use crate::memory::with_room;
@@ -102,4 +101,11 @@ pub(super) fn offsets_of(parts: &[SegmentPart]) -> Range<u32> {
         (u64::from(part.shift) + rows).min(MAX_ROWS) as u32
     });
     first.min().unwrap_or(0)..end.max().unwrap_or(0)
+}
+
+/// Returns the first posting of an input that is not below a split, in terms of the input, whose
+/// rows begin `shift` after the rows of the output.
+pub fn split_of_input(split: Posting, shift: u64) -> Posting {
+    let offset = u64::from(split.offset).saturating_sub(shift) as u32;
+    Posting { offset, ..split }
 }

@@ -2,7 +2,7 @@
 
 use super::directory::DirectoryEntry;
 use super::walk::read_directory;
-use super::{Pages, Posting, Segment};
+use super::{Directory, Pages, Posting, Segment};
 use crate::memory::collected;
 
 /// Calls `found` with the block of every page of a merge's input that was needed while the split
@@ -44,8 +44,8 @@ struct PassedPages<'p, P, F> {
 }
 
 impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
-    /// Looks at a page of a level and those below it; `end` is where the next page of the level
-    /// begins.
+    /// Looks at a page of a level, and at those below it from the one split to the other; `end` is where the
+    /// next page of the level begins.
     fn visit(
         &mut self,
         page: DirectoryEntry,
@@ -53,15 +53,20 @@ impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
         level: u8,
     ) -> Result<(), P::Error> {
         if level > 0 {
-            let (children, after) = self.children(page, level)?;
-            let ends = children
-                .iter()
-                .skip(1)
-                .chain(&after)
-                .map(|next| Some(next.first));
-            let ends: Vec<_> = ends.chain([end]).collect();
-            for (child, end) in children.iter().zip(ends) {
-                self.visit(*child, end, level - 1)?;
+            let (from, to) = (self.from, self.to);
+            self.pages.interrupt()?;
+            let look = |directory: Directory| {
+                let first = directory.child_of(from);
+                let last = to.map_or(directory.len(), |to| directory.child_of(to));
+                let child = |i| {
+                    let next = directory.get(i + 1).map(|next| next.first);
+                    Some((directory.get(i)?, next.or(end)))
+                };
+                Ok(collected((first..=last).filter_map(child))?)
+            };
+            let children = read_directory(self.pages, self.segment, level, page, look)?;
+            for (child, end) in children {
+                self.visit(child, end, level - 1)?;
             }
         }
         let is_passed = match (end, self.to) {
@@ -73,24 +78,5 @@ impl<P: Pages, F: FnMut(u32)> PassedPages<'_, P, F> {
             (self.found)(page.block);
         }
         Ok(())
-    }
-
-    /// Returns the children from that of the one split to that of the other, and the one after
-    /// them.
-    fn children(
-        &mut self,
-        page: DirectoryEntry,
-        level: u8,
-    ) -> Result<(Vec<DirectoryEntry>, Option<DirectoryEntry>), P::Error> {
-        let (from, to) = (self.from, self.to);
-        self.pages.interrupt()?;
-        read_directory(self.pages, self.segment, level, page, |directory| {
-            let first = directory.child_of(from);
-            let last = to.map_or(directory.len().saturating_sub(1), |to| {
-                directory.child_of(to)
-            });
-            let children = collected((first..=last).filter_map(|i| directory.get(i)))?;
-            Ok((children, directory.get(last + 1)))
-        })
     }
 }

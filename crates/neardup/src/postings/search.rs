@@ -11,14 +11,12 @@
 //! level, and not once a page.
 
 use super::count::{CountedRow, RowCounts, RowTally};
-use super::directory::DirectoryEntry;
 use super::key_list::{KeyList, fewest, lists};
-use super::leaf::Leaf;
 use super::long::{probe, scan};
+use super::lookup::PageForKeys;
 use super::part::{SegmentPart, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, Damaged, MAX_DEPTH, PageAhead, Pages, Posting, SegmentGroup};
-use crate::Error;
+use super::{AHEAD, MAX_DEPTH, PageAhead, Pages, Posting, SegmentGroup};
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
@@ -128,7 +126,9 @@ fn look_up<P: Pages>(
                 pages.interrupt()?;
                 let search = &mut searches[visit.search];
                 match level.checked_sub(1) {
-                    Some(below) => search.look_at_directory(pages, visit, &mut levels[below])?,
+                    Some(below) => {
+                        search.look_at_directory(pages, visit, level, &mut levels[below])?;
+                    }
                     None => search.look_at_leaf(pages, visit)?,
                 }
             }
@@ -142,11 +142,7 @@ struct PageVisit {
     /// The numbers of the search and of its part.
     search: usize,
     part: usize,
-    level: u8,
-    page: DirectoryEntry,
-    /// The beginning of the page behind it.
-    next: Option<Posting>,
-    lists: Range<usize>,
+    lists: PageForKeys,
 }
 
 /// The piece of a list in one part of the group; it is long.
@@ -210,7 +206,7 @@ impl<'g> GroupSearch<'g> {
     /// have too few of the keys.
     fn wants(&mut self, from: usize) -> bool {
         let uncounted =
-            |(number, list): &(usize, &KeyList)| *number >= from || list.long_postings > 0;
+            |(number, list): &(usize, &KeyList)| *number >= from || list.long_postings.get() > 0;
         let lists = self.lists.iter().enumerate().filter(uncounted);
         let uncounted: u32 = lists.map(|(_, list)| list.weight).sum();
         match &mut self.counts {
@@ -247,81 +243,52 @@ impl<'g> GroupSearch<'g> {
             visits.try_push(PageVisit {
                 search: number,
                 part: place,
-                level: part.segment.depth,
-                page: DirectoryEntry::of_root(part.segment),
-                next: None,
-                lists: start..end,
+                lists: PageForKeys::root(part, start..end),
             })?;
         }
         Ok(())
     }
 
     fn look_at_directory<P: Pages>(
-        &mut self,
+        &self,
         pages: &mut P,
         visit: &PageVisit,
+        level: usize,
         below: &mut Vec<PageVisit>,
     ) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
-        below.try_reserve(visit.lists.len()).map_err(Error::from)?;
-        let (before, level) = (below.len(), visit.level);
-        read_directory(pages, part.segment, level, visit.page, |directory| {
-            let mut last_child = None;
-            for number in visit.lists.clone() {
-                let list = &mut self.lists[number];
-                let Some((first, last)) = part.range(list.key) else {
-                    continue;
-                };
-                let child = directory.child_of(first);
-                let page = directory.get(child);
-                let page = page.ok_or(Damaged("directory page without entries"))?;
-                let next = directory.get(child + 1).map(|entry| entry.first);
-                if next.is_some_and(|next| next <= last) {
-                    let children = (directory.child_of(last) - child) as u64;
-                    let leaves = children << (CHILDREN_LOG2 * u32::from(level - 1));
-                    list.long_postings += leaves << POSTINGS_LOG2;
-                }
-                if last_child == Some(child) && below.len() > before {
-                    let at = below.len() - 1;
-                    below[at].lists.end = number + 1;
-                } else {
-                    below.push(PageVisit {
-                        level: level - 1,
-                        page,
-                        next: next.or(visit.next),
-                        lists: number..number + 1,
-                        ..*visit
-                    });
-                }
-                last_child = Some(child);
-            }
-            Ok(())
+        let key = |number: usize| self.lists[number].key;
+        let put = |lists| below.try_push(PageVisit { lists, ..*visit });
+        let goes_on = |number: usize, children: usize| {
+            let leaves = (children as u64) << (CHILDREN_LOG2 * (level - 1) as u32);
+            self.lists[number].lengthen(leaves << POSTINGS_LOG2);
+        };
+        let page = visit.lists.page;
+        read_directory(pages, part.segment, level as u8, page, |directory| {
+            visit.lists.below(&directory, part, key, put, goes_on)
         })
     }
 
     /// Counts the short lists of a leaf, and notes the long ones.
     fn look_at_leaf<P: Pages>(&mut self, pages: &mut P, visit: &PageVisit) -> Result<(), P::Error> {
         let part = &self.parts[visit.part];
-        let (lists, counts, long) = (&mut self.lists, &mut self.counts, &mut self.long);
-        read_leaf(pages, part.segment, visit.page, |leaf| {
-            let mut short = [0; SHORT];
-            for number in visit.lists.clone() {
-                let list = &mut lists[number];
-                let Some((first, last)) = part.range(list.key) else {
-                    continue;
-                };
-                let goes_on = visit.next.is_some_and(|next| next <= last);
-                let found = short_list(&leaf, part, first, last, &mut short)?;
-                if let Some(found) = found.filter(|_| !goes_on) {
-                    counts.add(&short[..found], list.weight)?;
-                    continue;
-                }
-                let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
-                list.long_postings += here.max(1) as u64;
-                let part = visit.part;
-                long.try_push(Long { list: number, part })?;
-            }
-            Ok(())
+        let (lists, counts, long) = (&self.lists, &mut self.counts, &mut self.long);
+        let key = |number: usize| lists[number].key;
+        read_leaf(pages, part.segment, visit.lists.page, |leaf| {
+            visit
+                .lists
+                .read::<SHORT, _>(&leaf, part, key, |places, rows| {
+                    let (number, list) = (places.start, &lists[places.start]);
+                    if let Some(rows) = rows {
+                        return Ok(counts.add(rows, list.weight)?);
+                    }
+                    if let Some((first, last)) = part.range(list.key) {
+                        let here = leaf.rank(last)?.saturating_sub(leaf.rank(first)?);
+                        list.lengthen(here.max(1) as u64);
+                    }
+                    let part = visit.part;
+                    Ok(long.try_push(Long { list: number, part })?)
+                })
         })
     }
 
@@ -366,7 +333,7 @@ impl<'g> GroupSearch<'g> {
     fn leave_unread(&mut self) -> u32 {
         let lists = &mut self.lists;
         self.long
-            .sort_unstable_by_key(|long| (lists[long.list].long_postings, long.list));
+            .sort_unstable_by_key(|long| (lists[long.list].long_postings.get(), long.list));
         let mut unread = 0;
         for long in self.long.iter().rev() {
             let list = &mut lists[long.list];
@@ -379,38 +346,16 @@ impl<'g> GroupSearch<'g> {
     }
 }
 
-/// Puts the rows of a list on a leaf into `short`, and returns their number; None if there are more.
-fn short_list(
-    leaf: &Leaf,
-    part: &SegmentPart,
-    first: Posting,
-    last: Posting,
-    short: &mut [u32; SHORT],
-) -> Result<Option<usize>, Damaged> {
-    let (mut found, mut is_long) = (0, false);
-    leaf.visit(first, last, &mut |run| {
-        let Some(places) = short.get_mut(found..found + run.len()) else {
-            is_long = true;
-            return Ok(false);
-        };
-        for (place, number) in places.iter_mut().zip(run) {
-            *place = part.group_offset(*number)?;
-        }
-        found += run.len();
-        Ok(true)
-    })?;
-    Ok((!is_long).then_some(found))
-}
-
 impl PageVisit {
     /// Returns the page, and where on it the first list probably is, as keys are spread evenly in
     /// general.
     fn ahead(&self, lists: &[KeyList]) -> PageAhead {
-        let end = self.next.map_or(u32::MAX, |next| next.key);
-        let key = lists.get(self.lists.start).map_or(0, |list| list.key);
-        let from = |key: u32| key.saturating_sub(self.page.first.key) as f32;
+        let PageForKeys { page, next, keys } = &self.lists;
+        let end = next.map_or(u32::MAX, |next| next.key);
+        let key = lists.get(keys.start).map_or(0, |list| list.key);
+        let from = |key: u32| key.saturating_sub(page.first.key) as f32;
         PageAhead {
-            block: self.page.block,
+            block: page.block,
             place: (from(key) / from(end)).clamp(0.0, 1.0),
         }
     }

@@ -1,12 +1,11 @@
 //! T-occurrence for many queries: their keys are looked up in order, so that a leaf is read once for
 //! all of them.
 
-use super::cursor::Cursor;
-use super::directory::DirectoryEntry;
+use super::lookup::PageForKeys;
 use super::part::{SegmentPart, parts};
 use super::sort::sort;
 use super::walk::{read_directory, read_leaf};
-use super::{AHEAD, Damaged, Directory, Leaf, Log, PageAhead, Pages, Posting, SegmentGroup};
+use super::{AHEAD, Damaged, Log, PageAhead, Pages, SegmentGroup};
 use crate::Error;
 use crate::memory::Grow;
 
@@ -122,12 +121,8 @@ impl Queries {
         if start == end {
             return Ok(());
         }
-        let root = PageForKeys {
-            page: DirectoryEntry::of_root(part.segment),
-            next: None,
-            keys: &keys[start..end],
-        };
-        hits.look_at(pages, part, part.segment.depth, &[root])
+        let root = PageForKeys::root(part, start..end);
+        hits.look_at(pages, part, keys, part.segment.depth, &[root])
     }
 
     /// Calls `found` with the rows that were hit as often as is needed.
@@ -147,58 +142,17 @@ impl Queries {
     }
 }
 
-/// A page to look at for some of the keys, which begin on it if they are there at all.
-struct PageForKeys<'a> {
-    page: DirectoryEntry,
-    /// The beginning of the page behind it.
-    next: Option<Posting>,
-    keys: &'a [u64],
-}
-
-impl<'a> PageForKeys<'a> {
-    /// Returns the pages below a directory for the keys.
-    fn below<E: From<Damaged> + From<Error>>(
-        &self,
-        directory: &Directory,
-        part: &SegmentPart,
-    ) -> Result<Vec<PageForKeys<'a>>, E> {
-        let mut below = Vec::new();
-        let mut keys = self.keys;
-        while let Some(first) = keys.first() {
-            let Some((first, _)) = part.range(key_of(*first)) else {
-                keys = &keys[1..];
-                continue;
-            };
-            let child = directory.child_of(first);
-            let page = directory.get(child);
-            let page = page.ok_or(Damaged("directory page without entries"))?;
-            let next = directory.get(child + 1).map(|entry| entry.first);
-            let begins_before = |number: &u64| {
-                let range = part.range(key_of(*number));
-                next.is_none_or(|next| range.is_some_and(|(first, _)| first < next))
-            };
-            let (here, rest) = keys.split_at(keys.partition_point(begins_before).max(1));
-            let visit = PageForKeys {
-                page,
-                next: next.or(self.next),
-                keys: here,
-            };
-            below.try_push(visit)?;
-            keys = rest;
-        }
-        Ok(below)
-    }
-}
-
 impl Hits {
-    /// Looks at pages of a level, and at those below them.
+    /// Looks for keys at pages of a level, and at those below them.
     fn look_at<P: Pages>(
         &mut self,
         pages: &mut P,
         part: &SegmentPart,
+        keys: &[u64],
         level: u8,
         visits: &[PageForKeys],
     ) -> Result<(), P::Error> {
+        let key = |place: usize| key_of(keys[place]);
         for together in visits.chunks(AHEAD) {
             pages.interrupt()?;
             if level == 0 {
@@ -210,51 +164,35 @@ impl Hits {
             }
             for visit in together {
                 if level == 0 {
-                    let take = |leaf: Leaf| self.take(&leaf, part, visit);
-                    read_leaf(pages, part.segment, visit.page, take)?;
+                    read_leaf(pages, part.segment, visit.page, |leaf| {
+                        visit.read::<SHORT, _>(&leaf, part, key, |same, rows| {
+                            Ok(self.take(&keys[same], rows)?)
+                        })
+                    })?;
                     continue;
                 }
-                let below = |directory: Directory| visit.below(&directory, part);
-                let below = read_directory(pages, part.segment, level, visit.page, below)?;
-                self.look_at(pages, part, level - 1, &below)?;
+                let mut below = Vec::new();
+                read_directory(pages, part.segment, level, visit.page, |directory| {
+                    let put = |page| below.try_push(page);
+                    visit.below(&directory, part, key, put, |_, _| ())
+                })?;
+                self.look_at(pages, part, keys, level - 1, &below)?;
             }
         }
         Ok(())
     }
 
-    /// Takes the postings that a leaf has of its keys.
-    fn take<E: From<Damaged> + From<Error>>(
-        &mut self,
-        leaf: &Leaf,
-        part: &SegmentPart,
-        visit: &PageForKeys,
-    ) -> Result<(), E> {
-        let ranges = visit.keys.iter();
-        let ranges = ranges.filter_map(|number| part.range(key_of(*number)));
-        leaf.fetch(ranges.map(|(first, _)| first));
-        let mut cursor = Cursor::new(leaf)?;
-        for same in visit.keys.chunk_by(have_same_key) {
-            let Some((first, last)) = part.range(key_of(same[0])) else {
-                continue;
-            };
-            if visit.next.is_some_and(|next| next <= last) {
-                self.crowd(same);
-                continue;
-            }
-            let (mut found, mut failed) = (0, Ok(()));
-            cursor.visit(first, last, &mut |posting| {
-                found += 1;
-                if found > SHORT {
-                    self.crowd(same);
-                    return Ok(false);
-                }
-                let offset = part.group_offset(posting.into())?;
-                failed = same
-                    .iter()
-                    .try_for_each(|number| self.push(*number, offset));
-                Ok(failed.is_ok())
-            })?;
-            failed?;
+    /// Takes the rows that have the key of some entries; None if they are many.
+    fn take(&mut self, same: &[u64], rows: Option<&[u32]>) -> Result<(), Error> {
+        let Some(rows) = rows else {
+            self.crowd(same);
+            return Ok(());
+        };
+        for (entry, row) in same
+            .iter()
+            .flat_map(|entry| rows.iter().map(move |row| (entry, row)))
+        {
+            self.push(*entry, *row)?;
         }
         Ok(())
     }

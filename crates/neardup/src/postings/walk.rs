@@ -2,11 +2,10 @@
 
 use super::bits::BLOCK;
 use super::directory::DirectoryEntry;
-use super::{
-    Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segment, SegmentGroup,
-    split_of_input,
-};
+use super::part::{SegmentPart, parts};
+use super::{Damaged, Directory, Leaf, MAX_DEPTH, PageKind, Pages, Posting, Segment, SegmentGroup};
 use crate::Error;
+use crate::memory::Grow;
 
 /// The leaves of a segment from some posting on.
 ///
@@ -47,13 +46,13 @@ impl Leaves {
         from: Posting,
     ) -> Result<DirectoryEntry, P::Error> {
         for level in (1..=level).rev() {
-            let (page, index) = (entry, &mut self.path[usize::from(level) - 1].1);
-            entry = read_directory(pages, &self.segment, level, page, |directory| {
-                *index = directory.child_of(from) + 1;
-                let entry = directory.get(*index - 1);
-                Ok(entry.ok_or(Damaged("directory page without entries"))?)
+            let page = entry;
+            let (child, below) = read_directory(pages, &self.segment, level, page, |directory| {
+                let child = directory.child_of(from);
+                Ok((child, directory.child(child)?))
             })?;
-            self.path[usize::from(level) - 1].0 = page;
+            self.path[usize::from(level) - 1] = (page, child + 1);
+            entry = below;
         }
         Ok(entry)
     }
@@ -274,19 +273,9 @@ pub fn sweep<P: Pages>(
 ) -> Result<Option<KeyAndRow>, P::Error> {
     let mut sources = Vec::new();
     for group in groups {
-        let room = sources.try_reserve(group.inputs.len() + 1);
-        room.map_err(Error::from)?;
-        let split = group.output.map(|output| {
-            let end = output.split.into();
-            sources.push(SweptSegment::new(&output.segment, from, Posting::MIN, end));
-            (output.segment.lo, output.split)
-        });
-        sources.extend(group.inputs.iter().map(|input| {
-            let least = split.map_or(Posting::MIN, |(lo, split)| {
-                split_of_input(split, input.lo.saturating_sub(lo))
-            });
-            SweptSegment::new(input, from, least, u64::MAX)
-        }));
+        for part in &parts::<P::Error>(group)?.1 {
+            sources.try_push(SweptSegment::new(part, from))?;
+        }
     }
     for source in &mut sources {
         source.load(pages)?;
@@ -320,23 +309,24 @@ fn two_least(sources: &[SweptSegment]) -> (usize, KeyAndRow) {
     (at, after)
 }
 
-/// A segment, up to where a merge goes on writing it.
+/// The postings of a segment that count.
 struct SweptSegment {
     walk: SegmentWalk,
     lo: u64,
-    end: u64,
+    last: u64,
     next: KeyAndRow,
 }
 
 impl SweptSegment {
-    fn new(segment: &Segment, (key, row): KeyAndRow, least: Posting, end: u64) -> Self {
+    fn new(part: &SegmentPart, (key, row): KeyAndRow) -> Self {
+        let lo = part.segment.lo;
         // An offset beyond all others stands for rows behind the segment's.
-        let offset = row.saturating_sub(segment.lo).min(u64::from(u32::MAX)) as u32;
-        let from = Posting { key, offset }.max(least);
+        let offset = row.saturating_sub(lo).min(u64::from(u32::MAX)) as u32;
+        let from = Posting { key, offset }.max(part.first.into());
         Self {
-            walk: SegmentWalk::new(segment, from),
-            lo: segment.lo,
-            end,
+            walk: SegmentWalk::new(part.segment, from),
+            lo,
+            last: part.last,
             next: END,
         }
     }
@@ -346,12 +336,9 @@ impl SweptSegment {
         let within = self
             .walk
             .peek(pages)?
-            .filter(|posting| u64::from(*posting) < self.end);
+            .filter(|posting| u64::from(*posting) <= self.last);
         self.next = within.map_or(END, |posting| {
-            (
-                posting.key,
-                self.lo.saturating_add(u64::from(posting.offset)),
-            )
+            (posting.key, self.lo + u64::from(posting.offset))
         });
         Ok(())
     }
