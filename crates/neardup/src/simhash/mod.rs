@@ -18,7 +18,8 @@ mod terms;
 use sums::ONE;
 pub use sums::{Sums, Width, fixed_point};
 
-use crate::memory::{Grow, with_room};
+use crate::memory::{Grow, collected};
+use crate::set::sort_by;
 use crate::shingle::{Key, Shingling, for_each_block};
 use crate::{Error, Result, unknown};
 use bitvec::prelude::*;
@@ -75,9 +76,6 @@ impl Weighting {
         }
     }
 }
-
-/// Up to this frequency the terms that reach it are added together; few reach a higher one.
-const COMMON_FREQUENCIES: u32 = 4;
 
 /// Returns the SimHash of a document; `None` without any shingle. Linear time; for 'tf' in constant
 /// memory, otherwise, beyond a block of shingles, at most 48 bytes a distinct one.
@@ -150,41 +148,29 @@ impl Short {
     }
 }
 
-/// Adds to every term the weight of its first occurrence, to repeated terms the weight of their second
-/// one, and so on: as many terms as possible at one weight.
+/// Adds the terms, as many as possible at one weight.
 fn add_counted(
     sums: &mut Sums,
     counts: TermCounts,
     weighting: Weighting,
     check: &mut dyn FnMut(),
 ) -> Result<()> {
-    let (mut terms, mut counts) = counts.into_lists();
-    let mut added = 0;
-    for tf in 1..=COMMON_FREQUENCIES {
-        let weight = weighting.fixed_point(tf)?;
-        sums.add_all(&terms, weight - added, check)?;
-        added = weight;
-        if weighting == Weighting::Set {
-            return Ok(());
+    let (terms, counts) = counts.into_lists();
+    if weighting == Weighting::Set {
+        return sums.add_all(&terms, ONE, check);
+    }
+    let (mut single, mut repeated) = (Vec::new(), Vec::new());
+    for counted in terms.into_iter().zip(counts) {
+        match counted {
+            (term, 1) => single.try_push(term)?,
+            _ => repeated.try_push(counted)?,
         }
-        keep_frequent(tf + 1, &mut terms, &mut counts);
     }
-    let mut differences = with_room(counts.len())?;
-    for tf in counts {
-        differences.try_push(weighting.fixed_point(tf)? - added)?;
+    sums.add_all(&single, ONE, check)?;
+    sort_by(&mut repeated, |a, b| a.1.cmp(&b.1), check);
+    for alike in repeated.chunk_by(|a, b| a.1 == b.1) {
+        let terms = collected(alike.iter().map(|(term, _)| *term))?;
+        sums.add_all(&terms, weighting.fixed_point(alike[0].1)?, check)?;
     }
-    sums.add_each(&terms, &differences, check)
-}
-
-/// Keeps the terms that occur at least `tf` times, without a branch, since none can be predicted.
-fn keep_frequent(tf: u32, terms: &mut Vec<u64>, counts: &mut Vec<u32>) {
-    let mut kept = 0;
-    for i in 0..terms.len() {
-        let (term, count) = (terms[i], counts[i]);
-        terms[kept] = term;
-        counts[kept] = count;
-        kept += usize::from(count >= tf);
-    }
-    terms.truncate(kept);
-    counts.truncate(kept);
+    Ok(())
 }
