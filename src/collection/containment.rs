@@ -9,7 +9,7 @@ use crate::collection::items::Items;
 use crate::collection::matches::Visit;
 use crate::collection::reading::Collection;
 use crate::collection::sweep::{read_stored, sweep};
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory, too_large};
+use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::progress::Progress;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::RowSort;
@@ -107,8 +107,7 @@ impl ContainmentSearch {
         let threshold = self.collection.threshold;
         let elements = (0..self.sets.len()).map(|row| self.sets.length(row) / size_of::<i64>());
         let elements = elements.sum::<usize>();
-        let counts = Frequencies::new(elements, work_mem_bytes());
-        let mut counts = or_out_of_memory(counts);
+        let mut counts = Frequencies::new(elements, work_mem_bytes()).or_raise();
         self.sweep(
             "counting elements",
             Self::is_whole,

@@ -382,7 +382,7 @@ impl Bound {
             Self::Share(share) if strategy == RESEMBLES => Some(2.0 * share / (1.0 + share)),
             Self::Share(share) => Some(share),
             _ => {
-                let header = Header::from_parameters(parameters).ok();
+                let header = Header::parse(parameters).ok();
                 // SAFETY: vouched for by the caller.
                 let occurrence = unsafe { self.occurrence(options, header.as_ref()) };
                 occurrence.map(|occurrence| occurrence.typical_share())

@@ -131,7 +131,7 @@ impl ComparedClass for MinhashClass {
     }
 
     fn describe(&self, parameters: &ValueParameters) -> String {
-        Header::from_parameters(parameters)
+        Header::parse(parameters)
             .map_or_else(|_| String::from("unknown"), |header| header.to_string())
     }
 }

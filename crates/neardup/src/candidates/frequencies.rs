@@ -1,8 +1,9 @@
 //! Approximate counts of the rows that have a token.
 
 use super::TokenCounts;
+use crate::Result;
 use crate::hash::{GOLDEN, finish};
-use std::collections::TryReserveError;
+use crate::memory::filled;
 
 /// Returns one well-mixed hash of a band number and its token.
 #[inline]
@@ -25,18 +26,14 @@ impl Frequencies {
     ///
     /// # Errors
     /// `OutOfMemory`.
-    pub fn new(tokens: usize, max_bytes: usize) -> Result<Self, TryReserveError> {
+    pub fn new(tokens: usize, max_bytes: usize) -> Result<Self> {
         let most = 1usize << max_bytes.max(64).ilog2();
         let bytes = tokens
             .saturating_mul(2)
             .checked_next_power_of_two()
             .map_or(most, |wanted| wanted.clamp(64, most));
-        let mut nibbles = Vec::new();
-        nibbles.try_reserve_exact(bytes)?;
-        #[allow(clippy::disallowed_methods, reason = "reserved before")]
-        nibbles.resize(bytes, 0);
         Ok(Self {
-            nibbles,
+            nibbles: filled(0, bytes)?,
             mask: 2 * bytes as u64 - 1,
             coin: GOLDEN,
         })

@@ -31,17 +31,25 @@ pub fn for_each_pair(
     let Some(first) = signatures.first() else {
         return Ok(0);
     };
-    let (slots, bits) = (
-        usize::from(first.header.slots),
-        u32::from(first.header.slot_bits),
-    );
+    let (slots, bits) = first.header.size();
     let plan = BandPlan::estimate(slots, bits, low);
     let (tokens, rows) = tokens(signatures, &plan, check)?;
-    let searched = searched(&tokens, signatures.len(), check)?;
-    let kept = rows.partition_point(|row| (*row as usize) < searched);
-    let keys = sorted_keys(&tokens, kept as u32, check)?;
-    for group in keys.chunk_by(|a, b| a.0 == b.0) {
-        for (i, &(key, a)) in group.iter().enumerate() {
+    let mut keys = Vec::new();
+    for row in 0..tokens.rows() {
+        check();
+        keys.try_extend(tokens.keys(row).map(|key| (key, row)))?;
+    }
+    keys.sort_unstable();
+    let groups = || keys.chunk_by(|a, b| a.0 == b.0);
+    // Pairs that share a key grow with the square of the signatures.
+    let meetings: f64 = groups()
+        .map(|group| (group.len() as f64).powi(2) / 2.0)
+        .sum();
+    let share = (MOST_MEETINGS / meetings).sqrt().min(1.0);
+    let searched = (signatures.len() as f64 * share) as usize;
+    for group in groups() {
+        let end = group.partition_point(|&(_, kept)| (rows[kept as usize] as usize) < searched);
+        for (i, &(key, a)) in group[..end].iter().enumerate() {
             check();
             for &(_, b) in &group[..i] {
                 if !tokens.meet(a, b, key) {
@@ -81,26 +89,6 @@ fn tokens(
         }
     }
     Ok((tokens, rows))
-}
-
-/// Returns the keys of the first `rows` rows, each with its row, in order.
-fn sorted_keys(tokens: &Tokens, rows: u32, check: &mut dyn FnMut()) -> Result<Vec<(u32, u32)>> {
-    let mut keys = Vec::new();
-    for row in 0..rows {
-        check();
-        keys.try_extend(tokens.keys(row).map(|key| (key, row)))?;
-    }
-    keys.sort_unstable();
-    Ok(keys)
-}
-
-/// Returns how many of the signatures can be searched: pairs that share a key grow with their square.
-fn searched(tokens: &Tokens, signatures: usize, check: &mut dyn FnMut()) -> Result<usize> {
-    let keys = sorted_keys(tokens, tokens.rows(), check)?;
-    let groups = keys.chunk_by(|a, b| a.0 == b.0);
-    let meetings: f64 = groups.map(|group| (group.len() as f64).powi(2) / 2.0).sum();
-    let share = (MOST_MEETINGS / meetings).sqrt().min(1.0);
-    Ok((signatures as f64 * share) as usize)
 }
 
 #[cfg(test)]

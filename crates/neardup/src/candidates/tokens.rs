@@ -21,8 +21,6 @@ pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
-    /// The row that is being looked at.
-    chosen: Vec<u32>,
 }
 
 impl Tokens {
@@ -31,7 +29,6 @@ impl Tokens {
             flagged: Vec::new(),
             bands,
             needed,
-            chosen: Vec::new(),
         }
     }
 
@@ -65,12 +62,7 @@ impl Tokens {
     /// # Errors
     /// `OutOfMemory`.
     pub fn keep(&mut self, row: &[u32], counts: &dyn TokenCounts) -> Result<bool> {
-        let mut chosen = std::mem::take(&mut self.chosen);
-        chosen.clear();
-        let is_kept = choose(row, self.needed, counts, &mut chosen)?;
-        self.push(chosen.iter().copied())?;
-        self.chosen = chosen;
-        Ok(is_kept)
+        choose(row, self.needed, counts, &mut self.flagged)
     }
 
     /// Keeps a row as [`choose`] appended it.

@@ -5,7 +5,8 @@
     reason = "at most MAX_SLOTS slots"
 )]
 
-use super::{Header, MAX_SLOTS, Signature, SignatureUnit, Sketch, UNFILLED, is_slot_bits};
+use super::sketch::merge;
+use super::{Header, MAX_SLOTS, Signature, SignatureUnit, UNFILLED, is_slot_bits};
 use crate::hash::Key;
 use crate::text::Fold;
 use crate::{Error, Result};
@@ -15,12 +16,12 @@ use crate::{Error, Result};
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
 pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
-    a.check_comparable(b)?;
+    a.header.check_comparable(&b.header)?;
     check_full_width(a)?;
-    let mut sketch = Sketch::from_slots(a.slots().collect());
-    sketch.merge(&b.slots().collect::<Vec<_>>());
+    let mut slots: Vec<u32> = a.slots().collect();
+    merge(&mut slots, &b.slots().collect::<Vec<_>>());
     let empty = a.header.empty && b.header.empty;
-    Ok(Header { empty, ..a.header }.encode(sketch.slots()))
+    Ok(Header { empty, ..a.header }.encode(&slots))
 }
 
 /// Refuses packed signatures, whose slots have no order.

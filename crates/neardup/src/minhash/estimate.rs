@@ -10,7 +10,7 @@ use crate::minhash::{MAX_SLOTS, Signature};
 /// # Errors
 /// `Incomparable` if the signatures were made with different parameters.
 pub fn estimate(a: &Signature<'_>, b: &Signature<'_>) -> Result<f64> {
-    let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
+    let (slots, bits) = a.header.size();
     Ok(equal_slots(a, b)?.map_or(0.0, |equal| similarity(equal, slots, bits)))
 }
 
@@ -56,7 +56,7 @@ fn estimate_alike(a: &[u8], b: &[u8]) -> Option<f64> {
     if header.empty || a_slots.len() != header.payload_len() {
         return None;
     }
-    let (slots, bits) = (usize::from(header.slots), u32::from(header.slot_bits));
+    let (slots, bits) = header.size();
     let equal = active().count_equal(a_slots, b_slots, slots, bits);
     Some(similarity(equal, slots, bits))
 }
@@ -70,17 +70,13 @@ pub fn near_duplicates(a: &Signature<'_>, b: &Signature<'_>, threshold: f64) -> 
 
 /// Returns the number of equal slots; `None` if one of the documents is empty.
 pub(super) fn equal_slots(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<usize>> {
-    a.check_comparable(b)?;
+    a.header.check_comparable(&b.header)?;
     if a.header.empty || b.header.empty {
         return Ok(None);
     }
-    let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
-    Ok(Some(active().count_equal(
-        a.payload(),
-        b.payload(),
-        slots,
-        bits,
-    )))
+    let (slots, bits) = a.header.size();
+    let equal = active().count_equal(a.payload(), b.payload(), slots, bits);
+    Ok(Some(equal))
 }
 
 /// Returns the estimate of Jaccard similarity from the number of equal slots, within [0, 1].

@@ -7,7 +7,7 @@ use crate::error::out_of_range;
 use statrs::function::beta::inv_beta_reg;
 
 /// An estimate and its limits.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Interval {
     pub low: f64,
     pub estimate: f64,
@@ -25,13 +25,9 @@ pub struct Interval {
 pub fn interval(a: &Signature<'_>, b: &Signature<'_>, confidence: f64) -> Result<Interval> {
     check_confidence(confidence)?;
     let Some(equal) = equal_slots(a, b)? else {
-        return Ok(Interval {
-            low: 0.0,
-            estimate: 0.0,
-            high: 0.0,
-        });
+        return Ok(Interval::default());
     };
-    let (slots, bits) = (usize::from(a.header.slots), u32::from(a.header.slot_bits));
+    let (slots, bits) = a.header.size();
     let (low, high) = share_limits(equal as f64, slots as f64, confidence);
     Ok(Interval {
         low: correct_for_chance(low, bits),

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// # Errors
 /// `Incomparable` if the parameters differ, `Invalid` for packed signatures.
 pub fn containment(a: &Signature<'_>, b: &Signature<'_>) -> Result<Option<f64>> {
-    a.check_comparable(b)?;
+    a.header.check_comparable(&b.header)?;
     check_full_width(a)?;
     if a.header.empty || b.header.empty {
         return Ok(Some(0.0));

@@ -92,6 +92,12 @@ impl Header {
         }
     }
 
+    /// Returns the number of slots, and of the bits of each.
+    #[inline]
+    pub fn size(&self) -> (usize, u32) {
+        (usize::from(self.slots), u32::from(self.slot_bits))
+    }
+
     /// Returns the bytes of the slots.
     #[inline]
     pub fn payload_len(&self) -> usize {
@@ -156,14 +162,6 @@ impl Header {
         .to_bytes()
     }
 
-    /// Reads the result of [`Self::parameters`].
-    ///
-    /// # Errors
-    /// `Corrupt`.
-    pub fn from_parameters(bytes: &[u8; HEADER_LEN]) -> Result<Self> {
-        Self::parse(bytes)
-    }
-
     fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0] = VERSION;
@@ -176,8 +174,12 @@ impl Header {
         bytes
     }
 
+    /// Reads the header of stored bytes, or the result of [`Self::parameters`].
+    ///
+    /// # Errors
+    /// `Corrupt`.
     #[inline]
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self> {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         let Some(bytes) = bytes.first_chunk::<HEADER_LEN>() else {
             return Err(Error::corrupt(format!(
                 "a header has {HEADER_LEN} bytes, {} found",
@@ -279,12 +281,6 @@ impl<'a> Signature<'a> {
         let signature = Self::from_bytes(bytes)?;
         signature.check_payload()?;
         Ok(signature)
-    }
-
-    /// # Errors
-    /// `Incomparable`, naming both parameter sets, unless all parameters agree.
-    pub fn check_comparable(&self, other: &Signature<'_>) -> Result<()> {
-        self.header.check_comparable(&other.header)
     }
 
     fn check_payload(&self) -> Result<()> {

@@ -24,10 +24,6 @@ impl Sketch {
         }
     }
 
-    pub fn from_slots(slots: Vec<u32>) -> Self {
-        Self { slots }
-    }
-
     pub fn slots(&self) -> &[u32] {
         &self.slots
     }
@@ -42,11 +38,6 @@ impl Sketch {
     pub fn add(&mut self, hashes: &[u64]) {
         add(&mut self.slots, hashes);
     }
-
-    /// Takes the slot-wise minimum: the sketch of the union of the two sets.
-    pub fn merge(&mut self, other: &[u32]) {
-        merge(&mut self.slots, other);
-    }
 }
 
 /// Does [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
@@ -54,7 +45,7 @@ pub fn add(slots: &mut [u32], hashes: &[u64]) {
     active().sketch(slots, hashes);
 }
 
-/// Does [`Sketch::merge`] into slots that are kept elsewhere.
+/// Takes the slot-wise minimum: the slots of the union of the two sets.
 pub fn merge(slots: &mut [u32], other: &[u32]) {
     active().merge(slots, other);
 }
