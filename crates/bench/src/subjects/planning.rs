@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use postgres::SimpleQueryMessage;
+use serde_json::Value;
 use testbed::progress::bar;
 use testbed::server::database::Database;
 
@@ -37,7 +39,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let progress = bar(TABLES.len() as u64, "plans of lookups")?;
     let about = format!(
         "EXPLAIN of a lookup among {} documents, {} new sessions each: the first of a session, and the second. \
-         Compared with that of a row by its number, through a B-tree.",
+         Pages are those of catalogs and indexes that planning touches. Compared with the lookup of a row by its \
+         number, through a B-tree.",
         bench.scale.documents, bench.scale.rounds
     );
     let columns = [
@@ -45,8 +48,12 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "value",
         "first, ms",
         "second, ms",
+        "first, pages",
+        "second, pages",
         "B-tree's first, ms",
         "B-tree's second, ms",
+        "B-tree's first, pages",
+        "B-tree's second, pages",
     ];
     let mut table = Table::new("planning", about, &columns);
     for (number, (name, partitions, target, group)) in TABLES.iter().enumerate() {
@@ -61,7 +68,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         session.vacuum(&docs)?;
         let value: String = session
             .row(
-                &format!("SELECT quote_literal(sig::text) FROM {docs} WHERE i = 1"),
+                &format!("SELECT quote_literal(body) FROM {docs} WHERE i = 1"),
                 &[],
             )?
             .get(0);
@@ -71,12 +78,23 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
             &format!("SELECT i FROM {docs} WHERE i = 1"),
         )?;
         for (kind, value) in [
-            ("constant", format!("{value}::minhash_signature")),
-            ("subquery", format!("(SELECT sig FROM {docs} WHERE i = 1)")),
+            ("constant", value),
+            ("subquery", format!("(SELECT body FROM {docs} WHERE i = 1)")),
         ] {
-            let query = format!("SELECT i FROM {docs} WHERE near_dup(sig, {value}, 0.8)");
+            let query = format!("SELECT i FROM {docs} WHERE near_dup(body, {value}, 0.8)");
             let ours = plan(bench, &database, &query)?;
-            table.push(row![*name, kind, ours[0], ours[1], tree[0], tree[1]]);
+            table.push(row![
+                *name,
+                kind,
+                ours.milliseconds[0],
+                ours.milliseconds[1],
+                ours.pages[0],
+                ours.pages[1],
+                tree.milliseconds[0],
+                tree.milliseconds[1],
+                tree.pages[0],
+                tree.pages[1]
+            ]);
         }
         progress.inc(1);
     }
@@ -86,8 +104,8 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
 
 fn create(docs: &str, partitions: u32, target: u32, group: &str, rows: u64) -> String {
     let mut script = format!(
-        "CREATE TABLE {docs} (i bigint, sig minhash_signature) PARTITION BY HASH (i);
-         ALTER TABLE {docs} ALTER COLUMN sig SET STATISTICS {target};"
+        "CREATE TABLE {docs} (i bigint, body text) PARTITION BY HASH (i);
+         ALTER TABLE {docs} ALTER COLUMN body SET STATISTICS {target};"
     );
     for part in 0..partitions {
         script += &format!(
@@ -96,24 +114,42 @@ fn create(docs: &str, partitions: u32, target: u32, group: &str, rows: u64) -> S
     }
     script
         + &format!(
-            "INSERT INTO {docs} SELECT i, minhash((SELECT string_agg('w' || hashint8(grp * 100 + w), ' ')
-                 FROM generate_series(1, 30) w) || ' ' || i)
+            "INSERT INTO {docs} SELECT i, (SELECT string_agg('w' || hashint8(grp * 100 + w), ' ')
+                 FROM generate_series(1, 30) w) || ' ' || i
              FROM (SELECT {rows} AS n) n, generate_series(1, n) i, LATERAL (SELECT ({group})::bigint AS grp) g;
              CREATE INDEX ON {docs} (i);
-             CREATE INDEX ON {docs} USING neardup (sig);"
+             CREATE INDEX ON {docs} USING neardup (body);"
         )
 }
 
-/// Returns the medians of the milliseconds that the first and the second plan of a session take.
-fn plan(bench: &Bench<'_>, database: &Database<'_>, query: &str) -> Result<[f64; 2]> {
-    let mut seconds = [Vec::new(), Vec::new()];
+/// What a session needs to plan a query for the first time, and for the second.
+struct Planned {
+    milliseconds: [f64; 2],
+    pages: [f64; 2],
+}
+
+/// Returns the medians over new sessions.
+fn plan(bench: &Bench<'_>, database: &Database<'_>, query: &str) -> Result<Planned> {
+    let explain = format!("EXPLAIN (BUFFERS, FORMAT JSON) {query}");
+    let (mut seconds, mut pages) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for _ in 0..bench.scale.rounds {
         let mut client = database.connect()?;
-        for times in &mut seconds {
+        for (seconds, pages) in seconds.iter_mut().zip(&mut pages) {
             let start = Instant::now();
-            client.batch_execute(&format!("EXPLAIN {query}"))?;
-            times.push(start.elapsed().as_secs_f64());
+            let rows = client.simple_query(&explain)?;
+            seconds.push(start.elapsed().as_secs_f64());
+            let plan = rows.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0),
+                _ => None,
+            });
+            let plan: Value = serde_json::from_str(plan.context("no plan")?)?;
+            let of = |name: &str| plan[0]["Planning"][name].as_f64();
+            let touched = of("Shared Hit Blocks").zip(of("Shared Read Blocks"));
+            pages.push(touched.map_or(0.0, |(hit, read)| hit + read));
         }
     }
-    Ok(seconds.map(|times| 1e3 * quantile(&times, 0.5)))
+    Ok(Planned {
+        milliseconds: seconds.map(|times| 1e3 * quantile(&times, 0.5)),
+        pages: pages.map(|pages| quantile(&pages, 0.5)),
+    })
 }
