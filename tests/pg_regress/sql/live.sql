@@ -338,11 +338,11 @@ SELECT pg_stat_get_xact_numscans('filled_clusters_canonical'::regclass) < 10 AS 
 COMMIT;
 DROP TABLE filled, filled_clusters;
 -- A type without equality may be read by the order, and nowhere else.
-CREATE TABLE papers (id int PRIMARY KEY, j json, p point, sig minhash_signature);
+CREATE TABLE papers (id int PRIMARY KEY, j json, w path, p point, sig minhash_signature);
 CREATE INDEX ON papers USING neardup (sig);
-INSERT INTO papers SELECT i, json_build_object('x', -i), point(i, i), minhash('a few words') FROM generate_series(1, 3) i;
-SELECT near_dup_track('papers', 'j');
-SELECT near_dup_track('papers', 'sig', scope => '{j}');
+INSERT INTO papers SELECT i, json_build_object('x', -i), path '((0,0),(1,1))', point(i, i), minhash('a few words') FROM generate_series(1, 3) i;
+SELECT near_dup_track('papers', 'w');
+SELECT near_dup_track('papers', 'sig', scope => '{w}');
 SELECT near_dup_track('papers', 'sig', scope => '{p}');
 SELECT near_dup_track('papers', 'sig', keep => 'j');
 SELECT near_dup_track('papers', 'sig', keep => '(j->>''x'')::int');

@@ -47,7 +47,9 @@ SELECT near_dup_key(B'0000', 2) % near_dup_key(B'0011', 3) AS within, near_dup_k
 -- A label says in messages which row it is, and is ignored otherwise.
 CREATE TABLE labeled (id int, sig minhash_signature, hash bit(64));
 INSERT INTO labeled SELECT i, minhash(document(i % 10)), i::bit(64) FROM generate_series(1, 20) i;
-ALTER TABLE labeled ADD CONSTRAINT by_label EXCLUDE USING neardup (near_dup_key(sig, 0.85, label => id::text) WITH %);
+SET search_path = pg_catalog;
+ALTER TABLE public.labeled ADD CONSTRAINT by_label EXCLUDE USING neardup (public.near_dup_key(sig, 0.85, label => id::text) WITH OPERATOR(public.%));
+RESET search_path;
 DELETE FROM labeled WHERE id > 10;
 ALTER TABLE labeled ADD CONSTRAINT by_label EXCLUDE USING neardup (near_dup_key(sig, 0.85, label => id::text) WITH %);
 INSERT INTO labeled (id, sig) SELECT 11, sig FROM labeled WHERE id = 7;

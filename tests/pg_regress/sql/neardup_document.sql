@@ -126,7 +126,9 @@ COMMIT;
 INSERT INTO pages SELECT 3003, site, body FROM pages WHERE id = 3002;
 -- A table that breaks the rule, keys, and bounds that are none.
 ALTER TABLE pages DROP CONSTRAINT pages_site;
-ALTER TABLE pages ADD EXCLUDE USING neardup (near_dup_key(body, 0.8, label => id::text) WITH %);
+SET search_path = pg_catalog;
+ALTER TABLE public.pages ADD EXCLUDE USING neardup (public.near_dup_key(body, 0.8, label => id::text) WITH OPERATOR(public.%));
+RESET search_path;
 ALTER TABLE pages ADD EXCLUDE USING neardup (near_dup_key(body, 0.3) WITH %);
 ALTER TABLE pages ADD EXCLUDE USING neardup (near_dup_key(body, id) WITH %);
 SELECT near_dup_key('a b c d', 0.8), near_dup_key('a b c d', 0.8, label => 'five');

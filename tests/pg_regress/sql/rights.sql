@@ -51,12 +51,13 @@ BEGIN
 END $$;
 SET ROLE regress_owner;
 SET search_path = owned, public;
-CREATE FUNCTION owned.told(body text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
+CREATE FUNCTION owned.told(body text) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT body';
+CREATE INDEX docs_told ON owned.docs USING neardup (minhash(told(body)));
+CREATE OR REPLACE FUNCTION owned.told(body text) RETURNS text IMMUTABLE LANGUAGE plpgsql AS $$
 BEGIN
     RAISE NOTICE 'the owner''s function runs as %, search_path %', current_user, current_setting('search_path');
     RETURN helper(body);
 END $$;
-CREATE INDEX docs_told ON owned.docs USING neardup (minhash(told(body)));
 SET ROLE regress_monitor;
 SET search_path = trap, public;
 SELECT near_dup_index_check('owned.docs_told');
