@@ -2,13 +2,14 @@
 
 use crate::collection::bit_strings;
 use crate::collection::documents::{read_set, share_of_work_mem_bytes};
+use crate::collection::rows::RecordKind;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::helpers::{in_order, piece_bytes};
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
 use neardup::minhash::estimate_stored;
 use neardup::set::{intersection_size, jaccard_at_least, reaches};
-use neardup::shingle::{Key, Shingling, shingle_hashes};
+use neardup::shingle::{Key, shingle_hashes};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem;
@@ -16,19 +17,6 @@ use std::sync::{Arc, OnceLock};
 
 /// Pairs compared in one piece, at most.
 const PAIRS: usize = 1 << 12;
-
-/// The kind of the records by which rows are compared.
-#[derive(Debug, Clone, Copy)]
-pub enum RecordKind {
-    Signature,
-    /// Bit strings of one length, as they are stored.
-    Bits,
-    /// Sorted hashes, 8 bytes each.
-    Set,
-    Text(Shingling),
-    /// Sorted hashes, as in a set: the measure is the share of the first set that the second contains.
-    Contained,
-}
 
 /// A row that is compared with others.
 #[derive(Default)]

@@ -3,11 +3,12 @@
 //! Of every set the rarest elements are looked up, as many as a set that contains the share has one
 //! of. Rows that have one in common are sorted into pairs, each once, and their sets are compared.
 
-use crate::collection::compare::{RecordKind, compare_pairs};
+use crate::collection::compare::compare_pairs;
 use crate::collection::documents::read_set;
 use crate::collection::items::Items;
 use crate::collection::matches::Visit;
 use crate::collection::reading::Collection;
+use crate::collection::rows::RecordKind;
 use crate::collection::sweep::{read_stored, sweep};
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::progress::Progress;

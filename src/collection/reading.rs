@@ -1,9 +1,8 @@
 //! The rows that a query yields, with all that a search for pairs needs of them.
 
-use crate::collection::compare::RecordKind;
 use crate::collection::documents::{DocumentKind, Documents, share_of_work_mem_bytes};
 use crate::collection::outlines::{Outlining, read_tokens};
-use crate::collection::rows::{OutlinedPiece, Piece, RowKind};
+use crate::collection::rows::{OutlinedPiece, Piece, RecordKind, RowKind};
 use crate::index::kind::Bound;
 use crate::minhash::datum::shingling;
 use crate::minhash::sets;

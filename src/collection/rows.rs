@@ -13,7 +13,7 @@ use crate::pg::text::Text;
 use neardup::Result;
 use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Signing};
-use neardup::shingle::{Key, shingle_hashes};
+use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
 /// The kind of the values that rows have.
@@ -185,4 +185,17 @@ fn sign(
         .iter()
         .map(|element| signing.key.element_hash(element));
     signature_of_set(hashes, signing.slots, &signing.key, check)
+}
+
+/// The kind of the records by which rows are compared.
+#[derive(Debug, Clone, Copy)]
+pub enum RecordKind {
+    Signature,
+    /// Bit strings of one length, as they are stored.
+    Bits,
+    /// Sorted hashes, 8 bytes each.
+    Set,
+    Text(Shingling),
+    /// Sorted hashes, as in a set: the measure is the share of the first set that the second contains.
+    Contained,
 }

@@ -1,8 +1,9 @@
 //! The similarity of two rows, compared one by one.
 
-use crate::collection::compare::{KeptRows, RecordKind};
+use crate::collection::compare::KeptRows;
 use crate::collection::documents::{Documents, set_record, share_of_work_mem_bytes};
 use crate::collection::reading::Collection;
+use crate::collection::rows::RecordKind;
 use crate::collection::sweep::read_stored;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::spool::Records;

@@ -4,8 +4,9 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Standing, standing};
 use crate::guard::options::Notes;
 use crate::guard::refusal::Refusal;
-use crate::guard::row::{Slot, Source, Tid, get, have_same_bits, is_of_same_command, tid};
+use crate::guard::row::Row;
 use crate::guard::search::{Change, OpenTable, Own, Pending};
+use crate::guard::slot::{Slot, Tid, get, have_same_bits, is_of_same_command, tid};
 use crate::guard::table::Rule;
 use crate::guard::version::{Nearness, RowVersion};
 use crate::pg::error::OrRaise;
@@ -19,19 +20,6 @@ use std::ffi::CString;
 pub struct Guard {
     pub rule: Rule,
     pub tables: Vec<OpenTable>,
-}
-
-/// A row that is checked.
-pub struct Row<'r> {
-    pub source: &'r Source,
-    /// The version for which a trigger fired.
-    pub noted: *mut pg_sys::TupleTableSlot,
-    /// Its newest version, which may be another: other triggers and other statements may have changed it since.
-    pub slot: *mut pg_sys::TupleTableSlot,
-    /// The version that an UPDATE replaced.
-    pub old: Option<*mut pg_sys::TupleTableSlot>,
-    /// An entry of the row in an index leads to a version with the values of the newest one.
-    pub is_indexed: bool,
 }
 
 /// The outcome of a check.

@@ -3,7 +3,7 @@
 
 use crate::guard::keys::key_of;
 use crate::guard::options::GuardOptions;
-use crate::guard::row::{get, have_same_bits};
+use crate::guard::slot::{get, have_same_bits};
 use crate::guard::window::Window;
 use crate::pg::encoding::utf8;
 use crate::pg::error::{raise, unsupported};

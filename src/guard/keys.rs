@@ -1,7 +1,7 @@
 //! Primary keys of rows, and the columns of other tables that hold them: of the type of the key's only column, or of
 //! a row type.
 
-use crate::guard::row::get;
+use crate::guard::slot::get;
 use crate::pg::names;
 use crate::pg::relation::{ColumnType, Relation};
 use crate::pg::statement::Connection;

@@ -1,8 +1,10 @@
 //! The earlier rows that a row which passes is near to: see `notes`.
 
-use crate::guard::check::{Guard, Near, Round, Row, Verdict};
-use crate::guard::row::{Place, Slot, Tid, is_own, tid};
+use crate::guard::check::{Guard, Near, Round, Verdict};
+use crate::guard::row::Place;
+use crate::guard::row::Row;
 use crate::guard::search::OpenTable;
+use crate::guard::slot::{Slot, Tid, is_own, tid};
 use crate::guard::version::RowVersion;
 use crate::pg::error::OrRaise;
 use neardup::memory::{Grow, collected};

@@ -34,7 +34,8 @@
 use crate::guard::neighbors::Neighbor;
 use crate::guard::notes_table::{NewNote, NotesTable};
 use crate::guard::passing::{Passing, RowProgress};
-use crate::guard::row::{Place, Slot, Source, in_memory_of_its_own, with_replaced, with_row};
+use crate::guard::row::{Place, Source, in_memory_of_its_own, with_replaced, with_row};
+use crate::guard::slot::Slot;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::statement::Connection;
 use neardup::memory::{Grow, collected};

@@ -1,7 +1,7 @@
 //! Looking through an index of a table for rows of every transaction, as the check of an exclusion
 //! constraint does.
 
-use crate::guard::row::{Slot, Tid, tid};
+use crate::guard::slot::{Slot, Tid, tid};
 use crate::guard::table::{Rule, SearchedTable};
 use crate::guard::version::RowVersion;
 use crate::index::am::lookup::{self, NumberedRow, candidates, next_number};

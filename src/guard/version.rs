@@ -1,7 +1,7 @@
 //! A version of the row that is checked, as it is compared with other rows.
 
 use crate::guard::columns::GuardColumns;
-use crate::guard::row::get;
+use crate::guard::slot::get;
 use crate::guard::table::Rule;
 use crate::guard::window::Span;
 use crate::index::ball::Ball;

@@ -1,6 +1,6 @@
 //! The window of time within which rows count, and the partitions in its reach.
 
-use crate::guard::row::get;
+use crate::guard::slot::get;
 use crate::pg::error::raise;
 use crate::pg::relation::{ColumnType, Relation};
 use pgrx::{PgSqlErrorCode, pg_sys};

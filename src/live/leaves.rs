@@ -8,7 +8,7 @@ use std::collections::HashSet;
 /// A table with rows, as a refresh has read it. Another file or another trigger means that rows may
 /// have changed that were not noted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Leaf {
+pub struct LeafTable {
     pub table: pg_sys::Oid,
     /// Invalid where rows may change and nobody notices.
     pub file: pg_sys::Oid,
@@ -29,7 +29,7 @@ pub struct Unnoted {
 /// The tracked table, and the function and the name of the trigger that notes its rows.
 type NotingTrigger = (pg_sys::Oid, pg_sys::Oid, String);
 
-impl Leaf {
+impl LeafTable {
     /// Returns the leaves of a tracked table.
     pub fn all_of(tracker: &Tracker) -> Vec<Self> {
         let root = Relation::open_table(tracker.relation);
@@ -68,9 +68,9 @@ impl Leaf {
     }
 }
 
-fn add_leaves(table: &Relation, trigger: &NotingTrigger, leaves: &mut Vec<Leaf>) {
+fn add_leaves(table: &Relation, trigger: &NotingTrigger, leaves: &mut Vec<LeafTable>) {
     if table.kind() != pg_sys::RELKIND_PARTITIONED_TABLE {
-        return leaves.push(Leaf::of(table, trigger));
+        return leaves.push(LeafTable::of(table, trigger));
     }
     for partition in table.partitions() {
         add_leaves(&Relation::open_table(partition), trigger, leaves);
@@ -101,8 +101,8 @@ fn is_received(table: pg_sys::Oid) -> bool {
 
 impl Unnoted {
     /// Compares the leaves that the last refresh has read with the present ones.
-    pub fn since(before: &[Leaf], now: &[Leaf]) -> Self {
-        let known = |leaves: &[Leaf]| -> HashSet<Leaf> {
+    pub fn since(before: &[LeafTable], now: &[LeafTable]) -> Self {
+        let known = |leaves: &[LeafTable]| -> HashSet<LeafTable> {
             let known = leaves.iter().filter(|leaf| leaf.is_known());
             known.copied().collect()
         };

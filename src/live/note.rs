@@ -4,7 +4,7 @@
 //! right on the queue, and no code runs with other rights than the writer's.
 
 use crate::guard::keys::{holds_keys, key_of};
-use crate::guard::row::have_same_bits;
+use crate::guard::slot::have_same_bits;
 use crate::guard::table::root_of;
 use crate::live::access::check_tables;
 use crate::live::commit;

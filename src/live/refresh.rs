@@ -2,7 +2,7 @@
 
 use crate::live::access::{check_tables, lock, rights_for};
 use crate::live::create::renew_links;
-use crate::live::leaves::{Leaf, Unnoted};
+use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::neighborhood::repaired;
 use crate::live::rows::{After, TrackedRows};
 use crate::live::shape::Shape;
@@ -54,7 +54,7 @@ pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
     let mut connection = Connection::open();
     lock(&connection, &tracker);
     // Before the snapshot, which sees all rows of these.
-    let leaves = Leaf::all_of(&tracker);
+    let leaves = LeafTable::all_of(&tracker);
     connection.read_under(Snapshot::take());
     let (state, unnoted) = State::begin(&connection, &tracker, leaves);
     let mut queued = Queued::of(&connection, &tracker);

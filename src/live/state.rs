@@ -1,6 +1,6 @@
 //! The state that a tracker keeps from one refresh to the next.
 
-use crate::live::leaves::{Leaf, Unnoted};
+use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::tracker::Tracker;
 use crate::pg::names;
 use crate::pg::statement::{Connection, Snapshot};
@@ -15,7 +15,7 @@ pub struct State {
     /// The number of rows of the table that were there.
     pub rows: i64,
     /// The leaves that have been read.
-    pub leaves: Vec<Leaf>,
+    pub leaves: Vec<LeafTable>,
 }
 
 /// The columns of the table.
@@ -26,7 +26,11 @@ pub const COLUMNS: &str = "singleton boolean PRIMARY KEY DEFAULT true CHECK (sin
 impl State {
     /// Returns the state of a locked tracker at the beginning of a refresh that reads these leaves, with the
     /// changes since the last refresh that no trigger has noted.
-    pub fn begin(connection: &Connection, tracker: &Tracker, leaves: Vec<Leaf>) -> (Self, Unnoted) {
+    pub fn begin(
+        connection: &Connection,
+        tracker: &Tracker,
+        leaves: Vec<LeafTable>,
+    ) -> (Self, Unnoted) {
         let sql = format!(
             "SELECT s.next_cluster, s.rows, l.leaf, l.file, l.trigger
              FROM {} s LEFT JOIN LATERAL ROWS FROM (pg_catalog.unnest(s.leaves),
@@ -41,7 +45,7 @@ impl State {
         connection.prepare_kept(&sql, &[]).run(&[], &mut |row| {
             state.next_cluster = row.get(1).unwrap_or(1);
             state.rows = row.get(2).unwrap_or(0);
-            state.leaves.extend(row.get(3).map(|table| Leaf {
+            state.leaves.extend(row.get(3).map(|table| LeafTable {
                 table,
                 file: row.get(4).unwrap_or(pg_sys::InvalidOid),
                 trigger: row.get(5).unwrap_or(pg_sys::InvalidOid),
@@ -78,7 +82,7 @@ impl State {
             pg_sys::OIDARRAYOID,
             pg_sys::OIDARRAYOID,
         ];
-        let of_leaves = |value: fn(&Leaf) -> pg_sys::Oid| {
+        let of_leaves = |value: fn(&LeafTable) -> pg_sys::Oid| {
             let values: Vec<_> = self.leaves.iter().map(value).collect();
             values.into_datum()
         };

@@ -5,7 +5,7 @@ use crate::guard::window::Span;
 use crate::index::kind::{COLUMN_TYPES, Kind};
 use crate::live::access::{check_tables, lock, rights_for};
 use crate::live::create::{create, create_index, renew_links};
-use crate::live::leaves::Leaf;
+use crate::live::leaves::LeafTable;
 use crate::live::measure::Measure;
 use crate::live::order::Order;
 use crate::live::refresh::Refresh;
@@ -71,7 +71,7 @@ fn near_dup_track(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     drop(order);
     let shape = create(&connection, &name, tracker, &key);
     lock(&connection, &shape.tracker);
-    let leaves = Leaf::all_of(&shape.tracker);
+    let leaves = LeafTable::all_of(&shape.tracker);
     connection.read_under(Snapshot::take());
     let (state, _) = State::begin(&connection, &shape.tracker, leaves);
     let first = Refresh {

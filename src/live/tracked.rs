@@ -1,6 +1,6 @@
 //! `near_dup_trackers`: all trackers, for the view `near_dup_tracked`.
 
-use crate::live::leaves::Leaf;
+use crate::live::leaves::LeafTable;
 use crate::live::tracker::{Tracker, note_function};
 use crate::pg::arrays::NewTexts;
 use crate::pg::call::Call;
@@ -48,7 +48,7 @@ fn put(connection: &Connection, rows: &mut ResultRows, tracker: &Tracker) {
         state = names::relation(tracker.tables.state),
     );
     let cut = tracker.measure.shingling();
-    let is_noted = Leaf::all_of(tracker).iter().all(Leaf::is_known);
+    let is_noted = LeafTable::all_of(tracker).iter().all(LeafTable::is_known);
     connection.prepare(&sql, &[]).run(&[], &mut |row| {
         let text = |text: &str| {
             let text = server_text(text);

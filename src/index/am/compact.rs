@@ -7,11 +7,10 @@
 
 use super::hold;
 use super::merge::Merging;
-use super::meta::Meta;
+use super::meta::{self, Meta};
 use super::page::{Index, META_BLOCK, Page, PageChanges, PageType};
 use super::rows;
 use super::segment::first_posting;
-use super::vacuum;
 use crate::pg::error::{check_interrupts, vacuum_delay};
 use crate::pg::transaction::sleep;
 use neardup::postings::Posting;
@@ -217,7 +216,7 @@ fn truncate(index: &Index) {
     if unsafe { pg_sys::IsInParallelMode() } || !table_allows_truncation(index) {
         return;
     }
-    vacuum::release_kept(index);
+    meta::release_kept(index);
     let blocks = index.blocks();
     let end = free_end(index, || false);
     hold::point("compact_finds_end");
@@ -226,7 +225,7 @@ fn truncate(index: &Index) {
     }
     let relation = index.as_ptr();
     let mode = pg_sys::AccessExclusiveLock as i32;
-    vacuum::release_kept(index);
+    meta::release_kept(index);
     // SAFETY: the relation is open.
     let end = free_end(index, || unsafe {
         pg_sys::LockHasWaitersRelation(relation, mode)

@@ -402,3 +402,13 @@ pub fn release(index: &Index, blocks: &[u32]) {
         unsafe { pg_sys::FreeSpaceMapVacuumRange(index.as_ptr(), first, last + 1) };
     }
 }
+
+/// Releases the blocks that the metapage keeps for reuse.
+pub fn release_kept(index: &Index) {
+    let (mut page, mut meta) = Meta::lock(index);
+    let kept = meta.take_free();
+    if !kept.is_empty() {
+        meta.store(index, &mut page);
+        release(index, &kept);
+    }
+}

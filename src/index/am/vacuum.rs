@@ -271,7 +271,7 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
     // SAFETY: reads a setting of the backend.
     let most = unsafe { pg_sys::maintenance_work_mem } as usize * 1024 / size_of::<u32>();
     let (mut free, mut count) = (Vec::new(), 0);
-    release_kept(index);
+    meta::release_kept(index);
     let mut block = META_BLOCK + 1;
     loop {
         vacuum_delay();
@@ -295,16 +295,6 @@ fn reclaim(index: &Index) -> (Vec<u32>, u32) {
             }
         }
         block = end;
-    }
-}
-
-/// Releases the blocks that the metapage keeps for reuse.
-pub fn release_kept(index: &Index) {
-    let (mut page, mut meta) = Meta::lock(index);
-    let kept = meta.take_free();
-    if !kept.is_empty() {
-        meta.store(index, &mut page);
-        meta::release(index, &kept);
     }
 }
 

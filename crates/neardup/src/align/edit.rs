@@ -1,9 +1,9 @@
 //! Edit distance in characters.
 
 use super::characters::Characters;
+use super::costs::Costs;
 use super::edit_band::banded_distance;
 use super::pace::Pace;
-use crate::error::within;
 use crate::memory::with_room;
 use crate::{Error, Result};
 use rapidfuzz::distance::{lcs_seq, levenshtein};
@@ -193,38 +193,9 @@ impl DoubleEndedIterator for Paced<'_, '_, '_> {
     }
 }
 
-/// The highest cost of one edit: distances of the longest documents stay far below 2^63.
-pub const MAX_COST: i64 = 1_000_000;
-
-/// Costs of the edits that turn the first document into the second.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Costs {
-    pub(super) insert: i64,
-    pub(super) delete: i64,
-    pub(super) substitute: i64,
-}
-
-impl Costs {
-    /// # Errors
-    /// `Invalid` unless every cost is between 0 and [`MAX_COST`].
-    pub fn new(insert: i64, delete: i64, substitute: i64) -> Result<Self> {
-        for (name, cost) in [
-            ("ins_cost", insert),
-            ("del_cost", delete),
-            ("sub_cost", substitute),
-        ] {
-            within(name, cost, 0, MAX_COST)?;
-        }
-        Ok(Self {
-            insert,
-            delete,
-            substitute,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::costs::MAX_COST;
     use super::*;
     use proptest::prelude::*;
 

@@ -4,7 +4,7 @@
 //! Own code because the crates fill the whole table when costs are not uniform, which takes 10^10
 //! steps for two documents of 100 000 characters.
 
-use super::edit::Costs;
+use super::costs::Costs;
 use super::pace::Pace;
 use crate::Result;
 use crate::memory::filled;

@@ -8,6 +8,7 @@ mod alignment;
 mod characters;
 mod chunks;
 mod classes;
+mod costs;
 mod edit;
 mod edit_band;
 mod explain;
@@ -21,7 +22,8 @@ mod tiling;
 mod words;
 
 pub use chunks::{Chunk, ChunkPlace, Matching, Similarity, chunk_similarity, common_chunks};
-pub use edit::{Costs, MAX_COST, edit_distance};
+pub use costs::{Costs, MAX_COST};
+pub use edit::edit_distance;
 pub use explain::{DifferenceKind, Explanation, explain};
 pub use html::{MAX_PAGE_INPUT, diff_html, diff_html_of_several};
 pub use substring::{Substring, longest_common_substring};

@@ -143,9 +143,9 @@ mod tests {
     };
     use super::*;
 
-    struct Texts<'a>(&'a [&'a str]);
+    struct GivenTexts<'a>(&'a [&'a str]);
 
-    impl DocumentTexts for Texts<'_> {
+    impl DocumentTexts for GivenTexts<'_> {
         fn length(&self, document: usize) -> usize {
             self.0[document].len()
         }
@@ -185,7 +185,7 @@ mod tests {
             places += 1;
             Ok(())
         };
-        let (mut listing, texts) = (Listing::default(), &mut Texts(documents));
+        let (mut listing, texts) = (Listing::default(), &mut GivenTexts(documents));
         let all = passages.for_each(check, &mut |place| listing.push(place, texts));
         all.expect("memory");
         let located = listing.locate(Fold::Case, check).expect("memory");

@@ -1,92 +1,9 @@
-//! The first reading of a collection: the windows and the fingerprints of documents, and which fingerprints repeat.
+//! The first reading of documents: their windows and fingerprints.
 
-use super::file::Scratch;
-use super::repeated::{DocumentPiece, Repeated};
-use super::sort::{HEARTBEAT, Sort};
 use super::windows::{Hashes, Windows};
 use crate::Result;
-use crate::memory::{Grow, filled};
+use crate::memory::Grow;
 use crate::text::Fold;
-use bitvec::vec::BitVec;
-
-/// The fingerprints of all documents.
-///
-/// `memory`, in bytes, is the limit of a sort; records beyond it go to an `S`. Every document that
-/// is added takes 8 bytes besides, every fingerprint one bit.
-pub struct Fingerprints<S> {
-    reader: DocumentReader,
-    sort: Sort<2, S>,
-    count: u64,
-    pieces: Vec<DocumentPiece>,
-    starts: Vec<u64>,
-    end: u64,
-}
-
-impl<S: Scratch> Fingerprints<S> {
-    /// Returns none, to be read by a reader.
-    pub fn new(reader: DocumentReader, memory: usize) -> Self {
-        Self {
-            reader,
-            sort: Sort::new(memory),
-            count: 0,
-            pieces: Vec::new(),
-            starts: Vec::new(),
-            end: 0,
-        }
-    }
-
-    /// Takes the fingerprints of the next documents, which are to be read together again.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn add(&mut self, read: &Winnowed, check: &mut dyn FnMut()) -> Result<()> {
-        self.pieces.try_push(DocumentPiece {
-            first_document: self.starts.len(),
-            first_fingerprint: self.count,
-        })?;
-        for words in &read.words {
-            self.starts.try_push(self.end)?;
-            // A number between documents is nobody's, so that no run reaches over it.
-            self.end += words + 1;
-        }
-        for anchor in &read.anchors {
-            self.sort.push([*anchor, self.count], check)?;
-            self.count += 1;
-        }
-        Ok(())
-    }
-
-    /// Returns the number of fingerprints.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Ends the first reading. Calls `look` with the number of fingerprints that it has gone through.
-    ///
-    /// # Errors
-    /// `OutOfMemory`.
-    pub fn repeated(self, look: &mut dyn FnMut(u64)) -> Result<Repeated> {
-        let words = filled(0, self.count.div_ceil(64) as usize)?;
-        let mut repeats = BitVec::from_vec(words);
-        let mut last: Option<[u64; 2]> = None;
-        for (count, next) in self.sort.sorted(&mut || look(0))?.enumerate() {
-            if count % HEARTBEAT == 0 {
-                look(count as u64);
-            }
-            if let Some(last) = last.filter(|last| last[0] == next[0]) {
-                repeats.set(last[1] as usize, true);
-                repeats.set(next[1] as usize, true);
-            }
-            last = Some(next);
-        }
-        Ok(Repeated {
-            reader: self.reader,
-            repeats,
-            pieces: self.pieces,
-            starts: self.starts,
-        })
-    }
-}
 
 /// Reads documents, in any thread.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The counts of a report.
 
-use super::timeline::{Bar, Chart};
+use super::chart::{Bar, Chart};
 use crate::Result;
 use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;

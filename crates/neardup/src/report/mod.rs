@@ -1,6 +1,7 @@
 //! A report of the near-duplicates of a collection: one page of HTML, without a script.
 
 mod census;
+mod chart;
 mod timeline;
 
 pub use census::{Census, CensusRow, Facts};
@@ -11,8 +12,8 @@ use crate::align::{AlignedPair, Difference, Look, SideBySide, explain};
 use crate::html::{HtmlPage, HtmlText, Number, Percent, ThreeDecimals, beginning};
 use askama::Template;
 use census::{CensusGroup, DocumentTally};
+use chart::Chart;
 use std::cell::{Cell, RefCell};
-use timeline::Chart;
 use timeline::Timeline;
 
 /// Groups that a report can show.

@@ -1,0 +1,217 @@
+//! Versions of rows in slots.
+
+use crate::pg::value::Layout;
+use pgrx::itemptr::{item_pointer_get_both, item_pointer_set_all};
+use pgrx::pg_sys;
+
+/// Returns the value of a column; None for NULL.
+///
+/// # Safety
+/// The slot holds a row with that column.
+pub unsafe fn get(slot: *mut pg_sys::TupleTableSlot, column: i16) -> Option<pg_sys::Datum> {
+    let mut is_null = false;
+    // SAFETY: vouched for by the caller.
+    let value = unsafe { pg_sys::slot_getattr(slot, i32::from(column), &mut is_null) };
+    (!is_null).then_some(value)
+}
+
+/// Returns whether two versions of a row have values of the same bits, wherever they are stored, or NULL in each of
+/// some columns.
+///
+/// # Safety
+/// The slots hold rows of a table with these columns.
+pub unsafe fn have_same_bits(
+    a: *mut pg_sys::TupleTableSlot,
+    b: *mut pg_sys::TupleTableSlot,
+    columns: &[i16],
+) -> bool {
+    columns.iter().all(|&column| {
+        // SAFETY: vouched for by the caller; both values are of the column's type.
+        unsafe {
+            match (get(a, column), get(b, column)) {
+                (Some(value), Some(other)) => {
+                    let type_ = pg_sys::SPI_gettypeid((*a).tts_tupleDescriptor, column.into());
+                    let layout = Layout::of(type_);
+                    datum_image_eq(value, other, layout.by_value, layout.length.into())
+                }
+                (value, other) => value.is_none() && other.is_none(),
+            }
+        }
+    })
+}
+
+unsafe extern "C-unwind" {
+    fn datum_image_eq(
+        a: pg_sys::Datum,
+        b: pg_sys::Datum,
+        by_value: bool,
+        length: std::ffi::c_int,
+    ) -> bool;
+}
+
+/// A row's place in its table: block and offset.
+pub type Tid = (pg_sys::BlockNumber, pg_sys::OffsetNumber);
+
+/// Returns the tid of the row that a slot holds.
+///
+/// # Safety
+/// The slot holds a row of a table.
+pub unsafe fn tid(slot: *mut pg_sys::TupleTableSlot) -> Tid {
+    // SAFETY: vouched for by the caller.
+    item_pointer_get_both(unsafe { (*slot).tts_tid })
+}
+
+fn pointer_to((block, offset): Tid) -> pg_sys::ItemPointerData {
+    let mut pointer = pg_sys::ItemPointerData::default();
+    item_pointer_set_all(&mut pointer, block, offset);
+    pointer
+}
+
+/// A slot for rows of a table.
+pub struct Slot(*mut pg_sys::TupleTableSlot);
+
+impl Slot {
+    /// # Safety
+    /// The table is open, and stays so as long as the slot.
+    pub unsafe fn new(table: pg_sys::Relation) -> Self {
+        // SAFETY: vouched for by the caller.
+        Self(unsafe { pg_sys::table_slot_create(table, std::ptr::null_mut()) })
+    }
+
+    pub fn as_ptr(&self) -> *mut pg_sys::TupleTableSlot {
+        self.0
+    }
+
+    /// Fetches a version of a row, visible or not. Returns whether there is one.
+    ///
+    /// # Safety
+    /// The slot is one of that table, and the table has a block of that number.
+    pub unsafe fn fetch(&self, table: pg_sys::Relation, tid: Tid) -> bool {
+        let mut pointer = pointer_to(tid);
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let any = &raw mut pg_sys::SnapshotAnyData;
+            pg_sys::table_tuple_fetch_row_version(table, &mut pointer, any, self.0)
+        }
+    }
+
+    /// Locks a version of a row against changes until the transaction ends, FOR SHARE, once no other
+    /// transaction is changing it. Returns whether it is the newest one then.
+    ///
+    /// # Safety
+    /// As for [`Self::fetch`]; the table is locked, and another transaction wrote the version.
+    pub unsafe fn lock(&self, table: pg_sys::Relation, tid: Tid) -> bool {
+        let mut pointer = pointer_to(tid);
+        let mut failure = pg_sys::TM_FailureData::default();
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let result = pg_sys::table_tuple_lock(
+                table,
+                &mut pointer,
+                pg_sys::GetActiveSnapshot(),
+                self.0,
+                pg_sys::GetCurrentCommandId(true),
+                pg_sys::LockTupleMode::LockTupleShare,
+                pg_sys::LockWaitPolicy::LockWaitBlock,
+                0,
+                &mut failure,
+            );
+            result == pg_sys::TM_Result::TM_Ok
+        }
+    }
+
+    /// Fetches the newest version of the row that has a version at `tid`, as this transaction and
+    /// earlier ones left it. Returns whether there is one.
+    ///
+    /// # Safety
+    /// The slot is one of that table. The version was visible to this transaction at one time.
+    pub unsafe fn fetch_newest(&self, table: pg_sys::Relation, tid: Tid) -> bool {
+        let mut tid = tid;
+        // SAFETY: vouched for by the caller; the rows of a table are heap tuples.
+        unsafe {
+            while self.fetch(table, tid) {
+                if is_current(table, self.0) {
+                    return true;
+                }
+                let next = item_pointer_get_both((*header(self.0)).t_ctid);
+                // Deleted, or moved to another partition.
+                if next == tid || next.0 == pg_sys::InvalidBlockNumber {
+                    return false;
+                }
+                tid = next;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // After an ERROR its buffer is released with the resource owner.
+        if !std::thread::panicking() {
+            // SAFETY: `new` made it, and nobody else drops it.
+            unsafe { pg_sys::ExecDropSingleTupleTableSlot(self.0) };
+        }
+    }
+}
+
+/// Returns whether the version of a row that a slot holds is the newest that this transaction and
+/// those before it have left.
+///
+/// # Safety
+/// The slot holds a stored row of the open table.
+pub unsafe fn is_current(table: pg_sys::Relation, slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        pg_sys::table_tuple_satisfies_snapshot(table, slot, &raw mut pg_sys::SnapshotSelfData)
+    }
+}
+
+/// Returns whether one command of one transaction wrote both rows.
+///
+/// # Safety
+/// The slots hold stored rows of heap tables.
+pub unsafe fn is_of_same_command(
+    a: *mut pg_sys::TupleTableSlot,
+    b: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: vouched for by the caller; the header of a stored tuple has both fields set.
+    let [a, b] = [a, b].map(|slot| unsafe {
+        let fields = &(*header(slot)).t_choice.t_heap;
+        (fields.t_xmin, fields.t_field3.t_cid)
+    });
+    a == b
+}
+
+/// Returns whether the running transaction wrote the version of a row that a slot holds.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+pub unsafe fn is_own(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller; the header of a stored tuple has the field set.
+    unsafe {
+        let inserter = (*header(slot)).t_choice.t_heap.t_xmin;
+        pg_sys::TransactionIdIsCurrentTransactionId(inserter)
+    }
+}
+
+/// Returns whether no index has an entry for the version of a row that a slot holds.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+pub unsafe fn is_heap_only(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: vouched for by the caller.
+    unsafe { u32::from((*header(slot)).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE != 0 }
+}
+
+/// Returns the header of a tuple.
+///
+/// # Safety
+/// The slot holds a stored row of a heap table.
+unsafe fn header(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::HeapTupleHeaderData {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        let tuple = pg_sys::ExecFetchSlotHeapTuple(slot, false, std::ptr::null_mut());
+        (*tuple).t_data
+    }
+}
