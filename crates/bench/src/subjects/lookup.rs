@@ -104,7 +104,7 @@ fn build(bench: &Bench<'_>, session: &Session) -> Result<Table> {
 /// Returns the index against the scan, and with a hundred thousand rows of the same boilerplate.
 fn answers(bench: &Bench<'_>, session: &Session) -> Result<Table> {
     let about = "Rows at or above 0.8 of a document among all, by how many near-duplicates it has; answers counted in \
-                 the server, warm. The hot bands are those of a text that a tenth as many more rows share.";
+                 the server, warm. Hot bands belong to a text that a further tenth of the rows share.";
     let columns = [
         "how",
         "near-duplicates",

@@ -39,7 +39,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let progress = bar(TABLES.len() as u64, "plans of lookups")?;
     let about = format!(
         "EXPLAIN of a lookup among {} documents, {} new sessions each: the first of a session, and the second. \
-         Pages are those of catalogs and indexes that planning touches. Compared with the lookup of a row by its \
+         Pages: of catalogs and indexes, touched while planning. Compared with the lookup of a row by its \
          number, through a B-tree.",
         bench.scale.documents, bench.scale.rounds
     );

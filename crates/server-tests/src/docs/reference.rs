@@ -26,11 +26,10 @@ Every function, operator, type, operator class, cast and setting of the extensio
 makes this page from the catalog's comments (`\\\\df+`, `\\\\do+`, `\\\\dT+` show them in psql) and checks
 that nothing is missing.
 
-Arguments are given by position or by name (`minhash(body, slots => 256)`); what follows `=` is the
-default. In a function that takes a query, the fields of the row `params` are the `$1`, `$2`... of the query
-(`params => ROW(7, 'news')`); a literal without a type is text. Unless otherwise noted, a NULL argument gives NULL. Functions are IMMUTABLE and PARALLEL
-SAFE but for those marked otherwise. Invalid arguments are errors with SQLSTATE 22023 and a hint
-that lists what is valid.
+Pass arguments by position or by name (`minhash(body, slots => 256)`); a default follows its `=`. In a function that takes
+a query, the fields of the row `params` are the query's `$1`, `$2`... (`params => ROW(7, 'news')`); a literal without a
+type is text. Functions are IMMUTABLE and PARALLEL SAFE, and return NULL for a NULL argument, unless noted otherwise. An
+invalid argument is an error with SQLSTATE 22023 and a hint that lists the valid values.
 ";
 
 /// Fails unless the page is what the catalog gives, or writes it.

@@ -23,7 +23,7 @@ const ROUNDS: usize = 5;
 pub fn table() -> Table {
     let about = format!(
         "Rows at or above 0.8 of a document, by how many near-duplicates it has; a loop over a prepared lookup in the \
-         server, warm, up to {ROUNDS} times in turn. The hot bands are those of texts that a tenth as many more rows share, as 80 of 98 words or 57."
+         server, warm, up to {ROUNDS} times in turn. Hot bands belong to texts of which a further tenth of the rows share 80 or 57 of 98 words."
     );
     let columns = [
         "documents",
