@@ -73,7 +73,17 @@ pub fn run(choice: &PostgresChoice, options: &Options) -> Result<()> {
     let server = Server::start(setup::ensure(choice)?)?;
     let wants_passages = matches!(options.subject, Subject::All | Subject::Passages);
     let mut peers = match options.subject {
-        Subject::Passages | Subject::Scale | Subject::Cold | Subject::Shards => Peers::none(),
+        Subject::Index
+        | Subject::Guard
+        | Subject::Planning
+        | Subject::Live
+        | Subject::Groups
+        | Subject::Adopting
+        | Subject::Passages
+        | Subject::Calibration
+        | Subject::Scale
+        | Subject::Cold
+        | Subject::Shards => Peers::none(),
         _ => Peers::start(),
     };
     if wants_passages {
