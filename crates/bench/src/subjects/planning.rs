@@ -122,7 +122,7 @@ fn create(docs: &str, partitions: u32, target: u32, group: &str, rows: u64) -> S
         )
 }
 
-/// What a session needs to plan a query for the first time, and for the second.
+/// The cost of a session's first and second plan of a query.
 struct Planned {
     milliseconds: [f64; 2],
     pages: [f64; 2],
