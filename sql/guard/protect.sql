@@ -2,7 +2,7 @@ CREATE FUNCTION near_dup_protect(
     relation regclass, column_name name, threshold double precision,
     scope name[] = NULL, trigger_name name = NULL, within name = NULL, by interval = NULL,
     k integer = NULL, unit text = NULL, fold text = NULL,
-    action text = 'refuse', notes name = NULL, most integer = 10) RETURNS void
+    action text = 'reject', notes name = NULL, most integer = 10) RETURNS void
 VOLATILE PARALLEL UNSAFE COST 10000 LANGUAGE c
 AS 'MODULE_PATHNAME', 'near_dup_protect_wrapper';
 COMMENT ON FUNCTION near_dup_protect(regclass, name, double precision, name[], name, name, interval, integer, text, text, text, name, integer) IS

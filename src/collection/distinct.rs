@@ -234,7 +234,7 @@ fn check_columns(
     let key = key.of_type(call.argument_type(0), "first", "key");
     let signature_type = type_named(call.schema(), c"minhash_signature");
     let found = RowKind::of_column(&value, signature_type);
-    let (kind, value) = found.unwrap_or_else(|| value.refuse("second", VALID));
+    let (kind, value) = found.unwrap_or_else(|| value.reject("second", VALID));
     let bound = match kind {
         RowKind::Bits => options::distance_argument(call, 2).into(),
         _ => options::threshold_argument(call, 2),

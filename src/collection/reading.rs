@@ -45,7 +45,7 @@ pub struct Collection {
     signing: Signing,
     /// The similarity that pairs have to reach.
     pub threshold: f64,
-    /// The distance of bit strings that pairs may have; None where bit strings are refused.
+    /// The distance of bit strings that pairs may have; None where bit strings are rejected.
     pub distance: Option<u32>,
     /// Of the rows read first.
     kind: Option<RowKind>,
@@ -397,7 +397,7 @@ impl Collection {
         };
         let key = key.of_type(self.key_type, "first", "key");
         let found = RowKind::of_column(second, self.signature_type);
-        let (kind, value) = found.unwrap_or_else(|| second.refuse("second", &valid()));
+        let (kind, value) = found.unwrap_or_else(|| second.reject("second", &valid()));
         match (self.measure, kind, third) {
             (PairMeasure::Containment, RowKind::Document(kind), None) => {
                 (RowKind::Contained(kind), (key, value, None))
@@ -405,7 +405,7 @@ impl Collection {
             (PairMeasure::Resemblance, RowKind::Signature(_), Some(third)) => {
                 let (documents, document) = third
                     .kind(DocumentKind::of_type)
-                    .unwrap_or_else(|| third.refuse("third", &valid()));
+                    .unwrap_or_else(|| third.reject("third", &valid()));
                 (
                     RowKind::Signature(Some(documents)),
                     (key, value, Some(document)),
@@ -417,7 +417,7 @@ impl Collection {
             (PairMeasure::Resemblance, RowKind::Bits, None) if self.distance.is_some() => {
                 (kind, (key, value, None))
             }
-            _ => second.refuse("second", &valid()),
+            _ => second.reject("second", &valid()),
         }
     }
 

@@ -340,7 +340,7 @@ fn check_columns(
         (Some(document), _) => (document, None, others),
         (None, [document, others @ ..]) => {
             let Some(signature) = second.if_type(signature_type) else {
-                second.refuse("second", VALID);
+                second.reject("second", VALID);
             };
             (document.of_documents("third"), Some(signature), others)
         }

@@ -3,7 +3,7 @@
 use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Standing, standing};
 use crate::guard::options::Notes;
-use crate::guard::refusal::Refusal;
+use crate::guard::rejection::Rejection;
 use crate::guard::row::Row;
 use crate::guard::search::{Change, OpenTable, Own, Pending};
 use crate::guard::slot::{Slot, Tid, get, have_same_bits, is_of_same_command, tid};
@@ -29,7 +29,7 @@ pub enum Verdict {
     Wait(Pending),
     /// Another row is near; more about it has to be known while the gate is open.
     Again,
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
 /// A row near the one that is checked.
@@ -158,7 +158,7 @@ impl Guard {
         unsafe { self.for_each_near(row, new, is_full, &mut visit) };
         match duplicate.or(companion) {
             Some(_) if round.is_gated => Verdict::Again,
-            Some(detail) => Verdict::Refused(Refusal::new(row.source, detail.as_deref())),
+            Some(detail) => Verdict::Rejected(Rejection::new(row.source, detail.as_deref())),
             None => undecided.map_or(Verdict::Clear, Verdict::Wait),
         }
     }
@@ -236,7 +236,7 @@ unsafe fn near_before(table: &OpenTable, old: &RowVersion<'_>) -> Vec<Tid> {
     tids
 }
 
-/// Returns the DETAIL of a refusal: both rows, their similarity, and the `origin` of the row found; None
+/// Returns the DETAIL of a rejection: both rows, their similarity, and the `origin` of the row found; None
 /// if the role may not see that row.
 ///
 /// # Safety

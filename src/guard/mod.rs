@@ -1,4 +1,4 @@
-//! The trigger `near_dup_guard`, which refuses near-duplicates of a table's rows, or notes them.
+//! The trigger `near_dup_guard`, which rejects near-duplicates of a table's rows, or notes them.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_macros,
@@ -16,7 +16,7 @@ pub mod options;
 mod passing;
 pub mod places;
 mod protect;
-mod refusal;
+mod rejection;
 mod row;
 pub mod search;
 pub mod slot;

@@ -7,9 +7,9 @@
 //! changed. When a row is deleted or changed, all notes that name it, on either side, are removed.
 //!
 //! **Every earlier row is found.** Rows are searched for, waited for and left to others exactly as by a guard
-//! that refuses (see `passing`); only the treatment of a committed row differs. By the argument there, the
+//! that rejects (see `passing`); only the treatment of a committed row differs. By the argument there, the
 //! later to pass of two committed similar rows has found the other, and has waited for its transaction if that
-//! had passed and was in progress. A row that a refusal would name is a neighbor here. If a look at only the
+//! had passed and was in progress. A row that a rejection would name is a neighbor here. If a look at only the
 //! newest rows finds a row, the transaction looks at everything once more, so that all neighbors at the moment
 //! of passing come from one look, and nothing has been added since.
 //!

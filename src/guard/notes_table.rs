@@ -36,7 +36,7 @@ pub fn create(guarded: &Relation, name: &str) -> pg_sys::Oid {
         // Work as the owner makes no temporary objects.
         pg_sys::RELPERSISTENCE_TEMP => unsupported(
             "near_dup_protect cannot note rows of a temporary table",
-            "action => 'refuse' is possible.",
+            "action => 'reject' is possible.",
         ),
         pg_sys::RELPERSISTENCE_UNLOGGED => "UNLOGGED",
         _ => "",

@@ -27,7 +27,7 @@ pub struct GuardOptions {
     pub within: Option<CString>,
     /// Microseconds by which rows differ at most in the column of `within`.
     pub by: Option<i64>,
-    /// None for a guard that refuses rows.
+    /// None for a guard that rejects rows.
     pub notes: Option<Notes>,
 }
 

@@ -4,7 +4,7 @@
 //! a statement ends, its transaction looks for rows that are similar to its own, closes the gate, makes
 //! sure that the answer still holds, says *I have passed*, and opens the gate. Of similar rows of other
 //! transactions
-//! - a committed one refuses the statement;
+//! - a committed one rejects the statement;
 //! - one of a transaction in progress that has passed is waited for: that one came first;
 //! - one of a transaction in progress that *will pass* is left to that transaction, which finds our row;
 //! - any other one in progress came without the trigger that says so before the row enters an index (an
@@ -52,7 +52,7 @@ use crate::guard::columns::GuardColumns;
 use crate::guard::locks::{Gate, Standing, say, standing};
 use crate::guard::neighbors::{Neighbor, PassingOrder};
 use crate::guard::options::GuardOptions;
-use crate::guard::refusal::Refusal;
+use crate::guard::rejection::Rejection;
 use crate::guard::row::{Place, Source, in_memory_of_its_own, not_so, with_row};
 use crate::guard::search::{OpenTable, Pending};
 use crate::guard::table::Rule;
@@ -65,19 +65,19 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 use std::mem::take;
 
-/// Lets rows pass, root by root. Returns the refusal of one.
+/// Lets rows pass, root by root. Returns the rejection of one.
 ///
 /// # Safety
 /// The running transaction wrote the rows at the places, and a snapshot is active.
-pub unsafe fn pass(places: &[Place]) -> Option<Refusal> {
+pub unsafe fn pass(places: &[Place]) -> Option<Rejection> {
     let roots = || places.iter().map(|place| place.root.to_u32());
     let mut next = roots().min();
     while let Some(root) = next {
         let passing = Passing::new(root.into(), places);
         // SAFETY: vouched for by the caller.
-        let refusal = unsafe { passing.pass() };
-        if refusal.is_some() {
-            return refusal;
+        let rejection = unsafe { passing.pass() };
+        if rejection.is_some() {
+            return rejection;
         }
         next = roots().filter(|&other| other > root).min();
     }
@@ -202,11 +202,11 @@ impl<'p> Passing<'p> {
         }
     }
 
-    /// Waits and searches until the rows have passed. Returns the refusal of one.
+    /// Waits and searches until the rows have passed. Returns the rejection of one.
     ///
     /// # Safety
     /// As for [`pass`].
-    unsafe fn pass(&self) -> Option<Refusal> {
+    unsafe fn pass(&self) -> Option<Rejection> {
         let mut round = Round {
             root: self.root,
             ..Round::default()
@@ -222,7 +222,7 @@ impl<'p> Passing<'p> {
                     unsafe { self.add_notes(&progress) };
                     return None;
                 }
-                Verdict::Refused(refusal) => return Some(refusal),
+                Verdict::Rejected(rejection) => return Some(rejection),
                 Verdict::Wait(pending) => pending.wait(),
                 Verdict::Again => {}
             }
@@ -308,7 +308,7 @@ impl<'p> Passing<'p> {
                     progress.is_open = true;
                     outcome = Verdict::Again;
                 }
-                refused => return refused,
+                rejected => return rejected,
             }
         }
         outcome

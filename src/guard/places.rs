@@ -10,7 +10,7 @@ use crate::guard::locks::{Standing, say};
 use crate::guard::notes_table::NotesTable;
 use crate::guard::options::GuardOptions;
 use crate::guard::passing::pass;
-use crate::guard::refusal::{self, Refusal};
+use crate::guard::rejection::{self, Rejection};
 use crate::guard::row::{Place, not_so};
 use crate::guard::slot::{Tid, tid};
 use crate::guard::table::root_of;
@@ -157,24 +157,24 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
     }
 }
 
-/// Lets the rows pass that were noted after the first `before` rows, and raises the ERROR that refuses one.
+/// Lets the rows pass that were noted after the first `before` rows, and raises the ERROR that rejects one.
 ///
 /// # Safety
 /// A transaction is running. No frame up to PostgreSQL's has anything to be dropped.
 unsafe fn pass_since(before: usize, snapshot: pg_sys::Snapshot) {
     if noted() > before {
-        let mut refusal = None;
+        let mut rejection = None;
         // SAFETY: vouched for by the caller.
         unsafe {
-            pass_noted(before, snapshot, &mut refusal);
-            if let Some(refusal) = &refusal {
-                refusal::raise(refusal);
+            pass_noted(before, snapshot, &mut rejection);
+            if let Some(rejection) = &rejection {
+                rejection::raise(rejection);
             }
         }
     }
 }
 
-/// Lets the rows pass; a refusal is left to the caller, who has nothing to drop.
+/// Lets the rows pass; a rejection is left to the caller, who has nothing to drop.
 ///
 /// # Safety
 /// A transaction is running, and the snapshot is a valid one or NULL.
@@ -182,7 +182,7 @@ unsafe fn pass_since(before: usize, snapshot: pg_sys::Snapshot) {
 unsafe extern "C-unwind" fn pass_noted(
     before: usize,
     snapshot: pg_sys::Snapshot,
-    refusal: *mut Option<Refusal>,
+    rejection: *mut Option<Rejection>,
 ) {
     let places = PLACES.with_borrow_mut(|noted| collected(noted.drain(before..)).or_raise());
     // SAFETY: vouched for by the caller; after an ERROR the snapshot goes with the transaction.
@@ -191,7 +191,7 @@ unsafe extern "C-unwind" fn pass_noted(
             true => pg_sys::GetTransactionSnapshot(),
             false => snapshot,
         });
-        *refusal = pass(&places);
+        *rejection = pass(&places);
         pg_sys::PopActiveSnapshot();
     }
 }

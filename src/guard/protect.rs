@@ -84,12 +84,12 @@ unsafe fn trigger_arguments(call: &Call) -> Vec<String> {
 }
 
 const ACTIONS: &str =
-    "Valid actions are refuse and note; notes names the table that action => 'note' makes.";
+    "Valid actions are reject and note; notes names the table that action => 'note' makes.";
 
-/// Returns the notes that a call asks for, without their table; None where it asks for refusals.
+/// Returns the notes that a call asks for, without their table; None where it asks for rejections.
 ///
 /// # Errors
-/// ERROR `invalid_parameter_value` for another action, and for notes of a guard that refuses.
+/// ERROR `invalid_parameter_value` for another action, and for notes of a guard that rejects.
 ///
 /// # Safety
 /// The call is one of `near_dup_protect`.
@@ -101,8 +101,8 @@ unsafe fn requested_notes(call: &Call) -> Option<Notes> {
     let has_name = call.optional_argument(11).is_some();
     match &*action {
         "note" => Some(Notes::none_yet(most)),
-        "refuse" if has_name => invalid("a guard that refuses rows has no notes", ACTIONS),
-        "refuse" => None,
+        "reject" if has_name => invalid("a guard that rejects rows has no notes", ACTIONS),
+        "reject" => None,
         _ => invalid(&format!("unknown action {}", quoted(&action)), ACTIONS),
     }
 }

@@ -267,13 +267,13 @@ fn _ball_in(text: &CStr) -> NewBall {
     let mut ball = filled(0, digits.len() / 2).or_raise();
     match hex::decode_to_slice(digits, &mut ball) {
         Ok(()) if parse(&ball).is_some() => NewBall(ball),
-        _ => refuse_text("_ball", "Such a value is made by _ball(center, bound)."),
+        _ => reject_text("_ball", "Such a value is made by _ball(center, bound)."),
     }
 }
 
 /// # Errors
 /// ERROR `feature_not_supported`: values of the type `name` are made, not written.
-pub fn refuse_text(name: &str, hint: &str) -> ! {
+pub fn reject_text(name: &str, hint: &str) -> ! {
     unsupported(&format!("cannot accept a value of type {name}"), hint)
 }
 

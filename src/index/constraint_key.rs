@@ -173,7 +173,7 @@ pub fn near_dup_key_near(a: ConstraintKey<'_>, b: ConstraintKey<'_>) -> bool {
 fn near_dup_key_in(_text: &CStr) -> NewConstraintKey {
     let hint =
         "Such a value is made by near_dup_key(body, threshold), and is not stored in a table.";
-    ball::refuse_text(NAME, hint)
+    ball::reject_text(NAME, hint)
 }
 
 #[pg_extern(immutable, parallel_safe, strict, name = "_out")]

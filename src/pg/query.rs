@@ -75,7 +75,7 @@ impl Column {
     }
 
     /// Raises the error of a column of a type that is none of those that a hint lists.
-    pub fn refuse(&self, position: &str, valid: &str) -> ! {
+    pub fn reject(&self, position: &str, valid: &str) -> ! {
         let type_name = self.type_name();
         wrong_type(
             &format!("the {position} column of the query is of type {type_name}"),

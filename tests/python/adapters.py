@@ -201,7 +201,7 @@ def migrate(engine):
         check_text(connection.exec_driver_sql, "by_sqlalchemy_text")
         query = "SELECT indexdef FROM pg_indexes WHERE indexname = 'by_sqlalchemy_tenant'"
         assert IN_TENANT in connection.exec_driver_sql(query).scalar()
-    for table, rows, refused in (
+    for table, rows, rejected in (
         (UNIQUE, [{"id": i, "tenant": i, "sig": FIRST} for i in range(3)], {"id": 3, "tenant": 0, "sig": FIRST}),
         (TEXT, TEXT_ROWS, {"id": 2, "tenant": "a", "body": EDITED}),
     ):
@@ -209,7 +209,7 @@ def migrate(engine):
             connection.execute(sqlalchemy.insert(table), rows)
         try:
             with engine.begin() as connection:
-                connection.execute(sqlalchemy.insert(table), refused)
+                connection.execute(sqlalchemy.insert(table), rejected)
             raise AssertionError("a near-duplicate was let in")
         except sqlalchemy.exc.IntegrityError as error:
             assert isinstance(error.orig, psycopg.errors.ExclusionViolation)
@@ -332,9 +332,9 @@ def by_django():
         rows[0].save(using=alias)
         rows[1].validate_constraints()
         rows[1].save(using=alias)
-        for refuse, expected in ((rows[2].validate_constraints, ValidationError), (rows[2].save, IntegrityError)):
+        for reject, expected in ((rows[2].validate_constraints, ValidationError), (rows[2].save, IntegrityError)):
             try:
-                refuse()
+                reject()
                 raise AssertionError("a near-duplicate was let in")
             except expected:
                 pass
@@ -374,9 +374,9 @@ def by_django():
             cursor.execute("SET enable_seqscan = off")
         for index_name, rows in found.items():
             assert index_name in rows.explain(), rows.explain()
-        refused = Text(id=2, tenant="a", body=EDITED)
+        rejected = Text(id=2, tenant="a", body=EDITED)
         try:
-            refused.save(using=alias)
+            rejected.save(using=alias)
             raise AssertionError("a near-duplicate was let in")
         except IntegrityError as error:
             assert "=(a, 2) conflicts with existing key" in str(error), error

@@ -1,4 +1,4 @@
-//! Checks of arguments, so that every interface refuses the same values in the same words.
+//! Checks of arguments, so that every interface rejects the same values in the same words.
 
 use crate::error::{out_of_range, within};
 use crate::minhash::{MAX_SLOTS, is_slot_bits};

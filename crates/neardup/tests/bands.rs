@@ -132,7 +132,7 @@ fn an_empty_document_has_no_bands() {
 }
 
 #[test]
-fn classic_bands_fit_or_are_refused() {
+fn classic_bands_fit_or_are_rejected() {
     for (bands, rows) in [(0, 1), (1, 0), (-1, -1), (13, 10), (i64::MAX, 2), (129, 1)] {
         assert!(
             Bands::classic(bands, rows, 128).is_err(),

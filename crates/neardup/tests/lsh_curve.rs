@@ -61,7 +61,7 @@ fn areas_are_the_integrals() {
 }
 
 #[test]
-fn bad_parameters_are_refused() {
+fn bad_parameters_are_rejected() {
     for threshold in [0.0, -0.1, 1.1, f64::NAN, f64::INFINITY] {
         assert!(lsh_params(threshold, 128, 0.5, 0.5).is_err(), "{threshold}");
         assert!(relax(threshold, 128, 0.999).is_err(), "{threshold}");

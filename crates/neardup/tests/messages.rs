@@ -8,11 +8,11 @@ use neardup::text::Unit;
 fn messages_quote_the_beginning_of_long_names() {
     assert_eq!(quoted("wrod"), "\"wrod\"");
     let long = "ß".repeat(1_000_000);
-    let refused = long.parse::<Unit>().expect_err("no unit").to_string();
-    assert_eq!(refused, format!("unknown unit \"{}...\"", "ß".repeat(64)));
+    let rejected = long.parse::<Unit>().expect_err("no unit").to_string();
+    assert_eq!(rejected, format!("unknown unit \"{}...\"", "ß".repeat(64)));
     let text = format!("minhash:1:word:{}:case:128x32:0:", "9".repeat(1_000_000));
-    let refused = Signature::parse_text(&text)
+    let rejected = Signature::parse_text(&text)
         .expect_err("no number")
         .to_string();
-    assert!(refused.len() < 200, "{} bytes", refused.len());
+    assert!(rejected.len() < 200, "{} bytes", rejected.len());
 }

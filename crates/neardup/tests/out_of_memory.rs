@@ -28,11 +28,11 @@ const SMALL: usize = 128 << 10;
 #[derive(Debug, Clone, Copy)]
 enum Plan {
     Succeed,
-    /// Refuses the request after so many.
+    /// Rejects the request after so many.
     One(usize),
-    /// Refuses that one and all later ones.
+    /// Rejects that one and all later ones.
     From(usize),
-    /// Refuses what would take more bytes in all.
+    /// Rejects what would take more bytes in all.
     Bytes(usize),
 }
 
@@ -49,20 +49,20 @@ struct Scarce;
 #[global_allocator]
 static ALLOCATOR: Scarce = Scarce;
 
-/// SAFETY: what is not refused is the system's.
+/// SAFETY: what is not rejected is the system's.
 unsafe impl GlobalAlloc for Scarce {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let [taken, most] = TAKEN.get();
         let taken = taken + layout.size();
         if layout.size() > SMALL {
             let number = REQUESTS.replace(REQUESTS.get() + 1);
-            let is_refused = match PLAN.get() {
+            let is_rejected = match PLAN.get() {
                 Plan::Succeed => false,
-                Plan::One(refused) => number == refused,
+                Plan::One(rejected) => number == rejected,
                 Plan::From(first) => number >= first,
                 Plan::Bytes(bytes) => taken > bytes,
             };
-            if is_refused {
+            if is_rejected {
                 return std::ptr::null_mut();
             }
         }
@@ -100,27 +100,28 @@ fn check(name: &str, plan: Plan, expected: u64, run: Run) -> bool {
     true
 }
 
-/// Refuses every request once, alone and with all later ones; of a great many, which are alike, some.
-fn refuse_each(name: &str, run: Run) {
+/// Rejects every request once, alone and with all later ones; of a great many, which are alike, some.
+fn reject_each(name: &str, run: Run) {
     let (expected, _, _) = run_with(Plan::Succeed, run);
     let expected = expected.expect(name);
     // Memory that is kept for the next document is there the second time.
     let (_, requests, _) = run_with(Plan::Succeed, run);
     assert!(requests > 0, "{name} takes little memory");
-    let mut refused = 0;
+    let mut rejected = 0;
     for number in (0..requests).step_by(1 + requests / 100) {
-        refused += usize::from(!check(name, Plan::One(number), expected, run));
-        refused += usize::from(!check(name, Plan::From(number), expected, run));
+        rejected += usize::from(!check(name, Plan::One(number), expected, run));
+        rejected += usize::from(!check(name, Plan::From(number), expected, run));
     }
-    assert!(refused > 0, "{name} never fails");
+    assert!(rejected > 0, "{name} never fails");
 }
 
 /// Gives less and less memory.
 fn give_less(name: &str, run: Run) {
     let (expected, _, most) = run_with(Plan::Succeed, run);
     let expected = expected.expect(name);
-    let refused = (0..64).filter(|part| !check(name, Plan::Bytes(most / 64 * part), expected, run));
-    assert!(refused.count() > 0, "{name} never fails");
+    let rejected =
+        (0..64).filter(|part| !check(name, Plan::Bytes(most / 64 * part), expected, run));
+    assert!(rejected.count() > 0, "{name} never fails");
     assert!(check(name, Plan::Bytes(2 * most), expected, run), "{name}");
 }
 
@@ -160,7 +161,7 @@ fn shingles_and_sets() {
     let hashes = |doc: &[u8], shingling: &Shingling| {
         shingle::shingle_hashes(doc, shingling, &key, &mut || ())
     };
-    refuse_each("words", &|| {
+    reject_each("words", &|| {
         let mut all = 0;
         text::words(&doc, Fold::Case, &mut || (), &mut |word, _| {
             all ^= digest(word);
@@ -175,31 +176,31 @@ fn shingles_and_sets() {
     ] {
         let shingling = shingling(unit, fold);
         if unit != Unit::Stop {
-            refuse_each("shingle_hashes", &|| hashes(&doc, &shingling).map(digest));
+            reject_each("shingle_hashes", &|| hashes(&doc, &shingling).map(digest));
         }
-        refuse_each("shingles", &|| {
+        reject_each("shingles", &|| {
             shingle::shingles(&doc, &shingling, usize::MAX, &mut || ()).map(digest)
         });
         if fold == Fold::Case {
-            refuse_each("marks", &|| hashes(&marks, &shingling).map(digest));
+            reject_each("marks", &|| hashes(&marks, &shingling).map(digest));
         }
     }
     let words = shingling(Unit::Word, Fold::Case);
-    refuse_each("winnow", &|| {
+    reject_each("winnow", &|| {
         shingle::winnow(&doc, &words, &key, 2, &mut || ()).map(digest)
     });
     let all = hashes(&doc, &words).expect("memory");
-    refuse_each("shingle_sample", &|| {
+    reject_each("shingle_sample", &|| {
         set::shingle_sample(&all, 2, &mut || ()).map(digest)
     });
-    refuse_each("bucket_sketch", &|| {
+    reject_each("bucket_sketch", &|| {
         set::bucket_sketch(&all, 50_000, &mut || ()).map(digest)
     });
-    refuse_each("supershingles", &|| {
+    reject_each("supershingles", &|| {
         set::supershingles(&all, 7, &mut || ()).map(digest)
     });
     let tokens: Vec<u64> = all.iter().map(|hash| *hash as u64).collect();
-    refuse_each("sequence_hashes", &|| {
+    reject_each("sequence_hashes", &|| {
         shingle::sequence_hashes(&tokens, 3).map(digest)
     });
 }
@@ -229,13 +230,13 @@ fn signatures() {
         );
     }
     for weighting in [Weighting::Set, Weighting::Logarithm] {
-        refuse_each("simhash", &|| {
+        reject_each("simhash", &|| {
             let width = Width::new(64)?;
             simhash::document(&doc, &words, &key, width, weighting, &mut || ()).map(digest)
         });
     }
     let text = "minhash:1:word:3:case:128x32:0123456789abcdef:".to_owned() + &"A".repeat(400_000);
-    refuse_each("the text form", &|| match Signature::parse_text(&text) {
+    reject_each("the text form", &|| match Signature::parse_text(&text) {
         Err(Error::Corrupt(reason)) => Ok(digest(reason)),
         other => other.map(digest),
     });
@@ -257,24 +258,24 @@ impl report::ReportDocuments for Pair<'_> {
 fn pairs_of_documents() {
     let (a, b) = (document(30_000, 90), document(30_000, 110));
     for matching in [Matching::Literal, Matching::Information] {
-        refuse_each("common_chunks", &|| {
+        reject_each("common_chunks", &|| {
             let chunks = align::common_chunks(&a, &b, 2, matching, &mut || ())?;
             Ok(digest(format!("{chunks:?}").len()))
         });
-        refuse_each("chunk_similarity", &|| {
+        reject_each("chunk_similarity", &|| {
             let found = align::chunk_similarity(&a, &b, 2, matching, &mut || ())?;
             Ok(digest(found.common))
         });
     }
-    refuse_each("longest_common_substring", &|| {
+    reject_each("longest_common_substring", &|| {
         let found = align::longest_common_substring(&a, &b, &mut || ())?;
         Ok(digest(found.bytes))
     });
-    refuse_each("explain", &|| {
+    reject_each("explain", &|| {
         let found = align::explain(&a, &b, &mut || ())?;
         Ok(digest((found.only_in_a, found.only_in_b)))
     });
-    refuse_each("diff_html", &|| {
+    reject_each("diff_html", &|| {
         align::diff_html(&a, &b, 5, &mut || ()).map(digest)
     });
     let documents = [&a[..], &b[..]];
@@ -287,7 +288,7 @@ fn pairs_of_documents() {
         };
         Census::new(vec![row(1.0), row(0.9)], Vec::new())
     };
-    refuse_each("near_dup_report", &|| {
+    reject_each("near_dup_report", &|| {
         let report = CollectionReport {
             title: b"title",
             threshold: 0.8,
@@ -303,7 +304,7 @@ fn pairs_of_documents() {
 #[test]
 fn edit_distances() {
     let (a, b) = (document(6000, 90), document(6000, 110));
-    refuse_each("costs that differ", &|| {
+    reject_each("costs that differ", &|| {
         let costs = Costs::new(1, 3, 1)?;
         align::edit_distance(&a[..40_000], &b[..30_000], costs, None, &mut || ()).map(digest)
     });
@@ -333,7 +334,7 @@ fn collections() {
     }
     let group: Vec<u32> = (0..tokens.rows()).collect();
     let met = tokens.keys(0).next().expect("a key");
-    refuse_each("join_group", &|| {
+    reject_each("join_group", &|| {
         let sets = UnionFind::new(tokens.rows())?;
         group.iter().for_each(|row| {
             sets.union(0, *row);
@@ -341,7 +342,7 @@ fn collections() {
         sets.join_group(&group, &mut |x, y| tokens.meet_first(x, y, met))?;
         Ok(u64::from(sets.find(7)))
     });
-    refuse_each("an advised index", &|| {
+    reject_each("an advised index", &|| {
         let sample = Sample::new((0..20_000).map(|row| [row / 4, 7]), 1e6)?;
         let bands = Bands {
             slots: 128,
@@ -415,12 +416,12 @@ fn passages_of_documents() {
         .iter()
         .flat_map(|byte| [b'a' + byte % 3, b' '])
         .collect();
-    refuse_each("repeated_passages", &|| {
+    reject_each("repeated_passages", &|| {
         repeats(&[&letters, &letters[10_000..]], 6)
     });
     let doc = document(40_000, 90);
     let text = std::str::from_utf8(&doc).expect("a text");
-    refuse_each("cut_passages", &|| {
+    reject_each("cut_passages", &|| {
         let spans = [5..10, 100..200_000].into_iter();
         passages::cut(text, spans, "replacement", &mut || ()).map(digest)
     });

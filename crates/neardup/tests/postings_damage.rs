@@ -9,12 +9,12 @@ use neardup::postings::{Leaf, PageKind, Segment, SegmentGroup};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
-/// Refuses memory that no page can ask for, which shows as [`hostile::pages::Failure::OutOfMemory`].
+/// Rejects memory that no page can ask for, which shows as [`hostile::pages::Failure::OutOfMemory`].
 struct Frugal;
 
 const LARGEST: usize = 64 << 20;
 
-// SAFETY: refuses, or passes on to the system's allocator.
+// SAFETY: rejects, or passes on to the system's allocator.
 unsafe impl GlobalAlloc for Frugal {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if layout.size() > LARGEST {

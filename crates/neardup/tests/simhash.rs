@@ -109,7 +109,7 @@ fn a_tie_gives_zero() {
 }
 
 #[test]
-fn widths_and_weights_out_of_range_are_refused() {
+fn widths_and_weights_out_of_range_are_rejected() {
     for bits in [0, 1, 63, 65, 100, 4097, 4160, -64, i64::MIN, i64::MAX] {
         assert!(Width::new(bits).is_err(), "{bits}");
     }
@@ -126,7 +126,7 @@ fn widths_and_weights_out_of_range_are_refused() {
 }
 
 #[test]
-fn sums_that_could_overflow_are_refused_in_every_order() {
+fn sums_that_could_overflow_are_rejected_in_every_order() {
     let heavy = fixed_point(1.5 * 2f64.powi(30)).unwrap();
     for weights in [
         [heavy, heavy],

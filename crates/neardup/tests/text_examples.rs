@@ -193,7 +193,7 @@ fn every_script_is_cut_sensibly() {
 }
 
 #[test]
-fn too_many_shingles_are_refused() {
+fn too_many_shingles_are_rejected() {
     let text = "one two three four";
     let within = |bytes| shingles(text.as_bytes(), &words(1), bytes, &mut || ());
     assert_eq!(within(36).map(|shingles| shingles.len()), Ok(4));

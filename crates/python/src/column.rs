@@ -19,7 +19,7 @@ impl<'py> Column<'py> {
     /// # Errors
     /// TypeError for a single text or value.
     pub fn read(column: &Bound<'py, PyAny>) -> PyResult<Self> {
-        refuse_single(column)?;
+        reject_single(column)?;
         let is_plain = column.is_instance_of::<PyList>() || column.is_instance_of::<PyTuple>();
         if !is_plain {
             // A pandas Series has the method, and without pyarrow an error behind it.
@@ -81,7 +81,7 @@ impl<'py> Column<'py> {
 
 /// # Errors
 /// TypeError for a single text or value, whose characters or bytes are no items.
-pub fn refuse_single(column: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn reject_single(column: &Bound<'_, PyAny>) -> PyResult<()> {
     if column.is_instance_of::<PyString>() || column.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(
             "a column of values expected, not a single one: put it into a list",

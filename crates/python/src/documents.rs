@@ -12,7 +12,7 @@ use neardup::{Result, minhash::SignatureUnit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use crate::column::{Column, refuse_single, unexpected};
+use crate::column::{Column, reject_single, unexpected};
 use crate::error::{integer, raised, seed};
 use crate::parallel;
 
@@ -53,7 +53,7 @@ pub fn set_signature<'py>(
     let slots = arguments::slots(slots).map_err(raised)?;
     let key = Key::from_seed(seed);
     let mut hashes = Vec::new();
-    refuse_single(elements)?;
+    reject_single(elements)?;
     for (item, element) in elements.try_iter()?.enumerate() {
         let element = element?;
         if let Ok(text) = element.cast::<PyString>() {

@@ -183,7 +183,7 @@ impl Merging<'_> {
         meta.store(&self.index, &mut page);
     }
 
-    /// Writes up to `leaves` leaves of a merge; rows that `keep` refuses lose their postings.
+    /// Writes up to `leaves` leaves of a merge; rows that `keep` rejects lose their postings.
     /// Returns how many leaves it did not need if the merge is done.
     pub fn advance(
         &self,

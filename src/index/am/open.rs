@@ -30,7 +30,7 @@ impl Opened {
             (pg_sys::IndexGetRelation(oid, true), is_plain)
         };
         if table == pg_sys::InvalidOid || !is_plain {
-            refuse(oid);
+            reject(oid);
         }
         // The table is locked before its index, as everybody does.
         let table = Relation::open_table(table);
@@ -38,7 +38,7 @@ impl Opened {
         // SAFETY: the index is open.
         let build = unsafe { (*(*index.as_ptr()).rd_indam).ambuild };
         if build.map(|f| f as usize) != Some(build::build as *const () as usize) {
-            refuse(oid);
+            reject(oid);
         }
         // Its pages show how many rows there are, also those that row-level security hides.
         // SAFETY: looks roles up in the catalog.
@@ -63,7 +63,7 @@ impl Opened {
     }
 }
 
-fn refuse(oid: pg_sys::Oid) -> ! {
+fn reject(oid: pg_sys::Oid) -> ! {
     let name = names::find_bare(oid).unwrap_or_else(|| oid.to_u32().to_string());
     raise(
         PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,

@@ -5,7 +5,7 @@ use crate::pg::catalog;
 use crate::pg::error::{hold_interrupts, invalid};
 use pgrx::prelude::*;
 
-/// Implements `amoptions`: refuses every parameter.
+/// Implements `amoptions`: rejects every parameter.
 ///
 /// # Errors
 /// ERROR `invalid_parameter_value`.

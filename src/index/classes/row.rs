@@ -34,7 +34,7 @@ impl RowKeys {
         let compared = scope.pop_if(|last| last.is_compared());
         let is_scope = scope.iter().all(IndexColumn::is_scope);
         let Some(compared) = compared.filter(|_| is_scope) else {
-            refuse_columns(index, count);
+            reject_columns(index, count);
         };
         scope.iter().for_each(IndexColumn::declare_type);
         let class = compared.class().unwrap_or_else(|| {
@@ -307,7 +307,7 @@ fn is_null(condition: &pg_sys::ScanKeyData) -> bool {
     condition.sk_flags & pg_sys::SK_ISNULL as i32 != 0
 }
 
-fn refuse_columns(index: pg_sys::Relation, count: i16) -> ! {
+fn reject_columns(index: pg_sys::Relation, count: i16) -> ! {
     // SAFETY: the index is open; its name is NUL-terminated.
     let name = unsafe { CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr()) };
     let (problem, hint) = if count == 1 {

@@ -47,7 +47,7 @@ SELECT unnest(statements) FROM (SELECT * FROM near_dup_calibrate('TABLE labels',
 SELECT statements FROM near_dup_calibrate('TABLE labels', '{2}', '{char}', '{none}', '{}');
 RESET client_min_messages;
 
--- Refused arguments.
+-- Rejected arguments.
 SELECT near_dup_calibrate('SELECT a, b, same FROM labels WHERE same');
 SELECT near_dup_calibrate('SELECT a, b, same FROM labels WHERE NOT same');
 SELECT near_dup_calibrate('SELECT a, b, same FROM labels WHERE a IS NULL');

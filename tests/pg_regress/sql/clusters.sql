@@ -46,7 +46,7 @@ SELECT count(*) FROM (
     EXCEPT SELECT key, cluster FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs ORDER BY id', 0.6, 'connected')) x;
 SELECT * FROM connected_components(NULL::int, 'SELECT 1, 2 WHERE false');
 
--- Refused.
+-- Rejected.
 SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs', 0.6, 'best');
 SELECT * FROM near_dup_clusters(NULL::int, 'SELECT id, sig FROM docs', 2);
 SELECT * FROM connected_components(NULL::int, 'SELECT 1');

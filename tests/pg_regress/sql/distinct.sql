@@ -28,7 +28,7 @@ CREATE DOMAIN title AS varchar(80);
 SELECT key, repeat_keys FROM near_dup_distinct(NULL::int, 'SELECT id, body::title FROM docs ORDER BY id', 0.5, 1);
 SELECT * FROM near_dup_distinct(NULL::int, 'SELECT 1, ''x'' WHERE false', 0.5);
 
--- Refused.
+-- Rejected.
 SELECT near_dup_distinct(NULL::int, NULL, 0.5);
 SELECT near_dup_distinct(NULL::int, :ranked, NULL);
 SELECT near_dup_distinct(NULL::int, :ranked, 0.5, NULL);

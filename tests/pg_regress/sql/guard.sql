@@ -14,7 +14,7 @@ SELECT near_dup_protect('docs', 'sig', 0.8, trigger_name => 'guard');
 SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE tgname LIKE 'guard%' ORDER BY tgname;
 INSERT INTO docs VALUES (1, 1, 'one two three four five six seven eight nine ten');
 
--- Refused, as by an exclusion constraint.
+-- Rejected, as by an exclusion constraint.
 \set VERBOSITY sqlstate
 INSERT INTO docs VALUES (2, 1, 'One, two, three, four, five, six, seven, eight, nine, ten!');
 \set VERBOSITY default
@@ -41,7 +41,7 @@ COPY docs (id, tenant, body) FROM stdin;
 3	1	Alpha Beta Gamma Delta Epsilon Zeta Eta Theta
 \.
 SELECT count(*) FROM docs;
--- A row that stays is named before one that is refused with the statement.
+-- A row that stays is named before one that is rejected with the statement.
 INSERT INTO docs VALUES (2, 1, 'alpha beta gamma delta epsilon zeta eta theta');
 INSERT INTO docs VALUES (3, 1, 'alpha beta gamma delta epsilon zeta eta theta'), (4, 1, 'alpha beta gamma delta epsilon zeta eta theta');
 BEGIN;
@@ -240,7 +240,7 @@ RESET ROLE;
 DROP OWNED BY guard_reader;
 DROP ROLE guard_reader;
 
--- Refused arguments.
+-- Rejected arguments.
 CREATE TABLE wrong (id int, sig minhash_signature, "into here" text);
 SELECT near_dup_protect('wrong', 'sig', 1.8);
 SELECT near_dup_protect('wrong', 'signature', 0.8);

@@ -68,10 +68,10 @@ COMMIT;
 UPDATE docs SET body = other.body FROM docs AS other WHERE docs.id + other.id = 15 AND docs.id <> other.id;
 SELECT * FROM noted;
 
--- Beside a guard that refuses.
-SELECT near_dup_protect('docs', 'body', 0.9, trigger_name => 'refusing');
+-- Beside a guard that rejects.
+SELECT near_dup_protect('docs', 'body', 0.9, trigger_name => 'rejecting');
 INSERT INTO docs VALUES (30, 1, 'of its own');
-DROP TRIGGER refusing ON docs;
+DROP TRIGGER rejecting ON docs;
 
 -- Triggers of the user's that write into the table themselves.
 CREATE FUNCTION copies() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -80,18 +80,18 @@ SELECT near_dup_protect('unlike', 'body', 0.8, scope => '{tenant}');
 INSERT INTO unlike SELECT part, 1, 1, repeat('story ' || part || ' ', 9) || :text FROM generate_series(1, 7) part;
 DO $$
 DECLARE
-    refused int := 0;
+    rejected int := 0;
 BEGIN
     FOR original IN 1 .. 7 LOOP
         FOR other IN 1 .. 7 LOOP
             BEGIN
                 INSERT INTO unlike SELECT other, 2, tenant, body || '!' FROM unlike WHERE part = original AND id = 1;
             EXCEPTION WHEN exclusion_violation THEN
-                refused := refused + 1;
+                rejected := rejected + 1;
             END;
         END LOOP;
     END LOOP;
-    RAISE NOTICE '% of 49 copies refused', refused;
+    RAISE NOTICE '% of 49 copies rejected', rejected;
 END $$;
 
 -- A foreign partition cannot be searched.

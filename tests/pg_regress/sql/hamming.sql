@@ -43,7 +43,7 @@ SELECT (SELECT count(*) FROM scan WHERE d = 3) AS found,
        (SELECT count(*) FROM (TABLE scan EXCEPT TABLE looked_up) x) AS lost,
        (SELECT count(*) FROM (TABLE looked_up EXCEPT TABLE scan) x) AS added;
 
--- Refused.
+-- Rejected.
 SELECT hamming_bands(X'00ff', -1);
 SELECT hamming_bands(X'00ff', 3, 3);
 SELECT hamming_bands(X'00ff', 64);

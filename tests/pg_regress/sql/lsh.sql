@@ -21,7 +21,7 @@ FROM generate_series(1, 2000) i,
                      array_agg('w' || i || '-' || j) FILTER (WHERE j > 10) AS b
               FROM generate_series(1, 40) j) sets;
 
--- Refused.
+-- Rejected.
 SELECT lsh_probability(1.5, 20, 5);
 SELECT lsh_probability('NaN', 20, 5);
 SELECT lsh_probability(0.5, 0, 5);

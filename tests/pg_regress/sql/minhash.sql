@@ -114,7 +114,7 @@ FROM (SELECT minhash_union(minhash_agg(i)) OVER (ORDER BY g) AS u,
       FROM (SELECT i, i % 10 AS g FROM generate_series(1, 100) i) e GROUP BY g) x;
 DROP TABLE elements, serial;
 
--- Refusals.
+-- Rejections.
 \set VERBOSITY default
 SELECT minhash_sim(minhash('a b c'), minhash('a b c', k => 2));
 SELECT minhash('a b c') || minhash('a b c', slots => 64);

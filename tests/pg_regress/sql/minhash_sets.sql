@@ -23,7 +23,7 @@ SELECT minhash('b:1 a:2 c:3'::tsvector, 3) = minhash('b:5 a:70 c:71A'::tsvector,
        minhash('a:1,3 b:2'::tsvector, 2) = minhash('a:1 b:2'::tsvector, 2) AS repeated,
        minhash('a b'::tsvector, 1) = minhash('b:1 a:2'::tsvector, 1) AS stripped,
        (minhash_describe(minhash(''::tsvector))).parameters ->> 'empty' AS empty;
--- A wrong signature is refused.
+-- A wrong signature is rejected.
 SELECT minhash('a b'::tsvector, 2);
 SELECT minhash('a:1 b:16383'::tsvector, 2);
 SELECT minhash(to_tsvector('simple', repeat('a b ', 300)), 2);

@@ -93,7 +93,7 @@ ALTER TABLE copies ADD EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %) WH
 INSERT INTO copies SELECT 11, sig FROM copies WHERE id = 3;
 INSERT INTO copies SELECT 4, sig FROM copies WHERE id = 3;
 
--- Deferrable: checked at the end of the statement, or of the transaction; ON CONFLICT is refused.
+-- Deferrable: checked at the end of the statement, or of the transaction; ON CONFLICT is rejected.
 ALTER TABLE docs DROP CONSTRAINT docs_no_near_dup;
 ALTER TABLE docs ADD CONSTRAINT docs_no_near_dup EXCLUDE USING neardup (near_dup_key(sig, 0.85) WITH %) DEFERRABLE;
 UPDATE docs SET body = document(CASE id WHEN -5 THEN 6 ELSE 5 END) WHERE id IN (-5, -6);

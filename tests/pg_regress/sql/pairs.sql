@@ -113,7 +113,7 @@ JOIN sets x ON x.id = p.a JOIN sets y ON y.id = p.b AND jaccard(x.s, y.s) = p.si
 SELECT count(*) FROM near_dup_pairs(NULL::int, 'SELECT id, s::text[] FROM sets', 0.5);
 SELECT count(*), count(DISTINCT cluster), count(similarity) FROM near_dup_clusters(NULL::int, 'SELECT id, s FROM sets', 0.5);
 
--- Refused.
+-- Rejected.
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', NULL);
 SELECT * FROM near_dup_pairs(NULL::bigint, NULL, 0.5);

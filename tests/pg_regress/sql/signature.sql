@@ -1,4 +1,4 @@
--- The type minhash_signature: forms, casts, order, and what it refuses.
+-- The type minhash_signature: forms, casts, order, and what it rejects.
 
 -- A literal, varchar, char(n) and a domain all reach minhash(text).
 CREATE DOMAIN title AS text;

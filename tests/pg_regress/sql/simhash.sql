@@ -72,7 +72,7 @@ FROM (SELECT g, simhash_agg(t, w) AS s, simhash_agg(t, w, 1024, 9) AS wide FROM 
 JOIN serial USING (g);
 RESET ALL;
 
--- Refused.
+-- Rejected.
 SELECT simhash('a', bits => 100);
 SELECT simhash('a', bits => 0);
 SELECT simhash('a', bits => 8192);

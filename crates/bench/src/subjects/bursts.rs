@@ -54,7 +54,7 @@ const WINDOW: &str = "CREATE INDEX ON docs USING neardup (body);
 const CONSTRAINT: &str =
     "ALTER TABLE docs ADD EXCLUDE USING neardup (near_dup_key(body, 0.8) WITH %)";
 
-/// Leaves rows out that a lookup finds near; one that comes in meanwhile refuses the statement.
+/// Leaves rows out that a lookup finds near; one that comes in meanwhile rejects the statement.
 const NEW: &str = "INSERT INTO docs (day, body)
     SELECT DISTINCT ON (body) date '2024-01-01' + day, body FROM unnest($1::int[], $2::text[]) AS new (day, body)
     WHERE NOT EXISTS (SELECT FROM docs WHERE near_dup(docs.body, new.body, 0.8))";
@@ -110,8 +110,8 @@ pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result
     let progress = bar((WAYS.len() * AT_ONCE.len() * sizes.len()) as u64, "bursts")?;
     let about = format!(
         "{SESSIONS} sessions insert for {:?} documents of 40 words, {COPIES} % of them copies of recent ones: rows \
-         offered by statements that succeeded, a second, over all sessions. A statement that is refused or runs into a deadlock is \
-         tried again.",
+         offered by statements that succeeded, a second, over all sessions. A statement that is \
+         rejected or runs into a deadlock is tried again.",
         time
     );
     let columns = [
@@ -120,7 +120,7 @@ pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result
         "sessions at once",
         "rows a second",
         "statements",
-        "refused",
+        "rejected",
         "deadlocks",
     ];
     let mut table = Table::new("guard.bursts", about, &columns);
@@ -143,7 +143,7 @@ pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result
                 at_once,
                 (seen.statements * size as i64) as f64 / seconds,
                 seen.statements,
-                seen.refused,
+                seen.rejected,
                 seen.deadlocks
             ]);
             progress.inc(1);
@@ -156,7 +156,7 @@ pub fn measure_for(bench: &Bench<'_>, time: Duration, sizes: &[usize]) -> Result
 #[derive(Default)]
 struct Seen {
     statements: i64,
-    refused: i64,
+    rejected: i64,
     deadlocks: i64,
 }
 
@@ -178,7 +178,7 @@ fn in_sessions(
                 .join()
                 .map_err(|_| anyhow!("a session panicked"))??;
             all.statements += seen.statements;
-            all.refused += seen.refused;
+            all.rejected += seen.rejected;
             all.deadlocks += seen.deadlocks;
         }
         Ok(all)
@@ -210,7 +210,7 @@ fn run(
             match ended.and_then(|_| transaction.commit()) {
                 Ok(()) => is_done = true,
                 Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {
-                    seen.refused += 1
+                    seen.rejected += 1
                 }
                 Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {
                     seen.deadlocks += 1;

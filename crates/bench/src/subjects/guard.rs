@@ -66,7 +66,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
     let session = Session::open(&database)?;
     let generator = Generator::new(bench.words, Plan::mixed(bench.scale.documents / SHARE));
     load_generated(&mut session.client(), "docs", &generator)?;
-    // No near-duplicates: none of the tables refuses a row.
+    // No near-duplicates: none of the tables rejects a row.
     session.execute(
         "CREATE TABLE originals AS SELECT *, date '2024-01-01' + (number % 60)::int AS day
          FROM (SELECT row_number() OVER () - 1 AS number, body, minhash(body) AS sig

@@ -110,7 +110,7 @@ impl<'d> Side<'d> {
         words(doc, Fold::Case, &mut check, &mut |word, place| {
             pace.borrow_mut().step();
             if side.len() > MAX_UNITS {
-                return Ok(()); // refused in the end
+                return Ok(()); // rejected in the end
             }
             side.ids.try_push(numbers.of(word)?)?;
             side.places.try_push(place.start as u32..place.end as u32)

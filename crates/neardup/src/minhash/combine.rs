@@ -24,7 +24,7 @@ pub fn union(a: &Signature<'_>, b: &Signature<'_>) -> Result<Vec<u8>> {
     Ok(Header { empty, ..a.header }.encode(&slots))
 }
 
-/// Refuses packed signatures, whose slots have no order.
+/// Rejects packed signatures, whose slots have no order.
 ///
 /// # Errors
 /// `Invalid` for packed signatures.

@@ -55,7 +55,7 @@ impl Merge {
         })
     }
 
-    /// Takes postings until `leaf` is full or there are no more; postings of rows that `keep` refuses
+    /// Takes postings until `leaf` is full or there are no more; postings of rows that `keep` rejects
     /// are dropped.
     ///
     /// About 10 ns a posting, and as many leaves read as written unless rows are dropped.

@@ -36,7 +36,7 @@ pub fn check(client: &mut Client) -> Result<()> {
             Err(error) if error.code() == Some(&SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE) => {
                 bail!("a guard on {table} stops all writes: {error:?}")
             }
-            // Refused as a copy, or let in.
+            // Rejected as a copy, or let in.
             _ => transaction.rollback()?,
         }
     }

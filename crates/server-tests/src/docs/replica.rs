@@ -23,7 +23,7 @@ const STORIES: &str =
 const CLUSTERS: &str =
     "SELECT md5(string_agg(c::text, ',' ORDER BY key)), count(*) FROM stories_clusters c";
 
-/// The time within which the replica stops at a row that its constraint refuses.
+/// The time within which the replica stops at a row that its constraint rejects.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 struct Side<'a> {
@@ -116,7 +116,7 @@ fn wait_until_alike([managed, replica]: &mut [Side<'_>; 2]) -> Result<()> {
     Ok(())
 }
 
-/// A copy that a constraint of the replica refuses stops replication, until the constraint is gone.
+/// A copy that a constraint of the replica rejects stops replication, until the constraint is gone.
 fn constraint_stops([managed, replica]: &mut [Side<'_>; 2]) -> Result<()> {
     replica.client.batch_execute(
         "DELETE FROM stories WHERE id NOT IN (SELECT canonical FROM stories_clusters);

@@ -58,7 +58,7 @@ pub fn digest(client: &mut Client) -> Result<String> {
     Ok(client.query_one(digest, &[])?.get(0))
 }
 
-/// Checks that indexes of [`OTHERS`] are sound, guard and constraint refuse a copy, or note it, and clusters are kept.
+/// Checks that indexes of [`OTHERS`] are sound, guard and constraint reject a copy, or note it, and clusters are kept.
 pub fn ensure_others_work(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "SELECT near_dup_index_check(index) FROM unnest(ARRAY['docs_body', 'forms_bits']::regclass[]) index",

@@ -50,7 +50,7 @@ pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
     client.batch_execute(GUARDED)?;
 
     let kills = scale.of(2, 20);
-    let (mut accepted, mut refused) = (0, 0);
+    let (mut accepted, mut rejected) = (0, 0);
     for kill in 0..kills {
         let seen = work_until_killed(&cluster, kill)?;
         cluster.start()?;
@@ -59,14 +59,14 @@ pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
         ensure_guarded(&mut client, &seen)?;
         ensure_sound(&mut client)?;
         accepted += seen.accepted.len();
-        refused += seen.refused;
+        rejected += seen.rejected;
     }
     ensure!(
-        accepted > 0 && refused > 0,
-        "the guard accepted {accepted} rows and refused {refused}: nothing was tested"
+        accepted > 0 && rejected > 0,
+        "the guard accepted {accepted} rows and rejected {rejected}: nothing was tested"
     );
     figure!(
-        "{kills} kills, 0 differences; {accepted} guarded rows accepted, none lost, and {refused} refused"
+        "{kills} kills, 0 differences; {accepted} guarded rows accepted, none lost, and {rejected} rejected"
     );
     Ok(Outcome::Passed)
 }
@@ -75,7 +75,7 @@ pub fn loses_nothing(server: &Server, scale: Scale) -> Result<Outcome> {
 #[derive(Default)]
 struct Seen {
     accepted: Vec<i64>,
-    refused: u64,
+    rejected: u64,
 }
 
 /// Starts a session for each statement that repeats it until it fails, at the latest by the server's end.
@@ -108,7 +108,7 @@ fn work_until_killed(cluster: &Cluster, kill: u64) -> Result<Seen> {
         for session in sessions {
             let seen = session.join().expect("the session does not panic")?;
             all.accepted.extend(seen.accepted);
-            all.refused += seen.refused;
+            all.rejected += seen.rejected;
         }
         Ok(all)
     })
@@ -128,7 +128,7 @@ fn insert_guarded(mut client: Client, mut rng: Rng) -> Result<Seen> {
         match client.query_one(insert, &[&body]) {
             Ok(row) => seen.accepted.push(row.get(0)),
             Err(error) => match error.code() {
-                Some(&SqlState::EXCLUSION_VIOLATION) => seen.refused += 1,
+                Some(&SqlState::EXCLUSION_VIOLATION) => seen.rejected += 1,
                 // A backend may say that the server is gone before the connection is.
                 Some(&SqlState::ADMIN_SHUTDOWN) => return Ok(seen),
                 _ if client.is_closed() => return Ok(seen),

@@ -164,19 +164,19 @@ fn work_on(database: &Database<'_>, copy: usize, subject: &Subject) -> Result<bo
     // As on a server without page checksums.
     client.batch_execute("SET ignore_checksum_failure = on; SET client_min_messages = error; SET statement_timeout = '10min'")?;
     let mut noticed = false;
-    let is_sound = !is_refused(client.batch_execute(CHECK)).context("check")?;
+    let is_sound = !is_rejected(client.batch_execute(CHECK)).context("check")?;
     noticed |= !is_sound;
     for condition in subject.conditions {
         match wrong_answers(&mut client, "copied", condition) {
             Ok(wrong) => ensure!(wrong == 0 || !is_sound, "{wrong} wrong answers"),
-            Err(error) => noticed |= is_refused(Err(error)).context("lookups")?,
+            Err(error) => noticed |= is_rejected(Err(error)).context("lookups")?,
         }
     }
     let condition = subject.conditions[copy % subject.conditions.len()];
     for statement in ON_DAMAGED {
         let statement = statement.replace("CONDITION", condition);
         let outcome = client.batch_execute(&statement);
-        noticed |= is_refused(outcome).with_context(|| statement.clone())?;
+        noticed |= is_rejected(outcome).with_context(|| statement.clone())?;
     }
     client.batch_execute("REINDEX INDEX copied_sig")?;
     client.batch_execute(CHECK)?;
@@ -186,7 +186,7 @@ fn work_on(database: &Database<'_>, copy: usize, subject: &Subject) -> Result<bo
 }
 
 /// Returns whether a statement ended because data are damaged, or of another version; fails at any other error.
-fn is_refused(outcome: Result<(), postgres::Error>) -> Result<bool> {
+fn is_rejected(outcome: Result<(), postgres::Error>) -> Result<bool> {
     let Err(error) = outcome else {
         return Ok(false);
     };

@@ -55,8 +55,8 @@ pub fn declined(server: &Server, _: Scale) -> Result<Outcome> {
         );
         plans += 1;
     }
-    let refused = refused_calls(&mut client)?;
-    figure!("{plans} foreign functions declined, {refused} direct calls refused");
+    let rejected = rejected_calls(&mut client)?;
+    figure!("{plans} foreign functions declined, {rejected} direct calls rejected");
     Ok(Outcome::Passed)
 }
 
@@ -81,7 +81,7 @@ fn answer(client: &mut Client, types: &str, arguments: &str, support: &str) -> R
     Ok(answer)
 }
 
-fn refused_calls(client: &mut Client) -> Result<usize> {
+fn rejected_calls(client: &mut Client) -> Result<usize> {
     let rows = client.query(
         "SELECT p.oid::regproc::text, p.pronargs::int FROM pg_proc p
          JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass

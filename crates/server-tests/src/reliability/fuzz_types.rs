@@ -132,7 +132,7 @@ pub fn every_type(server: &Server, scale: Scale) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Runs a statement, which may be refused.
+/// Runs a statement, which may be rejected.
 fn attempt(client: &mut Client, sql: &str) -> Result<()> {
     if let Err(error) = client.simple_query(sql) {
         let code = error.code().map_or("connection lost", |code| code.code());

@@ -76,8 +76,8 @@ const OTHERS: &[&str] = &[
     "cardinality(hamming_bands(repeat('1', SIZE / 16)::varbit::bit(80000000), 3))",
 ];
 
-/// Each is answered, or refused by a clear error, or ended by the timeout.
-pub fn answered_or_refused(server: &Server, scale: Scale) -> Result<Outcome> {
+/// Each is answered, or rejected by a clear error, or ended by the timeout.
+pub fn answered_or_rejected(server: &Server, scale: Scale) -> Result<Outcome> {
     // The larger one is about the most that lz4 compresses within one allocation.
     let size = scale.of("3000000", "1069000000");
     let timeout = scale.of("100ms", "1s");
@@ -110,9 +110,9 @@ pub fn answered_or_refused(server: &Server, scale: Scale) -> Result<Outcome> {
         )?;
     }
     figure!(
-        "values of {size} bytes: {} answered, {} refused, {} canceled, 0 crashes",
+        "values of {size} bytes: {} answered, {} rejected, {} canceled, 0 crashes",
         counts.answered,
-        counts.refused,
+        counts.rejected,
         counts.canceled
     );
     Ok(Outcome::Passed)
@@ -124,7 +124,7 @@ const LONGEST_MESSAGE: usize = 1000;
 #[derive(Default)]
 struct Counts {
     answered: u32,
-    refused: u32,
+    rejected: u32,
     canceled: u32,
 }
 
@@ -137,14 +137,14 @@ impl Counts {
                 None | Some("XX000") => bail!("{call}\n{error:?}"),
                 Some("42883" | "42725") => bail!("no such call: {call}\n{error:?}"),
                 // The server's own message, which quotes what it could not parse.
-                Some("42601") => self.refused += 1,
+                Some("42601") => self.rejected += 1,
                 Some(_) => {
                     let length = error.as_db_error().map_or(0, |error| error.message().len());
                     ensure!(
                         length < LONGEST_MESSAGE,
                         "{call}: a message of {length} bytes"
                     );
-                    self.refused += 1;
+                    self.rejected += 1;
                 }
             },
         }

@@ -144,9 +144,9 @@ pub fn guarded(server: &Server, _scale: Scale) -> Result<Outcome> {
     wait_until(&mut observer, waits)?;
     to.batch_execute("COMMIT")?;
     let start = Instant::now();
-    let refused = r#"near-duplicate row refused by "docs_guard" on table "docs""#;
-    while !fs::read_to_string(subscriber.log_file())?.contains(refused) {
-        ensure!(start.elapsed() < PATIENCE, "the copy is not refused");
+    let rejected = r#"near-duplicate row rejected by "docs_guard" on table "docs""#;
+    while !fs::read_to_string(subscriber.log_file())?.contains(rejected) {
+        ensure!(start.elapsed() < PATIENCE, "the copy is not rejected");
         sleep(Duration::from_millis(20));
     }
     to.batch_execute("DELETE FROM docs WHERE id = 5")?;

@@ -58,7 +58,7 @@ const ALL: &[Test] = &[
     ("cancel_within_bounds", cancel::within_bounds),
     ("fuzz_every_function", fuzz::every_function),
     ("fuzz_every_type", fuzz_types::every_type),
-    ("giants_answered_or_refused", giants::answered_or_refused),
+    ("giants_answered_or_rejected", giants::answered_or_rejected),
     ("churn_loses_no_match", churn::loses_no_match),
     ("index_canceled_anywhere", index::canceled_anywhere),
     ("damage_of_signatures_is_noticed", damage::of_signatures),

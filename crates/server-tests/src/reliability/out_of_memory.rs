@@ -110,7 +110,7 @@ pub fn ends_the_statement(server: &Server, scale: Scale) -> Result<Outcome> {
                 .with_context(|| format!("{statement} with {} bytes left", step * STEP))?;
         }
     }
-    let (mut refused, mut answered) = (0, 0);
+    let (mut rejected, mut answered) = (0, 0);
     for statement in STATEMENTS {
         let mut spare = LEAST;
         loop {
@@ -120,15 +120,15 @@ pub fn ends_the_statement(server: &Server, scale: Scale) -> Result<Outcome> {
                 answered += 1;
                 break;
             }
-            refused += 1;
+            rejected += 1;
             ensure!(spare < 1 << 32, "{statement} never has enough");
             spare += spare / 2;
         }
     }
     let log = fs::read_to_string(cluster.log_file())?;
     ensure!(!log.contains("terminated by signal"), "a backend died");
-    ensure!(refused > STATEMENTS.len(), "memory was never short");
-    figure!("out of memory: {refused} statements refused, {answered} answered");
+    ensure!(rejected > STATEMENTS.len(), "memory was never short");
+    figure!("out of memory: {rejected} statements rejected, {answered} answered");
     Ok(Outcome::Passed)
 }
 

@@ -16,7 +16,7 @@ use crate::reliability::crash::ensure_sound_heap;
 
 const KEPT: Kept = Kept::docs("place, id");
 
-/// `docs` holds near-duplicates, in clusters that are kept; `kept_apart` refuses them.
+/// `docs` holds near-duplicates, in clusters that are kept; `kept_apart` rejects them.
 const TABLES: &str = "CREATE TABLE docs (id int PRIMARY KEY, place int, body text,
          sig minhash_signature GENERATED ALWAYS AS (minhash(body, 1)) STORED);
      CREATE INDEX docs_sig ON docs USING neardup (sig);
@@ -40,7 +40,7 @@ const WRITERS: &[&str] = &[
     "REINDEX INDEX docs_sig",
 ];
 
-/// Errors that PostgreSQL promises to sessions like these: a refused copy, a deadlock of REINDEX or of two
+/// Errors that PostgreSQL promises to sessions like these: a rejected copy, a deadlock of REINDEX or of two
 /// inserts, and a query that the replica cancels or lets wait.
 const EXPECTED: &[SqlState] = &[
     SqlState::EXCLUSION_VIOLATION,

@@ -93,7 +93,7 @@ impl<'a> Writers<'a> {
             let started = Instant::now();
             match client.batch_execute(&statement) {
                 Ok(()) => {}
-                // A constraint that is added refuses rows that are too near.
+                // A constraint that is added rejects rows that are too near.
                 Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => {}
                 Err(error) => return Err(error).context(statement),
             }

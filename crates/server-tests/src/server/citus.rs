@@ -111,7 +111,7 @@ fn check_pairs(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// A copy is refused within a tenant, by whose number the table is distributed, and let in elsewhere.
+/// A copy is rejected within a tenant, by whose number the table is distributed, and let in elsewhere.
 fn check_constraint(client: &mut Client) -> Result<()> {
     client.batch_execute(
         "CREATE TABLE mails (tenant_id int, id bigint, sig minhash_signature,
@@ -123,9 +123,9 @@ fn check_constraint(client: &mut Client) -> Result<()> {
     };
     client.batch_execute(&insert(1))?;
     client.batch_execute(&insert(2))?;
-    let refused = client.batch_execute(&insert(1));
+    let rejected = client.batch_execute(&insert(1));
     ensure!(
-        refused.is_err_and(|error| error.code() == Some(&SqlState::EXCLUSION_VIOLATION)),
+        rejected.is_err_and(|error| error.code() == Some(&SqlState::EXCLUSION_VIOLATION)),
         "a copy was let in"
     );
     Ok(())

@@ -124,7 +124,7 @@ fn interleave(cluster: &Cluster, form: Form, levels: &[&str]) -> Result<()> {
     let mut client = database.connect()?;
     client.batch_execute(&form(TABLE))?;
     let mut sessions = Sessions::open(|| database.connect(), 2)?;
-    let (mut runs, mut refused, mut deadlocks) = (0, 0, 0);
+    let (mut runs, mut rejected, mut deadlocks) = (0, 0, 0);
     for deferrable in ["", " DEFERRABLE INITIALLY DEFERRED"] {
         client.batch_execute("ALTER TABLE docs DROP CONSTRAINT IF EXISTS no_near_dup")?;
         client.batch_execute(&format!("{CONSTRAINT}{deferrable}"))?;
@@ -147,7 +147,7 @@ fn interleave(cluster: &Cluster, form: Form, levels: &[&str]) -> Result<()> {
                     let copies = copies(&mut client)?;
                     ensure!(copies == 0, "{what}: {copies} copies after {failures:?}");
                     runs += 1;
-                    refused += failures.len();
+                    rejected += failures.len();
                     let is_deadlock =
                         |state: &&SqlState| **state == SqlState::T_R_DEADLOCK_DETECTED;
                     deadlocks += failures.iter().filter(is_deadlock).count();
@@ -156,7 +156,7 @@ fn interleave(cluster: &Cluster, form: Form, levels: &[&str]) -> Result<()> {
         }
     }
     client.batch_execute("SELECT near_dup_index_check('no_near_dup')")?;
-    figure!("{runs} pairs of transactions, {refused} refused, {deadlocks} of them by deadlock");
+    figure!("{runs} pairs of transactions, {rejected} rejected, {deadlocks} of them by deadlock");
     Ok(())
 }
 
@@ -228,9 +228,12 @@ pub fn partitioned(server: &Server) -> Result<Outcome> {
     };
     client.batch_execute(&insert(1, 1))?;
     client.batch_execute(&insert(2, 2))?;
-    let refused = client.batch_execute(&insert(3, 1)).err();
-    let state = refused.as_ref().and_then(|error| error.code());
-    ensure!(state == Some(&SqlState::EXCLUSION_VIOLATION), "{refused:?}");
+    let rejected = client.batch_execute(&insert(3, 1)).err();
+    let state = rejected.as_ref().and_then(|error| error.code());
+    ensure!(
+        state == Some(&SqlState::EXCLUSION_VIOLATION),
+        "{rejected:?}"
+    );
     Ok(Outcome::Passed)
 }
 
@@ -318,15 +321,15 @@ fn burst(cluster: &Cluster, form: Form) -> Result<()> {
     client.batch_execute(CONSTRAINT)?;
     for level in LEVELS {
         client.batch_execute("TRUNCATE docs")?;
-        let (end, refused) = (Instant::now() + Duration::from_secs(2), AtomicU64::new(0));
-        let goes_on = || Instant::now() < end || refused.load(Ordering::Relaxed) == 0;
+        let (end, rejected) = (Instant::now() + Duration::from_secs(2), AtomicU64::new(0));
+        let goes_on = || Instant::now() < end || rejected.load(Ordering::Relaxed) == 0;
         let counts: Vec<Result<[u64; 4]>> = thread::scope(|scope| {
             let sessions: Vec<_> = (0..SESSIONS)
                 .map(|number| {
                     let client = database.connect();
                     let goes_on = &goes_on;
-                    let refused = &refused;
-                    scope.spawn(move || work(client?, (level, form), number, goes_on, refused))
+                    let rejected = &rejected;
+                    scope.spawn(move || work(client?, (level, form), number, goes_on, rejected))
                 })
                 .collect();
             let joined = sessions.into_iter().map(|session| session.join());
@@ -342,10 +345,10 @@ fn burst(cluster: &Cluster, form: Form) -> Result<()> {
         }
         let copies = copies(&mut client)?;
         ensure!(copies == 0, "{level}: {copies} copies");
-        let [done, refused, unserializable, deadlocks] = total;
-        ensure!(done > 0 && refused > 0, "{level}: {total:?}");
+        let [done, rejected, unserializable, deadlocks] = total;
+        ensure!(done > 0 && rejected > 0, "{level}: {total:?}");
         figure!(
-            "{level}: {done} changes, {refused} refused, {unserializable} not serializable, \
+            "{level}: {done} changes, {rejected} rejected, {unserializable} not serializable, \
              {deadlocks} deadlocks"
         );
     }
@@ -354,13 +357,13 @@ fn burst(cluster: &Cluster, form: Form) -> Result<()> {
 }
 
 /// Works as long as `goes_on` says; every eighth transaction is prepared before it is committed. Notes
-/// refusals in `refused`; returns the numbers of changes done, refused, not serializable, and ended by a deadlock.
+/// rejections in `rejected`; returns the numbers of changes done, rejected, not serializable, and ended by a deadlock.
 fn work(
     mut client: Client,
     (level, form): (&str, Form),
     session: usize,
     goes_on: &(dyn Fn() -> bool + Sync),
-    refused: &AtomicU64,
+    rejected: &AtomicU64,
 ) -> Result<[u64; 4]> {
     let mut counts = [0; 4];
     for change in (0..).take_while(|_| goes_on()) {
@@ -390,7 +393,7 @@ fn work(
             .position(|promised| state.as_ref() == Some(promised));
         let place = place.with_context(|| format!("{level}: {statement}: {error}"))?;
         counts[1 + place] += 1;
-        refused.fetch_max(counts[1], Ordering::Relaxed);
+        rejected.fetch_max(counts[1], Ordering::Relaxed);
         client.batch_execute("ROLLBACK")?;
     }
     Ok(counts)

@@ -267,9 +267,9 @@ fn check_guard(client: &mut Client, pid: i32) -> Result<()> {
     let before = memory::private(pid)?;
     let peak = memory::peak(pid, || {
         let insert = "INSERT INTO strings VALUES (-1, repeat('0', 64)::bit(64))";
-        let refused = client.batch_execute(insert).err().context("let in")?;
-        let code = refused.code();
-        ensure!(code == Some(&SqlState::EXCLUSION_VIOLATION), "{refused}");
+        let rejected = client.batch_execute(insert).err().context("let in")?;
+        let code = rejected.code();
+        ensure!(code == Some(&SqlState::EXCLUSION_VIOLATION), "{rejected}");
         Ok(())
     })?;
     ensure!(peak < before + MOST, "a guard: {} kB", peak - before);

@@ -24,8 +24,8 @@ const TRAPS: &str = "
     CREATE INDEX z_k ON z (k);
     INSERT INTO z VALUES (16, 16, 16, 16, 16, '16'), (4096, 4096, 4096, 4096, 4096, '4096')";
 
-/// Calls of each function with values of these types, every one refused.
-const REFUSED: &[(&str, &str, SqlState)] = &[
+/// Calls of each function with values of these types, every one rejected.
+const REJECTED: &[(&str, &str, SqlState)] = &[
     (
         "near_dup_pairs",
         "SELECT near_dup_pairs(NULL::int, 'SELECT 1, s FROM z', 0.5)",
@@ -264,7 +264,7 @@ pub fn role(server: &Server) -> Result<Outcome> {
     ))?;
     for row in client.query(VOLATILE, &[])? {
         let function: String = row.get(0);
-        let is_tried = REFUSED.iter().any(|(tried, ..)| *tried == function);
+        let is_tried = REJECTED.iter().any(|(tried, ..)| *tried == function);
         ensure!(is_tried, "{function} is not tried by a hostile role");
     }
     let oids = "SELECT 'private.docs'::regclass::oid, 'private.docs_sig'::regclass::oid";
@@ -273,7 +273,7 @@ pub fn role(server: &Server) -> Result<Outcome> {
     client.batch_execute(&format!(
         "SET ROLE {name}; SET search_path = pg_temp, ext; {TRAPS}"
     ))?;
-    for (_, call, code) in REFUSED {
+    for (_, call, code) in REJECTED {
         expect(&mut client, call, code)?;
     }
     for call in READS {

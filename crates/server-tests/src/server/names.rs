@@ -42,7 +42,7 @@ const CALLS: &[&str] = &[
         relation => '"Bücher"."Größe"', document_column => 'Text é')"#,
 ];
 
-/// Calls that are refused or say something, and what of their report has to be legible.
+/// Calls that are rejected or say something, and what of their report has to be legible.
 const REPORTS: &[(&str, &str)] = &[
     (
         r#"SELECT near_dup_protect('"Bücher"."Größe"', 'Prägung', 0.1, trigger_name => 'ö')"#,
@@ -70,7 +70,7 @@ const REPORTS: &[(&str, &str)] = &[
     ),
     (
         r#"INSERT INTO "Bücher"."Größe" SELECT 99, "Text é", 1, "Prägung" FROM "Bücher"."Größe" WHERE "Maß" = 1 LIMIT 1"#,
-        r#"refused by "Wächter ä" on table "Größe""#,
+        r#"rejected by "Wächter ä" on table "Größe""#,
     ),
     (
         r#"INSERT INTO "Bücher"."Größe" SELECT 99, "Text é", 1, "Prägung" FROM "Bücher"."Größe" WHERE "Maß" = 1 LIMIT 1"#,

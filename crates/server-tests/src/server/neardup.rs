@@ -283,7 +283,7 @@ pub fn build_of_many_sizes(server: &Server) -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// An index that another version has written is refused by name of the version, until REINDEX.
+/// An index that another version has written is rejected by name of the version, until REINDEX.
 pub fn other_version(server: &Server) -> Result<Outcome> {
     const VERSION_AT: u64 = 28;
     let cluster = server.scratch_cluster("neardup_version")?;

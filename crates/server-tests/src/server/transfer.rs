@@ -20,7 +20,7 @@ const DIGEST: &str =
     "SELECT md5(string_agg(concat(id, body, sig::bytea, other::bytea), ',' ORDER BY id)),
     count(*) FROM docs";
 
-/// An index and constraints of the access method, and a row that the constraint refuses.
+/// An index and constraints of the access method, and a row that the constraint rejects.
 const INDEXES: &str = "
     ALTER TABLE docs ADD tenant int DEFAULT 1;
     CREATE INDEX docs_sig ON docs USING neardup (tenant, sig minhash_ops (threshold = 0.7));
@@ -77,11 +77,11 @@ pub fn dump(server: &Server) -> Result<Outcome> {
         let (before, after) = (of(&mut source)?, of(&mut target)?);
         ensure!(before == after, "{before} became {after}");
     }
-    let refused = target.batch_execute(COPY_OF_ROW).err();
-    let code = refused.as_ref().and_then(|error| error.code());
+    let rejected = target.batch_execute(COPY_OF_ROW).err();
+    let code = rejected.as_ref().and_then(|error| error.code());
     ensure!(
         code == Some(&SqlState::EXCLUSION_VIOLATION),
-        "the restored constraint refuses nothing: {refused:?}"
+        "the restored constraint rejects nothing: {rejected:?}"
     );
     target.batch_execute(NOTED_ON)?;
     let notes: String = target.query_one(NOTES, &[])?.get(0);

@@ -26,7 +26,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// Creates the directory if need be; refuses one that belongs to somebody else.
+    /// Creates the directory if need be; rejects one that belongs to somebody else.
     pub fn create(major: u16, account: &Account) -> Result<Home> {
         let path = base_dir().join(format!("{}{major}", prefix()));
         match DirBuilder::new().mode(0o700).create(&path) {

@@ -2,7 +2,7 @@
 
 mod keep;
 mod load;
-mod refuse;
+mod reject;
 mod report;
 mod search;
 

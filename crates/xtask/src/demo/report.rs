@@ -8,7 +8,7 @@ use testbed::workspace;
 
 use super::keep::Kept;
 use super::load::Loaded;
-use super::refuse::Refused;
+use super::reject::Rejected;
 use super::search::{Found, Group, Text};
 
 /// Words of a difference that are shown, and characters of each.
@@ -108,7 +108,7 @@ pub fn summary(loaded: &Loaded, found: &Found) -> Result<()> {
         1e3 * found.order_time.as_secs_f64()
     );
     kept(&found.kept);
-    refused(&found.refused);
+    rejected(&found.rejected);
     let file = workspace::scratch_dir().join("report.html");
     fs::write(&file, &found.report)?;
     println!(
@@ -135,13 +135,13 @@ fn kept(kept: &Kept) {
     );
 }
 
-fn refused(refused: &Refused) {
+fn rejected(rejected: &Rejected) {
     println!(
         "Constraint       {} documents let in, one of each group, in {:.2} s; a copy of one:",
-        refused.accepted,
-        refused.time.as_secs_f64()
+        rejected.accepted,
+        rejected.time.as_secs_f64()
     );
-    println!("                 ERROR: {}", refused.message);
+    println!("                 ERROR: {}", rejected.message);
 }
 
 fn left_out(left_out: &LeftOut) -> String {

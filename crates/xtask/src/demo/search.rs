@@ -6,7 +6,7 @@ use anyhow::Result;
 use postgres::Client;
 
 use super::keep::{Kept, keep};
-use super::refuse::{Refused, refuse};
+use super::reject::{Rejected, reject};
 
 /// Groups that are looked at, and texts of each.
 const GROUPS: i64 = 8;
@@ -88,7 +88,7 @@ pub struct Found {
     pub lookup_time: Duration,
     pub order_time: Duration,
     pub kept: Kept,
-    pub refused: Refused,
+    pub rejected: Rejected,
     /// HTML page.
     pub report: String,
     pub report_time: Duration,
@@ -126,7 +126,7 @@ pub fn find(client: &mut Client) -> Result<Found> {
         lookup_time: time_warm(client, LOOKUP, first)?,
         order_time: time_warm(client, NEAREST, first)?,
         kept: keep(client, first)?,
-        refused: refuse(client, first)?,
+        rejected: reject(client, first)?,
         report,
         report_time,
     })

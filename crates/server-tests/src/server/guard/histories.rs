@@ -76,18 +76,18 @@ pub fn histories(server: &Server) -> Result<Outcome> {
             total.add(&seen.with_context(|| format!("{run:?}"))?);
         }
         ensure!(
-            total.waits > 0 && total.refusals > 0 && total.notes > 0,
-            "{} waits, {} refusals, {} notes: nothing was tested",
+            total.waits > 0 && total.rejections > 0 && total.notes > 0,
+            "{} waits, {} rejections, {} notes: nothing was tested",
             total.waits,
-            total.refusals,
+            total.rejections,
             total.notes
         );
         figure!(
-            "{work:?}: {} histories, no copy but {} that are noted: {} waits, {} refusals, {} deadlocks and serialization failures, {:.1?}",
+            "{work:?}: {} histories, no copy but {} that are noted: {} waits, {} rejections, {} deadlocks and serialization failures, {:.1?}",
             total.runs,
             total.notes,
             total.waits,
-            total.refusals,
+            total.rejections,
             total.victims,
             start.elapsed()
         );

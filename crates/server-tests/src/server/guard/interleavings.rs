@@ -51,7 +51,7 @@ const TYPES: [[&str; 4]; 4] = [
     ],
 ];
 
-/// The names and arguments of guards that refuse near-duplicates, and that note them.
+/// The names and arguments of guards that reject near-duplicates, and that note them.
 const ACTIONS: [[&str; 2]; 2] = [["", ""], ["_noted", ", action => 'note', most => 100"]];
 
 /// Makes the guarded tables of every type.
@@ -201,16 +201,16 @@ pub fn every_order(server: &Server) -> Result<Outcome> {
     let Seen {
         runs,
         waits,
-        refusals,
+        rejections,
         notes,
         victims,
     } = total;
     ensure!(
-        waits > 0 && refusals > 0 && notes > 0 && victims > 0,
-        "{waits} waits, {refusals} refusals, {notes} notes, {victims} victims: nothing was tested"
+        waits > 0 && rejections > 0 && notes > 0 && victims > 0,
+        "{waits} waits, {rejections} rejections, {notes} notes, {victims} victims: nothing was tested"
     );
     figure!(
-        "{runs} interleavings, no copy but {notes} that are noted: {waits} waits, {refusals} refusals, {victims} deadlocks and serialization failures, {:.1?}",
+        "{runs} interleavings, no copy but {notes} that are noted: {waits} waits, {rejections} rejections, {victims} deadlocks and serialization failures, {:.1?}",
         start.elapsed()
     );
     Ok(Outcome::Passed)
@@ -239,7 +239,7 @@ struct Run {
 pub struct Seen {
     pub runs: u32,
     pub waits: u32,
-    pub refusals: u32,
+    pub rejections: u32,
     pub notes: u32,
     pub victims: u32,
 }
@@ -328,7 +328,7 @@ impl Seen {
     pub fn add(&mut self, other: &Seen) {
         self.runs += other.runs;
         self.waits += other.waits;
-        self.refusals += other.refusals;
+        self.rejections += other.rejections;
         self.notes += other.notes;
         self.victims += other.victims;
     }
@@ -341,7 +341,7 @@ impl Seen {
         };
         for code in failures {
             match *code {
-                SqlState::EXCLUSION_VIOLATION => seen.refusals += 1,
+                SqlState::EXCLUSION_VIOLATION => seen.rejections += 1,
                 SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE => {
                     seen.victims += 1;
                 }

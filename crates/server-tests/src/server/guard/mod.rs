@@ -117,17 +117,17 @@ pub fn row_by_row(server: &Server) -> Result<Outcome> {
     const DOCUMENTS: u64 = 150;
     for table in TABLES {
         let start = Instant::now();
-        let refused = burst(server, table, |session| {
+        let rejected = burst(server, table, |session| {
             let mut rng = Rng::with_seed(session);
             let row = move |number| vec![variant(&mut rng, number)];
             (0..DOCUMENTS).map(row).collect()
         })?;
         ensure!(
-            refused == (SESSIONS - 1) * DOCUMENTS,
-            "{refused} refusals for {DOCUMENTS} documents in {SESSIONS} sessions"
+            rejected == (SESSIONS - 1) * DOCUMENTS,
+            "{rejected} rejections for {DOCUMENTS} documents in {SESSIONS} sessions"
         );
         figure!(
-            "{} inserts in {SESSIONS} sessions: {DOCUMENTS} accepted, {refused} refused, no deadlock, {:.1?}",
+            "{} inserts in {SESSIONS} sessions: {DOCUMENTS} accepted, {rejected} rejected, no deadlock, {:.1?}",
             SESSIONS * DOCUMENTS,
             start.elapsed()
         );
@@ -141,7 +141,7 @@ pub fn bursts(server: &Server) -> Result<Outcome> {
     const STATEMENTS: u64 = 20;
     for table in TABLES {
         let start = Instant::now();
-        let refused = burst(server, table, |session| {
+        let rejected = burst(server, table, |session| {
             let mut rng = Rng::with_seed(session);
             let mut statement = |number: u64| {
                 let own = 1000 * (1 + number + STATEMENTS * session);
@@ -158,9 +158,9 @@ pub fn bursts(server: &Server) -> Result<Outcome> {
             };
             (0..STATEMENTS).map(&mut statement).collect()
         })?;
-        ensure!(refused > 0, "no refusals: nothing was tested");
+        ensure!(rejected > 0, "no rejections: nothing was tested");
         figure!(
-            "{} statements in {SESSIONS} sessions, {refused} refused, no deadlock, {:.1?}",
+            "{} statements in {SESSIONS} sessions, {rejected} rejected, no deadlock, {:.1?}",
             SESSIONS * STATEMENTS,
             start.elapsed()
         );
@@ -169,7 +169,7 @@ pub fn bursts(server: &Server) -> Result<Outcome> {
 }
 
 /// Runs the statements of 16 sessions at once, given as the documents that each inserts, and returns how
-/// many of them are refused. Fails where a session runs into a deadlock, or a near-duplicate gets in.
+/// many of them are rejected. Fails where a session runs into a deadlock, or a near-duplicate gets in.
 fn burst(
     server: &Server,
     table: &str,
@@ -183,8 +183,8 @@ fn burst(
     } else {
         "id"
     };
-    let refused = in_sessions(&database, |session, mut client| {
-        let mut refused = 0;
+    let rejected = in_sessions(&database, |session, mut client| {
+        let mut rejected = 0;
         for (number, documents) in (1..).zip(statements(session)) {
             let first = if column == "id" {
                 session << 32 | number << 16
@@ -197,17 +197,17 @@ fn burst(
             );
             match client.execute(&insert, &[&documents]) {
                 Ok(_) => {}
-                Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => refused += 1,
+                Err(error) if error.code() == Some(&SqlState::EXCLUSION_VIOLATION) => rejected += 1,
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(refused)
+        Ok(rejected)
     })?;
     let pairs =
         "SELECT count(*) FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig FROM docs', 0.8)";
     let pairs: i64 = client.query_one(pairs, &[])?.get(0);
     ensure!(pairs == 0, "{pairs} pairs of near-duplicates");
-    Ok(refused.into_iter().sum())
+    Ok(rejected.into_iter().sum())
 }
 
 /// 16 sessions bring the same documents in by every way there is, at every isolation level, while the

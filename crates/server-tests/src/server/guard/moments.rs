@@ -87,7 +87,7 @@ impl<'d> Play<'d> {
     }
 }
 
-fn refused() -> Step {
+fn rejected() -> Step {
     Step::Failed(SqlState::EXCLUSION_VIOLATION)
 }
 
@@ -110,7 +110,7 @@ pub fn changed_key(server: &Server) -> Result<Outcome> {
         play.step(0, &format!("BEGIN; {insert}"), Step::Done)?;
         play.step(1, insert, Step::Waits)?;
         play.step(0, "UPDATE docs SET id = 2; COMMIT", Step::Done)?;
-        play.stands(1, refused())?;
+        play.stands(1, rejected())?;
         play.ensure_rows(&[2])?;
     }
     Ok(Outcome::Passed)
@@ -129,7 +129,7 @@ pub fn first_to_pass(server: &Server) -> Result<Outcome> {
     play.step(0, &insert(1, "commits", true), Step::Waits)?;
     play.step(1, &insert(2, "commits", false), Step::Done)?;
     play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
-    play.stands(0, refused())?;
+    play.stands(0, rejected())?;
 
     play.step(2, "SELECT pg_advisory_lock(1)", Step::Done)?;
     play.step(0, &insert(3, "rolls back", true), Step::Waits)?;
@@ -154,15 +154,15 @@ pub fn passed_meanwhile(server: &Server) -> Result<Outcome> {
     let nested = format!("SAVEPOINT s; {insert}; RELEASE s");
     let undone = format!("SAVEPOINT s; {insert}; ROLLBACK TO s; INSERT INTO docs VALUES (3)");
     let cases: [(&str, &[&str], Step); 7] = [
-        (&insert, &["COMMIT"], refused()),
+        (&insert, &["COMMIT"], rejected()),
         (&insert, &["ROLLBACK"], Step::Done),
-        (&update, &["COMMIT"], refused()),
-        (&nested, &["COMMIT"], refused()),
+        (&update, &["COMMIT"], rejected()),
+        (&nested, &["COMMIT"], rejected()),
         (&undone, &["COMMIT"], Step::Done),
         (
             &insert,
             &["PREPARE TRANSACTION 'p'", "COMMIT PREPARED 'p'"],
-            refused(),
+            rejected(),
         ),
         (
             &insert,
@@ -280,7 +280,7 @@ pub fn changed_while_searched(server: &Server) -> Result<Outcome> {
     )?;
     play.step(1, "UPDATE docs SET id = 20 WHERE id = 2", Step::Done)?;
     play.step(2, "SELECT pg_advisory_unlock(1)", Step::Done)?;
-    play.stands(0, refused())?;
+    play.stands(0, rejected())?;
     play.ensure_rows(&[1, 20])?;
     Ok(Outcome::Passed)
 }
@@ -294,7 +294,7 @@ pub fn hot_update(server: &Server) -> Result<Outcome> {
         INSERT INTO docs VALUES (1, 1, 'any'), (2, 2, 'any')";
     let mut play = Play::new(&database, tables, 2)?;
     let update = |id| format!("UPDATE docs SET tenant = 3 WHERE id = {id}");
-    for (end, outcome) in [("ROLLBACK", Step::Done), ("COMMIT", refused())] {
+    for (end, outcome) in [("ROLLBACK", Step::Done), ("COMMIT", rejected())] {
         for (first, second) in [(1, 2), (2, 1)] {
             play.step(0, &format!("BEGIN; {}", update(first)), Step::Done)?;
             play.step(1, &format!("BEGIN; {}", update(second)), Step::Waits)?;
@@ -346,7 +346,7 @@ pub fn twin_index(server: &Server) -> Result<Outcome> {
     play.sessions.step(4, "COMMIT")?;
     play.sessions.finish()?;
     play.stands(2, Step::Done)?;
-    play.stands(0, refused())?;
+    play.stands(0, rejected())?;
     play.stands(1, Step::Done)?;
     play.ensure_rows(&[2, 10, 11])?;
     Ok(Outcome::Passed)
@@ -361,9 +361,9 @@ pub fn prepared_transaction(server: &Server) -> Result<Outcome> {
     let mut play = Play::new(&database, tables, 2)?;
     let cases = [
         ("ROLLBACK", 2, Step::Done, false),
-        ("COMMIT", 3, refused(), false),
+        ("COMMIT", 3, rejected(), false),
         ("ROLLBACK", 4, Step::Done, true),
-        ("COMMIT", 5, refused(), true),
+        ("COMMIT", 5, rejected(), true),
     ];
     for (end, id, outcome, crashes) in cases {
         let insert = |id: i32, number| format!("INSERT INTO docs VALUES ({id}, 'text {number}')");

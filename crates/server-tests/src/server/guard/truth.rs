@@ -1,4 +1,4 @@
-//! The guard beside brute force: it refuses a row exactly if there is one that it is near to, for every type
+//! The guard beside brute force: it rejects a row exactly if there is one that it is near to, for every type
 //! of values.
 
 use anyhow::{Result, ensure};
@@ -25,10 +25,10 @@ struct Values {
     options: String,
 }
 
-/// Lets every document of a stream in that the guard does not refuse, changes a row now and then, and
+/// Lets every document of a stream in that the guard does not reject, changes a row now and then, and
 /// returns what was expected and what happened.
 const OUTCOMES: &str = "
-    CREATE FUNCTION outcomes() RETURNS TABLE (expected bool, refused bool) LANGUAGE plpgsql AS $$
+    CREATE FUNCTION outcomes() RETURNS TABLE (expected bool, rejected bool) LANGUAGE plpgsql AS $$
     DECLARE
         document record;
         old docs;
@@ -40,7 +40,7 @@ const OUTCOMES: &str = "
             END IF;
             expected := EXISTS (SELECT FROM docs WHERE id IS DISTINCT FROM old.id
                 AND near(value, document.value) AND (old.id IS NULL OR NOT near(value, old.value)));
-            refused := false;
+            rejected := false;
             BEGIN
                 IF old.id IS NULL THEN
                     INSERT INTO docs VALUES (document.id, document.value);
@@ -48,25 +48,25 @@ const OUTCOMES: &str = "
                     UPDATE docs SET value = document.value WHERE id = old.id;
                 END IF;
             EXCEPTION WHEN exclusion_violation THEN
-                refused := true;
+                rejected := true;
             END;
             RETURN NEXT;
         END LOOP;
     END $$;";
 
-/// The guard refuses what brute force finds, and nothing else.
+/// The guard rejects what brute force finds, and nothing else.
 pub fn truth(server: &Server) -> Result<Outcome> {
     let mut rng = Rng::with_seed(37);
     for values in all_values() {
         let database = Database::with_extension(&server.main, "guard_truth")?;
         let mut client = database.connect()?;
-        let (documents, refused) = outcomes(&mut client, &values, &mut rng)?;
+        let (documents, rejected) = outcomes(&mut client, &values, &mut rng)?;
         ensure!(
-            0 < refused && refused < documents,
-            "{refused} refused: nothing was tested"
+            0 < rejected && rejected < documents,
+            "{rejected} rejected: nothing was tested"
         );
         figure!(
-            "{} ({}): {refused} of {documents} refused, as brute force says",
+            "{} ({}): {rejected} of {documents} rejected, as brute force says",
             values.type_,
             values.arguments
         );
@@ -96,13 +96,13 @@ fn outcomes(client: &mut Client, values: &Values, rng: &mut Rng) -> Result<(i64,
     let insert = "INSERT INTO stream (body) SELECT unnest($1::text[])";
     client.execute(insert, &[&documents])?;
     let row = client.query_one(
-        "SELECT count(*), count(*) FILTER (WHERE refused), count(*) FILTER (WHERE refused <> expected)
+        "SELECT count(*), count(*) FILTER (WHERE rejected), count(*) FILTER (WHERE rejected <> expected)
          FROM outcomes()",
         &[],
     )?;
-    let [documents, refused, wrong] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
+    let [documents, rejected, wrong] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
     ensure!(wrong == 0, "{type_} ({arguments}): {wrong} decided wrongly");
-    Ok((documents, refused))
+    Ok((documents, rejected))
 }
 
 fn all_values() -> Vec<Values> {

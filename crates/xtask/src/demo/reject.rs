@@ -1,4 +1,4 @@
-//! A constraint that refuses near-duplicates.
+//! A constraint that rejects near-duplicates.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ const COPY: &str = "INSERT INTO one_of_each (id, name, body)
     SELECT -1, 'Copy of ' || name, body || ' copied here' FROM documents WHERE id = $1";
 
 /// Outcome of inserting documents under the constraint.
-pub struct Refused {
+pub struct Rejected {
     pub accepted: u64,
     pub time: Duration,
     /// The error of inserting a copy.
@@ -33,18 +33,18 @@ pub struct Refused {
 }
 
 /// Inserts the documents into a table with the constraint, then a copy of one.
-pub fn refuse(client: &mut Client, document: i64) -> Result<Refused> {
+pub fn reject(client: &mut Client, document: i64) -> Result<Rejected> {
     client.batch_execute(TABLE)?;
     let start = Instant::now();
     let accepted = client.execute(INSERT, &[&DOCUMENTS])?;
     let time = start.elapsed();
     let copied = client.execute(COPY, &[&document]);
-    let refused = copied.as_ref().err().and_then(|error| error.as_db_error());
-    let message = match refused {
+    let rejected = copied.as_ref().err().and_then(|error| error.as_db_error());
+    let message = match rejected {
         Some(error) => error.message().to_string(),
         None => copied.map(|rows| format!("{rows} rows are inserted"))?,
     };
-    Ok(Refused {
+    Ok(Rejected {
         accepted,
         time,
         message,

@@ -1,4 +1,4 @@
-//! The refusal of a row, raised from the frame that PostgreSQL called: only there nothing has to be
+//! The rejection of a row, raised from the frame that PostgreSQL called: only there nothing has to be
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
 use crate::guard::row::Source;
@@ -8,14 +8,14 @@ use std::ptr::{null, null_mut};
 
 /// Nothing in it needs to be dropped; strings are PostgreSQL's, of the transaction.
 #[derive(Clone, Copy)]
-pub struct Refusal {
+pub struct Rejection {
     table: pg_sys::Relation,
     trigger: *const c_char,
     detail: *const c_char,
 }
 
-impl Refusal {
-    /// Returns the refusal of a row by the trigger of its table, which stays open until the ERROR.
+impl Rejection {
+    /// Returns the rejection of a row by the trigger of its table, which stays open until the ERROR.
     pub fn new(source: &Source, detail: Option<&CStr>) -> Self {
         let copy = |text: &CStr| {
             // SAFETY: the string is NUL-terminated.
@@ -42,25 +42,25 @@ unsafe extern "C-unwind" {
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
-/// Raises the ERROR of a refusal.
+/// Raises the ERROR of a rejection.
 ///
 /// # Safety
 /// The table is open; nothing in the frames up to PostgreSQL's needs to be dropped.
-pub unsafe fn raise(refusal: &Refusal) {
+pub unsafe fn raise(rejection: &Rejection) {
     // SAFETY: vouched for by the caller; the formats fit the arguments.
     unsafe {
-        let table = (*(*refusal.table).rd_rel).relname.data.as_ptr();
+        let table = (*(*rejection.table).rd_rel).relname.data.as_ptr();
         errstart(pgrx::PgLogLevel::ERROR as c_int, null_mut());
         errcode(pg_sys::errcodes::PgSqlErrorCode::ERRCODE_EXCLUSION_VIOLATION as c_int);
         errmsg(
-            c"near-duplicate row refused by \"%s\" on table \"%s\"".as_ptr(),
-            refusal.trigger,
+            c"near-duplicate row rejected by \"%s\" on table \"%s\"".as_ptr(),
+            rejection.trigger,
             table,
         );
-        if !refusal.detail.is_null() {
-            errdetail(c"%s".as_ptr(), refusal.detail);
+        if !rejection.detail.is_null() {
+            errdetail(c"%s".as_ptr(), rejection.detail);
         }
-        errtableconstraint(refusal.table, refusal.trigger);
+        errtableconstraint(rejection.table, rejection.trigger);
         errfinish(
             c"guard".as_ptr(),
             line!() as c_int,
