@@ -2,13 +2,13 @@
 
 use crate::index::am::foreseen::{FEW, Foreseen};
 use crate::live::ahead::{ALONE, Ahead};
-use crate::live::order::OrderComparison;
+use crate::live::order::{OrderComparison, OrderPlace};
 use crate::live::queries::{self, canonicals, known, neighbors};
-use crate::live::rows::{After, TrackedParameters, TrackedRows};
+use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::statement::{Connection, Statement, Tuple, text_array};
-use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, repair};
+use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};
 use neardup::memory::{Grow, collected, filled};
 use pgrx::pg_sys;
 use std::cell::RefCell;
@@ -31,6 +31,8 @@ pub struct Neighborhood<'a> {
     neighbors: Statement<'a>,
     foreseen: Foreseen,
     rows: RefCell<TrackedRows>,
+    /// The places of rows in the order, where they matter.
+    places: RefCell<HashMap<u32, OrderPlace>>,
     /// The rows near others, with their similarity, where they have been read before they were asked
     /// for.
     near: RefCell<HashMap<u32, Vec<(AffectedRow, f64)>>>,
@@ -48,6 +50,7 @@ impl<'a> Neighborhood<'a> {
             neighbors: of_keys(&queries::neighbors(shape)),
             foreseen: Foreseen::new(),
             rows: RefCell::default(),
+            places: RefCell::default(),
             near: RefCell::default(),
         }
     }
@@ -119,20 +122,26 @@ impl<'a> Neighborhood<'a> {
             return;
         }
         let place = known::BALLS + 2 + self.shape.scope.len();
-        rows.set_place(number, &self.comparison, tuple, place);
+        self.set_place(number, tuple, place);
         if tuple.get(known::JOINS) == Some(true) {
             return ahead.add(number, tuple, known::BALLS);
         }
-        rows.get_mut(number).after = After::In {
-            canonical: number,
-            similarity: None,
-        };
+        rows.get_mut(number).after = After::There(Standing::Alone);
+    }
+
+    /// Notes the place of a row, from columns of a tuple that begin with `first`.
+    fn set_place(&self, number: u32, tuple: &Tuple<'_>, first: usize) {
+        let places = &mut *self.places.borrow_mut();
+        or_out_of_memory(places.try_reserve(1));
+        // SAFETY: the statement has the order's values in these columns.
+        let place = || unsafe { self.comparison.place(tuple, first) };
+        places.entry(number).or_insert_with(place);
     }
 
     /// Returns the keys of rows as an array.
     fn keys(&self, numbers: &[u32]) -> pg_sys::Datum {
         let rows = self.rows.borrow();
-        text_array(numbers.iter().map(|row| &rows.get(*row).key[..]))
+        text_array(numbers.iter().map(|row| rows.key(*row)))
     }
 
     /// Returns rows, each with the unchanged canonical rows near it. All neighbors are read of rows that have
@@ -219,7 +228,7 @@ impl<'a> Neighborhood<'a> {
         if rows.get(near.canonical).is_changed {
             return None;
         }
-        rows.set_place(near.canonical, &self.comparison, tuple, place);
+        self.set_place(near.canonical, tuple, place);
         rows.set_canonical(near.canonical, cluster);
         Some(near)
     }
@@ -235,7 +244,7 @@ impl<'a> Neighborhood<'a> {
     fn read_neighbor(&self, tuple: &Tuple<'_>) -> Option<(AffectedRow, f64)> {
         let rows = &mut *self.rows.borrow_mut();
         let number = rows.number(&tuple.text(neighbors::KEY)?);
-        rows.set_place(number, &self.comparison, tuple, neighbors::PLACES);
+        self.set_place(number, tuple, neighbors::PLACES);
         rows.set_before(number, tuple, neighbors::BEFORE);
         let mut found = searched(number, Vec::new());
         let row = rows.get(number);
@@ -254,10 +263,10 @@ impl<'a> Neighborhood<'a> {
         number: u32,
         tuple: &Tuple<'_>,
     ) -> Option<NearCanonical> {
-        let before = rows.get(number).before.as_ref()?;
+        let standing = rows.get(number).before.as_ref()?.standing;
         let near = NearCanonical {
-            canonical: before.canonical,
-            similarity: before.similarity?,
+            canonical: standing.canonical(number),
+            similarity: standing.similarity()?,
         };
         let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
         let place = neighbors::PLACES + self.comparison.len();
@@ -295,8 +304,8 @@ fn searched(row: u32, canonicals: Vec<NearCanonical>) -> AffectedRow {
 
 impl ClusteredRows for Neighborhood<'_> {
     fn compare(&self, a: u32, b: u32) -> Ordering {
-        let rows = self.rows.borrow();
-        let place = |number: u32| rows.get(number).place.as_ref().expect("its place is known");
+        let places = self.places.borrow();
+        let place = |number: u32| places.get(&number).expect("its place is known");
         // SAFETY: the values are copies of the order's.
         unsafe { self.comparison.compare(place(a), place(b)) }
     }
@@ -315,8 +324,8 @@ impl ClusteredRows for Neighborhood<'_> {
     }
 }
 
-/// Returns the affected rows with the outcome of each, and the numbers of the rows that can be near others,
-/// in their order; None where more than `most` rows are affected, or rows have changed that are not in the
+/// Returns the affected rows with the outcome of each, and their numbers in the order, those last that stand alone or
+/// are gone; None where more than `most` rows are affected, or rows have changed that are not in the
 /// queue. The queue has about `changed` rows. Takes a search of the index for each row that becomes
 /// canonical, and one for each that was canonical and is no longer; after many changes one for each affected
 /// row, all together.
@@ -332,16 +341,20 @@ pub fn repaired(
     let neighborhood = Neighborhood::new(connection, shape);
     let placed = repair(&neighborhood, neighborhood.affected(changed, most)?).or_raise()?;
     let mut rows = neighborhood.rows.into_inner();
-    for placed in &placed {
-        let (canonical, similarity) = match placed.canonical {
-            Some(near) => (near.canonical, near.similarity),
-            None => (placed.row, 1.0),
-        };
-        rows.get_mut(placed.row).after = After::In {
-            canonical,
-            similarity: Some(similarity),
-        };
+    let others = rows.iter().filter(|(_, row)| row.after != After::Same);
+    let mut others = collected(others.map(|(number, _)| number)).or_raise();
+    others.sort_unstable_by_key(|number| rows.key(*number));
+    for &Placed { row, canonical } in &placed {
+        let near = canonical.unwrap_or(NearCanonical {
+            canonical: row,
+            similarity: 1.0,
+        });
+        rows.get_mut(row).after = After::There(Standing::In {
+            canonical: near.canonical,
+            similarity: near.similarity,
+        });
     }
-    let order = collected(placed.iter().map(|placed| placed.row)).or_raise();
+    let mut order = collected(placed.iter().map(|placed| placed.row)).or_raise();
+    order.try_extend(others).or_raise();
     Some((rows, order))
 }

@@ -3,7 +3,7 @@
 use crate::collection::matches::Matches;
 use crate::collection::reading::Collection;
 use crate::index::kind::{Bound, Kind};
-use crate::live::rows::{After, TrackedParameters, TrackedRows};
+use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows};
 use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
@@ -108,10 +108,7 @@ impl Rebuild {
             return;
         }
         // Unless it is found in a cluster.
-        self.rows.get_mut(number).after = After::In {
-            canonical: number,
-            similarity: None,
-        };
+        self.rows.get_mut(number).after = After::There(Standing::Alone);
         let value = tuple.datum(column::VALUE);
         if self.kind == Kind::Minhash {
             self.parameters.check(value);
@@ -143,10 +140,10 @@ impl Rebuild {
         matches.for_each_in_star(&mut |keys, similarity| {
             // The keys are the bigints of `add_to_scope`.
             if let [Some(row), Some(canonical)] = keys.map(|key| Some(key?.value())) {
-                self.rows.get_mut(row as u32).after = After::In {
+                self.rows.get_mut(row as u32).after = After::There(Standing::In {
                     canonical: canonical as u32,
-                    similarity: Some(similarity),
-                };
+                    similarity,
+                });
             }
         });
     }

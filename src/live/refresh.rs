@@ -4,7 +4,7 @@ use crate::live::access::{check_tables, lock, rights_for};
 use crate::live::create::renew_links;
 use crate::live::leaves::{LeafTable, Unnoted};
 use crate::live::neighborhood::repaired;
-use crate::live::rows::{After, TrackedRows};
+use crate::live::rows::TrackedRows;
 use crate::live::shape::Shape;
 use crate::live::state::State;
 use crate::live::tracker::Tracker;
@@ -14,8 +14,7 @@ use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Snapshot};
-use neardup::cluster::live::{ClusterNumbers, Event, Move, number};
-use neardup::memory::{Grow, filled};
+use neardup::cluster::live::{ClusterNumbers, number};
 use pgrx::prelude::*;
 use std::time::Instant;
 
@@ -36,15 +35,6 @@ fn near_dup_refresh(fcinfo: pg_sys::FunctionCallInfo) {
 
 /// The numbers of rows that a refresh has looked at, and of its events by their kinds.
 type Changes = [i64; 7];
-
-fn changes_of(rows: i64, events: &[Event]) -> Changes {
-    let mut changes = [rows, 0, 0, 0, 0, 0, 0];
-    // The kinds are numbered as the columns of the result are.
-    for event in events {
-        changes[1 + event.kind as usize] += 1;
-    }
-    changes
-}
 
 /// Brings the clusters of a tracker up to date.
 pub fn refresh(tracker: Tracker, wants_rebuild: bool) -> Changes {
@@ -162,11 +152,11 @@ impl Refresh<'_> {
         let most = FEW.max(self.state.rows / SEARCH);
         let repaired = repaired(connection, shape, changed, most as usize);
         let changes = repaired.map(|(rows, order)| {
-            let numbers = self.numbers(&rows, &order);
+            let (numbers, changes) = self.number(&rows, &order, true);
             let added = write::clusters(connection, shape, &rows, &numbers);
             write::canonicals(connection, shape, &rows, &numbers);
-            write::log(connection, shape, &rows, &numbers.events);
-            self.end(&rows, &numbers, added)
+            self.end(numbers.next, added, changes[0]);
+            changes
         });
         settings.restore();
         changes
@@ -176,71 +166,52 @@ impl Refresh<'_> {
     pub fn rebuild(&self, is_logged: bool) -> Changes {
         let (connection, shape) = (self.connection, self.shape);
         let (rows, order) = rebuild::run(connection, shape);
-        let numbers = self.numbers(&rows, &order);
+        let (numbers, changes) = self.number(&rows, &order, is_logged);
         let added = write::clusters(connection, shape, &rows, &numbers);
         write::all_canonicals(connection, shape);
         renew_links(connection, &shape.tracker);
-        if is_logged {
-            write::log(connection, shape, &rows, &numbers.events);
-        }
-        self.end(&rows, &numbers, added)
+        self.end(numbers.next, added, changes[0]);
+        changes
     }
 
-    /// Returns the numbers of the clusters that the rows are in now.
-    fn numbers(&self, rows: &TrackedRows, order: &[u32]) -> ClusterNumbers {
-        let mut moves = Vec::new();
-        for (number, row) in rows.iter() {
-            let canonical = match row.after {
-                After::Same => continue,
-                After::Gone => None,
-                After::In { canonical, .. } => Some(canonical),
-            };
-            let stays = canonical == Some(number) && !row.is_changed;
-            let moved = Move {
-                row: number,
-                from: row.before.as_ref().map(|before| before.cluster),
-                ceased: row.own_cluster(number).filter(|_| !stays),
-                canonical,
-            };
-            moves.try_push(moved).or_raise();
+    /// Numbers the clusters of rows, those looked at in their `order`, and writes the log if `is_logged`. Returns the
+    /// numbers, and those of the refresh.
+    fn number(
+        &self,
+        rows: &TrackedRows,
+        order: &[u32],
+        is_logged: bool,
+    ) -> (ClusterNumbers, Changes) {
+        let mut changes = [order.len() as i64, 0, 0, 0, 0, 0, 0];
+        let mut log = is_logged.then(|| write::Log::new(self.connection, self.shape, rows));
+        let moves = order.iter().map(|&row| rows.change(row));
+        let kept = |canonical: u32| rows.lasting_cluster(canonical);
+        let numbers = number(moves, self.state.next_cluster, &kept, &mut |event| {
+            // The kinds are numbered as the columns of the result are.
+            changes[1 + event.kind as usize] += 1;
+            if let Some(log) = &mut log {
+                log.add(event);
+            }
+        });
+        if let Some(log) = &mut log {
+            log.write();
         }
-        let kept = |number: u32| {
-            let row = rows.get(number);
-            let stays = match row.after {
-                After::Same => true,
-                After::Gone => false,
-                After::In { canonical, .. } => canonical == number,
-            };
-            row.own_cluster(number).filter(|_| stays && !row.is_changed)
-        };
-        let mut places = filled(u32::MAX, rows.len()).or_raise();
-        for (place, &row) in (0..).zip(order) {
-            places[row as usize] = place;
-        }
-        // Rows that stand alone or are gone have no place in the order: they follow by their keys.
-        let place = |row: u32| (places[row as usize], &rows.get(row).key);
-        moves.sort_unstable_by(|a, b| place(a.row).cmp(&place(b.row)));
-        number(&moves, self.state.next_cluster, &kept).or_raise()
+        (numbers.or_raise(), changes)
     }
 
     /// Writes the state, with the number of rows `added` to the clusters, and deletes from the queue the entries that
     /// have been read.
-    fn end(&self, rows: &TrackedRows, numbers: &ClusterNumbers, added: i64) -> Changes {
+    fn end(&self, next_cluster: i64, added: i64, looked_at: i64) {
         let (connection, shape, state) = (self.connection, self.shape, &self.state);
         let queue = names::relation(shape.tracker.tables.queue);
         let delete = connection.prepare_kept(&format!("DELETE FROM {queue}"), &[]);
         delete.run(&[], &mut |_| {});
-        let looked_at = rows
-            .iter()
-            .filter(|(_, row)| row.after != After::Same)
-            .count();
         let state = State {
-            next_cluster: numbers.next,
+            next_cluster,
             rows: state.rows + added,
             leaves: state.leaves.clone(),
         };
-        state.write(connection, &shape.tracker, self.started, looked_at as i64);
-        changes_of(looked_at as i64, &numbers.events)
+        state.write(connection, &shape.tracker, self.started, looked_at);
     }
 }
 

@@ -1,26 +1,21 @@
 //! The rows that a refresh meets, by number, and the parameters of their signatures.
 
 use crate::index::kind::Kind;
-use crate::live::order::{OrderComparison, OrderPlace};
 use crate::live::shape::Shape;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::{OrRaise, or_out_of_memory};
 use crate::pg::statement::{Connection, Tuple};
+use neardup::cluster::live::Move;
 use neardup::memory::{Grow, copied};
 use neardup::minhash::Header;
+use neardup::numbered::NumberedTexts;
 use pgrx::pg_sys;
 use std::collections::HashMap;
 
 /// A row of the table, or one that was there.
 #[derive(Default)]
 pub struct TrackedRow {
-    /// Its key as text, in the database's encoding.
-    pub key: Vec<u8>,
-    /// Its place in the order, where that matters.
-    pub place: Option<OrderPlace>,
     pub before: Option<Before>,
-    /// The key as the clusters have it, where it is equal to this one and not the same.
-    stored_key: Option<Vec<u8>>,
     pub after: After,
     /// It is in the queue.
     pub is_changed: bool,
@@ -29,52 +24,56 @@ pub struct TrackedRow {
 /// A row of the clusters before a refresh.
 pub struct Before {
     pub cluster: i64,
-    /// Itself for canonical rows and rows that stand alone.
-    pub canonical: u32,
-    /// None for a row that stands alone.
-    pub similarity: Option<f64>,
+    pub standing: Standing,
 }
 
-/// The place of a row after a refresh.
+/// The standing of a row among the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Standing {
+    /// No row can be near it: its value or its scope is NULL or empty.
+    Alone,
+    /// It belongs to a canonical row, itself for canonical rows.
+    In { canonical: u32, similarity: f64 },
+}
+
+/// The outcome of a refresh for a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
 pub enum After {
     /// It was not looked at.
     #[default]
     Same,
     Gone,
-    In {
-        canonical: u32,
-        similarity: Option<f64>,
-    },
+    There(Standing),
 }
 
-/// Rows by number and by key.
+/// Rows by number and by key, a text in the database's encoding.
 #[derive(Default)]
 pub struct TrackedRows {
     rows: Vec<TrackedRow>,
-    numbers: HashMap<Vec<u8>, u32>,
+    keys: NumberedTexts,
+    /// Further texts of keys: values can be equal without being the same.
+    aliases: HashMap<Vec<u8>, u32>,
+    /// The keys as the clusters have them, where these are equal to a row's own and not the same.
+    stored_keys: HashMap<u32, Vec<u8>>,
 }
 
 impl TrackedRows {
     /// Returns the number of a row, which is new where its key is.
     pub fn number(&mut self, key: &[u8]) -> u32 {
-        if let Some(&number) = self.numbers.get(key) {
+        if let Some(&number) = self.aliases.get(key) {
             return number;
         }
-        let number = self.rows.len() as u32;
-        let row = TrackedRow {
-            key: copied(key).or_raise(),
-            ..TrackedRow::default()
-        };
-        self.rows.try_push(row).or_raise();
-        self.add_alias(key, number);
+        let number = self.keys.number(key).or_raise();
+        if number as usize == self.rows.len() {
+            self.rows.try_push(TrackedRow::default()).or_raise();
+        }
         number
     }
 
-    /// Notes another text of a row's key: values can be equal without being the same.
+    /// Notes another text of a row's key.
     pub fn add_alias(&mut self, key: &[u8], number: u32) {
-        or_out_of_memory(self.numbers.try_reserve(1));
-        self.numbers.insert(copied(key).or_raise(), number);
+        or_out_of_memory(self.aliases.try_reserve(1));
+        self.aliases.insert(copied(key).or_raise(), number);
     }
 
     pub fn get(&self, number: u32) -> &TrackedRow {
@@ -85,26 +84,34 @@ impl TrackedRows {
         &mut self.rows[number as usize]
     }
 
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
     /// Returns all rows with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &TrackedRow)> {
         (0..).zip(&self.rows)
     }
 
-    /// Notes the place of a row, from columns of a tuple that begin with `first`.
-    pub fn set_place(
-        &mut self,
-        number: u32,
-        comparison: &OrderComparison,
-        tuple: &Tuple<'_>,
-        first: usize,
-    ) {
-        // SAFETY: the statement has the order's values in these columns.
-        let place = || unsafe { comparison.place(tuple, first) };
-        self.get_mut(number).place.get_or_insert_with(place);
+    /// Returns the key of a row.
+    pub fn key(&self, number: u32) -> &[u8] {
+        self.keys.text(number)
+    }
+
+    /// Returns the key of a row as it is stored in the clusters.
+    pub fn stored_key(&self, number: u32) -> &[u8] {
+        let other = self.stored_keys.get(&number);
+        other.map_or(self.key(number), Vec::as_slice)
+    }
+
+    /// Returns whether a row has the same key in the clusters.
+    pub fn has_stored_key(&self, number: u32) -> bool {
+        !self.stored_keys.contains_key(&number)
+    }
+
+    /// Notes the key of a row in the clusters.
+    pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
+        if let Some(stored) = stored.filter(|stored| *stored != self.key(number)) {
+            or_out_of_memory(self.stored_keys.try_reserve(1));
+            let stored = copied(stored).or_raise();
+            self.stored_keys.insert(number, stored);
+        }
     }
 
     /// Notes cluster, canonical key, and similarity that a row had, from columns of a tuple that begin with
@@ -115,28 +122,75 @@ impl TrackedRows {
             return;
         };
         let canonical = self.number(&canonical);
-        let row = self.get_mut(number);
-        row.before.get_or_insert(Before {
-            cluster,
-            canonical,
-            similarity: tuple.get(first + 2),
-        });
-    }
-
-    /// Notes the key of a row in the clusters, where it differs from the row's own.
-    pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
-        let row = self.get_mut(number);
-        let stored = stored.filter(|stored| *stored != row.key);
-        row.stored_key = stored.map(|stored| copied(stored).or_raise());
+        let standing = match tuple.get(first + 2) {
+            None if canonical == number => Standing::Alone,
+            similarity => Standing::In {
+                canonical,
+                similarity: similarity.unwrap_or(f64::NAN),
+            },
+        };
+        let before = Before { cluster, standing };
+        self.get_mut(number).before.get_or_insert(before);
     }
 
     /// Notes that a row was canonical.
     pub fn set_canonical(&mut self, number: u32, cluster: i64) {
-        self.get_mut(number).before.get_or_insert(Before {
-            cluster,
+        let standing = Standing::In {
             canonical: number,
-            similarity: Some(1.0),
-        });
+            similarity: 1.0,
+        };
+        let before = Before { cluster, standing };
+        self.get_mut(number).before.get_or_insert(before);
+    }
+
+    /// Returns the change of a row that is not the same as before.
+    pub fn change(&self, number: u32) -> Move {
+        let row = self.get(number);
+        Move {
+            row: number,
+            from: row.before.as_ref().map(|before| before.cluster),
+            ceased: row.own_cluster(number).is_some() && !row.stays(number),
+            canonical: row.after.canonical(number),
+        }
+    }
+
+    /// Returns the number of a cluster whose canonical row stays.
+    pub fn lasting_cluster(&self, canonical: u32) -> Option<i64> {
+        let row = self.get(canonical);
+        row.own_cluster(canonical).filter(|_| row.stays(canonical))
+    }
+}
+
+impl Standing {
+    /// Returns the canonical row of a row of this number, itself for a row that stands alone.
+    pub fn canonical(self, number: u32) -> u32 {
+        match self {
+            Self::Alone => number,
+            Self::In { canonical, .. } => canonical,
+        }
+    }
+
+    /// Returns the similarity to the canonical row; None for a row that stands alone.
+    pub fn similarity(self) -> Option<f64> {
+        match self {
+            Self::Alone => None,
+            Self::In { similarity, .. } => Some(similarity),
+        }
+    }
+
+    /// Returns whether a row of this number is the canonical row of others or could be.
+    fn is_canonical(self, number: u32) -> bool {
+        matches!(self, Self::In { canonical, .. } if canonical == number)
+    }
+}
+
+impl After {
+    /// Returns the canonical row of a row of this number that has been looked at; None if it is gone.
+    fn canonical(self, number: u32) -> Option<u32> {
+        match self {
+            Self::There(standing) => Some(standing.canonical(number)),
+            Self::Same | Self::Gone => None,
+        }
     }
 }
 
@@ -144,29 +198,28 @@ impl TrackedRow {
     /// Returns whether the row, of this number, was the canonical row of others or could have been.
     pub fn was_canonical(&self, number: u32) -> bool {
         let before = self.before.as_ref();
-        before.is_some_and(|before| before.canonical == number && before.similarity.is_some())
+        before.is_some_and(|before| before.standing.is_canonical(number))
     }
 
     /// Returns whether the row, of this number, is the canonical row of others or could be.
     pub fn is_canonical(&self, number: u32) -> bool {
-        matches!(self.after, After::In { canonical, similarity: Some(_) } if canonical == number)
+        matches!(self.after, After::There(standing) if standing.is_canonical(number))
+    }
+
+    /// Returns whether the row, of this number, is as it was and belongs to no other.
+    fn stays(&self, number: u32) -> bool {
+        let is_own = match self.after {
+            After::Same => true,
+            after => after.canonical(number) == Some(number),
+        };
+        is_own && !self.is_changed
     }
 
     /// Returns the number that a cluster had from the row, of this number.
-    pub fn own_cluster(&self, number: u32) -> Option<i64> {
+    fn own_cluster(&self, number: u32) -> Option<i64> {
         let before = self.before.as_ref();
-        let own = before.filter(|before| before.canonical == number);
+        let own = before.filter(|before| before.standing.canonical(number) == number);
         own.map(|before| before.cluster)
-    }
-
-    /// Returns the key as it is stored in the clusters.
-    pub fn stored_key(&self) -> &[u8] {
-        self.stored_key.as_deref().unwrap_or(&self.key)
-    }
-
-    /// Returns whether the row has the same key in the clusters.
-    pub fn has_stored_key(&self) -> bool {
-        self.stored_key.is_none()
     }
 }
 

@@ -8,6 +8,7 @@ use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
 use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
 use neardup::memory::{Grow, collected};
+use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{IntoDatum, pg_sys};
 
 /// Rows that one statement writes.
@@ -38,48 +39,64 @@ pub fn clusters(
             pg_sys::FLOAT8ARRAYOID,
         ],
     );
+    let mut added = 0;
     let gone = rows
         .iter()
-        .filter(|(_, row)| row.after == After::Gone && row.before.is_some());
-    let gone = collected(gone.map(|(_, row)| row.stored_key())).or_raise();
-    delete(connection, shape, &table, &gone);
+        .filter(|(_, row)| row.after == After::Gone && row.before.is_some())
+        .map(|(number, _)| rows.stored_key(number));
+    delete(connection, shape, &table, gone.inspect(|_| added -= 1));
     let moved = rows.iter().filter_map(|(number, row)| {
-        let After::In {
-            canonical,
-            similarity,
-        } = row.after
-        else {
+        let After::There(standing) = row.after else {
             return None;
         };
-        let cluster = numbers.of_canonical[&canonical];
+        let canonical = standing.canonical(number);
+        let cluster = numbers.of(canonical);
         let is_same = row.before.as_ref().is_some_and(|before| {
             before.cluster == cluster
-                && before.canonical == canonical
-                && before.similarity == similarity
-                && row.has_stored_key()
-                && rows.get(canonical).has_stored_key()
+                && before.standing == standing
+                && rows.has_stored_key(number)
+                && rows.has_stored_key(canonical)
         });
-        (!is_same).then_some((number, cluster, canonical, similarity))
+        added += i64::from(row.before.is_none());
+        (!is_same).then_some((number, cluster, canonical, standing.similarity()))
     });
-    let moved = collected(moved).or_raise();
-    let key = |number: u32| &rows.get(number).key[..];
-    for batch in moved.chunks(BATCH) {
+    run_in_batches(&put, moved, |batch| {
         let clusters = collected(batch.iter().map(|row| row.1)).or_raise();
         let similarities = collected(batch.iter().map(|row| row.3)).or_raise();
-        let arguments = [
-            Some(text_array(batch.iter().map(|row| key(row.0)))),
+        [
+            Some(text_array(batch.iter().map(|row| rows.key(row.0)))),
             clusters.into_datum(),
-            Some(text_array(batch.iter().map(|row| key(row.2)))),
+            Some(text_array(batch.iter().map(|row| rows.key(row.2)))),
             similarities.into_datum(),
-        ];
-        put.run(&arguments, &mut |_| {});
+        ]
+    });
+    added
+}
+
+/// Runs a statement for elements, a batch at a time; `arguments` makes its arguments of a batch.
+fn run_in_batches<T, const N: usize>(
+    statement: &Statement<'_>,
+    mut elements: impl Iterator<Item = T>,
+    arguments: impl Fn(&[T]) -> [Option<pg_sys::Datum>; N],
+) {
+    loop {
+        let batch = collected(elements.by_ref().take(BATCH)).or_raise();
+        if batch.is_empty() {
+            return;
+        }
+        let mut memory = PgMemoryContexts::new("near_dup_refresh");
+        // SAFETY: the statement alone uses what is allocated there.
+        unsafe { memory.switch_to(|_| statement.run(&arguments(&batch), &mut |_| {})) };
     }
-    let is_new = |number: u32| rows.get(number).before.is_none();
-    moved.iter().filter(|row| is_new(row.0)).count() as i64 - gone.len() as i64
 }
 
 /// Deletes the rows with these keys from a table of the tracker.
-fn delete(connection: &Connection, shape: &Shape, table: &str, keys: &[&[u8]]) {
+fn delete<'r>(
+    connection: &Connection,
+    shape: &Shape,
+    table: &str,
+    keys: impl Iterator<Item = &'r [u8]>,
+) {
     let key = format!("u.key::{}", shape.key.type_);
     let delete = connection.prepare_kept(
         &format!(
@@ -88,10 +105,9 @@ fn delete(connection: &Connection, shape: &Shape, table: &str, keys: &[&[u8]]) {
         ),
         &[pg_sys::TEXTARRAYOID],
     );
-    for keys in keys.chunks(BATCH) {
-        let keys = text_array(keys.iter().copied());
-        delete.run(&[Some(keys)], &mut |_| {});
-    }
+    run_in_batches(&delete, keys, |keys| {
+        [Some(text_array(keys.iter().copied()))]
+    });
 }
 
 /// Adds the rows that became canonical, deletes the rows that are no longer, and writes changed ones anew.
@@ -101,20 +117,15 @@ pub fn canonicals(
     rows: &TrackedRows,
     numbers: &ClusterNumbers,
 ) {
-    let (mut ended, mut begun) = (Vec::new(), Vec::new());
-    for (number, row) in rows.iter() {
-        let is_canonical = row.is_canonical(number);
-        let is_other = row.is_changed || !is_canonical;
-        if row.was_canonical(number) && row.after != After::Same && is_other {
-            ended.try_push(row.stored_key()).or_raise();
-        }
-        if is_canonical && (row.is_changed || !row.was_canonical(number)) {
-            begun
-                .try_push((&row.key[..], numbers.of_canonical[&number]))
-                .or_raise();
-        }
-    }
-    delete(connection, shape, &shape.canonical(), &ended);
+    let ended = rows.iter().filter(|(number, row)| {
+        let is_other = row.is_changed || !row.is_canonical(*number);
+        row.was_canonical(*number) && row.after != After::Same && is_other
+    });
+    let ended = ended.map(|(number, _)| rows.stored_key(number));
+    delete(connection, shape, &shape.canonical(), ended);
+    let begun = rows.iter().filter(|(number, row)| {
+        row.is_canonical(*number) && (row.is_changed || !row.was_canonical(*number))
+    });
     let insert = connection.prepare_kept(
         &format!(
             "{} JOIN ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2)) u (key, cluster)
@@ -126,11 +137,11 @@ pub fn canonicals(
         ),
         &[pg_sys::TEXTARRAYOID, pg_sys::INT8ARRAYOID],
     );
-    for batch in begun.chunks(BATCH) {
-        let clusters = collected(batch.iter().map(|(_, cluster)| *cluster)).or_raise();
-        let keys = text_array(batch.iter().map(|(key, _)| *key));
-        insert.run(&[Some(keys), clusters.into_datum()], &mut |_| {});
-    }
+    run_in_batches(&insert, begun.map(|(number, _)| number), |batch| {
+        let clusters = collected(batch.iter().map(|row| numbers.of(*row))).or_raise();
+        let keys = text_array(batch.iter().map(|row| rows.key(*row)));
+        [Some(keys), clusters.into_datum()]
+    });
 }
 
 /// Writes all canonical rows as the clusters have them.
@@ -186,51 +197,69 @@ fn canonical_columns(shape: &Shape, cluster: &str) -> String {
     )
 }
 
-/// Writes the log.
-pub fn log(connection: &Connection, shape: &Shape, rows: &TrackedRows, events: &[Event]) {
-    let table = names::relation(shape.tracker.tables.log);
-    let insert = connection.prepare_kept(
-        &format!(
-            "INSERT INTO {table} (at, event, from_cluster, to_cluster, key, similarity, replaced)
+/// Writes events to the log, a batch at a time.
+pub struct Log<'a> {
+    insert: Statement<'a>,
+    rows: &'a TrackedRows,
+    events: Vec<Event>,
+}
+
+impl<'a> Log<'a> {
+    pub fn new(connection: &'a Connection, shape: &Shape, rows: &'a TrackedRows) -> Self {
+        let table = names::relation(shape.tracker.tables.log);
+        let insert = connection.prepare_kept(
+            &format!(
+                "INSERT INTO {table} (at, event, from_cluster, to_cluster, key, similarity, replaced)
              SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{type_},
                  u.similarity, CASE u.event WHEN '{NEW_CANONICAL}' THEN u.replaced::{type_} END
              FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
                  pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
                  u (event, origin, target, key, similarity, replaced)",
-            type_ = shape.key.type_
-        ),
-        &[
-            pg_sys::TEXTARRAYOID,
-            pg_sys::INT8ARRAYOID,
-            pg_sys::INT8ARRAYOID,
-            pg_sys::TEXTARRAYOID,
-            pg_sys::FLOAT8ARRAYOID,
-            pg_sys::TEXTARRAYOID,
-        ],
-    );
-    for batch in events.chunks(BATCH) {
-        log_batch(&insert, rows, batch);
+                type_ = shape.key.type_
+            ),
+            &[
+                pg_sys::TEXTARRAYOID,
+                pg_sys::INT8ARRAYOID,
+                pg_sys::INT8ARRAYOID,
+                pg_sys::TEXTARRAYOID,
+                pg_sys::FLOAT8ARRAYOID,
+                pg_sys::TEXTARRAYOID,
+            ],
+        );
+        Self {
+            insert,
+            rows,
+            events: Vec::new(),
+        }
     }
-}
 
-fn log_batch(insert: &Statement<'_>, rows: &TrackedRows, batch: &[Event]) {
-    let from = collected(batch.iter().map(|event| event.from)).or_raise();
-    let to = collected(batch.iter().map(|event| event.to)).or_raise();
-    let similarities = batch.iter().map(|event| similarity(rows, event));
-    let names = batch.iter().map(|event| name(event.kind).as_bytes());
-    let keys = batch.iter().map(|event| &rows.get(event.row).key[..]);
-    let replaced = batch
-        .iter()
-        .map(|event| rows.get(event.replaced).stored_key());
-    let arguments = [
-        Some(text_array(names)),
-        from.into_datum(),
-        to.into_datum(),
-        Some(text_array(keys)),
-        collected(similarities).or_raise().into_datum(),
-        Some(text_array(replaced)),
-    ];
-    insert.run(&arguments, &mut |_| {});
+    pub fn add(&mut self, event: Event) {
+        self.events.try_push(event).or_raise();
+        if self.events.len() == BATCH {
+            self.write();
+        }
+    }
+
+    /// Writes the events that have been added since the last batch.
+    pub fn write(&mut self) {
+        let (events, rows) = (std::mem::take(&mut self.events), self.rows);
+        run_in_batches(&self.insert, events.into_iter(), |batch| {
+            let from = collected(batch.iter().map(|event| event.from)).or_raise();
+            let to = collected(batch.iter().map(|event| event.to)).or_raise();
+            let similarities = batch.iter().map(|event| similarity(rows, event));
+            let names = batch.iter().map(|event| name(event.kind).as_bytes());
+            let keys = batch.iter().map(|event| rows.key(event.row));
+            let replaced = batch.iter().map(|event| rows.stored_key(event.replaced));
+            [
+                Some(text_array(names)),
+                from.into_datum(),
+                to.into_datum(),
+                Some(text_array(keys)),
+                collected(similarities).or_raise().into_datum(),
+                Some(text_array(replaced)),
+            ]
+        });
+    }
 }
 
 fn name(kind: EventKind) -> &'static str {
@@ -247,7 +276,7 @@ fn name(kind: EventKind) -> &'static str {
 /// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
 fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
     match (event.kind, rows.get(event.row).after) {
-        (EventKind::Joined, After::In { similarity, .. }) => similarity,
+        (EventKind::Joined, After::There(standing)) => standing.similarity(),
         _ => None,
     }
 }

@@ -10,6 +10,7 @@
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
 //! - [`memory`]: allocation that can fail;
+//! - [`numbered`]: distinct texts and their numbers;
 //! - `html`: pages without scripts;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
 //! - [`kernels`]: the inner loops, for every processor and its vectors, and the only `unsafe` code.
@@ -48,6 +49,7 @@ mod html;
 pub mod kernels;
 pub mod memory;
 pub mod minhash;
+pub mod numbered;
 pub mod passages;
 pub mod postings;
 pub mod report;

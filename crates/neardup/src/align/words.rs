@@ -2,12 +2,11 @@
 
 use super::pace::{Pace, STEPS};
 use super::suffixes::{MAX_UNITS, Suffixes, within_limit};
-use crate::memory::{Grow, GrowText};
+use crate::Result;
+use crate::memory::Grow;
+use crate::numbered::NumberedTexts;
 use crate::text::{Fold, words};
-use crate::{Error, Result};
-use hashbrown::HashTable;
 use std::cell::RefCell;
-use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
 /// Equal folded words have equal numbers, in both documents.
@@ -31,13 +30,13 @@ impl<'d> NumberedWords<'d> {
     /// # Errors
     /// `TooLarge` above [`MAX_UNITS`] words, `OutOfMemory`.
     pub fn new(docs: [&'d [u8]; 2], pace: &mut Pace) -> Result<Self> {
-        let mut numbers = WordNumbers::new();
+        let mut numbers = NumberedTexts::default();
         let a = Side::new(docs[0], &mut numbers, pace)?;
         let b = Side::new(docs[1], &mut numbers, pace)?;
         within_limit(a.len() + b.len(), "words")?;
         Ok(Self {
             sides: [a, b],
-            distinct: numbers.ends.len(),
+            distinct: numbers.len(),
         })
     }
 
@@ -51,55 +50,8 @@ impl<'d> NumberedWords<'d> {
     }
 }
 
-/// Tables that a growing set is spread over: one that moves all it holds when it grows cannot be
-/// canceled, for seconds with millions of words.
-const TABLES: usize = 256;
-
-/// Different words in the order of their numbers. They stand end to end in one string, because
-/// millions of small ones also take long to free.
-struct WordNumbers {
-    texts: String,
-    ends: Vec<usize>,
-    tables: [HashTable<u32>; TABLES],
-    hasher: RandomState,
-}
-
-impl WordNumbers {
-    fn new() -> Self {
-        Self {
-            texts: String::new(),
-            ends: Vec::new(),
-            tables: [const { HashTable::new() }; TABLES],
-            hasher: RandomState::new(),
-        }
-    }
-
-    fn of(&mut self, word: &str) -> Result<u32> {
-        let text = |number: &u32| {
-            let number = *number as usize;
-            let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-            &self.texts[start..self.ends[number]]
-        };
-        let hash = self.hasher.hash_one(word);
-        // Not the bits by which a table itself chooses a place.
-        let table = &mut self.tables[(hash >> 32) as usize % TABLES];
-        if let Some(&number) = table.find(hash, |number| text(number) == word) {
-            return Ok(number);
-        }
-        let number = self.ends.len() as u32;
-        let rehash = |number: &u32| self.hasher.hash_one(text(number));
-        table
-            .try_reserve(1, rehash)
-            .map_err(|_| Error::OutOfMemory)?;
-        table.insert_unique(hash, number, rehash);
-        self.texts.try_push_str(word)?;
-        self.ends.try_push(self.texts.len())?;
-        Ok(number)
-    }
-}
-
 impl<'d> Side<'d> {
-    fn new(doc: &'d [u8], numbers: &mut WordNumbers, pace: &mut Pace) -> Result<Self> {
+    fn new(doc: &'d [u8], numbers: &mut NumberedTexts, pace: &mut Pace) -> Result<Self> {
         let mut side = Self {
             doc,
             ids: Vec::new(),
@@ -112,7 +64,7 @@ impl<'d> Side<'d> {
             if side.len() > MAX_UNITS {
                 return Ok(()); // rejected in the end
             }
-            side.ids.try_push(numbers.of(word)?)?;
+            side.ids.try_push(numbers.number(word.as_bytes())?)?;
             side.places.try_push(place.start as u32..place.end as u32)
         })?;
         Ok(side)

@@ -1,7 +1,7 @@
 //! The numbers of clusters, which last while rows come and go.
 
 use crate::Result;
-use crate::memory::{Grow, collected};
+use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -11,9 +11,8 @@ pub struct Move {
     pub row: u32,
     /// The number of the cluster that the row was in; None for a new row.
     pub from: Option<i64>,
-    /// The number of the cluster whose canonical row it was, if it has changed, is gone, or is canonical no
-    /// more.
-    pub ceased: Option<i64>,
+    /// The row was the canonical one of this cluster, and has changed, is gone, or is canonical no more.
+    pub ceased: bool,
     /// The canonical row that it belongs to now, itself for a canonical row; None for a row that is
     /// gone.
     pub canonical: Option<u32>,
@@ -60,18 +59,16 @@ impl Event {
 }
 
 /// Numbers of the clusters of affected rows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ClusterNumbers {
-    /// The number of the cluster of every canonical row that an affected row belongs to.
-    pub of_canonical: HashMap<u32, i64>,
-    /// The events, clusters before rows.
-    pub events: Vec<Event>,
+    /// The number of the cluster of each canonical row that an affected row belongs to.
+    of_canonical: Vec<i64>,
     /// The lowest number that was never used.
     pub next: i64,
 }
 
-/// Returns the numbers of the clusters that the rows are in now, and the events of clusters. `moves` come in the
-/// order of the rows.
+/// Returns the numbers of the clusters that the rows are in now. `moves` come in the order of the rows. `log` takes
+/// the events, clusters before rows.
 ///
 /// A cluster keeps its number while its canonical row stays. The number of a ceased cluster goes to
 /// the new cluster that has most of its rows, of equals to the earliest; of several numbers that go
@@ -83,53 +80,63 @@ pub struct ClusterNumbers {
 /// # Errors
 /// `OutOfMemory`.
 pub fn number(
-    moves: &[Move],
+    moves: impl Iterator<Item = Move> + Clone,
     next: i64,
     kept: &dyn Fn(u32) -> Option<i64>,
+    log: &mut dyn FnMut(Event),
 ) -> Result<ClusterNumbers> {
+    let canonicals = moves.clone().filter_map(|row| row.canonical);
+    let rows = canonicals.max().map_or(0, |last| last as usize + 1);
     let mut numbers = ClusterNumbers {
+        of_canonical: filled(0, rows)?,
         next,
-        ..ClusterNumbers::default()
     };
-    let ceased = pairs(moves.iter().filter_map(|row| Some((row.ceased?, row.row))))?;
-    let fresh = numbers.add_kept(moves, kept)?;
-    numbers.add_fresh(moves, &ceased, &fresh)?;
-    numbers.add_merged(moves, &ceased)?;
-    numbers.add_rows(moves, next)?;
+    let ceased = moves.clone().filter(|row| row.ceased);
+    let mut ceased = pairs(ceased.filter_map(|row| Some((row.from?, row.row))))?;
+    let fresh = numbers.add_kept(moves.clone(), kept)?;
+    numbers.add_fresh(moves.clone(), &mut ceased, &fresh, log)?;
+    numbers.log_merged(moves.clone(), &ceased, log)?;
+    numbers.log_rows(moves, next, log);
     Ok(numbers)
 }
 
 impl ClusterNumbers {
+    /// Returns the number of the cluster of a canonical row that an affected row belongs to.
+    #[must_use]
+    pub fn of(&self, canonical: u32) -> i64 {
+        self.of_canonical[canonical as usize]
+    }
+
     /// Notes the clusters whose canonical rows stay; returns the other canonical rows in order.
-    fn add_kept(&mut self, moves: &[Move], kept: &dyn Fn(u32) -> Option<i64>) -> Result<Vec<u32>> {
+    fn add_kept(
+        &mut self,
+        moves: impl Iterator<Item = Move>,
+        kept: &dyn Fn(u32) -> Option<i64>,
+    ) -> Result<Vec<u32>> {
         let mut fresh = Vec::new();
-        for (row, canonical) in moves
-            .iter()
-            .filter_map(|row| Some((row.row, row.canonical?)))
-        {
+        for (row, canonical) in moves.filter_map(|row| Some((row.row, row.canonical?))) {
             match kept(canonical) {
-                Some(number) => {
-                    self.of_canonical.try_reserve(1)?;
-                    self.of_canonical.insert(canonical, number);
-                }
+                Some(number) => self.of_canonical[canonical as usize] = number,
                 None => fresh.try_extend((row == canonical).then_some(row))?,
             }
         }
         Ok(fresh)
     }
 
-    /// Numbers the clusters of new canonical rows, which come in order. `ceased` has the canonical rows of clusters
-    /// that ceased.
+    /// Numbers the clusters of new canonical rows, which come in order, and takes the numbers that go on from
+    /// `ceased`, the canonical rows of clusters that ceased.
     fn add_fresh(
         &mut self,
-        moves: &[Move],
-        ceased: &HashMap<i64, u32>,
+        moves: impl Iterator<Item = Move>,
+        ceased: &mut HashMap<i64, u32>,
         fresh: &[u32],
+        log: &mut dyn FnMut(Event),
     ) -> Result<()> {
-        let place_of: HashMap<u32, u32> = pairs(fresh.iter().copied().zip(0..))?;
-        let shared = moves
-            .iter()
-            .filter_map(|row| Some((row.from?, *place_of.get(&row.canonical?)?)));
+        let mut place_of = filled(None, self.of_canonical.len())?;
+        for (place, &row) in (0u32..).zip(fresh) {
+            place_of[row as usize] = Some(place);
+        }
+        let shared = moves.filter_map(|row| Some((row.from?, place_of[row.canonical? as usize]?)));
         let shared = counted(shared)?;
         let origins = shared
             .iter()
@@ -138,61 +145,70 @@ impl ClusterNumbers {
         let claims = largest_parts(&shared).filter(|(from, ..)| ceased.contains_key(from));
         let taken = largest(claims.map(|(from, place, rows)| (place, rows, from)))?;
         for (place, &row) in (0..).zip(fresh) {
-            let to = match taken.get(&place) {
-                Some(&to) => {
-                    let replaced = ceased[&to];
+            let taken = taken.get(&place).copied();
+            let to = taken.unwrap_or(self.next);
+            self.of_canonical[row as usize] = to;
+            match taken.and_then(|number| ceased.remove(&number)) {
+                Some(replaced) if replaced != row => {
                     let event = Event::new(EventKind::NewCanonical, None, Some(to), row);
-                    let event = (replaced != row).then_some(Event { replaced, ..event });
-                    self.events.try_extend(event)?;
-                    to
+                    log(Event { replaced, ..event });
                 }
+                Some(_) => {}
                 None => {
                     let from = origins.get(&place).copied();
                     let kind = from.map_or(EventKind::Created, |_| EventKind::Split);
-                    let event = Event::new(kind, from, Some(self.next), row);
-                    self.events.try_push(event)?;
+                    log(Event::new(kind, from, Some(to), row));
                     self.next += 1;
-                    self.next - 1
                 }
-            };
-            self.of_canonical.try_reserve(1)?;
-            self.of_canonical.insert(row, to);
+            }
         }
         Ok(())
     }
 
-    /// Notes the clusters that ended while some of their rows are still there.
-    fn add_merged(&mut self, moves: &[Move], ceased: &HashMap<i64, u32>) -> Result<()> {
-        let lasting: HashMap<i64, u32> = pairs(self.of_canonical.iter().map(|(&c, &n)| (n, c)))?;
-        let has_ended = |from: &i64| ceased.contains_key(from) && !lasting.contains_key(from);
-        let moved = moves.iter().filter_map(|row| {
-            let from = row.from.filter(has_ended)?;
-            Some((from, self.of_canonical[&row.canonical?]))
+    /// Logs the clusters that `ended` while some of their rows are still there.
+    fn log_merged(
+        &self,
+        moves: impl Iterator<Item = Move>,
+        ended: &HashMap<i64, u32>,
+        log: &mut dyn FnMut(Event),
+    ) -> Result<()> {
+        let moved = moves.filter_map(|row| {
+            let from = row.from.filter(|from| ended.contains_key(from))?;
+            let canonical = row.canonical?;
+            Some((from, (self.of(canonical), canonical)))
         });
-        for (from, to, _) in largest_parts(&counted(moved)?) {
-            let event = Event::new(EventKind::Merged, Some(from), Some(to), lasting[&to]);
-            self.events.try_push(event)?;
+        for (from, (to, canonical), _) in largest_parts(&counted(moved)?) {
+            log(Event::new(
+                EventKind::Merged,
+                Some(from),
+                Some(to),
+                canonical,
+            ));
         }
         Ok(())
     }
 
-    /// Notes the rows that came and went. The canonical row of a cluster that began came with it.
-    fn add_rows(&mut self, moves: &[Move], first_new: i64) -> Result<()> {
-        for &Move {
+    /// Logs the rows that came and went. The canonical row of a cluster that began came with it.
+    fn log_rows(
+        &self,
+        moves: impl Iterator<Item = Move>,
+        first_new: i64,
+        log: &mut dyn FnMut(Event),
+    ) {
+        for Move {
             row,
             from,
             canonical,
             ..
         } in moves
         {
-            let to = canonical.map(|canonical| self.of_canonical[&canonical]);
+            let to = canonical.map(|canonical| self.of(canonical));
             let began = canonical == Some(row) && to >= Some(first_new);
             if from != to && !began {
                 let kind = to.map_or(EventKind::Left, |_| EventKind::Joined);
-                self.events.try_push(Event::new(kind, from, to, row))?;
+                log(Event::new(kind, from, to, row));
             }
         }
-        Ok(())
     }
 }
 

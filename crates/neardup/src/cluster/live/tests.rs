@@ -186,9 +186,7 @@ fn try_refresh(
         Move {
             row,
             from: kept.map(|kept| kept.cluster),
-            ceased: kept
-                .filter(|kept| kept.canonical == row && !stays)
-                .map(|kept| kept.cluster),
+            ceased: !stays && kept.is_some_and(|kept| kept.canonical == row),
             canonical,
         }
     };
@@ -203,14 +201,16 @@ fn try_refresh(
     moves.extend(gone.map(|&row| moved(row, None)));
     let ceased: BTreeSet<u32> = moves
         .iter()
-        .filter(|row| row.ceased.is_some())
+        .filter(|row| row.ceased)
         .map(|row| row.row)
         .collect();
     let kept = |row: u32| {
         let stays = was_canonical(row) && !ceased.contains(&row);
         stays.then(|| before.rows[&row].cluster)
     };
-    let numbers = number(&moves, state.next, &kept).unwrap();
+    let mut events = Vec::new();
+    let log = &mut |event| events.push(event);
+    let numbers = number(moves.iter().copied(), state.next, &kept, log).unwrap();
     for row in changed {
         state.rows.remove(row);
     }
@@ -219,7 +219,7 @@ fn try_refresh(
             Some(near) => (near.canonical, near.similarity),
             None => (placed.row, 1.0),
         };
-        let cluster = numbers.of_canonical[&canonical];
+        let cluster = numbers.of(canonical);
         let kept = Kept {
             cluster,
             canonical,
@@ -228,7 +228,7 @@ fn try_refresh(
         state.rows.insert(placed.row, kept);
     }
     state.next = numbers.next;
-    Some(numbers.events)
+    Some(events)
 }
 
 /// Clusters of rows, and canonical rows of clusters, as the log tells them.
