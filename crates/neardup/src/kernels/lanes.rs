@@ -16,7 +16,13 @@ unsafe impl Lanes<64> for [u32; 16] {}
 unsafe impl Lanes<64> for [u64; 8] {}
 // SAFETY: 32 bytes.
 unsafe impl Lanes<32> for [u8; 32] {}
+// SAFETY: 8 x 2 x 2 bytes.
+unsafe impl Lanes<32> for [[u16; 2]; 8] {}
 // SAFETY: 8 x 4 bytes.
 unsafe impl Lanes<32> for [u32; 8] {}
 // SAFETY: 4 x 8 bytes.
 unsafe impl Lanes<32> for [u64; 4] {}
+// SAFETY: 16 bytes.
+unsafe impl Lanes<16> for [u8; 16] {}
+// SAFETY: 4 x 2 x 2 bytes.
+unsafe impl Lanes<16> for [[u16; 2]; 4] {}

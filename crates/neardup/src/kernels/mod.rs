@@ -1,8 +1,7 @@
 //! The inner loops for every processor, for AVX2 and for AVX-512, with equal results.
 //!
-//! Sketches and the search for words are written for each. Of the other loops the compiler makes vectors:
-//! they are written once, in [`portable`] and [`siphash`], and compiled once more for each set of
-//! instructions.
+//! Words and sketches are written for each. Of the other loops the compiler makes vectors: they are
+//! written once, in [`portable`], and compiled once more for each set of instructions.
 //!
 //! The path is chosen when the first kernel runs: the best that the processor offers, or the one
 //! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.

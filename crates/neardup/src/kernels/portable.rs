@@ -2,9 +2,9 @@
 //!
 //! Loops that are always inlined are those that the compiler vectorizes for the caller's instructions.
 
-use super::Kernels;
 use super::bit_sums::{add_weight, add_where_set};
-use super::words::{hash_words, positions};
+use super::words::{PieceText, Steps, WordLimits, hash_words, positions};
+use super::{Kernels, siphash};
 use crate::hash::slot::MAX_SLOTS;
 use crate::hash::slot::{code, first_code, slot};
 use crate::hash::{Key, POLYNOMIAL_BASE, combine, finish};
@@ -24,7 +24,24 @@ pub static KERNELS: Kernels = Kernels {
 };
 
 fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    hash_words::<1>(text, key, out, classify, positions);
+    let hash = |source: &PieceText<'_>, limits: &[WordLimits; 4], hashes: &mut [u64; 4]| {
+        let mut longest = 0;
+        for (limits, hash) in limits.iter().zip(hashes) {
+            let [start, end] = limits.map(usize::from);
+            *hash = siphash::hash(key, end - start, |place| {
+                let bytes = source.bytes(start + place).first_chunk();
+                u64::from_le_bytes(*bytes.expect("16 bytes"))
+            });
+            longest = longest.max(end - start);
+        }
+        longest <= siphash::LONGEST
+    };
+    let steps = Steps {
+        classify,
+        positions,
+        hash,
+    };
+    hash_words(text, key, out, &steps);
 }
 
 /// Counts without a branch, so that the compiler uses vectors.

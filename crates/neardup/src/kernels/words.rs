@@ -1,6 +1,6 @@
 //! Finding and hashing words between spaces, but for the loops that differ by processor.
 
-use super::siphash::{self, LONGEST};
+use super::siphash;
 use crate::hash::Key;
 
 /// Bytes whose words are found before they are hashed. An article of 1.6 kB takes one piece;
@@ -8,13 +8,13 @@ use crate::hash::Key;
 const PIECE: usize = 2048;
 
 /// The start and the end of a word, counted from the beginning of a piece.
-type WordLimits = [u16; 2];
+pub type WordLimits = [u16; 2];
 
 /// Room for the positions of 64 bits; any 8 can be written as a whole.
 pub type Positions = [u16; 72];
 
 /// The text from a piece on; 16 bytes can be read from anywhere.
-struct PieceText<'a> {
+pub struct PieceText<'a> {
     text: &'a [u8],
     /// The last bytes of the text, and zeros.
     end: [u8; 32],
@@ -31,7 +31,7 @@ impl<'a> PieceText<'a> {
 
     /// Returns 16 bytes from `start` on; zeros behind the text.
     #[inline(always)]
-    fn bytes(&self, start: usize) -> &[u8; 16] {
+    pub fn bytes(&self, start: usize) -> &[u8; 16] {
         match self.text.get(start..start + 16) {
             Some(bytes) => bytes.first_chunk().expect("16 bytes"),
             None => self.last_bytes(start),
@@ -46,29 +46,41 @@ impl<'a> PieceText<'a> {
     }
 }
 
-/// Appends the token hashes of the words of `text`, of which `LANES`, at most 8, are hashed at once. `classify` sets a bit for each of 64 bytes that is no
-/// space; `positions` writes the positions of the set bits, counted from a number, and returns how many
-/// there are.
+/// Steps that differ by processor.
+pub struct Steps<C, P, H> {
+    /// Sets a bit for each of 64 bytes that is no space.
+    pub classify: C,
+    /// Writes the positions of the set bits, counted from a number, and says how many there are.
+    pub positions: P,
+    /// Hashes words of at most [`siphash::LONGEST`] bytes, and says whether no other is among them,
+    /// whose hash means nothing.
+    pub hash: H,
+}
+
+/// Appends the token hashes of the words of `text`.
 #[inline(always)]
 pub fn hash_words<const LANES: usize>(
     text: &[u8],
     key: &Key,
     out: &mut Vec<u64>,
-    classify: impl Fn(&[u8; 64]) -> u64,
-    positions: impl Fn(u64, u16, &mut Positions) -> usize,
+    steps: &Steps<
+        impl Fn(&[u8; 64]) -> u64,
+        impl Fn(u64, u16, &mut Positions) -> usize,
+        impl Fn(&PieceText<'_>, &[WordLimits; LANES], &mut [u64; LANES]) -> bool,
+    >,
 ) {
     let mut edges = Edges::new();
     let mut source = PieceText::new(text);
     while !source.text.is_empty() {
         let piece = &source.text[..PIECE.min(source.text.len())];
-        edges.find(piece, &classify, &positions);
+        edges.find(piece, steps);
         let mut done = piece.len();
         if done < source.text.len()
             && let Some(start) = edges.take_cut_word(done)
         {
             done = start;
         }
-        hash_found::<LANES>(&source, &edges, key, out);
+        hash_found(&source, &mut edges, key, out, steps);
         if done == 0 {
             let end = source.text.iter().position(|byte| *byte == b' ');
             done = end.unwrap_or(source.text.len());
@@ -80,28 +92,24 @@ pub fn hash_words<const LANES: usize>(
 
 /// Hashes the words that were found in a piece.
 #[inline(always)]
-fn hash_found<const LANES: usize>(
+fn hash_found<const LANES: usize, C, P>(
     source: &PieceText<'_>,
-    edges: &Edges,
+    edges: &mut Edges,
     key: &Key,
     out: &mut Vec<u64>,
+    steps: &Steps<C, P, impl Fn(&PieceText<'_>, &[WordLimits; LANES], &mut [u64; LANES]) -> bool>,
 ) {
     let words = edges.count / 2;
     let begin = out.len();
     out.resize(begin + words.next_multiple_of(LANES), 0);
     let (hashes, _) = out[begin..].as_chunks_mut::<LANES>();
-    for (limits, hashes) in edges.groups::<LANES>().iter().zip(hashes) {
-        let lengths = limits.map(|[start, end]| u64::from(end - start));
-        *hashes = siphash::hash::<LANES>(key, &lengths, |place| {
-            limits.each_ref().map(|limits| {
-                let [start, end] = limits.map(usize::from);
-                source.bytes((start + place).min(end))
-            })
-        });
-        if lengths.iter().any(|length| *length > LONGEST) {
-            for (limits, hash) in limits.iter().zip(hashes) {
-                let [start, end] = limits.map(usize::from);
-                *hash = key.token_hash(&source.text[start..end]);
+    for (limits, hashes) in edges.groups().iter().zip(hashes) {
+        if !(steps.hash)(source, limits, hashes) {
+            for ([start, end], hash) in limits.iter().zip(hashes) {
+                let word = &source.text[usize::from(*start)..usize::from(*end)];
+                if word.len() > siphash::LONGEST {
+                    *hash = key.token_hash(word);
+                }
             }
         }
     }
@@ -125,11 +133,10 @@ impl Edges {
 
     /// Finds the words of a piece; the last ends at its end if not before.
     #[inline(always)]
-    fn find(
+    fn find<H>(
         &mut self,
         piece: &[u8],
-        classify: &impl Fn(&[u8; 64]) -> u64,
-        positions: &impl Fn(u64, u16, &mut Positions) -> usize,
+        steps: &Steps<impl Fn(&[u8; 64]) -> u64, impl Fn(u64, u16, &mut Positions) -> usize, H>,
     ) {
         let (blocks, rest) = piece.as_chunks::<64>();
         // Ends the last word, too.
@@ -138,11 +145,11 @@ impl Edges {
         let mut is_in_word = 0;
         self.count = 0;
         for (i, block) in blocks.iter().chain([&last]).enumerate() {
-            let is_word = classify(block);
+            let is_word = (steps.classify)(block);
             let edges = is_word ^ (is_word << 1 | is_in_word);
             let room = self.positions[self.count..].first_chunk_mut();
             let room = room.expect("at most an edge a byte");
-            self.count += positions(edges, (i * 64) as u16, room);
+            self.count += (steps.positions)(edges, (i * 64) as u16, room);
             is_in_word = is_word >> 63;
         }
         // Empty words fill the last group.
@@ -169,7 +176,7 @@ impl Edges {
     }
 }
 
-/// Writes the positions of the set bits for [`hash_words`]: those of 8 bits at a time are looked up.
+/// [`Steps::positions`]: the positions of 8 bits at a time are looked up.
 #[inline(always)]
 pub fn positions(bits: u64, from: u16, out: &mut Positions) -> usize {
     // Counted from the first byte, so that no byte waits for the one before.

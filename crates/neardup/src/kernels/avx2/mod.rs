@@ -1,11 +1,14 @@
 //! The kernels for x86-64 processors with AVX2, BMI and POPCNT (Intel from 2013, AMD from 2015).
 
+mod siphash;
 mod sketch;
 mod words;
 
 use super::lanes::Lanes;
 use super::{Kernels, Vectorize, bit_sums, portable};
-use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_loadu_si128, _mm256_loadu_si256, _mm256_storeu_si256,
+};
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {
@@ -74,6 +77,13 @@ fn load<T: Lanes<32>>(lanes: &T) -> __m256i {
 fn store<T: Lanes<32>>(lanes: &mut T, value: __m256i) {
     // SAFETY: 32 bytes that may hold anything; the store needs no alignment.
     unsafe { _mm256_storeu_si256(std::ptr::from_mut(lanes).cast(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_half<T: Lanes<16>>(lanes: &T) -> __m128i {
+    // SAFETY: 16 initialized bytes; the load needs no alignment.
+    unsafe { _mm_loadu_si128(std::ptr::from_ref(lanes).cast()) }
 }
 
 /// Returns the products of the lower halves of the lanes. The compiler makes products of 64 bits,

@@ -1,17 +1,35 @@
-//! Words between spaces, found 64 bytes at a time.
+//! Words between spaces: found 64 bytes at a time, hashed four at a time.
 
-use super::super::words::{hash_words, positions};
-use super::load;
+use super::super::siphash::LONGEST;
+use super::super::words::{PieceText, Steps, WordLimits, hash_words, positions};
+use super::siphash::SipStateOfFour;
+use super::{load, load_half, store};
 use crate::hash::Key;
-use std::arch::x86_64::{_mm256_cmpeq_epi8, _mm256_movemask_epi8, _mm256_set1_epi8};
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_and_si128, _mm_set1_epi32, _mm_srli_epi32, _mm_sub_epi32,
+    _mm256_cmpeq_epi8, _mm256_cmpgt_epi64, _mm256_cvtepu32_epi64, _mm256_movemask_epi8,
+    _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_testz_si256,
+    _mm256_unpackhi_epi64, _mm256_unpacklo_epi64,
+};
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
-    let classify = |block: &[u8; 64]| {
-        let halves = block.as_chunks::<32>().0;
-        !(u64::from(spaces(&halves[0])) | u64::from(spaces(&halves[1])) << 32)
+    let state = SipStateOfFour::new(key);
+    let steps = Steps {
+        classify: |block: &[u8; 64]| {
+            let halves = block.as_chunks::<32>().0;
+            !(u64::from(spaces(&halves[0])) | u64::from(spaces(&halves[1])) << 32)
+        },
+        positions,
+        hash: |source: &PieceText<'_>, limits: &[WordLimits; 4], hashes: &mut [u64; 4]| {
+            let lengths = lengths(limits);
+            let bytes = |place| two_blocks(source, limits, place);
+            store(hashes, state.hash(lengths, bytes));
+            let is_long = _mm256_cmpgt_epi64(lengths, _mm256_set1_epi64x(LONGEST as i64));
+            _mm256_testz_si256(is_long, is_long) == 1
+        },
     };
-    hash_words::<8>(text, key, out, classify, positions);
+    hash_words(text, key, out, &steps);
 }
 
 /// Returns a bit for each of 32 bytes that is a space.
@@ -20,4 +38,34 @@ pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
 fn spaces(bytes: &[u8; 32]) -> u32 {
     let is_space = _mm256_cmpeq_epi8(load(bytes), _mm256_set1_epi8(b' ' as i8));
     _mm256_movemask_epi8(is_space) as u32
+}
+
+/// Returns the first and the second 8 bytes from a place in each of four words on, anything where a
+/// word ends before.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn two_blocks(
+    source: &PieceText<'_>,
+    limits: &[WordLimits; 4],
+    place: usize,
+) -> (__m256i, __m256i) {
+    let at = |i: usize| {
+        let [start, end] = limits[i].map(usize::from);
+        load_half(source.bytes((start + place).min(end)))
+    };
+    let even = _mm256_set_m128i(at(2), at(0));
+    let odd = _mm256_set_m128i(at(3), at(1));
+    (
+        _mm256_unpacklo_epi64(even, odd),
+        _mm256_unpackhi_epi64(even, odd),
+    )
+}
+
+/// Returns the lengths of four words.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn lengths(limits: &[WordLimits; 4]) -> __m256i {
+    let limits: __m128i = load_half(limits);
+    let starts = _mm_and_si128(limits, _mm_set1_epi32(0xffff));
+    _mm256_cvtepu32_epi64(_mm_sub_epi32(_mm_srli_epi32::<16>(limits), starts))
 }

@@ -4,14 +4,16 @@
 //! Not so AVX512DQ: with it the compiler multiplies two 32-bit numbers by an instruction for 64-bit
 //! ones, which takes three times as long.
 
+mod siphash;
 mod sketch;
 mod words;
 
 use super::lanes::Lanes;
 use super::{Kernels, bit_sums, portable};
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32, _mm512_mullo_epi32,
-    _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_storeu_si512,
+    __m256i, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32,
+    _mm512_mullo_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64,
+    _mm512_storeu_si512,
 };
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
@@ -75,6 +77,13 @@ fn load<T: Lanes<64>>(lanes: &T) -> __m512i {
 fn store<T: Lanes<64>>(lanes: &mut T, value: __m512i) {
     // SAFETY: 64 bytes that may hold anything; the store needs no alignment.
     unsafe { _mm512_storeu_si512(std::ptr::from_mut(lanes).cast(), value) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_half<T: Lanes<32>>(lanes: &T) -> __m256i {
+    // SAFETY: 32 initialized bytes; the load needs no alignment.
+    unsafe { _mm256_loadu_si256(std::ptr::from_ref(lanes).cast()) }
 }
 
 /// Returns the low 64 bits of the products with a factor.

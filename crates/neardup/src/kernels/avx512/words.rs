@@ -1,22 +1,36 @@
-//! Words between spaces, found 64 bytes at a time.
+//! Words between spaces: found 64 bytes at a time, hashed eight at a time.
 
-use super::super::words::{Positions, hash_words};
-use super::{load, store};
+use super::super::siphash::LONGEST;
+use super::super::words::{PieceText, Positions, Steps, WordLimits, hash_words};
+use super::siphash::SipStateOfEight;
+use super::{load, load_half, store};
 use crate::hash::Key;
 use std::arch::x86_64::{
-    _mm512_add_epi16, _mm512_castsi512_si256, _mm512_cmpneq_epi8_mask, _mm512_cvtepu8_epi16,
-    _mm512_extracti64x4_epi64, _mm512_maskz_compress_epi8, _mm512_set1_epi8, _mm512_set1_epi16,
+    __m128i, __m512i, _mm_loadu_si128, _mm256_and_si256, _mm256_set1_epi32, _mm256_srli_epi32,
+    _mm256_sub_epi32, _mm512_add_epi16, _mm512_castsi128_si512, _mm512_castsi512_si256,
+    _mm512_cmpgt_epu64_mask, _mm512_cmpneq_epi8_mask, _mm512_cvtepu8_epi16, _mm512_cvtepu32_epi64,
+    _mm512_extracti64x4_epi64, _mm512_inserti32x4, _mm512_maskz_compress_epi8, _mm512_set1_epi8,
+    _mm512_set1_epi16, _mm512_set1_epi64, _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi2,bmi1,bmi2,popcnt")]
 pub fn word_hashes(text: &[u8], key: &Key, out: &mut Vec<u64>) {
     let spaces = _mm512_set1_epi8(b' ' as i8);
-    let classify = |block: &[u8; 64]| _mm512_cmpneq_epi8_mask(load(block), spaces);
-    let positions = |bits: u64, from: u16, out: &mut Positions| {
-        store_positions(bits, from, out);
-        bits.count_ones() as usize
+    let state = SipStateOfEight::new(key);
+    let steps = Steps {
+        classify: |block: &[u8; 64]| _mm512_cmpneq_epi8_mask(load(block), spaces),
+        positions: |bits: u64, from: u16, out: &mut Positions| {
+            store_positions(bits, from, out);
+            bits.count_ones() as usize
+        },
+        hash: |source: &PieceText<'_>, limits: &[WordLimits; 8], hashes: &mut [u64; 8]| {
+            let lengths = lengths(limits);
+            let bytes = |place| two_blocks(source, limits, place);
+            store(hashes, state.hash(lengths, bytes));
+            _mm512_cmpgt_epu64_mask(lengths, _mm512_set1_epi64(LONGEST as i64)) == 0
+        },
     };
-    hash_words::<8>(text, key, out, classify, positions);
+    hash_words(text, key, out, &steps);
 }
 
 /// The positions of the set bits, followed by anything.
@@ -31,4 +45,46 @@ fn store_positions(bits: u64, from: u16, out: &mut Positions) {
     let high = _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64::<1>(positions));
     store(&mut halves[0], _mm512_add_epi16(low, from));
     store(&mut halves[1], _mm512_add_epi16(high, from));
+}
+
+/// Returns the first and the second 8 bytes from a place in each of eight words on, anything where a
+/// word ends before.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn two_blocks(
+    source: &PieceText<'_>,
+    limits: &[WordLimits; 8],
+    place: usize,
+) -> (__m512i, __m512i) {
+    let at = |i: usize| {
+        let [start, end] = limits[i].map(usize::from);
+        load_quarter(source.bytes((start + place).min(end)))
+    };
+    let four = |first: usize| {
+        let bytes = _mm512_castsi128_si512(at(first));
+        let bytes = _mm512_inserti32x4::<1>(bytes, at(first + 2));
+        let bytes = _mm512_inserti32x4::<2>(bytes, at(first + 4));
+        _mm512_inserti32x4::<3>(bytes, at(first + 6))
+    };
+    let (even, odd) = (four(0), four(1));
+    (
+        _mm512_unpacklo_epi64(even, odd),
+        _mm512_unpackhi_epi64(even, odd),
+    )
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load_quarter(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: 16 initialized bytes; the load needs no alignment.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+/// Returns the lengths of eight words.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn lengths(limits: &[WordLimits; 8]) -> __m512i {
+    let limits = load_half(limits);
+    let starts = _mm256_and_si256(limits, _mm256_set1_epi32(0xffff));
+    _mm512_cvtepu32_epi64(_mm256_sub_epi32(_mm256_srli_epi32::<16>(limits), starts))
 }
