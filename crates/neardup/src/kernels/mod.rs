@@ -1,7 +1,8 @@
 //! The inner loops for every processor, for AVX2 and for AVX-512, with equal results.
 //!
 //! Words and sketches are written for each. Of the other loops the compiler makes vectors: they are
-//! written once, in [`portable`], and compiled once more for each set of instructions.
+//! written once, in [`portable`], and compiled once more for each set of instructions. Text is folded by vectors
+//! only with AVX-512; elsewhere, and where they do not suffice, code point by code point.
 //!
 //! The path is chosen when the first kernel runs: the best that the processor offers, or the one
 //! that the environment variable `NEARDUP_KERNELS` names. This is the only module with `unsafe`.
@@ -19,6 +20,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod bit_sums;
+pub mod fold;
 #[cfg(target_arch = "x86_64")]
 mod lanes;
 mod portable;
@@ -28,13 +30,17 @@ mod tests;
 mod words;
 
 use crate::hash::Key;
+use fold::{FoldRow, Folded};
 use std::sync::OnceLock;
+
+type FoldWords = unsafe fn(&[u8], bool, &dyn Fn(usize) -> &'static FoldRow, &mut [u8]) -> Folded;
 
 /// One implementation of every kernel. Those that [`available`] returns are safe to call: this
 /// processor has their instructions.
 pub struct Kernels {
     /// The name by which `NEARDUP_KERNELS` selects it.
     pub name: &'static str,
+    fold_words: Option<FoldWords>,
     word_hashes: unsafe fn(&[u8], &Key, &mut Vec<u64>),
     combine_windows: unsafe fn(&[u64], usize, &mut Vec<u64>),
     sketch: unsafe fn(&mut [u32], &[u64]),
@@ -72,10 +78,29 @@ pub fn available() -> impl Iterator<Item = &'static Kernels> {
 }
 
 impl Kernels {
+    /// Folds the beginning of a text to words with spaces between them, as far as there is room and a fast way.
+    /// `row` returns the row of the code points from its number times 64 on.
+    pub fn fold_words(
+        &self,
+        text: &[u8],
+        is_after_alone: bool,
+        row: &dyn Fn(usize) -> &'static FoldRow,
+        room: &mut [u8],
+    ) -> Folded {
+        match self.fold_words {
+            // SAFETY: `available` lists only kernels whose instructions this processor has.
+            Some(fold) => unsafe { fold(text, is_after_alone, row, room) },
+            None => Folded {
+                is_alone: is_after_alone,
+                ..Folded::default()
+            },
+        }
+    }
+
     /// Appends the token hash of every word of a text: of every maximal run of bytes that are no
     /// spaces.
     pub fn word_hashes(&self, text: &[u8], key: &Key, out: &mut Vec<u64>) {
-        // SAFETY: `available` lists only kernels whose instructions this processor has.
+        // SAFETY: as above.
         unsafe { (self.word_hashes)(text, key, out) };
     }
 

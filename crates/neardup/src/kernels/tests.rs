@@ -1,9 +1,11 @@
 //! Every path against the definitions, and against the portable path.
 
+use super::fold::{ALONE, LETTER, MARK, MOVES, UNCHANGED, VALID};
 use super::{Kernels, available, portable};
 use crate::hash::slot::{MAX_SLOTS, UNFILLED};
 use crate::hash::slot::{code, first_code, slot};
 use crate::hash::{Key, combine, split_mix};
+use crate::text::{Fold, Table};
 
 const INPUTS: u64 = 100_000;
 
@@ -96,6 +98,86 @@ fn every_path_combines_windows_as_defined() {
             let mut made = before.clone();
             kernels.combine_windows(tokens, k, &mut made);
             assert_eq!(made, defined, "{}, k = {k}, {len} tokens", kernels.name);
+        }
+    }
+}
+
+/// Returns a text of code points of a few blocks, with ASCII among them.
+fn code_points(numbers: &mut Numbers) -> String {
+    let ends = [0x600, 0x3000, 0x1_0000, 0x11_0000];
+    let firsts = [(); 3].map(|()| {
+        let end = ends[numbers.below(4)];
+        numbers.below(end) as u32
+    });
+    let ascii = 1 + numbers.below(30);
+    let len = numbers.below(300);
+    let code = |_| match numbers.below(ascii) {
+        0 => numbers.below(0x80) as u32,
+        _ => firsts[numbers.below(3)] + numbers.below(64) as u32,
+    };
+    (0..len).map(code).filter_map(char::from_u32).collect()
+}
+
+/// Folds a run one code point after the other: the words, and whether they end with one of one character.
+fn folded_run(run: &str, mut is_alone: bool, table: &'static Table) -> (Vec<u8>, bool) {
+    let (mut words, mut before) = (Vec::new(), 0);
+    for c in run.chars() {
+        let (row, place) = (table.row(c as usize / 64), c as usize % 64);
+        let flags = row.flags[place];
+        let has = |flag| flags & flag != 0;
+        assert!(has(VALID) && !(has(MOVES) && before & MOVES != 0), "{run}");
+        assert!(!has(MARK) || before & (ALONE | LETTER | MARK) != 0, "{run}");
+        if has(ALONE) || is_alone && has(LETTER) {
+            words.push(b' ');
+        }
+        let is_in_word = has(ALONE | LETTER | MARK);
+        let bytes = row.bytes.iter().take(c.len_utf8());
+        words.extend(bytes.map(|bytes| if is_in_word { bytes[place] } else { b' ' }));
+        (is_alone, before) = (has(ALONE) || is_alone && has(MARK), flags);
+    }
+    (words, is_alone)
+}
+
+#[test]
+fn every_path_folds_runs_as_defined() {
+    let mut numbers = Numbers(8);
+    let mut done = 0;
+    for _ in 0..INPUTS {
+        let text = code_points(&mut numbers);
+        let table = Table::of([Fold::None, Fold::Case, Fold::Marks][numbers.below(3)]);
+        let (is_after_alone, mut room) = (numbers.below(2) == 0, [0; 600]);
+        for kernels in available() {
+            let row = |number| table.row(number);
+            let folded = kernels.fold_words(text.as_bytes(), is_after_alone, &row, &mut room);
+            let (run, rest) = text.split_at(folded.done);
+            let defined = folded_run(run, is_after_alone, table);
+            assert_eq!(room[..folded.written], defined.0, "{}: {run}", kernels.name);
+            assert_eq!(folded.is_alone, defined.1, "{}: {run}", kernels.name);
+            if folded.done > 0 {
+                // Nothing behind the run changes it.
+                let next = rest.chars().next().map_or_else(String::new, String::from);
+                folded_run(&next, false, table);
+            }
+            done += folded.done;
+        }
+    }
+    assert!(done > 0 || others().count() == 0);
+}
+
+#[test]
+fn unchanged_rows_are_as_in_the_tables() {
+    for (first, last, flags) in UNCHANGED {
+        let row =
+            |[first, second]: [u8; 2]| usize::from(first & 0xF) << 6 | usize::from(second & 0x3F);
+        for c in (row(first) * 64..row(last) * 64 + 64).filter_map(|c| char::from_u32(c as u32)) {
+            for fold in [Fold::None, Fold::Case, Fold::Marks] {
+                let (row, place) = (Table::of(fold).row(c as usize / 64), c as usize % 64);
+                assert_eq!(
+                    c.to_string().as_bytes(),
+                    row.bytes.map(|bytes| bytes[place])
+                );
+                assert_eq!(row.flags[place], flags);
+            }
         }
     }
 }

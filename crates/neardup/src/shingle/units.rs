@@ -4,7 +4,7 @@
 use super::Key;
 use super::shingler::Shingler;
 use crate::kernels::active;
-use crate::text::{Cell, Fold, ROOM, Units};
+use crate::text::{Cell, Fold, ROOM, Table, Units};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
 
@@ -74,6 +74,20 @@ impl Units for WordText<'_, '_> {
             };
         }
         start + count
+    }
+
+    #[inline(always)]
+    fn write_block(
+        &self,
+        items: &mut [u8; ROOM],
+        end: usize,
+        text: &[u8],
+        table: &'static Table,
+        before: Cell,
+    ) -> (usize, usize, bool) {
+        let row = |number| table.row(number);
+        let folded = active().fold_words(text, before.is_alone(), &row, &mut items[end..]);
+        (folded.done, end + folded.written, folded.is_alone)
     }
 
     fn take(&mut self, text: &[u8], is_last: bool) -> usize {
@@ -212,6 +226,18 @@ impl Units for CharText<'_, '_> {
             was_space = is_space;
         }
         end
+    }
+
+    #[inline(always)]
+    fn write_block(
+        &self,
+        _: &mut [u32; ROOM],
+        end: usize,
+        _: &[u8],
+        _: &'static Table,
+        _: Cell,
+    ) -> (usize, usize, bool) {
+        (0, end, false)
     }
 
     fn take(&mut self, chars: &[u32], _: bool) -> usize {

@@ -1,5 +1,7 @@
 //! Code points as the quick fold takes them.
 
+use crate::kernels::fold;
+
 use super::properties::{Info, Mapped, WordClass};
 use unicode_normalization::char::compose;
 
@@ -108,13 +110,29 @@ impl Cell {
         ))
     }
 
-    /// Returns the state of a text that ends with `last`, and was cut before its last code points:
-    /// behind white space or inside a word.
-    pub fn behind(is_space: bool, last: Self) -> Self {
+    /// Returns the state of a text that ends with white space or inside a word.
+    pub fn behind(is_space: bool, is_alone: bool) -> Self {
         match is_space {
             true => Self::BEFORE,
-            false => Self(IN_WORD | last.0 & ALONE),
+            false => Self(IN_WORD | if is_alone { ALONE } else { 0 }),
         }
+    }
+
+    /// Returns the flags of a code point of `len` bytes in blocks.
+    pub fn flags(self, len: usize) -> u8 {
+        let is_in_word = self.0 & (IN_WORD | MARK) != 0;
+        let is_mark = self.0 & MARK != 0 && self.0 & (DROPPED | MAYBE | SLOW) == 0;
+        if !(self.is_simple() || is_mark) || is_in_word && self.len() != len {
+            return 0;
+        }
+        let flags = [
+            (LETTER, fold::LETTER),
+            (ALONE, fold::ALONE),
+            (MARK, fold::MARK),
+            (0xFF << CCC_SHIFT, fold::MOVES),
+        ];
+        let set = flags.iter().filter(|(bits, _)| self.0 & bits != 0);
+        set.fold(fold::VALID, |all, (_, flag)| all | flag)
     }
 
     /// Returns the cell with the part that it takes over from the one before.

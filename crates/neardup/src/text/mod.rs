@@ -26,6 +26,7 @@ pub(crate) use decode::{fold_document, pieces};
 pub(crate) use fold::FoldedText;
 pub(crate) use properties::WordClass;
 pub(crate) use quick::{ROOM, Units, fold_quickly};
+pub(crate) use table::Table;
 
 use crate::{Error, unknown};
 use strum::{Display, EnumString, FromRepr, VariantNames};

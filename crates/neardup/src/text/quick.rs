@@ -74,6 +74,17 @@ pub(crate) trait Units {
         (count, end)
     }
 
+    /// Writes the items of the beginning of a text behind `end`, as far as there is a fast way. Returns the number
+    /// of its bytes, where the items end, and whether that is a word of one character.
+    fn write_block(
+        &self,
+        items: &mut [Self::Item; ROOM],
+        end: usize,
+        text: &[u8],
+        table: &'static Table,
+        before: Cell,
+    ) -> (usize, usize, bool);
+
     /// Takes items away, at least one, and returns their number; all, if they are the last.
     fn take(&mut self, items: &[Self::Item], is_last: bool) -> usize;
 
@@ -204,7 +215,8 @@ impl<U: Units> FoldedItems<'_, U> {
             };
             if taken == 0 {
                 self.end = starter.item;
-                self.last = Cell::behind(self.items[self.end - 1] == U::SPACE, self.last);
+                let is_space = self.items[self.end - 1] == U::SPACE;
+                self.last = Cell::behind(is_space, self.last.is_alone());
                 return starter.at;
             }
             starter.item -= taken;
@@ -249,8 +261,19 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
     fn run(self) -> Reached {
         // A variable of its own, so that it is kept in registers.
         let mut reached = self.reached;
+        let mut block_from = 0;
         while reached.at < self.text.len() && reached.end <= ROOM - SLACK {
             let rest = &self.text[reached.at..];
+            let is_ascii = rest.first_chunk::<RUN>().is_some_and(|run| run.is_ascii());
+            if reached.at >= block_from && !is_ascii {
+                let done = reached.write_block(self.units, self.items, self.table, rest);
+                if done < SHORT_RUN {
+                    block_from = reached.at + 2 * SHORT_RUN;
+                }
+                if done > 0 {
+                    continue;
+                }
+            }
             let first = first_bytes::<SHORT_RUN>(rest);
             let high = high_bits(&first);
             let ascii = high.trailing_zeros() as usize / 8;
@@ -269,6 +292,28 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
 }
 
 impl Reached {
+    /// Writes a block of the beginning of `rest`. Returns how many bytes that is.
+    #[inline(always)]
+    fn write_block<U: Units>(
+        &mut self,
+        units: &U,
+        items: &mut [U::Item; ROOM],
+        table: &'static Table,
+        rest: &[u8],
+    ) -> usize {
+        let (done, end, is_alone) = units.write_block(items, self.end, rest, table, self.last);
+        if done > 0 {
+            self.at += done;
+            self.end = end;
+            self.last = Cell::behind(items[end - 1] == U::SPACE, is_alone);
+            self.starter = Starter {
+                at: self.at,
+                item: end,
+            };
+        }
+        done
+    }
+
     /// Writes the ASCII at the beginning of `rest`, of whose first bytes `count` are ASCII.
     #[inline(always)]
     fn write_ascii<U: Units>(

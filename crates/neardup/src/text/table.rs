@@ -6,6 +6,8 @@
 
 use super::Fold;
 use super::cell::Cell;
+use crate::kernels::fold::FoldRow;
+
 use super::properties::{Info, Mapped, Properties};
 use std::sync::OnceLock;
 use unicode_normalization::UnicodeNormalization;
@@ -17,6 +19,7 @@ struct TablePage {
     infos: [Info; PAGE],
     expansions: Vec<Info>,
     cells: [Cell; PAGE],
+    rows: [FoldRow; PAGE / 64],
 }
 
 /// The infos of all code points under one fold.
@@ -56,6 +59,11 @@ impl Table {
         self.page(code / PAGE).cells[code % PAGE]
     }
 
+    /// Returns the row of the 64 code points from 64 times its number on.
+    pub fn row(&'static self, number: usize) -> &'static FoldRow {
+        &self.page(number / 4).rows[number % 4]
+    }
+
     #[inline(always)]
     fn page(&'static self, number: usize) -> &'static TablePage {
         self.pages[number].get_or_init(|| TablePage::read(self.fold, number))
@@ -79,6 +87,7 @@ impl TablePage {
             infos: [Info::DROPPED; PAGE],
             expansions: Vec::new(),
             cells: [Cell::BEFORE; PAGE],
+            rows: [const { FoldRow::EMPTY }; PAGE / 64],
         };
         for (i, info) in page.infos.iter_mut().enumerate() {
             // Surrogates occur in no text.
@@ -103,6 +112,14 @@ impl TablePage {
             };
         }
         page.cells = std::array::from_fn(|i| Cell::new(&page.mapped(i), fold == Fold::None));
+        for (i, cell) in page.cells.iter().enumerate() {
+            let c = char::from_u32((number * PAGE + i) as u32);
+            let row = &mut page.rows[i / 64];
+            for (place, byte) in cell.bytes().to_le_bytes()[..3].iter().enumerate() {
+                row.bytes[place][i % 64] = *byte;
+            }
+            row.flags[i % 64] = c.map_or(0, |c| cell.flags(c.len_utf8()));
+        }
         Box::new(page)
     }
 

@@ -21,6 +21,7 @@ pub fn is_available() -> bool {
 /// Only for processors with [`is_available`].
 pub static KERNELS: Kernels = Kernels {
     name: "avx2",
+    fold_words: None,
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,

@@ -4,6 +4,7 @@
 //! Not so AVX512DQ: with it the compiler multiplies two 32-bit numbers by an instruction for 64-bit
 //! ones, which takes three times as long.
 
+mod fold;
 mod siphash;
 mod sketch;
 mod words;
@@ -21,16 +22,19 @@ pub fn is_available() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("avx512vpopcntdq")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
         && is_x86_feature_detected!("popcnt")
 }
 
 /// Only for processors with [`is_available`].
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
+    fold_words: Some(fold::fold_words),
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,

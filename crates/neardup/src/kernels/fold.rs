@@ -1,0 +1,51 @@
+//! Folding runs of text in which every code point takes as many bytes as its folded form.
+
+/// Bytes that are folded at once.
+pub const BLOCK: usize = 64;
+
+/// Room for the words of a block: its bytes, spaces between them, and what a whole store leaves behind them.
+pub const BLOCK_ROOM: usize = 2 * BLOCK;
+
+/// The folded forms of 64 code points that differ in the last byte alone.
+pub struct FoldRow {
+    /// The first, second and third byte of each.
+    pub bytes: [[u8; 64]; 3],
+    /// The flags of each, below.
+    pub flags: [u8; 64],
+}
+
+impl FoldRow {
+    /// A row of code points that no run can contain.
+    pub const EMPTY: Self = Self {
+        bytes: [[0; 64]; 3],
+        flags: [0; 64],
+    };
+}
+
+/// A run can contain it.
+pub const VALID: u8 = 1;
+/// It is a word by itself.
+pub const ALONE: u8 = 2;
+pub const LETTER: u8 = 4;
+pub const MARK: u8 = 8;
+/// It changes places with marks of other classes.
+pub const MOVES: u8 = 16;
+
+/// Letters that are words by themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F,
+/// none of which a fold changes: the first two bytes of the first and of the last, and their flags. Their rows are
+/// too many to be looked up one by one.
+pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
+    ([0xE4, 0xB8], [0xE9, 0xBF], VALID | ALONE),
+    ([0xEA, 0xB0], [0xED, 0x9D], VALID | LETTER),
+];
+
+/// How much of a text was folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Folded {
+    /// Bytes of the text: up to a code point before which nothing behind it changes anything.
+    pub done: usize,
+    /// Bytes of the folded text.
+    pub written: usize,
+    /// The folded text ends with a word of one character, and of marks.
+    pub is_alone: bool,
+}
