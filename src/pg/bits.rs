@@ -2,11 +2,10 @@
 //! `BitSlice<u8, Msb0>` is laid out just as they are.
 
 use crate::pg::error::{OrRaise, corrupted};
-use crate::pg::varlena::{Varlena, result};
+use crate::pg::varlena::{Varlena, argument, result};
 use bitvec::prelude::*;
 use neardup::memory::joined;
-use pgrx::callconv::{Arg, ArgAbi};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::pg_sys;
 
 /// Bytes before the bits: their number as an int4.
 const COUNT_LEN: usize = size_of::<i32>();
@@ -53,26 +52,7 @@ impl Bits<'_> {
     }
 }
 
-impl FromDatum for Bits<'_> {
-    unsafe fn from_polymorphic_datum(
-        datum: pg_sys::Datum,
-        is_null: bool,
-        _: pg_sys::Oid,
-    ) -> Option<Self> {
-        // SAFETY: PostgreSQL passes a datum of the declared type.
-        (!is_null).then(|| unsafe { Self::from_raw(datum) })
-    }
-}
-
-// SAFETY: the datum is of the declared SQL type, which `from_raw` reads.
-unsafe impl<'fcx> ArgAbi<'fcx> for Bits<'fcx> {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: STRICT functions get no NULL, others ask through `Option`.
-        unsafe { arg.unbox_arg_using_from_datum() }.expect("the argument is not NULL")
-    }
-}
-
-pgrx::impl_sql_translatable!(Bits<'_>, arg_only = "bit");
+argument!(Bits, "bit");
 
 /// A new `varbit`: the number of bits as an int4, then the bytes.
 pub struct NewVarbit(Vec<u8>);
