@@ -1,14 +1,15 @@
 //! Arrays as results, and sets read from arrays.
 
+use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, check_interrupts, corrupted, too_large};
-use crate::pg::names;
 use crate::pg::text::{Text, to_server_encoding};
 use crate::pg::varlena::{Varlena, allocate, argument};
 use neardup::memory::collected;
 use neardup::set::sort_distinct;
 use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::datum::{Array, Datum};
+use pgrx::datum::{Array, Datum, UnboxDatum};
 use pgrx::{FromDatum, pg_sys};
+use std::ffi::CStr;
 
 /// Elements after which interrupts are checked for.
 pub const HEARTBEAT: usize = 1 << 16;
@@ -92,7 +93,7 @@ pub fn text_set<'a>(texts: &'a [Text<'_>]) -> Vec<&'a [u8]> {
 /// Returns the elements of a text[], each through `map`; NULLs are left out.
 pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T> {
     // SAFETY: the datum is a text[].
-    unsafe { elements(array, pg_sys::TEXTOID, &|text| map(&Text::from_raw(text))) }
+    unsafe { elements::<Text<'static>, T>(array, |text| map(&text)) }
 }
 
 /// Returns the elements of a name[]; NULLs are left out.
@@ -100,40 +101,28 @@ pub fn text_elements<T>(array: pg_sys::Datum, map: &dyn Fn(&[u8]) -> T) -> Vec<T
 /// # Safety
 /// The datum is a name[].
 pub unsafe fn names_in(array: pg_sys::Datum) -> Vec<String> {
-    // SAFETY: vouched for by the caller; the elements are names.
-    unsafe { elements(array, pg_sys::NAMEOID, &|name| names::name(name)) }
+    // SAFETY: vouched for by the caller.
+    unsafe { elements::<&'static CStr, String>(array, utf8) }
+}
+
+/// Returns the elements of an integer[]; NULLs are left out.
+pub fn integer_elements(array: pg_sys::Datum) -> Vec<i32> {
+    // SAFETY: the datum is an integer[].
+    unsafe { elements::<i32, i32>(array, |element| element) }
 }
 
 /// Returns the elements of an array, each through `map`; NULLs are left out.
 ///
 /// # Safety
-/// The datum is an array of elements of that type.
-unsafe fn elements<T>(
+/// The datum is an array of elements that `E` reads.
+unsafe fn elements<E: UnboxDatum + 'static, T>(
     array: pg_sys::Datum,
-    type_: pg_sys::Oid,
-    map: &dyn Fn(pg_sys::Datum) -> T,
+    map: impl Fn(E::As<'_>) -> T,
 ) -> Vec<T> {
-    let (mut elements, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-    let (mut length, mut by_value, mut align) = Default::default();
-    // SAFETY: vouched for by the caller; the arrays are valid for `count` elements.
-    unsafe {
-        pg_sys::get_typlenbyvalalign(type_, &mut length, &mut by_value, &mut align);
-        pg_sys::deconstruct_array(
-            pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast(),
-            type_,
-            length.into(),
-            by_value,
-            align,
-            &mut elements,
-            &mut nulls,
-            &mut count,
-        );
-        let present = (0..count as usize).filter(|&number| !*nulls.add(number));
-        let mapped = collected(present.map(|number| map(*elements.add(number)))).or_raise();
-        pg_sys::pfree(elements.cast());
-        pg_sys::pfree(nulls.cast());
-        mapped
-    }
+    // SAFETY: vouched for by the caller.
+    let array = unsafe { Array::<E>::from_datum(array, false) };
+    let array = array.expect("the array is not NULL");
+    collected(array.iter().flatten().map(map)).or_raise()
 }
 
 /// Returns the elements of a bigint[]; NULLs are left out.
@@ -141,16 +130,6 @@ pub fn bigint_elements(array: pg_sys::Datum) -> Vec<i64> {
     // SAFETY: the datum is a bigint[].
     let array = unsafe { Bigints::from_raw(array) };
     collected(array.elements()).or_raise()
-}
-
-/// Returns the elements of an integer[]; NULLs are left out.
-pub fn integer_elements(array: pg_sys::Datum) -> Vec<i32> {
-    // SAFETY: the datum is an integer[].
-    let array: Option<pgrx::Array<'_, i32>> =
-        unsafe { FromDatum::from_polymorphic_datum(array, false, pg_sys::INT4OID) };
-    array.map_or_else(Vec::new, |array| {
-        collected(array.iter().flatten()).or_raise()
-    })
 }
 
 /// A new `bigint[]`. More elements than fit in 1 GB are an ERROR `program_limit_exceeded`.
