@@ -5,7 +5,7 @@
 //! on them by a chance of 1e-9 alone, and every candidate is compared by its text.
 #![allow(clippy::disallowed_methods, reason = "64 keys")]
 
-use super::options::{Declared, read_options};
+use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, KeySearch, ValueParameters, shorten};
 use crate::index::ball::Within;
 use crate::pg::error::{OrRaise, check_interrupts, invalid};
@@ -18,27 +18,6 @@ use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
-
-/// The options of an index column, as PostgreSQL fills them in.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DocumentOptions {
-    varlena_header: i32,
-    k: i32,
-    threshold: f64,
-    unit: i32,
-    fold: i32,
-    seed: i32,
-}
-
-const DEFAULT: DocumentOptions = DocumentOptions {
-    varlena_header: 0,
-    k: 3,
-    threshold: 0.8,
-    unit: Unit::Word as i32,
-    fold: Fold::Case as i32,
-    seed: 0,
-};
 
 /// All documents compare.
 pub const PARAMETERS: ValueParameters = [0; 16];
@@ -58,7 +37,7 @@ impl DocumentClass {
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
-        let stored: DocumentOptions = unsafe { read_options(options) }.unwrap_or(DEFAULT);
+        let stored = unsafe { read_options(options) };
         let unit = Unit::from_repr(stored.unit.try_into().ok()?)?;
         let fold = Fold::from_repr(stored.fold.try_into().ok()?)?;
         let shingling = Shingling::new(i64::from(stored.k), unit, fold).ok()?;
@@ -133,15 +112,13 @@ impl ComparedClass for DocumentClass {
 fn document_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with its options; the offsets belong to fields of their types.
     unsafe {
-        let declared = Declared::begin::<DocumentOptions>(&mut relopts);
-        let description = c"lowest resemblance for which the keys are chosen";
-        let offset = offset_of!(DocumentOptions, threshold);
-        declared.threshold(description, DEFAULT.threshold, offset);
+        let declared = Declared::begin(&mut relopts);
+        declared.threshold(c"lowest resemblance for which the keys are chosen");
         let limits = [DEFAULT.k, 1, MAX_K as i32];
-        let offset = offset_of!(DocumentOptions, k);
+        let offset = offset_of!(ClassOptions, k);
         declared.integer(c"k", c"units of a shingle", limits, offset);
         let limits = [DEFAULT.seed, i32::MIN, i32::MAX];
-        let offset = offset_of!(DocumentOptions, seed);
+        let offset = offset_of!(ClassOptions, seed);
         declared.integer(c"seed", c"seed of the keys", limits, offset);
         let units = [
             (c"word", Unit::Word as i32),
@@ -157,10 +134,10 @@ fn document_options(mut relopts: Internal) {
         ];
         let description = c"how documents are cut into shingles";
         let valid = c"Valid units are \"word\", \"char\" and \"stop\".";
-        let offset = offset_of!(DocumentOptions, unit);
+        let offset = offset_of!(ClassOptions, unit);
         declared.choice([c"unit", description, valid], &units, DEFAULT.unit, offset);
         let valid = c"Valid folds are \"none\", \"case\" and \"marks\".";
-        let offset = offset_of!(DocumentOptions, fold);
+        let offset = offset_of!(ClassOptions, fold);
         declared.choice([c"fold", description, valid], &folds, DEFAULT.fold, offset);
         declared.checked_by(check_options);
     }
@@ -177,8 +154,7 @@ unsafe extern "C-unwind" fn check_options(
     _count: c_int,
 ) {
     // SAFETY: PostgreSQL passes the options that it has just filled in.
-    let threshold = unsafe { stored.cast::<DocumentOptions>().read_unaligned() }.threshold;
-    check_threshold(threshold);
+    check_threshold(unsafe { read_options(stored.cast()) }.threshold);
 }
 
 /// # Errors

@@ -4,7 +4,7 @@
 //! length too, so that strings of all lengths share a column.
 #![allow(clippy::disallowed_methods, reason = "at most 1024 keys")]
 
-use super::options::{Declared, read_options};
+use super::options::{ClassOptions, DEFAULT, Declared, read_options};
 use super::{ComparedClass, DistanceOrder, KeySearch, ValueParameters, shorten};
 use crate::index::ball::Within;
 use crate::pg::bits::Bits;
@@ -15,16 +15,6 @@ use neardup::memory::copied;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::mem::offset_of;
-
-const DEFAULT_DISTANCE: i32 = 3;
-
-/// The options of an index column, as PostgreSQL fills them in.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct HammingOptions {
-    varlena_header: i32,
-    distance: i32,
-}
 
 /// `hamming_ops` at the distance of an index column.
 #[derive(Clone, Copy)]
@@ -40,8 +30,7 @@ impl HammingClass {
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
-        let stored: Option<HammingOptions> = unsafe { read_options(options) };
-        let distance = stored.map_or(DEFAULT_DISTANCE, |stored| stored.distance);
+        let distance = unsafe { read_options(options) }.distance;
         Self::new(distance.into()).ok()
     }
 
@@ -144,12 +133,12 @@ impl DistanceOrder for HammingOrder {
 fn hamming_options(mut relopts: Internal) {
     // SAFETY: PostgreSQL calls this with its options; the offset is that of an integer.
     unsafe {
-        let declared = Declared::begin::<HammingOptions>(&mut relopts);
+        let declared = Declared::begin(&mut relopts);
         declared.integer(
             c"distance",
             c"greatest Hamming distance that the index finds by its keys",
-            [DEFAULT_DISTANCE, 0, MAX_BLOCKS as i32 - 1],
-            offset_of!(HammingOptions, distance),
+            [DEFAULT.distance, 0, MAX_BLOCKS as i32 - 1],
+            offset_of!(ClassOptions, distance),
         );
     }
 }

@@ -18,18 +18,6 @@ use neardup::minhash::{Header, Signature, estimate_stored, is_estimate_between};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::ffi::{c_int, c_void};
-use std::mem::offset_of;
-
-const DEFAULT_THRESHOLD: f64 = 0.8;
-
-/// The options of an index column, as PostgreSQL fills them in.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct MinhashOptions {
-    varlena_header: i32,
-    unused: i32,
-    threshold: f64,
-}
 
 /// `minhash_ops` at the threshold of an index column: one key for each pigeonhole band.
 #[derive(Clone, Copy)]
@@ -45,9 +33,7 @@ impl MinhashClass {
     /// `options` is NULL or the parsed options of an index column of this class.
     pub unsafe fn from_options(options: *mut pg_sys::bytea) -> Option<Self> {
         // SAFETY: vouched for by the caller.
-        let stored: Option<MinhashOptions> = unsafe { read_options(options) };
-        let threshold = stored.map_or(DEFAULT_THRESHOLD, |stored| stored.threshold);
-        Self::new(threshold)
+        Self::new(unsafe { read_options(options) }.threshold)
     }
 
     /// Returns None for a threshold out of range.
@@ -175,14 +161,10 @@ impl DistanceOrder for MinhashOrder {
 /// Declares the options of `minhash_ops`.
 #[pg_extern(immutable, parallel_safe, strict, name = "_minhash_options")]
 fn minhash_options(mut relopts: Internal) {
-    // SAFETY: PostgreSQL calls this with its options; the offset is that of a threshold.
-    unsafe {
-        let declared = Declared::begin::<MinhashOptions>(&mut relopts);
-        let description = c"lowest similarity that the index finds by its keys";
-        let offset = offset_of!(MinhashOptions, threshold);
-        declared.threshold(description, DEFAULT_THRESHOLD, offset);
-        declared.checked_by(check_options);
-    }
+    // SAFETY: PostgreSQL calls this with its options.
+    let declared = unsafe { Declared::begin(&mut relopts) };
+    declared.threshold(c"lowest similarity that the index finds by its keys");
+    declared.checked_by(check_options);
 }
 
 /// Checks the threshold.
@@ -196,7 +178,7 @@ unsafe extern "C-unwind" fn check_options(
     _count: c_int,
 ) {
     // SAFETY: PostgreSQL passes the options that it has just filled in.
-    options::threshold(unsafe { stored.cast::<MinhashOptions>().read_unaligned() }.threshold);
+    options::threshold(unsafe { read_options(stored.cast()) }.threshold);
 }
 
 pgrx::extension_sql_file!(

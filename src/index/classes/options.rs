@@ -1,7 +1,32 @@
 //! The options of an operator class: how they are declared, and read as PostgreSQL has filled them in.
 
+use neardup::text::{Fold, Unit};
 use pgrx::{Internal, pg_sys};
 use std::ffi::CStr;
+use std::mem::offset_of;
+
+/// The options of an index column, as PostgreSQL fills them in: those that its class declares.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ClassOptions {
+    varlena_header: i32,
+    pub k: i32,
+    pub threshold: f64,
+    pub unit: i32,
+    pub fold: i32,
+    pub seed: i32,
+    pub distance: i32,
+}
+
+pub const DEFAULT: ClassOptions = ClassOptions {
+    varlena_header: 0,
+    k: 3,
+    threshold: 0.8,
+    unit: Unit::Word as i32,
+    fold: Fold::Case as i32,
+    seed: 0,
+    distance: 3,
+};
 
 /// A PostgreSQL function that checks options that have been filled in.
 type Check =
@@ -11,37 +36,34 @@ type Check =
 pub struct Declared(*mut pg_sys::local_relopts);
 
 impl Declared {
-    /// Begins to declare the options of a class, which PostgreSQL fills into a `T`.
+    /// Begins to declare the options of a class.
     ///
     /// # Safety
     /// PostgreSQL passes the argument to an options function.
-    pub unsafe fn begin<T>(relopts: &mut Internal) -> Self {
+    pub unsafe fn begin(relopts: &mut Internal) -> Self {
         // SAFETY: vouched for by the caller.
         unsafe {
             let relopts = relopts
                 .get_mut::<pg_sys::local_relopts>()
                 .expect("an options function gets the options");
-            pg_sys::init_local_reloptions(relopts, size_of::<T>());
+            pg_sys::init_local_reloptions(relopts, size_of::<ClassOptions>());
             Self(relopts)
         }
     }
 
     /// Declares `threshold` without limits, which PostgreSQL would print with six decimals, "between 0.000000
     /// and 1.000000": a function of [`Self::checked_by`] checks it.
-    ///
-    /// # Safety
-    /// The `T` has an f64 at the offset.
-    pub unsafe fn threshold(&self, description: &'static CStr, default: f64, offset: usize) {
-        // SAFETY: vouched for by the caller.
+    pub fn threshold(&self, description: &'static CStr) {
+        // SAFETY: the offset is that of an f64.
         unsafe {
             pg_sys::add_local_real_reloption(
                 self.0,
                 c"threshold".as_ptr(),
                 description.as_ptr(),
-                default,
+                DEFAULT.threshold,
                 f64::NEG_INFINITY,
                 f64::INFINITY,
-                offset as i32,
+                offset_of!(ClassOptions, threshold) as i32,
             );
         }
     }
@@ -49,7 +71,7 @@ impl Declared {
     /// Declares an integer with its default, least and greatest value.
     ///
     /// # Safety
-    /// The `T` has an i32 at the offset.
+    /// The options have an i32 at the offset.
     pub unsafe fn integer(
         &self,
         name: &'static CStr,
@@ -107,25 +129,24 @@ impl Declared {
     }
 
     /// Registers the function that checks the options when they are set.
-    ///
-    /// # Safety
-    /// The function reads a `T`.
-    pub unsafe fn checked_by(&self, check: Check) {
-        // SAFETY: vouched for by the caller.
+    pub fn checked_by(&self, check: Check) {
+        // SAFETY: PostgreSQL calls it with the options.
         unsafe { pg_sys::register_reloptions_validator(self.0, Some(check)) };
     }
 }
 
-/// Reads parsed options, or returns None if there are none or their length is not that of `T`.
+/// Returns parsed options; the defaults if there are none or too few bytes.
 ///
 /// # Safety
-/// `options` is NULL or a varlena as PostgreSQL makes it of the options of an operator class;
-/// `T` may hold any bytes.
-pub unsafe fn read_options<T: Copy>(options: *mut pg_sys::bytea) -> Option<T> {
-    // SAFETY: vouched for by the caller; the length is checked.
+/// `options` is NULL or a varlena as PostgreSQL makes it of the options of an operator class.
+pub unsafe fn read_options(options: *mut pg_sys::bytea) -> ClassOptions {
+    // SAFETY: vouched for by the caller; the length is checked, and any bytes are valid.
     unsafe {
-        let complete =
-            !options.is_null() && pgrx::varlena::varsize(options.cast()) >= size_of::<T>();
-        complete.then(|| options.cast::<T>().read_unaligned())
+        let is_complete = !options.is_null()
+            && pgrx::varlena::varsize(options.cast()) >= size_of::<ClassOptions>();
+        match is_complete {
+            true => options.cast::<ClassOptions>().read_unaligned(),
+            false => DEFAULT,
+        }
     }
 }
