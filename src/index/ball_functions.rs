@@ -1,4 +1,5 @@
-//! Balls of signatures, bit strings and sets: the functions that make them, and behind their operators.
+//! Balls: the functions that make them, and behind their operators. A ball of documents holds the center's set of
+//! shingle hashes, so that a row is decided by the truth and the center is cut into shingles once.
 
 use crate::index::ball::{Ball, EVERYTHING, NewBall, Within};
 use crate::minhash::datum::StoredSignature;
@@ -6,8 +7,11 @@ use crate::minhash::incomparable::never_near;
 use crate::options;
 use crate::pg::arrays::Bigints;
 use crate::pg::bits::Bits;
-use crate::text::measures::{is_contained, is_resembling};
+use crate::pg::memo::{Document, Remembered, remembered};
+use crate::pg::text::Text;
+use crate::text::measures::{is_contained, is_resembling, shingle_set};
 use neardup::minhash::{least_similarity, near_duplicates};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 /// Returns every signature whose `minhash_sim` to the center is at least `threshold`.
@@ -131,6 +135,48 @@ pub fn set_ball_resembles(b: Ball<'_>, a: Bigints<'_>) -> bool {
     set_resembles(a, b)
 }
 
+/// Returns every document whose resemblance to the center is at least `threshold`.
+///
+/// # Errors
+/// `invalid_parameter_value` for a threshold outside 0 < t <= 1, and for bad shingles.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_ball")]
+fn document_ball(
+    center: Document<'_>,
+    threshold: f64,
+    k: i32,
+    unit: Text<'_>,
+    fold: Text<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Remembered<NewBall> {
+    let shingling = options::shingling(k, &unit, &fold);
+    let threshold = options::threshold(threshold);
+    // SAFETY: the call is running.
+    unsafe {
+        remembered(
+            fcinfo,
+            &center,
+            (shingling, threshold),
+            |doc, (shingling, threshold)| Some(NewBall::of_document(doc, *threshold, shingling)),
+        )
+    }
+}
+
+/// Returns whether the document is in the ball; not if it is empty, nor in one of another kind.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_within")]
+pub fn document_in_ball(doc: Text<'_>, ball: Ball<'_>) -> bool {
+    let Within::Document(center) = ball.read() else {
+        return false;
+    };
+    let set = shingle_set(&doc, &center.shingling);
+    is_resembling(&set, &center.set, center.threshold)
+}
+
+/// Does [`document_in_ball`] with its arguments exchanged.
+#[pg_extern(immutable, parallel_safe, strict, cost = 1000, name = "_contains")]
+pub fn document_ball_contains(ball: Ball<'_>, doc: Text<'_>) -> bool {
+    document_in_ball(doc, ball)
+}
+
 pgrx::extension_sql_file!(
     "../../sql/index/ball.sql",
     name = "ball",
@@ -148,6 +194,8 @@ pgrx::extension_sql_file!(
         set_ball_contained,
         set_ball_contains,
         set_resembles,
-        set_ball_resembles
+        set_ball_resembles,
+        document_in_ball,
+        document_ball_contains
     ]
 );

@@ -4,9 +4,10 @@
 
 use crate::index::ball::{Ball, NewBall, Within};
 use crate::index::ball_functions::{
-    bit_ball_contains_wrapper, bit_in_ball_wrapper, minhash_ball_contains_wrapper,
-    minhash_in_ball_wrapper, set_ball_contained_wrapper, set_ball_contains_wrapper,
-    set_ball_resembles_wrapper, set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
+    bit_ball_contains_wrapper, bit_in_ball_wrapper, document_ball_contains_wrapper,
+    document_in_ball_wrapper, minhash_ball_contains_wrapper, minhash_in_ball_wrapper,
+    set_ball_contained_wrapper, set_ball_contains_wrapper, set_ball_resembles_wrapper,
+    set_contained_wrapper, set_contains_wrapper, set_resembles_wrapper,
 };
 use crate::index::classes::{
     CONTAINED, CONTAINS, ComparedClass, DocumentClass, HammingClass, MinhashClass,
@@ -15,7 +16,6 @@ use crate::index::classes::{
 use crate::index::constraint_key::{
     near_dup_key_of_bits_wrapper, near_dup_key_of_document_wrapper, near_dup_key_wrapper,
 };
-use crate::index::document_ball::{document_ball_contains_wrapper, document_in_ball_wrapper};
 use crate::minhash::datum::StoredSignature;
 use crate::minhash::similarity::near_dup_wrapper;
 use crate::options;

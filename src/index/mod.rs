@@ -6,7 +6,6 @@ pub mod ball;
 pub mod ball_functions;
 pub mod classes;
 pub mod constraint_key;
-pub mod document_ball;
 pub mod key_call;
 pub mod kind;
 pub mod planned_column;

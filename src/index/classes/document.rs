@@ -174,7 +174,7 @@ pgrx::extension_sql_file!(
     "../../../sql/index/neardup_document.sql",
     name = "neardup_document",
     requires = [
-        "document_ball",
+        "ball",
         near_dup_documents,
         "neardup_access_method",
         document_options
