@@ -34,10 +34,11 @@
 use crate::guard::neighbors::Neighbor;
 use crate::guard::notes_table::{NewNote, NotesTable};
 use crate::guard::passing::{Passing, RowProgress};
-use crate::guard::row::{Place, Source, in_memory_of_its_own, with_replaced, with_row};
+use crate::guard::row::{Place, Source, with_replaced, with_row};
 use crate::guard::slot::Slot;
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::statement::Connection;
+use crate::pg::value::in_memory_of_its_own;
 use neardup::memory::{Grow, collected};
 
 /// Rows that one statement adds notes for, or removes the notes of.

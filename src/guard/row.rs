@@ -115,23 +115,3 @@ unsafe fn version(place: &Place, source: &Source, tid: Option<Tid>) -> Option<Sl
         slot.fetch(table, tid).then_some(slot)
     }
 }
-
-/// Returns the result of some work, and frees the values of PostgreSQL's that it leaves behind.
-pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
-    // SAFETY: after an ERROR the memory is freed with the one that it is part of.
-    unsafe {
-        let before = pg_sys::CurrentMemoryContext;
-        let own = pg_sys::AllocSetContextCreateExtended(
-            before,
-            c"near_dup_guard".as_ptr(),
-            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-        );
-        pg_sys::MemoryContextSwitchTo(own);
-        let result = work();
-        pg_sys::MemoryContextSwitchTo(before);
-        pg_sys::MemoryContextDelete(own);
-        result
-    }
-}

@@ -6,9 +6,9 @@ use crate::pg::error::OrRaise;
 use crate::pg::names;
 use crate::pg::settings::Settings;
 use crate::pg::statement::{Connection, Statement, text_array};
+use crate::pg::value::in_memory_of_its_own;
 use neardup::cluster::live::{ClusterNumbers, Event, EventKind};
 use neardup::memory::{Grow, collected};
-use pgrx::memcxt::PgMemoryContexts;
 use pgrx::{IntoDatum, pg_sys};
 
 /// Rows that one statement writes.
@@ -84,9 +84,7 @@ fn run_in_batches<T, const N: usize>(
         if batch.is_empty() {
             return;
         }
-        let mut memory = PgMemoryContexts::new("near_dup_refresh");
-        // SAFETY: the statement alone uses what is allocated there.
-        unsafe { memory.switch_to(|_| statement.run(&arguments(&batch), &mut |_| {})) };
+        in_memory_of_its_own(|| statement.run(&arguments(&batch), &mut |_| {}));
     }
 }
 

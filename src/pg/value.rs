@@ -46,6 +46,26 @@ impl Layout {
     }
 }
 
+/// Returns the result of some work, and frees the values of PostgreSQL's that it leaves behind.
+pub fn in_memory_of_its_own<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: after an ERROR the memory is freed with the one that it is part of.
+    unsafe {
+        let before = pg_sys::CurrentMemoryContext;
+        let own = pg_sys::AllocSetContextCreateExtended(
+            before,
+            c"pg_neardup".as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+        );
+        pg_sys::MemoryContextSwitchTo(own);
+        let result = work();
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::MemoryContextDelete(own);
+        result
+    }
+}
+
 /// Copies of values of one type, by number: beyond a share of work_mem in a temporary file.
 pub struct Keys {
     len: usize,
