@@ -4,7 +4,6 @@ use crate::collection::documents::{keyed_documents, share_of_work_mem_bytes};
 use crate::pg::call::Call;
 use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::helpers::{in_order, in_pieces, piece_bytes};
-use crate::pg::parts::Parts;
 use crate::pg::progress::{Progress, over};
 use crate::pg::query::Query;
 use crate::pg::settings::work_mem_bytes;
@@ -15,6 +14,7 @@ use crate::pg::text::Text;
 use crate::pg::value::Keys;
 use neardup::Result;
 use neardup::memory::Grow;
+use neardup::parts::Parts;
 use neardup::passages::{
     Batches, Boundaries, BoundaryBatch, DocumentReader, DocumentTexts, Fingerprints, FoundWindows,
     Hashes, Listed, Listing, Located, Numbering, PassagePlaces, PassageSearch, Passages,

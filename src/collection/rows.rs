@@ -6,13 +6,13 @@ use crate::minhash::datum::StoredSignature;
 use crate::minhash::sets::signature_of_set;
 use crate::pg::bits::Bits;
 use crate::pg::error::OrRaise;
-use crate::pg::parts::Parts;
 use crate::pg::query::{CheckedColumn, Column};
 use crate::pg::stored_texts;
 use crate::pg::text::Text;
 use neardup::Result;
 use neardup::memory::Grow;
 use neardup::minhash::{Header, Signature, Signing};
+use neardup::parts::Parts;
 use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 

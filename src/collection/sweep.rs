@@ -2,11 +2,11 @@
 
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::parts::Parts;
 use crate::pg::progress::Progress;
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::memory::Grow;
+use neardup::parts::Parts;
 
 /// Makes values of a record and appends them to a list, in any thread; calls its last argument often.
 pub type Make<'a, U> = dyn Fn(&[u8], &mut Vec<U>, &mut dyn FnMut()) -> Result<()> + Sync + 'a;

@@ -1,10 +1,10 @@
 //! Threads that help with a job. They compute; only the leader calls PostgreSQL.
 
 use crate::pg::error::{OrRaise, check_interrupts};
-use crate::pg::parts::Parts;
 use crate::pg::settings::work_mem_bytes;
 use helpers::{Limits, Line, Work};
 use neardup::memory::Grow;
+use neardup::parts::Parts;
 use pgrx::pg_sys;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;

@@ -15,7 +15,6 @@ pub mod multirange;
 pub mod names;
 pub mod nodes;
 pub mod partitions;
-pub mod parts;
 pub mod progress;
 pub mod query;
 mod query_errors;

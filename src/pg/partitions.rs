@@ -6,12 +6,12 @@
 
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::parts::Parts;
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
 use neardup::Result;
 use neardup::memory::{Grow, filled, with_room};
+use neardup::parts::Parts;
 use std::ops::Range;
 
 /// Bytes of an entry.

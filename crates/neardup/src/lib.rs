@@ -10,6 +10,7 @@
 //! Foundations:
 //! - [`error`]: the ways in which a request can fail;
 //! - [`memory`]: allocation that can fail;
+//! - [`parts`]: lists of any lengths, one behind the other;
 //! - [`numbered`]: distinct texts and their numbers;
 //! - `html`: pages without scripts;
 //! - [`hash`]: keyed hashes of tokens and shingles, and the slots that they go to;
@@ -50,6 +51,7 @@ pub mod kernels;
 pub mod memory;
 pub mod minhash;
 pub mod numbered;
+pub mod parts;
 pub mod passages;
 pub mod postings;
 pub mod report;

@@ -1,6 +1,7 @@
 //! Distinct texts, numbered in the order in which they first come.
 
 use crate::memory::Grow;
+use crate::parts::Parts;
 use crate::{Error, Result};
 use hashbrown::HashTable;
 use std::hash::{BuildHasher, RandomState};
@@ -11,8 +12,7 @@ const TABLES: usize = 256;
 
 /// Distinct texts, which stand end to end in one list, because millions of small ones take long to free.
 pub struct NumberedTexts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    texts: Parts<u8>,
     tables: [HashTable<u32>; TABLES],
     hasher: RandomState,
 }
@@ -20,8 +20,7 @@ pub struct NumberedTexts {
 impl Default for NumberedTexts {
     fn default() -> Self {
         Self {
-            bytes: Vec::new(),
-            ends: Vec::new(),
+            texts: Parts::default(),
             tables: [const { HashTable::new() }; TABLES],
             hasher: RandomState::new(),
         }
@@ -34,44 +33,37 @@ impl NumberedTexts {
     /// # Errors
     /// `OutOfMemory`.
     pub fn number(&mut self, text: &[u8]) -> Result<u32> {
-        let (bytes, ends) = (&self.bytes, &self.ends);
-        let text_of = |number: &u32| text_of(bytes, ends, *number);
+        let text_of = |number: &u32| self.texts.part(*number as usize);
         let hash = self.hasher.hash_one(text);
         // Not the bits by which a table itself chooses a place.
         let table = &mut self.tables[(hash >> 32) as usize % TABLES];
         if let Some(&number) = table.find(hash, |number| text_of(number) == text) {
             return Ok(number);
         }
-        let number = ends.len() as u32;
+        let number = self.texts.len() as u32;
         let rehash = |number: &u32| self.hasher.hash_one(text_of(number));
         table
             .try_reserve(1, rehash)
             .map_err(|_| Error::OutOfMemory)?;
         table.insert_unique(hash, number, rehash);
-        self.bytes.try_extend_from_slice(text)?;
-        self.ends.try_push(self.bytes.len())?;
+        self.texts.items.try_extend_from_slice(text)?;
+        self.texts.end()?;
         Ok(number)
     }
 
     /// Returns the text with a number.
     #[must_use]
     pub fn text(&self, number: u32) -> &[u8] {
-        text_of(&self.bytes, &self.ends, number)
+        self.texts.part(number as usize)
     }
 
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.texts.len()
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.texts.is_empty()
     }
-}
-
-fn text_of<'t>(bytes: &'t [u8], ends: &[usize], number: u32) -> &'t [u8] {
-    let number = number as usize;
-    let start = number.checked_sub(1).map_or(0, |before| ends[before]);
-    &bytes[start..ends[number]]
 }

@@ -4,11 +4,11 @@
 use crate::index::classes::{DocumentClass, OF_DOCUMENTS, RowKeys, ValueParameters};
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
-use crate::pg::parts::Parts;
 use crate::pg::text::Text;
 use neardup::Result;
 use neardup::bands::{DOCUMENT_BANDS, Scope};
 use neardup::memory::Grow;
+use neardup::parts::Parts;
 use pgrx::pg_sys;
 use std::ffi::c_void;
 use std::mem::take;

@@ -1,7 +1,7 @@
 //! Lists of any lengths, one behind the other.
 
-use neardup::Result;
-use neardup::memory::{Grow, with_room};
+use crate::Result;
+use crate::memory::{Grow, with_room};
 use std::ops::Range;
 
 pub struct Parts<T> {
@@ -35,8 +35,14 @@ impl<T> Parts<T> {
     }
 
     /// Returns the number of parts.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 
     /// Returns the part of this number.
