@@ -3,7 +3,7 @@
 use crate::collection::bit_strings;
 use crate::collection::documents::{read_set, share_of_work_mem_bytes};
 use crate::collection::rows::RecordKind;
-use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
 use neardup::Result;
 use neardup::memory::{Grow, with_room};
@@ -138,7 +138,7 @@ impl KeptRows {
         read(row, &mut compared.record);
         let (bytes, compared) = (compared.record.len(), Arc::new(compared));
         self.bytes += compared.bytes(self.kind);
-        or_out_of_memory(self.rows.try_reserve(1));
+        self.rows.try_reserve(1).or_raise();
         self.rows.insert(row, compared.clone());
         (compared, bytes)
     }

@@ -9,7 +9,7 @@ use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::{is_text, type_named};
 use crate::pg::encoding::Utf8;
-use crate::pg::error::{OrRaise, check_interrupts, invalid, or_out_of_memory, wrong_type};
+use crate::pg::error::{OrRaise, check_interrupts, invalid, wrong_type};
 use crate::pg::progress::Progress;
 use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::spool::Records;
@@ -102,7 +102,7 @@ impl Names {
         }
         let number = self.all.len() as u32;
         self.all.try_push(copied(name).or_raise()).or_raise();
-        or_out_of_memory(self.numbers.try_reserve(1));
+        self.numbers.try_reserve(1).or_raise();
         self.numbers.insert(copied(name).or_raise(), number);
         number
     }

@@ -6,7 +6,7 @@ use crate::live::order::{OrderComparison, OrderPlace};
 use crate::live::queries::{self, canonicals, known, neighbors};
 use crate::live::rows::{After, Standing, TrackedParameters, TrackedRows};
 use crate::live::shape::Shape;
-use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Statement, Tuple, text_array};
 use neardup::cluster::live::{AffectedRow, ClusteredRows, NearCanonical, Placed, repair};
 use neardup::memory::{Grow, collected, filled};
@@ -132,7 +132,7 @@ impl<'a> Neighborhood<'a> {
     /// Notes the place of a row, from columns of a tuple that begin with `first`.
     fn set_place(&self, number: u32, tuple: &Tuple<'_>, first: usize) {
         let places = &mut *self.places.borrow_mut();
-        or_out_of_memory(places.try_reserve(1));
+        places.try_reserve(1).or_raise();
         // SAFETY: the statement has the order's values in these columns.
         let place = || unsafe { self.comparison.place(tuple, first) };
         places.entry(number).or_insert_with(place);
@@ -154,7 +154,7 @@ impl<'a> Neighborhood<'a> {
         };
         let mut found = Vec::new();
         let near = &mut *self.near.borrow_mut();
-        or_out_of_memory(near.try_reserve(counted.len()));
+        near.try_reserve(counted.len()).or_raise();
         for row in rows(&|count| count == ALONE) {
             found.try_push(searched(row, Vec::new())).or_raise();
             near.insert(row, Vec::new());

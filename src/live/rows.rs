@@ -3,7 +3,7 @@
 use crate::index::kind::Kind;
 use crate::live::shape::Shape;
 use crate::minhash::datum::StoredSignature;
-use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Tuple};
 use neardup::cluster::live::Move;
 use neardup::memory::{Grow, copied};
@@ -72,7 +72,7 @@ impl TrackedRows {
 
     /// Notes another text of a row's key.
     pub fn add_alias(&mut self, key: &[u8], number: u32) {
-        or_out_of_memory(self.aliases.try_reserve(1));
+        self.aliases.try_reserve(1).or_raise();
         self.aliases.insert(copied(key).or_raise(), number);
     }
 
@@ -108,7 +108,7 @@ impl TrackedRows {
     /// Notes the key of a row in the clusters.
     pub fn set_stored_key(&mut self, number: u32, stored: Option<&[u8]>) {
         if let Some(stored) = stored.filter(|stored| *stored != self.key(number)) {
-            or_out_of_memory(self.stored_keys.try_reserve(1));
+            self.stored_keys.try_reserve(1).or_raise();
             let stored = copied(stored).or_raise();
             self.stored_keys.insert(number, stored);
         }

@@ -2,7 +2,7 @@
 
 use crate::minhash::datum::NewSignature;
 use crate::options;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::memo::{Document, Remembered, memory, remembered};
 use crate::pg::text::Text;
 use neardup::memory::{Grow, collected};
@@ -91,8 +91,8 @@ impl Excluded {
             // Cleared together, they agree after an error too.
             self.set.clear();
             self.elements.clear();
-            or_out_of_memory(self.set.try_reserve(elements.len()));
-            or_out_of_memory(self.elements.try_reserve_exact(elements.len()));
+            self.set.try_reserve(elements.len()).or_raise();
+            self.elements.try_reserve_exact(elements.len()).or_raise();
             self.set.extend(elements.iter().map(|&hash| hash as u64));
             self.elements.extend_from_slice(elements);
         }

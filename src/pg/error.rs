@@ -53,7 +53,8 @@ pub fn corrupted(message: &str) -> ! {
 
 /// Ends the statement with an ERROR `out_of_memory`.
 pub fn out_of_memory() -> ! {
-    raise(PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY, "out of memory", "")
+    let code = PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY;
+    raise(code, "out of memory", "Work on fewer rows at once.")
 }
 
 fn report(code: PgSqlErrorCode, message: &str, hint: &str) -> ErrorReport {
@@ -72,13 +73,13 @@ pub trait OrRaise<T> {
     fn or_raise_as(self, code: PgSqlErrorCode) -> T;
 }
 
-impl<T> OrRaise<T> for neardup::Result<T> {
+impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     fn or_raise(self) -> T {
         self.or_raise_as(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED)
     }
 
     fn or_raise_as(self, code: PgSqlErrorCode) -> T {
-        self.unwrap_or_else(|error| match error {
+        self.unwrap_or_else(|error| match error.into() {
             Error::Invalid { message, hint } | Error::Incomparable { message, hint } => {
                 invalid(&message, &hint)
             }
@@ -143,17 +144,6 @@ pub fn tell(level: PgLogLevel, message: &str, hint: &str) {
         hold_interrupts(|| report(code, message, hint).report(level));
         pg_sys::error_context_stack = callbacks;
     }
-}
-
-/// Returns the value; an ERROR where memory does not suffice.
-pub fn or_out_of_memory<T>(allocated: Result<T, impl Into<Error>>) -> T {
-    allocated.unwrap_or_else(|_| {
-        raise(
-            PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
-            "out of memory",
-            "Work on fewer rows at once.",
-        )
-    })
 }
 
 /// Keeps backtraces out of errors where RUST_BACKTRACE is in the server's environment: pgrx would

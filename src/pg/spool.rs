@@ -3,7 +3,7 @@
 //! The first of them stay in memory, as many as a budget allows; the others go to a temporary file
 //! that PostgreSQL counts, limits and removes like the files of its own sorts.
 
-use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::error::OrRaise;
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::temporary_file::TemporaryFile;
 use neardup::memory::{Grow, collected};
@@ -102,7 +102,7 @@ impl Records {
         match &mut self.file {
             Some(file) if start >= in_memory => {
                 buffer.clear();
-                or_out_of_memory(buffer.try_reserve((end - start) as usize));
+                buffer.try_reserve((end - start) as usize).or_raise();
                 buffer.resize((end - start) as usize, 0);
                 file.read(start - in_memory, buffer);
                 buffer

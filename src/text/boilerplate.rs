@@ -2,7 +2,7 @@
 
 use crate::options;
 use crate::pg::call::Call;
-use crate::pg::error::{OrRaise, check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::helpers::in_pieces;
 use crate::pg::partitions::Partitions;
 use crate::pg::query::Query;
@@ -35,7 +35,7 @@ fn common_shingles(fcinfo: pg_sys::FunctionCallInfo) {
     };
     let mut documents_of = HashMap::new();
     boilerplate.for_each_common(&mut |hash, documents| {
-        or_out_of_memory(documents_of.try_reserve(1));
+        documents_of.try_reserve(1).or_raise();
         documents_of.insert(hash, documents);
     });
     let mut rows = call.rows();

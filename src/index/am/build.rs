@@ -9,7 +9,7 @@ use super::rows::{self, ROWS_PER_PAGE, RowEntry};
 use super::segment::plain;
 use super::table::TableScan;
 use crate::index::classes::{RowKeys, ValueParameters};
-use crate::pg::error::{or_out_of_memory, raise};
+use crate::pg::error::{OrRaise, raise};
 use neardup::postings::{self, MAX_ROWS, Posting, policy};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
@@ -171,7 +171,7 @@ impl<'a> Build<'a> {
         if len + more > capacity {
             let wanted = (2 * capacity).clamp(1 << 16, self.most_postings.max(1 << 16));
             let wanted = wanted.max(len + more);
-            or_out_of_memory(self.postings.try_reserve_exact(wanted - len));
+            self.postings.try_reserve_exact(wanted - len).or_raise();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::page::Index;
 use crate::index::classes::KeySearch;
-use crate::pg::error::{OrRaise, or_out_of_memory};
+use crate::pg::error::OrRaise;
 use crate::pg::spool::NumberPairs;
 use neardup::memory::copied;
 use neardup::postings::Needed;
@@ -96,7 +96,7 @@ pub fn foreseen(index: &Index, keys: &[u32], needed: &Needed) -> Option<SearchCa
 pub fn keep(index: pg_sys::Oid, searches: &[KeySearch], found: Vec<Option<Vec<FoundRow>>>) {
     FOUND.with_borrow_mut(|all| {
         let by_keys = all.entry(index).or_default();
-        or_out_of_memory(by_keys.try_reserve(searches.len()));
+        by_keys.try_reserve(searches.len()).or_raise();
         for (search, rows) in searches.iter().zip(found) {
             if let (KeySearch::Keys { keys, needed }, Some(rows)) = (search, rows) {
                 by_keys.insert(copied(keys).or_raise(), (*needed, rows));

@@ -12,7 +12,7 @@ use super::page::Index;
 use super::rows::{self, RowEntry, RowTable};
 use super::statistics::count;
 use crate::index::classes::{DistanceOrder, RowKeys};
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::work_mem_bytes;
 use crate::pg::sort::DistanceSort;
 use pgrx::pg_sys;
@@ -157,7 +157,7 @@ impl<'a> Ordered<'a> {
         if let Some((_, row)) = self.unread.take()
             && let Some((distance, tid)) = self.look_at(keys, row)
         {
-            or_out_of_memory(self.known.try_reserve(1));
+            self.known.try_reserve(1).or_raise();
             self.known.push(Reverse((distance.to_bits(), tid)));
         }
     }

@@ -3,7 +3,7 @@
 use super::ahead::PageReader;
 use super::meta::{Meta, StoredMerge, StoredSegment};
 use super::page::{Index, PageType, raise_corrupted};
-use crate::pg::error::{check_interrupts, or_out_of_memory};
+use crate::pg::error::{check_interrupts, out_of_memory};
 use neardup::postings::{
     self, Damaged, Directory, Leaf, MergeOutput, PageAhead, PageKind, Pages, Posting, SegmentGroup,
 };
@@ -48,7 +48,7 @@ impl Stop {
                 raise_corrupted(index, Some(block), reason)
             }
             Self::Damaged(block, reason) => raise_corrupted(index, block, reason),
-            Self::OutOfMemory => or_out_of_memory(Err(neardup::Error::OutOfMemory)),
+            Self::OutOfMemory => out_of_memory(),
         }
     }
 }
