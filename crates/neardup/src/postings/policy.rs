@@ -167,20 +167,24 @@ pub fn is_to_be_shortened(free: u32, pages: u32) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns neighboring segments of these postings, which span `rows` rows each.
-    fn segments(postings: &[u64], rows: u64) -> Vec<Segment> {
-        let segment = |(lo, &postings): (u64, &u64)| Segment {
+    /// Returns a segment of `rows` rows from `lo` on.
+    fn segment(lo: u64, rows: u64, postings: u64) -> Segment {
+        Segment {
             number: lo,
             lo,
             hi: lo + rows,
             postings,
             root: 0,
             depth: 0,
-        };
-        (0..)
-            .step_by(rows as usize)
-            .zip(postings)
-            .map(segment)
+        }
+    }
+
+    /// Returns neighboring segments of these postings, which span `rows` rows each.
+    fn segments(postings: &[u64], rows: u64) -> Vec<Segment> {
+        let starts = (0..).step_by(rows as usize);
+        let segments = starts.zip(postings);
+        segments
+            .map(|(lo, &postings)| segment(lo, rows, postings))
             .collect()
     }
 
@@ -264,14 +268,7 @@ mod tests {
             while inserted > 0 {
                 let flushed = inserted.min(FLUSHED);
                 inserted -= flushed;
-                segments.push(Segment {
-                    number: rows,
-                    lo: rows,
-                    hi: rows + flushed,
-                    postings: flushed,
-                    root: 0,
-                    depth: 0,
-                });
+                segments.push(segment(rows, flushed, flushed));
                 rows += flushed;
                 if flushed < FLUSHED {
                     written += flushed;
@@ -318,14 +315,7 @@ mod tests {
         let (mut written, mut left, mut dead) = (0, 0, 0);
         for portion in 0..portions {
             let lo = ROWS + portion * ROWS / portions;
-            segments.push(Segment {
-                number: lo,
-                lo,
-                hi: lo + ROWS / portions,
-                postings: ROWS / portions,
-                root: 0,
-                depth: 0,
-            });
+            segments.push(segment(lo, ROWS / portions, ROWS / portions));
             // Rows that were there at first are in the first segment.
             dead += ROWS / portions;
             loop {
