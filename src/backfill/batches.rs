@@ -203,7 +203,7 @@ fn wait_for_replicas(progress: &mut Progress) {
              AND replay_lsn OPERATOR(pg_catalog.<) '{written}'::pg_catalog.pg_lsn LIMIT 1"
     );
     let is_behind =
-        || in_transaction(|connection| connection.prepare(&behind, &[]).run(&[], &mut |_| {})) > 0;
+        || in_transaction(|connection| connection.prepare(&behind, &[]).execute(&[])) > 0;
     while is_behind() {
         progress.look();
         sleep(PAUSE);

@@ -190,14 +190,11 @@ impl NotesTable {
                     pg_sys::FLOAT8ARRAYOID,
                 ],
             )
-            .run(
-                &[
-                    keys(|note| note.key),
-                    keys(|note| note.near_key),
-                    similarities.into_datum(),
-                ],
-                &mut |_| {},
-            );
+            .execute(&[
+                keys(|note| note.key),
+                keys(|note| note.near_key),
+                similarities.into_datum(),
+            ]);
     }
 
     fn key_type_name(&self) -> String {

@@ -57,13 +57,13 @@ pub fn check_tables(tracked: pg_sys::Oid, tables: &Tables) {
 pub fn lock(connection: &Connection, tracker: &Tracker) {
     let table = names::relation(tracker.relation);
     let lock = format!("LOCK TABLE {table} IN ACCESS SHARE MODE");
-    connection.prepare_kept(&lock, &[]).run(&[], &mut |_| {});
+    connection.prepare_kept(&lock, &[]).execute(&[]);
     let state = names::relation(tracker.tables.state);
     let lock = connection.prepare_kept(&format!("SELECT FROM {state} FOR UPDATE"), &[]);
-    if lock.run(&[], &mut |_| {}) == 0 {
+    if lock.execute(&[]) == 0 {
         connection.execute(&format!(
             "INSERT INTO {state} (next_cluster, rows) VALUES (1, 0) ON CONFLICT DO NOTHING"
         ));
-        lock.run(&[], &mut |_| {});
+        lock.execute(&[]);
     }
 }

@@ -128,9 +128,8 @@ impl Refresh<'_> {
         let gone = unnoted.are_gone.then(|| queries::gone(self.shape));
         let queue = names::relation(self.shape.tracker.tables.queue);
         for query in unnoted.new.iter().map(of_leaf).chain(gone) {
-            let insert = format!("INSERT INTO {queue} {query}");
-            let insert = self.connection.prepare(&insert, &[]);
-            insert.run(&[], &mut |_| {});
+            self.connection
+                .execute(&format!("INSERT INTO {queue} {query}"));
         }
     }
 
@@ -205,7 +204,7 @@ impl Refresh<'_> {
         let (connection, shape, state) = (self.connection, self.shape, &self.state);
         let queue = names::relation(shape.tracker.tables.queue);
         let delete = connection.prepare_kept(&format!("DELETE FROM {queue}"), &[]);
-        delete.run(&[], &mut |_| {});
+        delete.execute(&[]);
         let state = State {
             next_cluster,
             rows: state.rows + added,

@@ -95,8 +95,6 @@ impl State {
             of_leaves(|leaf| leaf.file),
             of_leaves(|leaf| leaf.trigger),
         ];
-        connection
-            .prepare_kept(&sql, &types)
-            .run(&arguments, &mut |_| {});
+        connection.prepare_kept(&sql, &types).execute(&arguments);
     }
 }

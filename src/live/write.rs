@@ -84,7 +84,7 @@ fn run_in_batches<T, const N: usize>(
         if batch.is_empty() {
             return;
         }
-        in_memory_of_its_own(|| statement.run(&arguments(&batch), &mut |_| {}));
+        in_memory_of_its_own(|| statement.execute(&arguments(&batch)));
     }
 }
 
@@ -168,8 +168,7 @@ pub fn all_canonicals(connection: &Connection, shape: &Shape) {
     let settings = Settings::begin();
     settings.set(c"enable_nestloop", c"off");
     for statement in [delete, insert] {
-        let statement = connection.prepare(&statement, &[]);
-        statement.run(&[], &mut |_| {});
+        connection.execute(&statement);
     }
     settings.restore();
 }

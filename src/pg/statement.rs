@@ -128,7 +128,7 @@ impl Connection {
 
     /// Runs a statement without arguments and results.
     pub fn execute(&self, sql: &str) {
-        self.prepare(sql, &[]).run(&[], &mut |_| {});
+        self.prepare(sql, &[]).execute(&[]);
     }
 }
 
@@ -169,6 +169,11 @@ impl Statement<'_> {
         let snapshot = self.snapshot.map_or(std::ptr::null_mut(), Snapshot::as_ptr);
         // SAFETY: the snapshot is registered.
         unsafe { self.run_under(snapshot, std::ptr::null_mut(), arguments, visit) }
+    }
+
+    /// Runs the statement. Returns the number of rows returned or changed.
+    pub fn execute(&self, arguments: &[Option<pg_sys::Datum>]) -> u64 {
+        self.run(arguments, &mut |_| {})
     }
 
     /// Runs the statement and returns the OIDs of its first column.
