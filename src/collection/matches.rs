@@ -307,17 +307,25 @@ fn search(outlining: &Outlining, outlines: &mut Records, items: &Items) -> Partn
 /// ERROR `invalid_parameter_value` for signatures of too few slots.
 fn check_bands(plan: &VerifiedPlan, rows: u32, threshold: f64) {
     let slots = plan.bands.slots;
+    let has_few = slots < VerifiedPlan::slots(threshold);
     if plan.lossy {
+        let hint = match has_few {
+            true => {
+                "Use more slots or a higher threshold, or let the query yield key and document only."
+            }
+            false => "Use a higher threshold.",
+        };
         invalid(
             &format!(
                 "signatures of {slots} slots would miss pairs of documents at threshold {threshold}"
             ),
-            "Use more slots or a higher threshold, or let the query yield key and document only.",
+            hint,
         );
     }
     if plan.narrow() && rows >= LARGE {
+        let or_slots = if has_few { " or more slots" } else { "" };
         let message = format!(
-            "threshold {threshold} is low for signatures of {slots} slots, the search may take very long: use a higher one, or more slots"
+            "at threshold {threshold} the search may take very long: a higher one{or_slots} would shorten it"
         );
         hold_interrupts(|| warning!("{message}"));
     }

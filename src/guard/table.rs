@@ -215,15 +215,16 @@ impl SearchedTable {
     /// Returns the index to search through.
     ///
     /// # Errors
-    /// ERROR `object_not_in_prerequisite_state` if there is none.
+    /// ERROR `object_not_in_prerequisite_state` if there is none, with a hint that serves all partitions.
     pub fn usable_index(&self, rule: &Rule) -> &UsableIndex {
         self.index.as_ref().unwrap_or_else(|| {
             let table = names::relation(self.oid);
             let column = names::identifier(&utf8(&rule.options.column));
             let class = rule.bound.operator_class(&rule.objects);
+            let root = names::relation(*self.ancestors.first().unwrap_or(&self.oid));
             not_ready(
                 &format!("near_dup_guard needs an index on column {column} of table {table}"),
-                &format!("CREATE INDEX ON {table} USING neardup ({column} {class});"),
+                &format!("CREATE INDEX ON {root} USING neardup ({column} {class});"),
             )
         })
     }

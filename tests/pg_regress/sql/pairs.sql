@@ -124,6 +124,8 @@ SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, 0);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, unit => 'line');
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, fold => NULL);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.5, slots => 1025);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.01);
+SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, body FROM docs', 0.1, slots => 128);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id FROM docs', 0.5);
 SELECT * FROM near_dup_pairs(NULL::bigint, 'SELECT id, sig, id FROM docs', 0.5);
 SELECT * FROM near_dup_pairs(NULL::int, $$VALUES (1, minhash('a b c')), (2, minhash('a b c', 2))$$, 0.5);
