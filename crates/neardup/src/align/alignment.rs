@@ -5,6 +5,7 @@
 //! that crates use against it still took 10 s for 100 000 words of period 2 against one repeated
 //! word; this takes O(n log n).
 
+use super::numbered::Numbered;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
 use super::tiling::{CommonRun, tiles};
@@ -79,39 +80,26 @@ impl<'d> Alignment<'d> {
 
     /// Pairs words outside the chunks with equal ones in the corresponding gap.
     fn match_rest(&mut self, pace: &mut Pace) -> Result<()> {
-        let rest = [self.rest(0, pace)?, self.rest(1, pace)?];
+        let (words_a, rest_a) = self.rest(0, pace)?;
+        let (words_b, rest_b) = self.rest(1, pace)?;
         // Equal words in the same gap have equal numbers.
-        let keys = rest.iter().flatten();
-        let mut numbers = collected(keys.map(|&(key, _)| key))?;
-        pace.sort_by_key(&mut numbers, |key| *key);
-        numbers.dedup();
-        let mut number = |(key, _): &_| {
-            pace.steps(4);
-            numbers.partition_point(|other| other < key) as u32
-        };
-        let ids = [
-            collected(rest[0].iter().map(&mut number))?,
-            collected(rest[1].iter().map(&mut number))?,
-        ];
-        let suffixes = Suffixes::new(&ids[0], &ids[1], numbers.len(), pace)?;
+        let numbered = Numbered::new([&rest_a, &rest_b], pace)?;
+        let suffixes = Suffixes::new(&numbered.a, &numbered.b, numbered.distinct, pace)?;
         let runs = tiles(&suffixes, 1, pace)?;
         for (run, kept) in runs.iter().zip(heaviest_chain(&runs, pace)?) {
             for i in (0..run.words).filter(|_| kept) {
                 pace.step();
-                for (side, start) in [run.a, run.b].into_iter().enumerate() {
-                    let (_, word) = rest[side][(start + i) as usize];
-                    self.fates[side][word as usize] = Fate::Same;
-                }
+                self.fates[0][words_a[(run.a + i) as usize] as usize] = Fate::Same;
+                self.fates[1][words_b[(run.b + i) as usize] as usize] = Fate::Same;
             }
         }
         Ok(())
     }
 
-    /// Returns the words of one side outside the chunks, each with the number of the gap between chunks in
-    /// order where it is.
-    fn rest(&self, side: usize, pace: &mut Pace) -> Result<Vec<((u32, u32), u32)>> {
+    /// Returns the words of one side outside the chunks, in two lists: by their places, and by gap and number.
+    fn rest(&self, side: usize, pace: &mut Pace) -> Result<(Vec<u32>, Vec<GapWord>)> {
         let ids = &self.words.sides[side].ids;
-        let mut rest = Vec::new();
+        let (mut words, mut rest) = (Vec::new(), Vec::new());
         let (mut gap, mut chunk_before) = (0, None);
         for (word, &fate) in self.fates[side].iter().enumerate() {
             pace.step();
@@ -119,12 +107,16 @@ impl<'d> Alignment<'d> {
                 gap += u32::from(chunk_before != Some(chunk) && self.in_order[chunk as usize]);
                 chunk_before = Some(chunk);
             } else {
-                rest.try_push(((gap, ids[word]), word as u32))?;
+                words.try_push(word as u32)?;
+                rest.try_push((gap, ids[word]))?;
             }
         }
-        Ok(rest)
+        Ok((words, rest))
     }
 }
+
+/// The number of a gap between chunks in order, and the number of a word in it.
+type GapWord = (u32, u32);
 
 /// Marks the runs, disjoint and in the order of `a`, that make the heaviest sequence, counted
 /// in words, that is in the order of `b` too. Time O(n log n).

@@ -1,6 +1,6 @@
 //! Edit distance in characters.
 
-use super::characters::Characters;
+use super::characters::numbered_characters;
 use super::costs::Costs;
 use super::edit_band::banded_distance;
 use super::pace::Pace;
@@ -32,7 +32,7 @@ pub fn edit_distance(
         ));
     }
     let mut pace = Pace::new(check);
-    let characters = Characters::new(a, b, &mut pace)?;
+    let characters = numbered_characters([a, b], &mut pace)?;
     let (a, b) = without_common_ends(&characters.a, &characters.b);
     let max = max.unwrap_or(i64::MAX);
     if costs.insert + costs.delete == 0 {

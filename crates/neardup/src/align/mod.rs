@@ -14,6 +14,7 @@ mod edit_band;
 mod explain;
 mod html;
 mod information;
+mod numbered;
 mod pace;
 mod substring;
 mod suffix_array;

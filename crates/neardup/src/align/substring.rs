@@ -1,6 +1,6 @@
 //! The longest run of characters that two documents share.
 
-use super::characters::{Characters, bytes_of_first};
+use super::characters::{bytes_of_first, numbered_characters};
 use super::information::longest_matches;
 use super::pace::Pace;
 use super::suffixes::Suffixes;
@@ -28,7 +28,7 @@ pub struct Substring {
 /// `TooLarge` above [`super::MAX_UNITS`] characters, `OutOfMemory`.
 pub fn longest_common_substring(a: &[u8], b: &[u8], check: &mut dyn FnMut()) -> Result<Substring> {
     let pace = &mut Pace::new(check);
-    let characters = Characters::new(a, b, pace)?;
+    let characters = numbered_characters([a, b], pace)?;
     let suffixes = Suffixes::new(&characters.a, &characters.b, characters.distinct, pace)?;
     let longest = longest_matches(&suffixes, pace)?;
     let in_a = (0..).zip(&longest[..suffixes.split as usize]);

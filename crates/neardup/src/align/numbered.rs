@@ -1,0 +1,36 @@
+//! Two lists, numbered together.
+
+use super::pace::Pace;
+use crate::Result;
+use crate::memory::collected;
+
+/// Two lists of numbers that stand for the elements of two lists: equal ones for equal elements.
+pub(super) struct Numbered {
+    pub a: Vec<u32>,
+    pub b: Vec<u32>,
+    /// Different elements in both lists: every number is below it.
+    pub distinct: usize,
+}
+
+impl Numbered {
+    /// Numbers the elements in their order. Time O(n log n).
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new<T: Ord + Copy>([a, b]: [&[T]; 2], pace: &mut Pace) -> Result<Self> {
+        let mut elements = collected(a.iter().chain(b).copied())?;
+        pace.sort_by_key(&mut elements, |element| *element);
+        elements.dedup();
+        let mut numbers = |list: &[T]| {
+            collected(list.iter().map(|element| {
+                pace.steps(4);
+                elements.partition_point(|other| other < element) as u32
+            }))
+        };
+        Ok(Self {
+            a: numbers(a)?,
+            b: numbers(b)?,
+            distinct: elements.len(),
+        })
+    }
+}
