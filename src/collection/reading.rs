@@ -5,7 +5,6 @@ use crate::collection::outlines::{Outlining, read_tokens};
 use crate::collection::rows::{OutlinedPiece, Piece, RecordKind, RowKind};
 use crate::index::kind::Bound;
 use crate::minhash::datum::shingling;
-use crate::minhash::sets;
 use crate::options;
 use crate::pg::call::Call;
 use crate::pg::catalog::type_named;
@@ -332,7 +331,8 @@ impl Collection {
             let header = match kind {
                 DocumentKind::Text => self.signing.header(),
                 DocumentKind::TextSet | DocumentKind::HashSet => {
-                    sets::header(SignatureUnit::Set, 1, self.signing.slots, &self.signing.key)
+                    let Signing { slots, key, .. } = &self.signing;
+                    Header::of_set(SignatureUnit::Set, 1, *slots, key.id())
                 }
             };
             self.outlining = Some(outlining_of(&header, self.threshold, Some(kind)));

@@ -6,7 +6,6 @@
 #![allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 
 use crate::minhash::datum::{NewSignature, StoredSignature};
-use crate::minhash::sets::header;
 use crate::options;
 use crate::pg::aggregate::{self, internal};
 use crate::pg::call::Call;
@@ -94,13 +93,7 @@ impl UnionState {
     }
 
     fn encode(&self) -> Vec<u8> {
-        let slots = self.finished_slots();
-        let empty = slots.iter().all(|slot| *slot == UNFILLED);
-        Header {
-            empty,
-            ..self.header
-        }
-        .encode(&slots)
+        sketch::encode(&self.finished_slots(), self.header)
     }
 }
 
@@ -119,7 +112,7 @@ fn add_element(call: &Call, hash: Option<impl FnOnce(&Key) -> u64>) -> Internal 
     };
     let key = Key::from_seed(seed);
     let state = state.unwrap_or_else(|| {
-        let header = header(SignatureUnit::Set, 1, options::slots(slots), &key);
+        let header = Header::of_set(SignatureUnit::Set, 1, options::slots(slots), key.id());
         // SAFETY: the call is running.
         unsafe { UnionState::new(call.fcinfo(), header, seed) }
     });

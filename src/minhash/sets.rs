@@ -10,7 +10,6 @@ use neardup::Result;
 use neardup::memory::{Grow, collected};
 use neardup::minhash::{Header, SignatureUnit, Sketch};
 use neardup::shingle::{BLOCK, Key, MAX_K, sequence_hashes};
-use neardup::text::Fold;
 use pgrx::prelude::*;
 
 /// Returns the signature of a set of texts; NULLs are ignored.
@@ -65,7 +64,7 @@ pub fn signature_of_set(
         block.try_extend(hashes.by_ref().take(BLOCK))?;
         sketch.add(&block);
     }
-    Ok(sketch.encode(header(SignatureUnit::Set, 1, slots, key)))
+    Ok(sketch.encode(Header::of_set(SignatureUnit::Set, 1, slots, key.id())))
 }
 
 /// Returns the signature of a document's lexemes, so that the stemming, stop words and dictionaries
@@ -92,19 +91,6 @@ fn minhash_lexemes(
     let tokens = collected(lexemes.iter().map(|lexeme| key.token_hash(lexeme))).or_raise();
     let mut sketch = Sketch::new(options::slots(slots));
     sketch.add(&sequence_hashes(&tokens, k).or_raise());
-    let header = header(SignatureUnit::Lexeme, k as u16, sketch.slots().len(), &key);
+    let header = Header::of_set(SignatureUnit::Lexeme, k, sketch.slots().len(), key.id());
     NewSignature(sketch.encode(header))
-}
-
-/// Returns the header of the signatures of sets that are no documents' shingles.
-pub fn header(unit: SignatureUnit, k: u16, slots: usize, key: &Key) -> Header {
-    Header {
-        unit,
-        k,
-        slots: slots as u16,
-        slot_bits: 32,
-        fold: Fold::None,
-        empty: false,
-        seed_id: key.id(),
-    }
 }

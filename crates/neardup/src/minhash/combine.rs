@@ -5,10 +5,9 @@
     reason = "at most MAX_SLOTS slots"
 )]
 
-use super::sketch::merge;
-use super::{Header, MAX_SLOTS, Signature, SignatureUnit, UNFILLED, is_slot_bits};
+use super::sketch::{encode, merge};
+use super::{Header, MAX_SLOTS, Signature, SignatureUnit, is_slot_bits};
 use crate::hash::Key;
-use crate::text::Fold;
 use crate::{Error, Result};
 
 /// Returns the stored signature of the union of the two sets, bit for bit.
@@ -86,16 +85,9 @@ pub fn import(slots: &[i64], source: &[u8]) -> Result<Vec<u8>> {
         })
     };
     let slots = slots.iter().map(narrow).collect::<Result<Vec<u32>>>()?;
-    let header = Header {
-        unit: SignatureUnit::Imported,
-        k: 1,
-        slots: slots.len() as u16,
-        slot_bits: 32,
-        fold: Fold::None,
-        empty: slots.iter().all(|slot| *slot == UNFILLED),
-        seed_id: Key::from_seed(0).token_hash(source),
-    };
-    Ok(header.encode(&slots))
+    let source = Key::from_seed(0).token_hash(source);
+    let header = Header::of_set(SignatureUnit::Imported, 1, slots.len(), source);
+    Ok(encode(&slots, header))
 }
 
 /// Returns the slots as a string of bits, each slot with its highest bit first, eight bits a byte

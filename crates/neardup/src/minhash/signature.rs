@@ -82,11 +82,19 @@ impl Header {
     /// Returns the header of a full-width signature of a document.
     pub fn of_document(shingling: &Shingling, slots: usize, seed_id: u64) -> Self {
         Self {
-            unit: shingling.unit.into(),
-            k: shingling.k as u16,
+            fold: shingling.fold,
+            ..Self::of_set(shingling.unit.into(), shingling.k, slots, seed_id)
+        }
+    }
+
+    /// Returns the header of a full-width signature of elements that are no shingles of ours.
+    pub fn of_set(unit: SignatureUnit, k: usize, slots: usize, seed_id: u64) -> Self {
+        Self {
+            unit,
+            k: k as u16,
             slots: slots as u16,
             slot_bits: 32,
-            fold: shingling.fold,
+            fold: Fold::None,
             empty: false,
             seed_id,
         }

@@ -30,8 +30,7 @@ impl Sketch {
 
     /// Returns the stored signature with these slots; `header` need not say whether it is empty.
     pub fn encode(&self, header: Header) -> Vec<u8> {
-        let empty = self.slots.iter().all(|slot| *slot == UNFILLED);
-        Header { empty, ..header }.encode(&self.slots)
+        encode(&self.slots, header)
     }
 
     /// Adds shingles. O(n + k log k) for n shingles in one call.
@@ -43,6 +42,12 @@ impl Sketch {
 /// Does [`Sketch::add`] to slots that are kept elsewhere, at first all [`UNFILLED`].
 pub fn add(slots: &mut [u32], hashes: &[u64]) {
     active().sketch(slots, hashes);
+}
+
+/// Does [`Sketch::encode`] for slots that are kept elsewhere.
+pub fn encode(slots: &[u32], header: Header) -> Vec<u8> {
+    let empty = slots.iter().all(|slot| *slot == UNFILLED);
+    Header { empty, ..header }.encode(slots)
 }
 
 /// Takes the slot-wise minimum: the slots of the union of the two sets.
