@@ -10,8 +10,7 @@ use neardup::memory::{Grow, with_room};
 use neardup::minhash::estimate_stored;
 use neardup::set::{intersection_size, jaccard_at_least, reaches};
 use neardup::shingle::{Key, shingle_hashes};
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxHashMap;
 use std::mem;
 use std::sync::{Arc, OnceLock};
 
@@ -83,32 +82,11 @@ impl Compared {
     }
 }
 
-/// Rows by their numbers.
-type ByRow = HashMap<u32, Arc<Compared>, BuildHasherDefault<RowHasher>>;
-
-/// Hashes row numbers, which nobody chooses, by a multiplication.
-#[derive(Default)]
-struct RowHasher(u64);
-
-impl Hasher for RowHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
-    }
-
-    fn write_u32(&mut self, row: u32) {
-        let product = (self.0 ^ u64::from(row)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = product ^ product >> 32;
-    }
-}
-
 /// Rows that were compared, kept for the pairs to come within a share of work_mem.
 pub struct KeptRows {
     kind: RecordKind,
-    rows: ByRow,
+    /// By their numbers, which nobody chooses.
+    rows: FxHashMap<u32, Arc<Compared>>,
     /// Bytes that they take, about.
     bytes: usize,
 }
@@ -117,7 +95,7 @@ impl KeptRows {
     pub fn new(kind: RecordKind) -> Self {
         Self {
             kind,
-            rows: ByRow::default(),
+            rows: FxHashMap::default(),
             bytes: 0,
         }
     }
