@@ -47,12 +47,12 @@ fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
+pub fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
     portable::count_equal(a, b, slots, slot_bits)
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn merge(slots: &mut [u32], other: &[u32]) {
+pub fn merge(slots: &mut [u32], other: &[u32]) {
     portable::merge(slots, other);
 }
 

@@ -10,7 +10,7 @@ mod sketch;
 mod words;
 
 use super::lanes::Lanes;
-use super::{Kernels, bit_sums, portable};
+use super::{Kernels, avx2, bit_sums, portable};
 use std::arch::x86_64::{
     __m256i, __m512i, _mm256_loadu_si256, _mm512_add_epi64, _mm512_loadu_si512, _mm512_mul_epu32,
     _mm512_mullo_epi32, _mm512_set1_epi64, _mm512_slli_epi64, _mm512_srli_epi64,
@@ -19,16 +19,14 @@ use std::arch::x86_64::{
 
 /// Returns whether this processor has the instructions of [`KERNELS`].
 pub fn is_available() -> bool {
-    is_x86_feature_detected!("avx512f")
+    avx2::is_available()
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512vbmi")
         && is_x86_feature_detected!("avx512vbmi2")
         && is_x86_feature_detected!("avx512vpopcntdq")
-        && is_x86_feature_detected!("bmi1")
-        && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt")
-        && is_x86_feature_detected!("popcnt")
 }
 
 /// Only for processors with [`is_available`].
@@ -38,8 +36,8 @@ pub static KERNELS: Kernels = Kernels {
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,
-    count_equal,
-    merge,
+    count_equal: avx2::count_equal,
+    merge: avx2::merge,
     add_where_set,
     add_weight,
 };
@@ -47,16 +45,6 @@ pub static KERNELS: Kernels = Kernels {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
 fn combine_windows(tokens: &[u64], k: usize, out: &mut Vec<u64>) {
     portable::combine_windows(tokens, k, 8, out);
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn count_equal(a: &[u8], b: &[u8], slots: usize, slot_bits: u32) -> usize {
-    portable::count_equal(a, b, slots, slot_bits)
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
-fn merge(slots: &mut [u32], other: &[u32]) {
-    portable::merge(slots, other);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,bmi1,bmi2,popcnt")]
