@@ -52,7 +52,7 @@ impl TsVector<'_> {
     pub fn frequencies(&self) -> impl Iterator<Item = Frequency<'_>> {
         self.entries().map(|entry| {
             let (mut frequency, mut tenths) = (0, 0);
-            for class in entry.classes() {
+            for (_, class) in entry.positions() {
                 frequency += 1;
                 tenths += CLASS_TENTHS[class];
             }
@@ -76,7 +76,7 @@ impl TsVector<'_> {
         let mut occurrences = Vec::new();
         for entry in self.entries() {
             check_positions(&entry).or_raise();
-            let more = entry.positions().map(|position| LexemeOccurrence {
+            let more = entry.positions().map(|(position, _)| LexemeOccurrence {
                 position,
                 lexeme: Utf8::new(entry.lexeme),
             });
@@ -127,19 +127,13 @@ impl<'a> Entry<'a> {
         Some(Self { lexeme, positions })
     }
 
-    fn positions(&self) -> impl ExactSizeIterator<Item = u16> + use<'a> {
+    /// Returns the positions, each with the code of its weight class.
+    fn positions(&self) -> impl ExactSizeIterator<Item = (u16, usize)> + use<'a> {
         let (positions, _) = self.positions.as_chunks();
-        positions
-            .iter()
-            .map(|bytes| u16::from_ne_bytes(*bytes) & 0x3FFF)
-    }
-
-    /// Returns the codes of the positions' weight classes.
-    fn classes(&self) -> impl Iterator<Item = usize> {
-        let (positions, _) = self.positions.as_chunks();
-        positions
-            .iter()
-            .map(|bytes| usize::from(u16::from_ne_bytes(*bytes) >> 14))
+        positions.iter().map(|bytes| {
+            let stored = u16::from_ne_bytes(*bytes);
+            (stored & 0x3FFF, usize::from(stored >> 14))
+        })
     }
 }
 
@@ -149,7 +143,7 @@ fn check_positions(entry: &Entry<'_>) -> neardup::Result<()> {
         "the tsvector has no positions"
     } else if positions.len() >= MOST_POSITIONS {
         "a tsvector keeps no more than 255 positions of a lexeme"
-    } else if positions.any(|position| position >= LAST_POSITION) {
+    } else if positions.any(|(position, _)| position >= LAST_POSITION) {
         "a tsvector keeps no positions after 16383"
     } else {
         return Ok(());
