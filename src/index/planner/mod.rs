@@ -2,7 +2,6 @@
 
 mod comparison;
 mod constraint;
-pub mod contained_documents;
 pub mod hook;
 mod selectivity;
 pub mod support;
