@@ -3,12 +3,11 @@
 use crate::pg::encoding::utf8;
 use crate::pg::error::{OrRaise, check_interrupts, corrupted, too_large};
 use crate::pg::text::{Text, to_server_encoding};
-use crate::pg::varlena::{Varlena, allocate, argument};
+use crate::pg::varlena::{Varlena, allocate, argument, datum_result};
 use neardup::memory::collected;
 use neardup::set::sort_distinct;
-use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::datum::{Array, Datum, UnboxDatum};
-use pgrx::{FromDatum, pg_sys};
+use pgrx::datum::{Array, UnboxDatum};
+use pgrx::{FromDatum, IntoDatum, pg_sys};
 use std::ffi::CStr;
 
 /// Elements after which interrupts are checked for.
@@ -141,8 +140,12 @@ pub struct NewTexts(pub Vec<String>);
 /// The largest array of texts in bytes, without the header of a value.
 pub const MAX_TEXTS: usize = 0x3FFF_FFFF - 64;
 
-impl NewBigints {
-    fn into_array(self) -> pg_sys::Datum {
+impl IntoDatum for NewBigints {
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::INT8ARRAYOID
+    }
+
+    fn into_datum(self) -> Option<pg_sys::Datum> {
         let (array, mut rest) = allocate_array(
             pg_sys::INT8OID,
             self.0.len(),
@@ -151,12 +154,16 @@ impl NewBigints {
         for element in &self.0 {
             rest = put(rest, &element.to_ne_bytes());
         }
-        array
+        Some(array)
     }
 }
 
-impl NewTexts {
-    fn into_array(self) -> pg_sys::Datum {
+impl IntoDatum for NewTexts {
+    fn type_oid() -> pg_sys::Oid {
+        pg_sys::TEXTARRAYOID
+    }
+
+    fn into_datum(self) -> Option<pg_sys::Datum> {
         let mut bytes = 0usize;
         for_each_text(&self.0, &mut |text| {
             bytes = bytes.saturating_add(TEXT_HEADER + text.len().next_multiple_of(TEXT_ALIGN));
@@ -174,7 +181,7 @@ impl NewTexts {
             let padding = text.len().next_multiple_of(TEXT_ALIGN) - text.len();
             rest = put(place, &[0; TEXT_ALIGN][..padding]);
         });
-        array
+        Some(array)
     }
 }
 
@@ -240,29 +247,5 @@ fn allocate_array(
     }
 }
 
-macro_rules! result {
-    ($type:ident, $sql:literal, $array:expr) => {
-        pgrx::impl_sql_translatable!($type, $sql);
-
-        impl pgrx::IntoDatum for $type {
-            fn into_datum(self) -> Option<pg_sys::Datum> {
-                Some(self.into_array())
-            }
-
-            fn type_oid() -> pg_sys::Oid {
-                $array
-            }
-        }
-
-        // SAFETY: the datum is a palloc'd array of the declared type.
-        unsafe impl BoxRet for $type {
-            unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> Datum<'fcx> {
-                // SAFETY: as above.
-                unsafe { fcinfo.return_raw_datum(self.into_array()) }
-            }
-        }
-    };
-}
-
-result!(NewBigints, "bigint[]", pg_sys::INT8ARRAYOID);
-result!(NewTexts, "text[]", pg_sys::TEXTARRAYOID);
+datum_result!(NewBigints, "bigint[]");
+datum_result!(NewTexts, "text[]");

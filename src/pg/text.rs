@@ -2,7 +2,7 @@
 
 use crate::pg::encoding::{Converted, first_lacking, is_converted, to_server, to_utf8};
 use crate::pg::error::{OrRaise, raise};
-use crate::pg::varlena::{Varlena, argument, new_varlena};
+use crate::pg::varlena::{Varlena, argument, datum_result, new_varlena};
 use neardup::memory::copied;
 use pgrx::datum::{Datum, UnboxDatum};
 use pgrx::{PgSqlErrorCode, PgTryBuilder, pg_sys};
@@ -95,18 +95,7 @@ impl pgrx::IntoDatum for NewText {
     }
 }
 
-pgrx::impl_sql_translatable!(NewText, "text");
-
-// SAFETY: the datum is a palloc'd text.
-unsafe impl pgrx::callconv::BoxRet for NewText {
-    unsafe fn box_into<'fcx>(self, fcinfo: &mut pgrx::callconv::FcInfo<'fcx>) -> Datum<'fcx> {
-        match pgrx::IntoDatum::into_datum(self) {
-            // SAFETY: as above.
-            Some(datum) => unsafe { fcinfo.return_raw_datum(datum) },
-            None => fcinfo.return_null(),
-        }
-    }
-}
+datum_result!(NewText, "text");
 
 argument!(Text, "text");
 

@@ -153,9 +153,17 @@ macro_rules! result {
             }
         }
 
+        $crate::pg::varlena::datum_result!($type, $sql);
+    };
+}
+pub(crate) use result;
+
+/// Makes a type that becomes a datum of the SQL type it names a result.
+macro_rules! datum_result {
+    ($type:ident, $sql:literal) => {
         pgrx::impl_sql_translatable!($type, $sql);
 
-        // SAFETY: the datum is a palloc'd varlena of the declared type.
+        // SAFETY: the datum is a palloc'd value of the declared type.
         unsafe impl pgrx::callconv::BoxRet for $type {
             unsafe fn box_into<'fcx>(
                 self,
@@ -170,4 +178,4 @@ macro_rules! result {
         }
     };
 }
-pub(crate) use result;
+pub(crate) use datum_result;
