@@ -1,9 +1,9 @@
-//! Folding runs of text in which every code point takes as many bytes as its folded form.
+//! Folding runs of text in which the folded form of every code point takes as many bytes as itself, or one.
 
 /// Bytes that are folded at once.
 pub const BLOCK: usize = 64;
 
-/// Room for the words of a block: its bytes, spaces between them, and what a whole store leaves behind them.
+/// Room for the items of a block: its bytes, spaces between them, and what a whole store leaves behind them.
 pub const BLOCK_ROOM: usize = 2 * BLOCK;
 
 /// The folded forms of 64 code points that differ in the last byte alone.
@@ -30,6 +30,10 @@ pub const LETTER: u8 = 4;
 pub const MARK: u8 = 8;
 /// It changes places with marks of other classes.
 pub const MOVES: u8 = 16;
+/// White space that is collapsed.
+pub const SPACE: u8 = 32;
+/// Its folded form takes one byte; that of others takes as many as itself.
+pub const ONE_BYTE: u8 = 64;
 
 /// Letters that are words by themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F,
 /// none of which a fold changes: the first two bytes of the first and of the last, and their flags. Their rows are
@@ -44,8 +48,8 @@ pub const UNCHANGED: [([u8; 2], [u8; 2], u8); 2] = [
 pub struct Folded {
     /// Bytes of the text: up to a code point before which nothing behind it changes anything.
     pub done: usize,
-    /// Bytes of the folded text.
+    /// Bytes of the words, or characters.
     pub written: usize,
-    /// The folded text ends with a word of one character, and of marks.
-    pub is_alone: bool,
+    /// The folded text ends with a word of one character, and of marks; of characters, with white space.
+    pub is_after: bool,
 }

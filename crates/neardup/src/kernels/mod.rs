@@ -33,14 +33,15 @@ use crate::hash::Key;
 use fold::{FoldRow, Folded};
 use std::sync::OnceLock;
 
-type FoldWords = unsafe fn(&[u8], bool, &dyn Fn(usize) -> &'static FoldRow, &mut [u8]) -> Folded;
+type FoldRun<T> = unsafe fn(&[u8], bool, &dyn Fn(usize) -> &'static FoldRow, &mut [T]) -> Folded;
 
 /// One implementation of every kernel. Those that [`available`] returns are safe to call: this
 /// processor has their instructions.
 pub struct Kernels {
     /// The name by which `NEARDUP_KERNELS` selects it.
     pub name: &'static str,
-    fold_words: Option<FoldWords>,
+    fold_words: Option<FoldRun<u8>>,
+    fold_chars: Option<FoldRun<u32>>,
     word_hashes: unsafe fn(&[u8], &Key, &mut Vec<u64>),
     combine_windows: unsafe fn(&[u64], usize, &mut Vec<u64>),
     sketch: unsafe fn(&mut [u32], &[u64]),
@@ -87,14 +88,18 @@ impl Kernels {
         row: &dyn Fn(usize) -> &'static FoldRow,
         room: &mut [u8],
     ) -> Folded {
-        match self.fold_words {
-            // SAFETY: `available` lists only kernels whose instructions this processor has.
-            Some(fold) => unsafe { fold(text, is_after_alone, row, room) },
-            None => Folded {
-                is_alone: is_after_alone,
-                ..Folded::default()
-            },
-        }
+        fold(self.fold_words, text, is_after_alone, row, room)
+    }
+
+    /// Does [`Self::fold_words`] for characters, as the numbers that their bytes make, with white space collapsed.
+    pub fn fold_chars(
+        &self,
+        text: &[u8],
+        is_after_space: bool,
+        row: &dyn Fn(usize) -> &'static FoldRow,
+        room: &mut [u32],
+    ) -> Folded {
+        fold(self.fold_chars, text, is_after_space, row, room)
     }
 
     /// Appends the token hash of every word of a text: of every maximal run of bytes that are no
@@ -150,6 +155,23 @@ impl Kernels {
     pub fn add_weight(&self, words: &[u64], weight: i64, sums: &mut [i64; 64]) {
         // SAFETY: as above.
         unsafe { (self.add_weight)(words, weight, sums) };
+    }
+}
+
+fn fold<T>(
+    run: Option<FoldRun<T>>,
+    text: &[u8],
+    is_after: bool,
+    row: &dyn Fn(usize) -> &'static FoldRow,
+    room: &mut [T],
+) -> Folded {
+    match run {
+        // SAFETY: `available` lists only kernels whose instructions this processor has.
+        Some(run) => unsafe { run(text, is_after, row, room) },
+        None => Folded {
+            is_after,
+            ..Folded::default()
+        },
     }
 }
 

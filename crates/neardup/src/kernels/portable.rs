@@ -15,6 +15,7 @@ use std::ops::Range;
 pub static KERNELS: Kernels = Kernels {
     name: "portable",
     fold_words: None,
+    fold_chars: None,
     word_hashes,
     combine_windows: |tokens, k, out| combine_windows(tokens, k, 4, out),
     sketch,

@@ -1,6 +1,6 @@
 //! Every path against the definitions, and against the portable path.
 
-use super::fold::{ALONE, LETTER, MARK, MOVES, UNCHANGED, VALID};
+use super::fold::{ALONE, LETTER, MARK, MOVES, ONE_BYTE, SPACE, UNCHANGED, VALID};
 use super::{Kernels, available, portable};
 use crate::hash::slot::{MAX_SLOTS, UNFILLED};
 use crate::hash::slot::{code, first_code, slot};
@@ -118,50 +118,79 @@ fn code_points(numbers: &mut Numbers) -> String {
     (0..len).map(code).filter_map(char::from_u32).collect()
 }
 
-/// Folds a run one code point after the other: the words, and whether they end with one of one character.
-fn folded_run(run: &str, mut is_alone: bool, table: &'static Table) -> (Vec<u8>, bool) {
-    let (mut words, mut before) = (Vec::new(), 0);
+/// A run folded one code point after the other: the words, the characters, and whether they end with a word of one
+/// character and with white space.
+fn folded_run(
+    run: &str,
+    [mut is_alone, mut is_space]: [bool; 2],
+    table: &'static Table,
+) -> FoldedRun {
+    let (mut words, mut chars, mut before) = (Vec::new(), Vec::new(), 0);
     for c in run.chars() {
         let (row, place) = (table.row(c as usize / 64), c as usize % 64);
         let flags = row.flags[place];
         let has = |flag| flags & flag != 0;
         assert!(has(VALID) && !(has(MOVES) && before & MOVES != 0), "{run}");
         assert!(!has(MARK) || before & (ALONE | LETTER | MARK) != 0, "{run}");
+        let len = if has(ONE_BYTE) { 1 } else { c.len_utf8() };
+        let bytes: Vec<u8> = row.bytes[..len].iter().map(|bytes| bytes[place]).collect();
+        if !(has(SPACE) && is_space) {
+            let bytes = str::from_utf8(&bytes).unwrap();
+            chars.extend(bytes.chars().map(|c| {
+                let mut bytes = [0; 4];
+                c.encode_utf8(&mut bytes);
+                u32::from_le_bytes(bytes)
+            }));
+        }
         if has(ALONE) || is_alone && has(LETTER) {
             words.push(b' ');
         }
-        let is_in_word = has(ALONE | LETTER | MARK);
-        let bytes = row.bytes.iter().take(c.len_utf8());
-        words.extend(bytes.map(|bytes| if is_in_word { bytes[place] } else { b' ' }));
+        match has(ALONE | LETTER | MARK) {
+            true => words.extend(bytes),
+            false => words.extend(vec![b' '; len]),
+        }
         (is_alone, before) = (has(ALONE) || is_alone && has(MARK), flags);
+        is_space = has(SPACE);
     }
-    (words, is_alone)
+    (words, chars, [is_alone, is_space])
 }
+
+type FoldedRun = (Vec<u8>, Vec<u32>, [bool; 2]);
 
 #[test]
 fn every_path_folds_runs_as_defined() {
     let mut numbers = Numbers(8);
-    let mut done = 0;
     for _ in 0..INPUTS {
         let text = code_points(&mut numbers);
         let table = Table::of([Fold::None, Fold::Case, Fold::Marks][numbers.below(3)]);
-        let (is_after_alone, mut room) = (numbers.below(2) == 0, [0; 600]);
+        let is_after = numbers.below(2) == 0;
+        let row = |number| table.row(number);
+        let check = |done: usize, kernels: &Kernels| {
+            let (run, rest) = text.split_at(done);
+            // Nothing behind the run changes it.
+            let next = rest.chars().next().filter(|_| done > 0);
+            folded_run(
+                &next.map_or_else(String::new, String::from),
+                [false; 2],
+                table,
+            );
+            (
+                folded_run(run, [is_after; 2], table),
+                format!("{}: {run}", kernels.name),
+            )
+        };
         for kernels in available() {
-            let row = |number| table.row(number);
-            let folded = kernels.fold_words(text.as_bytes(), is_after_alone, &row, &mut room);
-            let (run, rest) = text.split_at(folded.done);
-            let defined = folded_run(run, is_after_alone, table);
-            assert_eq!(room[..folded.written], defined.0, "{}: {run}", kernels.name);
-            assert_eq!(folded.is_alone, defined.1, "{}: {run}", kernels.name);
-            if folded.done > 0 {
-                // Nothing behind the run changes it.
-                let next = rest.chars().next().map_or_else(String::new, String::from);
-                folded_run(&next, false, table);
-            }
-            done += folded.done;
+            let (mut words, mut chars) = ([0; 1200], [0; 1200]);
+            let folded = kernels.fold_words(text.as_bytes(), is_after, &row, &mut words);
+            let ((defined, _, [is_alone, _]), about) = check(folded.done, kernels);
+            assert_eq!(words[..folded.written], defined, "{about}");
+            assert_eq!(folded.is_after, is_alone, "{about}");
+            let folded = kernels.fold_chars(text.as_bytes(), is_after, &row, &mut chars);
+            let ((_, defined, [_, is_space]), about) = check(folded.done, kernels);
+            assert_eq!(chars[..folded.written], defined, "{about}");
+            assert_eq!(folded.is_after, is_space, "{about}");
         }
     }
-    assert!(done > 0 || others().count() == 0);
 }
 
 #[test]

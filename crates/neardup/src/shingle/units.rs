@@ -4,6 +4,7 @@
 use super::Key;
 use super::shingler::Shingler;
 use crate::kernels::active;
+use crate::kernels::fold::Folded;
 use crate::text::{Cell, Fold, ROOM, Table, Units};
 use siphasher::sip::SipHasher13;
 use std::hash::Hasher;
@@ -77,17 +78,15 @@ impl Units for WordText<'_, '_> {
     }
 
     #[inline(always)]
-    fn write_block(
+    fn write_run(
         &self,
-        items: &mut [u8; ROOM],
-        end: usize,
+        items: &mut [u8],
         text: &[u8],
         table: &'static Table,
         before: Cell,
-    ) -> (usize, usize, bool) {
+    ) -> Folded {
         let row = |number| table.row(number);
-        let folded = active().fold_words(text, before.is_alone(), &row, &mut items[end..]);
-        (folded.done, end + folded.written, folded.is_alone)
+        active().fold_words(text, before.is_alone(), &row, items)
     }
 
     fn take(&mut self, text: &[u8], is_last: bool) -> usize {
@@ -229,15 +228,15 @@ impl Units for CharText<'_, '_> {
     }
 
     #[inline(always)]
-    fn write_block(
+    fn write_run(
         &self,
-        _: &mut [u32; ROOM],
-        end: usize,
-        _: &[u8],
-        _: &'static Table,
-        _: Cell,
-    ) -> (usize, usize, bool) {
-        (0, end, false)
+        items: &mut [u32],
+        text: &[u8],
+        table: &'static Table,
+        before: Cell,
+    ) -> Folded {
+        let row = |number| table.row(number);
+        active().fold_chars(text, before.is_space(), &row, items)
     }
 
     fn take(&mut self, chars: &[u32], _: bool) -> usize {

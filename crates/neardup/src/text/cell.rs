@@ -118,21 +118,25 @@ impl Cell {
         }
     }
 
-    /// Returns the flags of a code point of `len` bytes in blocks.
-    pub fn flags(self, len: usize) -> u8 {
-        let is_in_word = self.0 & (IN_WORD | MARK) != 0;
-        let is_mark = self.0 & MARK != 0 && self.0 & (DROPPED | MAYBE | SLOW) == 0;
-        if !(self.is_simple() || is_mark) || is_in_word && self.len() != len {
+    /// Returns the flags of a code point of `len` bytes in runs.
+    pub fn flags(self, len: usize, is_collapsed: bool) -> u8 {
+        let has = |bits| self.0 & bits != 0;
+        let is_mark = has(MARK) && !has(DROPPED | MAYBE | SLOW);
+        let flags = [
+            (true, fold::VALID),
+            (has(LETTER), fold::LETTER),
+            (has(ALONE), fold::ALONE),
+            (has(MARK), fold::MARK),
+            (has(0xFF << CCC_SHIFT), fold::MOVES),
+            (is_collapsed, fold::SPACE),
+            (self.len() == 1 || is_collapsed, fold::ONE_BYTE),
+        ];
+        let is_valid = self.is_simple() || is_mark;
+        if !is_valid || !is_collapsed && self.len() != 1 && self.len() != len {
             return 0;
         }
-        let flags = [
-            (LETTER, fold::LETTER),
-            (ALONE, fold::ALONE),
-            (MARK, fold::MARK),
-            (0xFF << CCC_SHIFT, fold::MOVES),
-        ];
-        let set = flags.iter().filter(|(bits, _)| self.0 & bits != 0);
-        set.fold(fold::VALID, |all, (_, flag)| all | flag)
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        set.fold(0, |all, (_, flag)| all | flag)
     }
 
     /// Returns the cell with the part that it takes over from the one before.

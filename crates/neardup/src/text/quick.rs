@@ -8,6 +8,7 @@ use super::fold::{FoldedText, Folder};
 use super::properties::WordClass;
 use super::table::Table;
 use crate::Result;
+use crate::kernels::fold::Folded;
 use crate::kernels::{Vectorize, vectorized};
 use std::ops::Range;
 
@@ -74,16 +75,14 @@ pub(crate) trait Units {
         (count, end)
     }
 
-    /// Writes the items of the beginning of a text behind `end`, as far as there is a fast way. Returns the number
-    /// of its bytes, where the items end, and whether that is a word of one character.
-    fn write_block(
+    /// Writes the items of the beginning of a text, as far as there is room and a fast way.
+    fn write_run(
         &self,
-        items: &mut [Self::Item; ROOM],
-        end: usize,
+        items: &mut [Self::Item],
         text: &[u8],
         table: &'static Table,
         before: Cell,
-    ) -> (usize, usize, bool);
+    ) -> Folded;
 
     /// Takes items away, at least one, and returns their number; all, if they are the last.
     fn take(&mut self, items: &[Self::Item], is_last: bool) -> usize;
@@ -261,14 +260,14 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
     fn run(self) -> Reached {
         // A variable of its own, so that it is kept in registers.
         let mut reached = self.reached;
-        let mut block_from = 0;
+        let mut next_run = 0;
         while reached.at < self.text.len() && reached.end <= ROOM - SLACK {
             let rest = &self.text[reached.at..];
             let is_ascii = rest.first_chunk::<RUN>().is_some_and(|run| run.is_ascii());
-            if reached.at >= block_from && !is_ascii {
-                let done = reached.write_block(self.units, self.items, self.table, rest);
+            if reached.at >= next_run && rest.len() > SHORT_RUN && !is_ascii {
+                let done = reached.write_run(self.units, self.items, self.table, rest);
                 if done < SHORT_RUN {
-                    block_from = reached.at + 2 * SHORT_RUN;
+                    next_run = reached.at + 2 * SHORT_RUN;
                 }
                 if done > 0 {
                     continue;
@@ -292,26 +291,26 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
 }
 
 impl Reached {
-    /// Writes a block of the beginning of `rest`. Returns how many bytes that is.
+    /// Writes a run at the beginning of `rest`. Returns its length.
     #[inline(always)]
-    fn write_block<U: Units>(
+    fn write_run<U: Units>(
         &mut self,
         units: &U,
         items: &mut [U::Item; ROOM],
         table: &'static Table,
         rest: &[u8],
     ) -> usize {
-        let (done, end, is_alone) = units.write_block(items, self.end, rest, table, self.last);
-        if done > 0 {
-            self.at += done;
-            self.end = end;
-            self.last = Cell::behind(items[end - 1] == U::SPACE, is_alone);
+        let folded = units.write_run(&mut items[self.end..], rest, table, self.last);
+        if folded.done > 0 {
+            self.at += folded.done;
+            self.end += folded.written;
+            self.last = Cell::behind(items[self.end - 1] == U::SPACE, folded.is_after);
             self.starter = Starter {
                 at: self.at,
-                item: end,
+                item: self.end,
             };
         }
-        done
+        folded.done
     }
 
     /// Writes the ASCII at the beginning of `rest`, of whose first bytes `count` are ASCII.

@@ -113,12 +113,13 @@ impl TablePage {
         }
         page.cells = std::array::from_fn(|i| Cell::new(&page.mapped(i), fold == Fold::None));
         for (i, cell) in page.cells.iter().enumerate() {
-            let c = char::from_u32((number * PAGE + i) as u32);
+            let len = char::from_u32((number * PAGE + i) as u32).map_or(0, char::len_utf8);
+            let is_collapsed = fold != Fold::None && cell.is_space();
             let row = &mut page.rows[i / 64];
             for (place, byte) in cell.bytes().to_le_bytes()[..3].iter().enumerate() {
-                row.bytes[place][i % 64] = *byte;
+                row.bytes[place][i % 64] = if is_collapsed { b' ' } else { *byte };
             }
-            row.flags[i % 64] = c.map_or(0, |c| cell.flags(c.len_utf8()));
+            row.flags[i % 64] = cell.flags(len, is_collapsed);
         }
         Box::new(page)
     }

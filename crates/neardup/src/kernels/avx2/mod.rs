@@ -22,6 +22,7 @@ pub fn is_available() -> bool {
 pub static KERNELS: Kernels = Kernels {
     name: "avx2",
     fold_words: None,
+    fold_chars: None,
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,

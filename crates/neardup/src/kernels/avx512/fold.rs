@@ -1,15 +1,16 @@
 //! Folding runs of text: the code points of a row are looked up at once.
 
 use super::super::fold::{
-    ALONE, BLOCK, BLOCK_ROOM, FoldRow, Folded, LETTER, MARK, MOVES, UNCHANGED, VALID,
+    ALONE, BLOCK, BLOCK_ROOM, FoldRow, Folded, LETTER, MARK, MOVES, ONE_BYTE, SPACE, UNCHANGED,
+    VALID,
 };
 use super::{load, store};
 use std::arch::x86_64::{
     __m512i, _mm512_castsi512_si256, _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu8_mask,
     _mm512_cvtepu8_epi16, _mm512_extracti64x4_epi64, _mm512_mask_mov_epi8,
-    _mm512_mask_permutexvar_epi8, _mm512_maskz_compress_epi8, _mm512_maskz_permutex2var_epi8,
-    _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi16, _mm512_slli_epi16, _mm512_test_epi8_mask,
-    _pdep_u64,
+    _mm512_mask_permutexvar_epi8, _mm512_maskz_compress_epi8, _mm512_maskz_expand_epi8,
+    _mm512_maskz_permutex2var_epi8, _mm512_or_si512, _mm512_set1_epi8, _mm512_set1_epi16,
+    _mm512_slli_epi16, _mm512_test_epi8_mask, _pdep_u64, _pext_u64,
 };
 
 type Row<'a> = &'a dyn Fn(usize) -> &'static FoldRow;
@@ -19,8 +20,36 @@ type Row<'a> = &'a dyn Fn(usize) -> &'static FoldRow;
     enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
 )]
 pub fn fold_words(text: &[u8], is_after_alone: bool, row: Row<'_>, room: &mut [u8]) -> Folded {
+    let items = |block: &FoldedBlock, state| block.words(state);
+    let write = |items: &BlockItems, kept, room: &mut _| write_words(items, kept, room);
+    fold(text, is_after_alone, row, room, items, write)
+}
+
+/// [`super::super::Kernels::fold_chars`].
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
+)]
+pub fn fold_chars(text: &[u8], is_after_space: bool, row: Row<'_>, room: &mut [u32]) -> Folded {
+    let items = |block: &FoldedBlock, state| block.chars(state);
+    let write = |items: &BlockItems, kept, room: &mut _| write_chars(items, kept, room);
+    fold(text, is_after_space, row, room, items, write)
+}
+
+/// Folds blocks, given how their items are found and written.
+#[inline]
+#[target_feature(
+    enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,bmi1,bmi2,lzcnt,popcnt"
+)]
+fn fold<T>(
+    text: &[u8],
+    is_after: bool,
+    row: Row<'_>,
+    room: &mut [T],
+    items: impl Fn(&FoldedBlock, bool) -> BlockItems,
+    write: impl Fn(&BlockItems, u64, &mut [T; BLOCK_ROOM]) -> usize,
+) -> Folded {
     let mut all = Folded {
-        is_alone: is_after_alone,
+        is_after,
         ..Folded::default()
     };
     let ascii = [row(0), row(1)];
@@ -35,19 +64,20 @@ pub fn fold_words(text: &[u8], is_after_alone: bool, row: Row<'_>, room: &mut [u
             }
         };
         let starts = (block.ascii | block.leads) & before(end);
-        if block.ascii == u64::MAX || starts == 0 {
+        if block.ascii == u64::MAX && end == BLOCK || starts == 0 {
             break;
         }
-        let words = block.words(all.is_alone, end);
+        let items = items(&block, all.is_after);
+        let bad = items.bad | !before(end);
         // The last code point in most blocks, which the next block need not wait for.
         let mut done = starts.ilog2() as usize;
-        let is_whole = words.bad & before(done) == 0;
-        if !is_whole || words.fixed >> done & 1 == 0 {
-            done = last_before(words.fixed, words.bad);
+        let is_whole = bad & before(done) == 0;
+        if !is_whole || items.fixed >> done & 1 == 0 {
+            done = last_before(items.fixed, bad);
         }
-        all.written += write(words.text, before(done), words.gaps, room);
+        all.written += write(&items, before(done) & !items.dropped, room);
         all.done += done;
-        all.is_alone = words.after_alone >> done & 1 == 1;
+        all.is_after = items.after >> done & 1 == 1;
         if !is_whole || done == 0 || end < BLOCK {
             break;
         }
@@ -135,37 +165,66 @@ impl FoldedBlock {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn words(&self, is_after_alone: bool, end: usize) -> BlockWords {
-        let with = |flag: u8| _mm512_test_epi8_mask(self.flags, all(flag));
-        let [valid, alone, letters, marks, moving] = [VALID, ALONE, LETTER, MARK, MOVES].map(with);
+    fn with(&self, flag: u8) -> u64 {
+        _mm512_test_epi8_mask(self.flags, all(flag))
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn words(&self, is_after_alone: bool) -> BlockItems {
+        let [alone, letters, marks] = [ALONE, LETTER, MARK].map(|flag| self.with(flag));
         let in_words = self.whole(alone | letters | marks);
-        let bad = !valid | marks & !(in_words << 1) | moving & self.whole(moving) << 1;
         let [whole_alone, whole_marks] = [alone, marks].map(|first| self.whole(first));
         // Of the marks in a row behind it, the sum clears all.
         let sum = whole_marks.wrapping_add(whole_alone << 1 & whole_marks);
-        let after_alone = (whole_alone | whole_marks & !sum) << 1 | u64::from(is_after_alone);
-        BlockWords {
-            text: _mm512_mask_mov_epi8(all(b' '), in_words, self.bytes),
-            gaps: alone | letters & after_alone,
-            bad: bad & (self.ascii | self.leads) | !before(end),
+        let after = (whole_alone | whole_marks & !sum) << 1 | u64::from(is_after_alone);
+        let text = _mm512_mask_mov_epi8(all(b' '), in_words, self.bytes);
+        self.items(text, alone | letters & after, after)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn chars(&self, is_after_space: bool) -> BlockItems {
+        let spaces = self.with(SPACE);
+        let after = self.whole(spaces) << 1 | u64::from(is_after_space);
+        let items = self.items(self.bytes, 0, after);
+        BlockItems {
+            dropped: items.dropped | spaces & after,
+            ..items
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn items(&self, text: __m512i, gaps: u64, after: u64) -> BlockItems {
+        let [valid, marks, moving, short] =
+            [VALID, MARK, MOVES, ONE_BYTE].map(|flag| self.with(flag));
+        let in_words = self.whole(self.with(ALONE | LETTER | MARK));
+        let bad = !valid | marks & !(in_words << 1) | moving & self.whole(moving) << 1;
+        BlockItems {
+            text,
+            gaps,
+            dropped: self.whole(short) & !short,
+            bad: bad & (self.ascii | self.leads),
             fixed: valid & !marks,
-            after_alone,
+            after,
         }
     }
 }
 
-/// The words of a block.
-struct BlockWords {
-    /// Its bytes, with spaces for all that is in no word.
+/// The words or the characters of a block.
+struct BlockItems {
     text: __m512i,
     /// The places before which a space is missing.
     gaps: u64,
+    /// The places of bytes that the folded text does not have.
+    dropped: u64,
     /// Code points that no run can contain where they are.
     bad: u64,
     /// Code points before which nothing behind them changes anything.
     fixed: u64,
-    /// Places behind a word of one character, and of marks.
-    after_alone: u64,
+    /// Places behind a word of one character, and of marks; of characters, those behind white space.
+    after: u64,
 }
 
 #[inline]
@@ -187,34 +246,64 @@ fn last_before(fixed: u64, bad: u64) -> usize {
     places.checked_ilog2().unwrap_or(0) as usize
 }
 
-/// Writes the bytes kept, with a space at each gap. Returns their number.
+/// Writes the bytes kept, with the spaces that are missing. Returns their number.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
-fn write(bytes: __m512i, kept: u64, gaps: u64, room: &mut [u8; BLOCK_ROOM]) -> usize {
+fn write_words(items: &BlockItems, kept: u64, room: &mut [u8; BLOCK_ROOM]) -> usize {
     let mut written = 0;
     let mut put = |bytes, count: u32| {
         let room = room[written..].first_chunk_mut::<64>();
         store(room.expect("at most a space a byte"), bytes);
         written += count as usize;
     };
-    if gaps == 0 {
-        put(bytes, kept.count_ones());
+    if items.gaps | items.dropped == 0 {
+        put(items.text, kept.count_ones());
         return written;
     }
     let halves = [
-        _mm512_castsi512_si256(bytes),
-        _mm512_extracti64x4_epi64::<1>(bytes),
+        _mm512_castsi512_si256(items.text),
+        _mm512_extracti64x4_epi64::<1>(items.text),
     ];
     for (i, half) in halves.into_iter().enumerate() {
         let behind_spaces = _mm512_slli_epi16::<8>(_mm512_cvtepu8_epi16(half));
         let pairs = _mm512_or_si512(behind_spaces, _mm512_set1_epi16(i16::from(b' ')));
         let spread = |bits: u64, to| _pdep_u64(bits >> (32 * i), to);
         let chosen =
-            spread(gaps & kept, 0x5555_5555_5555_5555) | spread(kept, 0xAAAA_AAAA_AAAA_AAAA);
+            spread(items.gaps & kept, 0x5555_5555_5555_5555) | spread(kept, 0xAAAA_AAAA_AAAA_AAAA);
         put(
             _mm512_maskz_compress_epi8(chosen, pairs),
             chosen.count_ones(),
         );
+    }
+    written
+}
+
+/// Writes the characters kept, as the numbers that their bytes make. Returns their number.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,bmi2,popcnt")]
+fn write_chars(items: &BlockItems, kept: u64, room: &mut [u32; BLOCK_ROOM]) -> usize {
+    let mut bytes = _mm512_maskz_compress_epi8(kept, items.text);
+    let at_least = |byte: u8| _mm512_cmpge_epu8_mask(bytes, all(byte));
+    let continues = at_least(0x80) & !at_least(0xC0);
+    let mut starts = !continues & before(kept.count_ones() as usize);
+    let (mut second, mut third) = (continues >> 1, continues >> 1 & continues >> 2);
+    let mut written = 0;
+    while starts != 0 {
+        let [two, three] = [second, third].map(|bits| _pext_u64(bits, starts) & 0xFFFF);
+        let places = 0x1111_1111_1111_1111
+            | _pdep_u64(two, 0x2222_2222_2222_2222)
+            | _pdep_u64(three, 0x4444_4444_4444_4444);
+        let room = room[written..].first_chunk_mut::<16>();
+        store(
+            room.expect("a number a byte"),
+            _mm512_maskz_expand_epi8(places, bytes),
+        );
+        written += starts.count_ones().min(16) as usize;
+        let used = places.count_ones();
+        bytes = _mm512_maskz_compress_epi8(u64::MAX << used, bytes);
+        starts >>= used;
+        second >>= used;
+        third >>= used;
     }
     written
 }

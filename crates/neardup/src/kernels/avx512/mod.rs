@@ -33,6 +33,7 @@ pub fn is_available() -> bool {
 pub static KERNELS: Kernels = Kernels {
     name: "avx512",
     fold_words: Some(fold::fold_words),
+    fold_chars: Some(fold::fold_chars),
     word_hashes: words::word_hashes,
     combine_windows,
     sketch: sketch::sketch,
