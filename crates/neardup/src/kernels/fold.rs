@@ -34,6 +34,8 @@ pub const MOVES: u8 = 16;
 pub const SPACE: u8 = 32;
 /// Its folded form takes one byte; that of others takes as many as itself.
 pub const ONE_BYTE: u8 = 64;
+/// The folded text does not have it.
+pub const DROPPED: u8 = 128;
 
 /// Letters that are words by themselves, U+4E00 to U+9FFF, and syllables of Hangul, U+AC00 to U+D77F,
 /// none of which a fold changes: the first two bytes of the first and of the last, and their flags. Their rows are

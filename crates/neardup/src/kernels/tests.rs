@@ -1,6 +1,6 @@
 //! Every path against the definitions, and against the portable path.
 
-use super::fold::{ALONE, LETTER, MARK, MOVES, ONE_BYTE, SPACE, UNCHANGED, VALID};
+use super::fold::{ALONE, DROPPED, LETTER, MARK, MOVES, ONE_BYTE, SPACE, UNCHANGED, VALID};
 use super::{Kernels, available, portable};
 use crate::hash::slot::{MAX_SLOTS, UNFILLED};
 use crate::hash::slot::{code, first_code, slot};
@@ -132,6 +132,10 @@ fn folded_run(
         let has = |flag| flags & flag != 0;
         assert!(has(VALID) && !(has(MOVES) && before & MOVES != 0), "{run}");
         assert!(!has(MARK) || before & (ALONE | LETTER | MARK) != 0, "{run}");
+        before = flags;
+        if has(DROPPED) {
+            continue;
+        }
         let len = if has(ONE_BYTE) { 1 } else { c.len_utf8() };
         let bytes: Vec<u8> = row.bytes[..len].iter().map(|bytes| bytes[place]).collect();
         if !(has(SPACE) && is_space) {
@@ -149,7 +153,7 @@ fn folded_run(
             true => words.extend(bytes),
             false => words.extend(vec![b' '; len]),
         }
-        (is_alone, before) = (has(ALONE) || is_alone && has(MARK), flags);
+        is_alone = has(ALONE) || is_alone && has(MARK);
         is_space = has(SPACE);
     }
     (words, chars, [is_alone, is_space])

@@ -121,7 +121,10 @@ impl Cell {
     /// Returns the flags of a code point of `len` bytes in runs.
     pub fn flags(self, len: usize, is_collapsed: bool) -> u8 {
         let has = |bits| self.0 & bits != 0;
-        let is_mark = has(MARK) && !has(DROPPED | MAYBE | SLOW);
+        if self.is_dropped() {
+            return fold::VALID | fold::DROPPED;
+        }
+        let is_mark = has(MARK) && !has(MAYBE | SLOW);
         let flags = [
             (true, fold::VALID),
             (has(LETTER), fold::LETTER),

@@ -193,14 +193,26 @@ impl<U: Units> FoldedItems<'_, U> {
                 item: self.end,
             },
         };
+        let mut single = 1;
         loop {
+            let next = text[reached.at..].first_chunk::<RUN>();
+            let is_ascii = next.is_some_and(|next| next.is_ascii());
+            let is_short =
+                !is_ascii && reached.write_run(&self.units, self.items, table, text) < RUN / 2;
+            // Where runs are short, code points one by one take less time.
+            single = if is_short { 2 * single } else { 1 };
+            let until = text.len().min(reached.at + single);
             reached = vectorized(QuickRun {
                 units: &self.units,
                 table,
                 text,
+                until,
                 items: self.items,
                 reached,
             });
+            if reached.at >= until && until < text.len() {
+                continue;
+            }
             (self.end, self.last) = (reached.end, reached.last);
             if reached.at == text.len() && is_ended {
                 return reached.at;
@@ -249,6 +261,8 @@ struct QuickRun<'a, U: Units> {
     units: &'a U,
     table: &'static Table,
     text: &'a [u8],
+    /// The place in the text where code points end.
+    until: usize,
     items: &'a mut [U::Item; ROOM],
     reached: Reached,
 }
@@ -260,19 +274,8 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
     fn run(self) -> Reached {
         // A variable of its own, so that it is kept in registers.
         let mut reached = self.reached;
-        let mut next_run = 0;
-        while reached.at < self.text.len() && reached.end <= ROOM - SLACK {
+        while reached.at < self.until && reached.end <= ROOM - SLACK {
             let rest = &self.text[reached.at..];
-            let is_ascii = rest.first_chunk::<RUN>().is_some_and(|run| run.is_ascii());
-            if reached.at >= next_run && rest.len() > SHORT_RUN && !is_ascii {
-                let done = reached.write_run(self.units, self.items, self.table, rest);
-                if done < SHORT_RUN {
-                    next_run = reached.at + 2 * SHORT_RUN;
-                }
-                if done > 0 {
-                    continue;
-                }
-            }
             let first = first_bytes::<SHORT_RUN>(rest);
             let high = high_bits(&first);
             let ascii = high.trailing_zeros() as usize / 8;
@@ -291,16 +294,15 @@ impl<U: Units> Vectorize for QuickRun<'_, U> {
 }
 
 impl Reached {
-    /// Writes a run at the beginning of `rest`. Returns its length.
-    #[inline(always)]
+    /// Writes the next run. Returns its length.
     fn write_run<U: Units>(
         &mut self,
         units: &U,
         items: &mut [U::Item; ROOM],
         table: &'static Table,
-        rest: &[u8],
+        text: &[u8],
     ) -> usize {
-        let folded = units.write_run(&mut items[self.end..], rest, table, self.last);
+        let folded = units.write_run(&mut items[self.end..], &text[self.at..], table, self.last);
         if folded.done > 0 {
             self.at += folded.done;
             self.end += folded.written;

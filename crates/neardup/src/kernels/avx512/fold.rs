@@ -1,8 +1,8 @@
 //! Folding runs of text: the code points of a row are looked up at once.
 
 use super::super::fold::{
-    ALONE, BLOCK, BLOCK_ROOM, FoldRow, Folded, LETTER, MARK, MOVES, ONE_BYTE, SPACE, UNCHANGED,
-    VALID,
+    ALONE, BLOCK, BLOCK_ROOM, DROPPED, FoldRow, Folded, LETTER, MARK, MOVES, ONE_BYTE, SPACE,
+    UNCHANGED, VALID,
 };
 use super::{load, store};
 use std::arch::x86_64::{
@@ -174,10 +174,7 @@ impl FoldedBlock {
     fn words(&self, is_after_alone: bool) -> BlockItems {
         let [alone, letters, marks] = [ALONE, LETTER, MARK].map(|flag| self.with(flag));
         let in_words = self.whole(alone | letters | marks);
-        let [whole_alone, whole_marks] = [alone, marks].map(|first| self.whole(first));
-        // Of the marks in a row behind it, the sum clears all.
-        let sum = whole_marks.wrapping_add(whole_alone << 1 & whole_marks);
-        let after = (whole_alone | whole_marks & !sum) << 1 | u64::from(is_after_alone);
+        let after = self.after(alone, MARK | DROPPED, is_after_alone);
         let text = _mm512_mask_mov_epi8(all(b' '), in_words, self.bytes);
         self.items(text, alone | letters & after, after)
     }
@@ -186,7 +183,7 @@ impl FoldedBlock {
     #[target_feature(enable = "avx512f,avx512bw")]
     fn chars(&self, is_after_space: bool) -> BlockItems {
         let spaces = self.with(SPACE);
-        let after = self.whole(spaces) << 1 | u64::from(is_after_space);
+        let after = self.after(spaces, DROPPED, is_after_space);
         let items = self.items(self.bytes, 0, after);
         BlockItems {
             dropped: items.dropped | spaces & after,
@@ -194,19 +191,29 @@ impl FoldedBlock {
         }
     }
 
+    /// Returns the places behind some code points, and behind those with a flag that follow them.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw")]
+    fn after(&self, first: u64, following: u8, is_after: bool) -> u64 {
+        let [whole, following] = [first, self.with(following)].map(|first| self.whole(first));
+        // Of those in a row behind one of the first, the sum clears all.
+        let sum = following.wrapping_add((whole << 1 | u64::from(is_after)) & following);
+        (whole | following & !sum) << 1 | u64::from(is_after)
+    }
+
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw")]
     fn items(&self, text: __m512i, gaps: u64, after: u64) -> BlockItems {
-        let [valid, marks, moving, short] =
-            [VALID, MARK, MOVES, ONE_BYTE].map(|flag| self.with(flag));
+        let [valid, marks, moving, short, dropped] =
+            [VALID, MARK, MOVES, ONE_BYTE, DROPPED].map(|flag| self.with(flag));
         let in_words = self.whole(self.with(ALONE | LETTER | MARK));
         let bad = !valid | marks & !(in_words << 1) | moving & self.whole(moving) << 1;
         BlockItems {
             text,
             gaps,
-            dropped: self.whole(short) & !short,
+            dropped: self.whole(short | dropped) & !short,
             bad: bad & (self.ascii | self.leads),
-            fixed: valid & !marks,
+            fixed: valid & !(marks | dropped),
             after,
         }
     }
