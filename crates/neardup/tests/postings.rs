@@ -2,6 +2,7 @@
 
 mod pages;
 
+use neardup::bands::occurrence::{Minimum, minima};
 use neardup::bands::{Occurrence, element_key};
 use neardup::postings::log::{self, Log, LogQuery};
 use neardup::postings::{
@@ -100,6 +101,42 @@ fn expected<'r>(
     let rows = rows.into_iter().map(|(row, keys)| (*row, shared(keys)));
     let enough = rows.filter(|(_, shared)| *shared >= needed.max(1));
     enough.map(|(row, shared)| (row, shared as u32)).collect()
+}
+
+/// Fails unless a search with minima of fewer keys than the lemma's finds only rows that the oracle finds, and
+/// those of them that meet the minima whichever keys are looked up first.
+fn search_finds_the_likely(
+    store: &mut Store,
+    groups: &[SegmentGroup],
+    rows: &Rows,
+    keys: &[u32],
+    needed: usize,
+    most: u32,
+) -> Result<(), TestCaseError> {
+    let needed = needed.max(1);
+    let expected = expected(rows, keys, needed);
+    let most_differing = keys.len().saturating_sub(needed) as u32;
+    let minima = minima(keys.len(), needed).map(|minimum| Minimum {
+        of: minimum.of - most_differing / 2,
+        ..minimum
+    });
+    let query = KeyQuery {
+        keys,
+        needed,
+        minima,
+        is_exact: true,
+        most,
+    };
+    let found = store.search(groups, &query).unwrap();
+    prop_assert!(found.iter().all(|found| expected.contains(found)));
+    for row in expected {
+        let differing = keys.len() as u32 - row.1;
+        let is_likely = minima
+            .iter()
+            .all(|minimum| differing + minimum.shared <= minimum.of);
+        prop_assert!(!is_likely || found.contains(&row));
+    }
+    Ok(())
 }
 
 /// Rows that an index of sets finds, with all keys in a segment or all in a log.
@@ -224,6 +261,7 @@ fn search_finds(
         let query = KeyQuery {
             keys,
             needed,
+            minima: minima(keys.len(), needed),
             is_exact,
             most,
         };
@@ -353,6 +391,7 @@ proptest! {
         let groups: Vec<SegmentGroup> = segments.iter().map(SegmentGroup::alone).collect();
         for (query, needed) in queries {
             search_finds(&mut store, &groups, &all, &query, needed, most)?;
+            search_finds_the_likely(&mut store, &groups, &all, &query, needed, most)?;
         }
     }
 

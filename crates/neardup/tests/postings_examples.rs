@@ -2,6 +2,7 @@
 
 mod pages;
 
+use neardup::bands::occurrence::minima;
 use neardup::hash::{GOLDEN, Key, split_mix};
 use neardup::postings::directory::{self, DirectoryEntry};
 use neardup::postings::{
@@ -216,6 +217,7 @@ fn a_search_waits_twice_for_the_leaves_of_all_segments() {
         let query = KeyQuery {
             keys: &keys,
             needed: NEEDED,
+            minima: minima(keys.len(), NEEDED),
             is_exact: false,
             most: u32::MAX,
         };

@@ -149,6 +149,7 @@ fn candidates(
     let query = KeyQuery {
         keys,
         needed: needed.least(),
+        minima: needed.minima(keys.len()),
         is_exact: is_exact || needed.depends_on_row(),
         most,
     };

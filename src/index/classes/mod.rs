@@ -52,10 +52,7 @@ impl KeySearch {
             None => Self::Everything,
             Some(occurrence) => Self::Keys {
                 keys: keys.into_iter().map(shorten).collect(),
-                needed: Needed::Bands {
-                    least: occurrence.needed(),
-                    typical: occurrence.typical_share(),
-                },
+                needed: Needed::Bands(occurrence),
             },
         }
     }

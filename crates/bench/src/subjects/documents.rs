@@ -70,6 +70,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
         "index on",
         "built, s",
         "bytes a row",
+        "segments",
         "inserted, µs a row",
         "near-duplicates",
         "rows found",
@@ -98,6 +99,10 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
                 "SELECT pg_relation_size('{}_index')",
                 indexed.table
             ))?;
+            let segments = session.number(&format!(
+                "SELECT segments FROM near_dup_index_stats('{}_index')",
+                indexed.table
+            ))?;
             for found in look_up(&session, indexed, bench.scale.rounds)? {
                 let candidates = candidates(&session, indexed, found.others)?;
                 table.push(row![
@@ -106,6 +111,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Table>> {
                     indexed.name,
                     built,
                     bytes / rows,
+                    segments,
                     inserted,
                     match generated {
                         true => Cell::from(found.others),

@@ -19,6 +19,7 @@ use crate::hash::split_mix;
 use crate::memory::{Grow, collected, with_room};
 use crate::minhash::{Header, Signature, Sketch};
 use crate::shingle::{BLOCK, Key, Shingling, for_each_block};
+use std::cell::Cell;
 
 /// Bands of a document, one key each.
 pub const BANDS: usize = 64;
@@ -29,6 +30,11 @@ pub const LOWEST_THRESHOLD: f64 = 0.5;
 
 /// The most slots of a band: more take longer to sign, and no longer spare candidates.
 const MOST_ROWS: usize = 4;
+
+thread_local! {
+    /// The last threshold and the slots of a band for it: the indexes of all partitions ask for the same.
+    static CHOSEN: Cell<(f64, usize)> = const { Cell::new((1.0, MOST_ROWS)) };
+}
 
 /// The keys of documents for lookups at or above a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,15 +49,8 @@ impl DocumentKeys {
     /// Returns the keys for `threshold` for which the fewest pairs of half that resemblance share enough
     /// of them; None outside [`LOWEST_THRESHOLD`] to 1.
     pub fn new(shingling: Shingling, threshold: f64, seed: i64) -> Option<Self> {
-        if !(LOWEST_THRESHOLD..=1.0).contains(&threshold) {
-            return None;
-        }
-        let strangers = |rows| {
-            let shared = shared_keys(BANDS, band_shared(threshold / 2.0, rows));
-            Some(shared.skip(needed(threshold, rows)?).sum())
-        };
-        let candidates = (1..=MOST_ROWS).filter_map(|rows| Some((rows, strangers(rows)?)));
-        let (rows, _) = candidates.min_by(|(_, a), (_, b): &(usize, f64)| a.total_cmp(b))?;
+        let is_served = (LOWEST_THRESHOLD..=1.0).contains(&threshold);
+        let rows = is_served.then(|| rows_for(threshold))??;
         Some(Self {
             shingling,
             seed,
@@ -71,8 +70,8 @@ impl DocumentKeys {
     /// Returns how many keys documents share whose resemblance is at least `threshold`, but for a
     /// probability of [`MISSED`]; None if they may share none.
     pub fn occurrence(&self, threshold: f64) -> Option<Occurrence> {
-        let occurrence = Occurrence::within(BANDS, BANDS - needed(threshold, self.rows)?)?;
-        Some(occurrence.with_typical_share(band_shared(threshold, self.rows)))
+        let shared = band_shared(threshold.min(1.0), self.rows);
+        Occurrence::likely(BANDS, shared, MISSED)
     }
 
     /// Returns the keys of a document in UTF-8; none if it is empty. `check` is called at least every
@@ -131,10 +130,21 @@ impl DocumentKeys {
     }
 }
 
-/// Returns T for bands of `rows` slots; None if it is 0.
-fn needed(threshold: f64, rows: usize) -> Option<usize> {
-    let needed = least_shared(BANDS, band_shared(threshold.min(1.0), rows), MISSED);
-    Some(needed).filter(|&needed| needed > 0)
+/// Returns the slots of a band for which the fewest pairs of half a threshold's resemblance share enough bands.
+fn rows_for(threshold: f64) -> Option<usize> {
+    let (known, rows) = CHOSEN.get();
+    if known == threshold {
+        return Some(rows);
+    }
+    let strangers = |rows| {
+        let needed = least_shared(BANDS, band_shared(threshold, rows), MISSED);
+        let shared = shared_keys(BANDS, band_shared(threshold / 2.0, rows));
+        (needed > 0).then(|| shared.skip(needed).sum())
+    };
+    let candidates = (1..=MOST_ROWS).filter_map(|rows| Some((rows, strangers(rows)?)));
+    let (rows, _) = candidates.min_by(|(_, a), (_, b): &(usize, f64)| a.total_cmp(b))?;
+    CHOSEN.set((threshold, rows));
+    Some(rows)
 }
 
 /// Returns the probability that documents of this resemblance share a band of `rows` slots.
@@ -172,7 +182,6 @@ mod tests {
             (4, 64),
         ];
         assert_eq!(thresholds.map(of), wanted);
-        assert_eq!(needed(0.8, 2), Some(17));
         // Lower thresholds need fewer of the same keys, until there are none.
         let lower = [0.79, 0.7, 0.67, 0.6].map(|threshold| {
             let occurrence = keys(0.8).occurrence(threshold);
@@ -195,6 +204,36 @@ mod tests {
             assert!(missed <= MISSED, "{threshold}: {missed}");
             assert!(missed + shared[needed] > MISSED, "{threshold}");
             assert!((shared.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn minima_are_those_of_the_fewest_keys_that_the_rest_of_the_probability_allows() {
+        let minima = |threshold| {
+            let occurrence = keys(threshold).occurrence(threshold).unwrap();
+            occurrence
+                .minima()
+                .map(|minimum| (minimum.of, minimum.shared))
+        };
+        let wanted = [
+            (0.5, [(32, 1), (37, 2)]),
+            (2.0 / 3.0, [(37, 1), (43, 2)]),
+            (0.8, [(32, 1), (37, 2)]),
+            (0.9, [(21, 1), (24, 2)]),
+            (1.0, [(1, 1), (2, 2)]),
+        ];
+        for (threshold, wanted) in wanted {
+            assert_eq!(minima(threshold), wanted, "{threshold}");
+            let keys = keys(threshold);
+            let band = band_shared(threshold, keys.rows);
+            let below = |of: u32, shared: u32| {
+                let fewer = shared_keys(of as usize, band).take(shared as usize);
+                fewer.sum::<f64>()
+            };
+            let needed = keys.occurrence(threshold).unwrap().needed();
+            let all = wanted.into_iter().chain([(BANDS as u32, needed as u32)]);
+            let missed: f64 = all.map(|(of, shared)| below(of, shared)).sum();
+            assert!(missed <= MISSED, "{threshold}: {missed}");
         }
     }
 
@@ -259,11 +298,14 @@ mod tests {
         );
     }
 
-    /// Counts the pairs of sets with `both` elements in common and `other` besides that share fewer than
-    /// each number of keys.
-    fn missed(keys: &DocumentKeys, both: usize, other: usize, trials: u64) -> [f64; BANDS + 1] {
-        let mut counts = [0u64; BANDS + 2];
-        for trial in 0..trials {
+    /// Returns the keys of pairs of sets with `both` elements in common and `other` besides.
+    fn pairs(
+        keys: &DocumentKeys,
+        both: usize,
+        other: usize,
+        trials: u64,
+    ) -> impl Iterator<Item = Vec<(u64, u64)>> {
+        (0..trials).map(move |trial| {
             let element = |place: usize| {
                 split_mix(
                     (trial << 20 | place as u64)
@@ -276,8 +318,16 @@ mod tests {
             let middle = both + other / 2;
             let second = [&all[..both], &all[middle..]].concat();
             let of = |set| keys.of_set(set, &mut || ()).unwrap();
-            let pairs = of(&all[..middle]).into_iter().zip(of(&second));
-            counts[1 + pairs.filter(|(a, b)| a == b).count()] += 1;
+            of(&all[..middle]).into_iter().zip(of(&second)).collect()
+        })
+    }
+
+    /// Counts the pairs of sets with `both` elements in common and `other` besides that share fewer than
+    /// each number of keys.
+    fn missed(keys: &DocumentKeys, both: usize, other: usize, trials: u64) -> [f64; BANDS + 1] {
+        let mut counts = [0u64; BANDS + 2];
+        for pair in pairs(keys, both, other, trials) {
+            counts[1 + pair.iter().filter(|(a, b)| a == b).count()] += 1;
         }
         let mut below = 0;
         std::array::from_fn(|shared| {
@@ -312,6 +362,34 @@ mod tests {
                     );
                     tail += probability;
                 }
+            }
+        }
+    }
+
+    /// A search looks up the lowest keys first. None of them is shared as seldom as none of any others.
+    #[test]
+    fn pairs_at_the_threshold_seldom_share_none_of_the_first_keys() {
+        let trials = 3000;
+        let (keys, threshold) = (keys(0.8), 0.8);
+        for union in [5, 20, 100, 300] {
+            let other = (union as f64 * (1.0 - threshold)).round() as usize;
+            let mut first_shared = [0u64; BANDS];
+            for mut pair in pairs(&keys, union - other, other, trials) {
+                pair.sort_unstable();
+                if let Some(place) = pair.iter().position(|(a, b)| a == b) {
+                    first_shared[place] += 1;
+                }
+            }
+            let (mut left, mut none) = (trials, 1.0);
+            for (place, shared) in first_shared.iter().enumerate() {
+                left -= shared;
+                none *= 1.0 - band_shared(threshold, keys.rows);
+                let (found, trials) = (left as f64 / trials as f64, trials as f64);
+                let noise = 5.0 * (none / trials).sqrt() + 3.0 / trials;
+                assert!(
+                    found <= none + noise,
+                    "{union} elements: {found} after {place}, not {none}"
+                );
             }
         }
     }

@@ -6,13 +6,26 @@
 //! places share at least b - m keys, and values that share s keys differ in at least b - s places.
 //! Keys that collide only add to those shared, so that neither bound excludes a near value.
 
+use super::tail::{least_shared, shared_keys};
 use crate::set::reaches;
+
+/// Keys that are looked up after the first b - T + 1, before all others are: most candidates share one by
+/// chance, and are excluded by any of the last T - 1 that they do not have.
+const FEW: usize = 4;
+
+/// The least number that rows within a bound share of any `of` of the query's keys.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Minimum {
+    pub of: u32,
+    pub shared: u32,
+}
 
 /// Number of keys that rows within a bound of a query share with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occurrence {
     keys: usize,
     needed: usize,
+    minima: [Minimum; 2],
     typical_share: f64,
 }
 
@@ -26,16 +39,37 @@ impl Occurrence {
         Some(Self {
             keys,
             needed,
+            minima: minima(keys, needed),
             typical_share,
         })
     }
 
-    /// Returns the same of values at the bound that share each key with a probability.
-    pub fn with_typical_share(self, typical_share: f64) -> Self {
-        Self {
-            typical_share,
-            ..self
+    /// Returns how many of `keys` keys values share that have each of them in common with a probability of
+    /// `probability`, but for a probability of `missed`; `None` where they may share none.
+    ///
+    /// What T leaves of `missed` is spent on [`Self::minima`] of fewer keys than the lemma's.
+    pub fn likely(keys: usize, probability: f64, missed: f64) -> Option<Self> {
+        let needed = least_shared(keys, probability, missed);
+        let within = Self::within(keys, keys - needed)?;
+        let below: f64 = shared_keys(keys, probability).take(needed).sum();
+        let left = (missed - below) / 2.0;
+        let none_and_one = std::iter::successors(Some((1.0, 0.0)), |(none, one)| {
+            let differing = 1.0 - probability;
+            Some((none * differing, one * differing + none * probability))
+        });
+        let mut minima = within.minima;
+        for (of, (none, one)) in (0..).zip(none_and_one).take(keys) {
+            for (minimum, (shared, below)) in minima.iter_mut().zip([(1, none), (2, none + one)]) {
+                if below <= left && of < minimum.of {
+                    *minimum = Minimum { of, shared };
+                }
+            }
         }
+        Some(Self {
+            minima,
+            typical_share: probability,
+            ..within
+        })
     }
 
     /// Returns how many of a set's `members` every set shares that holds at least the share
@@ -51,6 +85,7 @@ impl Occurrence {
         Some(Self {
             keys: members,
             needed,
+            minima: minima(members, needed),
             typical_share: containment,
         })
     }
@@ -70,9 +105,26 @@ impl Occurrence {
         self.typical_share
     }
 
-    /// Returns the smallest number of keys, whichever are taken, such that every row within the bound shares
-    /// at least one: b - T + 1.
-    pub fn probes(&self) -> usize {
-        self.keys - self.needed + 1
+    /// Returns minima of few keys and of some more. The first decides which rows are candidates, the second which
+    /// of them are candidates still.
+    pub fn minima(&self) -> [Minimum; 2] {
+        self.minima
     }
+
+    /// Returns the smallest number of keys, whichever are taken, such that every row within the bound shares
+    /// at least one: b - T + 1 by the lemma.
+    pub fn probes(&self) -> usize {
+        self.minima[0].of as usize
+    }
+}
+
+/// Returns the minima by the lemma: s of any b - T + s keys.
+pub fn minima(keys: usize, needed: usize) -> [Minimum; 2] {
+    [1, 1 + FEW].map(|shared| {
+        let shared = shared.min(needed);
+        Minimum {
+            of: (keys + shared).saturating_sub(needed) as u32,
+            shared: shared as u32,
+        }
+    })
 }

@@ -9,8 +9,13 @@ pub const MISSED: f64 = 1e-9;
 #[allow(clippy::disallowed_methods, reason = "at most 1024 slots")]
 pub fn shared_keys(keys: usize, probability: f64) -> impl Iterator<Item = f64> {
     let powers = |base: f64| -> Vec<f64> {
-        let all = std::iter::successors(Some(1.0), |power| Some(power * base));
-        all.take(keys + 1).collect()
+        let mut next = 1.0;
+        let power = |_| {
+            let power = next;
+            next *= base;
+            power
+        };
+        (0..=keys).map(power).collect()
     };
     let (shared, differing) = (powers(probability), powers(1.0 - probability));
     let mut ways = 1.0;

@@ -1,14 +1,15 @@
 //! The number of a query's keys that a row must have.
 
 use super::LogQuery;
+use crate::bands::Occurrence;
+use crate::bands::occurrence::{Minimum, minima};
 use crate::set::reaches;
 
 /// The number of a query's keys that every match has.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Needed {
-    /// A number above 0; keys count at their own places, as those of bands. A row that just matches has
-    /// the share `typical` of them, on average.
-    Bands { least: usize, typical: f64 },
+    /// Keys count at their own places, as those of bands.
+    Bands(Occurrence),
     /// A number above 0; keys count in any order, as the elements of sets.
     Elements(usize),
     /// The number that makes up this share, above 0, of the row's own elements.
@@ -26,10 +27,17 @@ impl Needed {
     /// Returns the number of keys, above 0, that a match has at least, whichever row it is.
     pub fn least(&self) -> usize {
         match *self {
-            Self::Bands { least, .. } | Self::Elements(least) | Self::Resembling { least, .. } => {
-                least.max(1)
-            }
+            Self::Bands(occurrence) => occurrence.needed(),
+            Self::Elements(least) | Self::Resembling { least, .. } => least.max(1),
             Self::OwnShare(_) => 1,
+        }
+    }
+
+    /// Returns minima of a match among `keys` keys of a query, as [`Occurrence::minima`].
+    pub fn minima(&self, keys: usize) -> [Minimum; 2] {
+        match self {
+            Self::Bands(occurrence) => occurrence.minima(),
+            _ => minima(keys, self.least()),
         }
     }
 
@@ -42,7 +50,7 @@ impl Needed {
     /// [`Self::least`], and has `own` itself or more.
     pub fn is_reached(&self, shared: usize, own: usize) -> bool {
         match *self {
-            Self::Bands { .. } | Self::Elements(_) => true,
+            Self::Bands(_) | Self::Elements(_) => true,
             Self::OwnShare(share) => reaches(shared, own, share),
             Self::Resembling {
                 similarity,
@@ -60,7 +68,7 @@ impl Needed {
     pub fn share(&self, keys: usize, own: f64) -> f64 {
         let all = keys.max(1) as f64;
         match *self {
-            Self::Bands { typical, .. } => typical,
+            Self::Bands(occurrence) => occurrence.typical_share(),
             Self::Elements(needed) => needed as f64 / all,
             Self::OwnShare(share) => share * own.min(all) / all,
             Self::Resembling { similarity, .. } => 2.0 * similarity / (1.0 + similarity),
@@ -81,7 +89,7 @@ impl Needed {
     /// `OutOfMemory`.
     pub fn log_query(&self, keys: &[u32]) -> crate::Result<LogQuery> {
         match self {
-            Self::Bands { .. } => LogQuery::places(keys),
+            Self::Bands(_) => LogQuery::places(keys),
             Self::Elements(_) | Self::OwnShare(_) | Self::Resembling { .. } => LogQuery::set(keys),
         }
     }

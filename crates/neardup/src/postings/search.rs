@@ -10,13 +10,14 @@
 //! All groups are gone through together, level by level, so that a search waits for its storage once a
 //! level, and not once a page.
 
-use super::count::{CountedRow, RowCounts, RowTally};
+use super::count::{RowCounts, RowTally};
 use super::key_list::{KeyList, fewest, lists};
 use super::long::{probe, scan};
 use super::lookup::PageForKeys;
 use super::part::{SegmentPart, offsets_of, parts};
 use super::walk::{read_directory, read_leaf};
 use super::{AHEAD, MAX_DEPTH, PageAhead, Pages, Posting, SegmentGroup};
+use crate::bands::occurrence::Minimum;
 use crate::memory::{Grow, collected, with_room};
 use std::ops::Range;
 
@@ -28,16 +29,14 @@ const SHORT: usize = 128;
 const CHILDREN_LOG2: u32 = 9;
 const POSTINGS_LOG2: u32 = 11;
 
-/// Lists that are read after the first b - T + 1, before all others are: most candidates share one key by
-/// chance, and are excluded by any of the last T - 1 that they do not have.
-const FEW: usize = 4;
-
 /// A question to [`search`].
 #[derive(Debug, Clone, Copy)]
 pub struct KeyQuery<'q> {
     pub keys: &'q [u32],
     /// The number of keys that a row must have, 1 or more; a key that the query repeats counts as often.
     pub needed: usize,
+    /// Numbers of keys, ascending, after which rows are left out that have fewer of these.
+    pub minima: [Minimum; 2],
     /// All keys of the rows found are counted, and not only as many as decide that they are found.
     pub is_exact: bool,
     /// Rows to look at at a time where more postings are read, 1 or more.
@@ -47,9 +46,8 @@ pub struct KeyQuery<'q> {
 /// Calls `found` with every row of the groups that has at least as many of the keys as a query needs, and
 /// the number of keys that it is known to have: in the order of the groups, ascending within each.
 ///
-/// Without long lists this looks at one leaf a key, but for `needed` - 1 of them, and at every
-/// directory page on the way once; for the rest only where there are candidates. Memory: 16 bytes for each
-/// of `most` rows.
+/// Without long lists this looks at one leaf a key of the first minimum, and at every directory page on the
+/// way once; for the rest only where there are candidates. Memory: 16 bytes for each of `most` rows.
 ///
 /// # Errors
 /// Those of `pages` and `found`; damaged pages; too little memory.
@@ -68,7 +66,7 @@ pub fn search<P: Pages>(
         let (lo, parts) = parts::<P::Error>(group)?;
         searches.push(GroupSearch::new(lo, parts, query, share)?);
     }
-    count_short(pages, &mut searches)?;
+    count_short(pages, &mut searches, query)?;
     for (group, counted) in groups.iter().zip(searches) {
         if counted.finish(pages, found)? {
             continue;
@@ -79,7 +77,7 @@ pub fn search<P: Pages>(
             let window = start..start.saturating_add(query.most).min(end);
             let within = collected(parts.iter().filter_map(|part| part.within(&window)))?;
             let mut alone = [GroupSearch::new(lo, within, query, query.most)?];
-            count_short(pages, &mut alone)?;
+            count_short(pages, &mut alone, query)?;
             for counted in alone {
                 counted.finish(pages, found)?;
             }
@@ -89,20 +87,28 @@ pub fn search<P: Pages>(
 }
 
 /// Counts the short lists of searches, as far as they decide which rows are found.
-fn count_short<P: Pages>(pages: &mut P, searches: &mut [GroupSearch]) -> Result<(), P::Error> {
+fn count_short<P: Pages>(
+    pages: &mut P,
+    searches: &mut [GroupSearch],
+    query: &KeyQuery,
+) -> Result<(), P::Error> {
     let Some(first) = searches.first() else {
         return Ok(());
     };
-    let (least, all) = (first.least, first.lists.len());
-    look_up(pages, searches, 0..least)?;
-    for search in searches.iter_mut() {
-        search.keep_candidates(pages)?;
+    let all = first.lists.len();
+    let ends = query.minima.map(|minimum| {
+        let rest = (query.keys.len() as u32).saturating_sub(minimum.of);
+        fewest(&first.lists, rest)
+    });
+    let mut start = 0;
+    for (end, minimum) in ends.into_iter().zip(&query.minima) {
+        look_up(pages, searches, start..end)?;
+        for search in searches.iter_mut() {
+            search.keep_candidates(pages, end, minimum.shared)?;
+        }
+        start = end;
     }
-    let few = all.min(least + FEW);
-    for lists in [least..few, few..all] {
-        look_up(pages, searches, lists)?;
-    }
-    Ok(())
+    look_up(pages, searches, start..all)
 }
 
 /// Looks lists up in the searches that want more of them. All pages of a level are announced together.
@@ -112,7 +118,7 @@ fn look_up<P: Pages>(
     lists: Range<usize>,
 ) -> Result<(), P::Error> {
     let mut levels: [Vec<PageVisit>; MAX_DEPTH as usize + 1] = Default::default();
-    for (number, search) in searches.iter_mut().enumerate() {
+    for (number, search) in searches.iter().enumerate() {
         search.push_roots(number, &lists, &mut levels)?;
     }
     for level in (0..levels.len()).rev() {
@@ -159,8 +165,6 @@ struct GroupSearch<'g> {
     lists: Vec<KeyList>,
     needed: u32,
     is_exact: bool,
-    /// Lists, from the first on: every row found is in one of them at least.
-    least: usize,
     /// Keys of the query that lists left unread may make up.
     most_unread: u32,
     long: Vec<Long>,
@@ -179,7 +183,6 @@ impl<'g> GroupSearch<'g> {
         Ok(Self {
             lo,
             counts: RowCounts::All(RowTally::new(offsets_of(&parts), most as usize)),
-            least: fewest(&lists, needed - 1),
             parts,
             lists,
             needed,
@@ -189,46 +192,45 @@ impl<'g> GroupSearch<'g> {
         })
     }
 
-    /// Keeps the rows that the first lists have as candidates, where all of these are short.
-    fn keep_candidates<P: Pages>(&mut self, pages: &mut P) -> Result<(), P::Error> {
-        if !self.long.is_empty() || self.counts.is_full() {
-            return Ok(());
+    /// Keeps the rows as candidates that have at least `shared` of the lists before the one with a number, once
+    /// all of the first are short.
+    fn keep_candidates<P: Pages>(
+        &mut self,
+        pages: &mut P,
+        end: usize,
+        shared: u32,
+    ) -> Result<(), P::Error> {
+        let (looked_up, rest) = self.lists.split_at(end);
+        let long = looked_up.iter().filter(|list| list.long_postings.get() > 0);
+        let uncounted: u32 = long.map(|list| list.weight).sum();
+        if let RowCounts::Of(candidates) = &mut self.counts {
+            candidates.retain(|candidate| candidate.count + uncounted >= shared);
+        } else if self.long.is_empty() && !self.counts.is_full() {
+            self.most_unread = rest.iter().map(|list| list.weight).sum();
+            let candidates = self.counts.candidates(shared, &mut || pages.interrupt())?;
+            self.counts = RowCounts::Of(candidates);
         }
-        let rest = self.lists[self.least..].iter();
-        self.most_unread = rest.map(|list| list.weight).sum();
-        let reached = self.needed - self.most_unread;
-        let candidates = self.counts.candidates(reached, &mut || pages.interrupt())?;
-        self.counts = RowCounts::Of(candidates);
         Ok(())
     }
 
-    /// Returns whether lists from the one with a number on decide about rows; leaves out candidates that
-    /// have too few of the keys.
-    fn wants(&mut self, from: usize) -> bool {
-        let uncounted =
-            |(number, list): &(usize, &KeyList)| *number >= from || list.long_postings.get() > 0;
-        let lists = self.lists.iter().enumerate().filter(uncounted);
-        let uncounted: u32 = lists.map(|(_, list)| list.weight).sum();
-        match &mut self.counts {
+    /// Returns whether further lists decide about rows.
+    fn wants_more(&self) -> bool {
+        match &self.counts {
             RowCounts::All(_) => !self.counts.is_full(),
-            RowCounts::Of(candidates) => {
-                candidates.retain(|candidate| candidate.count + uncounted >= self.needed);
-                let is_open = |candidate: &CountedRow| candidate.count < self.needed;
-                candidates
-                    .iter()
-                    .any(|candidate| self.is_exact || is_open(candidate))
-            }
+            RowCounts::Of(candidates) => candidates
+                .iter()
+                .any(|candidate| self.is_exact || candidate.count < self.needed),
         }
     }
 
     /// Adds the roots of the parts in which lists are to be looked up.
     fn push_roots(
-        &mut self,
+        &self,
         number: usize,
         lists: &Range<usize>,
         levels: &mut [Vec<PageVisit>],
     ) -> crate::Result<()> {
-        if !self.wants(lists.start) {
+        if !self.wants_more() {
             return Ok(());
         }
         for (place, part) in self.parts.iter().enumerate() {
@@ -309,7 +311,7 @@ impl<'g> GroupSearch<'g> {
         if self.counts.is_full() {
             return Ok(false);
         }
-        let reached = self.needed - unread;
+        let reached = self.needed.saturating_sub(unread).max(1);
         let mut candidates = self.counts.candidates(reached, &mut || pages.interrupt())?;
         for same_list in self.long.chunk_by(|a, b| a.list == b.list) {
             let list = &self.lists[same_list[0].list];

@@ -1,6 +1,7 @@
 //! Pages in memory, for everything that tests, measures or fuzzes postings.
 #![allow(dead_code, reason = "each user needs a part of it")]
 
+use neardup::bands::occurrence::minima;
 use neardup::postings::directory::{self, Directories, DirectoryEntry};
 use neardup::postings::{
     AHEAD, Damaged, Directory, KeyAndRow, KeyQuery, Leaf, LeafBuilder, Merge, MergeOutput,
@@ -164,6 +165,7 @@ impl Store {
         let query = KeyQuery {
             keys,
             needed: needed.max(1),
+            minima: minima(keys.len(), needed.max(1)),
             is_exact: true,
             most: u32::MAX,
         };
