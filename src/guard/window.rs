@@ -112,7 +112,8 @@ impl Window {
         const COLUMNS: [i16; 4] = [2, 3, 5, 6];
         /// PARTITION_STRATEGY_RANGE, which is a number in PostgreSQL 15 and of an enum from 16 on.
         const BY_RANGE: u8 = b'r';
-        // SAFETY: vouched for by the caller; the columns are of these types, and a key has one at least.
+        // SAFETY: vouched for by the caller; the columns are of these types, and a key has one at least. Entries of
+        // the type cache are never freed.
         unsafe {
             let tuple = pg_sys::SearchSysCache1(CACHE, table.into());
             if tuple.is_null() {
@@ -124,11 +125,12 @@ impl Window {
             });
             let columns = columns.cast_mut_ptr::<pg_sys::int2vector>();
             let classes = classes.cast_mut_ptr::<pg_sys::oidvector>();
-            let by_time = pg_sys::GetDefaultOpClass(self.base, pg_sys::BTREE_AM_OID);
+            let btree = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+            let by_time = (*pg_sys::lookup_type_cache(self.base, btree)).btree_opf;
             let decides = strategy.value() as u8 == BY_RANGE
                 && count.value() == 1
                 && (*columns).values.as_slice(1)[0] == self.number
-                && (*classes).values.as_slice(1)[0] == by_time;
+                && pg_sys::get_opclass_family((*classes).values.as_slice(1)[0]) == by_time;
             pg_sys::ReleaseSysCache(tuple);
             decides
         }

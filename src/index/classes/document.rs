@@ -11,11 +11,12 @@ use crate::index::ball::Within;
 use crate::pg::error::{OrRaise, check_interrupts, invalid};
 use crate::pg::text::Text;
 use neardup::bands::{DocumentKeys, LOWEST_THRESHOLD};
-use neardup::memory::Grow;
+use neardup::memory::{Grow, copied};
 use neardup::shingle::{MAX_K, Shingling};
 use neardup::text::{Fold, Unit};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
+use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
@@ -96,8 +97,8 @@ impl ComparedClass for DocumentClass {
         } else if center.shingling != *self.keys.shingling() {
             KeySearch::Everything
         } else {
-            let keys = self.keys.of_set(&center.set, &mut check_interrupts);
-            KeySearch::of(keys.or_raise(), self.keys.occurrence(center.threshold))
+            let keys = keys_of_last(&self.keys, &center.set);
+            KeySearch::of(keys, self.keys.occurrence(center.threshold))
         };
         Some((search, PARAMETERS))
     }
@@ -105,6 +106,40 @@ impl ComparedClass for DocumentClass {
     fn describe(&self, _parameters: &ValueParameters) -> String {
         String::from("a document")
     }
+}
+
+/// The most shingles of a document whose keys are remembered.
+const REMEMBERED: usize = 1 << 14;
+
+/// A set of shingle hashes with its keys.
+struct Signed {
+    by: DocumentKeys,
+    set: Vec<i64>,
+    keys: Vec<u64>,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Signed>> = const { RefCell::new(None) };
+}
+
+/// Returns the keys of a set of shingle hashes. Those of the last set are remembered: a plan asks for them several
+/// times for each partition, and so does each scan.
+fn keys_of_last(by: &DocumentKeys, set: &[i64]) -> Vec<u64> {
+    let known = LAST.with_borrow(|last| {
+        let last = last.as_ref()?;
+        (last.by == *by && last.set == set).then(|| last.keys.clone())
+    });
+    known.unwrap_or_else(|| {
+        let keys = by.of_set(set, &mut check_interrupts).or_raise();
+        if set.len() <= REMEMBERED {
+            LAST.set(Some(Signed {
+                by: *by,
+                set: copied(set).or_raise(),
+                keys: keys.clone(),
+            }));
+        }
+        keys
+    })
 }
 
 /// Declares the options of `text_ops`.
