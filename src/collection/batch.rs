@@ -1,7 +1,7 @@
 //! Items that may have partners, in memory together: the pairs of them worth comparing.
 
 use crate::collection::form::{Form, Prefilter};
-use crate::pg::error::{OrRaise, check_interrupts};
+use crate::pg::error::{OrRaise, check_interrupts, too_large};
 use crate::pg::partitions::{PartWork, Partitions};
 use crate::pg::progress::{Progress, over};
 use crate::pg::settings::work_mem_bytes;
@@ -30,6 +30,10 @@ impl Batch {
     /// Loads the records of kept items.
     pub fn load(mut records: Records, form: &Form) -> Self {
         let rows = records.len();
+        if rows > SMALLER_ONLY as usize {
+            let message = "more than 2 147 483 648 rows may have partners";
+            too_large(message, "");
+        }
         let mut tokens = Tokens::with_room(form.bands, form.needed, rows).or_raise();
         let (mut items, mut packed) = (with_room(rows).or_raise(), Vec::new());
         let mut buffer = Vec::new();
@@ -74,14 +78,19 @@ impl Batch {
             groups.union(a, b);
             pairs.push(&(u64::from(a) << 32 | u64::from(b)).to_le_bytes());
         };
-        let find = |entries, check: &mut dyn FnMut()| self.find(entries, sides, check);
-        self.in_key_order(&find, &mut |found| self.put_all(&found, sides, &mut put));
+        for &under in self.ways() {
+            let find = |entries, check: &mut dyn FnMut()| self.find(under, entries, sides, check);
+            self.in_key_order(under, &find, &mut |found| {
+                self.put_all(under, &found, sides, &mut put);
+            });
+        }
         Pairs::of(pairs, &groups)
     }
 
     /// Sorts entries, and finds the pairs of the first of them, in any thread.
     fn find(
         &self,
+        under: Under,
         mut entries: Vec<u64>,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         check: &mut dyn FnMut(),
@@ -93,13 +102,13 @@ impl Batch {
             if done >= loaded {
                 loaded = entries.len().min(done + AHEAD);
                 let ahead = entries[done..loaded].iter();
-                self.tokens.load(ahead.map(|entry| *entry as u32));
+                self.tokens.load(ahead.map(|entry| kept_item(*entry)));
             }
-            let rows = rows(group)?;
-            for &row in &rows {
+            let group = Group::of(group)?;
+            for place in 0..group.rows.len() {
                 check();
                 let mut failed = Ok(());
-                self.pairs_of(row, &rows, key(group[0]), sides, &mut |a, b| {
+                self.pairs_of(under, &group, place, sides, &mut |a, b| {
                     if failed.is_ok() {
                         failed = pairs.try_push((a, b));
                     }
@@ -125,6 +134,7 @@ impl Batch {
     /// Puts the pairs found, and finds and puts the others, which were too many to be kept.
     fn put_all(
         &self,
+        under: Under,
         found: &FoundPairs,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         put: &mut dyn FnMut(u32, u32),
@@ -137,39 +147,49 @@ impl Batch {
             if left == group.len() {
                 continue;
             }
-            let rows = rows(group).or_raise();
-            for &row in &rows[left..] {
+            let group = Group::of(group).or_raise();
+            for place in left..group.rows.len() {
                 check_interrupts();
-                self.pairs_of(row, &rows, key(group[0]), sides, put);
+                self.pairs_of(under, &group, place, sides, put);
             }
         }
     }
 
-    /// Visits the pairs of a row with others of its group that pass the prefilter.
+    /// Visits the pairs of the row at a place of a group with others that pass the prefilter.
     fn pairs_of(
         &self,
-        row: u32,
-        group: &[u32],
-        key: u32,
+        under: Under,
+        group: &Group,
+        place: usize,
         sides: &(dyn Fn(u32) -> Sides + Sync),
         visit: &mut dyn FnMut(u32, u32),
     ) {
-        pairs_of_row(&self.tokens, row, group, key, sides, &mut |a, b| {
-            if self.passes(a, b) {
-                visit(a, b);
-            }
-        });
+        let meet = |a, b| match under {
+            Under::Tokens => self.tokens.meet(a, b, group.key),
+            Under::Elements => self.tokens.meet_under_element(a, b, group.key),
+        };
+        pairs_of_row(
+            group.rows[place],
+            group.met(place),
+            &meet,
+            sides,
+            &mut |a, b| {
+                if self.passes(a, b) {
+                    visit(a, b);
+                }
+            },
+        );
     }
 
     /// Visits every key with the kept items that look for partners under it, ascending.
-    fn for_each_group(&self, visit: &mut dyn FnMut(u32, &[u32])) {
+    fn for_each_group(&self, under: Under, visit: &mut dyn FnMut(Group)) {
         let sort = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
             sort_distinct(&mut entries, check);
             Ok(entries)
         };
-        self.in_key_order(&sort, &mut |entries| {
+        self.in_key_order(under, &sort, &mut |entries| {
             for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
-                visit(key(group[0]), &rows(group).or_raise());
+                visit(Group::of(group).or_raise());
             }
         });
     }
@@ -177,15 +197,21 @@ impl Batch {
     /// Returns the sets of kept items that `similar` ones connect, comparing as few as will do.
     pub fn connect(&self, similar: &mut dyn FnMut(u32, u32) -> bool) -> UnionFind {
         let sets = UnionFind::new(self.tokens.rows()).or_raise();
-        let mut progress = Progress::begin("connecting", Some(self.keys()));
-        self.for_each_group(&mut |key, group| {
-            group.iter().for_each(|_| progress.step());
-            let joined = sets.join_group(group, &mut |a, b| {
-                check_interrupts();
-                self.tokens.meet_first(a, b, key) && similar(a, b)
+        for &under in self.ways() {
+            let mut progress = Progress::begin("connecting", Some(self.keys(under)));
+            self.for_each_group(under, &mut |group| {
+                group.rows.iter().for_each(|_| progress.step());
+                let joined = sets.join_group(&group.rows, group.meet_any, &mut |a, b| {
+                    check_interrupts();
+                    let meet = match under {
+                        Under::Tokens => self.tokens.meet_first(a, b, group.key),
+                        Under::Elements => self.tokens.meet_under_element(a, b, group.key),
+                    };
+                    meet && similar(a, b)
+                });
+                joined.or_raise();
             });
-            joined.or_raise();
-        });
+        }
         sets
     }
 
@@ -209,7 +235,7 @@ impl Batch {
             }
             Ok(likely)
         };
-        self.in_key_order(&work, &mut |likely: Vec<u32>| {
+        self.in_key_order(Under::Tokens, &work, &mut |likely: Vec<u32>| {
             for kept in likely {
                 is_likely[kept as usize] = true;
             }
@@ -219,23 +245,56 @@ impl Batch {
     }
 
     /// Works on the entries of all keys, in parts; the entries of a key are in one part.
-    fn in_key_order<R: Send>(&self, work: &PartWork<'_, R>, take: &mut dyn FnMut(R)) {
-        self.partitions().work_on("searching bands", work, take);
+    fn in_key_order<R: Send>(&self, under: Under, work: &PartWork<'_, R>, take: &mut dyn FnMut(R)) {
+        self.partitions(under)
+            .work_on("searching bands", work, take);
     }
 
     /// Returns the number of keys under which kept items look for partners.
-    pub fn keys(&self) -> usize {
+    fn keys(&self, under: Under) -> usize {
         let rows = 0..self.tokens.rows();
-        rows.map(|kept| self.tokens.keys(kept).count()).sum()
+        match under {
+            Under::Tokens => rows.map(|kept| self.tokens.keys(kept).count()).sum(),
+            Under::Elements => rows
+                .map(|kept| {
+                    self.tokens
+                        .prefix(kept)
+                        .map(<[u32]>::len)
+                        .iter()
+                        .sum::<usize>()
+                })
+                .sum(),
+        }
     }
 
-    /// Returns the keys of all kept items, each with its item, divided by keys.
-    fn partitions(&self) -> Partitions {
-        let stage = ("dividing bands", self.keys());
+    /// Returns the entries of all kept items, divided by keys.
+    fn partitions(&self, under: Under) -> Partitions {
+        let stage = ("dividing bands", self.keys(under));
         let rows = self.tokens.rows();
-        Partitions::of_rows(stage, rows, &mut |_, _| (), &|kept, _, entries| {
-            entries.try_extend(self.tokens.keys(kept).map(|key| entry(key, kept)))
-        })
+        Partitions::of_rows(
+            stage,
+            rows,
+            &mut |_, _| (),
+            &|kept, _, entries| match under {
+                Under::Tokens => {
+                    entries.try_extend(self.tokens.keys(kept).map(|key| entry(key, kept)))
+                }
+                Under::Elements => {
+                    let [larger, smaller] = self.tokens.prefix(kept);
+                    entries.try_extend(larger.iter().map(|element| entry(*element, kept)))?;
+                    let kept = kept | SMALLER_ONLY;
+                    entries.try_extend(smaller.iter().map(|element| entry(*element, kept)))
+                }
+            },
+        )
+    }
+
+    /// Returns all ways in which kept items meet.
+    fn ways(&self) -> &'static [Under] {
+        match self.tokens.has_prefixes() {
+            true => &[Under::Tokens, Under::Elements],
+            false => &[Under::Tokens],
+        }
     }
 }
 
@@ -295,9 +354,52 @@ fn key(entry: u64) -> u32 {
     (entry >> 32) as u32
 }
 
+/// Returns the kept item of an entry.
+fn kept_item(entry: u64) -> u32 {
+    entry as u32 & !SMALLER_ONLY
+}
+
 /// Returns whether two entries have one key.
 pub fn same_key(a: &u64, b: &u64) -> bool {
     key(*a) == key(*b)
+}
+
+/// What kept items look for partners under.
+#[derive(Clone, Copy)]
+enum Under {
+    Tokens,
+    /// The elements of the prefixes of hot rows.
+    Elements,
+}
+
+/// Marks an entry of a row that meets smaller rows only under an element; such entries come last in their group.
+const SMALLER_ONLY: u32 = 1 << 31;
+
+/// The kept items under a key: one of the first `meet_any` meets all, another one only these.
+struct Group {
+    key: u32,
+    rows: Vec<u32>,
+    meet_any: usize,
+}
+
+impl Group {
+    /// Returns the group of sorted entries.
+    fn of(entries: &[u64]) -> Result<Self> {
+        let meets_any = |entry: &u64| *entry as u32 & SMALLER_ONLY == 0;
+        Ok(Self {
+            key: key(entries[0]),
+            rows: rows(entries)?,
+            meet_any: entries.partition_point(meets_any),
+        })
+    }
+
+    /// Returns the rows that the row at a place meets.
+    fn met(&self, place: usize) -> &[u32] {
+        match place < self.meet_any {
+            true => &self.rows,
+            false => &self.rows[..self.meet_any],
+        }
+    }
 }
 
 /// Removes the entries, of sorted ones, that share their key with no other.
@@ -319,5 +421,5 @@ fn keep_groups(entries: &mut Vec<u64>) {
 
 /// Returns the kept items of a group of entries.
 pub fn rows(group: &[u64]) -> Result<Vec<u32>> {
-    collected(group.iter().map(|entry| *entry as u32))
+    collected(group.iter().map(|entry| kept_item(*entry)))
 }

@@ -47,11 +47,7 @@ impl Compared {
             RecordKind::Text(shingling) => {
                 shingle_hashes(&self.record, &shingling, &Key::from_seed(0), check)?
             }
-            _ => {
-                let mut set = Vec::new();
-                read_set(&self.record, &mut set)?;
-                set
-            }
+            _ => read_set(&self.record)?,
         };
         Ok(self.set.get_or_init(|| computed))
     }

@@ -25,7 +25,7 @@ use neardup::memory::{Grow, collected, filled};
 const MOST: u32 = u32::MAX / 2;
 
 /// Makes values of a set and appends them to a list, in any thread.
-type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
+pub type MakeOfSet<'a, U> = dyn Fn(&[i64], &mut Vec<U>) -> Result<()> + Sync + 'a;
 
 /// Visits every ordered pair of different rows, of the two sides if there are two, where the second one contains the
 /// share of the first that is the collection's threshold, with that share.
@@ -152,11 +152,7 @@ impl ContainmentSearch {
             &mut Progress::begin(stage, Some(chosen.len())),
             chosen.into_iter(),
             &mut |item, record| read(self.items.first_row(item), record),
-            &|record, made, _| {
-                let mut set = Vec::new();
-                read_set(record, &mut set)?;
-                make(&set, made)
-            },
+            &|record, made, _| make(&read_set(record)?, made),
             take,
         );
     }

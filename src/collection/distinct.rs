@@ -187,10 +187,9 @@ impl ValueMeasure {
                     Value::Set(shingle_set(&Text::from_raw(datum), &self.shingling))
                 }
                 RowKind::Document(kind) | RowKind::Contained(kind) => {
-                    let (mut record, mut set) = (Vec::new(), Vec::new());
+                    let mut record = Vec::new();
                     kind.push_record(datum, &mut record);
-                    read_set(&record, &mut set).or_raise();
-                    Value::Set(set)
+                    Value::Set(read_set(&record).or_raise())
                 }
                 RowKind::Signature(_) => {
                     let signature = StoredSignature::from_raw(datum);

@@ -82,14 +82,13 @@ fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
     record.try_extend_from_slice(&bytes).or_raise();
 }
 
-/// Fills `set` with the sorted elements of a record of a set.
+/// Returns the sorted elements of a record of a set.
 ///
 /// # Errors
 /// `OutOfMemory`.
-pub fn read_set(record: &[u8], set: &mut Vec<i64>) -> Result<()> {
+pub fn read_set(record: &[u8]) -> Result<Vec<i64>> {
     let (elements, _) = record.as_chunks::<8>();
-    set.clear();
-    set.try_extend(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
+    collected(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
 }
 
 /// Documents of one kind, by number.

@@ -6,7 +6,8 @@
 use crate::collection::batch::Batch;
 use crate::collection::bit_strings;
 use crate::collection::compare::compare_pairs;
-use crate::collection::documents::Documents;
+use crate::collection::containment::MakeOfSet;
+use crate::collection::documents::{Documents, read_set};
 use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
@@ -17,8 +18,11 @@ use crate::collection::sweep::{read_stored, sweep};
 use crate::collection::verify::RowSimilarity;
 use crate::pg::error::{OrRaise, check_interrupts, hold_interrupts, invalid};
 use crate::pg::progress::{Progress, over};
+use crate::pg::settings::work_mem_bytes;
 use crate::pg::spool::Records;
+use neardup::bands::element_key;
 use neardup::bands::plan::VerifiedPlan;
+use neardup::candidates::{Frequencies, Prefixes, choose_prefix};
 use neardup::memory::{Grow, collected};
 use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
@@ -29,6 +33,9 @@ pub type Visit<'a> = &'a mut dyn FnMut([Option<pg_sys::Datum>; 2], f64);
 
 /// Takes two kept items, and their similarity; None below the threshold.
 type HandOn<'a> = &'a mut dyn FnMut(&Measured, (u32, u32), Option<f64>);
+
+/// Elements of a set that counters are made for: with fewer counters, elements are told apart less well.
+const ELEMENTS: usize = 256;
 
 /// Rows from which on narrow bands are slow enough for a warning.
 const LARGE: u32 = 100_000;
@@ -78,7 +85,10 @@ impl Matches {
     fn for_each_batch(&mut self, visit: &mut dyn FnMut(&mut Measured, Batch)) {
         let Self { search, measured } = self;
         if let Some(search) = search {
-            return search.for_each_batch(&mut |batch| visit(measured, batch));
+            return search.for_each_batch(&mut |mut batch| {
+                measured.tell_apart(&mut batch);
+                visit(measured, batch);
+            });
         }
         let distance = measured.collection.distance.unwrap_or(0);
         let strings = &mut measured.collection.values;
@@ -183,25 +193,54 @@ impl Measured {
         self.items.first_row(batch.item(kept))
     }
 
+    /// Lets documents that share a token with very many others look for partners under the elements of their
+    /// sets, unless these take more memory than the tokens.
+    fn tell_apart(&mut self, batch: &mut Batch) {
+        let kept = 0..batch.tokens.rows();
+        let hot = collected(kept.filter(|kept| batch.tokens.is_hot(*kept))).or_raise();
+        if hot.is_empty() || self.collection.documents.is_none() {
+            return;
+        }
+        let rows = collected(hot.iter().map(|kept| self.row(batch, *kept))).or_raise();
+        let threshold = self.threshold;
+        let most = (work_mem_bytes() / 4).max(batch.tokens.bytes());
+        let mut counts = Frequencies::new(ELEMENTS * hot.len(), most).or_raise();
+        for_each_set(
+            &mut self.collection,
+            ("counting elements", &rows),
+            &|set, tokens| tokens.try_extend(set.iter().map(|element| element_key(*element))),
+            &mut |_, tokens| tokens.iter().for_each(|token| counts.add(&[*token])),
+        );
+        let mut prefixes = Prefixes::new(batch.tokens.rows(), threshold).or_raise();
+        let mut kept = hot.iter();
+        for_each_set(
+            &mut self.collection,
+            ("choosing elements", &rows),
+            &|set, chosen| choose_prefix(set, threshold, &counts, chosen),
+            &mut |_, chosen| {
+                let kept = kept.next().expect("a kept item for every row");
+                if prefixes.bytes() <= most {
+                    prefixes.set(*kept, chosen).or_raise();
+                }
+            },
+        );
+        if prefixes.bytes() <= most {
+            batch.tokens.set_prefixes(prefixes).or_raise();
+        }
+    }
+
     /// Computes the sets that comparisons one by one are likely to need.
     fn compute_sets(&mut self, batch: &Batch) {
-        let Some((shingling, documents)) = self
-            .collection
-            .shingling()
-            .zip(self.collection.documents.as_mut())
-        else {
+        if self.collection.shingling().is_none() {
             return;
-        };
-        let rows = batch
-            .likely()
-            .map(|kept| self.items.first_row(batch.item(kept)));
-        sweep(
-            &mut Progress::begin("computing sets", rows.size_hint().1),
-            rows,
-            &mut documents.reader(),
-            &|text, set, check| {
-                set.try_extend(shingle_hashes(text, &shingling, &Key::from_seed(0), check)?)
-            },
+        }
+        let rows = batch.likely().map(|kept| self.row(batch, kept));
+        let rows = collected(rows).or_raise();
+        let keep = |set: &[i64], made: &mut Vec<i64>| made.try_extend_from_slice(set);
+        for_each_set(
+            &mut self.collection,
+            ("computing sets", &rows),
+            &keep,
             &mut |row, set| self.similarity.keep(row, set),
         );
     }
@@ -281,6 +320,30 @@ impl Measured {
         visit(self.keys(x, y), similarity);
         check_interrupts();
     }
+}
+
+/// Makes something of the sets of rows, and takes it in the same order.
+fn for_each_set<U: Send>(
+    collection: &mut Collection,
+    (stage, rows): (&'static str, &[u32]),
+    make: &MakeOfSet<'_, U>,
+    take: &mut dyn FnMut(u32, &[U]),
+) {
+    let shingling = collection.shingling();
+    let documents = collection.documents.as_mut().expect("sets of documents");
+    sweep(
+        &mut Progress::begin(stage, Some(rows.len())),
+        rows.iter().copied(),
+        &mut documents.reader(),
+        &|document, made, check| {
+            let set = match shingling {
+                Some(shingling) => shingle_hashes(document, &shingling, &Key::from_seed(0), check)?,
+                None => read_set(document)?,
+            };
+            make(&set, made)
+        },
+        take,
+    );
 }
 
 /// Prepares the search for pairs by the outlines of the items.

@@ -154,7 +154,8 @@ fn link(kept: &mut Records, form: Form) -> UnionFind {
     let work = |mut entries: Vec<u64>, check: &mut dyn FnMut()| {
         sort_distinct(&mut entries, check);
         for group in entries.chunk_by(same_key).filter(|group| group.len() > 1) {
-            sets.join_group(&rows(group)?, &mut |a, b| {
+            let group = rows(group)?;
+            sets.join_group(&group, group.len(), &mut |a, b| {
                 check();
                 prefilter.passes(a, b)
             })?;

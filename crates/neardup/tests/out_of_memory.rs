@@ -339,7 +339,9 @@ fn collections() {
         group.iter().for_each(|row| {
             sets.union(0, *row);
         });
-        sets.join_group(&group, &mut |x, y| tokens.meet_first(x, y, met))?;
+        sets.join_group(&group, group.len(), &mut |x, y| {
+            tokens.meet_first(x, y, met)
+        })?;
         Ok(u64::from(sets.find(7)))
     });
     reject_each("an advised index", &|| {

@@ -1,13 +1,18 @@
 //! The tokens of rows, which of them to look for partners under, and the pairs of rows that share one.
 
 use super::frequencies::place;
+use super::hot::{Prefixes, meetings};
 use crate::Result;
 use crate::memory::{Grow, collected, with_room};
 
-/// Bits of a token; the highest bit says that it is one to look for partners under.
-const TOKEN_BITS: u32 = 31;
-const LOOK_HERE: u32 = 1 << TOKEN_BITS;
-const TOKEN: u32 = LOOK_HERE - 1;
+/// Bits of a token. The highest bit marks a token to look for partners under, the next one a hot token.
+const TOKEN_BITS: u32 = 30;
+const TOKEN: u32 = HOT - 1;
+const HOT: u32 = 1 << TOKEN_BITS;
+const LOOK_HERE: u32 = HOT << 1;
+
+/// The count of the rows that have a hot token: 2^7 at least.
+const HOT_COUNT: u8 = 8;
 
 /// Returns the token of a band from the band's hash.
 #[inline]
@@ -15,12 +20,17 @@ pub fn token(band_hash: u64) -> u32 {
     (band_hash >> (64 - TOKEN_BITS)) as u32
 }
 
+/// Pairs that meet under tokens while one meets under an element: two lists are merged for it.
+const FAR_FEWER: f64 = 4.0;
+
 /// The tokens of the rows that may have partners: 4 bytes a band. Rows are numbered in the order in
 /// which they were kept.
 pub struct Tokens {
     flagged: Vec<u32>,
     bands: usize,
     needed: usize,
+    /// None where rows look for partners under hot tokens as under others.
+    prefixes: Option<Prefixes>,
 }
 
 impl Tokens {
@@ -29,6 +39,7 @@ impl Tokens {
             flagged: Vec::new(),
             bands,
             needed,
+            prefixes: None,
         }
     }
 
@@ -50,6 +61,11 @@ impl Tokens {
     /// Returns the number of keys under which a row looks for partners, at most.
     pub(crate) fn looked_for(&self) -> usize {
         self.bands - self.needed + 1
+    }
+
+    /// Returns how many bytes the tokens take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.flagged[..])
     }
 
     /// Returns the number of rows kept.
@@ -86,23 +102,95 @@ impl Tokens {
         std::hint::black_box(tokens.fold(0, |all, token| all ^ token));
     }
 
-    /// Returns the keys under which a row is to look for partners, for sorting. Rows that share
+    /// Returns whether a row has a hot token.
+    pub fn is_hot(&self, row: u32) -> bool {
+        self.row(row).iter().any(|token| token & HOT != 0)
+    }
+
+    /// Lets hot rows look for partners under the elements of their prefixes instead of under hot tokens, if
+    /// far fewer of them meet there: documents with little text of their own do not.
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn set_prefixes(&mut self, prefixes: Prefixes) -> Result<()> {
+        let hot = self.flagged.chunks(self.bands).flat_map(|row| {
+            let hot = row
+                .iter()
+                .enumerate()
+                .filter(|(_, token)| **token & HOT != 0);
+            hot.map(|(band, token)| (key(band, *token), true))
+        });
+        if FAR_FEWER * prefixes.meetings()? < meetings(hot)? {
+            self.prefixes = Some(prefixes);
+        }
+        Ok(())
+    }
+
+    pub fn has_prefixes(&self) -> bool {
+        self.prefixes.is_some()
+    }
+
+    /// Returns the prefix of a row, as [`Prefixes::of_row`] does.
+    pub fn prefix(&self, row: u32) -> [&[u32]; 2] {
+        let prefixes = self.prefixes.as_ref();
+        prefixes.map_or([&[]; 2], |prefixes| prefixes.of_row(row))
+    }
+
+    /// Returns whether a row looks for partners under a token.
+    fn looks_under(&self, token: u32) -> bool {
+        token & LOOK_HERE != 0 && (token & HOT == 0 || self.prefixes.is_none())
+    }
+
+    /// Returns the keys of the tokens under which a row is to look for partners, for sorting. Rows that share
     /// such a token share its key.
     pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
-        keys(self.row(row))
+        let tokens = self.row(row).iter().enumerate();
+        let looked = tokens.filter(|(_, token)| self.looks_under(**token));
+        looked.map(|(band, token)| key(band, *token))
+    }
+
+    /// Returns the keys of the elements of a row's prefix, under which it is found, or finds others.
+    pub(crate) fn prefix_keys<'a>(
+        &'a self,
+        row: u32,
+        finds: bool,
+    ) -> impl Iterator<Item = u32> + 'a {
+        let [larger, smaller] = self.prefix(row);
+        let under = match finds {
+            true => [(0, larger), (0, smaller), (1, larger)],
+            false => [(0, larger), (1, smaller), (1, &[])],
+        };
+        let keys = move |(space, elements): (usize, &'a [u32])| {
+            let of = move |element: &u32| key(self.bands + space, *element);
+            elements.iter().map(of)
+        };
+        under.into_iter().flat_map(keys)
     }
 
     /// Returns whether two rows that met under `met` are to be compared: it is the first key that
     /// they share, so that a pair is compared once, and they share as many tokens as similar rows
     /// do.
     pub fn meet(&self, a: u32, b: u32, met: u32) -> bool {
-        let (a, b) = (self.row(a), self.row(b));
-        let shared_key = |(x, y): (&u32, &u32)| x == y && x & LOOK_HERE != 0;
-        let first = a.iter().zip(b).position(shared_key);
-        if first.is_none_or(|band| key(band, a[band]) != met) {
+        let first = self.first_shared(a, b);
+        if first.is_none_or(|band| key(band, self.row(a)[band]) != met) {
             return false;
         }
-        self.needed <= 1 || count_shared(a, b) >= self.needed
+        self.needed <= 1 || self.share_enough(a, b)
+    }
+
+    /// Returns whether two hot rows that met under an element of their prefixes are to be compared: it is the
+    /// first one, they share as many tokens as similar rows do, and do not meet under a token.
+    pub fn meet_under_element(&self, a: u32, b: u32, met: u32) -> bool {
+        let prefixes = self.prefixes.as_ref();
+        prefixes.is_some_and(|prefixes| prefixes.first_shared(a, b) == Some(met))
+            && self.share_enough(a, b)
+            && self.first_shared(a, b).is_none()
+    }
+
+    /// Returns the first band whose token two rows share, and look for partners under.
+    fn first_shared(&self, a: u32, b: u32) -> Option<usize> {
+        let mut tokens = self.row(a).iter().zip(self.row(b));
+        tokens.position(|(x, y)| x == y && self.looks_under(*x))
     }
 
     /// Returns whether two rows that met under `met` are to be compared, where groups come by ascending
@@ -111,7 +199,7 @@ impl Tokens {
     pub fn meet_first(&self, a: u32, b: u32, met: u32) -> bool {
         let mut is_shared = false;
         for (band, (x, y)) in self.row(a).iter().zip(self.row(b)).enumerate() {
-            if x == y && x & LOOK_HERE != 0 {
+            if x == y && self.looks_under(*x) {
                 let key = key(band, *x);
                 if key < met {
                     return false;
@@ -175,8 +263,13 @@ pub fn choose(
         let count = usize::from(count);
         let rare = count < last || (count == last && looked_for > 0);
         looked_for -= usize::from(count == last && rare);
-        let flag = if rare && count >= 2 { LOOK_HERE } else { 0 };
-        token | flag
+        let look = if rare && count >= 2 { LOOK_HERE } else { 0 };
+        let hot = if look != 0 && count >= HOT_COUNT.into() {
+            HOT
+        } else {
+            0
+        };
+        token & TOKEN | look | hot
     }))?;
     Ok(true)
 }
@@ -202,14 +295,12 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Visits the pairs of a row and others of a group, ascending, that met under the key of the group and
-/// are to be compared: the row stands for rows of side a, the other one for rows of side b. Over all
+/// Visits the pairs of a row and others of a group that meet under its key: the row stands for rows of side a, the other one for rows of side b. Over all
 /// rows of all groups every pair comes once.
 pub fn pairs_of_row(
-    tokens: &Tokens,
     x: u32,
     group: &[u32],
-    met: u32,
+    meet: &dyn Fn(u32, u32) -> bool,
     sides: &dyn Fn(u32) -> Sides,
     visit: &mut dyn FnMut(u32, u32),
 ) {
@@ -221,7 +312,7 @@ pub fn pairs_of_row(
         let sides_of_y = sides(y);
         // A pair whose rows could be on either side comes twice.
         let again = y >= x && (y == x || (sides_of_x.b && sides_of_y.a));
-        if sides_of_y.b && !again && tokens.meet(x, y, met) {
+        if sides_of_y.b && !again && meet(x, y) {
             visit(x.min(y), x.max(y));
         }
     }

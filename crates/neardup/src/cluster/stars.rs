@@ -73,7 +73,7 @@ impl Canonicals {
     ) -> Result<Option<(u32, f64)>> {
         let mut place = self.places[row as usize];
         if place.canonical != row {
-            for key in tokens.keys(row) {
+            for key in tokens.keys(row).chain(tokens.prefix_keys(row, true)) {
                 self.meet(tokens, row, key, &mut place, similarity);
             }
             place.entries = self.entries.len() as u32;
@@ -114,7 +114,7 @@ impl Canonicals {
     fn insert(&mut self, tokens: &Tokens, row: u32) -> Result<()> {
         self.places[row as usize].canonical = row;
         self.places[row as usize].similarity = 1.0;
-        for key in tokens.keys(row) {
+        for key in tokens.keys(row).chain(tokens.prefix_keys(row, false)) {
             let chain = self.chain(key);
             self.entries.try_push((row, self.heads[chain]))?;
             self.heads[chain] = self.entries.len() as u32 - 1;

@@ -65,18 +65,19 @@ impl UnionFind {
         }
     }
 
-    /// Joins the similar rows of a group. Rows that are in one set already are not compared, so that a
-    /// group of copies takes one comparison a row.
+    /// Joins the similar rows of a group, one of each pair among the first `meet_any`. Rows that are in one set
+    /// already are not compared, so that a group of copies takes one comparison a row.
     ///
     /// # Errors
     /// `OutOfMemory`.
     pub fn join_group(
         &self,
         group: &[u32],
+        meet_any: usize,
         similar: &mut dyn FnMut(u32, u32) -> bool,
     ) -> Result<()> {
         let mut parts: Vec<Vec<u32>> = Vec::new();
-        for &row in group {
+        for (number, &row) in group.iter().enumerate() {
             let (mut own, mut place) = (None, 0);
             while place < parts.len() {
                 let part = &parts[place];
@@ -89,7 +90,9 @@ impl UnionFind {
                 self.union(part[0], row);
                 match own {
                     None => {
-                        parts[place].try_push(row)?;
+                        if number < meet_any {
+                            parts[place].try_push(row)?;
+                        }
                         (own, place) = (Some(place), place + 1);
                     }
                     Some(own) => {
@@ -98,7 +101,7 @@ impl UnionFind {
                     }
                 }
             }
-            if own.is_none() {
+            if own.is_none() && number < meet_any {
                 parts.try_push(collected([row])?)?;
             }
         }
@@ -161,7 +164,9 @@ mod tests {
                 let shared = &shared;
                 scope.spawn(move || {
                     for group in part {
-                        shared.join_group(group, &mut |a, b| similar(a, b)).unwrap();
+                        shared
+                            .join_group(group, group.len(), &mut |a, b| similar(a, b))
+                            .unwrap();
                     }
                 });
             }
@@ -188,7 +193,7 @@ mod tests {
                 compared += 1;
                 true
             };
-            sets.join_group(&group, &mut similar).unwrap();
+            sets.join_group(&group, group.len(), &mut similar).unwrap();
         }
         assert_eq!(compared, 999);
     }

@@ -280,6 +280,8 @@ pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
             for (columns, threshold) in [
                 ("id, sig", 0.8),
                 ("id, sig, body", 0.8),
+                ("id, body", 0.8),
+                ("id, shingle_hashes(body)", 0.8),
                 ("id, bits", 3.0),
                 ("id, short", 3.0),
             ] {
@@ -291,7 +293,34 @@ pub fn clusters_of_templates(server: &Server) -> Result<Outcome> {
                 check(check_stars, &mut client)?;
                 check(check_components, &mut client)?;
             }
+            check_pairs_of_template(&mut client)
+                .with_context(|| format!("{shared} shared words, {work_mem}"))?;
         }
     }
     Ok(Outcome::Passed)
+}
+
+/// Pairs and joins of documents, half of them one template, are the pairs that comparing all with all finds.
+fn check_pairs_of_template(client: &mut Client) -> Result<()> {
+    let documents = |side: &str| format!("$$SELECT id, body FROM sigs WHERE {side} ORDER BY id$$");
+    let differing: i64 = client
+        .query_one(
+            &format!(
+                "WITH members AS MATERIALIZED (SELECT id, shingle_hashes(body) AS set FROM sigs WHERE body LIKE 'shared%'),
+                      brute AS (SELECT x.id AS a, y.id AS b FROM members x JOIN members y
+                                ON x.id < y.id AND jaccard(x.set, y.set) >= 0.8),
+                      found AS (SELECT a, b FROM near_dup_pairs(NULL::bigint, {}, 0.8)),
+                      between AS (SELECT least(a, b) AS a, greatest(a, b) AS b FROM near_dup_join(NULL::bigint, {}, {}, 0.8)),
+                      wanted AS (TABLE brute UNION ALL SELECT a, b FROM brute WHERE a % 2 <> b % 2)
+                 SELECT (SELECT count(*) FROM (TABLE wanted EXCEPT ALL (TABLE found UNION ALL TABLE between)) x)
+                      + (SELECT count(*) FROM ((TABLE found UNION ALL TABLE between) EXCEPT ALL TABLE wanted) x)",
+                documents("body LIKE 'shared%'"),
+                documents("id % 2 = 0 AND body LIKE 'shared%'"),
+                documents("id % 2 = 1")
+            ),
+            &[],
+        )?
+        .get(0);
+    ensure!(differing == 0, "{differing} pairs differ");
+    Ok(())
 }
