@@ -295,8 +295,8 @@ impl Sides {
     pub const BOTH: Self = Self { a: true, b: true };
 }
 
-/// Visits the pairs of a row and others of a group that meet under its key: the row stands for rows of side a, the other one for rows of side b. Over all
-/// rows of all groups every pair comes once.
+/// Visits the pairs of a row and others of a group that meet under its key: the row stands for rows of side a,
+/// the other one for rows of side b. Over all rows of all groups every pair comes once.
 pub fn pairs_of_row(
     x: u32,
     group: &[u32],
