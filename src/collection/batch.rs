@@ -364,7 +364,7 @@ pub fn same_key(a: &u64, b: &u64) -> bool {
     key(*a) == key(*b)
 }
 
-/// What kept items look for partners under.
+/// The keys under which kept items look for partners.
 #[derive(Clone, Copy)]
 enum Under {
     Tokens,
