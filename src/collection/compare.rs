@@ -1,7 +1,7 @@
 //! Pairs of rows compared with the help of other threads.
 
 use crate::collection::bit_strings;
-use crate::collection::documents::{read_set, share_of_work_mem_bytes};
+use crate::collection::documents::{set_of_document, share_of_work_mem_bytes};
 use crate::collection::rows::RecordKind;
 use crate::pg::error::OrRaise;
 use crate::pg::helpers::{in_order, piece_bytes};
@@ -9,7 +9,6 @@ use neardup::Result;
 use neardup::memory::{Grow, with_room};
 use neardup::minhash::estimate_stored;
 use neardup::set::{intersection_size, jaccard_at_least, reaches};
-use neardup::shingle::{Key, shingle_hashes};
 use rustc_hash::FxHashMap;
 use std::mem;
 use std::sync::{Arc, OnceLock};
@@ -43,12 +42,11 @@ impl Compared {
         if let Some(set) = self.set.get() {
             return Ok(set);
         }
-        let computed = match kind {
-            RecordKind::Text(shingling) => {
-                shingle_hashes(&self.record, &shingling, &Key::from_seed(0), check)?
-            }
-            _ => read_set(&self.record)?,
+        let shingling = match kind {
+            RecordKind::Text(shingling) => Some(shingling),
+            _ => None,
         };
+        let computed = set_of_document(&self.record, shingling, check)?;
         Ok(self.set.get_or_init(|| computed))
     }
 

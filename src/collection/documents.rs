@@ -9,7 +9,7 @@ use crate::pg::spool::Records;
 use crate::pg::stored_texts;
 use neardup::Result;
 use neardup::memory::{Grow, collected};
-use neardup::shingle::Key;
+use neardup::shingle::{Key, Shingling, shingle_hashes};
 use pgrx::pg_sys;
 
 /// Returns how many bytes each record store of a collection keeps in memory: signatures, documents
@@ -89,6 +89,22 @@ fn push_set(mut set: Vec<i64>, record: &mut Vec<u8>) {
 pub fn read_set(record: &[u8]) -> Result<Vec<i64>> {
     let (elements, _) = record.as_chunks::<8>();
     collected(elements.iter().map(|bytes| i64::from_le_bytes(*bytes)))
+}
+
+/// Returns the sorted elements of the set behind the record of a document: of the shingles of a text, if it is to
+/// be cut into them.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub fn set_of_document(
+    document: &[u8],
+    shingling: Option<Shingling>,
+    check: &mut dyn FnMut(),
+) -> Result<Vec<i64>> {
+    match shingling {
+        Some(shingling) => shingle_hashes(document, &shingling, &Key::from_seed(0), check),
+        None => read_set(document),
+    }
 }
 
 /// Documents of one kind, by number.

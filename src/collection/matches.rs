@@ -7,7 +7,7 @@ use crate::collection::batch::Batch;
 use crate::collection::bit_strings;
 use crate::collection::compare::compare_pairs;
 use crate::collection::containment::MakeOfSet;
-use crate::collection::documents::{Documents, read_set};
+use crate::collection::documents::{Documents, set_of_document};
 use crate::collection::form::Test;
 use crate::collection::items::Items;
 use crate::collection::members::Members;
@@ -24,7 +24,6 @@ use neardup::bands::element_key;
 use neardup::bands::plan::VerifiedPlan;
 use neardup::candidates::{Frequencies, Prefixes, choose_prefix};
 use neardup::memory::{Grow, collected};
-use neardup::shingle::{Key, shingle_hashes};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -196,9 +195,12 @@ impl Measured {
     /// Lets documents that share a token with very many others look for partners under the elements of their
     /// sets, unless these take more memory than the tokens.
     fn tell_apart(&mut self, batch: &mut Batch) {
+        if self.collection.documents.is_none() {
+            return;
+        }
         let kept = 0..batch.tokens.rows();
         let hot = collected(kept.filter(|kept| batch.tokens.is_hot(*kept))).or_raise();
-        if hot.is_empty() || self.collection.documents.is_none() {
+        if hot.is_empty() {
             return;
         }
         let rows = collected(hot.iter().map(|kept| self.row(batch, *kept))).or_raise();
@@ -335,13 +337,7 @@ fn for_each_set<U: Send>(
         &mut Progress::begin(stage, Some(rows.len())),
         rows.iter().copied(),
         &mut documents.reader(),
-        &|document, made, check| {
-            let set = match shingling {
-                Some(shingling) => shingle_hashes(document, &shingling, &Key::from_seed(0), check)?,
-                None => read_set(document)?,
-            };
-            make(&set, made)
-        },
+        &|document, made, check| make(&set_of_document(document, shingling, check)?, made),
         take,
     );
 }

@@ -47,7 +47,7 @@ impl Occurrence {
     /// Returns how many of `keys` keys values share that have each of them in common with a probability of
     /// `probability`, but for a probability of `missed`; `None` where they may share none.
     ///
-    /// What T leaves of `missed` is spent on [`Self::minima`] of fewer keys than the lemma's.
+    /// Its [`Self::minima`] are of fewer keys than the lemma's: together with T they stay within `missed`.
     pub fn likely(keys: usize, probability: f64, missed: f64) -> Option<Self> {
         let needed = least_shared(keys, probability, missed);
         let within = Self::within(keys, keys - needed)?;

@@ -113,14 +113,9 @@ impl Tokens {
     /// # Errors
     /// `OutOfMemory`.
     pub fn set_prefixes(&mut self, prefixes: Prefixes) -> Result<()> {
-        let hot = self.flagged.chunks(self.bands).flat_map(|row| {
-            let hot = row
-                .iter()
-                .enumerate()
-                .filter(|(_, token)| **token & HOT != 0);
-            hot.map(|(band, token)| (key(band, *token), true))
-        });
-        if FAR_FEWER * prefixes.meetings()? < meetings(hot)? {
+        let rows = self.flagged.chunks(self.bands);
+        let hot = rows.flat_map(|row| keys_where(row, |token| token & HOT != 0));
+        if FAR_FEWER * prefixes.meetings()? < meetings(hot.map(|key| (key, true)))? {
             self.prefixes = Some(prefixes);
         }
         Ok(())
@@ -144,9 +139,7 @@ impl Tokens {
     /// Returns the keys of the tokens under which a row is to look for partners, for sorting. Rows that share
     /// such a token share its key.
     pub fn keys(&self, row: u32) -> impl Iterator<Item = u32> + '_ {
-        let tokens = self.row(row).iter().enumerate();
-        let looked = tokens.filter(|(_, token)| self.looks_under(**token));
-        looked.map(|(band, token)| key(band, *token))
+        keys_where(self.row(row), |token| self.looks_under(token))
     }
 
     /// Returns the keys of the elements of a row's prefix, under which it is found, or finds others.
@@ -218,9 +211,17 @@ impl Tokens {
 
 /// Returns the keys under which a row is to look for partners, of its tokens as [`choose`] appended them.
 pub fn keys(chosen: &[u32]) -> impl Iterator<Item = u32> + '_ {
-    let looks_here = |&(_, token): &(usize, &u32)| token & LOOK_HERE != 0;
-    let tokens = chosen.iter().enumerate().filter(looks_here);
-    tokens.map(|(band, &token)| key(band, token))
+    keys_where(chosen, |token| token & LOOK_HERE != 0)
+}
+
+/// Returns the keys of the tokens of a row that are `wanted`.
+fn keys_where<'a>(
+    row: &'a [u32],
+    wanted: impl Fn(u32) -> bool + 'a,
+) -> impl Iterator<Item = u32> + 'a {
+    let tokens = row.iter().copied().enumerate();
+    let tokens = tokens.filter(move |(_, token)| wanted(*token));
+    tokens.map(|(band, token)| key(band, token))
 }
 
 /// The numbers of rows that have a token.
