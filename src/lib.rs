@@ -25,7 +25,7 @@ mod live;
 
 mod backfill;
 
-// A version that is not listed would silently lack what `cfg` gives to the newest one.
+// Every other `cfg` names the versions before a change, so that a new version has what the newest one here has.
 #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17", feature = "pg18")))]
 compile_error!("this version of PostgreSQL is not known: look at every `cfg` of a version");
 
@@ -43,6 +43,6 @@ pub extern "C-unwind" fn _PG_init() {
     pg::progress::define_setting();
     index::planner::hook::install();
     guard::places::install();
-    #[cfg(feature = "pg18")]
+    #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
     index::am::explain::install();
 }

@@ -114,9 +114,9 @@ pub fn check_interrupts() {
 pub fn vacuum_delay() {
     // SAFETY: VACUUM may be delayed or canceled here: no page is locked.
     unsafe {
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pgrx::pg_sys::vacuum_delay_point();
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         pgrx::pg_sys::vacuum_delay_point(false);
     }
 }

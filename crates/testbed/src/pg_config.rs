@@ -170,6 +170,7 @@ mod tests {
     use super::{SUPPORTED, parse_major, supported};
     use crate::workspace;
     use std::fs;
+    use walkdir::WalkDir;
 
     #[test]
     fn supported_versions_are_the_same_everywhere() {
@@ -192,6 +193,19 @@ mod tests {
         ] {
             let text = fs::read_to_string(workspace::root().join(file)).expect(file);
             assert!(text.contains(&stated), "{file} lacks {stated}");
+        }
+    }
+
+    /// A `cfg` that names the newest version would take its code from the next one, without an error.
+    #[test]
+    fn code_for_the_newest_version_is_there_for_the_next() {
+        let newest = format!("feature = \"pg{}\"", SUPPORTED.end());
+        for entry in WalkDir::new(workspace::root().join("src")) {
+            let path = entry.expect("src can be read").into_path();
+            if path.is_file() && !path.ends_with("src/lib.rs") {
+                let text = fs::read_to_string(&path).expect("a source is text");
+                assert!(!text.contains(&newest), "{} names it", path.display());
+            }
         }
     }
 

@@ -248,9 +248,9 @@ fn table_allows_truncation(index: &Index) -> bool {
             .rd_options
             .cast::<pg_sys::StdRdOptions>()
             .as_ref();
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         return options.is_none_or(|options| options.vacuum_truncate);
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         options
             .filter(|options| options.vacuum_truncate_set)
             .map_or(pg_sys::vacuum_truncate, |options| options.vacuum_truncate)

@@ -73,7 +73,7 @@ pub unsafe extern "C-unwind" fn estimate(
             *selectivity = 0.0;
             *pages = 0.0;
             // Infinite costs do not suffice where disabled plans are counted first.
-            #[cfg(feature = "pg18")]
+            #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
             {
                 (*path).path.disabled_nodes = 2;
             }

@@ -21,7 +21,7 @@ mod candidates;
 mod check;
 mod compact;
 mod cost;
-#[cfg(feature = "pg18")]
+#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
 pub mod explain;
 mod fetch;
 mod find;

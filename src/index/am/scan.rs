@@ -183,7 +183,7 @@ unsafe fn state<'s>(scan: &mut pg_sys::IndexScanDescData) -> &'s mut Scan<'s> {
 ///
 /// # Safety
 /// An open scan, or NULL.
-#[cfg(feature = "pg18")]
+#[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
 pub unsafe fn rows_beyond(scan: pg_sys::IndexScanDesc) -> Option<u64> {
     // SAFETY: vouched for by the caller; the function that begins a scan tells whose it is.
     unsafe {
@@ -304,7 +304,7 @@ unsafe fn start<'s>(scan: &mut pg_sys::IndexScanDescData, row_keys: &RowKeys) ->
     // SAFETY: vouched for by the caller.
     unsafe {
         count(scan.indexRelation, 1, 0);
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         if let Some(instrument) = scan.instrument.as_mut() {
             instrument.nsearches += 1;
         }

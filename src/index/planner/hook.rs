@@ -294,7 +294,7 @@ unsafe fn make_plain_paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::Rel
         (*rel).pathlist = std::ptr::null_mut();
         (*rel).partial_pathlist = std::ptr::null_mut();
         (*rel).ppilist = std::ptr::null_mut();
-        #[cfg(feature = "pg18")]
+        #[cfg(not(any(feature = "pg15", feature = "pg16", feature = "pg17")))]
         if pg_sys::create_tidscan_paths(root, rel) {
             return;
         }
@@ -310,7 +310,7 @@ unsafe fn make_plain_paths(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::Rel
             }
         }
         pg_sys::create_index_paths(root, rel);
-        #[cfg(not(feature = "pg18"))]
+        #[cfg(any(feature = "pg15", feature = "pg16", feature = "pg17"))]
         pg_sys::create_tidscan_paths(root, rel);
     }
 }
