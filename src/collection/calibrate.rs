@@ -82,11 +82,7 @@ fn calibrate(pairs: &mut LabeledPairs, methods: &[GridMethod], seed: i64) -> Vec
             progress.step();
             let (a, b) = pairs.read_pair(number, &mut buffers);
             let score = method.score(a, b, &mut || progress.look()).or_raise();
-            let scored = Scored {
-                score,
-                same: pairs.same[number],
-                weight,
-            };
+            let scored = Scored::new(score, pairs.same[number], weight);
             scores.try_push(scored).or_raise();
         }
         let cut = best_cut(&mut scores, method.scale(), &mut || progress.look());

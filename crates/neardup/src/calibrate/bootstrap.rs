@@ -85,7 +85,7 @@ struct Resamples {
 }
 
 impl Resamples {
-    /// Prepares to draw from pairs, given by kind, in the order of the fields of [`Outcomes`], and weight.
+    /// Prepares to draw from pairs, given by kind, in the order of [`Outcomes`], and weight.
     fn new(mut pairs: Vec<(usize, u64)>, seed: i64) -> Result<Self> {
         let count = pairs.len() as u64;
         let least = pairs.iter().map(|(_, weight)| *weight).min().unwrap_or(1);
@@ -125,7 +125,7 @@ impl Resamples {
             let (kind, weight, _) = self.classes[class];
             weights[kind] += weight;
         }
-        Outcomes::of(weights)
+        Outcomes(weights)
     }
 }
 
@@ -135,25 +135,19 @@ mod tests {
     use crate::minhash::interval::share_limits;
     use proptest::prelude::*;
 
-    /// Returns the intervals of pairs that are of each kind and of one weight.
     fn of(counts: [u64; 4], seed: i64) -> Intervals {
         of_weight(counts, 1, seed)
     }
 
+    /// Returns the intervals of pairs that are of each kind and of one weight.
     fn of_weight(counts: [u64; 4], weight: u64, seed: i64) -> Intervals {
         let kinds = [(1.0, true), (1.0, false), (0.0, true), (0.0, false)];
-        let pairs = kinds
-            .into_iter()
-            .zip(counts)
-            .flat_map(|((score, same), count)| {
-                let pair = Scored {
-                    score,
-                    same,
-                    weight,
-                };
-                vec![pair; count as usize]
-            });
-        intervals(&pairs.collect::<Vec<_>>(), 0.5, seed, &mut || {}).unwrap()
+        let scored = kinds.map(|(score, same)| Scored::new(score, same, weight));
+        let mut pairs = Vec::new();
+        for (pair, count) in scored.into_iter().zip(counts) {
+            pairs.resize(pairs.len() + count as usize, pair);
+        }
+        intervals(&pairs, 0.5, seed, &mut || {}).unwrap()
     }
 
     #[test]
@@ -167,18 +161,10 @@ mod tests {
     /// A pair that stands for many is drawn more or less often, which moves the figures more.
     #[test]
     fn unequal_weights_make_intervals_wider() {
-        let pairs = |heavy: u64| {
-            let weight = move |place: usize| {
-                if place.is_multiple_of(20) { heavy } else { 1 }
-            };
-            (0..200).map(move |place| Scored {
-                score: 1.0,
-                same: place < 150,
-                weight: weight(place),
-            })
-        };
         let width = |heavy| {
-            let pairs: Vec<_> = pairs(heavy).collect();
+            let weight = |place: u32| if place.is_multiple_of(20) { heavy } else { 1 };
+            let pair = |place| Scored::new(1.0, place < 150, weight(place));
+            let pairs: Vec<_> = (0..200).map(pair).collect();
             let found = intervals(&pairs, 0.5, 0, &mut || {}).unwrap().precision;
             found.high - found.low
         };
@@ -197,17 +183,15 @@ mod tests {
             [(0, 1, 7), (1, 1, 10), (2, 1, 13), (3, 1, 16)]
         );
         resamples.pairs = 4;
-        assert_eq!(resamples.draw(&mut || {}), Outcomes::of([2, 0, 0, 2]));
+        assert_eq!(resamples.draw(&mut || {}), Outcomes([2, 0, 0, 2]));
     }
 
     #[test]
     fn known_answers() {
         let found = of([40, 5, 10, 45], 0);
-        let limits =
-            |interval: ConfidenceLimits| [interval.low, interval.high].map(|x| (x * 1e6).round());
-        assert_eq!(limits(found.precision), KNOWN[0]);
-        assert_eq!(limits(found.recall), KNOWN[1]);
-        assert_eq!(limits(found.f1), KNOWN[2]);
+        let limits = |of: ConfidenceLimits| [of.low, of.high].map(|x| (x * 1e6).round());
+        let figures = [found.precision, found.recall, found.f1];
+        assert_eq!(figures.map(limits), KNOWN);
         assert_ne!(of([40, 5, 10, 45], 1), found);
     }
 
@@ -246,7 +230,7 @@ mod tests {
         #[test]
         fn the_figures_lie_inside(counts in prop::array::uniform4(0u64..40), seed: i64) {
             prop_assume!(counts[0] > 0);
-            let (found, figures) = (of(counts, seed), Outcomes::of(counts));
+            let (found, figures) = (of(counts, seed), Outcomes(counts));
             for (interval, figure) in [
                 (found.precision, figures.precision()),
                 (found.recall, figures.recall()),

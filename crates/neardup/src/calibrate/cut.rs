@@ -13,6 +13,12 @@ pub struct Scale {
 }
 
 impl Scale {
+    /// Of similarities.
+    pub(super) const SIMILARITY: Self = Self {
+        floor: 0.0,
+        top: 1.0,
+    };
+
     /// Returns a difference of scores as a share of the scale.
     pub fn share(&self, difference: f64) -> f64 {
         difference / (self.top - self.floor)
@@ -31,6 +37,14 @@ pub struct Cut {
 }
 
 impl Cut {
+    pub(super) fn new(lowest: f64, below: f64, outcomes: Outcomes) -> Self {
+        Self {
+            lowest,
+            below,
+            outcomes,
+        }
+    }
+
     /// Returns the distance of the pairs found from the others.
     pub fn gap(&self) -> f64 {
         self.lowest - self.below
@@ -58,6 +72,16 @@ pub struct Scored {
     pub weight: u64,
 }
 
+impl Scored {
+    pub fn new(score: f64, same: bool, weight: u64) -> Self {
+        Self {
+            score,
+            same,
+            weight,
+        }
+    }
+}
+
 /// Returns whole numbers in proportion to weights, so that sums of them are exact: as large as they can be
 /// if `weights.len()` times the largest is not to exceed 2^60.
 ///
@@ -78,40 +102,27 @@ pub fn best_cut(pairs: &mut [Scored], scale: Scale, check: &mut dyn FnMut()) -> 
     let highest_first = |a: &Scored, b: &Scored| b.score.total_cmp(&a.score);
     sort_by(pairs, highest_first, check);
     let [same, different] = weights(pairs);
-    let mut outcomes = Outcomes {
-        false_negatives: same,
-        true_negatives: different,
-        ..Outcomes::default()
-    };
+    let mut outcomes = Outcomes([0, 0, same, different]);
     let below = |place: usize| {
         pairs
             .get(place)
             .map_or(scale.floor, |pair| pair.score.max(scale.floor))
     };
-    let mut best = (below(0) < scale.top).then(|| Cut {
-        lowest: scale.top,
-        below: below(0),
-        outcomes,
-    });
+    let mut best = (below(0) < scale.top).then(|| Cut::new(scale.top, below(0), outcomes));
     let mut place = 0;
     for tied in pairs.chunk_by(|a, b| a.score == b.score) {
         let score = tied[0].score;
         if score <= scale.floor {
             break;
         }
-        let [same, different] = weights(tied);
-        outcomes.true_positives += same;
-        outcomes.false_negatives -= same;
-        outcomes.false_positives += different;
-        outcomes.true_negatives -= different;
+        for (kind, weight) in weights(tied).into_iter().enumerate() {
+            outcomes.0[kind] += weight;
+            outcomes.0[kind + 2] -= weight;
+        }
         place += tied.len();
         let is_better = |best: &Cut| outcomes.compare_f1(&best.outcomes).is_gt();
         if best.as_ref().is_none_or(is_better) {
-            best = Some(Cut {
-                lowest: score,
-                below: below(place),
-                outcomes,
-            });
+            best = Some(Cut::new(score, below(place), outcomes));
         }
     }
     best.expect("a score at the top of the scale is above its floor")
@@ -130,27 +141,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SIMILARITY: Scale = Scale {
-        floor: 0.0,
-        top: 1.0,
-    };
-
     fn cut(pairs: &[(f64, bool)]) -> Cut {
-        let pairs: Vec<_> = pairs
-            .iter()
-            .map(|&(score, same)| (score, same, 1))
-            .collect();
-        weighted_cut(&pairs)
+        let scored = |&(score, same): &_| Scored::new(score, same, 1);
+        weighted_cut(pairs.iter().map(scored).collect())
     }
 
-    fn weighted_cut(pairs: &[(f64, bool, u64)]) -> Cut {
-        let scored = |&(score, same, weight): &_| Scored {
-            score,
-            same,
-            weight,
-        };
-        let mut pairs: Vec<_> = pairs.iter().map(scored).collect();
-        best_cut(&mut pairs, SIMILARITY, &mut || {})
+    fn weighted_cut(mut pairs: Vec<Scored>) -> Cut {
+        best_cut(&mut pairs, Scale::SIMILARITY, &mut || {})
     }
 
     #[test]
@@ -165,7 +162,8 @@ mod tests {
             .iter()
             .flat_map(|&(score, same, weight)| vec![(score, same); weight as usize])
             .collect();
-        assert_eq!(weighted_cut(&weighted), cut(&repeated));
+        let weighted = weighted.map(|(score, same, weight)| Scored::new(score, same, weight));
+        assert_eq!(weighted_cut(weighted.to_vec()), cut(&repeated));
     }
 
     #[test]
@@ -179,66 +177,58 @@ mod tests {
     }
 
     #[test]
-    fn a_worked_example() {
-        let found = cut(&[
-            (0.9, true),
-            (0.7, true),
-            (0.6, false),
-            (0.5, true),
-            (0.5, true),
-            (0.3, false),
-            (0.2, true),
-            (0.0, true),
-        ]);
-        // Down to 0.5: 4 right, 1 wrong, 2 missing, F1 8/11; down to 0.2: 5, 2, 1, F1 10/13.
-        assert_eq!((found.lowest, found.below), (0.2, 0.0));
-        assert_eq!(found.outcomes, Outcomes::of([5, 2, 1, 0]));
-    }
-
-    #[test]
-    fn ties_are_found_together() {
-        let found = cut(&[
-            (0.8, true),
-            (0.4, true),
-            (0.4, false),
-            (0.4, false),
-            (0.1, false),
-        ]);
-        assert_eq!((found.lowest, found.below), (0.8, 0.4));
-        let found = cut(&[(0.8, false), (0.8, true), (0.2, false)]);
-        assert_eq!(found.outcomes, Outcomes::of([1, 1, 0, 1]));
-    }
-
-    #[test]
-    fn nothing_to_be_found() {
-        let found = cut(&[(0.0, true), (0.0, false)]);
-        assert_eq!((found.lowest, found.below), (1.0, 0.0));
-        assert_eq!(found.outcomes, Outcomes::of([0, 0, 1, 1]));
-        let found = cut(&[(0.3, false), (0.0, true)]);
-        assert_eq!((found.lowest, found.below), (1.0, 0.3));
-        let found = cut(&[(1.0, false), (0.0, true)]);
-        assert_eq!((found.lowest, found.below), (1.0, 0.0));
-        assert_eq!(found.outcomes, Outcomes::of([0, 1, 1, 0]));
+    fn worked_examples() {
+        let (same, other) = (|score| (score, true), |score| (score, false));
+        let tied = [0.9, 0.7, 0.5, 0.5, 0.2, 0.0].map(same);
+        for (pairs, lowest, below, outcomes) in [
+            // Down to 0.5: 4 right, 1 wrong, 2 missing, F1 8/11; down to 0.2: 5, 2, 1, F1 10/13.
+            (
+                [&tied[..], &[0.6, 0.3].map(other)].concat(),
+                0.2,
+                0.0,
+                [5, 2, 1, 0],
+            ),
+            // Ties are found together.
+            (
+                [&[0.8, 0.4].map(same)[..], &[0.4, 0.4, 0.1].map(other)].concat(),
+                0.8,
+                0.4,
+                [1, 0, 1, 3],
+            ),
+            (
+                vec![other(0.8), same(0.8), other(0.2)],
+                0.8,
+                0.2,
+                [1, 1, 0, 1],
+            ),
+            // Nothing is to be found.
+            (vec![same(0.0), other(0.0)], 1.0, 0.0, [0, 0, 1, 1]),
+            (vec![other(0.3), same(0.0)], 1.0, 0.3, [0, 0, 1, 1]),
+            (vec![other(1.0), same(0.0)], 1.0, 0.0, [0, 1, 1, 0]),
+        ] {
+            let found = cut(&pairs);
+            assert_eq!((found.lowest, found.below), (lowest, below), "{pairs:?}");
+            assert_eq!(found.outcomes, Outcomes(outcomes), "{pairs:?}");
+        }
     }
 
     #[test]
     fn round_numbers() {
-        let between = |below, lowest| {
-            Cut {
-                lowest,
-                below,
-                outcomes: Outcomes::default(),
-            }
-            .roundest()
-        };
-        assert_eq!(between(0.5, 1.0), 0.8);
-        assert_eq!(between(0.0, 0.35), 0.2);
-        assert_eq!(between(0.61, 0.69), 0.65);
-        assert_eq!(between(0.6, 0.7), 0.7);
-        assert_eq!(between(0.0, 0.05), 0.03);
-        assert_eq!(between(1.0 / 3.0, 0.334), 0.334);
         let next = f64::from_bits(0.5f64.to_bits() + 1);
-        assert_eq!(between(0.5, next), next);
+        for (below, lowest, number) in [
+            (0.5, 1.0, 0.8),
+            (0.0, 0.35, 0.2),
+            (0.61, 0.69, 0.65),
+            (0.6, 0.7, 0.7),
+            (0.0, 0.05, 0.03),
+            (1.0 / 3.0, 0.334, 0.334),
+            (0.5, next, next),
+        ] {
+            assert_eq!(
+                Cut::new(lowest, below, Outcomes::default()).roundest(),
+                number
+            );
+        }
     }
 
     proptest! {
@@ -253,7 +243,7 @@ mod tests {
                     pairs.iter().filter(alike).count() as u64
                 };
                 let of_each = [(true, true), (true, false), (false, true), (false, false)];
-                Outcomes::of(of_each.map(|(is_found, same)| count(is_found, same)))
+                Outcomes(of_each.map(|(is_found, same)| count(is_found, same)))
             };
             let best = (1..=1000).map(|step| at(f64::from(step) / 1000.0)).max_by(Outcomes::compare_f1);
             prop_assert!(found.outcomes.compare_f1(&best.unwrap()).is_eq());

@@ -65,10 +65,7 @@ impl GridMethod {
     /// Returns the scores that a threshold can take.
     pub fn scale(&self) -> Scale {
         match self.measure {
-            GridMeasure::Resemblance => Scale {
-                floor: 0.0,
-                top: 1.0,
-            },
+            GridMeasure::Resemblance => Scale::SIMILARITY,
             GridMeasure::SimHash(_) => Scale {
                 floor: -f64::from(MAX_DISTANCE) - 1.0,
                 top: 0.0,
@@ -151,30 +148,25 @@ mod tests {
     #[test]
     fn scores_are_those_of_the_measures() {
         let resemblance = method(GridMeasure::Resemblance, 1);
-        let score = |a: &str, b: &str| resemblance.score(a.as_bytes(), b.as_bytes(), &mut || {});
-        assert_eq!(score("a b c", "B c d").unwrap(), 0.5);
-        assert_eq!(score("", "").unwrap(), 0.0);
         let simhash = method(GridMeasure::SimHash(Weighting::Set), 1);
-        let score = |a: &str, b: &str| simhash.score(a.as_bytes(), b.as_bytes(), &mut || {});
-        assert_eq!(score("a b c", "c b a").unwrap(), 0.0);
-        assert!(score("a b c", "x y z").unwrap() < 0.0);
-        assert_eq!(score("a", "").unwrap(), simhash.scale().floor);
+        let score = |method: &GridMethod, a: &str, b: &str| {
+            let score = method.score(a.as_bytes(), b.as_bytes(), &mut || {});
+            score.unwrap()
+        };
+        assert_eq!(score(&resemblance, "a b c", "B c d"), 0.5);
+        assert_eq!(score(&resemblance, "", ""), 0.0);
+        assert_eq!(score(&simhash, "a b c", "c b a"), 0.0);
+        assert!(score(&simhash, "a b c", "x y z") < 0.0);
+        assert_eq!(score(&simhash, "a", ""), simhash.scale().floor);
     }
 
     #[test]
     fn distances_in_the_middle() {
         let simhash = method(GridMeasure::SimHash(Weighting::Set), 1);
-        let middle = |lowest: f64, below: f64| {
-            simhash.middle_distance(&Cut {
-                lowest,
-                below,
-                outcomes: Default::default(),
-            })
-        };
-        assert_eq!(middle(-3.0, -4.0), 3);
-        assert_eq!(middle(-3.0, -6.0), 4);
-        assert_eq!(middle(0.0, -1.0), 0);
-        assert_eq!(middle(-63.0, -64.0), 63);
+        let middle =
+            |(lowest, below)| simhash.middle_distance(&Cut::new(lowest, below, Default::default()));
+        let cuts = [(-3.0, -4.0), (-3.0, -6.0), (0.0, -1.0), (-63.0, -64.0)];
+        assert_eq!(cuts.map(middle), [3, 4, 0, 63]);
     }
 
     #[test]
@@ -193,16 +185,9 @@ mod tests {
             method(GridMeasure::SimHash(Weighting::Logarithm), 1)
         );
         assert!(Grid::default().methods().is_err());
-        let lengths = vec![0];
-        assert!(
-            Grid {
-                lengths,
-                ..grid.clone()
-            }
-            .methods()
-            .is_err()
-        );
-        let lengths = vec![1; MAX_METHODS];
-        assert!(Grid { lengths, ..grid }.methods().is_err());
+        for lengths in [vec![0], vec![1; MAX_METHODS]] {
+            let grid = grid.clone();
+            assert!(Grid { lengths, ..grid }.methods().is_err());
+        }
     }
 }

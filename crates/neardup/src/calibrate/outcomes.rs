@@ -2,46 +2,22 @@
 
 use std::cmp::Ordering;
 
-/// The weights of pairs that a threshold takes for the same and for different, rightly or not.
+/// The weights of pairs that a threshold takes for the same and for different, rightly or not: true
+/// positives, false positives, false negatives and true negatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Outcomes {
-    pub true_positives: u64,
-    pub false_positives: u64,
-    pub false_negatives: u64,
-    pub true_negatives: u64,
-}
+pub struct Outcomes(pub [u64; 4]);
 
 impl Outcomes {
-    /// Returns outcomes of true positives, false positives, false negatives and true negatives.
-    pub fn of(weights: [u64; 4]) -> Self {
-        let [
-            true_positives,
-            false_positives,
-            false_negatives,
-            true_negatives,
-        ] = weights;
-        Self {
-            true_positives,
-            false_positives,
-            false_negatives,
-            true_negatives,
-        }
-    }
-
     /// Returns the share of the pairs found that are the same; 0 if none is found.
     pub fn precision(&self) -> f64 {
-        share(
-            self.true_positives,
-            self.true_positives + self.false_positives,
-        )
+        let Self([right, wrong, ..]) = self;
+        share(*right, right + wrong)
     }
 
     /// Returns the share of the same pairs that are found; 0 if none is the same.
     pub fn recall(&self) -> f64 {
-        share(
-            self.true_positives,
-            self.true_positives + self.false_negatives,
-        )
+        let Self([right, _, missed, _]) = self;
+        share(*right, right + missed)
     }
 
     /// Returns the harmonic mean of precision and recall; 0 if nothing is found rightly.
@@ -58,8 +34,8 @@ impl Outcomes {
     }
 
     fn f1_fraction(&self) -> (u64, u64) {
-        let twice = 2 * self.true_positives;
-        (twice, twice + self.false_positives + self.false_negatives)
+        let Self([right, wrong, missed, _]) = self;
+        (2 * right, 2 * right + wrong + missed)
     }
 }
 
@@ -76,26 +52,28 @@ mod tests {
 
     #[test]
     fn a_worked_example() {
-        let found = Outcomes::of([6, 2, 3, 9]);
-        assert_eq!(found.precision(), 0.75);
-        assert_eq!(found.recall(), 6.0 / 9.0);
-        assert_eq!(found.f1(), 12.0 / 17.0);
+        let found = Outcomes([6, 2, 3, 9]);
+        let figures = [found.precision(), found.recall(), found.f1()];
+        assert_eq!(figures, [0.75, 6.0 / 9.0, 12.0 / 17.0]);
         assert_eq!(Outcomes::default().f1(), 0.0);
     }
 
     #[test]
     fn f1_is_compared_exactly() {
-        let near = Outcomes::of([3_000_000_000, 1, 0, 0]);
-        let nearer = Outcomes::of([3_000_000_001, 1, 0, 0]);
-        assert_eq!(near.compare_f1(&nearer), Ordering::Less);
-        assert_eq!(nearer.compare_f1(&near), Ordering::Greater);
-        let (half, doubled) = (Outcomes::of([1, 2, 0, 5]), Outcomes::of([2, 1, 3, 0]));
-        assert_eq!(half.compare_f1(&doubled), Ordering::Equal);
-        let none = Outcomes::default();
-        assert_eq!(
-            none.compare_f1(&Outcomes::of([0, 4, 1, 0])),
-            Ordering::Equal
-        );
-        assert_eq!(none.compare_f1(&half), Ordering::Less);
+        let half = [1, 2, 0, 5];
+        for (low, high, order) in [
+            (
+                [3_000_000_000, 1, 0, 0],
+                [3_000_000_001, 1, 0, 0],
+                Ordering::Less,
+            ),
+            (half, [2, 1, 3, 0], Ordering::Equal),
+            ([0; 4], [0, 4, 1, 0], Ordering::Equal),
+            ([0; 4], half, Ordering::Less),
+        ] {
+            let [low, high] = [low, high].map(Outcomes);
+            assert_eq!(low.compare_f1(&high), order, "{low:?} {high:?}");
+            assert_eq!(high.compare_f1(&low), order.reverse());
+        }
     }
 }

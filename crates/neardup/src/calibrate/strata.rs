@@ -61,12 +61,8 @@ impl Strata {
         let (a, b) = (a.min(b), a.max(b));
         let kept = &mut self.kept[stratum(similarity)];
         let hash = split_mix(self.seed ^ (u64::from(a) << 32 | u64::from(b)));
-        let is_full = kept.len() >= self.wanted;
-        if is_full
-            && kept
-                .last_key_value()
-                .is_none_or(|(last, _)| *last < (hash, a, b))
-        {
+        let is_later = |(last, _): (&_, _)| *last < (hash, a, b);
+        if kept.len() >= self.wanted && kept.last_key_value().is_none_or(is_later) {
             return;
         }
         kept.insert((hash, a, b), (similarity, layer));
@@ -154,32 +150,22 @@ mod tests {
 
     #[test]
     fn the_pairs_of_a_stratum_stand_for_all_of_it() {
-        let weights: Vec<f64> = drawn(50, 0, &skewed())
-            .iter()
-            .map(|pair| pair.weight)
-            .collect();
-        assert!((weights.iter().sum::<f64>() - 1000.0).abs() < 1e-6);
-        assert_eq!(weights.iter().filter(|weight| **weight == 2.0).count(), 45);
-        assert!(weights.iter().any(|weight| *weight > 100.0));
-        assert!(
-            drawn(5000, 0, &skewed())
-                .iter()
-                .all(|pair| pair.weight == 1.0)
-        );
+        let weights = |wanted| {
+            let drawn = drawn(wanted, 0, &skewed()).into_iter();
+            drawn.map(|pair| pair.weight).collect::<Vec<f64>>()
+        };
+        let few = weights(50);
+        assert!((few.iter().sum::<f64>() - 1000.0).abs() < 1e-6);
+        assert_eq!(few.iter().filter(|weight| **weight == 2.0).count(), 45);
+        assert!(few.iter().any(|weight| *weight > 100.0));
+        assert!(weights(5000).iter().all(|weight| *weight == 1.0));
     }
 
     /// 1000 pairs, nine in ten of them unlike.
     fn skewed() -> Vec<(u32, u32, f64)> {
-        let similarity = |i: u32| {
-            if i < 900 {
-                0.01
-            } else {
-                f64::from(i - 900) / 100.0
-            }
-        };
-        (0..1000)
-            .map(|i| (2 * i, 2 * i + 1, similarity(i)))
-            .collect()
+        let similarity = |i: u32| i.checked_sub(900).map_or(0.01, |i| f64::from(i) / 100.0);
+        let pair = |i| (2 * i, 2 * i + 1, similarity(i));
+        (0..1000).map(pair).collect()
     }
 
     #[test]
@@ -220,16 +206,9 @@ mod tests {
         pairs.extend((0..20).map(|i| (10, 100 + i, 0.95)));
         let sample = drawn(43, 0, &pairs);
         assert_eq!(sample.len(), 43);
-        let mut strata = Strata::new(43, 0);
-        for &(a, b, similarity) in &pairs {
-            strata.offer(a, b, similarity, None);
-        }
-        let [.., last] = strata.kept;
-        let order = varied(last).unwrap();
-        let documents: HashSet<u32> = order[..20]
-            .iter()
-            .flat_map(|(pair, _)| [pair.a, pair.b])
-            .collect();
+        let alike = |pair: &&SampledPair| pair.similarity == 0.95;
+        let first = sample.iter().filter(alike).take(20);
+        let documents: HashSet<u32> = first.flat_map(|pair| [pair.a, pair.b]).collect();
         assert_eq!(documents.len(), 40);
     }
 }
