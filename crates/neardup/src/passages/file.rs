@@ -11,7 +11,7 @@ pub trait Scratch {
     fn read(&mut self, start: u64, bytes: &mut [u8]);
 }
 
-#[cfg(test)]
+/// In memory.
 impl Scratch for Vec<u8> {
     fn create() -> Self {
         Self::new()
