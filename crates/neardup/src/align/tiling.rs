@@ -197,11 +197,12 @@ mod tests {
         let mut used = [vec![false; a.len()], vec![false; b.len()]];
         let mut runs = Vec::new();
         loop {
-            let mut best = CommonRun {
-                a: 0,
-                b: 0,
-                words: 0,
+            let run = |a: usize, b: usize, words| CommonRun {
+                a: a as u32,
+                b: b as u32,
+                words,
             };
+            let mut best = run(0, 0, 0);
             for i in 0..a.len() {
                 for j in 0..b.len() {
                     let fits = |l: &usize| {
@@ -210,11 +211,7 @@ mod tests {
                     };
                     let words = (0..).take_while(fits).count() as u32;
                     if words > best.words {
-                        best = CommonRun {
-                            a: i as u32,
-                            b: j as u32,
-                            words,
-                        };
+                        best = run(i, j, words);
                     }
                 }
             }
@@ -222,9 +219,8 @@ mod tests {
                 runs.sort();
                 return runs;
             }
-            for l in 0..best.words {
-                used[0][(best.a + l) as usize] = true;
-                used[1][(best.b + l) as usize] = true;
+            for (used, first) in used.iter_mut().zip([best.a, best.b]) {
+                used[first as usize..][..best.words as usize].fill(true);
             }
             runs.push(best);
         }

@@ -160,15 +160,8 @@ mod tests {
     fn verified_plans_have_the_computed_widths() {
         let plan = VerifiedPlan::new(128, 32, 0.8);
         assert_eq!(widths(&plan.bands), [[3; 16].as_slice(), &[4; 20]].concat());
-        assert_eq!(
-            (
-                plan.field_bits,
-                plan.equal_fields,
-                plan.lossy,
-                plan.narrow()
-            ),
-            (4, 74, false, false)
-        );
+        assert_eq!((plan.field_bits, plan.equal_fields), (4, 74));
+        assert!(!plan.lossy && !plan.narrow());
         assert_eq!(VerifiedPlan::new(128, 1, 0.8).equal_fields, 90);
         assert!(VerifiedPlan::new(128, 32, 0.15).lossy);
         let slots = [1.0, 0.8, 2.0 / 3.0, 0.6, 0.5, 0.3, 0.08, 0.03, 0.01];
@@ -239,19 +232,15 @@ mod tests {
             let plan = BandPlan::estimate(128, 32, threshold);
             (plan.bands.bands, plan.needed)
         };
-        assert_eq!(plan(0.8), (52, 27));
-        assert_eq!(plan(0.9), (26, 14));
-        assert_eq!(plan(0.5), (75, 11));
-        assert_eq!(plan(1.0), (2, 2));
+        let plans = [0.5, 0.8, 0.9, 1.0].map(plan);
+        assert_eq!(plans, [(75, 11), (52, 27), (26, 14), (2, 2)]);
     }
 
     #[test]
     fn hamming_plans_hold_enough_bits() {
-        let blocks = |length, distance| hamming_blocks(length, distance).unwrap().unwrap().blocks();
-        assert_eq!(blocks(64, 3), 5);
-        assert_eq!(blocks(64, 0), 1);
-        assert_eq!(blocks(8, 2), 8);
-        assert_eq!(blocks(256, 12), 14);
+        let blocks = |(length, of)| hamming_blocks(length, of).unwrap().unwrap().blocks();
+        let of = [(64, 3), (64, 0), (8, 2), (256, 12)];
+        assert_eq!(of.map(blocks), [5, 1, 8, 14]);
         assert_eq!(hamming_blocks(8, 8).unwrap(), None);
         assert!(hamming_blocks(64, -1).is_err());
         assert!(hamming_blocks(1000, 64).is_err());

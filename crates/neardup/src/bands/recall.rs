@@ -110,11 +110,9 @@ mod tests {
     use super::*;
 
     /// Returns a number from 0 to 1 that depends on all of `of`.
-    fn chance(of: [u64; 4]) -> f64 {
-        let hash = of
-            .iter()
-            .fold(1, |hash, x| split_mix(hash ^ x.wrapping_mul(GOLDEN)));
-        hash as f64 / 2f64.powi(64)
+    fn chance(of: [usize; 4]) -> f64 {
+        let mix = |hash, of| split_mix(hash ^ (of as u64).wrapping_mul(GOLDEN));
+        of.into_iter().fold(1, mix) as f64 / 2f64.powi(64)
     }
 
     /// Returns all pairs of a table of `groups` groups of `size` rows, and whether each is found: rows,
@@ -125,11 +123,9 @@ mod tests {
             for a in 0..size {
                 for b in 0..a {
                     let [a, b] = [a, b].map(|row| group * size + row);
-                    let row = |row: usize| chance([1, row as u64, 0, 0]);
-                    let likely =
-                        0.3 + 0.3 * chance([2, group as u64, 0, 0]) + 0.2 * (row(a) + row(b));
-                    let found = chance([3, a as u64, b as u64, 0]) < likely;
-                    pairs.push((a, b, found));
+                    let row = |row| 0.2 * chance([1, row, 0, 0]);
+                    let likely = 0.3 + 0.3 * chance([2, group, 0, 0]) + row(a) + row(b);
+                    pairs.push((a, b, chance([3, a, b, 0]) < likely));
                 }
             }
         }
@@ -142,32 +138,22 @@ mod tests {
 
     #[test]
     fn the_interval_covers_the_truth() {
-        let shares = [(1.0, 0.1), (0.5, 1.0), (0.3, 0.2), (0.1, 1.0)];
+        let shares = [(1.0, 0.1), (0.5, 1.0), (0.3, 0.2), (0.1, 1.0)]
+            .map(|(rows, pairs)| DrawnShares { rows, pairs });
         for (groups, size) in [(4000, 2), (200, 20), (50, 80), (8, 400)] {
             let pairs = table(groups, size);
-            for (rows, of_pairs) in shares {
-                let mut covered = 0;
-                for seed in 0..100 {
-                    let drawn = |row: usize| chance([4, seed, row as u64, 0]) < rows;
-                    let sample: Vec<_> = pairs
-                        .iter()
-                        .filter(|&&(a, b, _)| drawn(a) && drawn(b))
-                        .filter(|&&(a, b, _)| chance([5, seed, a as u64, b as u64]) < of_pairs)
-                        .copied()
-                        .collect();
-                    let shares = DrawnShares {
-                        rows,
-                        pairs: of_pairs,
-                    };
-                    let Interval { low, high, .. } =
-                        recall(&sample, groups * size, shares).unwrap().unwrap();
-                    covered += u32::from((low..=high).contains(&share(&pairs)));
-                }
-                assert!(
-                    covered >= 90,
-                    "{groups} of {size}, {shares:?}: {covered}",
-                    shares = (rows, of_pairs)
-                );
+            for shares in shares {
+                let is_covered = |&seed: &usize| {
+                    let drawn = |row| chance([4, seed, row, 0]) < shares.rows;
+                    let mut sample = pairs.clone();
+                    sample.retain(|&(a, b, _)| {
+                        drawn(a) && drawn(b) && chance([5, seed, a, b]) < shares.pairs
+                    });
+                    let found = recall(&sample, groups * size, shares).unwrap().unwrap();
+                    (found.low..=found.high).contains(&share(&pairs))
+                };
+                let covered = (0..100).filter(is_covered).count();
+                assert!(covered >= 90, "{groups} of {size}, {shares:?}: {covered}");
             }
         }
     }
@@ -175,19 +161,11 @@ mod tests {
     #[test]
     fn all_pairs_leave_no_doubt_and_few_do() {
         let pairs = table(100, 5);
-        let all = DrawnShares {
-            rows: 1.0,
-            pairs: 1.0,
-        };
+        let [all, few] = [1.0, 0.01].map(|rows| DrawnShares { rows, pairs: 1.0 });
         let exact = recall(&pairs, 500, all).unwrap().unwrap();
         assert_eq!([exact.low, exact.estimate, exact.high], [share(&pairs); 3]);
-        let few = DrawnShares {
-            rows: 0.01,
-            pairs: 1.0,
-        };
-        let certain = recall(&[(0, 1, true), (2, 3, true)], 4, few)
-            .unwrap()
-            .unwrap();
+        let certain = recall(&[(0, 1, true), (2, 3, true)], 4, few);
+        let certain = certain.unwrap().unwrap();
         assert!(certain.estimate == 1.0 && certain.high == 1.0 && certain.low < 0.4);
         assert_eq!(recall(&[], 4, few), Ok(None));
     }
@@ -198,13 +176,10 @@ mod tests {
         (0..100_000).for_each(|pair| drawn.offer((pair, 0, 0.0)).unwrap());
         assert_eq!((drawn.pairs.len(), drawn.share()), (10_000, 0.1));
         let mut tenths = [0; 10];
-        drawn
-            .pairs
-            .iter()
-            .for_each(|pair| tenths[pair.0 / 10_000] += 1);
-        assert!(
-            tenths.iter().all(|tenth| (900..1100).contains(tenth)),
-            "{tenths:?}"
-        );
+        for pair in &drawn.pairs {
+            tenths[pair.0 / 10_000] += 1;
+        }
+        let are_alike = tenths.iter().all(|tenth| (900..1100).contains(tenth));
+        assert!(are_alike, "{tenths:?}");
     }
 }

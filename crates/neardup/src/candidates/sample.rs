@@ -122,42 +122,33 @@ mod tests {
         (0..rows).map(signature).collect()
     }
 
-    fn pairs(rows: &[Vec<u8>], low: f64) -> Vec<(usize, usize)> {
-        let read: Vec<_> = rows
-            .iter()
-            .map(|row| Signature::from_bytes(row).unwrap())
-            .collect();
-        let mut pairs = Vec::new();
-        let searched = for_each_pair(&read, low, &mut || {}, &mut |a, b, _| pairs.push((a, b)));
-        assert_eq!(searched, Ok(rows.len()));
-        pairs.sort_unstable();
-        pairs
+    fn read(rows: &[Vec<u8>]) -> Vec<Signature<'_>> {
+        let signatures = rows.iter().map(|row| Signature::from_bytes(row));
+        signatures.map(Result::unwrap).collect()
     }
 
     #[test]
     fn the_pairs_are_those_of_all_with_all() {
         let rows = signatures(400);
-        let read: Vec<_> = rows
-            .iter()
-            .map(|row| Signature::from_bytes(row).unwrap())
-            .collect();
+        let read = read(&rows);
         for low in [0.3, 0.58, 0.8] {
             let expected: Vec<_> = (0..rows.len())
                 .flat_map(|a| (0..a).map(move |b| (a, b)))
                 .filter(|&(a, b)| estimate(&read[a], &read[b]).unwrap() >= low)
                 .collect();
             assert!(expected.len() > 50, "{low}: {}", expected.len());
-            assert_eq!(pairs(&rows, low), expected, "{low}");
+            let mut pairs = Vec::new();
+            let searched = for_each_pair(&read, low, &mut || {}, &mut |a, b, _| pairs.push((a, b)));
+            assert_eq!(searched, Ok(rows.len()));
+            pairs.sort_unstable();
+            assert_eq!(pairs, expected, "{low}");
         }
     }
 
     #[test]
     fn so_many_alike_that_few_are_searched() {
         let rows = vec![signatures(1).remove(0); 20_000];
-        let read: Vec<_> = rows
-            .iter()
-            .map(|row| Signature::from_bytes(row).unwrap())
-            .collect();
+        let read = read(&rows);
         let (mut pairs, mut last) = (0, 0);
         let searched = for_each_pair(&read, 0.5, &mut || {}, &mut |a, b, similarity| {
             assert_eq!(similarity, 1.0);
@@ -168,9 +159,7 @@ mod tests {
         assert!((1000..10_000).contains(&searched), "{searched}");
         assert_eq!(pairs, searched * (searched - 1) / 2);
         assert_eq!(last, searched - 1);
-        assert_eq!(
-            for_each_pair(&[], 0.5, &mut || {}, &mut |_, _, _| ()),
-            Ok(0)
-        );
+        let nothing = for_each_pair(&[], 0.5, &mut || {}, &mut |_, _, _| ());
+        assert_eq!(nothing, Ok(0));
     }
 }

@@ -83,6 +83,22 @@ mod tests {
         Tiles::of(&groups).unwrap()
     }
 
+    /// Returns the rows of some of the pairs, which are sorted by place.
+    fn rows(tiles: &Tiles, places: &[u64]) -> BTreeSet<u32> {
+        let pairs = places
+            .iter()
+            .map(|place| <[u32; 2]>::from(tiles.pair(*place)));
+        pairs.flatten().collect()
+    }
+
+    /// Returns tiles, and the sorted places of these pairs.
+    fn sorted(rows: u32, pairs: &[(u32, u32)]) -> (Tiles, Vec<u64>) {
+        let tiles = tiles(rows, pairs);
+        let mut sorted: Vec<u64> = pairs.iter().map(|&(a, b)| tiles.place(a, b)).collect();
+        sorted.sort_unstable();
+        (tiles, sorted)
+    }
+
     proptest! {
         #[test]
         fn a_place_is_that_of_its_pair(
@@ -99,36 +115,19 @@ mod tests {
     #[test]
     fn groups_follow_each_other() {
         // Rows 0 to 999 in groups of 4, whose members lie far from each other.
-        let pairs: Vec<_> = (0..250)
-            .flat_map(|group| {
-                [(0, 1), (0, 2), (0, 3), (2, 3)].map(|(a, b)| (group + 250 * a, group + 250 * b))
-            })
-            .collect();
-        let tiles = tiles(1000, &pairs);
-        let mut sorted: Vec<u64> = pairs.iter().map(|&(a, b)| tiles.place(a, b)).collect();
-        sorted.sort_unstable();
-        let loaded: usize = sorted
-            .chunks(64)
-            .map(|batch| {
-                let rows = batch
-                    .iter()
-                    .flat_map(|place| <[u32; 2]>::from(tiles.pair(*place)));
-                rows.collect::<BTreeSet<u32>>().len()
-            })
-            .sum();
+        let members: [(u32, u32); 4] = [(0, 1), (0, 2), (0, 3), (2, 3)];
+        let of = |group| members.map(|(a, b)| (group + 250 * a, group + 250 * b));
+        let (tiles, sorted) = sorted(1000, &(0..250).flat_map(of).collect::<Vec<_>>());
+        let batches = sorted.chunks(64).map(|batch| rows(&tiles, batch).len());
+        let loaded: usize = batches.sum();
         assert!(loaded <= 1000 + 3 * 16, "{loaded}");
     }
 
     #[test]
     fn a_large_group_comes_in_tiles() {
         let pairs: Vec<_> = (0..500).flat_map(|a| (0..a).map(move |b| (a, b))).collect();
-        let tiles = tiles(500, &pairs);
-        let mut sorted: Vec<u64> = pairs.iter().map(|&(a, b)| tiles.place(a, b)).collect();
-        sorted.sort_unstable();
-        let first: BTreeSet<u32> = sorted[64 * 63 / 2..][..4096]
-            .iter()
-            .flat_map(|place| <[u32; 2]>::from(tiles.pair(*place)))
-            .collect();
+        let (tiles, sorted) = sorted(500, &pairs);
+        let first = rows(&tiles, &sorted[64 * 63 / 2..][..4096]);
         assert_eq!(first, (0..128).collect());
     }
 }

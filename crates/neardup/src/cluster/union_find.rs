@@ -159,16 +159,15 @@ mod tests {
             .collect();
         let similar = |a: u32, b: u32| a % 7 == b % 7;
         let shared = UnionFind::new(rows).unwrap();
+        let join = |part: &[Vec<u32>]| {
+            for group in part {
+                let joined = shared.join_group(group, group.len(), &mut |a, b| similar(a, b));
+                joined.unwrap();
+            }
+        };
         thread::scope(|scope| {
             for part in groups.chunks(groups.len() / 4) {
-                let shared = &shared;
-                scope.spawn(move || {
-                    for group in part {
-                        shared
-                            .join_group(group, group.len(), &mut |a, b| similar(a, b))
-                            .unwrap();
-                    }
-                });
+                scope.spawn(|| join(part));
             }
         });
         let sets = UnionFind::new(rows).unwrap();

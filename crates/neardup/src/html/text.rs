@@ -157,10 +157,6 @@ fn rounded(f: &mut fmt::Formatter<'_>, value: f64, whole: f64, decimals: usize) 
 mod tests {
     use super::*;
 
-    fn escaped(text: &[u8]) -> String {
-        HtmlText::new(text).to_string()
-    }
-
     #[test]
     fn nothing_but_text_in_a_title() {
         let title = HtmlText::bare("</title>\u{202e}x".as_bytes());
@@ -168,33 +164,30 @@ mod tests {
     }
 
     #[test]
-    fn markup_and_entities() {
-        assert_eq!(
-            escaped(b"<a href='x' title=\"y\">&amp;"),
-            "&#60;a href=&#39;x&#39; title=&#34;y&#34;&#62;&#38;amp;"
-        );
-    }
-
-    #[test]
-    fn characters_nobody_sees() {
-        assert_eq!(
-            escaped(b"a\0\x01b\x7f\r\n\tc\r"),
-            "a<i>&#9216;&#9217;</i>b<i>\u{2421}</i>\n\tc<i>&#9229;</i>"
-        );
-        assert_eq!(escaped(b"\r\n\r\r\n"), "\n<i>&#9229;</i>\n");
-        assert_eq!(
-            escaped("x\u{202e}\u{200b}y".as_bytes()),
-            "x<i>U+202E U+200B </i>y"
-        );
-        assert_eq!(
-            escaped(b"\xc3\xa4\xff\xfe\xe2\x82"),
-            "\u{e4}<i>[FF]</i><i>[FE]</i><i>[E2, 82]</i>"
-        );
-        assert_eq!(
-            escaped("\u{ffff}\u{85}\u{feff}".as_bytes()),
-            "<i>U+FFFF U+0085 U+FEFF </i>"
-        );
-        assert_eq!(escaped("a\u{200d}b".as_bytes()), "a\u{200d}b");
+    fn markup_and_characters_nobody_sees() {
+        for (text, wanted) in [
+            (
+                &b"<a href='x' title=\"y\">&amp;"[..],
+                "&#60;a href=&#39;x&#39; title=&#34;y&#34;&#62;&#38;amp;",
+            ),
+            (
+                b"a\0\x01b\x7f\r\n\tc\r",
+                "a<i>&#9216;&#9217;</i>b<i>\u{2421}</i>\n\tc<i>&#9229;</i>",
+            ),
+            (b"\r\n\r\r\n", "\n<i>&#9229;</i>\n"),
+            ("x\u{202e}\u{200b}y".as_bytes(), "x<i>U+202E U+200B </i>y"),
+            (
+                b"\xc3\xa4\xff\xfe\xe2\x82",
+                "\u{e4}<i>[FF]</i><i>[FE]</i><i>[E2, 82]</i>",
+            ),
+            (
+                "\u{ffff}\u{85}\u{feff}".as_bytes(),
+                "<i>U+FFFF U+0085 U+FEFF </i>",
+            ),
+            ("a\u{200d}b".as_bytes(), "a\u{200d}b"),
+        ] {
+            assert_eq!(HtmlText::new(text).to_string(), wanted);
+        }
     }
 
     #[test]

@@ -96,13 +96,10 @@ mod tests {
                 for confidence in [0.5, 0.9, 0.95, 0.999] {
                     let (low, high) = share_limits(equal as f64, slots as f64, confidence);
                     let tail = (1.0 - confidence) / 2.0;
-                    if equal > 0 {
-                        let left = upper_tail(slots, low, equal);
-                        assert!((left - tail).abs() < 1e-7, "{equal}/{slots} {low} {left}");
-                    }
-                    if equal < slots {
-                        let left = 1.0 - upper_tail(slots, high, equal + 1);
-                        assert!((left - tail).abs() < 1e-7, "{equal}/{slots} {high} {left}");
+                    let below = (equal > 0).then(|| upper_tail(slots, low, equal));
+                    let above = (equal < slots).then(|| 1.0 - upper_tail(slots, high, equal + 1));
+                    for left in below.into_iter().chain(above) {
+                        assert!((left - tail).abs() < 1e-7, "{equal}/{slots} {left}");
                     }
                 }
             }

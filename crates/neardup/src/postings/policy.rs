@@ -181,11 +181,9 @@ mod tests {
 
     /// Returns neighboring segments of these postings, which span `rows` rows each.
     fn segments(postings: &[u64], rows: u64) -> Vec<Segment> {
-        let starts = (0..).step_by(rows as usize);
-        let segments = starts.zip(postings);
-        segments
-            .map(|(lo, &postings)| segment(lo, rows, postings))
-            .collect()
+        let segments = (0..).step_by(rows as usize).zip(postings);
+        let segments = segments.map(|(lo, &postings)| segment(lo, rows, postings));
+        segments.collect()
     }
 
     fn merge(segments: &mut Vec<Segment>, range: Range<usize>) {
@@ -211,19 +209,14 @@ mod tests {
         while let Some(range) = crowded(&written, u64::MAX) {
             merge(&mut written, range);
         }
-        assert!(
-            written
-                .iter()
-                .all(|segment| segment.hi - segment.lo <= MAX_ROWS)
-        );
+        let fits = |segment: &Segment| segment.hi - segment.lo <= MAX_ROWS;
+        assert!(written.iter().all(fits));
         written.len()
     }
 
     #[test]
     fn a_build_has_room_for_segments_of_every_size() {
-        let falling = [600_000, 290_000, 140_000]
-            .map(|postings| [postings; 31])
-            .concat();
+        let falling = [[600_000; 31], [290_000; 31], [140_000; 31]].concat();
         let halved: Vec<u64> = (0..500).map(|i| 1 << (40 - i % 40)).collect();
         for postings in [falling, halved, vec![7; 2000], (1..1000).collect()] {
             assert_eq!(build(&postings, 1000), 1);
@@ -235,14 +228,9 @@ mod tests {
         assert_eq!(build(&[5; 70], MAX_ROWS / 8), 9);
         for rows in [MAX_ROWS / 2, MAX_ROWS / 2 + 1, MAX_ROWS] {
             let fits = 2 * rows <= MAX_ROWS;
-            let two = segments(&[5, 5], rows);
-            assert_eq!(due(&two).is_some(), fits, "{rows}");
-            assert_eq!(crowded(&two, VACUUM_TIMES).is_some(), fits, "{rows}");
-            assert_eq!(
-                due(&segments(&[5; MAX_SEGMENTS], rows)).is_some(),
-                fits,
-                "{rows}"
-            );
+            let [two, many] = [2, MAX_SEGMENTS].map(|of| segments(&[5; MAX_SEGMENTS][..of], rows));
+            let merged = [due(&two), crowded(&two, VACUUM_TIMES), due(&many)];
+            assert_eq!(merged.map(|range| range.is_some()), [fits; 3], "{rows}");
         }
     }
 
@@ -279,11 +267,9 @@ mod tests {
                 }
             }
             while let Some(range) = crowded(&segments, VACUUM_TIMES) {
-                written += segments[range.clone()]
-                    .iter()
-                    .map(|input| input.postings)
-                    .sum::<u64>();
+                let start = range.start;
                 merge(&mut segments, range);
+                written += segments[start].postings;
             }
             left += segments.len();
             vacuums += 1;
@@ -297,12 +283,8 @@ mod tests {
         for share in [0.02, 0.03, 0.05, 0.1, 0.2] {
             let (times, segments) = grow(share);
             assert!(
-                times <= 5.0,
-                "{times} times what {share} of inserts brought"
-            );
-            assert!(
-                segments <= 4.0,
-                "{segments} segments after {share} of inserts"
+                times <= 5.0 && segments <= 4.0,
+                "{share} of inserts: {times} times, {segments} segments"
             );
         }
     }
@@ -350,13 +332,9 @@ mod tests {
 
     #[test]
     fn segments_beyond_many_are_merged_whatever_their_sizes() {
-        let sizes: Vec<u64> = (0..=MANY_SEGMENTS as u32)
-            .map(|i| 3u64.pow(MANY_SEGMENTS as u32 - i))
-            .collect();
+        let all = MANY_SEGMENTS + 1;
+        let sizes: Vec<u64> = (0..all as u32).rev().map(|i| 3u64.pow(i)).collect();
         assert_eq!(due(&segments(&sizes[1..], 10)), None);
-        assert_eq!(
-            due(&segments(&sizes, 10)),
-            Some(MANY_SEGMENTS + 1 - FEW..MANY_SEGMENTS + 1)
-        );
+        assert_eq!(due(&segments(&sizes, 10)), Some(all - FEW..all));
     }
 }
