@@ -15,10 +15,10 @@ use crate::pg::query::{CheckedColumn, Query, QueryRow};
 use crate::pg::spool::Records;
 use crate::pg::text::{NewText, Text};
 use neardup::memory::{Grow, collected, copied, filled};
+use neardup::numbered::NumberedTexts;
 use neardup::report::{self, Census, CollectionReport, Date, Facts, MAX_GROUPS, ReportDocuments};
 use neardup::shingle::Shingling;
 use pgrx::prelude::*;
-use std::collections::HashMap;
 use std::ffi::CStr;
 
 /// Implements `near_dup_report(key, query, threshold, title, groups, params)`.
@@ -49,7 +49,7 @@ fn near_dup_report(fcinfo: pg_sys::FunctionCallInfo) -> NewText {
         title: &title,
         threshold,
         census: &census,
-        sources: &sources.all,
+        sources: &sources,
         groups,
         date_of,
     };
@@ -88,26 +88,6 @@ struct ReportColumns {
     similarity: Option<CheckedColumn>,
 }
 
-/// Names, numbered in order of their first appearance.
-#[derive(Default)]
-struct Names {
-    all: Vec<Vec<u8>>,
-    numbers: HashMap<Vec<u8>, u32>,
-}
-
-impl Names {
-    fn number(&mut self, name: &[u8]) -> u32 {
-        if let Some(number) = self.numbers.get(name) {
-            return *number;
-        }
-        let number = self.all.len() as u32;
-        self.all.try_push(copied(name).or_raise()).or_raise();
-        self.numbers.try_reserve(1).or_raise();
-        self.numbers.insert(copied(name).or_raise(), number);
-        number
-    }
-}
-
 /// The rows of the query: their counts, and their keys.
 struct ReportRows {
     facts: Vec<Facts>,
@@ -115,7 +95,7 @@ struct ReportRows {
     keys: Records,
     /// The numbers of the rows that are compared.
     compared: Vec<u32>,
-    sources: Names,
+    sources: NumberedTexts,
 }
 
 impl ReportRows {
@@ -124,7 +104,7 @@ impl ReportRows {
             facts: Vec::new(),
             keys: Records::new(share_of_work_mem_bytes()),
             compared: Vec::new(),
-            sources: Names::default(),
+            sources: NumberedTexts::default(),
         }
     }
 
@@ -170,7 +150,8 @@ impl ReportRows {
     ) -> (Census, Option<collection::Documents>) {
         let mut documents = collection::Documents::new(DocumentKind::Text);
         let mut rows: Vec<report::CensusRow> = Vec::new();
-        let (mut canonicals, mut row_of, mut record) = (Names::default(), Vec::new(), Vec::new());
+        let (mut canonicals, mut row_of, mut record) =
+            (NumberedTexts::default(), Vec::new(), Vec::new());
         query.for_each("reading", &mut |row| {
             let [key, canonical] = [columns.key, canonical].map(|key| output.text(row.get(key)));
             let number = self.facts.len() as u32;
@@ -179,7 +160,7 @@ impl ReportRows {
                 return;
             };
             self.compared.try_push(number).or_raise();
-            let group = canonicals.number(&canonical);
+            let group = canonicals.number(&canonical).or_raise();
             if group as usize == row_of.len() {
                 row_of.try_push(None).or_raise();
             }
@@ -202,7 +183,7 @@ impl ReportRows {
         for row in &mut rows {
             let group = row.canonical as usize;
             row.canonical = row_of[group].unwrap_or_else(|| {
-                let key = str::from_utf8(&canonicals.all[group]).unwrap_or_default();
+                let key = str::from_utf8(canonicals.text(group as u32)).unwrap_or_default();
                 invalid(
                     &format!("the query yields no row {key}, which is the canonical row of others"),
                     "Let it yield all rows of a cluster.",
@@ -229,7 +210,7 @@ impl ReportRows {
             bytes: row
                 .get(columns.document)
                 .map_or(0, |document| text(document).len() as u32),
-            source: source.map(|source| self.sources.number(&text(source))),
+            source: source.map(|source| self.sources.number(&text(source)).or_raise()),
             // The first and the last number stand for infinity.
             day: day
                 .map(|datum| datum.value() as i32)

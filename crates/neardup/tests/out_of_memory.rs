@@ -7,6 +7,7 @@ use neardup::bands::advise::Sample;
 use neardup::candidates::{Frequencies, Tokens};
 use neardup::cluster::UnionFind;
 use neardup::minhash::{Header, Signature, Sketch};
+use neardup::numbered::NumberedTexts;
 use neardup::passages::{
     self, DocumentReader, DocumentTexts, Fingerprints, Hashes, Listing, Numbering, PlaceComparison,
     Scratch, WindowCandidates,
@@ -293,7 +294,7 @@ fn pairs_of_documents() {
             title: b"title",
             threshold: 0.8,
             census: &census()?,
-            sources: &[],
+            sources: &NumberedTexts::default(),
             groups: 1,
             date_of: |_| unreachable!("no document has a day"),
         };

@@ -3,6 +3,7 @@
 mod html;
 
 use html::{HOSTILE, Reader};
+use neardup::numbered::NumberedTexts;
 use neardup::report::{Census, CensusRow, CollectionReport, Date, Facts, ReportDocuments};
 use proptest::prelude::*;
 
@@ -49,19 +50,16 @@ impl ReportDocuments for Docs<'_> {
 
 /// Returns the page of documents, the last `uncompared` of which were not compared.
 fn page_of(title: &str, docs: &[Doc], groups: usize, uncompared: usize) -> neardup::Result<String> {
-    let mut sources: Vec<Vec<u8>> = Vec::new();
+    let mut sources = NumberedTexts::default();
     let rows = docs.iter().map(|doc| CensusRow {
         canonical: doc.canonical,
         similarity: doc.similarity,
         facts: Facts {
             bytes: doc.text.len() as u32,
-            source: doc.source.as_ref().map(|source| {
-                let known = sources.iter().position(|known| known == source.as_bytes());
-                known.unwrap_or_else(|| {
-                    sources.push(source.clone().into_bytes());
-                    sources.len() - 1
-                }) as u32
-            }),
+            source: doc
+                .source
+                .as_ref()
+                .map(|source| sources.number(source.as_bytes()).expect("memory")),
             day: doc.day,
         },
     });

@@ -10,6 +10,7 @@ pub use timeline::Date;
 use crate::Result;
 use crate::align::{AlignedPair, Difference, Look, SideBySide, explain};
 use crate::html::{HtmlPage, HtmlText, Number, Percent, ThreeDecimals, beginning};
+use crate::numbered::NumberedTexts;
 use askama::Template;
 use census::{CensusGroup, DocumentTally};
 use chart::Chart;
@@ -46,7 +47,7 @@ pub struct CollectionReport<'r> {
     pub threshold: f64,
     pub census: &'r Census,
     /// The names of sources, by number.
-    pub sources: &'r [Vec<u8>],
+    pub sources: &'r NumberedTexts,
     /// Groups that are shown, at most.
     pub groups: usize,
     /// Returns the date of a day, counted from 1 January 2000.
@@ -104,7 +105,7 @@ impl CollectionReport<'_> {
     }
 
     fn source(&self, number: &u32) -> &[u8] {
-        &self.sources[*number as usize]
+        self.sources.text(*number)
     }
 }
 
