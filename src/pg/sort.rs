@@ -218,43 +218,6 @@ impl PairSort {
     }
 }
 
-/// Sorts numbers by a distance each, and equal distances by number. It has to be ended, unless an ERROR
-/// does.
-pub struct DistanceSort(PairSort);
-
-impl DistanceSort {
-    /// Begins a sort within work_mem.
-    pub fn begin() -> Self {
-        // SAFETY: reads a setting of the backend.
-        Self::within(unsafe { pg_sys::work_mem })
-    }
-
-    /// Begins a sort within `memory`, in kB.
-    pub fn within(memory: i32) -> Self {
-        Self(PairSort::begin(pg_sys::FLOAT8OID, 2, memory))
-    }
-
-    pub fn put(&mut self, distance: f64, number: i64) {
-        self.0.put(pg_sys::Datum::from(distance.to_bits()), number);
-    }
-
-    /// Sorts the numbers; all have been put.
-    pub fn sort(&mut self) {
-        self.0.sort();
-    }
-
-    /// Returns the next distance and its number.
-    pub fn next(&mut self) -> Option<(f64, i64)> {
-        let (distance, number) = self.0.next()?;
-        Some((f64::from_bits(distance.value() as u64), number))
-    }
-
-    /// Frees it and its temporary files.
-    pub fn end(self) {
-        self.0.end();
-    }
-}
-
 /// Sorts values, each with a number.
 pub struct ValueSort {
     sort: PairSort,

@@ -24,7 +24,7 @@ use crate::pg::call::Call;
 use crate::pg::error::OrRaise;
 use crate::pg::progress::Progress;
 use crate::pg::rights::OwnerRights;
-use crate::pg::sort::DistanceSort;
+use crate::pg::sort::PairSort;
 use bitvec::prelude::*;
 use neardup::hash::{GOLDEN, split_mix};
 use neardup::memory::{Grow, filled, with_room};
@@ -197,10 +197,10 @@ impl Seen {
 
 /// Returns the pages of the row table, and its rows in a range that are not blank, sorted by their places in
 /// the table.
-fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
+fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, PairSort) {
     let mut table = RowTable::new(*index, &Meta::read(index));
     let mut seen = Seen::default();
-    let mut sort = DistanceSort::within(half_of_memory());
+    let mut sort = PairSort::begin(pg_sys::INT8OID, 2, half_of_memory());
     let places = rows::page_of(rows.start)..rows.end.div_ceil(ROWS_PER_PAGE);
     let length = places.end.saturating_sub(places.start) as usize;
     let mut progress = Progress::begin("reading the row table", Some(length));
@@ -212,9 +212,8 @@ fn read_row_table(index: &Index, rows: &Range<u64>) -> (Seen, DistanceSort) {
         }
         seen.push_page(place);
         for (row, entry) in live.iter().filter(|(row, _)| rows.contains(row)) {
-            // A place has 48 bits, which a float holds exactly; a row's number far fewer.
-            let distance = rows::number_of(&entry.tid) as f64;
-            sort.put(distance, (row << 16 | u64::from(entry.keys)) as i64);
+            let number = row << 16 | u64::from(entry.keys);
+            sort.put(rows::number_of(&entry.tid).into(), number as i64);
         }
     }
     sort.sort();
@@ -231,14 +230,14 @@ struct KnownRow {
 
 /// The rows of the row table in the order of their places in the table.
 struct Entries {
-    sort: DistanceSort,
+    sort: PairSort,
     /// The rows of one block.
     block: Vec<KnownRow>,
     next: Option<KnownRow>,
 }
 
 impl Entries {
-    fn new(sort: DistanceSort) -> Self {
+    fn new(sort: PairSort) -> Self {
         let mut entries = Self {
             sort,
             block: Vec::new(),
@@ -250,7 +249,7 @@ impl Entries {
 
     fn read(&mut self) -> Option<KnownRow> {
         self.sort.next().map(|(tid, number)| KnownRow {
-            tid: tid as u64,
+            tid: tid.value() as u64,
             number: number as u64 >> 16,
             keys: number as u16,
         })

@@ -14,7 +14,7 @@ use super::statistics::count;
 use crate::index::classes::{DistanceOrder, RowKeys};
 use crate::pg::error::{OrRaise, check_interrupts};
 use crate::pg::settings::work_mem_bytes;
-use crate::pg::sort::DistanceSort;
+use crate::pg::sort::PairSort;
 use pgrx::pg_sys;
 use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
@@ -24,14 +24,30 @@ use std::collections::{BinaryHeap, HashMap};
 /// operator itself says which when the row is returned.
 const NONE: f64 = f64::INFINITY;
 
+/// Sorts rows, each with its number or its place, by a distance: by its bits, which are in the order of
+/// distances as none is negative.
+struct RowSort(PairSort);
+
+impl RowSort {
+    fn begin() -> Self {
+        // SAFETY: reads a setting of the backend.
+        let memory = unsafe { pg_sys::work_mem };
+        Self(PairSort::begin(pg_sys::INT8OID, 2, memory))
+    }
+
+    fn put(&mut self, distance: f64, row: u64) {
+        self.0.put(distance.to_bits().into(), row as i64);
+    }
+}
+
 /// Rows, each with its number or its place, by a distance.
 struct SortedRows {
-    sort: DistanceSort,
+    sort: PairSort,
     next: Option<(f64, u64)>,
 }
 
 impl SortedRows {
-    fn of(mut sort: DistanceSort) -> Self {
+    fn of(RowSort(mut sort): RowSort) -> Self {
         sort.sort();
         let mut rows = Self { sort, next: None };
         rows.take();
@@ -41,7 +57,7 @@ impl SortedRows {
     /// Takes the row with the least distance.
     fn take(&mut self) -> Option<(f64, u64)> {
         let after = self.sort.next();
-        let after = after.map(|(distance, row)| (distance, row as u64));
+        let after = after.map(|(bits, row)| (f64::from_bits(bits.value() as u64), row as u64));
         std::mem::replace(&mut self.next, after)
     }
 }
@@ -78,7 +94,7 @@ impl<'a> Ordered<'a> {
         has_bounds: bool,
         tail: Option<f64>,
     ) -> Self {
-        let (mut sort, mut least, mut place) = (DistanceSort::begin(), HashMap::new(), 0);
+        let (mut sort, mut least, mut place) = (RowSort::begin(), HashMap::new(), 0);
         while let Some(FoundRow { row, shared }) = candidates.get(place) {
             check_interrupts();
             place += 1;
@@ -86,7 +102,7 @@ impl<'a> Ordered<'a> {
                 true => order.least_distance(shared as usize),
                 false => 0.0,
             });
-            sort.put(*least, row as i64);
+            sort.put(*least, row);
         }
         Self {
             index,
@@ -127,7 +143,7 @@ impl<'a> Ordered<'a> {
             }
             let most = work_mem_bytes() / size_of::<(u64, u64)>();
             if !is_candidate || self.known.len() > most {
-                let mut sort = DistanceSort::begin();
+                let mut sort = RowSort::begin();
                 self.read_candidates(keys, &mut sort);
                 if !is_candidate {
                     // SAFETY: vouched for by the caller.
@@ -163,19 +179,19 @@ impl<'a> Ordered<'a> {
     }
 
     /// Reads all candidates that are left, and puts the rows that have been read into a sort.
-    fn read_candidates(&mut self, keys: &RowKeys, sort: &mut DistanceSort) {
+    fn read_candidates(&mut self, keys: &RowKeys, sort: &mut RowSort) {
         for Reverse((bits, tid)) in std::mem::take(&mut self.known) {
-            sort.put(f64::from_bits(bits), tid as i64);
+            sort.put(f64::from_bits(bits), tid);
         }
         if let Some(mut read) = self.read.take() {
             while let Some((distance, tid)) = read.take() {
-                sort.put(distance, tid as i64);
+                sort.put(distance, tid);
             }
             read.sort.end();
         }
         while let Some((_, row)) = self.unread.take() {
             if let Some((distance, tid)) = self.look_at(keys, row) {
-                sort.put(distance, tid as i64);
+                sort.put(distance, tid);
             }
         }
     }
@@ -198,7 +214,7 @@ impl<'a> Ordered<'a> {
         &mut self,
         keys: &RowKeys,
         conditions: &mut [pg_sys::ScanKeyData],
-        sort: &mut DistanceSort,
+        sort: &mut RowSort,
     ) {
         self.tail = None;
         let meta = Meta::read(&self.index);
@@ -219,7 +235,7 @@ impl<'a> Ordered<'a> {
                     is_within.then(|| distance(order, keys.compared(values, is_null)))
                 });
                 if let Some(distance) = distance.flatten() {
-                    sort.put(distance, rows::number_of(tid) as i64);
+                    sort.put(distance, rows::number_of(tid));
                 }
             }
         }
