@@ -263,10 +263,8 @@ impl<'a> Neighborhood<'a> {
         number: u32,
         tuple: &Tuple<'_>,
     ) -> Option<NearCanonical> {
-        let standing = rows.get(number).before.as_ref()?.standing;
-        let near = NearCanonical {
-            canonical: standing.canonical(number),
-            similarity: standing.similarity()?,
+        let Standing::In(near) = rows.get(number).before.as_ref()?.standing else {
+            return None;
         };
         let cluster = tuple.get(neighbors::CANONICAL_CLUSTER)?;
         let place = neighbors::PLACES + self.comparison.len();
@@ -345,14 +343,8 @@ pub fn repaired(
     let mut others = collected(others.map(|(number, _)| number)).or_raise();
     others.sort_unstable_by_key(|number| rows.key(*number));
     for &Placed { row, canonical } in &placed {
-        let near = canonical.unwrap_or(NearCanonical {
-            canonical: row,
-            similarity: 1.0,
-        });
-        rows.get_mut(row).after = After::There(Standing::In {
-            canonical: near.canonical,
-            similarity: near.similarity,
-        });
+        let near = canonical.unwrap_or(NearCanonical::itself(row));
+        rows.get_mut(row).after = After::There(Standing::In(near));
     }
     let mut order = collected(placed.iter().map(|placed| placed.row)).or_raise();
     order.try_extend(others).or_raise();

@@ -8,6 +8,7 @@ use crate::live::shape::Shape;
 use crate::pg::catalog::type_named;
 use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Tuple};
+use neardup::cluster::live::NearCanonical;
 use neardup::memory::Grow;
 use pgrx::{IntoDatum, pg_sys};
 
@@ -140,10 +141,10 @@ impl Rebuild {
         matches.for_each_in_star(&mut |keys, similarity| {
             // The keys are the bigints of `add_to_scope`.
             if let [Some(row), Some(canonical)] = keys.map(|key| Some(key?.value())) {
-                self.rows.get_mut(row as u32).after = After::There(Standing::In {
+                self.rows.get_mut(row as u32).after = After::There(Standing::In(NearCanonical {
                     canonical: canonical as u32,
                     similarity,
-                });
+                }));
             }
         });
     }

@@ -5,7 +5,7 @@ use crate::live::shape::Shape;
 use crate::minhash::datum::StoredSignature;
 use crate::pg::error::OrRaise;
 use crate::pg::statement::{Connection, Tuple};
-use neardup::cluster::live::Move;
+use neardup::cluster::live::{Move, NearCanonical};
 use neardup::memory::{Grow, copied};
 use neardup::minhash::Header;
 use neardup::numbered::NumberedTexts;
@@ -33,7 +33,7 @@ pub enum Standing {
     /// No row can be near it: its value or its scope is NULL or empty.
     Alone,
     /// It belongs to a canonical row, itself for canonical rows.
-    In { canonical: u32, similarity: f64 },
+    In(NearCanonical),
 }
 
 /// The outcome of a refresh for a row.
@@ -124,10 +124,10 @@ impl TrackedRows {
         let canonical = self.number(&canonical);
         let standing = match tuple.get(first + 2) {
             None if canonical == number => Standing::Alone,
-            similarity => Standing::In {
+            similarity => Standing::In(NearCanonical {
                 canonical,
                 similarity: similarity.unwrap_or(f64::NAN),
-            },
+            }),
         };
         let before = Before { cluster, standing };
         self.get_mut(number).before.get_or_insert(before);
@@ -135,10 +135,7 @@ impl TrackedRows {
 
     /// Notes that a row was canonical.
     pub fn set_canonical(&mut self, number: u32, cluster: i64) {
-        let standing = Standing::In {
-            canonical: number,
-            similarity: 1.0,
-        };
+        let standing = Standing::In(NearCanonical::itself(number));
         let before = Before { cluster, standing };
         self.get_mut(number).before.get_or_insert(before);
     }
@@ -166,7 +163,7 @@ impl Standing {
     pub fn canonical(self, number: u32) -> u32 {
         match self {
             Self::Alone => number,
-            Self::In { canonical, .. } => canonical,
+            Self::In(near) => near.canonical,
         }
     }
 
@@ -174,13 +171,13 @@ impl Standing {
     pub fn similarity(self) -> Option<f64> {
         match self {
             Self::Alone => None,
-            Self::In { similarity, .. } => Some(similarity),
+            Self::In(near) => Some(near.similarity),
         }
     }
 
     /// Returns whether a row of this number is the canonical row of others or could be.
     fn is_canonical(self, number: u32) -> bool {
-        matches!(self, Self::In { canonical, .. } if canonical == number)
+        matches!(self, Self::In(near) if near.canonical == number)
     }
 }
 

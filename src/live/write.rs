@@ -208,10 +208,11 @@ impl<'a> Log<'a> {
             &format!(
                 "INSERT INTO {table} (at, event, from_cluster, to_cluster, key, similarity, replaced)
              SELECT pg_catalog.clock_timestamp(), u.event, u.origin, u.target, u.key::{type_},
-                 u.similarity, CASE u.event WHEN '{NEW_CANONICAL}' THEN u.replaced::{type_} END
+                 u.similarity, CASE u.event WHEN '{}' THEN u.replaced::{type_} END
              FROM ROWS FROM (pg_catalog.unnest($1), pg_catalog.unnest($2), pg_catalog.unnest($3),
                  pg_catalog.unnest($4), pg_catalog.unnest($5), pg_catalog.unnest($6))
                  u (event, origin, target, key, similarity, replaced)",
+                EventKind::NewCanonical,
                 type_ = shape.key.type_
             ),
             &[
@@ -244,7 +245,9 @@ impl<'a> Log<'a> {
             let from = collected(batch.iter().map(|event| event.from)).or_raise();
             let to = collected(batch.iter().map(|event| event.to)).or_raise();
             let similarities = batch.iter().map(|event| similarity(rows, event));
-            let names = batch.iter().map(|event| name(event.kind).as_bytes());
+            let names = batch
+                .iter()
+                .map(|event| <&str>::from(event.kind).as_bytes());
             let keys = batch.iter().map(|event| rows.key(event.row));
             let replaced = batch.iter().map(|event| rows.stored_key(event.replaced));
             [
@@ -259,17 +262,6 @@ impl<'a> Log<'a> {
     }
 }
 
-fn name(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::Created => "created",
-        EventKind::Joined => "joined",
-        EventKind::Left => "left",
-        EventKind::Merged => "merged",
-        EventKind::Split => "split",
-        EventKind::NewCanonical => NEW_CANONICAL,
-    }
-}
-
 /// Returns the similarity of a row that joined a cluster to the canonical row; None for other events.
 fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
     match (event.kind, rows.get(event.row).after) {
@@ -277,5 +269,3 @@ fn similarity(rows: &TrackedRows, event: &Event) -> Option<f64> {
         _ => None,
     }
 }
-
-const NEW_CANONICAL: &str = "new canonical";

@@ -4,6 +4,7 @@ use crate::Result;
 use crate::memory::{Grow, collected, filled};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use strum::{Display, IntoStaticStr};
 
 /// A row whose cluster may have changed, or its canonical row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub struct Move {
 }
 
 /// A kind of events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum EventKind {
     /// A cluster began with this canonical row, of no other cluster's rows.
     Created,
@@ -32,6 +34,7 @@ pub enum EventKind {
     /// A cluster began with this canonical row, most of its rows having been in another.
     Split,
     /// A cluster has this canonical row now, and had another one before.
+    #[strum(serialize = "new canonical")]
     NewCanonical,
 }
 

@@ -12,6 +12,16 @@ pub struct NearCanonical {
     pub similarity: f64,
 }
 
+impl NearCanonical {
+    /// Returns a row that is canonical itself.
+    pub fn itself(canonical: u32) -> Self {
+        Self {
+            canonical,
+            similarity: 1.0,
+        }
+    }
+}
+
 /// A row that the collection has found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AffectedRow {

@@ -30,8 +30,7 @@ fn similarity(a: &Document, b: &Document) -> Option<f64> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Kept {
     cluster: i64,
-    canonical: u32,
-    similarity: f64,
+    near: NearCanonical,
 }
 
 /// The kept clusters.
@@ -39,6 +38,14 @@ struct Kept {
 struct State {
     rows: BTreeMap<u32, Kept>,
     next: i64,
+}
+
+impl State {
+    fn is_canonical(&self, row: u32) -> bool {
+        self.rows
+            .get(&row)
+            .is_some_and(|kept| kept.near.canonical == row)
+    }
 }
 
 /// Returns the canonical row of every document, and the similarity to it.
@@ -75,23 +82,23 @@ struct World<'a> {
 }
 
 impl World<'_> {
+    /// Returns whether a row was canonical, and has not changed.
+    fn stays(&self, row: u32) -> bool {
+        self.before.is_canonical(row) && !self.changed.contains(&row)
+    }
+
     /// Returns all unchanged rows near a document that were canonical.
     fn canonicals_near(&self, row: u32) -> Vec<NearCanonical> {
-        let canonicals = self
-            .before
-            .rows
-            .iter()
-            .filter(|(row, kept)| **row == kept.canonical && !self.changed.contains(row));
-        canonicals
-            .filter(|(canonical, _)| **canonical != row)
-            .filter_map(|(&canonical, _)| {
-                let similarity = similarity(&self.documents[&canonical], &self.documents[&row])?;
-                Some(NearCanonical {
-                    canonical,
-                    similarity,
-                })
+        let rows = self.before.rows.keys().copied();
+        let canonicals = rows.filter(|&other| other != row && self.stays(other));
+        let near = canonicals.filter_map(|canonical| {
+            let similarity = similarity(&self.documents[&canonical], &self.documents[&row])?;
+            Some(NearCanonical {
+                canonical,
+                similarity,
             })
-            .collect()
+        });
+        near.collect()
     }
 
     fn searched(&self, row: u32) -> AffectedRow {
@@ -104,12 +111,10 @@ impl World<'_> {
 
     /// Returns the changed rows that are there, and the members that have lost their canonical row.
     fn affected(&self) -> Vec<AffectedRow> {
-        let there = self
-            .changed
-            .iter()
-            .filter(|row| self.documents.contains_key(row));
-        let mut affected: Vec<AffectedRow> = there.map(|&row| self.searched(row)).collect();
+        let mut affected = Vec::new();
         for &row in self.changed {
+            let is_there = self.documents.contains_key(&row);
+            affected.extend(is_there.then(|| self.searched(row)));
             affected.extend(self.members(row).unwrap());
         }
         affected
@@ -124,7 +129,7 @@ impl ClusteredRows for World<'_> {
 
     fn members(&self, canonical: u32) -> Result<Vec<AffectedRow>> {
         let members = self.before.rows.iter().filter(|(row, kept)| {
-            kept.canonical == canonical && **row != canonical && !self.changed.contains(row)
+            kept.near.canonical == canonical && **row != canonical && !self.changed.contains(row)
         });
         Ok(members.map(|(&row, _)| self.searched(row)).collect())
     }
@@ -136,16 +141,12 @@ impl ClusteredRows for World<'_> {
             let similarity = similarity(&self.documents[&row], &self.documents[&other])?;
             let kept = self.before.rows.get(&other);
             let kept = kept.filter(|_| !self.changed.contains(&other));
-            let was_canonical = kept.is_some_and(|kept| kept.canonical == other);
-            let member_of = kept
-                .filter(|kept| kept.canonical != other && !self.changed.contains(&kept.canonical));
-            let canonicals = member_of.map(|kept| NearCanonical {
-                canonical: kept.canonical,
-                similarity: kept.similarity,
-            });
+            let member_of =
+                kept.filter(|kept| kept.near.canonical != other && self.stays(kept.near.canonical));
+            let canonicals = member_of.map(|kept| kept.near);
             let found = AffectedRow {
                 row: other,
-                was_canonical,
+                was_canonical: self.stays(other),
                 canonicals: canonicals.into_iter().collect(),
             };
             Some((found, similarity))
@@ -166,64 +167,44 @@ fn try_refresh(
     changed: &BTreeSet<u32>,
 ) -> Option<Vec<Event>> {
     let before = state.clone();
-    let asked = RefCell::new(BTreeSet::new());
     let world = World {
         documents,
         before: &before,
         changed,
-        asked: &asked,
+        asked: &RefCell::default(),
     };
     let placed = repair(&world, world.affected()).unwrap()?;
-    let was_canonical = |row: u32| {
-        before
-            .rows
-            .get(&row)
-            .is_some_and(|kept| kept.canonical == row)
+    let standing = |placed: &Placed| match placed.canonical {
+        Some(near) => near,
+        None => NearCanonical::itself(placed.row),
     };
     let moved = |row: u32, canonical: Option<u32>| {
-        let kept = before.rows.get(&row);
         let stays = canonical == Some(row) && !changed.contains(&row);
         Move {
             row,
-            from: kept.map(|kept| kept.cluster),
-            ceased: !stays && kept.is_some_and(|kept| kept.canonical == row),
+            from: before.rows.get(&row).map(|kept| kept.cluster),
+            ceased: !stays && before.is_canonical(row),
             canonical,
         }
     };
-    let mut moves: Vec<Move> = placed
-        .iter()
-        .map(|placed| {
-            let canonical = placed.canonical.map_or(placed.row, |near| near.canonical);
-            moved(placed.row, Some(canonical))
-        })
-        .collect();
     let gone = changed.iter().filter(|row| !documents.contains_key(row));
-    moves.extend(gone.map(|&row| moved(row, None)));
-    let ceased: BTreeSet<u32> = moves
+    let stay = placed
         .iter()
-        .filter(|row| row.ceased)
-        .map(|row| row.row)
-        .collect();
+        .map(|placed| moved(placed.row, Some(standing(placed).canonical)));
+    let moves: Vec<Move> = stay.chain(gone.map(|&row| moved(row, None))).collect();
     let kept = |row: u32| {
-        let stays = was_canonical(row) && !ceased.contains(&row);
-        stays.then(|| before.rows[&row].cluster)
+        let has_ceased = moves.iter().any(|moved| moved.row == row && moved.ceased);
+        (before.is_canonical(row) && !has_ceased).then(|| before.rows[&row].cluster)
     };
     let mut events = Vec::new();
     let log = &mut |event| events.push(event);
     let numbers = number(moves.iter().copied(), state.next, &kept, log).unwrap();
-    for row in changed {
-        state.rows.remove(row);
-    }
+    state.rows.retain(|row, _| !changed.contains(row));
     for placed in placed {
-        let (canonical, similarity) = match placed.canonical {
-            Some(near) => (near.canonical, near.similarity),
-            None => (placed.row, 1.0),
-        };
-        let cluster = numbers.of(canonical);
+        let near = standing(&placed);
         let kept = Kept {
-            cluster,
-            canonical,
-            similarity,
+            cluster: numbers.of(near.canonical),
+            near,
         };
         state.rows.insert(placed.row, kept);
     }
@@ -267,53 +248,38 @@ fn ensure_stable(before: &State, after: &State, changed: &BTreeSet<u32>) {
     let mut rows_of: BTreeMap<i64, BTreeMap<u32, usize>> = BTreeMap::new();
     for (row, kept) in &before.rows {
         if let Some(now) = after.rows.get(row) {
-            *rows_of
-                .entry(kept.cluster)
-                .or_default()
-                .entry(now.canonical)
-                .or_default() += 1;
+            let parts = rows_of.entry(kept.cluster).or_default();
+            *parts.entry(now.near.canonical).or_default() += 1;
         }
     }
-    for (row, kept) in before
+    let canonicals = before
         .rows
         .iter()
-        .filter(|(row, kept)| **row == kept.canonical)
-    {
-        let now = after.rows.get(row);
-        if !changed.contains(row) && now.is_some_and(|now| now.canonical == *row) {
-            assert_eq!(now.unwrap().cluster, kept.cluster, "a number moved");
+        .filter(|(row, _)| before.is_canonical(**row));
+    for (row, kept) in canonicals {
+        if !changed.contains(row) && after.is_canonical(*row) {
+            assert_eq!(after.rows[row].cluster, kept.cluster, "a number moved");
             continue;
         }
         let Some(parts) = rows_of.get(&kept.cluster) else {
             continue;
         };
-        let fresh = |canonical: &u32| {
-            changed.contains(canonical)
-                || before
-                    .rows
-                    .get(canonical)
-                    .is_none_or(|kept| kept.canonical != *canonical)
-        };
-        let parts: Vec<(&u32, &usize)> = parts.iter().filter(|(c, _)| fresh(c)).collect();
-        let Some(most) = parts.iter().map(|(_, rows)| **rows).max() else {
+        let is_fresh = |row: u32| changed.contains(&row) || !before.is_canonical(row);
+        let parts = parts.iter().filter(|(row, _)| is_fresh(**row));
+        let Some(most) = parts.clone().map(|(_, rows)| *rows).max() else {
             continue;
         };
-        let takers: Vec<u32> = parts
-            .iter()
+        let takers = parts
             .filter(|(_, rows)| **rows == most)
-            .map(|(c, _)| **c)
-            .collect();
+            .map(|(row, _)| *row);
+        let takers: Vec<u32> = takers.collect();
         if let [taker] = takers[..] {
             let number = after.rows[&taker].cluster;
             let had_more = rows_of.get(&number).is_some_and(|parts| {
                 let theirs = parts.get(&taker).copied().unwrap_or(0);
                 theirs > most || (theirs == most && number <= kept.cluster)
             });
-            assert!(
-                had_more,
-                "number {} did not go to its largest part",
-                kept.cluster
-            );
+            assert!(had_more, "{kept:?} did not go to its largest part");
         }
     }
 }
@@ -339,12 +305,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn ensure_law(state: &State, documents: &Documents) {
-    let kept: BTreeMap<u32, (u32, f64)> = state
-        .rows
-        .iter()
-        .map(|(row, kept)| (*row, (kept.canonical, kept.similarity)))
-        .collect();
-    assert_eq!(kept, from_scratch(documents));
+    let kept = state.rows.iter();
+    let kept = kept.map(|(row, kept)| (*row, (kept.near.canonical, kept.near.similarity)));
+    assert_eq!(kept.collect::<BTreeMap<_, _>>(), from_scratch(documents));
+}
+
+/// Returns the state of documents that have all come at once.
+fn settled(documents: &Documents) -> State {
+    let mut state = State::default();
+    refresh(&mut state, documents, &documents.keys().copied().collect());
+    state
 }
 
 proptest! {
@@ -375,7 +345,7 @@ proptest! {
             }
             for (row, kept) in &state.rows {
                 prop_assert_eq!(replay.cluster_of[row], kept.cluster);
-                prop_assert_eq!(replay.canonical_of[&kept.cluster], kept.canonical);
+                prop_assert_eq!(replay.canonical_of[&kept.cluster], kept.near.canonical);
             }
             prop_assert_eq!(replay.cluster_of.len(), state.rows.len());
         }
@@ -391,8 +361,7 @@ proptest! {
         unknown in prop::collection::vec((any::<prop::sample::Index>(), documents()), 0..8),
         known in prop::collection::btree_map(0u32..30, documents(), 1..8),
     ) {
-        let mut state = State::default();
-        refresh(&mut state, &all, &all.keys().copied().collect());
+        let mut state = settled(&all);
         for (row, document) in unknown {
             let rows: Vec<u32> = all.keys().copied().collect();
             all.insert(rows[row.index(rows.len())], document);
@@ -408,8 +377,7 @@ proptest! {
 fn a_chain_flips_whole() {
     let version = |row: u32| (row, at(2 * row as i16));
     let mut documents: Documents = (0..1000).map(version).collect();
-    let mut state = State::default();
-    refresh(&mut state, &documents, &documents.keys().copied().collect());
+    let mut state = settled(&documents);
     ensure_law(&state, &documents);
     documents.remove(&0);
     let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
@@ -421,8 +389,7 @@ fn a_chain_flips_whole() {
 #[test]
 fn a_split_leaves_the_number_to_the_larger_part() {
     let mut documents: Documents = (0..).zip([10, 8, 12, 12].map(at)).collect();
-    let mut state = State::default();
-    refresh(&mut state, &documents, &documents.keys().copied().collect());
+    let mut state = settled(&documents);
     documents.remove(&0);
     let events = refresh(&mut state, &documents, &BTreeSet::from([0]));
     let event = |kind, from, to, row, replaced| Event {
