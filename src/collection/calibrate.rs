@@ -258,26 +258,36 @@ impl Target {
         } = calibration;
         let shingling = &method.shingling;
         let text = |value: &str| NewText(value.to_string().into_bytes()).into_datum();
-        let weighting = match method.measure {
-            GridMeasure::Resemblance => None,
-            GridMeasure::SimHash(weighting) => Some(weighting_name(weighting)),
-        };
-        let (threshold, distance) = match method.measure {
-            GridMeasure::Resemblance => (Some(cut.roundest()), None),
-            GridMeasure::SimHash(_) => (None, Some(method.middle_distance(cut) as i32)),
-        };
-        let statements = match weighting {
-            None => Vec::from([self.index_on_documents(method, cut.roundest())]),
-            Some(weighting) => {
-                self.simhash_statements(method, weighting, method.middle_distance(cut))
+        let (name, weighting, threshold, distance, statements) = match method.measure {
+            GridMeasure::Resemblance => {
+                let threshold = cut.roundest();
+                let index = self.index_on_documents(method, threshold);
+                (
+                    "resemblance",
+                    None,
+                    Some(threshold),
+                    None,
+                    Vec::from([index]),
+                )
+            }
+            GridMeasure::SimHash(weighting) => {
+                let distance = method.middle_distance(cut);
+                let statements = self.simhash_statements(method, weighting, distance);
+                (
+                    "simhash",
+                    Some(weighting.to_string()),
+                    None,
+                    Some(distance as i32),
+                    statements,
+                )
             }
         };
         [
-            text(weighting.map_or("resemblance", |_| "simhash")),
+            text(name),
             text(&shingling.unit.to_string()),
             (shingling.k as i32).into_datum(),
             text(&shingling.fold.to_string()),
-            weighting.and_then(text),
+            weighting.as_deref().and_then(text),
             threshold.into_datum(),
             distance.into_datum(),
             cut.outcomes.precision().into_datum(),
@@ -310,7 +320,7 @@ impl Target {
     fn simhash_statements(
         &self,
         method: &GridMethod,
-        weighting: &str,
+        weighting: Weighting,
         distance: u32,
     ) -> Vec<String> {
         let (table, added, arguments) = (&self.table, &self.added, self.arguments(method));
@@ -328,14 +338,6 @@ impl Target {
         let (column, shingling) = (&self.column, &method.shingling);
         let (k, unit, fold) = (shingling.k, shingling.unit, shingling.fold);
         format!("{column}, k => {k}, unit => '{unit}', fold => '{fold}'")
-    }
-}
-
-fn weighting_name(weighting: Weighting) -> &'static str {
-    match weighting {
-        Weighting::Frequency => "tf",
-        Weighting::Logarithm => "log",
-        Weighting::Set => "set",
     }
 }
 

@@ -26,11 +26,11 @@ use bitvec::prelude::*;
 use repeats::Repeats;
 use std::cell::Cell;
 use std::sync::LazyLock;
-use strum::{EnumString, VariantNames};
+use strum::{Display, EnumString, VariantNames};
 use terms::TermCounts;
 
 /// The weight of a term that occurs `tf` times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = Error, parse_err_fn = unknown_weighting)]
 pub enum Weighting {
     /// tf.
