@@ -2,6 +2,7 @@
 //! dropped, and only PostgreSQL's own call fills in table, schema and constraint.
 
 use crate::guard::row::Source;
+use crate::pg::report::{errdetail, errmsg};
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::{null, null_mut};
@@ -36,8 +37,6 @@ impl Rejection {
 unsafe extern "C-unwind" {
     fn errstart(level: c_int, domain: *const c_char) -> bool;
     fn errcode(code: c_int) -> c_int;
-    fn errmsg(format: *const c_char, ...) -> c_int;
-    fn errdetail(format: *const c_char, ...) -> c_int;
     fn errtableconstraint(table: pg_sys::Relation, constraint: *const c_char) -> c_int;
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }

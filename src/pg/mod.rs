@@ -19,7 +19,7 @@ pub mod progress;
 pub mod query;
 mod query_errors;
 pub mod relation;
-mod report;
+pub mod report;
 pub mod rights;
 pub mod settings;
 pub mod sort;

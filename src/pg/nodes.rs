@@ -26,10 +26,7 @@ pub unsafe fn cast<T>(node: *mut pg_sys::Node, tag: pg_sys::NodeTag) -> Option<*
 pub unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
     // SAFETY: vouched for by the caller; the tag tells the type.
     unsafe {
-        if (*node).type_ != pg_sys::NodeTag::T_Const {
-            return None;
-        }
-        let constant = node.cast::<pg_sys::Const>();
+        let constant = cast::<pg_sys::Const>(node, pg_sys::NodeTag::T_Const)?;
         (!(*constant).constisnull).then_some((*constant).constvalue)
     }
 }
@@ -41,7 +38,8 @@ pub unsafe fn constant(node: *mut pg_sys::Node) -> Option<pg_sys::Datum> {
 pub unsafe fn is_null(node: *mut pg_sys::Node) -> bool {
     // SAFETY: as there.
     unsafe {
-        (*node).type_ == pg_sys::NodeTag::T_Const && (*node.cast::<pg_sys::Const>()).constisnull
+        let constant = cast::<pg_sys::Const>(node, pg_sys::NodeTag::T_Const);
+        constant.is_some_and(|constant| (*constant).constisnull)
     }
 }
 

@@ -6,6 +6,7 @@
 //! times PostgreSQL calls the error context callback of this module.
 
 use crate::pg::encoding::is_converted;
+use crate::pg::report::{errdetail, errhint, errmsg};
 use pgrx::{PgSqlErrorCode, pg_sys};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::{NonNull, null_mut};
@@ -93,9 +94,6 @@ impl Drop for AtEnd {
 }
 
 unsafe extern "C-unwind" {
-    fn errmsg(format: *const c_char, ...) -> c_int;
-    fn errdetail(format: *const c_char, ...) -> c_int;
-    fn errhint(format: *const c_char, ...) -> c_int;
     fn errcontext_msg(format: *const c_char, ...) -> c_int;
 }
 

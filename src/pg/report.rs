@@ -52,8 +52,9 @@ fn converted(text: &str) -> CString {
 }
 
 unsafe extern "C-unwind" {
-    fn errmsg(format: *const c_char, ...) -> c_int;
-    fn errhint(format: *const c_char, ...) -> c_int;
+    pub fn errmsg(format: *const c_char, ...) -> c_int;
+    pub fn errdetail(format: *const c_char, ...) -> c_int;
+    pub fn errhint(format: *const c_char, ...) -> c_int;
 }
 
 #[pgrx::pg_guard]
