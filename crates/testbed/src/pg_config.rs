@@ -189,6 +189,7 @@ mod tests {
             (".github/workflows/ci.yml", matrix.clone()),
             (".github/workflows/release.yml", matrix),
             ("Cargo.toml", features + "\n\n"),
+            ("Dockerfile", format!("ARG PG={}\n", SUPPORTED.end())),
             ("src/lib.rs", format!("any({known})")),
         ] {
             let text = fs::read_to_string(workspace::root().join(file)).expect(file);
