@@ -19,6 +19,9 @@ const MANY: usize = 1 << 20;
 /// Counters that are passed over together where all are 0, as most are.
 const BLOCK: usize = 32;
 
+/// Blocks that a word says so of.
+const WORD: usize = u64::BITS as usize;
+
 /// Runs and windows, for each offset, up to which it pays to count by windows.
 const RUNS: usize = 8;
 
@@ -152,6 +155,8 @@ impl RowTally {
         let runs = starts.zip(&self.ends);
         let mut runs = collected(runs.map(|(start, end)| &self.offsets[*start..*end]))?;
         let mut counts = filled(0u16, WINDOW)?;
+        // A bit for each block of counters: those that are not all 0.
+        let mut used = [0u64; WINDOW / BLOCK / WORD];
         let mut candidates: Vec<CountedRow> = Vec::new();
         while let Some(next) = runs.iter().filter_map(|run| run.first()).min() {
             interrupt()?;
@@ -160,20 +165,24 @@ impl RowTally {
                 let within = |offset: &&u32| **offset / WINDOW as u32 == window;
                 let mut taken = 0;
                 for offset in run.iter().take_while(within) {
-                    counts[*offset as usize % WINDOW] += 1;
+                    let place = *offset as usize % WINDOW;
+                    let block = place / BLOCK;
+                    counts[place] += 1;
+                    used[block / WORD] |= 1 << (block % WORD);
                     taken += 1;
                 }
                 *run = &run[taken..];
             }
-            for (block, counts) in counts.chunks_mut(BLOCK).enumerate() {
-                if counts.iter().fold(0, |all, count| all | count) == 0 {
-                    continue;
-                }
-                let first = window * WINDOW as u32 + (block * BLOCK) as u32;
-                for (offset, count) in (first..).zip(counts) {
-                    let count = u32::from(std::mem::take(count));
-                    if count >= least {
-                        candidates.try_push(CountedRow { offset, count })?;
+            for (word, used) in used.iter_mut().enumerate() {
+                while *used != 0 {
+                    let start = (word * WORD + used.trailing_zeros() as usize) * BLOCK;
+                    *used &= *used - 1;
+                    let first = window * WINDOW as u32 + start as u32;
+                    for (offset, count) in (first..).zip(&mut counts[start..start + BLOCK]) {
+                        let count = u32::from(std::mem::take(count));
+                        if count >= least {
+                            candidates.try_push(CountedRow { offset, count })?;
+                        }
                     }
                 }
             }
